@@ -7,6 +7,7 @@ PYTHON := .venv/bin/python
 BESIDE := -n 2 --dist loadfile
 
 demo: .venv/.demo
+	$(PYTHON) tools/generate.py
 	.venv/bin/howdah run examples/digits-tensorflow/job.yaml
 
 test: .venv/.test
@@ -32,6 +33,7 @@ mutants: .venv/.test
 	$(PYTHON) tools/mutants.py
 
 bench: .venv/.test
+	$(PYTHON) tools/generate.py
 	$(PYTHON) -m bench
 
 proto: .venv/.test

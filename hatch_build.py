@@ -1,4 +1,5 @@
-"""The page is built with the package: a wheel has it; an editable installation goes without where it cannot be."""
+"""Builds the translations and the page with the package: a wheel has them; an editable installation goes without where
+they can't be built."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 BUILDER = Path(__file__).parent / "frontend" / "build.py"
 
 
-class Page(BuildHookInterface):  # type: ignore[type-arg]
+class Build(BuildHookInterface):  # type: ignore[type-arg]
     """Called by hatchling."""
 
     def dependencies(self) -> list[str]:
@@ -27,8 +28,8 @@ class Page(BuildHookInterface):  # type: ignore[type-arg]
             self.app.display_info(builder.build())
         except builder.NotBuilt as problem:
             if version != "editable":
-                sys.exit(f"howdah: the page is not built: {problem}")
-            self.app.display_warning(f"howdah: the page is not built: {problem}")
+                sys.exit(f"howdah: not everything is built: {problem}")
+            self.app.display_warning(f"howdah: not everything is built: {problem}")
 
 
 def _builder() -> ModuleType:

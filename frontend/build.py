@@ -1,4 +1,5 @@
-"""Build the page: frontend/ -> src/howdah/api/static/, compressed. Standard library only; `build.py [dev|check]`.
+"""Build the page: frontend/ -> src/howdah/api/static/, compressed; `build.py [dev|check]`. This file needs the standard
+library only; tools/generate.py, which it runs first, needs Babel.
 
 The rule: nothing is built when the sources have not changed, and the old page stays until the new one is complete.
 `dev` also installs the packages for checks and tests of the page; `check` runs the checks.
@@ -18,11 +19,12 @@ from pathlib import Path
 FRONTEND = Path(__file__).resolve().parent
 STATIC = FRONTEND.parent / "src" / "howdah" / "api" / "static"
 SOURCES = ("build.py", "index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts")
-SENTENCES = STATIC.parents[1] / "locale" / "stored_sentences.zh.json"
+CATALOGUE = FRONTEND / "generated" / "zh.json"
 CHECKS = (("typescript/bin/tsc", "--noEmit"), ("eslint/bin/eslint.js", "--max-warnings", "0", "src"))
 OLDEST_NODE = (20, 19)
 DOCUMENT, TYPES = FRONTEND.parent / "docs" / "openapi.json", FRONTEND / "generated" / "openapi.d.ts"
 GENERATOR = FRONTEND / "generate.mjs"
+TRANSLATIONS = FRONTEND.parent / "tools" / "generate.py"
 NPM_LIMIT_S, VITE_LIMIT_S, CHECK_LIMIT_S = 900, 300, 300
 
 
@@ -40,7 +42,8 @@ def build(dev: bool = False) -> str:
     Raises:
         NotBuilt: there is no Node.js, npm reaches no registry, or the sources have mistakes.
     """
-    stamp = _digest([SENTENCES, *(FRONTEND / name for name in SOURCES), *sorted((FRONTEND / "src").rglob("*"))])
+    generate()
+    stamp = _digest([CATALOGUE, *(FRONTEND / name for name in SOURCES), *sorted((FRONTEND / "src").rglob("*"))])
     fresh = _text(STATIC / "stamp.txt") == stamp
     if fresh and not (dev and not (_installed(dev) and _typed())):
         return weight()
@@ -51,6 +54,18 @@ def build(dev: bool = False) -> str:
     if not fresh:
         _bundle(node, stamp)
     return weight()
+
+
+def generate() -> None:
+    """Run tools/generate.py, which compiles the translations; the page's go into frontend/generated.
+
+    Raises:
+        NotBuilt: Babel is not installed, or the catalogue of translations has a mistake.
+    """
+    command = [sys.executable, str(TRANSLATIONS)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_LIMIT_S, check=False)
+    if done.returncode:
+        raise NotBuilt(f"{TRANSLATIONS.name}: {done.stderr.strip()[-2000:]}")
 
 
 def _make_types(node: list[str]) -> None:
@@ -73,6 +88,7 @@ def check() -> None:
         NotBuilt: there is no Node.js, or the packages can't be installed.
         NotSound: a check found a mistake.
     """
+    generate()
     node = find_node()
     _install(node, dev=True)
     _make_types(node)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 # A frozen value of howdah is frozen in all processes of the tests; in production only the type checker says so. The
 # variable is read when `howdah.spec.values` is imported.
 os.environ["HOWDAH_ENFORCE_FROZEN"] = "1"
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # How long an example takes tells how busy the machine is, not whether the code is right. The same examples are tried
@@ -27,3 +31,14 @@ settings.load_profile("here")
 for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, lambda *_: None)
+
+
+GENERATOR = Path(__file__).parents[1] / "tools" / "generate.py"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Generate what is made from the sources (the compiled translations), unless it is up to date."""
+    if not hasattr(config, "workerinput"):  # xdist's workers find it made
+        made = subprocess.run([sys.executable, str(GENERATOR)], stderr=subprocess.PIPE, text=True, check=False)
+        if made.returncode:
+            raise pytest.UsageError(made.stderr)

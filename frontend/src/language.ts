@@ -1,6 +1,6 @@
 // Translates the page's texts; the English text is the key. tests/unit/test_page_language.py finds what is missing.
 
-import { ZH } from "./words.zh";
+import catalogue from "../generated/zh.json";
 
 export type Language = "en" | "zh";
 
@@ -12,6 +12,7 @@ function initialLanguage(): Language {
   return navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en";
 }
 
+const CHINESE: Record<string, string> = catalogue.texts;
 let current: Language = initialLanguage();
 document.documentElement.lang = current;
 
@@ -28,7 +29,7 @@ export function setLanguage(chosen: Language): void {
 
 /** Translates a text to the user's language and replaces `{name}` by values. */
 export function t(text: string, values: Record<string, string | number> = {}): string {
-  const found = current === "zh" ? (ZH[text] ?? text) : text;
+  const found = current === "zh" ? (CHINESE[text] ?? text) : text;
   return found.replace(/\{(\w+)\}/g, (mark, name: string) => `${values[name] ?? mark}`);
 }
 

@@ -1,6 +1,6 @@
 // Translates English sentences that the server has stored, with the rules of howdah.locale.stored_sentences.
 
-import table from "../../src/howdah/locale/stored_sentences.zh.json";
+import catalogue from "../generated/zh.json";
 import { currentLanguage } from "./language";
 
 /** A stored English sentence. React cannot render it: `translateStored` shows it, `storedText` is to be searched. */
@@ -47,15 +47,15 @@ function translateNested(text: string, depth: number): string {
 /** Compiles the templates; those with the longest fixed text come first, because they match most exactly. */
 function compileTemplates(): [RegExp, string][] {
   const fixedLength = (template: string): number => template.replace(/\{\w+\}/g, "").length;
-  const ordered = Object.entries(table.sentences).sort(([a], [b]) => fixedLength(b) - fixedLength(a));
+  const ordered = Object.entries(catalogue.templates).sort(([a], [b]) => fixedLength(b) - fixedLength(a));
   return ordered.map(([template, chinese]) => [templatePattern(template), chinese]);
 }
 
 function templatePattern(template: string): RegExp {
-  const kinds: Record<string, string> = table.kinds;
+  const placeholders: Record<string, string> = catalogue.placeholders;
   const parts = template.split(PLACEHOLDER);
   const regexParts = parts.map((part, at) =>
-    at % 2 ? `(?<${part}>${kinds[part] ?? ".+?"})` : part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"),
+    at % 2 ? `(?<${part}>${placeholders[part] ?? ".+?"})` : part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"),
   );
   return new RegExp(`^${regexParts.join("")}$`, "s");
 }

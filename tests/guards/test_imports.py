@@ -10,7 +10,7 @@ from source import ROOT, imports, modules
 # Names below `howdah.` that are no modules: groups of entry points, credentials, files of settings, keys.
 NO_MODULES = {
     *("allocators", "dialects", "engines", "frameworks", "readers", "writers"),
-    *("key", "job", "secret", "yaml", "words", "escaped", "client.who", "tests", "bench"),
+    *("key", "job", "secret", "yaml", "words", "escaped", "client.who", "tests", "bench", "po", "mo"),
 }
 TEXTS = ("src", "tests", "bench", "tools", "frontend/dev", "docs", "pyproject.toml")
 MODULE = re.compile(r"(?<![\w./@-])howdah((?:\.[a-z_][a-z_0-9]*)+)(?![\w(])")

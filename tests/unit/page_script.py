@@ -10,16 +10,15 @@ from typing import Any
 
 import pytest
 
-from howdah.locale.stored_sentences import FILE
-
 FRONTEND = Path(__file__).parents[2] / "frontend"
+CATALOGUE = FRONTEND / "generated" / "zh.json"
 COMPILER = FRONTEND / "node_modules" / "typescript"
 SCRIPT = """
 const fs = require("fs");
-const [compiler, source, sentences, name] = process.argv.slice(1);
+const [compiler, source, catalogue, name] = process.argv.slice(1);
 const options = { compilerOptions: { module: 1, target: 9 } };
 const made = require(compiler).transpileModule(fs.readFileSync(source, "utf8"), options);
-const table = JSON.parse(fs.readFileSync(sentences, "utf8"));
+const table = JSON.parse(fs.readFileSync(catalogue, "utf8"));
 const imported = { __esModule: true, default: table, currentLanguage: () => "zh" };
 const page = {};
 new Function("exports", "require", made.outputText)(page, () => imported);
@@ -29,7 +28,7 @@ console.log(JSON.stringify(JSON.parse(fs.readFileSync(0, "utf8")).map((value) =>
 
 def called(script: str, name: str, values: list[Any]) -> list[Any]:
     """Return what the function `name` of `frontend/src/SCRIPT` returns for each value."""
-    answer: list[Any] = run_node(SCRIPT, [str(FRONTEND / "src" / script), str(FILE), name], values)
+    answer: list[Any] = run_node(SCRIPT, [str(FRONTEND / "src" / script), str(CATALOGUE), name], values)
     return answer
 
 

@@ -10,7 +10,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from howdah.api import hints, prometheus
 from howdah.api.handlers.logs import tasks_of
-from howdah.cli import i18n
 from howdah.spec import JobSpec, Resources, Role, State, TaskId
 from howdah.spec.eta import eta
 from howdah.spec.events import JobStarted, Measured, Started, Used, WorldFormed
@@ -86,10 +85,6 @@ def test_idle_and_ill_gpus_are_hints() -> None:
     assert texts(running(peak_mib=7000.0, cpu_s=700.0, starved_s=42.0)) == [
         "worker: its programs waited 42% of the time for their input streams"
     ]
-
-
-def test_every_hint_has_its_chinese() -> None:
-    assert not [template for template in hints.TEMPLATES if template not in i18n.chinese()]
 
 
 def progress(view: JobView, *told: tuple[float, float]) -> JobView:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import os
 import re
 import subprocess
@@ -15,14 +14,12 @@ import pytest
 from sentences_said import samples_of
 
 from howdah.cli.i18n import choose
-from howdah.cli.mistakes import FILE, error_lines, problem_in_chinese
+from howdah.cli.mistakes import error_lines, problem_in_chinese
 from howdah.engines.yarn.conf import ADVICE
 from howdah.errors import Mistake, SpecError
-from howdah.locale.stored_sentences import PLACE
 
 SOURCE = Path(__file__).parents[2] / "src" / "howdah"
 HOWDAH = str(Path(sys.executable).with_name("howdah"))
-TABLE = json.loads(FILE.read_text(encoding="utf-8"))
 OF_JOB_FILES = (
     *("spec/validation.py", "spec/preflight.py", "spec/exec_limits.py", "spec/containers.py", "spec/type_check.py"),
     *("spec/working_files.py", "config/job_file.py", "config/spec_reader.py", "config/variables.py", "spec/units.py"),
@@ -48,13 +45,6 @@ def test_every_mistake_has_its_chinese() -> None:
     english = {f"{where} {problem}" for where, problem in problems() if problem_in_chinese(problem) == problem}
     assert english == set()
     assert len(list(problems())) > 100
-
-
-@pytest.mark.parametrize("english", sorted(TABLE["sentences"]))
-def test_both_name_the_same(english: str) -> None:
-    chinese = TABLE["sentences"][english]
-    assert sorted(PLACE.findall(chinese)) == sorted(PLACE.findall(english))
-    assert chinese != english
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@ line."""
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from page_script import called
 from sentences_said import said
@@ -17,13 +15,13 @@ from howdah.executor.container_image import NOT_USED, UNKNOWN
 from howdah.executor.gpu.monitor import fault
 from howdah.executor.process.default_python import explanation
 from howdah.executor.process.exit_explanation import explain, why_not_started
-from howdah.locale.stored_sentences import FILE, PLACE, in_chinese
+from howdah.locale.catalogue import chinese as translations
+from howdah.locale.stored_sentences import PLACE, PLACEHOLDERS, in_chinese
 from howdah.master.health.stragglers import _FLOORS, PROGRESS, STEPS
 from howdah.spec import Exit, TaskId
 from howdah.spec.events import Ended, Noted
 from howdah.spec.gpu import HARDWARE, Gpu
 
-TABLE = json.loads(FILE.read_text(encoding="utf-8"))
 MISSING = (
     (127, "bash: python: command not found"),
     (127, "bash: ./x: No such file or directory"),
@@ -90,13 +88,9 @@ def test_everything_that_is_said_has_its_chinese() -> None:
     assert [text for text in OTHERS if not chinese(in_chinese(text))] == []
 
 
-@pytest.mark.parametrize("english", TABLE["sentences"])
-def test_both_name_the_same(english: str) -> None:
-    assert sorted(PLACE.findall(TABLE["sentences"][english])) == sorted(PLACE.findall(english))
-
-
-def test_each_kind_is_of_some_sentence() -> None:
-    assert set(TABLE["kinds"]) <= {name for english in TABLE["sentences"] for name in PLACE.findall(english)}
+def test_each_placeholder_is_of_some_sentence() -> None:
+    for context, placeholders in PLACEHOLDERS.items():
+        assert set(placeholders) <= {name for english in translations(context) for name in PLACE.findall(english)}
 
 
 @pytest.mark.parametrize(

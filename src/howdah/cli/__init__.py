@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from howdah.cli import streams
-from howdah.cli.i18n import choose, localise, say
+from howdah.cli.i18n import _, choose, localise
 from howdah.cli.mistakes import HelpFormatter, error_lines, show_usage_error
 from howdah.errors import HowdahError, StagingError
 
@@ -57,7 +57,7 @@ class LazyGroup(click.Group):
         """Import the command."""
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        module, name = COMMANDS[cmd_name][0].split(":")
         command: click.Command = getattr(importlib.import_module(module), name)
         localise(command)
         return command
@@ -81,14 +81,14 @@ class LazyGroup(click.Group):
             from howdah.spec.validation import nearest  # takes longer than to print the help
 
             near = nearest(args[0], COMMANDS)
-            hint = f" {say('Did you mean {nearest}?', nearest=near)}" if near else ""
-            ctx.fail(say("No command {name}.", name=repr(args[0])) + hint)
+            hint = f" {_('Did you mean {nearest}?', nearest=near)}" if near else ""
+            ctx.fail(_("No command {name}.", name=repr(args[0])) + hint)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table of commands, without importing them."""
-        with formatter.section(say("Commands")):
-            formatter.write_dl([(name, say(summary)) for name, (_, summary) in COMMANDS.items()])
+        with formatter.section(_("Commands")):
+            formatter.write_dl([(name, _(summary)) for name, (module, summary) in COMMANDS.items()])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

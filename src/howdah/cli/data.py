@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from howdah.cli.i18n import say
+from howdah.cli.i18n import _
 from howdah.cli.terminal import columns
 from howdah.client.engine_registry import settings_for
 from howdah.errors import StagingError
@@ -129,7 +129,7 @@ def rm(path: str, recursive: bool) -> None:
             raise StagingError(f"{entry.uri} is a directory: remove it with all below it by --recursive")
     for entry in entries:
         fs.delete(entry.uri)
-        click.echo(say("removed: {uri}", uri=entry.uri), err=True)
+        click.echo(_("removed: {uri}", uri=entry.uri), err=True)
 
 
 @data.command()
@@ -150,7 +150,7 @@ def head(path: str, count: int) -> None:
 def _warn_of_unflushed(fs: FileSystem, entry: Entry) -> None:
     """Warn that more of the file may have been written than can be read now."""
     if entry.may_be_open and (reason := fs.why_not_flushed()):
-        text = say(
+        text = _(
             "{uri}: if it is being written, only what is closed of it is seen: {reason}", uri=entry.uri, reason=reason
         )
         click.echo(f"howdah: {text}", err=True)
@@ -170,4 +170,4 @@ def _quiet(files: int, size: int) -> None:
 
 
 def _tell(files: int, size: int, where: str) -> None:
-    click.echo(say("{files} files, {size} bytes: {where}", files=files, size=size, where=where), err=True)
+    click.echo(_("{files} files, {size} bytes: {where}", files=files, size=size, where=where), err=True)

@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 from howdah.cli.findings import Finding, fail, guarded, ok, warn
-from howdah.cli.i18n import say
+from howdah.cli.i18n import _
 from howdah.client.engine_registry import settings_for
 from howdah.config.extras import how_to_install
 from howdah.spec.codec import to_json
@@ -67,8 +67,8 @@ def findings(engine_name: str, with_job: bool, profile: str) -> Iterator[Finding
 
         yield from checks(settings)
     elif not engine_name:
-        advice = say("set HADOOP_CONF_DIR, or `howdah config set hadoop_conf_dir DIR`, to run jobs there")
-        yield ok("yarn", say("no cluster is configured; {advice}", advice=advice))
+        advice = _("set HADOOP_CONF_DIR, or `howdah config set hadoop_conf_dir DIR`, to run jobs there")
+        yield ok("yarn", _("no cluster is configured; {advice}", advice=advice))
     if with_job:
         names = [engine_name] if engine_name else ["local", *(["yarn"] if cluster else [])]
         for name in names:
@@ -89,11 +89,11 @@ def extras(cluster: bool) -> Iterator[Finding]:
         missing = [module for module in modules if not _there(module)]
         install = how_to_install(extra)
         if not missing:
-            yield ok(f"howdah[{extra}]", say("installed"))
+            yield ok(f"howdah[{extra}]", _("installed"))
         elif extra == "yarn" and cluster:
-            yield fail(f"howdah[{extra}]", say("missing: {modules}", modules=", ".join(missing)), install)
+            yield fail(f"howdah[{extra}]", _("missing: {modules}", modules=", ".join(missing)), install)
         else:
-            yield warn(f"howdah[{extra}]", say("missing: {modules}", modules=", ".join(missing)), install)
+            yield warn(f"howdah[{extra}]", _("missing: {modules}", modules=", ".join(missing)), install)
 
 
 def _there(module: str) -> bool:
@@ -108,18 +108,16 @@ def home() -> Iterator[Finding]:
     from howdah.config.paths import state_directory
     from howdah.storage.content_cache import local_directory
 
-    for name, place in ((say("jobs"), state_directory(os.environ)), (say("cache"), local_directory())):
+    for name, place in ((_("jobs"), state_directory(os.environ)), (_("cache"), local_directory())):
         there = next(one for one in (place, *place.parents) if one.exists())
         free = shutil.disk_usage(there).free >> 20
         if not os.access(there, os.W_OK):
-            advice = say("make it writable, or set HOWDAH_HOME to a place that is")
-            yield fail(name, say("{path} can't be written", path=there), advice)
+            advice = _("make it writable, or set HOWDAH_HOME to a place that is")
+            yield fail(name, _("{path} can't be written", path=there), advice)
         elif free < LEAST_FREE_MIB:
-            yield warn(
-                name, say("{path}: {free} MiB free", path=place, free=free), say("make room, or set HOWDAH_HOME")
-            )
+            yield warn(name, _("{path}: {free} MiB free", path=place, free=free), _("make room, or set HOWDAH_HOME"))
         else:
-            yield ok(name, say("{path}: {free} MiB free", path=place, free=free))
+            yield ok(name, _("{path}: {free} MiB free", path=place, free=free))
 
 
 def stack_tools() -> Finding:
@@ -128,10 +126,10 @@ def stack_tools() -> Finding:
 
     found = py_spy("/", os.environ.get("PATH", ""))
     if not found:
-        return warn("py-spy", say("not here: stacks show what the kernel says only"), how_to_install("stacks"))
+        return warn("py-spy", _("not here: stacks show what the kernel says only"), how_to_install("stacks"))
     scope = Path("/proc/sys/kernel/yama/ptrace_scope")
     if scope.exists() and int(scope.read_text(encoding="ascii")) > 1 and os.geteuid():
-        text = say("this machine lets nobody look into programs (kernel.yama.ptrace_scope)")
+        text = _("this machine lets nobody look into programs (kernel.yama.ptrace_scope)")
         return warn("py-spy", text, "sysctl kernel.yama.ptrace_scope=1")
     return ok("py-spy", found)
 
@@ -142,7 +140,7 @@ def machine() -> Iterator[Finding]:
     from howdah.engines.local.machine import Machine, gib
 
     here = Machine.detect()
-    said = say(
+    said = _(
         "{memory}, {vcores} vcores, {gpus} GPUs for jobs",
         memory=gib(here.memory_mib),
         vcores=here.vcores,
@@ -152,12 +150,12 @@ def machine() -> Iterator[Finding]:
     try:
         MemoryGroup.create(f"doctor-{os.getpid()}", 64).remove()
     except OSError as error:
-        advice = say("jobs run without memory limits; give your user control groups (systemd: Delegate=memory)")
+        advice = _("jobs run without memory limits; give your user control groups (systemd: Delegate=memory)")
         yield warn("cgroups", str(error), advice)
     else:
-        yield ok("cgroups", say("memory limits are enforced"))
+        yield ok("cgroups", _("memory limits are enforced"))
     if here.gpus and not _there("pynvml"):
-        yield warn("GPU", say("there are GPUs, but nothing to measure them with"), "pip install nvidia-ml-py")
+        yield warn("GPU", _("there are GPUs, but nothing to measure them with"), "pip install nvidia-ml-py")
 
 
 # A job
@@ -184,12 +182,12 @@ def trial(name: str, profile: str) -> Iterator[Finding]:
         view = update.view
     if view is None or view.outcome is None or view.outcome.state is not State.SUCCEEDED:
         said = view.outcome.diagnostics if view is not None and view.outcome else "?"
-        yield fail(say("job on {engine}", engine=name), said, f"howdah explain {job_id}")
+        yield fail(_("job on {engine}", engine=name), said, f"howdah explain {job_id}")
         return
-    yield ok(say("job on {engine}", engine=name), f"{job_id}, {view.finished - view.started:.1f} s")
+    yield ok(_("job on {engine}", engine=name), f"{job_id}, {view.finished - view.started:.1f} s")
     for task in view.tasks.values():
         found = Finding("ok", f"  {task.node or task.host}", f"python3: {task.program or '-'}; executor: {task.python}")
-        yield found if task.program else replace(found, state="warn", advice=say("programs find no python3 there"))
+        yield found if task.program else replace(found, state="warn", advice=_("programs find no python3 there"))
 
 
 def _nodes(name: str, profile: str) -> int:

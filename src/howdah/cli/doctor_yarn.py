@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterator
 
 from howdah.cli.findings import Finding, fail, guarded, ok, warn
-from howdah.cli.i18n import say
+from howdah.cli.i18n import _
 from howdah.cli.sandbox import ended_daemons
 from howdah.config.extras import how_to_install
 from howdah.config.settings import Settings
@@ -32,18 +32,18 @@ _ALL_OUT = (3, 5, 6, 7, 8)
 def checks(settings: Settings) -> Iterator[Finding]:
     """Yield the checks; each is left out if one on which it rests has failed."""
     if ended := ended_daemons():
-        yield fail(say("sandbox"), ended, "howdah sandbox up")
+        yield fail(_("sandbox"), ended, "howdah sandbox up")
     try:
         configuration = conf.load(settings["hadoop_conf_dir"])
     except HowdahError as error:
-        yield fail("HADOOP_CONF_DIR", str(error), say("copy the cluster's core-site.xml and yarn-site.xml there"))
+        yield fail("HADOOP_CONF_DIR", str(error), _("copy the cluster's core-site.xml and yarn-site.xml there"))
         return
     yield ok("HADOOP_CONF_DIR", configuration.directory)
     if configuration.secure:
         yield ticket()
     yield from guarded("ResourceManager", lambda: resourcemanager(configuration, settings))
     yield from guarded("NameNode", lambda: namenode(configuration))
-    yield from guarded(say("staging"), lambda: staging(settings))
+    yield from guarded(_("staging"), lambda: staging(settings))
     yield from web(configuration)
 
 
@@ -53,8 +53,8 @@ def ticket() -> Finding:
 
     holder = ticket_holder()
     if not holder:
-        return fail("Kerberos", say("you have no ticket, and the cluster wants one"), "kinit")
-    return ok("Kerberos", say("a ticket of {holder}", holder=holder))
+        return fail("Kerberos", _("you have no ticket, and the cluster wants one"), "kinit")
+    return ok("Kerberos", _("a ticket of {holder}", holder=holder))
 
 
 def running_nodes(settings: Settings) -> int:
@@ -73,13 +73,11 @@ def resourcemanager(configuration: conf.Configuration, settings: Settings) -> It
     try:
         nodes, out, queues = asyncio.run(asyncio.wait_for(_ask_resourcemanager(configuration), LIMIT_S))
     except (TimeoutError, asyncio.TimeoutError):
-        advice = say("look whether a firewall lies between, and at yarn.resourcemanager.address")
-        yield fail(
-            "ResourceManager", say("{where}: no answer within {seconds} s", where=where, seconds=LIMIT_S), advice
-        )
+        advice = _("look whether a firewall lies between, and at yarn.resourcemanager.address")
+        yield fail("ResourceManager", _("{where}: no answer within {seconds} s", where=where, seconds=LIMIT_S), advice)
         return
     except EngineUnavailable as error:
-        advice = say(
+        advice = _(
             "look whether it runs, and at yarn.resourcemanager.address in {directory}",
             directory=configuration.directory,
         )
@@ -88,12 +86,12 @@ def resourcemanager(configuration: conf.Configuration, settings: Settings) -> It
     yield ok("ResourceManager", where)
     yield from _nodes(nodes, out)
     if not queues:
-        yield fail(say("queues"), say("you may not submit to any"), say("ask the cluster's administrators"))
+        yield fail(_("queues"), _("you may not submit to any"), _("ask the cluster's administrators"))
     elif settings["queue"] and settings["queue"].rpartition(".")[2] not in queues:
-        advice = say("yours are: {queues}", queues=", ".join(queues))
-        yield fail(say("queues"), say("you may not submit to {queue}, your setting", queue=settings["queue"]), advice)
+        advice = _("yours are: {queues}", queues=", ".join(queues))
+        yield fail(_("queues"), _("you may not submit to {queue}, your setting", queue=settings["queue"]), advice)
     else:
-        yield ok(say("queues"), ", ".join(queues))
+        yield ok(_("queues"), ", ".join(queues))
 
 
 async def _ask_resourcemanager(
@@ -105,15 +103,15 @@ async def _ask_resourcemanager(
 
 def _nodes(nodes: list[pb.NodeReport], out: list[pb.NodeReport]) -> Iterator[Finding]:
     if not nodes:
-        yield fail(say("nodes"), say("none takes containers now"), say("ask the cluster's administrators"))
+        yield fail(_("nodes"), _("none takes containers now"), _("ask the cluster's administrators"))
     else:
         gib = sum(node.capability.memory for node in nodes) >> 10
         gpus = sum(records.from_resource(node.capability).get(records.GPU, 0) for node in nodes)
-        yield ok(say("nodes"), say("{count} with {memory} GiB in all", count=len(nodes), memory=gib))
-        yield ok("GPU", say("{count} GPUs in all", count=gpus) if gpus else say("no node offers yarn.io/gpu"))
+        yield ok(_("nodes"), _("{count} with {memory} GiB in all", count=len(nodes), memory=gib))
+        yield ok("GPU", _("{count} GPUs in all", count=gpus) if gpus else _("no node offers yarn.io/gpu"))
     if out:
         states = ", ".join(f"{node.node.host} {records.name(records.NODE_STATES, node.state)}" for node in out[:6])
-        yield warn(say("nodes"), say("{count} take no containers: {nodes}", count=len(out), nodes=states), "")
+        yield warn(_("nodes"), _("{count} take no containers: {nodes}", count=len(out), nodes=states), "")
 
 
 def namenode(configuration: conf.Configuration) -> Iterator[Finding]:
@@ -121,12 +119,12 @@ def namenode(configuration: conf.Configuration) -> Iterator[Finding]:
     root = configuration.text("fs.defaultFS")
     began = time.monotonic()
     filesystem(root, configuration.directory).stat(uris.join(root, "/"))
-    yield ok("NameNode", say("{uri} answers in {ms} ms", uri=root, ms=round((time.monotonic() - began) * 1000)))
+    yield ok("NameNode", _("{uri} answers in {ms} ms", uri=root, ms=round((time.monotonic() - began) * 1000)))
     if reason := filesystem(root, configuration.directory).why_not_flushed():
-        text = say("curves and files are seen only when their writer has closed them: {reason}", reason=reason)
-        yield warn(say("files being written"), text, how_to_install("yarn") if "google" in reason else "")
+        text = _("curves and files are seen only when their writer has closed them: {reason}", reason=reason)
+        yield warn(_("files being written"), text, how_to_install("yarn") if "google" in reason else "")
     else:
-        yield ok(say("files being written"), say("are read as far as their writers have flushed them"))
+        yield ok(_("files being written"), _("are read as far as their writers have flushed them"))
 
 
 def staging(settings: Settings) -> Iterator[Finding]:
@@ -141,9 +139,9 @@ def staging(settings: Settings) -> Iterator[Finding]:
     finally:
         files.delete(uri)
     if whole:
-        yield ok(say("staging"), say("{uri} can be written and read", uri=home))
+        yield ok(_("staging"), _("{uri} can be written and read", uri=home))
     else:
-        yield fail(say("staging"), say("{uri}: what was written is not what is read", uri=home), "")
+        yield fail(_("staging"), _("{uri}: what was written is not what is read", uri=home), "")
 
 
 def web(configuration: conf.Configuration) -> Iterator[Finding]:
@@ -155,23 +153,23 @@ def web(configuration: conf.Configuration) -> Iterator[Finding]:
             date = answer.headers.get("Date", "")
     except OSError as error:
         if getattr(error, "code", 0) in (401, 403):
-            yield ok(say("pages"), say("{address} answers, and wants a login", address=address))
+            yield ok(_("pages"), _("{address} answers, and wants a login", address=address))
             date = str(error.headers.get("Date", "")) if hasattr(error, "headers") else ""
         else:
-            advice = say("jobs run all the same; `howdah page` shows them without the proxy")
-            yield warn(say("pages"), f"{address}: {getattr(error, 'reason', error)}", advice)
+            advice = _("jobs run all the same; `howdah page` shows them without the proxy")
+            yield warn(_("pages"), f"{address}: {getattr(error, 'reason', error)}", advice)
             return
     else:
-        yield ok(say("pages"), say("{address} answers", address=address))
+        yield ok(_("pages"), _("{address} answers", address=address))
     if date:
         yield clock(email.utils.parsedate_to_datetime(date).timestamp() - time.time())
 
 
 def clock(skew: float) -> Finding:
     """Check the cluster's clock against this machine's."""
-    text = say("{seconds} s apart from the cluster's", seconds=round(abs(skew)))
+    text = _("{seconds} s apart from the cluster's", seconds=round(abs(skew)))
     if abs(skew) > LARGE_SKEW_S:
-        return fail(say("clock"), text, say("set it by NTP: messages older than five minutes are refused"))
+        return fail(_("clock"), text, _("set it by NTP: messages older than five minutes are refused"))
     if abs(skew) > SKEW_S:
-        return warn(say("clock"), text, say("set it by NTP"))
-    return ok(say("clock"), text)
+        return warn(_("clock"), text, _("set it by NTP"))
+    return ok(_("clock"), text)

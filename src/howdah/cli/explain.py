@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from howdah.cli.i18n import say, translate_stored
+from howdah.cli.i18n import _, translate_stored
 from howdah.cli.terminal import readable, sentence
 from howdah.client.engine_registry import engine_of
 from howdah.client.explain import Explanation
@@ -42,7 +42,7 @@ def lines(found: Explanation) -> Iterator[str]:
     yield from _waits(found)
     yield from _failure(found)
     if found.moments or len(found.failures) > 1:
-        yield say("what happened:")
+        yield _("what happened:")
         yield from (f"  {_clock(event.time)} {text}" for event in _event_sentences(found) if (text := sentence(event)))
     if not found.report.state.ended and not found.missing and found.view.tasks and not found.after:
         yield from _runs(found)
@@ -57,11 +57,11 @@ def _event_sentences(found: Explanation) -> list[Event]:
 
 def _waits(found: Explanation) -> Iterator[str]:
     for role, count in found.missing.items():
-        yield say("{role} waits for {count} more containers", role=role, count=count)
+        yield _("{role} waits for {count} more containers", role=role, count=count)
     for role, before in found.after.items():
-        yield say("{role} begins when {before} ended well", role=role, before=", ".join(before))
+        yield _("{role} begins when {before} ended well", role=role, before=", ".join(before))
     if not found.view.tasks and not found.report.state.ended and not found.pending_reasons:
-        yield translate_stored(found.report.diagnostics) or say("it waits for its master's container")
+        yield translate_stored(found.report.diagnostics) or _("it waits for its master's container")
     yield from (f"  {reason(each)}" for each in found.pending_reasons)
 
 
@@ -69,9 +69,9 @@ def reason(found: PendingReason) -> str:
     """Return a pending reason as a sentence."""
     facts, kind = found.facts, found.kind
     if kind == "queue-stopped":
-        return say("queue {queue} is stopped: it grants nothing", queue=facts["queue"])
+        return _("queue {queue} is stopped: it grants nothing", queue=facts["queue"])
     if kind == "queue-limit":
-        return say(
+        return _(
             "queue {queue} uses {used} of at most {limit}; {needs} more are wanted",
             queue=facts["queue"],
             used=facts["used"],
@@ -79,7 +79,7 @@ def reason(found: PendingReason) -> str:
             needs=facts["needs"],
         )
     if kind == "label-limit":
-        return say(
+        return _(
             "queue {queue} uses {used} of at most {limit} on nodes labelled {label}; {needs} more are wanted",
             queue=facts["queue"],
             used=facts["used"],
@@ -88,9 +88,9 @@ def reason(found: PendingReason) -> str:
             needs=facts["needs"],
         )
     if kind == "queue-pending":
-        return say("{count} jobs wait in queue {queue}", count=facts["count"], queue=facts["queue"])
+        return _("{count} jobs wait in queue {queue}", count=facts["count"], queue=facts["queue"])
     if kind == "user-limit":
-        return say(
+        return _(
             "{user} uses {used} of at most {limit} in queue {queue}; {needs} more are wanted",
             user=facts["user"],
             used=facts["used"],
@@ -99,15 +99,15 @@ def reason(found: PendingReason) -> str:
             needs=facts["needs"],
         )
     if kind == "label":
-        return say("{role}: no node that runs has the label {label}", role=facts["role"], label=facts["label"])
+        return _("{role}: no node that runs has the label {label}", role=facts["role"], label=facts["label"])
     if kind == "constraint":
-        return say(
+        return _(
             "{role} is placed as {constraint} says (placement.constraint): a node with room may not satisfy it",
             role=facts["role"],
             constraint=facts["constraint"],
         )
     if kind == "nodes-out":
-        return say("nodes that take no containers: {nodes}", nodes=_names(facts["nodes"], "state"))
+        return _("nodes that take no containers: {nodes}", nodes=_names(facts["nodes"], "state"))
     if kind in ("too-small", "full", "room"):
         return _nodes(kind, facts)
     return str(facts.get("text", kind))
@@ -117,10 +117,10 @@ def _nodes(kind: str, facts: Mapping[str, Any]) -> str:
     needs = f"{facts['count']} × ({facts['needs']})"
     nodes = _names(facts["nodes"], "has")
     if kind == "too-small":
-        return say("{role} needs {needs}; too small for it: {nodes}", role=facts["role"], needs=needs, nodes=nodes)
+        return _("{role} needs {needs}; too small for it: {nodes}", role=facts["role"], needs=needs, nodes=nodes)
     if kind == "full":
-        return say("{role} needs {needs}; occupied: {nodes}", role=facts["role"], needs=needs, nodes=nodes)
-    return say("{role}: there is room on {nodes}; the scheduler gives it in its turn", role=facts["role"], nodes=nodes)
+        return _("{role} needs {needs}; occupied: {nodes}", role=facts["role"], needs=needs, nodes=nodes)
+    return _("{role}: there is room on {nodes}; the scheduler gives it in its turn", role=facts["role"], nodes=nodes)
 
 
 def _names(nodes: Sequence[Mapping[str, str]], fact: str) -> str:
@@ -141,37 +141,37 @@ def _failure(found: Explanation) -> Iterator[str]:
     if not ended.ended or ended is State.SUCCEEDED:
         return
     said = outcome.diagnostics if outcome else found.report.diagnostics
-    yield say("why: {reason}", reason=translate_stored(said or "?"))
+    yield _("why: {reason}", reason=translate_stored(said or "?"))
     first = found.first
     if first is None:
         return
     task, node, exit = first
     if task is not None:
-        yield say("first: {task} on {node}: {exit}", task=task, node=node or "?", exit=translate_stored(exit))
+        yield _("first: {task} on {node}: {exit}", task=task, node=node or "?", exit=translate_stored(exit))
     yield from (f"    {readable(line.encode())}" for line in exit.lines)
     if text := advice(exit.cause):
-        yield say("what to do: {advice}", advice=text)
+        yield _("what to do: {advice}", advice=text)
 
 
 def advice(cause: str) -> str:
     """Return what helps against a failure of this kind; "" if only its output can say."""
     return {
-        "memory": say("raise resources.memory, or let it grow with resources.growth"),
-        "lost": say("nothing is wrong with the job: set `retries`, and a `checkpoint` to lose little"),
-        "withdrawn": say("nothing is wrong with the job: set `retries`, and a `checkpoint` to lose little"),
-        "gpu": say("nothing is wrong with the job: have the node's GPU looked at"),
-        "preempted": say("nothing is wrong with the job: set `retries`, or take a queue with a guarantee"),
-        "silent": say("look whether the node still lives, and into the executor's log"),
-        "localise": say("look whether the inputs are there and may be read, and at the node's disks"),
-        "port": say("let howdah reserve the ports (roles.NAME.ports) instead of fixed numbers"),
-        "start": say("look whether the command and its Python are on the nodes (environment)"),
-        "stalled": say("howdah stacks --last shows where the programs were"),
+        "memory": _("raise resources.memory, or let it grow with resources.growth"),
+        "lost": _("nothing is wrong with the job: set `retries`, and a `checkpoint` to lose little"),
+        "withdrawn": _("nothing is wrong with the job: set `retries`, and a `checkpoint` to lose little"),
+        "gpu": _("nothing is wrong with the job: have the node's GPU looked at"),
+        "preempted": _("nothing is wrong with the job: set `retries`, or take a queue with a guarantee"),
+        "silent": _("look whether the node still lives, and into the executor's log"),
+        "localise": _("look whether the inputs are there and may be read, and at the node's disks"),
+        "port": _("let howdah reserve the ports (roles.NAME.ports) instead of fixed numbers"),
+        "start": _("look whether the command and its Python are on the nodes (environment)"),
+        "stalled": _("howdah stacks --last shows where the programs were"),
     }.get(cause, "")
 
 
 def _runs(found: Explanation) -> Iterator[str]:
     out = [f"{id_}: {task.straggler}" for id_, task in found.view.tasks.items() if task.straggler]
-    yield say("its programs run; nothing is waited for")
+    yield _("its programs run; nothing is waited for")
     yield from (f"  {line}" for line in out)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import click
 
-from howdah.cli.i18n import say
+from howdah.cli.i18n import _
 from howdah.cli.interrupts import Interrupts
 from howdah.cli.terminal import Json, Live, Plain, verdict
 from howdah.client.follow import Follower
@@ -54,13 +54,13 @@ def follow(
     finally:
         shown.close()
     if view is None:
-        click.echo(say("the job goes on; `howdah status {id}` and `howdah cancel {id}` reach it", id=job_id), err=True)
+        click.echo(_("the job goes on; `howdah status {id}` and `howdah cancel {id}` reach it", id=job_id), err=True)
         raise SystemExit(130)
     if await_engine:
         with contextlib.suppress(HowdahError):  # the job has ended, whoever does not answer
             wait_for_end(engine, job_id, ENGINE_S)
         if engine.name != "local":
-            click.echo(say("its page is served by `howdah history` from now on"), err=True)
+            click.echo(_("its page is served by `howdah history` from now on"), err=True)
     _conclude(view, as_json)
 
 
@@ -86,7 +86,7 @@ def _follow(
                     if not told_page and update.report.master:
                         told_page = True
                         if url := page_url(update.report):
-                            click.echo(say("page: {url}", url=url))
+                            click.echo(_("page: {url}", url=url))
                     screen.show(update)
             return follower.view
         except KeyboardInterrupt:
@@ -102,14 +102,14 @@ def _handle_interrupt(engine: Engine, job_id: str, on_interrupt: str, interrupts
         choice = _ask(interrupts) if sys.stdin.isatty() else "cancel"
     interrupts.hold()
     if choice == "cancel":
-        click.echo(say("cancelling {id}", id=job_id), err=True)
+        click.echo(_("cancelling {id}", id=job_id), err=True)
         cancel_job(engine, engine.describe(job_id)[0])
     return choice != "detach"
 
 
 def _ask(interrupts: Interrupts) -> str:
     """Ask what to do with the job. Whoever interrupts the question, too, or has no answer leaves the job running."""
-    question = say("Cancel the job, detach from it, or go on following?")
+    question = _("Cancel the job, detach from it, or go on following?")
     choices = click.Choice(["cancel", "detach", "follow"])
     interrupts.hold()
     try:

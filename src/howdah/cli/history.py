@@ -9,7 +9,7 @@ from urllib.parse import quote, urlsplit
 
 import click
 
-from howdah.cli.i18n import say
+from howdah.cli.i18n import _
 from howdah.cli.run import notice, upload_and_submit
 from howdah.client import history_service
 from howdah.client.engine_registry import engine as engine_for
@@ -67,7 +67,7 @@ def history(
         _as_job(engine_name, profile, [*arguments, *(["--remove-files"] if remove_files else [])])
         return
     options = options_of(profile, roots, host=host, port=port, keep_s=keep_s, remove_files=remove_files, idle_s=idle_s)
-    serve_until_signal(options, lambda link: click.echo(say("history: {url}", url=link)))
+    serve_until_signal(options, lambda link: click.echo(_("history: {url}", url=link)))
 
 
 def _embed_url(job_id: str, engine_name: str, profile: str, address: str) -> str:
@@ -110,13 +110,13 @@ def _as_job(engine_name: str, profile: str, arguments: list[str]) -> None:
     engine = engine_for(settings)
     found = history_service.running(engine)
     if found is not None:
-        notice(say("{id} runs already", id=found.id))
+        notice(_("{id} runs already", id=found.id))
         job_id = found.id
     else:
         prepared = history_service.prepared(flags, arguments, notice)
         engine, job_id = prepared.engine, upload_and_submit(prepared)
-        notice(say("submitted {id} to {engine}", id=job_id, engine=engine.name))
-    click.echo(say("history: {url}", url=history_service.link(engine, job_id, settings["hadoop_conf_dir"], notice)))
+        notice(_("submitted {id} to {engine}", id=job_id, engine=engine.name))
+    click.echo(_("history: {url}", url=history_service.link(engine, job_id, settings["hadoop_conf_dir"], notice)))
 
 
 def options_of(profile: str, roots: tuple[str, ...] = (), **more: Any) -> HistoryOptions:

@@ -1,5 +1,5 @@
-"""What the command line says, in English or Chinese. English is the key of the table beside this file;
-tests/unit/test_language.py finds what lacks.
+"""What the command line says, in English or Chinese. English is the key of the catalogue of translations
+(`howdah.locale.catalogue`); tests/unit/test_language.py finds what is missing in it.
 
 HOWDAH_LANGUAGE (en, zh, auto) decides, else the user's `language` setting, else LC_ALL, LC_MESSAGES, LANG. Errors
 but mistakes in what the user wrote (`howdah.cli.mistakes`) keep English: people search for them. Help too is English in
@@ -8,16 +8,12 @@ the code; `localise` translates a command when it is loaded.
 
 from __future__ import annotations
 
-import functools
-import json
 import os
-from pathlib import Path
 
 import click
 
 from howdah.config.user_file import language_setting
 
-FILE = Path(__file__).parents[1] / "locale" / "command_line.zh.json"
 _language = "en"
 
 
@@ -37,17 +33,13 @@ def language() -> str:
     return _language
 
 
-@functools.cache
-def chinese() -> dict[str, str]:
-    """Return the Chinese of each text of the command line."""
-    table: dict[str, str] = json.loads(FILE.read_text(encoding="utf-8"))
-    return table
-
-
-def say(text: str, **values: object) -> str:
+def _(text: str, **values: object) -> str:
     """Return `text` in the chosen language, with each `{name}` replaced."""
-    chosen = chinese().get(text, text) if _language == "zh" else text
-    return chosen.format(**values) if values else chosen
+    if _language == "zh":
+        from howdah.locale.catalogue import COMMAND_LINE, chinese  # who reads English needs no catalogue
+
+        text = chinese(COMMAND_LINE).get(text, text)
+    return text.format(**values) if values else text
 
 
 def translate_stored(text: object) -> str:
@@ -55,16 +47,16 @@ def translate_stored(text: object) -> str:
     language if its template is known."""
     if _language != "zh":
         return str(text)
-    from howdah.locale.stored_sentences import in_chinese  # who reads English needs no table
+    from howdah.locale.stored_sentences import in_chinese  # who reads English needs no catalogue
 
     return in_chinese(str(text))
 
 
 def localise(command: click.Command) -> None:
     """Put the help of a command, of its options and of its sub-commands into the chosen language."""
-    command.help = say(command.help or "")
+    command.help = _(command.help or "")
     for option in command.params:
         if isinstance(option, click.Option) and option.help:
-            option.help = say(option.help)
+            option.help = _(option.help)
     for below in command.commands.values() if isinstance(command, click.Group) else ():
         localise(below)

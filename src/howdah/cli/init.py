@@ -9,7 +9,7 @@ from typing import Any
 import click
 import yaml
 
-from howdah.cli.i18n import say
+from howdah.cli.i18n import _
 from howdah.cli.job_arguments import CommandWithProgram, command_options, program_words
 from howdah.cli.run import notice
 from howdah.client.command_job import ROLE, CommandOptions, load_command
@@ -42,13 +42,13 @@ def init(program: tuple[str, ...], target: str, name: str, overwrite: bool, **op
         raise StagingError(f"{target}: exists already: choose another by --to, or replace it by --overwrite") from None
     except OSError as error:
         raise StagingError(f"{target}: {error.strerror}") from error
-    click.echo(say("written: {file}; try it: howdah run {file}", file=target))
+    click.echo(_("written: {file}; try it: howdah run {file}", file=target))
 
 
 def _words(program: tuple[str, ...]) -> tuple[str, ...]:
     words = program_words()
     if (words is None) == (not program) or len(program) > 1 or words == ():
-        raise click.UsageError(say("give a program, such as train.py, or a command after --"))
+        raise click.UsageError(_("give a program, such as train.py, or a command after --"))
     if words is not None:
         return words
     (path,) = program
@@ -66,24 +66,24 @@ def _named(name: str) -> dict[str, str]:
 
 
 def _lines(spec: JobSpec) -> Iterator[str]:
-    about_files = say("what is in the working directory of each task")
-    about_environment = say("the packages that it needs, installed once")
-    about_inputs = say("data, here or hdfs:///…; each task gets its share")
-    about_outputs = say("what is kept of the directory `from` when all has gone well")
+    about_files = _("what is in the working directory of each task")
+    about_environment = _("the packages that it needs, installed once")
+    about_inputs = _("data, here or hdfs:///…; each task gets its share")
+    about_outputs = _("what is kept of the directory `from` when all has gone well")
     role = spec.roles[ROLE]
-    yield say("# A job for howdah: `howdah run FILE` here, `howdah run --on yarn FILE` on the cluster.")
-    yield say("# `howdah plan FILE` shows what would happen. All keys are in docs/spec.md, or `howdah schema`.")
+    yield _("# A job for howdah: `howdah run FILE` here, `howdah run --on yarn FILE` on the cluster.")
+    yield _("# `howdah plan FILE` shows what would happen. All keys are in docs/spec.md, or `howdah schema`.")
     yield f"name: {_value(spec.name)}"
-    yield _line(f"framework: {_value(spec.framework)}", say("which variables the tasks get; also tensorflow, jax, …"))
+    yield _line(f"framework: {_value(spec.framework)}", _("which variables the tasks get; also tensorflow, jax, …"))
     yield ""
     yield "roles:"
-    yield _line(f"  {ROLE}:", say("a kind of task; others, such as ps or evaluator, beside it"))
+    yield _line(f"  {ROLE}:", _("a kind of task; others, such as ps or evaluator, beside it"))
     yield f"    command: {_value(role.command)}"
-    yield _line(f"    replicas: {role.replicas}", say("so many run together"))
+    yield _line(f"    replicas: {role.replicas}", _("so many run together"))
     yield "    resources:"
-    yield _line(f"      memory: {memory_text(role.resources.memory_mib)}", say("of each; who uses more is ended"))
+    yield _line(f"      memory: {memory_text(role.resources.memory_mib)}", _("of each; who uses more is ended"))
     yield _line(f"      vcores: {role.resources.vcores}")
-    yield _line(f"      gpus: {role.resources.gpus}", say("whole GPUs, for each alone"))
+    yield _line(f"      gpus: {role.resources.gpus}", _("whole GPUs, for each alone"))
     yield from _section("files", [f"- {_value(one)}" for one in spec.files], "- config.json", about_files)
     required = spec.environment.requirements
     given = [f"requirements: {_value(required)}"] if required else []
@@ -94,8 +94,8 @@ def _lines(spec: JobSpec) -> Iterator[str]:
     example = f"- {{path: {_value(f'models/{spec.name}')}, from: model, tasks: chief}}"
     yield from _section("outputs", [f"- {_value(one)}" for one in outputs], example, about_outputs)
     yield ""
-    yield _line("# checkpoint: checkpoints", say("a directory that stays, for what a restart goes on from"))
-    yield _line("# retries: 2", say("how often all begin again after a failure"))
+    yield _line("# checkpoint: checkpoints", _("a directory that stays, for what a restart goes on from"))
+    yield _line("# retries: 2", _("how often all begin again after a failure"))
 
 
 def _section(name: str, given: list[str], example: str, comment: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ import signal
 import threading
 from types import FrameType
 
-from howdah.cli.i18n import say
+from howdah.cli.i18n import _
 
 LEAVES_AT_ONCE = 3
 """So many signals while interrupts are held leave whatever is under way."""
@@ -54,14 +54,14 @@ class Interrupts:
         """Hold interrupts back, and forget those that were held back before."""
         self._allowed, self._count = False, 0
 
-    def _on_signal(self, _: int, __: FrameType | None) -> None:
+    def _on_signal(self, signum: int, frame: FrameType | None) -> None:
         self._taken = True
         if self._allowed:
             self._allowed = False
             raise KeyboardInterrupt
         self._count += 1
         if self._count == 1:
-            text = say("interrupted: what is under way is finished first; Ctrl-C twice more leaves it at once")
+            text = _("interrupted: what is under way is finished first; Ctrl-C twice more leaves it at once")
             with contextlib.suppress(OSError):
                 os.write(2, f"howdah: {text}\n".encode("utf-8", "replace"))  # a buffered stream may be in use just now
         if self._count >= LEAVES_AT_ONCE:

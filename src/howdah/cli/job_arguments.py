@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from howdah.cli.i18n import say
+from howdah.cli.i18n import _
 from howdah.client.command_job import CommandOptions, load_command
 from howdah.config.job_file import LoadedJob, load
 from howdah.errors import SpecError
@@ -92,16 +92,16 @@ def chosen_job(
     words = program_words()
     if words is not None:
         if job_files:
-            raise click.UsageError(say("a job file or a command, not both: leave out {name}", name=job_files[0]))
+            raise click.UsageError(_("a job file or a command, not both: leave out {name}", name=job_files[0]))
         if not words:
-            raise click.UsageError(say("after -- comes the command, such as: -- python train.py"))
+            raise click.UsageError(_("after -- comes the command, such as: -- python train.py"))
         return load_command(words, options, Path.cwd(), pairs(sets), fields, notice), None
     if len(job_files) != 1:
-        usage = say("give a job file, or a command after --, such as: howdah run -- python train.py")
+        usage = _("give a job file, or a command after --, such as: howdah run -- python train.py")
         raise click.UsageError(usage)
     if options.given:
         first = options.given[0]
-        raise click.UsageError(say("{option} is for a command after --; a job file's fields are --set", option=first))
+        raise click.UsageError(_("{option} is for a command after --; a job file's fields are --set", option=first))
     return load(job_files[0], pairs(sets), fields=fields), job_files[0]
 
 

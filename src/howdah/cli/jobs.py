@@ -9,7 +9,7 @@ from dataclasses import replace
 import click
 
 from howdah.api.cli_status import describe
-from howdah.cli.i18n import say, translate_stored
+from howdah.cli.i18n import _, translate_stored
 from howdah.cli.sandbox import ended_daemons
 from howdah.cli.save import copies
 from howdah.cli.terminal import TASK_COLUMNS, columns, hint_lines, python_lines, report_json, row, stream_lines, verdict
@@ -54,14 +54,14 @@ def list_jobs(
     old = jobs_of_history(wanted, engine_name, profile, most or MOST_REMEMBERED) if history else []
     reports = merge_reports(reports, old)
     if most is not None and max(len(reports) - 1, len(old)) >= most:
-        click.echo(say("the newest {count} jobs; --limit shows more", count=most), err=True)
+        click.echo(_("the newest {count} jobs; --limit shows more", count=most), err=True)
     reports = reports[:most]
     if as_json:
         for report in reports:
             click.echo(to_json(report_json(report)))
         return
     if not reports:
-        click.echo(say("no jobs"))
+        click.echo(_("no jobs"))
         return
     for line in table(reports):
         click.echo(line)
@@ -104,7 +104,7 @@ def _moment(since: str) -> float:
 def table(reports: Iterable[JobReport]) -> Iterator[str]:
     """Return one line for each job, with a heading."""
     rows = ((r.id, _short(r.name), r.state.value, r.engine, r.user, r.queue, _when(r), _took(r)) for r in reports)
-    return columns([tuple(map(say, LIST_COLUMNS)), *rows])
+    return columns([tuple(map(_, LIST_COLUMNS)), *rows])
 
 
 def _short(name: str) -> str:
@@ -128,10 +128,10 @@ def status(job_id: str, profile: str, as_json: bool) -> None:
         return
     click.echo(f"{report.id}  {report.name}  {report.state.value}  {_took(report)}")
     if not report.state.ended and (url := page_url(report)):
-        click.echo(say("page: {url}", url=url))
+        click.echo(_("page: {url}", url=url))
     if not report.state.ended and (url := tensorboard_url(report, view)):
-        click.echo(say("TensorBoard: {url}", url=url))
-    rows = [tuple(map(say, TASK_COLUMNS)), *((str(task.id), *row(task)) for task in view.tasks.values())]
+        click.echo(_("TensorBoard: {url}", url=url))
+    rows = [tuple(map(_, TASK_COLUMNS)), *((str(task.id), *row(task)) for task in view.tasks.values())]
     for line in columns(rows) if view.tasks else ():
         click.echo(line)
     for line in (*python_lines(view), *stream_lines(view), *copies(view), *hint_lines(view)):
@@ -153,10 +153,10 @@ def cancel(job_id: str, profile: str, as_json: bool) -> None:
     engine = engine_of(job_id, profile)
     report = report_of(engine, job_id)
     if report.state.ended:
-        words = say("{id} had ended already: {state}", id=job_id, state=report.state.value)
+        words = _("{id} had ended already: {state}", id=job_id, state=report.state.value)
         click.echo(to_json(report_json(report)) if as_json else words)
         return
-    click.echo(say("cancelling {id}", id=job_id), err=True)
+    click.echo(_("cancelling {id}", id=job_id), err=True)
     report = cancel_job(engine, report)
     words = f"{report.id} {report.state.value} {translate_stored(report.diagnostics)}"
     click.echo(to_json(report_json(report)) if as_json else words)

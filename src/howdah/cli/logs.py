@@ -14,7 +14,7 @@ from typing import TypeVar
 import click
 
 from howdah.api.handlers.logs import tasks_of
-from howdah.cli.i18n import say, translate_stored
+from howdah.cli.i18n import _, translate_stored
 from howdah.cli.terminal import readable
 from howdah.client.engine_registry import engine_of
 from howdah.client.follow import Follower, fetch_update, settled_report
@@ -122,9 +122,7 @@ def _live_or_archived(engine: Engine, job_id: str, wanted: Wanted, living: _Sour
     """Yield the output of a living job; if it has ended meanwhile and nothing came, what was kept of it."""
     report = settled_report(engine, job_id)
     if report.state is State.PENDING and not report.master:
-        click.echo(
-            say("{id} has not begun: {reason}", id=job_id, reason=translate_stored(report.diagnostics)), err=True
-        )
+        click.echo(_("{id} has not begun: {reason}", id=job_id, reason=translate_stored(report.diagnostics)), err=True)
         if not wanted.follow:
             return
     if not report.state.ended:
@@ -175,7 +173,7 @@ def _with_container_number(wanted: Wanted, view: JobView) -> Wanted:
         one = view.tasks[task]
         if one.attempt < number <= one.tries:
             container = max(each.attempt for each in one.attempts if each.first_try <= number)
-            said = say(
+            said = _(
                 "attempt {number} of {task} ran in the container of attempt {container}, and printed into its files",
                 number=number,
                 task=task,

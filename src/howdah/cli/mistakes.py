@@ -5,14 +5,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from pathlib import Path
 
 import click
 
-from howdah.cli.i18n import language, say
+from howdah.cli.i18n import _, language
 from howdah.errors import EngineUnavailable, HowdahError, Mistake, RequestRefused, SpecError, StagingError
-
-FILE = Path(__file__).parents[1] / "locale" / "mistakes.zh.json"
 
 
 def error_lines(error: HowdahError) -> list[str]:
@@ -42,9 +39,10 @@ def _ended_daemons(error: HowdahError) -> list[str]:
 
 def problem_in_chinese(problem: str) -> str:
     """Return a problem in Chinese if its template is known; otherwise as it is."""
-    from howdah.locale.stored_sentences import in_chinese  # who reads English needs no table
+    from howdah.locale.catalogue import MISTAKE  # who reads English needs no catalogue
+    from howdah.locale.stored_sentences import in_chinese
 
-    return in_chinese(problem, file=FILE)
+    return in_chinese(problem, MISTAKE)
 
 
 def _chinese(mistake: Mistake) -> str:
@@ -61,8 +59,8 @@ def show_usage_error(error: click.ClickException) -> None:
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is not None:
         click.echo(context.get_usage(), err=True)
-        click.echo(say("Try '{command} --help' for help.", command=context.command_path) + "\n", err=True)
-    click.echo(say("Error: {problem}", problem=problem_in_chinese(error.format_message())), err=True)
+        click.echo(_("Try '{command} --help' for help.", command=context.command_path) + "\n", err=True)
+    click.echo(_("Error: {problem}", problem=problem_in_chinese(error.format_message())), err=True)
 
 
 class HelpFormatter(click.HelpFormatter):
@@ -70,17 +68,17 @@ class HelpFormatter(click.HelpFormatter):
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
         """Write the line that shows how the command is called."""
-        super().write_usage(prog, args, say("Usage: ") if prefix is None else prefix)
+        super().write_usage(prog, args, _("Usage: ") if prefix is None else prefix)
 
     def write_heading(self, heading: str) -> None:
         """Write the title of a section."""
-        super().write_heading({"Options": say("Options"), "Commands": say("Commands")}.get(heading, heading))
+        super().write_heading({"Options": _("Options"), "Commands": _("Commands")}.get(heading, heading))
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
         """Write options or commands, each with its help."""
         own = {
-            "Show this message and exit.": say("Show this message and exit."),
-            "Show the version and exit.": say("Show the version and exit."),
+            "Show this message and exit.": _("Show this message and exit."),
+            "Show the version and exit.": _("Show the version and exit."),
         }
-        found = [(name, own.get(text, text).replace("[default: ", say("[default: "))) for name, text in rows]
+        found = [(name, own.get(text, text).replace("[default: ", _("[default: "))) for name, text in rows]
         super().write_dl(found, col_max, col_spacing)

@@ -6,7 +6,7 @@ import time
 
 import click
 
-from howdah.cli.i18n import say
+from howdah.cli.i18n import _
 from howdah.cli.run import notice
 from howdah.client.engine_registry import engine_of
 from howdah.client.history_link import IDLE, find_or_start
@@ -44,8 +44,8 @@ def page(job_id: str, look_only: bool, embed: bool, hours: int, profile: str, as
 
 
 def _tell_start() -> None:
-    notice(say("a history server was started on this machine; it ends when nobody has asked for {time}", time=IDLE))
+    notice(_("a history server was started on this machine; it ends when nobody has asked for {time}", time=IDLE))
 
 
 def _tell_wait(limit_s: float) -> None:
-    notice(say("waiting until it has read the jobs' logs, at most {seconds} s", seconds=f"{limit_s:.0f}"))
+    notice(_("waiting until it has read the jobs' logs, at most {seconds} s", seconds=f"{limit_s:.0f}"))

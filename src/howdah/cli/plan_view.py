@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from howdah.cli.i18n import say
+from howdah.cli.i18n import _
 from howdah.cli.terminal import columns
 from howdah.engines.local.machine import gib
 from howdah.errors import HowdahError
@@ -25,28 +25,28 @@ LONGEST_COMMAND = 100
 def plan_lines(plan: Plan, conf_dir: str) -> Iterator[str]:
     """Yield the lines of a plan; `conf_dir` is the Hadoop configuration by which its file systems are reached."""
     staged, job = plan.job, plan.job.job
-    queue = say(", queue {queue}", queue=job.queue) if job.queue else ""
-    yield say("{name}: {framework} on {engine}", name=job.name, framework=job.framework, engine=plan.engine) + queue
+    queue = _(", queue {queue}", queue=job.queue) if job.queue else ""
+    yield _("{name}: {framework} on {engine}", name=job.name, framework=job.framework, engine=plan.engine) + queue
     yield from (f"  {line}" for line in _roles(plan))
     yield f"  {_total(plan)}"
     for heading, lines in (
-        (say("files"), _files(staged.files)),
-        (say("inputs"), list(map(_input, staged.inputs))),
-        (say("outputs"), [_output(number, job) for number in range(len(job.outputs))]),
-        (say("kept"), _kept(job)),
-        (say("environment"), _environment(staged)),
-        (say("to upload"), list(_uploads(staged, conf_dir))),
-        (say("settings"), _settings(staged)),
+        (_("files"), _files(staged.files)),
+        (_("inputs"), list(map(_input, staged.inputs))),
+        (_("outputs"), [_output(number, job) for number in range(len(job.outputs))]),
+        (_("kept"), _kept(job)),
+        (_("environment"), _environment(staged)),
+        (_("to upload"), list(_uploads(staged, conf_dir))),
+        (_("settings"), _settings(staged)),
     ):
         yield from _section(heading, lines)
-    yield say("all of it: howdah plan --json")
+    yield _("all of it: howdah plan --json")
 
 
 def _section(heading: str, lines: Sequence[str]) -> Iterator[str]:
     for number, line in enumerate(lines[:MOST_SHOWN]):
-        yield say("{heading}: {line}", heading=heading, line=line) if number == 0 else f"  {line}"
+        yield _("{heading}: {line}", heading=heading, line=line) if number == 0 else f"  {line}"
     if len(lines) > MOST_SHOWN:
-        yield "  " + say("… and {count} more", count=len(lines) - MOST_SHOWN)
+        yield "  " + _("… and {count} more", count=len(lines) - MOST_SHOWN)
 
 
 def _roles(plan: Plan) -> Iterator[str]:
@@ -60,7 +60,7 @@ def _roles(plan: Plan) -> Iterator[str]:
         resources = role.resources
         sizes = (gib(resources.memory_mib), str(resources.vcores), str(resources.gpus))
         rows.append((name, str(role.replicas), *sizes, cut))
-    return columns([tuple(map(say, ROLE_COLUMNS)), *rows])
+    return columns([tuple(map(_, ROLE_COLUMNS)), *rows])
 
 
 def _total(plan: Plan) -> str:
@@ -68,7 +68,7 @@ def _total(plan: Plan) -> str:
     memory = gib(sum(count * one.memory_mib for count, one in roles))
     vcores, gpus = (sum(count * getattr(one, what) for count, one in roles) for what in ("vcores", "gpus"))
     tasks = sum(count for count, _ in roles)
-    text = say(
+    text = _(
         "in all {tasks} containers: {memory}, {vcores} vcores, {gpus} GPUs",
         tasks=tasks,
         memory=memory,
@@ -78,11 +78,11 @@ def _total(plan: Plan) -> str:
     master = plan.request.get("master")
     if isinstance(master, Mapping):
         size = (gib(master["memory_mib"]), master["vcores"])
-        text += say("; the master: {memory}, {vcores} vcores", memory=size[0], vcores=size[1])
+        text += _("; the master: {memory}, {vcores} vcores", memory=size[0], vcores=size[1])
     machine = plan.request.get("machine")
     if isinstance(machine, Mapping):
         has = {what: machine[what]["of"] for what in ("memory", "vcores", "GPUs")}
-        text += say(
+        text += _(
             "; this machine has {memory}, {vcores} vcores, {gpus} GPUs",
             memory=gib(has["memory"]),
             vcores=has["vcores"],
@@ -103,10 +103,10 @@ def _files(files: Sequence[StagedFile]) -> list[str]:
 def _input(entry: StagedInput) -> str:
     count = _count(len(entry.files), sum(file.size for file in entry.files))
     where = _common([entry.uploads.get(file.uri, file.uri) for file in entry.files])
-    roles = ", ".join(entry.roles) or say("every role with data")
-    shares = {"all": say("all to each of {roles}", roles=roles)}
-    share = shares.get(entry.share, say("shared among {roles}", roles=roles))
-    return say(
+    roles = ", ".join(entry.roles) or _("every role with data")
+    shares = {"all": _("all to each of {roles}", roles=roles)}
+    share = shares.get(entry.share, _("shared among {roles}", roles=roles))
+    return _(
         "{files}, from {place} to {name}, {share}",
         files=count,
         place=where,
@@ -129,17 +129,17 @@ def _shown(uri: str) -> str:
 
 def _output(number: int, job: JobSpec) -> str:
     output = job.outputs[number]
-    of = output.tasks or say("every task")
-    what = say("what {tasks} prints", tasks=of) if output.strategy == "stream" else f"{output.source} ({of})"
-    return f"{what} → {_shown(output.path)}" + (say(", replacing what is there") if output.overwrite else "")
+    of = output.tasks or _("every task")
+    what = _("what {tasks} prints", tasks=of) if output.strategy == "stream" else f"{output.source} ({of})"
+    return f"{what} → {_shown(output.path)}" + (_(", replacing what is there") if output.overwrite else "")
 
 
 def _kept(job: JobSpec) -> list[str]:
     found = []
     if job.checkpoint.path:
-        found.append(say("checkpoints in {place}", place=_shown(job.checkpoint.path)))
+        found.append(_("checkpoints in {place}", place=_shown(job.checkpoint.path)))
     if job.board.path:
-        found.append(say("event files in {place}", place=_shown(job.board.path)))
+        found.append(_("event files in {place}", place=_shown(job.board.path)))
     return found
 
 
@@ -147,9 +147,9 @@ def _environment(staged: StagedJob) -> list[str]:
     given = staged.job.environment
     named = given.requirements or given.archive or given.python or staged.settings.get("environment", "")
     found = (
-        [say("{name}, first on PATH: {place}", name=named, place=staged.program_path[0])] if staged.program_path else []
+        [_("{name}, first on PATH: {place}", name=named, place=staged.program_path[0])] if staged.program_path else []
     )
-    return [*found, *([say("image {image}", image=given.image)] if given.image else [])]
+    return [*found, *([_("image {image}", image=given.image)] if given.image else [])]
 
 
 def _uploads(staged: StagedJob, conf_dir: str) -> Iterator[str]:
@@ -168,12 +168,12 @@ def _uploads(staged: StagedJob, conf_dir: str) -> Iterator[str]:
     if not wanted:
         return
     if not missing:
-        yield say("nothing: all {count} files are there already", count=len(wanted))
+        yield _("nothing: all {count} files are there already", count=len(wanted))
         return
     size, there = sum(size for _, size in missing.values()), len(wanted) - len(missing)
     place = _shown(uris.join(staged.home, "cache"))
-    kept = say("; {count} are there already", count=there) if there else ""
-    yield say("{files}, to {place}", files=_count(len(missing), size), place=place) + kept
+    kept = _("; {count} are there already", count=there) if there else ""
+    yield _("{files}, to {place}", files=_count(len(missing), size), place=place) + kept
     for name, bytes_ in sorted(missing.values(), key=lambda one: -one[1]):
         yield f"{name}  {_size(bytes_)}"
 
@@ -201,5 +201,5 @@ def _size(size: int) -> str:
 
 
 def _count(files: int, size: int) -> str:
-    one = say("1 file") if files == 1 else say("{count} files", count=files)
+    one = _("1 file") if files == 1 else _("{count} files", count=files)
     return f"{one}, {_size(size)}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from howdah.cli.i18n import say
+from howdah.cli.i18n import _
 from howdah.spec import TaskId
 from howdah.spec.events import Ended, Event, Joined, Launched, Started
 
@@ -67,18 +67,18 @@ def _together(kind: Kind, events: Sequence[Launched | Joined | Started | Ended])
     tasks = task_ranges(event.task for event in events)
     if kind is Launched:
         nodes = (event.container.node for event in events if isinstance(event, Launched))
-        return say("{tasks} have containers on {nodes}", tasks=tasks, nodes=_nodes(nodes))
+        return _("{tasks} have containers on {nodes}", tasks=tasks, nodes=_nodes(nodes))
     if kind is Started:
-        return say("{tasks} run", tasks=tasks)
+        return _("{tasks} run", tasks=tasks)
     if kind is Ended:
-        return say("{tasks} ended well", tasks=tasks)
+        return _("{tasks} ended well", tasks=tasks)
     joined = [event for event in events if isinstance(event, Joined)]
     size = sum(event.data_bytes for event in joined)
-    said = say("{tasks} joined on {nodes}", tasks=tasks, nodes=_nodes(event.host for event in joined))
+    said = _("{tasks} joined on {nodes}", tasks=tasks, nodes=_nodes(event.host for event in joined))
     if not size:
         return said
     files, seconds = sum(event.data_files for event in joined), max(event.data_seconds for event in joined)
-    return f"{said}: " + say("{files} files, {size} MiB in {seconds} s", **_input(files, size, seconds))
+    return f"{said}: " + _("{files} files, {size} MiB in {seconds} s", **_input(files, size, seconds))
 
 
 def _input(files: int, size: int, seconds: float) -> dict[str, object]:
@@ -91,7 +91,7 @@ def _input(files: int, size: int, seconds: float) -> dict[str, object]:
 
 def _nodes(names: Iterable[str]) -> str:
     found = list(dict.fromkeys(names))
-    return ", ".join(found) if len(found) <= MOST_NODES else say("{count} nodes", count=len(found))
+    return ", ".join(found) if len(found) <= MOST_NODES else _("{count} nodes", count=len(found))
 
 
 def task_ranges(tasks: Iterable[TaskId]) -> str:

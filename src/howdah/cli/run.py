@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from howdah.cli.i18n import say, translate_stored
+from howdah.cli.i18n import _, translate_stored
 from howdah.cli.interrupts import Interrupts
 from howdah.cli.job_arguments import CommandWithProgram, chosen_job, job_options
 from howdah.client.command_job import CommandOptions
@@ -90,14 +90,14 @@ def prepared_job(
     flags = {"engine": engine, "profile": profile}
     for option in fields:
         if f"vars.{option}" in loaded.sources:
-            told = say(
+            told = _(
                 "--{option} is the job's own; its variable `{option}` is set by --set {option}=VALUE", option=option
             )
             notice(f"howdah: {told}")
     spec, base, origins, text = loaded.spec, loaded.base_dir, loaded.sources, loaded.text
     for place in redaction.masked_places(job_file_record(spec)):
         notice(
-            say(
+            _(
                 "{place}: *** stands for a value that was hidden where this was copied: write the value, or name it "
                 "under `secrets`",
                 place=place,
@@ -135,7 +135,7 @@ def _warn_of_token_expiry(prepared: Prepared) -> None:
     end = prepared.engine.credentials_end
     if may_outlive_tokens(prepared.plan.job.job.timeouts, end, time.time()):
         date = time.strftime("%Y-%m-%d %H:%M", time.localtime(end))
-        told = say(
+        told = _(
             "the job's tokens for HDFS end on {date}, and it may run longer; then it loses HDFS: set timeouts.run",
             date=date,
         )
@@ -154,7 +154,7 @@ def _submitted(prepared: Prepared, quiet: bool, check: Callable[[], None]) -> st
         def progress(what: str, done: int, total: int) -> None:
             check()
             if what not in tasks:
-                tasks[what] = bars.add_task(say("uploading {what}", what=what), total=total)
+                tasks[what] = bars.add_task(_("uploading {what}", what=what), total=total)
             bars.update(tasks[what], completed=done, total=total)
 
         return prepared.engine.submit(prepared.plan, prepared.secrets, progress)
@@ -191,15 +191,15 @@ def run_prepared(
         job_id = upload_and_submit(prepared, quiet=as_json, check=interrupts.check)
         try:
             if not as_json:
-                click.echo(say("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
+                click.echo(_("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
             from howdah.cli.follow import follow  # while the master starts
 
             follow(
                 prepared.engine, job_id, wanted, on_interrupt, as_json, screen, interrupts, await_engine=await_engine
             )
         except KeyboardInterrupt:
-            notice(say("the job may go on; `howdah status {id}` and `howdah cancel {id}` reach it", id=job_id))
+            notice(_("the job may go on; `howdah status {id}` and `howdah cancel {id}` reach it", id=job_id))
             raise SystemExit(130) from None
         except BrokenPipeError:  # who read what is printed has gone (`| head`), which is nothing to the job
-            notice(say("the job goes on; `howdah status {id}` and `howdah cancel {id}` reach it", id=job_id))
+            notice(_("the job goes on; `howdah status {id}` and `howdah cancel {id}` reach it", id=job_id))
             raise

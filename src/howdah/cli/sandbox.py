@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from howdah.cli.i18n import say
+from howdah.cli.i18n import _
 from howdah.cli.terminal import columns
 from howdah.client.engine_registry import settings_for
 from howdah.errors import EngineUnavailable, SpecError
@@ -32,7 +32,7 @@ def up(hadoop: str | None, nodes: int | None, memory: str | None, vcores: int | 
     box = Sandbox(**{**shape, **{name: value for name, value in given.items() if value is not None}})
     box.up(lambda text: click.echo(text, err=True))
     click.echo(
-        say(
+        _(
             "sandbox is up: Hadoop {version}, {nodes} nodes; HADOOP_CONF_DIR={conf}",
             version=box.shape.hadoop,
             nodes=box.shape.nodes,
@@ -59,7 +59,7 @@ def ended_daemons() -> str:
     if not ended:
         return ""
     names = ", ".join(f"{daemon.title} ({daemon.name})" for daemon in ended)
-    return say(
+    return _(
         "of the sandbox these daemons have ended: {names}; `howdah sandbox up` starts them again, {log} says why",
         names=names,
         log=ended[0].log,
@@ -74,10 +74,10 @@ def down(keep: bool) -> None:
 
     box = Sandbox.open()
     if box is None:
-        click.echo(say("no sandbox is up"))
+        click.echo(_("no sandbox is up"))
         return
     box.down(keep, lambda text: click.echo(text, err=True))
-    click.echo(say("sandbox is down"))
+    click.echo(_("sandbox is down"))
 
 
 @sandbox.command()
@@ -90,7 +90,7 @@ def status(as_json: bool) -> None:
 
     box = Sandbox.open()
     if box is None:
-        click.echo(say("no sandbox is up"), err=True)
+        click.echo(_("no sandbox is up"), err=True)
         raise SystemExit(1)
     daemons = [asdict(daemon) for daemon in box.status()]
     if as_json:

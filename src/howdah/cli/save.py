@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import click
 
-from howdah.cli.i18n import say
+from howdah.cli.i18n import _
 from howdah.client.engine_registry import engine_of
 from howdah.client.follow import Follower
 from howdah.client.job_end import report_of
@@ -34,7 +34,7 @@ def save(job_id: str, output: int, wait: bool, profile: str, as_json: bool) -> N
     numbers = dict(_ask(engine, job_id, output))
     if not wait:
         for number, copy in numbers.items():
-            line = say(
+            line = _(
                 "copy {copy} of outputs.{number}: `howdah status {id}` shows it", copy=copy, number=number, id=job_id
             )
             click.echo(to_json({"output": number, "number": copy}) if as_json else line)
@@ -76,21 +76,21 @@ def _ended(view: JobView, numbers: set[int]) -> list[SaveView]:
 def copies(view: JobView) -> Iterator[str]:
     """Return lines about the snapshots: those from which the programs continued, and the newest ones."""
     if view.resumed:
-        yield say("resumed from {uri}", uri=view.resumed)
+        yield _("resumed from {uri}", uri=view.resumed)
     if len(view.saves) > SHOWN:
-        yield say("the newest {count} copies:", count=SHOWN)
+        yield _("the newest {count} copies:", count=SHOWN)
     yield from map(sentence, view.saves[-SHOWN:])
 
 
 def sentence(view: SaveView) -> str:
     """Return a line about a snapshot."""
     if view.state is State.FAILED:
-        return say("no copy of outputs.{number}: {reason}", number=view.output, reason=view.reason)
+        return _("no copy of outputs.{number}: {reason}", number=view.output, reason=view.reason)
     if view.state is State.RUNNING:
-        return say(
+        return _(
             "copying outputs.{number}: {done} of {tasks} tasks", number=view.output, done=view.done, tasks=view.tasks
         )
-    text = say(
+    text = _(
         "copy: {uri} ({total} files, {files} of them new, {bytes} bytes)",
         uri=view.uri,
         total=view.total,
@@ -98,5 +98,5 @@ def sentence(view: SaveView) -> str:
         bytes=view.bytes,
     )
     if view.removed:
-        return f"{text} {say('(removed)')}"
-    return "\n".join([text, *(f"  {say('left out: {what}', what=line)}" for line in view.skipped)])
+        return f"{text} {_('(removed)')}"
+    return "\n".join([text, *(f"  {_('left out: {what}', what=line)}" for line in view.skipped)])

@@ -6,7 +6,7 @@ import getpass
 
 import click
 
-from howdah.cli.i18n import say
+from howdah.cli.i18n import _
 from howdah.client.engine_registry import engine_of
 from howdah.client.follow import fetch_update
 from howdah.client.job_end import report_of
@@ -43,9 +43,9 @@ def stacks(job_id: str, task: str, native: bool, last: bool, profile: str, as_js
         click.echo(click.style(f"==> {name} <==", bold=True))
         click.echo(text)
     if answer["uri"]:
-        click.echo(say("kept in {uri}", uri=answer["uri"]), err=True)
+        click.echo(_("kept in {uri}", uri=answer["uri"]), err=True)
     if answer["problem"]:
-        click.echo(say("not kept: {problem}", problem=answer["problem"]), err=True)
+        click.echo(_("not kept: {problem}", problem=answer["problem"]), err=True)
 
 
 def _checked(task: str) -> str:

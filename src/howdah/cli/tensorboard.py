@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from howdah.cli.i18n import say
+from howdah.cli.i18n import _
 from howdah.client.engine_registry import engine as engine_of_settings
 from howdah.client.engine_registry import engine_of, engines, settings_for
 from howdah.client.follow import Follower, fetch_update
@@ -101,7 +101,7 @@ def _start_in_job(engine: Engine, report: JobReport, stop: bool, profile: str, i
     with link, refusals(report.id):
         if stop:
             link.end_tensorboard(getpass.getuser())
-            click.echo(say("TensorBoard of {id} is asked to end", id=report.id))
+            click.echo(_("TensorBoard of {id} is asked to end", id=report.id))
         else:
             click.echo(_await_open(link, report, idle_s))
 
@@ -112,7 +112,7 @@ def _await_open(link: MasterClient, report: JobReport, idle_s: float) -> str:
     def ask() -> dict[str, str]:
         answer = link.tensorboard(getpass.getuser(), idle_s)
         if not answer["url"]:
-            _notice(say("TensorBoard of {id} starts", id=report.id))
+            _notice(_("TensorBoard of {id} starts", id=report.id))
         return answer
 
     return wait_until_open(report.id, ask, link.changes())
@@ -128,7 +128,7 @@ def _submit_as_job(request: dict[str, Any], engine_name: str, profile: str) -> N
     job = of_all(engine_of_settings(settings), request)
     prepared = prepare(job, Path.cwd(), {"engine": engine_name, "profile": profile}, _notice)
     job_id = upload_and_submit(prepared)
-    _notice(say("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
+    _notice(_("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
     for update in Follower(prepared.engine, job_id).updates():
         if any(isinstance(event, Yielded) for event in update.events):
             click.echo(tensorboard_url(update.report, update.view))

@@ -14,7 +14,7 @@ import click
 
 from howdah.api.hints import hints
 from howdah.api.serializers import masked_record
-from howdah.cli.i18n import say, translate_stored
+from howdah.cli.i18n import _, translate_stored
 from howdah.cli.progress_lines import TaskProgressLines
 from howdah.client.follow import Update
 from howdah.spec import JobReport, State, TaskId
@@ -61,45 +61,45 @@ _COLOURS = {State.RUNNING: "cyan", State.SUCCEEDED: "green", State.FAILED: "red"
 def sentence(event: Event) -> str:
     """Return one line about an event; "" for one that people need not see."""
     if isinstance(event, Asked):
-        return say("waiting for containers: {count} × {role}", count=event.count, role=event.role)
+        return _("waiting for containers: {count} × {role}", count=event.count, role=event.role)
     if isinstance(event, Launched) and event.giver not in (None, event.task):
         node = event.container.node
-        return say("{task} takes the container of {giver} on {node}", task=event.task, giver=event.giver, node=node)
+        return _("{task} takes the container of {giver} on {node}", task=event.task, giver=event.giver, node=node)
     if isinstance(event, Resized):
         role, count = event.role, event.replicas
-        return say(
+        return _(
             "{role} goes on with {count} tasks: {reason}", role=role, count=count, reason=translate_stored(event.reason)
         )
     if isinstance(event, Launched):
-        return say("{task} has a container on {node}", task=event.task, node=event.container.node)
+        return _("{task} has a container on {node}", task=event.task, node=event.container.node)
     if isinstance(event, Joined):
-        joined = say("{task} joined on {host}", task=event.task, host=event.host)
+        joined = _("{task} joined on {host}", task=event.task, host=event.host)
         return joined + (f": {input_sentence(event)}" if event.data_bytes else "")
     if isinstance(event, PreflightPassed):
         return _preflight(event)
     if isinstance(event, Started):
-        return say("{task} runs: pid {pid}, {python}", task=event.task, pid=event.pid, python=event.python)
+        return _("{task} runs: pid {pid}, {python}", task=event.task, pid=event.pid, python=event.python)
     if isinstance(event, Ended):
-        return say("{task} on {node}: {exit}", task=event.task, node=event.node, exit=translate_stored(event.exit))
+        return _("{task} on {node}: {exit}", task=event.task, node=event.node, exit=translate_stored(event.exit))
     if isinstance(event, GangReleased):
-        return say(
+        return _(
             "{reason}; asking again in {seconds} s",
             reason=translate_stored(event.reason),
             seconds=round(event.retry_in),
         )
     if isinstance(event, GangRestarted):
-        return say("starting again: {reason}", reason=translate_stored(event.reason))
+        return _("starting again: {reason}", reason=translate_stored(event.reason))
     if isinstance(event, TookOver):
-        return say("attempt {attempt} of the master took over on {host}", attempt=event.attempt, host=event.host)
+        return _("attempt {attempt} of the master took over on {host}", attempt=event.attempt, host=event.host)
     if isinstance(event, MasterEnded):
         reason = translate_stored(event.reason)
-        return say("attempt {attempt} of the master ended: {reason}", attempt=event.attempt, reason=reason)
+        return _("attempt {attempt} of the master ended: {reason}", attempt=event.attempt, reason=reason)
     if isinstance(event, AllocationLost):
         return translate_stored(allocation_lost(event))
     if isinstance(event, TimeLost):
         return _time_lost(event.seconds)
     if isinstance(event, Stopping):
-        return say("stopping: {reason}", reason=translate_stored(event.reason))
+        return _("stopping: {reason}", reason=translate_stored(event.reason))
     if isinstance(event, Noted):
         return translate_stored(event.text)
     if isinstance(event, (LossAnnounced, Stalled, StacksTaken, Straggling)):
@@ -111,45 +111,45 @@ def sentence(event: Event) -> str:
     if isinstance(event, BoardChanged):
         return _board(event)
     if isinstance(event, Committed):
-        return say("output: {uri}", uri=event.uri)
+        return _("output: {uri}", uri=event.uri)
     return ""
 
 
 def _time_lost(seconds: float) -> str:
     if seconds < 0:
-        return say("the master's clock was set back by {seconds} s", seconds=round(-seconds))
-    return say("the master stood still, or its clock was set, for {seconds} s", seconds=round(seconds))
+        return _("the master's clock was set back by {seconds} s", seconds=round(-seconds))
+    return _("the master stood still, or its clock was set, for {seconds} s", seconds=round(seconds))
 
 
 def _preflight(event: PreflightPassed) -> str:
-    told = say("pre-flight passed on {nodes} nodes in {seconds} s", nodes=event.nodes, seconds=f"{event.seconds:.1f}")
+    told = _("pre-flight passed on {nodes} nodes in {seconds} s", nodes=event.nodes, seconds=f"{event.seconds:.1f}")
     if event.slowest is not None and event.tasks > 1:
-        told += say("; slowest {task} on {node}", task=event.slowest, node=event.node)
-    return told + (say("; left out: {what}", what="; ".join(event.left_out)) if event.left_out else "")
+        told += _("; slowest {task} on {node}", task=event.slowest, node=event.node)
+    return told + (_("; left out: {what}", what="; ".join(event.left_out)) if event.left_out else "")
 
 
 def health_sentence(event: LossAnnounced | Stalled | StacksTaken | Straggling) -> str:
     """Return a line about what may go wrong, and what was observed."""
     if isinstance(event, LossAnnounced):
-        return say("{task}: {what}", task=event.task or event.container_id, what=translate_stored(event.text))
+        return _("{task}: {what}", task=event.task or event.container_id, what=translate_stored(event.text))
     if isinstance(event, Stalled):
         who = ", ".join(map(str, event.tasks[:5])) + ("…" if len(event.tasks) > 5 else "")
-        return say("{tasks}: no sign of progress for {seconds} s", tasks=who, seconds=round(event.quiet_s))
+        return _("{tasks}: no sign of progress for {seconds} s", tasks=who, seconds=round(event.quiet_s))
     if isinstance(event, Straggling):
         return _straggling(event)
     if event.problem:
-        return say("no stacks: {problem}", problem=translate_stored(event.problem))
+        return _("no stacks: {problem}", problem=translate_stored(event.problem))
     if event.by:
-        return say("stacks: {uri}", uri=event.uri)
-    who = ", ".join(map(str, event.suspects[:5])) or say("nobody in particular")
+        return _("stacks: {uri}", uri=event.uri)
+    who = ", ".join(map(str, event.suspects[:5])) or _("nobody in particular")
     reason = f" ({translate_stored(event.reason)})" if event.reason else ""
-    return say("suspected: {tasks}{reason}; stacks: {uri}", tasks=who, reason=reason, uri=event.uri)
+    return _("suspected: {tasks}{reason}; stacks: {uri}", tasks=who, reason=reason, uri=event.uri)
 
 
 def _straggling(event: Straggling) -> str:
     if not event.what:
-        return say("{task} is in line with its role again", task=event.task)
-    return say(
+        return _("{task} is in line with its role again", task=event.task)
+    return _(
         "{task} is out of line: {what} {value}, its role's median {median}",
         task=event.task,
         what=translate_stored(event.what),
@@ -160,32 +160,30 @@ def _straggling(event: Straggling) -> str:
 
 def _board(event: BoardChanged) -> str:
     if event.state == "open":
-        return say("TensorBoard is open on {host}: `howdah status` has its link", host=event.host)
-    return (
-        say("TensorBoard has ended: {reason}", reason=translate_stored(event.detail)) if event.state == "ended" else ""
-    )
+        return _("TensorBoard is open on {host}: `howdah status` has its link", host=event.host)
+    return _("TensorBoard has ended: {reason}", reason=translate_stored(event.detail)) if event.state == "ended" else ""
 
 
 def _copy(event: SaveStarted | SaveDone | SaveFailed) -> str:
     if isinstance(event, SaveFailed):
-        return say("no copy {number}: {reason}", number=event.number, reason=translate_stored(event.reason))
+        return _("no copy {number}: {reason}", number=event.number, reason=translate_stored(event.reason))
     if isinstance(event, SaveDone):
-        return say(
+        return _(
             "copy {number} is complete: {files} files, {bytes} bytes copied",
             number=event.number,
             files=event.total,
             bytes=event.bytes,
         )
     number, tasks = event.output, event.tasks
-    return say("copying outputs.{number} of {tasks} tasks to {uri}", number=number, tasks=tasks, uri=event.uri)
+    return _("copying outputs.{number} of {tasks} tasks to {uri}", number=number, tasks=tasks, uri=event.uri)
 
 
 def _checkpoint(event: CheckpointFound) -> str:
     if event.error:
         return ""
-    lines = [say("passed over: {what}", what=line) for line in event.skipped]
-    none = say("no checkpoint yet: the programs begin anew")
-    return "; ".join([*lines, say("going on from {uri}", uri=event.uri) if event.uri else none])
+    lines = [_("passed over: {what}", what=line) for line in event.skipped]
+    none = _("no checkpoint yet: the programs begin anew")
+    return "; ".join([*lines, _("going on from {uri}", uri=event.uri) if event.uri else none])
 
 
 class Plain:
@@ -293,13 +291,13 @@ def task_table(view: JobView, most: int) -> Any:
     from rich.text import Text
 
     if len(view.tasks) > most:
-        columns = [Column(title, no_wrap=True) for title in map(say, ROLE_STATES)]
+        columns = [Column(title, no_wrap=True) for title in map(_, ROLE_STATES)]
         table = Table(*columns, box=None, header_style="bold", pad_edge=False)
         for counted in role_rows(view):
             table.add_row(*map(Text, counted))
         return table
     widths = [max(len(str(task)) for task in view.tasks), max(map(len, State)), *[0] * (len(TASK_COLUMNS) - 2)]
-    titles = zip(map(say, TASK_COLUMNS), widths, strict=True)
+    titles = zip(map(_, TASK_COLUMNS), widths, strict=True)
     columns = [Column(title, no_wrap=True, min_width=width) for title, width in titles]
     table = Table(*columns, box=None, header_style="bold", pad_edge=False)
     for task in view.tasks.values():
@@ -344,14 +342,14 @@ def input_sentence(event: Joined) -> str:
     """Return the size of a task's input, and how it came."""
     size, seconds = mib(event.data_bytes), f"{event.data_seconds:.1f}"
     if event.data_cached_bytes:
-        return say(
+        return _(
             "{files} files, {size} MiB in {seconds} s, {kept} MiB of them kept on the node",
             files=event.data_files,
             size=size,
             seconds=seconds,
             kept=mib(event.data_cached_bytes),
         )
-    return say("{files} files, {size} MiB in {seconds} s", files=event.data_files, size=size, seconds=seconds)
+    return _("{files} files, {size} MiB in {seconds} s", files=event.data_files, size=size, seconds=seconds)
 
 
 def mib(size: int) -> str:
@@ -361,7 +359,7 @@ def mib(size: int) -> str:
 
 def task_lines(tasks: Iterable[TaskView]) -> Iterator[str]:
     """Return these tasks as plain lines, with a heading."""
-    return columns([tuple(map(say, TASK_COLUMNS)), *((str(task.id), *row(task)) for task in tasks)])
+    return columns([tuple(map(_, TASK_COLUMNS)), *((str(task.id), *row(task)) for task in tasks)])
 
 
 def stream_lines(view: JobView) -> Iterator[str]:
@@ -370,7 +368,7 @@ def stream_lines(view: JobView) -> Iterator[str]:
     near = sum(task.usage.local_bytes for task in view.tasks.values())
     if given:
         size, share = f"{given / 2**20:.1f}", f"{near / given:.0%}"
-        yield say("streamed: {size} MiB, {share} of it on the task's own node", size=size, share=share)
+        yield _("streamed: {size} MiB, {share} of it on the task's own node", size=size, share=share)
 
 
 def python_lines(view: JobView) -> Iterator[str]:
@@ -389,9 +387,9 @@ def hint_lines(view: JobView) -> Iterator[str]:
     """Return what to ask for next time; and of a running job, when it will end."""
     left = eta(view, time.time())
     if left is not None:
-        yield say("done in about {time}", time=_span(left))
+        yield _("done in about {time}", time=_span(left))
     for hint in hints(view):
-        yield say(hint.template, **hint.values)
+        yield _(hint.template, **hint.values)
 
 
 def _span(seconds: float) -> str:
@@ -408,12 +406,12 @@ def verdict(view: JobView) -> Iterator[str]:
         return
     state = click.style(outcome.state.value, fg=_COLOURS.get(outcome.state), bold=True)
     why = f": {translate_stored(outcome.diagnostics)}" if outcome.diagnostics else ""
-    yield say("{id} {state}", id=view.id, state=state) + why
+    yield _("{id} {state}", id=view.id, state=state) + why
     if outcome.first is not None and outcome.exit is not None and outcome.exit.lines:
-        yield say("last lines of {task}:", task=outcome.first)
+        yield _("last lines of {task}:", task=outcome.first)
         yield from (f"    {line}" for line in outcome.exit.lines)
     if outcome.first is not None:
-        yield say("all it printed: howdah logs {id} {task}", id=view.id, task=outcome.first)
+        yield _("all it printed: howdah logs {id} {task}", id=view.id, task=outcome.first)
 
 
 def report_json(report: JobReport) -> dict[str, Any]:

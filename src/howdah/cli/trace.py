@@ -15,7 +15,7 @@ import click
 
 from howdah.api.trace import describe
 from howdah.cli.history import options_of
-from howdah.cli.i18n import say
+from howdah.cli.i18n import _
 from howdah.client.engine_registry import engine_of, engines
 from howdah.client.follow import fetch_update
 from howdah.client.master_client import connect
@@ -144,20 +144,20 @@ def _lines(whole: dict[str, Any]) -> Iterator[str]:
     yield " ".join(filter(None, (whole["job"], whole["task"])))
     if whole["user"]:
         name, state, user = whole["name"], whole["state"], whole["user"]
-        of_queue = say(", queue {queue}", queue=whole["queue"]) if whole["queue"] else ""
-        yield "  " + say("job {name}, {state}, of user {user}", name=name, state=state, user=user) + of_queue
+        of_queue = _(", queue {queue}", queue=whole["queue"]) if whole["queue"] else ""
+        yield "  " + _("job {name}, {state}, of user {user}", name=name, state=state, user=user) + of_queue
     if whole["task"]:
         role, index, attempt = whole["role"], whole["index"], whole["attempt"]
-        rank = say(", rank {rank}", rank=whole["rank"]) if whole["rank"] is not None else ""
+        rank = _(", rank {rank}", rank=whole["rank"]) if whole["rank"] is not None else ""
         yield (
-            "  " + say("role {role}, index {index}, attempt {attempt}", role=role, index=index, attempt=attempt) + rank
+            "  " + _("role {role}, index {index}, attempt {attempt}", role=role, index=index, attempt=attempt) + rank
         )
     if whole["host"]:
-        process = say(", program {pid}", pid=whole["pid"]) if whole["pid"] else ""
-        yield "  " + say("on {host} in {container}", host=whole["host"], container=whole["container"]) + process
+        process = _(", program {pid}", pid=whole["pid"]) if whole["pid"] else ""
+        yield "  " + _("on {host} in {container}", host=whole["host"], container=whole["container"]) + process
     if whole["gpus"]:
-        yield "  " + say("GPUs {gpus}", gpus=", ".join(whole["gpus"]))
+        yield "  " + _("GPUs {gpus}", gpus=", ".join(whole["gpus"]))
     if whole["since"]:
         began = time.strftime("%m-%d %H:%M:%S", time.localtime(whole["since"]))
         ended = time.strftime("%m-%d %H:%M:%S", time.localtime(whole["until"])) if whole["until"] else ""
-        yield "  " + say("since {time}", time=began) + (say(", until {time}", time=ended) if ended else "")
+        yield "  " + _("since {time}", time=began) + (_(", until {time}", time=ended) if ended else "")

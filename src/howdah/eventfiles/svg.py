@@ -19,13 +19,19 @@ from howdah.eventfiles.queries import Query
 
 COLOURS = ("#1f77b4", "#e8710a", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#d454a4", "#7f7f7f", "#a0a020", "#17a2b8")
 WORDS = {
-    "en": {"step": "step", "time": "time (UTC)", "relative": "time since the start", "none": "no points yet",
-           "more": "and {} more", "odd": "NaN or infinite: {}", "value": "value", "at": "step {}",
-           "cell": "at most {} values in one cell", "median": "median", "between": "{}–{} %"},
-    "zh": {"step": "步数", "time": "时间（UTC）", "relative": "开始后的时间", "none": "还没有数据点",
-           "more": "另有 {} 条", "odd": "NaN 或无穷：{}", "value": "值", "at": "步数 {}",
-           "cell": "单格最多 {} 个值", "median": "中位数", "between": "{}–{} %"},
-}  # fmt: skip
+    "step": "step",
+    "time": "time (UTC)",
+    "relative": "time since the start",
+    "none": "no points yet",
+    "more": "and {} more",
+    "odd": "NaN or infinite: {}",
+    "value": "value",
+    "at": "step {}",
+    "cell": "at most {} values in one cell",
+    "median": "median",
+    "between": "{}–{} %",
+}
+"""What charts say, in English."""
 LEFT, RIGHT, TOP, BOTTOM, ROW = 64.0, 16.0, 30.0, 40.0, 18.0
 MAX_SIDE = 4000
 # Background, text, lines. Without variables of CSS, which not every program that draws SVG knows.
@@ -55,8 +61,12 @@ class Style:
 
     @property
     def words(self) -> dict[str, str]:
-        """Return the words of the language."""
-        return WORDS["zh" if self.language.startswith("zh") else "en"]
+        """Return what charts say, in the chart's language."""
+        if not self.language.startswith("zh"):
+            return WORDS
+        from howdah.locale.catalogue import CHART, chinese  # who reads English needs no catalogue
+
+        return {name: chinese(CHART).get(text, text) for name, text in WORDS.items()}
 
     def across(self, step: int, wall: float, started: float) -> float:
         """Return where a step lies on the horizontal axis, in its unit; `wall` and `started` are epoch seconds."""

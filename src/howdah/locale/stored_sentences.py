@@ -1,45 +1,70 @@
 """Translates into Chinese the sentences that masters, executors, engines and compat commands write down in English.
 
-Event logs of any age hold these sentences as they were written, so the table beside this file finds the template of a
-sentence again. The page uses the same table (frontend/src/translateStored.ts). `kinds` says what a name in braces may
-stand for (any text, if it says nothing); the text that it stands for is translated in its turn.
+Event logs of any age hold these sentences as they were written, so the catalogue's templates are compared with a
+sentence until one fits. The page does the same (frontend/src/translateStored.ts). What a name in braces may stand for
+is in `PLACEHOLDERS` (any text, if it is not there); the text that it stands for is translated in its turn.
 """
 
 from __future__ import annotations
 
 import functools
-import json
 import re
-from pathlib import Path
 
-FILE = Path(__file__).with_name("stored_sentences.zh.json")
+from howdah.locale.catalogue import MISTAKE, STORED, chinese
+
 DEPTH = 5
 """Sentences within sentences, at most."""
 LONGEST = 1000
 PLACE = re.compile(r"\{(\w+)\}")
+_TASK, _NAME, _COUNT, _AMOUNT = r"[^\s:,;]+:\d+", r"[^\s:;,]+", r"\d+", r"[\d.]+"
+PLACEHOLDERS = {
+    STORED: {
+        "task": _TASK,
+        "one": _TASK,
+        "other": _TASK,
+        "node": _NAME,
+        "role": _NAME,
+        "count": _COUNT,
+        "all": _COUNT,
+        "number": _COUNT,
+        "code": r"-?\d+",
+        "pid": _COUNT,
+        "seconds": _AMOUNT,
+        "minutes": _AMOUNT,
+        "signal": r"SIG\w+ \(\d+\)",
+        "kind": r"\w+",
+        "name": r"'[^']+'|[^\s:;]+",
+        "command": r"'[^']+'|[^:;']+",
+        "level": r"\S+",
+        "stream": r"\w+",
+    },
+    MISTAKE: {"value": r"""'.*?'|".*?"|\[.*?\]|\(.*?\)|\{.*?\}|\S+ (?:MiB|s)|\S+"""},
+}
+"""For each context: what a placeholder matches. The page uses those of stored sentences, too."""
 
 
-def in_chinese(text: str, depth: int = DEPTH, file: Path = FILE) -> str:
-    """As far as its templates are known, those of the table in `file`; else as it is."""
+def in_chinese(text: str, context: str = STORED, depth: int = DEPTH) -> str:
+    """Return a sentence in Chinese as far as templates of `context` fit, else as it is."""
     if not depth or len(text) > LONGEST:
         return text
-    for pattern, chinese in _templates(file):
+    for pattern, template in _templates(context):
         found = pattern.fullmatch(text)
         if found is not None:
             values = found.groupdict().items()
-            return chinese.format(**{name: in_chinese(value, depth - 1, file) for name, value in values})
+            return template.format(**{name: in_chinese(value, context, depth - 1) for name, value in values})
     return text
 
 
 @functools.cache
-def _templates(file: Path) -> list[tuple[re.Pattern[str], str]]:
+def _templates(context: str) -> list[tuple[re.Pattern[str], str]]:
     """Return the templates, with those that have most words of their own first."""
-    table = json.loads(file.read_text(encoding="utf-8"))
-    ordered = sorted(table["sentences"].items(), key=lambda one: -len(PLACE.sub("", one[0])))
-    return [(_pattern(english, table["kinds"]), chinese) for english, chinese in ordered]
+    ordered = sorted(chinese(context).items(), key=lambda pair: -len(PLACE.sub("", pair[0])))
+    return [(_pattern(english, PLACEHOLDERS[context]), translated) for english, translated in ordered]
 
 
-def _pattern(english: str, kinds: dict[str, str]) -> re.Pattern[str]:
+def _pattern(english: str, placeholders: dict[str, str]) -> re.Pattern[str]:
     parts = PLACE.split(english)
-    kept = [f"(?P<{part}>{kinds.get(part, '.+?')})" if at % 2 else re.escape(part) for at, part in enumerate(parts)]
+    kept = [
+        f"(?P<{part}>{placeholders.get(part, '.+?')})" if at % 2 else re.escape(part) for at, part in enumerate(parts)
+    ]
     return re.compile("".join(kept), re.DOTALL)

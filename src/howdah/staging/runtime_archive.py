@@ -144,7 +144,7 @@ def _package(folder: Path) -> Iterator[tuple[str, Path]]:
     for path in sorted(folder.rglob("*")):
         relative = path.relative_to(folder)
         left_out = relative.parts[0] in _LEFT_OUT or "__pycache__" in relative.parts or _PAGE in relative.parents
-        if path.is_file() and not left_out and path.suffix not in (".pyi", ".proto", ".md"):
+        if path.is_file() and not left_out and path.suffix not in (".pyi", ".proto", ".md", ".po"):
             yield f"howdah/{relative.as_posix()}", path
 
 

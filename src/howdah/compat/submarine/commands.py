@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from howdah.cli.i18n import say, translate_stored
+from howdah.cli.i18n import _, translate_stored
 from howdah.cli.run import notice, run_prepared, upload_and_submit
 from howdah.client.engine_registry import settings_for
 from howdah.client.submit import prepare
@@ -79,7 +79,7 @@ def _run(argv: Sequence[str]) -> None:
         _make_checkpoint_directory(parsed.job)
     if not options.given("wait_job_finish"):
         job_id = upload_and_submit(prepared)
-        click.echo(say("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
+        click.echo(_("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
         return
     try:
         interrupt = "ask" if sys.stdin.isatty() else "detach"

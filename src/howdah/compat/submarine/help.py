@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from howdah.cli.i18n import say
+from howdah.cli.i18n import _
 from howdah.compat.submarine import FLAGS, OPTIONS
 
 ACTIONS = {
@@ -53,11 +53,11 @@ _INDENT, _WIDTH = 30, 100
 def lines() -> Iterator[str]:
     """Return all lines of the help."""
     for action, text in ACTIONS.items():
-        yield from _entry(f"howdah submarine {action}", say(text))
+        yield from _entry(f"howdah submarine {action}", _(text))
     yield ""
     for name in OPTIONS:
         dashes = "-" if len(name) == 1 else "--"
-        yield from _entry(f"  {dashes}{name}" + ("" if name in FLAGS else " …"), say(OPTION_HELP[name]))
+        yield from _entry(f"  {dashes}{name}" + ("" if name in FLAGS else " …"), _(OPTION_HELP[name]))
 
 
 def _entry(words: str, text: str) -> Iterator[str]:

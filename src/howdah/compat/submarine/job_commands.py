@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import click
 
-from howdah.cli.i18n import say
+from howdah.cli.i18n import _
 from howdah.cli.jobs import table
 from howdah.cli.terminal import Plain, task_lines
 from howdah.client.engine_registry import engine, engine_of, settings_for
@@ -76,7 +76,7 @@ def kill(argv: Sequence[str]) -> None:
     """Cancel the job if it runs."""
     there, report = _named(argv, running=True)
     if not report.state.ended:
-        click.echo(say("cancelling {id}", id=report.id), err=True)
+        click.echo(_("cancelling {id}", id=report.id), err=True)
         report = cancel_job(there, report)
     click.echo(f"{report.id} {report.state.value} {report.diagnostics}".rstrip())
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from howdah.cli.i18n import say, translate_stored
+from howdah.cli.i18n import _, translate_stored
 from howdah.cli.mistakes import error_lines
 from howdah.cli.run import notice, upload_and_submit
 from howdah.client.job_end import cancel_job, report_of
@@ -87,12 +87,12 @@ def _run(parsed: Parsed, engine: str, notebook: bool, base: Path, ending: Submit
     try:
         ending.waits = False
         ending.check()
-        click.echo(say("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
+        click.echo(_("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
         from howdah.cli.follow import follow  # while the master starts
 
         follow(prepared.engine, job_id, "chief", "cancel", False, lambda: _screen(notebook), await_engine=True)
     except KeyboardInterrupt:  # before anybody followed it, or again
-        notice(say("cancelling {id}", id=job_id))
+        notice(_("cancelling {id}", id=job_id))
         cancel_job(prepared.engine, report_of(prepared.engine, job_id))
         raise
 
@@ -167,6 +167,6 @@ def import_history(paths: tuple[str, ...], home: str) -> None:
         except HowdahError as error:
             report(error)
             continue
-        click.echo(say("{id}: {state}, {tasks} tasks", id=name, state=job.state.value, tasks=job.staged.job.task_count))
+        click.echo(_("{id}: {state}, {tasks} tasks", id=name, state=job.state.value, tasks=job.staged.job.task_count))
     if problems:
         raise SystemExit(StagingError.exit_code)

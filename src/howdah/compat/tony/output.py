@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from howdah.cli.i18n import say
+from howdah.cli.i18n import _
 from howdah.cli.terminal import Plain, task_lines
 from howdah.client.follow import Update
 from howdah.client.port_forward import PortForward
@@ -52,5 +52,5 @@ class NotebookScreen(TaskScreen):
         self.close()
         self._forward = PortForward(host, port)
         local = self._forward.port
-        self._print(say("the notebook is at http://localhost:{port}", port=local))
-        self._print(say("from elsewhere: ssh -L 18888:localhost:{port} {host}", port=local, host=os.uname().nodename))
+        self._print(_("the notebook is at http://localhost:{port}", port=local))
+        self._print(_("from elsewhere: ssh -L 18888:localhost:{port} {host}", port=local, host=os.uname().nodename))
