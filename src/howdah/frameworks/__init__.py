@@ -25,16 +25,14 @@ _LONGEST_VARIABLE = 128 * 1024
 
 
 class Framework(Protocol):
-    """One per framework, stateless.
-
-    `hold_ports`: the framework's servers set SO_REUSEADDR or SO_REUSEPORT before they bind, so the reserved port can
-    stay reserved until they have it. Otherwise it is let go right before the program starts.
-    """
+    """One training framework, stateless."""
 
     hold_ports: bool
+    """Whether the framework's servers set SO_REUSEADDR or SO_REUSEPORT before they bind. Then a port stays reserved
+    until the server has it; otherwise the port is released right before the program starts."""
 
     def expand(self, job: JobSpec) -> JobSpec:
-        """Called once, before staging: add the roles the framework needs, and decide what the user left open.
+        """Add the roles that the framework needs, and decide what the user left open. It is called before staging.
 
         Afterwards `tracked` and `on_failure` of every role are set. Expanding twice changes nothing.
         """
@@ -59,9 +57,10 @@ def files_of(framework: Framework, world: World, task: TaskId) -> dict[str, str]
 
 
 class Launching(Framework, Protocol):
-    """A framework that starts programs by a command of its own. With `shares_key` tasks get the variable GANG_KEY."""
+    """A framework that starts programs by a command of its own."""
 
     shares_key: bool
+    """Whether tasks get the variable GANG_KEY."""
 
     def command(self, task: TaskId, command: str | tuple[str, ...]) -> str | tuple[str, ...]:
         """Return what the container of `task` runs, which runs the role's `command` in the end."""
@@ -74,15 +73,15 @@ def command_of(framework: Framework, task: TaskId, command: str | tuple[str, ...
 
 
 def shares_key(framework: Framework) -> bool:
-    """Say whether the tasks get GANG_KEY."""
+    """Return whether the tasks get GANG_KEY."""
     return bool(getattr(framework, "shares_key", False))
 
 
 def find(name: str) -> Framework:
-    """The framework of that name.
+    """Return the framework of this name.
 
     Raises:
-        SpecError: there is none; says which there are.
+        SpecError: there is none; names those that there are.
     """
     if target := plugins.find(_GROUP, name):
         return cast(Framework, plugins.load(target)())
@@ -93,7 +92,7 @@ def find(name: str) -> Framework:
 
 
 def names(wanted: str = "") -> Collection[str]:
-    """All known names; installed packages are only looked through when `wanted` isn't one of ours."""
+    """Return all known names. Installed packages are searched only if `wanted` is not one of howdah's own."""
     return list(BUILT_IN) if wanted in BUILT_IN else sorted(plugins.names(_GROUP))
 
 
@@ -103,8 +102,8 @@ def decided(
     ignored: Collection[str] = (),
     order: Collection[str] | None = None,
 ) -> JobSpec:
-    """`job` with what its roles left open filled in: roles in `untracked` are not waited for, failures of those in
-    `ignored` don't matter. `order` names roles in the order of their ranks; it must name all of them."""
+    """Fill in what the roles of `job` left open: the job does not wait for roles in `untracked`, and failures of those
+    in `ignored` do not matter. `order` names all roles, in the order of their ranks."""
 
     def role(name: str, role: Role) -> Role:
         return dataclasses.replace(
@@ -119,10 +118,10 @@ def decided(
 def world_variables(
     world: World, task: TaskId, *, job_id: str, job_name: str, attempt: int, replicas: int = 0
 ) -> dict[str, str]:
-    """The HOWDAH_* variables that every task gets, whatever its framework; `replicas` of its role, where the world does
-    not show them all: a task without a gang is alone in its world.
+    """Return the HOWDAH_* variables that every task gets, whatever its framework.
 
-    HOWDAH_WORLD is left out of a gang so large that no program could be started with it (some 2,000 tasks).
+    `replicas` is the number of tasks of its role if the world does not show them all: a task without a gang is alone in
+    its world. HOWDAH_WORLD is left out if the gang is so large (some 2,000 tasks) that no program could start with it.
     """
     member = world.member(task)
     variables = {

@@ -7,7 +7,7 @@ and helpers for it: both come last in the world, so that a member's rank in the 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from howdah.frameworks import decided
 from howdah.spec import JobSpec, Member, Resources, Role, World
@@ -17,13 +17,13 @@ SIDE_ROLES = ("evaluator", "tensorboard")
 # The roles that get no data by default: see Input.roles.
 _HOLD_NO_DATA = ("ps", "evaluator")
 _FIRST = ("chief", "master", "worker")
-# Numerical libraries start a thread for each core of the node, with memory of its own, which helpers have no use for.
+# Numerical libraries start a thread for each core of the node. Each takes memory, and helpers do not need them.
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
 def grouped(job: JobSpec, helpers: Sequence[str] = ()) -> JobSpec:
     """Put the roles of `job` in order and decide them: side roles and `helpers` are not waited for."""
-    order = sorted(job.roles, key=lambda role: _place(role, helpers))
+    order = sorted(job.roles, key=lambda role: _order(role, helpers))
     return decided(job, untracked=(*SIDE_ROLES, *helpers), ignored=SIDE_ROLES, order=order)
 
 
@@ -40,8 +40,8 @@ def with_helper(job: JobSpec, name: str, command: tuple[str, ...], memory_mib: i
     """
     if name in job.roles:
         return job
-    stage = job.roles[min(job.roles, key=lambda role: _place(role, ()))].after
-    helper = Role(command, resources=Resources(memory_mib), env=_ONE_THREAD, after=stage)
+    first = job.roles[min(job.roles, key=lambda role: _order(role, ()))]
+    helper = Role(command, resources=Resources(memory_mib), env=_ONE_THREAD, after=first.after)
     return without_data(dataclasses.replace(job, roles={**job.roles, name: helper}), name)
 
 
@@ -49,15 +49,24 @@ def without_data(job: JobSpec, *names: str) -> JobSpec:
     """Keep inputs that are for all roles away from the roles `names`."""
     if not any(name in job.roles for name in names):
         return job
-    holding = tuple(role for role in job.roles if role not in (*names, *_HOLD_NO_DATA))
-    inputs = tuple(one if one.roles else dataclasses.replace(one, roles=holding) for one in job.inputs)
+    readers = tuple(role for role in job.roles if role not in (*names, *_HOLD_NO_DATA))
+    inputs = tuple(each if each.roles else dataclasses.replace(each, roles=readers) for each in job.inputs)
     return dataclasses.replace(job, inputs=inputs)
 
 
-def _place(role: str, helpers: Sequence[str]) -> int:
+def with_gpu_variable(job: JobSpec, name: str, value: Callable[[int], str]) -> JobSpec:
+    """Set the variable `name`, made of the number of GPUs, in roles with several GPUs; one that the role sets stays."""
+    roles = {
+        role_name: dataclasses.replace(role, env={name: value(role.resources.gpus), **role.env})
+        if role.resources.gpus > 1
+        else role
+        for role_name, role in job.roles.items()
+    }
+    return dataclasses.replace(job, roles=roles)
+
+
+def _order(role: str, helpers: Sequence[str]) -> int:
     """Return the sort key of a role; sorting is stable, so that equal keys keep the job's order."""
-    if role in helpers:
-        return len(_FIRST) + 1
-    if role in SIDE_ROLES:
-        return len(_FIRST) + 2
-    return _FIRST.index(role) if role in _FIRST else len(_FIRST)
+    if role in _FIRST and role not in helpers:
+        return _FIRST.index(role)
+    return len(_FIRST) + (1 if role in helpers else 2 if role in SIDE_ROLES else 0)

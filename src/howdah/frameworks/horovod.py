@@ -61,7 +61,7 @@ class Horovod:
         return grouped(job, helpers=(RENDEZVOUS_ROLE,))
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """Set the variables of workers; Horovod would take any other task that has them for a worker."""
+        """Return the variables of a worker. No other task gets them: Horovod would take it for a worker."""
         server = next(iter(world.members_of(RENDEZVOUS_ROLE)), None)
         if server is None or task.role in (RENDEZVOUS_ROLE, *SIDE_ROLES):
             return {}
@@ -69,21 +69,21 @@ class Horovod:
 
 
 def meeting(server: Member, workers: Sequence[Member], task: TaskId) -> dict[str, str]:
-    """Return what gloo's controller reads in a worker: the rendezvous' address, and this worker's slot.
+    """Return the variables that gloo's controller reads in a worker: the rendezvous' address, and the worker's slot.
 
     Ranks go host by host; a local rank's cross rank counts the hosts that have that local rank.
     """
     hosts = by_host(workers)
-    mine = next(host for host, those in hosts.items() if task in those)
-    local = hosts[mine].index(task)
-    crossing = [host for host, those in hosts.items() if len(those) > local]
-    ranked = [one for those in hosts.values() for one in those]
+    host = next(host for host, tasks in hosts.items() if task in tasks)
+    local_rank = hosts[host].index(task)
+    crossing = [host for host, tasks in hosts.items() if len(tasks) > local_rank]
+    ranked = [each for tasks in hosts.values() for each in tasks]
     numbers = {
         "RANK": ranked.index(task),
         "SIZE": len(ranked),
-        "LOCAL_RANK": local,
-        "LOCAL_SIZE": len(hosts[mine]),
-        "CROSS_RANK": crossing.index(mine),
+        "LOCAL_RANK": local_rank,
+        "LOCAL_SIZE": len(hosts[host]),
+        "CROSS_RANK": crossing.index(host),
         "CROSS_SIZE": len(crossing),
     }
     return {
@@ -91,7 +91,7 @@ def meeting(server: Member, workers: Sequence[Member], task: TaskId) -> dict[str
         "HOROVOD_CPU_OPERATIONS": "gloo",
         "HOROVOD_GLOO_RENDEZVOUS_ADDR": server.host,
         "HOROVOD_GLOO_RENDEZVOUS_PORT": str(server.ports["main"]),
-        "HOROVOD_HOSTNAME": mine,
+        "HOROVOD_HOSTNAME": host,
         **{f"HOROVOD_{name}": str(number) for name, number in numbers.items()},
     }
 

@@ -6,7 +6,7 @@ LightGBM compares the list with its own machine's addresses and resolves no name
 from __future__ import annotations
 
 from howdah.frameworks.group import SIDE_ROLES, group, grouped
-from howdah.spec import JobSpec, Member, TaskId, World
+from howdah.spec import JobSpec, TaskId, World
 
 MACHINES_FILE = "machines.txt"
 
@@ -22,23 +22,18 @@ class LightGBM:
         return grouped(job)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """Set the list and the task's place in it; a side role is no machine, and gets the list alone."""
-        members = group(world)
-        count = str(len(members))
-        machines = ",".join(_machine(member) for member in members)
-        told = {"LIGHTGBM_MACHINES": machines, "LIGHTGBM_NUM_MACHINES": count, "LIGHTGBM_NUM_MACHINE": count}
+        """Return the list and the task's place in it; a side role is no machine, and gets the list alone."""
+        machines = [f"{member.numeric}:{member.ports['main']}" for member in group(world)]
+        variables = {"LIGHTGBM_MACHINES": ",".join(machines)}
+        variables |= dict.fromkeys(("LIGHTGBM_NUM_MACHINES", "LIGHTGBM_NUM_MACHINE"), str(len(machines)))
         if task.role in SIDE_ROLES:
-            return told
+            return variables
         return {
-            **told,
+            **variables,
             "LIGHTGBM_LOCAL_LISTEN_PORT": str(world.member(task).ports["main"]),
             "LIGHTGBM_RANK": str(world.rank(task)),
         }
 
     def files(self, world: World, task: TaskId) -> dict[str, str]:
-        """Write the same list for LightGBM's command line: `machine_list_filename=machines.txt`."""
-        return {MACHINES_FILE: "".join(f"{_machine(member, ' ')}\n" for member in group(world))}
-
-
-def _machine(member: Member, between: str = ":") -> str:
-    return f"{member.numeric}{between}{member.ports['main']}"
+        """Return the same list for LightGBM's command line: `machine_list_filename=machines.txt`."""
+        return {MACHINES_FILE: "".join(f"{member.numeric} {member.ports['main']}\n" for member in group(world))}

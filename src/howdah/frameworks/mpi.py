@@ -34,19 +34,20 @@ class Mpi:
         return ("python3", "-I", PROGRAM, "task", *words)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """Name the task and its address; Open MPI sets the variables of a rank by itself."""
+        """Return the task's name and address; Open MPI sets the variables of a rank by itself."""
         if task.role in SIDE_ROLES:
             return {}
         return {"HOWDAH_MPI_NAME": task.slug, "HOWDAH_MPI_ADDRESS": world.member(task).numeric}
 
     def files(self, world: World, task: TaskId) -> dict[str, str]:
-        """Give each rank the script, and the first one mpirun's list of hosts, each with its address in a comment."""
+        """Return the script for each rank, and for the first rank mpirun's list of hosts, with addresses in
+        comments."""
         if task.role in SIDE_ROLES:
             return {}
         text = pkgutil.get_data(__package__, "mpi_task.py")
         assert text is not None
         files = {PROGRAM: text.decode()}
         if world.rank(task) == 0:
-            lines = (f"{one.task.slug} slots=1 # {one.numeric} {one.ports['main']}\n" for one in group(world))
+            lines = (f"{each.task.slug} slots=1 # {each.numeric} {each.ports['main']}\n" for each in group(world))
             files[HOSTS] = "".join(lines)
         return files

@@ -24,13 +24,14 @@ class MXNet:
     hold_ports = True
 
     def expand(self, job: JobSpec) -> JobSpec:
-        """Add the scheduler; it and the servers end by themselves after the workers, and are not waited for."""
+        """Add the scheduler. The job does not wait for it and the servers, which end by themselves after the
+        workers."""
         if job.gang and any(role in job.roles for role in SERVERS):
             job = with_helper(job, SCHEDULER, ("python3", "-c", _PROGRAM), _SCHEDULER_MIB)
         return grouped(without_data(job, *_HELPERS), helpers=_HELPERS)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """Name the scheduler; a task without one is alone and gets nothing: MXNet would wait for servers."""
+        """Name the scheduler. A task without one is alone and gets nothing, because MXNet would wait for servers."""
         scheduler = next(iter(world.members_of(SCHEDULER)), None)
         if scheduler is None:
             return {}

@@ -21,7 +21,8 @@ class PyTorch:
         return grouped(job)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """Set RANK and WORLD_SIZE, which count the process group alone; a side role gets the address, but no rank."""
+        """Return the process group's variables, in which side roles do not count; those get the address, but no
+        rank."""
         members = group(world)
         if not members:
             return {}

@@ -13,13 +13,13 @@ from howdah.wire.tensorboard_link import READY, argv
 
 
 class TensorBoardFramework:
-    """Starts a TensorBoard that opens to the job's gang key only."""
+    """Starts a TensorBoard that only the job's gang key opens."""
 
     hold_ports = False
     shares_key = True
 
     def expand(self, job: JobSpec) -> JobSpec:
-        """Replace each command that is a line by our TensorBoard, which runs until the job is cancelled."""
+        """Replace each command that is a line by howdah's TensorBoard, which runs until the job is cancelled."""
         package = Path(howdah.__file__).parent
         request = {"host": "0.0.0.0", "idle_s": 0, "title": job.name}  # noqa: S104 - a token opens it
         start = argv("python3", (RUNTIME, str(package.parent)), request)

@@ -1,7 +1,7 @@
 """Describes the cluster to TensorFlow 1 and 2 in TF_CONFIG, and in the variables of TonY's and XLearning's programs.
 
 TF_CONFIG holds the roles TensorFlow itself knows (chief, master, worker, ps); TensorFlow 2 refuses any other name.
-An evaluator gets one too, but is not in the cluster: it reads checkpoints and talks to nobody.
+An evaluator gets TF_CONFIG too, but is not in the cluster: it reads checkpoints and talks to no other task.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from howdah.spec import JobSpec, TaskId, World
 
 CLUSTER_ROLES = ("chief", "master", "worker", "ps")
 EVALUATOR = "evaluator"
-# These roles serve or watch until the others have ended.
-_SERVING = {"ps", EVALUATOR, "tensorboard"}
 _WATCHING = {EVALUATOR, "tensorboard"}
+# These roles serve or watch until the others have ended.
+_SERVING = {"ps", *_WATCHING}
 
 
 class TensorFlow:
@@ -34,18 +34,18 @@ class TensorFlow:
         return decided(job, untracked=untracked, ignored=_WATCHING)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """Set the variables; a task without others gets no cluster, or TensorFlow would expect a distributed job."""
+        """Return the variables; a task alone gets no cluster, because with one TensorFlow expects a distributed job."""
         index = str(task.index)
         variables = {"TF_ROLE": task.role, "TF_INDEX": index, "JOB_NAME": task.role, "TASK_INDEX": index}
-        everybody = addresses(world)
-        if len([m for m in world.members if m.task.role in (*CLUSTER_ROLES, EVALUATOR)]) == 1:
+        if sum(len(world.members_of(role)) for role in (*CLUSTER_ROLES, EVALUATOR)) == 1:
             return variables
-        cluster = {role: those for role, those in everybody.items() if role in CLUSTER_ROLES}
-        variables["CLUSTER_SPEC"] = _json(everybody)
+        found = addresses(world)
+        cluster = {role: found[role] for role in found if role in CLUSTER_ROLES}
+        variables["CLUSTER_SPEC"] = compact(found)
         variables["LOCAL_ADDRESS"] = world.member(task).address
         if task.role in CLUSTER_ROLES or task.role == EVALUATOR:
-            variables["TF_CLUSTER_DEF"] = _json(cluster)
-            variables["TF_CONFIG"] = _json({"cluster": cluster, "task": {"type": task.role, "index": task.index}})
+            variables["TF_CLUSTER_DEF"] = compact(cluster)
+            variables["TF_CONFIG"] = compact({"cluster": cluster, "task": {"type": task.role, "index": task.index}})
         return variables
 
 
@@ -57,5 +57,6 @@ def addresses(world: World) -> dict[str, list[str]]:
     return roles
 
 
-def _json(value: object) -> str:
+def compact(value: object) -> str:
+    """Return JSON without spaces."""
     return json.dumps(value, separators=(",", ":"))

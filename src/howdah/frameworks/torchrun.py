@@ -6,16 +6,15 @@ of a task, sets RANK and the other variables, and starts the processes again whe
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 
-from howdah.frameworks.group import SIDE_ROLES, group, grouped
-from howdah.spec import JobSpec, Member, Role, TaskId, World
+from howdah.frameworks.group import SIDE_ROLES, group, grouped, with_gpu_variable
+from howdah.spec import JobSpec, Member, TaskId, World
 
 LAST_CALL_S = 10
-"""Seconds for which enough torchruns wait for more of them (torchrun's default: 30). A gang starts together, so none is
-late at the start; a later one joins when it comes."""
+"""Seconds for which torchruns wait for more of them when there are enough (torchrun's default: 30). A gang starts
+together, so none is late at the start; a torchrun that comes later joins then."""
 
 
 class TorchRun:
@@ -26,13 +25,12 @@ class TorchRun:
 
     def expand(self, job: JobSpec) -> JobSpec:
         """Put the roles in the order of their ranks, and start a process for each of a task's GPUs."""
-        roles = {name: _with_processes(role) for name, role in job.roles.items()}
-        return grouped(dataclasses.replace(job, roles=roles))
+        return grouped(with_gpu_variable(job, "PET_NPROC_PER_NODE", str))
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
         """Name the task that keeps the store: torchrun would guess by host names, and several tasks may match.
 
-        The id is the same in all restarts: torchruns that wait for a task to come back keep waiting for it.
+        The id is the same in all restarts, so that torchruns that wait for a lost task keep waiting for it.
         """
         members = group(world)
         if not members or task.role in SIDE_ROLES:
@@ -52,13 +50,7 @@ class TorchRun:
 
 
 def _nodes(world: World, members: Sequence[Member]) -> str:
-    """Return the number of tasks, as `least:most` where a role is elastic."""
+    """Return the number of tasks, as `least:most` if a role is elastic."""
     present = Counter(member.task.role for member in members)
     least = sum(min(count, world.least.get(role, count)) for role, count in present.items())
     return str(len(members)) if least == len(members) else f"{least}:{len(members)}"
-
-
-def _with_processes(role: Role) -> Role:
-    if role.resources.gpus < 2 or "PET_NPROC_PER_NODE" in role.env:
-        return role
-    return dataclasses.replace(role, env={**role.env, "PET_NPROC_PER_NODE": str(role.resources.gpus)})

@@ -11,8 +11,9 @@ from howdah.spec import JobSpec, TaskId, World
 
 TRACKER = "tracker"
 _TRACKER_MIB = 256
-# Ranks go by task ids. The library alone starts at once and is small; the package around it imports NumPy and SciPy,
-# and workers that find no tracker pause for seconds before they try again. XGBoost before 2.1 has it in Python only.
+# Ranks go by task ids. The C library alone is small and starts at once. The Python package imports NumPy and SciPy
+# first, and workers that find no tracker pause for seconds before they try again. XGBoost before 2.1 has a tracker in
+# Python only.
 _PROGRAM = """\
 import ctypes, importlib.util, json, os, pathlib
 workers, host, port = int(os.environ["DMLC_NUM_WORKER"]), os.environ["DMLC_TRACKER_URI"], int(os.environ["HOWDAH_PORT"])
@@ -55,7 +56,7 @@ class XGBoost:
         return grouped(job, helpers=(TRACKER,))
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """Name the tracker to the tasks of its stage; tasks of other stages have no tracker."""
+        """Return the tracker's address for the tasks of its stage; tasks of other stages have no tracker."""
         tracker = next(iter(world.members_of(TRACKER)), None)
         if tracker is None:
             return {}

@@ -11,7 +11,7 @@ import json
 from howdah.frameworks import Framework, decided
 from howdah.frameworks.generic import Generic
 from howdah.frameworks.pytorch import PyTorch
-from howdah.frameworks.tensorflow import TensorFlow
+from howdah.frameworks.tensorflow import TensorFlow, compact
 from howdah.spec import JobSpec, TaskId, World
 
 MASTER = "master"
@@ -44,22 +44,17 @@ class SubmarineTensorFlow(SubmarineFramework):
     native = TensorFlow()
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        told = super().environment(world, task)
-        if "TF_CONFIG" not in told:
-            return told
-        config = json.loads(told["TF_CONFIG"])
-        if not world.members_of("ps"):
-            config["cluster"] = {_chief(role): those for role, those in config["cluster"].items()}
-            config["task"]["type"] = _chief(task.role)
-        text = json.dumps({**config, "environment": "cloud"}, separators=(",", ":"))
-        return {**told, "TF_CONFIG": text}
+        variables = super().environment(world, task)
+        if "TF_CONFIG" in variables:
+            config = json.loads(variables["TF_CONFIG"])
+            renamed = {} if world.members_of("ps") else {MASTER: "chief"}
+            config["cluster"] = {renamed.get(role, role): found for role, found in config["cluster"].items()}
+            config["task"]["type"] = renamed.get(task.role, task.role)
+            variables["TF_CONFIG"] = compact({**config, "environment": "cloud"})
+        return variables
 
 
 class SubmarinePyTorch(SubmarineFramework):
     """Adds the variables of the process group, which Submarine left to the programs."""
 
     native = PyTorch()
-
-
-def _chief(role: str) -> str:
-    return "chief" if role == MASTER else role

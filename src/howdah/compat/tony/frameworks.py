@@ -6,17 +6,14 @@ of TonY's runtime of that name. TonY's chief is `chief`, or worker:0 if there is
 
 from __future__ import annotations
 
-import json
-
 from howdah.frameworks import decided
 from howdah.frameworks.mxnet import MXNet
 from howdah.frameworks.pytorch import PyTorch
-from howdah.frameworks.tensorflow import addresses
+from howdah.frameworks.tensorflow import addresses, compact
 from howdah.spec import JobSpec, TaskId, World
 
 EVALUATOR, TENSORBOARD = "evaluator", "tensorboard"
 SINGLE = ("driver", "notebook", "preprocess")
-_PORT = "tensorboard"
 
 
 class TonyFramework:
@@ -42,14 +39,12 @@ class TonyFramework:
         }
         if leads(world, task):
             variables["IS_CHIEF"] = "true"
-        port = self._port(world, task)
-        return {**variables, "TB_PORT": str(port)} if port else variables
-
-    def _port(self, world: World, task: TaskId) -> int:
         ports = world.member(task).ports
         if task.role in SINGLE and len(world.members) == 1:
-            return ports["main"]
-        return ports.get(_PORT, 0) if task.role == TENSORBOARD or leads(world, task) else 0
+            variables["TB_PORT"] = str(ports["main"])
+        elif "tensorboard" in ports and (task.role == TENSORBOARD or leads(world, task)):
+            variables["TB_PORT"] = str(ports["tensorboard"])
+        return variables
 
 
 class TonyTensorFlow(TonyFramework):
@@ -60,13 +55,13 @@ class TonyTensorFlow(TonyFramework):
     hold_ports = True
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        everybody = addresses(world)
+        found = addresses(world)
         left_out = {TENSORBOARD} if task.role == EVALUATOR else {TENSORBOARD, EVALUATOR}
-        cluster = {role: those for role, those in everybody.items() if role not in left_out}
+        cluster = {role: found[role] for role in found if role not in left_out}
         return {
             **super().environment(world, task),
-            "CLUSTER_SPEC": _json(everybody),
-            "TF_CONFIG": _json({"cluster": cluster, "task": {"type": task.role, "index": task.index}}),
+            "CLUSTER_SPEC": compact(found),
+            "TF_CONFIG": compact({"cluster": cluster, "task": {"type": task.role, "index": task.index}}),
         }
 
 
@@ -98,7 +93,3 @@ class TonyMXNet(TonyFramework):
 def leads(world: World, task: TaskId) -> bool:
     """Return whether the task is a chief: every `chief` is one; if there is none, worker:0 is."""
     return task.role == "chief" or (task == TaskId("worker", 0) and not world.members_of("chief"))
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))

@@ -20,8 +20,8 @@ _WATCHING = (EVALUATOR, "tensorboard")
 
 
 class XLearning:
-    """Adds the variables of every container, for tasks that do not know of each other. Subclasses add `native` and
-    `own` variables, made for XLearning's world."""
+    """Adds the variables of every container, for tasks that do not know of each other. Subclasses add those of the
+    framework `native` and of `extra_variables`, made for XLearning's world."""
 
     native: Framework = Generic()
 
@@ -36,13 +36,13 @@ class XLearning:
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
         """Return INDEX and the log directory, which every program had, and the framework's variables."""
-        theirs, me = xlearning_world(world), _renamed(task, bool(world.members_of(CHIEF)))
+        world, task = xlearning_world(world), _renamed(task, bool(world.members_of(CHIEF)))
         return {
-            "INDEX": str(me.index),
+            "INDEX": str(task.index),
             "HBOX_CONTAINER_LOG_DIR": "<LOG_DIR>",
             "XLEARNING_CONTAINER_LOG_DIR": "<LOG_DIR>",
-            **self.native.environment(theirs, me),
-            **self.extra_variables(theirs, me),
+            **self.native.environment(world, task),
+            **self.extra_variables(world, task),
         }
 
     def extra_variables(self, world: World, task: TaskId) -> dict[str, str]:
@@ -58,6 +58,13 @@ class XlPyTorch(XLearning):
     def extra_variables(self, world: World, task: TaskId) -> dict[str, str]:
         native = self.native.environment(world, task)
         return {name.lower(): native[name] for name in ("MASTER_ADDR", "MASTER_PORT") if name in native}
+
+
+class NativeRoles(XLearning):
+    """Leaves it to the native framework which roles there are, and which of them are waited for."""
+
+    def expand(self, job: JobSpec) -> JobSpec:
+        return self.native.expand(job)
 
 
 def xlearning_world(world: World) -> World:

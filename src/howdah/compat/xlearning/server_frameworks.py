@@ -5,25 +5,22 @@ What ran in its application master is a role here: `scheduler` for ps-lite and X
 
 from __future__ import annotations
 
-from howdah.compat.xlearning.frameworks import WORKER, XLearning
+from howdah.compat.xlearning.frameworks import WORKER, NativeRoles, XLearning
 from howdah.frameworks.group import without_data
 from howdah.frameworks.lightgbm import LightGBM
 from howdah.frameworks.mxnet import MXNet
 from howdah.frameworks.xgboost import XGBoost
-from howdah.spec import JobSpec, TaskId, World
+from howdah.spec import JobSpec, Member, TaskId, World
 
 MACHINES = "lightGBMlist.txt"
 END_POINTS = ("lightLDAEndPoints.txt", "lightLdaEndPoints.txt")
 """One file under both names: XLearning's, which HBox's own example reads, and that of HBox."""
 
 
-class XlMXNet(XLearning):
+class XlMXNet(NativeRoles):
     """ps-lite. The scheduler runs the user's own command, as it did in the application master."""
 
     native = MXNet()
-
-    def expand(self, job: JobSpec) -> JobSpec:
-        return self.native.expand(job)
 
 
 class XlXFlow(XlMXNet):
@@ -34,22 +31,16 @@ class XlXFlow(XlMXNet):
         return {"HEAPPROFILE": f"./{letter}{task.index}"} if letter else {}
 
 
-class XlXGBoost(XLearning):
+class XlXGBoost(NativeRoles):
     """XGBoost's collective; the tracker is the user's own if an archive `xgboost` brings one."""
 
     native = XGBoost()
 
-    def expand(self, job: JobSpec) -> JobSpec:
-        return self.native.expand(job)
 
-
-class XlLightGBM(XLearning):
+class XlLightGBM(NativeRoles):
     """LightGBM: programs read the machines from a file, one `ip port` a line, and find themselves in it."""
 
     native = LightGBM()
-
-    def expand(self, job: JobSpec) -> JobSpec:
-        return self.native.expand(job)
 
     def files(self, world: World, task: TaskId) -> dict[str, str]:
         """Return the list of machines, in the same order for every task."""
@@ -61,20 +52,20 @@ class XlLightLda(XLearning):
     """LightLDA: servers listen, and workers find them in a file of `index ip:port` lines."""
 
     def extra_variables(self, world: World, task: TaskId) -> dict[str, str]:
-        member = world.member(task)
-        told = {
+        variables = {
             "LIGHTLDA_WORKER_NUM": str(len(world.members_of(WORKER))),
             "LIGHTLDA_SERVER_NUM": str(len(world.members_of("ps"))),
             "LIGHTLDA_RANK": str(task.index),
             "LIGHTLDA_ROLE": task.role,
         }
-        here = {"LIGHTLDA_SERVER_ENDPOINT": f"{member.numeric}:{member.ports['main']}"}
-        return {**told, **here} if task.role == "ps" else told
+        if task.role == "ps":
+            variables["LIGHTLDA_SERVER_ENDPOINT"] = _end_point(world.member(task))
+        return variables
 
     def files(self, world: World, task: TaskId) -> dict[str, str]:
         """Return the list of servers, for workers only."""
         servers = world.members_of("ps") if task.role != "ps" else ()
-        lines = [f"{number} {server.numeric}:{server.ports['main']}\n" for number, server in enumerate(servers)]
+        lines = [f"{number} {_end_point(server)}\n" for number, server in enumerate(servers)]
         return dict.fromkeys(END_POINTS, "".join(lines)) if lines else {}
 
 
@@ -85,9 +76,15 @@ class XlXdl(XLearning):
         return super().expand(without_data(job, "scheduler"))
 
     def extra_variables(self, world: World, task: TaskId) -> dict[str, str]:
-        """Return nothing for sizes: the job sets PS_CPU_CORES and PS_MEMORY_M of the scheduler, because a world has no
-        sizes."""
-        told = {"TASK_NAME": task.role, "TASK_INDEX": str(task.index)}
-        if task.role == "scheduler":
-            return {**told, "PS_NUM": str(len(world.members_of("ps")))}
-        return {**told, "TASK_NUM": str(len(world.members_of(WORKER)))} if task.role == WORKER else told
+        """Return the task's place and the number of its partners. PS_CPU_CORES and PS_MEMORY_M, which the scheduler
+        reads, are set by the job itself, because a world has no sizes."""
+        variables = {"TASK_NAME": task.role, "TASK_INDEX": str(task.index)}
+        counted = {"scheduler": ("PS_NUM", "ps"), WORKER: ("TASK_NUM", WORKER)}
+        if task.role in counted:
+            name, role = counted[task.role]
+            variables[name] = str(len(world.members_of(role)))
+        return variables
+
+
+def _end_point(server: Member) -> str:
+    return f"{server.numeric}:{server.ports['main']}"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from howdah.compat.xlearning.frameworks import WORKER, XLearning
-from howdah.frameworks.tensorflow import EVALUATOR, TensorFlow, addresses
+from howdah.frameworks.tensorflow import EVALUATOR, TensorFlow, addresses, compact
 from howdah.spec import TaskId, World
 
 
@@ -22,18 +20,17 @@ class XlTensorFlow(XLearning):
     native = TensorFlow()
 
     def extra_variables(self, world: World, task: TaskId) -> dict[str, str]:
-        cluster = self.cluster(world)
-        named = _named(task)
-        if len(world.members_of(WORKER)) + len(world.members_of("ps")) + len(world.members_of(EVALUATOR)) == 1:
+        named, cluster = _named(task), self.cluster(world)
+        if sum(len(world.members_of(role)) for role in (WORKER, "ps", EVALUATOR)) == 1:
             return named
         config = {"cluster": cluster, "task": {"type": task.role, "index": task.index}}
-        text = _json(cluster)
-        return {**named, "TF_CLUSTER_DEF": text, "TN_CLUSTER_DEF": text, "TF_CONFIG": _json(config)}
+        text = compact(cluster)
+        return {**named, "TF_CLUSTER_DEF": text, "TN_CLUSTER_DEF": text, "TF_CONFIG": compact(config)}
 
     def cluster(self, world: World) -> dict[str, list[str]]:
         """Return the addresses of the roles that TensorFlow is to know, workers first."""
-        everybody = addresses(world)
-        return {role: everybody[role] for role in (WORKER, "ps") if role in everybody}
+        found = addresses(world)
+        return {role: found[role] for role in (WORKER, "ps") if role in found}
 
 
 class XlTensorFlowStrategy(XlTensorFlow):
@@ -45,23 +42,20 @@ class XlTensorFlowStrategy(XlTensorFlow):
 
 
 class XlTensor2Tensor(XlTensorFlow):
-    """Tensor2Tensor, whose workers are masters. They are renamed task by task, not in the text, which a host's name
-    could contain."""
+    """Tensor2Tensor, which calls workers masters. Roles are renamed before the text is made: the name of a host could
+    contain the name of a role."""
 
     def extra_variables(self, world: World, task: TaskId) -> dict[str, str]:
-        told = super().extra_variables(world, task)
-        if "TF_CONFIG" not in told:
-            return told
-        cluster = {"master" if role == WORKER else role: those for role, those in self.cluster(world).items()}
-        who = {"type": "master" if task.role == WORKER else task.role, "index": task.index}
-        return {**told, "TF_CONFIG": _json({"cluster": cluster, "task": who, "environment": "cloud"})}
+        variables = super().extra_variables(world, task)
+        if "TF_CONFIG" in variables:
+            renamed = {WORKER: "master"}
+            cluster = {renamed.get(role, role): found for role, found in self.cluster(world).items()}
+            own = {"type": renamed.get(task.role, task.role), "index": task.index}
+            variables["TF_CONFIG"] = compact({"cluster": cluster, "task": own, "environment": "cloud"})
+        return variables
 
 
 def _named(task: TaskId) -> dict[str, str]:
     """Return role and index, under both of their names."""
-    told = {"ROLE": task.role, "INDEX": str(task.index)}
-    return {f"{prefix}_{name}": value for prefix in ("TF", "TN") for name, value in told.items()}
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))
+    values = {"ROLE": task.role, "INDEX": str(task.index)}
+    return {f"{prefix}_{name}": value for prefix in ("TF", "TN") for name, value in values.items()}
