@@ -113,12 +113,12 @@ def test_a_signal_waits_until_there_is_a_job_to_end() -> None:
     before = {number: signal.getsignal(number) for number in numbers}
     try:
         ending = SubmitInterrupts()
-        ending.waits = True
+        ending.delayed = True
         ending.check()
         os.kill(os.getpid(), signal.SIGTERM)
         with pytest.raises(KeyboardInterrupt):
             ending.check()
-        ending.waits = False
+        ending.delayed = False
         os.kill(os.getpid(), signal.SIGTERM)  # told twice: the first is being obeyed
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)

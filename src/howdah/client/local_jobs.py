@@ -24,9 +24,9 @@ from howdah.client.jobs_api import JobsApi
 from howdah.client.master_client import MasterClient, connect, job_key, refusals
 from howdah.client.submit import prepare
 from howdah.client.wait_for_tensorboard import wait_until_open
-from howdah.config.job_file import job_mistakes, load
+from howdah.config.job_file import check_job, load
 from howdah.engines import Engine
-from howdah.errors import EngineUnavailable, HowdahError, JobEnded, NotFound, SpecError
+from howdah.errors import EngineUnavailable, HowdahError, JobEnded, NotFound
 from howdah.eventfiles import locations
 from howdah.spec import JobReport, JobSpec, Outcome, TaskId
 from howdah.spec.view import JobView
@@ -46,8 +46,7 @@ class LocalJobs(JobsApi):
     def submit(self, job: JobSpec | Path | str, base: Path, sets: Mapping[str, str], overwrite: bool) -> str:
         flags = {"engine": self.engine, "profile": self.profile}
         if isinstance(job, JobSpec):
-            if found := job_mistakes(job):
-                raise SpecError(found)
+            check_job(job)
             prepared = prepare(job, base, flags, _quiet, overwrite=overwrite)
         else:
             loaded = load(Path(job), sets)

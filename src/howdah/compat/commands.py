@@ -1,12 +1,16 @@
-"""XLearning's and HBox's submit commands: their arguments go to `compat.xlearning` unchanged, and the job that comes
-out runs like any job."""
+"""XLearning's and HBox's submit commands, and what they share with TonY's and Submarine's.
+
+The arguments go to the system's own reader unchanged, and the job that comes out runs like any job.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -15,16 +19,25 @@ from howdah.cli.mistakes import error_lines
 from howdah.cli.run import notice, run_prepared
 from howdah.client.submit import prepare
 from howdah.compat import CompatCommand, Parsed, engine_flags
-from howdah.config.job_file import job_mistakes
-from howdah.errors import HowdahError, SpecError
+from howdah.config import job_file
+from howdah.errors import HowdahError
 from howdah.spec import JobSpec
 
 NOT_SUBMITTED, FAILED, DETACHED = 1, 2, 130
-VERBATIM = {"ignore_unknown_options": True, "help_option_names": [], "allow_interspersed_args": False}
 
 
-@click.command("xl-submit", context_settings=VERBATIM, add_help_option=False)
-@click.argument("argv", nargs=-1, type=click.UNPROCESSED)
+def verbatim_command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a click command of a function that gets all arguments as they are, `--help` among them."""
+    settings = {"ignore_unknown_options": True, "help_option_names": [], "allow_interspersed_args": False}
+
+    def decorated(function: Callable[..., Any]) -> click.Command:
+        with_arguments = click.argument("argv", nargs=-1, type=click.UNPROCESSED)(function)
+        return click.command(name, context_settings=settings, add_help_option=False)(with_arguments)
+
+    return decorated
+
+
+@verbatim_command("xl-submit")
 def xl_submit(argv: tuple[str, ...]) -> None:
     """Submit as XLearning's xl-submit does, to YARN unless HOWDAH_ENGINE says otherwise."""
     from howdah.compat.xlearning import XlSubmit
@@ -32,8 +45,7 @@ def xl_submit(argv: tuple[str, ...]) -> None:
     _xlearning(XlSubmit(), argv, "xl-submit")
 
 
-@click.command("hbox-submit", context_settings=VERBATIM, add_help_option=False)
-@click.argument("argv", nargs=-1, type=click.UNPROCESSED)
+@verbatim_command("hbox-submit")
 def hbox_submit(argv: tuple[str, ...]) -> None:
     """Submit as HBox's hbox-submit does, to YARN unless HOWDAH_ENGINE says otherwise."""
     from howdah.compat.xlearning import HboxSubmit
@@ -52,30 +64,40 @@ def _xlearning(command: CompatCommand, argv: tuple[str, ...], program: str) -> N
 
         click.echo(f"{program.partition('-')[0]} version {version('howdah')} (howdah)")
     else:
-        _exit_like_xlearning(lambda: run_parsed(command.parse(argv)))
+        # A job that could not be followed to its end counts as not submitted.
+        with exit_codes(NOT_SUBMITTED, FAILED, kept=(0, None, DETACHED)):
+            run_parsed(command.parse(argv))
 
 
-def _exit_like_xlearning(submit: Callable[[], None]) -> None:
-    """Exit with 0; 1 if the job was not submitted, or could not be followed to its end; 2 if it ran and failed."""
+@contextlib.contextmanager
+def exit_codes(refused: int, failed: int, kept: Collection[object] = (0, None)) -> Iterator[None]:
+    """Exit with `refused` and a message for an error of howdah's, and with `failed` for a code that is not `kept`."""
     try:
-        submit()
+        yield
     except HowdahError as error:
         for line in error_lines(error):
             notice(f"howdah: {line}")
-        raise SystemExit(NOT_SUBMITTED) from None
+        raise SystemExit(refused) from None
     except SystemExit as leaving:
-        raise SystemExit(leaving.code if leaving.code in (0, None, DETACHED) else FAILED) from None
+        raise SystemExit(leaving.code if leaving.code in kept else failed) from None
 
 
-def run_parsed(parsed: Parsed) -> None:
-    """Submit and follow the job of a command line. Where nobody can be asked, Ctrl-C leaves the job running, as it did
-    in those systems."""
-    mistakes = job_mistakes(parsed.job, parsed.origins)
-    if mistakes:
-        raise SpecError(mistakes)
+def accept(parsed: Parsed) -> None:
+    """Check the job of a command line, show its notes, and set its variables in this process.
+
+    Raises:
+        SpecError: everything that is wrong with the job.
+    """
+    job_file.check_job(parsed.job, parsed.origins)
     for note in parsed.notes:
         notice(f"howdah: {translate_stored(note)}")
     os.environ.update(parsed.variables)
+
+
+def run_parsed(parsed: Parsed) -> None:
+    """Submit and follow the job of a command line. Without a terminal Ctrl-C leaves the job running, as it did in those
+    systems."""
+    accept(parsed)
     flags = engine_flags()
     if parsed.conf_files:
         from howdah.config.hadoop_conf_overlay import overlay_configuration

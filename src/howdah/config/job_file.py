@@ -109,6 +109,12 @@ def from_tree(
     return spec, {**sources, **reader.sources}
 
 
+def check_job(spec: JobSpec, origins: Mapping[str, str] | None = None) -> None:
+    """Raise SpecError with everything that is wrong with a job."""
+    if found := job_mistakes(spec, origins):
+        raise SpecError(found)
+
+
 def job_mistakes(spec: JobSpec, origins: Mapping[str, str] | None = None) -> list[Mistake]:
     """Return everything that is wrong with a job, wherever it comes from: a file, Python or a command line."""
     found = _but_installed(spec, find_mistakes(spec, names(spec.framework), origins))

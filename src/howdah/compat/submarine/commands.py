@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,14 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from howdah.cli.i18n import _, translate_stored
+from howdah.cli.i18n import _
 from howdah.cli.run import notice, run_prepared, upload_and_submit
 from howdah.client.engine_registry import settings_for
 from howdah.client.submit import prepare
 from howdah.compat import engine_flags
+from howdah.compat.commands import accept, verbatim_command
 from howdah.compat.submarine import PAGE, Submarine, words
 from howdah.compat.submarine.launch import CHECKPOINT_PATH
-from howdah.config.job_file import job_mistakes, to_yaml
+from howdah.config.job_file import to_yaml
 from howdah.errors import JobCancelled, SpecError
 from howdah.spec import JobSpec
 from howdah.spec.validation import nearest
@@ -30,11 +30,9 @@ _LATER = (
     *("get", "create", "delete", "list", "config", "sandbox"),
     *("experiment", "notebook", "environment", "serve"),
 )
-_VERBATIM = {"ignore_unknown_options": True, "help_option_names": [], "allow_interspersed_args": False}
 
 
-@click.command("submarine", context_settings=_VERBATIM, add_help_option=False)
-@click.argument("argv", nargs=-1, type=click.UNPROCESSED)
+@verbatim_command("submarine")
 def submarine(argv: tuple[str, ...]) -> None:
     """Submit as Submarine 0.1 to 0.4 does: job run; and job show, list, kill by --name or id."""
     _, rest = words(argv)
@@ -61,17 +59,12 @@ def submarine(argv: tuple[str, ...]) -> None:
 
 
 def _run(argv: Sequence[str]) -> None:
-    door = Submarine(hadoop=_settings()["hadoop_conf_dir"])
-    options = door.read(argv)
-    parsed = door.job(options)
-    mistakes = job_mistakes(parsed.job, parsed.origins)
-    if mistakes:
-        raise SpecError(mistakes)
-    for note in parsed.notes:
-        notice(f"howdah: {translate_stored(note)}")
+    reader = Submarine(hadoop=_hadoop())
+    options = reader.read(argv)
+    parsed = reader.job(options)
+    accept(parsed)
     if options.given("verbose"):
         notice(to_yaml(parsed.job))
-    os.environ.update(parsed.variables)
     if parsed.variables:
         _check_login(options.text("principal"))
     prepared = prepare(parsed.job, Path.cwd(), engine_flags(), notice, origins=parsed.origins)
@@ -84,10 +77,9 @@ def _run(argv: Sequence[str]) -> None:
     try:
         interrupt = "ask" if sys.stdin.isatty() else "detach"
         run_prepared(prepared, "chief", interrupt, False, screen=lambda: _screen(parsed.job))
-    except SystemExit as ending:
-        if ending.code == JobCancelled.exit_code and options.given("legacy"):
-            return  # what had been stopped was a success
-        raise
+    except SystemExit as leaving:
+        if leaving.code != JobCancelled.exit_code or not options.given("legacy"):  # Submarine exited with 0 then
+            raise
 
 
 def _make_checkpoint_directory(job: JobSpec) -> None:
@@ -98,25 +90,25 @@ def _make_checkpoint_directory(job: JobSpec) -> None:
         from howdah.storage.factory import filesystem
 
         uri = path if uris.has_scheme(path) else uris.of_local(Path(path))
-        filesystem(uri, _settings()["hadoop_conf_dir"]).mkdirs(uri)
+        filesystem(uri, _hadoop()).mkdirs(uri)
 
 
 def _screen(job: JobSpec) -> Plain:
-    from howdah.compat.submarine.job_commands import Linked  # when the job is on its way
+    from howdah.compat.submarine.job_commands import LinkScreen  # while the master starts
 
-    return Linked(job)
+    return LinkScreen(job)
 
 
 def _check_login(principal: str) -> None:
     """Refuse a principal that is not that of the keytab."""
     from howdah.hadoop import conf, gss, identity
 
-    if not identity.is_secure(conf.load(conf.directory(_settings()["hadoop_conf_dir"]))):
+    if not identity.is_secure(conf.load(conf.directory(_hadoop()))):
         return
     holder = gss.ticket_holder()
     if holder not in ("", principal) and holder.partition("@")[0] != principal:
         raise SpecError.at("--principal", f"is {principal!r}, but the keytab's first key is that of {holder!r}")
 
 
-def _settings() -> dict[str, str]:
-    return dict(settings_for(engine_flags()).values)
+def _hadoop() -> str:
+    return settings_for(engine_flags())["hadoop_conf_dir"]

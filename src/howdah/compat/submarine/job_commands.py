@@ -23,7 +23,7 @@ from howdah.spec.links import resolve_links
 from howdah.spec.validation import nearest
 
 
-class Linked(Plain):
+class LinkScreen(Plain):
     """Prints plain lines, and each link of the job as soon as it can be opened."""
 
     def __init__(self, job: JobSpec) -> None:
@@ -40,8 +40,8 @@ class Linked(Plain):
 
 def show(argv: Sequence[str]) -> None:
     """Print what Submarine's `job show` printed, and the job's state."""
-    there, report = _named(argv)
-    update = fetch_update(there, report.id)
+    on, report = _named(argv)
+    update = fetch_update(on, report.id)
     links = resolve_links(update.view.job.links, update.view.tasks) if update.view.job else {}
     board = "" if report.state.ended else tensorboard_url(report, update.view)
     links = {**links, **({"Tensorboard": board} if board else {})}
@@ -67,40 +67,42 @@ def listed(argv: Sequence[str]) -> None:
     """Print all jobs that the engine knows, the newest first."""
     if argv:
         raise SpecError.at(argv[0], "is too much: job list takes nothing")
-    reports = sorted(engine(settings_for(engine_flags())).describe(), key=lambda one: one.submitted, reverse=True)
-    for line in table(reports):
+    for line in table(_newest_first(engine(settings_for(engine_flags())).describe())):
         click.echo(line)
 
 
 def kill(argv: Sequence[str]) -> None:
     """Cancel the job if it runs."""
-    there, report = _named(argv, running=True)
+    on, report = _named(argv, running=True)
     if not report.state.ended:
         click.echo(_("cancelling {id}", id=report.id), err=True)
-        report = cancel_job(there, report)
+        report = cancel_job(on, report)
     click.echo(f"{report.id} {report.state.value} {report.diagnostics}".rstrip())
 
 
+def _newest_first(reports: Sequence[JobReport]) -> list[JobReport]:
+    return sorted(reports, key=lambda report: report.submitted, reverse=True)
+
+
 def _named(argv: Sequence[str], running: bool = False) -> tuple[Engine, JobReport]:
-    """Return the job with that id, or the newest with that name. For `job kill` the name must be that of one running
-    job."""
+    """Return the job that an id or a name means, with its engine. Of several jobs of one name it is the newest; with
+    `running` it is the only one that runs."""
     name = argv[0].partition("=")[2] if argv and argv[0].lstrip("-").startswith("name=") else argv[-1] if argv else ""
     if len(argv) > 2 or not name or (len(argv) == 2 and argv[0].lstrip("-") != "name"):
         raise SpecError.at("--name", "is missing: give --name NAME, or a job's id")
     if name.startswith(("application_", "local-")):
-        there = engine_of(name)
-        found = there.describe(name)
-    else:
-        there = engine(settings_for(engine_flags()))
-        reports = there.describe()
-        found = sorted((one for one in reports if one.name == name), key=lambda one: one.submitted, reverse=True)
-        alive = [one for one in found if not one.state.ended]
-        if running and len(alive) > 1:
-            raise SpecError.at("--name", f"is {name!r}, which are {', '.join(one.id for one in alive)}: give the id")
-        found = (alive if running else []) or found
+        on = engine_of(name)
+        found = on.describe(name)
         if not found:
-            near = nearest(name, [one.name for one in reports])
-            raise JobNotFound(f"--name: no job is called {name!r}" + (f" (did you mean {near!r}?)" if near else ""))
+            raise JobNotFound(f"no job {name} on engine {on.name}")
+        return on, found[0]
+    on = engine(settings_for(engine_flags()))
+    reports = on.describe()
+    found = _newest_first([report for report in reports if report.name == name])
+    alive = [report for report in found if not report.state.ended]
     if not found:
-        raise JobNotFound(f"no job {name} on engine {there.name}")
-    return there, found[0]
+        near = nearest(name, [report.name for report in reports])
+        raise JobNotFound(f"--name: no job is called {name!r}" + (f" (did you mean {near!r}?)" if near else ""))
+    if running and len(alive) > 1:
+        raise SpecError.at("--name", f"is {name!r}, which are {', '.join(one.id for one in alive)}: give the id")
+    return on, (alive if running and alive else found)[0]

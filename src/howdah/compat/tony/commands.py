@@ -8,28 +8,21 @@ import signal
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from howdah.cli.i18n import _, translate_stored
-from howdah.cli.mistakes import error_lines
+from howdah.cli.i18n import _
 from howdah.cli.run import notice, upload_and_submit
 from howdah.client.job_end import cancel_job, report_of
 from howdah.client.submit import prepare
-from howdah.compat import Parsed
-from howdah.config.job_file import job_mistakes
-from howdah.errors import HowdahError, SpecError, StagingError
-
-if TYPE_CHECKING:
-    from howdah.cli.terminal import Plain
+from howdah.compat import Parsed, engine_flags
+from howdah.compat.commands import accept, exit_codes, verbatim_command
+from howdah.errors import HowdahError, StagingError
 
 FAILED = 255
-_VERBATIM = {"ignore_unknown_options": True, "help_option_names": [], "allow_interspersed_args": False}
 
 
-@click.command("tony", context_settings=_VERBATIM, add_help_option=False)
-@click.argument("argv", nargs=-1, type=click.UNPROCESSED)
+@verbatim_command("tony")
 def tony(argv: tuple[str, ...]) -> None:
     """Submit as TonY's submitters do: cluster (the default), local or notebook, or their class names."""
     from howdah.compat.tony import OPTIONS, Tony, mode
@@ -38,9 +31,7 @@ def tony(argv: tuple[str, ...]) -> None:
     if rest and rest[0].lstrip("-") in ("h", "help"):
         click.echo(f"howdah tony [cluster|local|notebook] {' '.join(f'[--{name} …]' for name in OPTIONS)}")
         return
-    _exit_like_tony(
-        lambda: Tony(hadoop=_hadoop()).parse(argv), "local" if submitter == "local" else "", submitter == "notebook"
-    )
+    _exit_like_tony(lambda: Tony(hadoop=_hadoop()).parse(argv), submitter)
 
 
 @click.command("azkaban-job", context_settings={"ignore_unknown_options": True})
@@ -58,51 +49,42 @@ def _hadoop() -> str:
     return settings_for({})["hadoop_conf_dir"]
 
 
-def _exit_like_tony(
-    parse: Callable[[], Parsed], engine: str = "", notebook: bool = False, base: Path | None = None
-) -> None:
-    ending = SubmitInterrupts()
-    try:
-        _run(parse(), engine, notebook, base or Path.cwd(), ending)
-    except KeyboardInterrupt:
-        raise SystemExit(FAILED) from None
-    except HowdahError as error:
-        for line in error_lines(error):
-            notice(f"howdah: {line}")
-        raise SystemExit(FAILED) from None
-    except SystemExit as leaving:
-        raise SystemExit(FAILED if leaving.code else 0) from None
+def _exit_like_tony(parse: Callable[[], Parsed], submitter: str = "cluster", base: Path | None = None) -> None:
+    interrupts = SubmitInterrupts()
+    with exit_codes(FAILED, FAILED):
+        try:
+            _run(parse(), submitter, base or Path.cwd(), interrupts)
+        except KeyboardInterrupt:
+            raise SystemExit(FAILED) from None
 
 
-def _run(parsed: Parsed, engine: str, notebook: bool, base: Path, ending: SubmitInterrupts) -> None:
-    mistakes = job_mistakes(parsed.job, parsed.origins)
-    if mistakes:
-        raise SpecError(mistakes)
-    for note in parsed.notes:
-        notice(f"howdah: {translate_stored(note)}")
-    chosen = engine or ("" if os.environ.get("HOWDAH_ENGINE") else "yarn")
-    prepared = prepare(parsed.job, base, {"engine": chosen or None}, notice, origins=parsed.origins)
-    ending.waits = True
-    job_id = upload_and_submit(prepared, check=ending.check)
+def _run(parsed: Parsed, submitter: str, base: Path, interrupts: SubmitInterrupts) -> None:
+    accept(parsed)
+    flags: dict[str, str | None] = {"engine": "local"} if submitter == "local" else engine_flags()
+    prepared = prepare(parsed.job, base, flags, notice, origins=parsed.origins)
+    interrupts.delayed = True
+    job_id = upload_and_submit(prepared, check=interrupts.check)
     try:
-        ending.waits = False
-        ending.check()
+        interrupts.delayed = False
+        interrupts.check()
         click.echo(_("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
         from howdah.cli.follow import follow  # while the master starts
+        from howdah.compat.tony.output import NotebookScreen, TaskScreen
 
-        follow(prepared.engine, job_id, "chief", "cancel", False, lambda: _screen(notebook), await_engine=True)
-    except KeyboardInterrupt:  # before anybody followed it, or again
+        screen = NotebookScreen if submitter == "notebook" else TaskScreen
+        follow(prepared.engine, job_id, "chief", "cancel", False, screen, await_engine=True)
+    except KeyboardInterrupt:  # before the job was followed, or a second one
         notice(_("cancelling {id}", id=job_id))
         cancel_job(prepared.engine, report_of(prepared.engine, job_id))
         raise
 
 
 class SubmitInterrupts:
-    """Ends the job with the command: on Ctrl-C, a signal, or a closed terminal. While `waits` is set, a job is being
-    submitted that nobody could cancel yet; files whose upload has begun stay behind."""
+    """Ends the job with the command: on Ctrl-C, a signal, or a closed terminal. While `delayed` is set, a job is being
+    submitted that cannot be cancelled yet; files whose upload has begun are not removed."""
 
     def __init__(self) -> None:
-        self.waits = self.signalled = False
+        self.delayed = self.signalled = False
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
                 signal.signal(number, self._on_signal)
@@ -116,7 +98,7 @@ class SubmitInterrupts:
         again, self.signalled = self.signalled, True
         if number == signal.SIGHUP:
             _detach_from_terminal()
-        if not self.waits and not (again and number != signal.SIGINT):  # a closed terminal is told of twice
+        if not self.delayed and (number == signal.SIGINT or not again):  # a closed terminal sends two signals
             raise KeyboardInterrupt
 
 
@@ -124,16 +106,10 @@ def _detach_from_terminal() -> None:
     """Replace the closed terminal by /dev/null, because printing to it would raise an error."""
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
-        with contextlib.suppress(OSError):  # one that is closed
+        with contextlib.suppress(OSError):  # the stream may be closed
             if stat.S_ISCHR(os.fstat(stream).st_mode):
                 os.dup2(null, stream)
     os.close(null)
-
-
-def _screen(notebook: bool) -> Plain:
-    from howdah.compat.tony.output import NotebookScreen, TaskScreen  # when the job is on its way
-
-    return NotebookScreen() if notebook else TaskScreen()
 
 
 @click.command("import-history")
@@ -151,7 +127,7 @@ def import_history(paths: tuple[str, ...], home: str) -> None:
     problems: set[str] = set()
 
     def report(error: HowdahError) -> None:
-        if str(error) not in problems:  # that fastavro is not installed is said once, not for each file
+        if str(error) not in problems:  # a missing fastavro is reported once, not for each file
             notice(f"howdah: {error}")
         problems.add(str(error))
 
