@@ -91,12 +91,7 @@ async def _find(action: FindCheckpoint, job: JobSpec) -> CheckpointFound:
         if not reply.error:
             break
     return CheckpointFound(
-        time.time(),
-        epochs=action.epochs,
-        uri=reply.uri,
-        format=reply.format,
-        skipped=reply.skipped,
-        error=reply.error,
+        time.time(), epochs=action.epochs, uri=reply.uri, format=reply.format, skipped=reply.skipped, error=reply.error
     )
 
 
@@ -119,12 +114,7 @@ async def run_helper(module: str, verb: str, request: object, reply_type: type[R
         asyncio.TimeoutError: it gave no answer within `limit_s`, and was killed.
     """
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        module,
-        verb,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
+        sys.executable, "-m", module, verb, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
     try:
         text = json.dumps(encode(request)).encode()
