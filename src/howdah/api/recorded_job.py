@@ -12,7 +12,7 @@ from typing import Any
 
 from howdah.api.auth import Access
 from howdah.api.handlers.curves import checkpoints
-from howdah.api.http_server import Caller, Request, Response
+from howdah.api.http_server import Request, Response
 from howdah.api.recorded_log import RecordedLog
 from howdah.api.router import ApiRouter
 from howdah.api.routes import PREFIX
@@ -97,15 +97,6 @@ class ReadOnlySource:
 
     def __init__(self, key: bytes, key_of_job: Callable[[str], bytes | None], link_command: str) -> None:
         self.access, self.link_command = Access(key, key_of_job), link_command
-
-    def identify(self, request: Request) -> Caller | None:
-        return self.access.identify(request)
-
-    def may_view(self, request: Request) -> bool:
-        return self.access.may_view(request)
-
-    def may_embed(self, job_id: str, request: Request) -> bool:
-        return self.access.may_embed(job_id, request)
 
     def may_act(self, job_id: str, token: str) -> bool:
         """A job is changed through its own master only."""

@@ -75,8 +75,8 @@ class ApiRouter:
             raise NotFound(f"nothing answers GET {request.path}; api/v1/openapi.json lists what does")
         route, path_params = found
         job_id = path_params.get("job", "")
-        embeds = route.embeddable and self.source.may_embed(job_id, request)
-        if not embeds and not self.source.may_view(request):
+        embeds = route.embeddable and self.source.access.may_embed(job_id, request)
+        if not embeds and not self.source.access.may_view(request):
             raise self._view_refusal()
         job = await self._job(job_id) if "job" in path_params else None
         call = ApiRequest(request, self.source, job, path_params, request.query)
@@ -140,7 +140,7 @@ class ApiRouter:
             self._permitted_arguments(request, self.source.only_job_id)
         else:
             _require_get(request)
-            if not self.source.may_view(request):
+            if not self.source.access.may_view(request):
                 raise self._view_refusal()
         job = await self._job(self.source.only_job_id)
         system = importlib.import_module(module)

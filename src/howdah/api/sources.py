@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from howdah.api.http_server import Caller, Request
+from howdah.api.http_server import Request
 from howdah.logs.query import LogQuery
 from howdah.spec import TaskId
 from howdah.spec.view import JobView
@@ -120,18 +120,6 @@ class Source(Protocol):
 
     async def job(self, job_id: str) -> JobSource | None:
         """Return the job of this id, None if there is none."""
-        ...
-
-    def identify(self, request: Request) -> Caller | None:
-        """Return the caller if the request's head shows a valid token, or an engine's proxy that vouches for it."""
-        ...
-
-    def may_view(self, request: Request) -> bool:
-        """Return whether the caller may view everything here."""
-        ...
-
-    def may_embed(self, job_id: str, request: Request) -> bool:
-        """Return whether the caller may see the curves of this job."""
         ...
 
     def may_act(self, job_id: str, token: str) -> bool:

@@ -95,7 +95,7 @@ class HistoryServer:
         """Listen; return the server and its link."""
         host, port = self.options.host, self.options.port
         try:
-            server = await serve(self._answer, self.source.identify, host, port)
+            server = await serve(self._answer, self.source.access.identify, host, port)
         except OSError as error:
             raise StagingError(
                 f"{host}:{port} can't be listened at: {error.strerror or error}; --port 0 takes any free one"

@@ -48,18 +48,7 @@ from howdah.master.server.listening import bind_with_retry
 from howdah.master.server.resource_metrics import MetricsRecorder
 from howdah.master.state import FENCE_S, GangState
 from howdah.master.tensorboard import TensorBoardTask, resolve_event_dir, with_tensorboard_role
-from howdah.spec import Exit, Outcome, StagedJob, State, TaskId, port_range
-from howdah.spec.events import (
-    AllocationLost,
-    ContainerEnded,
-    Event,
-    JobFinished,
-    JobStarted,
-    Noted,
-    TimeLost,
-    TookOver,
-    WorldFormed,
-)
+from howdah.spec import Exit, Outcome, StagedJob, State, TaskId, events, port_range
 from howdah.spec.values import dataclass
 from howdah.storage.retry import retry_until
 from howdah.wire import auth
@@ -119,14 +108,21 @@ class JobMaster:
         self.order_builder = OrderBuilder(identity.job_id, self.staged, framework)
         self.log = EventLog(identity.directory)
         self.metrics_recorder = MetricsRecorder(identity.directory, self.state.tasks)
+        self.tensorboard = TensorBoardTask(identity.job_id, self.staged, identity.key, self.log.append, self._do_all)
         self.api = MasterServer(
-            identity.key, self.state, self.order_builder, self.log, self.apply, self._admits, identity.directory
+            job_key=identity.key,
+            directory=identity.directory,
+            state=self.state,
+            order_builder=self.order_builder,
+            log=self.log,
+            tensorboard=self.tensorboard,
+            metrics_recorder=self.metrics_recorder,
+            apply=self.apply,
+            admits=self._admits,
+            is_the_master=self._is_the_master,
         )
         self.stragglers = Stragglers(self.api.program_api.metrics.steps.get)
         self.clock = ClockMonitor(TICK_S)
-        self.tensorboard = TensorBoardTask(identity.job_id, self.staged, identity.key, self.log.append, self._do_all)
-        self.api.tensorboard, self.api.metrics_recorder = self.tensorboard, self.metrics_recorder
-        self.api.is_the_master = self._is_the_master
         self.allocator: Allocator | None = None
         self.registered, self._confirmed_at = False, -math.inf
         self.context: MasterContext | None = None
@@ -191,9 +187,8 @@ class JobMaster:
             await asyncio.sleep(CONFIRM_EVERY_S)
 
     def _has_no_files(self) -> bool:
-        """Return True if the node has removed the files that this master runs from. A NodeManager that has forgotten
-        its containers removes them: then nothing that is not loaded yet can be imported, and no helper process
-        starts."""
+        """Return True if the node has removed the files that this master runs from, as a NodeManager that has forgotten
+        its containers does: then no other module can be imported, and no helper process starts."""
         return self.allocator is not None and self.allocator.restarts and not Path(__file__).exists()
 
     async def _hand_over(self) -> None:
@@ -210,7 +205,7 @@ class JobMaster:
         if self.log.view.outcome is not None:
             return self.log.view.outcome
         outcome = Outcome(State.FAILED, f"the master failed: {error if str(error) else type(error).__name__}")
-        self.log.append(JobFinished(time.time(), outcome))
+        self.log.append(events.JobFinished(time.time(), outcome))
         return outcome
 
     async def _serve(self) -> None:
@@ -237,7 +232,7 @@ class JobMaster:
         identity, now = self.identity, time.time()
         self.metrics_recorder.begin(now, now)
         self.apply(
-            JobStarted(
+            events.JobStarted(
                 now,
                 id=identity.job_id,
                 engine=identity.engine,
@@ -251,7 +246,7 @@ class JobMaster:
         )
         if anew:
             lost = f"attempt {self.allocator.attempt} of the master found no event log: the job begins anew"
-            self.log.append(Noted(now, f"{lost}, when what may still run has ended"))
+            self.log.append(events.Noted(now, f"{lost}, when what may still run has ended"))
         if identity.directory.startswith("file:"):  # on a cluster the engine knows the master's address
             publish_master_address(identity.directory, self.context.url)
 
@@ -261,27 +256,26 @@ class JobMaster:
         assert self.context is not None
         attempt = self.allocator.attempt
 
-        def took_over() -> TookOver:
+        def took_over() -> events.TookOver:
             self.clock.begin()  # no executor is silent before it can have heard of this master
-            return TookOver(time.time(), attempt=attempt, host=self.identity.host, python=PYTHON)
+            return events.TookOver(time.time(), attempt=attempt, host=self.identity.host, python=PYTHON)
 
-        events = await self.log.take_over(took_over)
-        if len(events) < 2:  # a log without a complete line says nothing
+        log = await self.log.take_over(took_over)
+        if len(log) < 2:  # a log without a complete line says nothing
             await self.allocator.adopt(())
             return False
-        log, now = events[:-1], events[-1].time
+        now = log.pop().time
         left = replay(self.state, log, now)
         if (claiming := self.clock.since_begin()) > CLAIM_S:
             self.clock.begin()
-            left += step(self.state, TimeLost(now, claiming))
+            left += step(self.state, events.TimeLost(now, claiming))
         await asyncio.to_thread(retry_until, partial(self.metrics_recorder.begin, self.log.view.started, now, True))
-        held = [task.container for task in self.state.tasks.values() if task.container is not None]
-        ends = await self.allocator.adopt(held)
+        ends = await self.allocator.adopt([task.container for task in self.state.tasks.values() if task.container])
         for action in left:
             self._perform(action)
         for container_id, exit in ends.items() if not self._finished.done() else ():
-            told = exit if self.state.open else Exit("stopped", detail=exit.detail)
-            self.apply(ContainerEnded(now, container_id, told))
+            exit = exit if self.state.open else Exit("stopped", detail=exit.detail)
+            self.apply(events.ContainerEnded(now, container_id, exit))
         await self.api.program_api.restore(log)
         await asyncio.to_thread(retry_until, partial(publish_master_address, self.identity.directory, self.context.url))
         return True
@@ -311,14 +305,13 @@ class JobMaster:
         assert self.allocator is not None
         while not self._finished.done():
             for event in await self.allocator.poll():
-                if isinstance(event, ContainerEnded) and (task := self.api.task_logs.missing_last_lines(event)):
+                if isinstance(event, events.ContainerEnded) and (task := self.api.task_logs.missing_last_lines(event)):
                     self._spawn(self._apply_container_end(task, event))
                 else:
                     self.apply(event)
 
-    async def _apply_container_end(self, task: TaskId, event: ContainerEnded) -> None:
-        """Apply the end of a container together with the program's last output, which its executor cannot send any
-        more."""
+    async def _apply_container_end(self, task: TaskId, event: events.ContainerEnded) -> None:
+        """Apply the end of a container with the program's last output, which its executor cannot send any more."""
         lines = await self.api.task_logs.last_lines(task)
         self.apply(replace(event, exit=replace(event.exit, lines=lines)))
 
@@ -337,10 +330,10 @@ class JobMaster:
             if self.allocator is not None:
                 self.allocator.progress = self.log.view.progress
 
-    def apply(self, event: Event) -> None:
+    def apply(self, event: events.Event) -> None:
         """Let `step` decide on `event`, and carry out the actions that it returns."""
         if lost := self.clock.elapsed_gap():
-            gone = TimeLost(event.time, lost)
+            gone = events.TimeLost(event.time, lost)
             self._do_all(step(self.state, gone))
             self.tensorboard.apply(gone)
         if self.tensorboard.owns_event(event):
@@ -360,9 +353,9 @@ class JobMaster:
         if isinstance(action, RecordEvent):
             self.log.append(action.event)
             self.api.program_api.observe(action.event)
-            if isinstance(action.event, WorldFormed) and self.staged.job.board.show:
+            if isinstance(action.event, events.WorldFormed) and self.staged.job.board.show:
                 self._spawn(self._update_tensorboard())
-            if isinstance(action.event, WorldFormed) and action.event.epoch in self.state.unrecorded:
+            if isinstance(action.event, events.WorldFormed) and action.event.epoch in self.state.unrecorded:
                 self._spawn(self._record_start(action.event.epoch))
         elif isinstance(action, NotifyExecutors):
             self.api.notify(action.tasks)
@@ -392,7 +385,7 @@ class JobMaster:
         except (HowdahError, OSError) as error:
             self.allocator.release(action.container.id)
             exit = Exit("start", detail=f"its container could not be started: {error}")
-            self.apply(ContainerEnded(time.time(), action.container.id, exit))
+            self.apply(events.ContainerEnded(time.time(), action.container.id, exit))
 
     def _executor(self, action: LaunchTask) -> Launch:
         assert self.context is not None
@@ -411,17 +404,16 @@ class JobMaster:
         }
         if action.task == self.tensorboard.task:
             secrets, files = self.tensorboard.secrets, self.tensorboard.files
-            command = (self.staged.python, "-m", "howdah.executor")
-            return Launch(action.task, action.attempt, command, environment, {**secrets, JOB_KEY: key}, files)
-        secrets = {SECRET_PREFIX + name: value for name, value in self.identity.secrets.items()}
-        if shares_key(self.order_builder.framework):
-            secrets[SECRET_PREFIX + GANG_KEY] = auth.gang_key(self.identity.key).encode()
+        else:
+            files = self.staged.files_of(action.task.role)
+            secrets = {SECRET_PREFIX + name: value for name, value in self.identity.secrets.items()}
+            if shares_key(self.order_builder.framework):
+                secrets[SECRET_PREFIX + GANG_KEY] = auth.gang_key(self.identity.key).encode()
         command = (self.staged.python, "-m", "howdah.executor")
-        files = self.staged.files_of(action.task.role)
         return Launch(action.task, action.attempt, command, environment, {**secrets, JOB_KEY: key}, files)
 
     async def _collect_stacks(self, action: CollectStacks) -> None:
-        self.apply(await stack_dumps.investigate_stall(self.api, self.identity.directory, action.tasks, action.stalled))
+        self.apply(await stack_dumps.investigate_stall(self.api, action.tasks, action.stalled))
 
     async def _record_start(self, epoch: int) -> None:
         """Write the start of `epoch` to the event log's file, within the time limit for forming a gang."""
@@ -433,12 +425,12 @@ class JobMaster:
         try:
             await self.tensorboard.open(self.log.view)
         except HowdahError as error:
-            self.apply(Noted(time.time(), f"no TensorBoard: {error}"))
+            self.apply(events.Noted(time.time(), f"no TensorBoard: {error}"))
 
     async def _perform_in_background(self, action: helper_process.BackgroundAction) -> None:
-        told = await helper_process.run_action(action, self.staged, self.identity.job_id)
-        if told is not None:
-            self.apply(told)
+        event = await helper_process.run_action(action, self.staged, self.identity.job_id)
+        if event is not None:
+            self.apply(event)
 
     async def _commit(self, keep: bool) -> None:
         await self._record_outcome()
@@ -496,5 +488,5 @@ def _tune_gc(tasks: int) -> None:
     gc.set_threshold(max(LEAST_GARBAGE, GARBAGE_EACH * tasks), 10, 10)
 
 
-def _files_removed() -> AllocationLost:
-    return AllocationLost(time.time(), "the node has removed the files that the master runs from")
+def _files_removed() -> events.AllocationLost:
+    return events.AllocationLost(time.time(), "the node has removed the files that the master runs from")

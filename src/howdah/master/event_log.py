@@ -1,37 +1,28 @@
-"""The event log: every event, in order, in memory for those who watch the job and in a file for those who read it
-later."""
+"""The event log holds every event in order: in memory for clients that follow the job, and in a file for later."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from howdah.master.broadcast import Broadcast
 from howdah.master.journal import Journal
 from howdah.spec.codec import encode
 from howdah.spec.event_lines import read_lines, to_line
-from howdah.spec.events import (
-    Ended,
-    Event,
-    GangRestarted,
-    Measured,
-    Noted,
-    Stopping,
-    TookOver,
-    Used,
-    WorldFormed,
-)
+from howdah.spec.events import Ended, Event, GangRestarted, Measured, Noted, Stopping, TookOver, Used, WorldFormed
 from howdah.spec.fold import fold
 from howdah.spec.view import JobView
 
 FLUSH_S, URGENT_S = 2.0, 0.2
 """How long an event stays in memory alone. An event that decides something stays shorter, so that the next master knows
 of it."""
+AGAIN_S = 1.0
+"""The pause between two attempts to write."""
 LAST_S = 60.0
-"""So long the end of a job waits for a file system that is full or does not answer."""
+"""How long the end of a job waits for a file system that is full or does not answer."""
 _URGENT = (WorldFormed, GangRestarted, Ended, Stopping)
 
 
@@ -48,17 +39,6 @@ class EventLog:
         self._urgent = asyncio.Event()
         self._behind = False
 
-    def restore(self) -> list[Event]:
-        """Return the events that an earlier master wrote; none when there is no log.
-
-        Raises:
-            StagingError, EngineUnavailable: the log is there and cannot be read.
-        """
-        events = list(read_lines(self._journal.read()))
-        for event in events:
-            self._remember(event)
-        return events
-
     async def take_over(self, event: Callable[[], TookOver]) -> list[Event]:
         """Return the events that an earlier master wrote, and append `event()`: from now on the log is this master's
         alone. Return none, and begin no log, when there is none.
@@ -66,30 +46,26 @@ class EventLog:
         Raises:
             StagingError, EngineUnavailable: the log is there and cannot be read.
         """
-        made: list[TookOver] = []
+        appended: list[TookOver] = []
 
         def line() -> str:
-            made.append(event())
-            return to_line(made[-1])
+            appended.append(event())
+            return to_line(appended[-1])
 
         lines = await self._journal.take_over(line)
-        events = [*read_lines(lines), *made[-1:]]
+        events = [*read_lines(lines), *appended[-1:]]
         for each in events:
             self._remember(each)
         self.changed.notify_all()
         return events
 
     async def confirm(self, limit_s: float = 0.0) -> bool:
-        """Try until `limit_s` to write everything; return True if all is in the file and the file is this master's
-        alone.
+        """Try for `limit_s` to write everything; return True if all is in the file and the file is this master's alone.
 
         Raises:
             Superseded: another master writes it.
         """
-        deadline = time.monotonic() + limit_s
-        while not (confirmed := await self._journal.confirm()) and time.monotonic() < deadline:
-            await asyncio.sleep(URGENT_S * 5)
-        return confirmed
+        return await _repeat(self._journal.confirm, limit_s)
 
     def append(self, event: Event) -> None:
         """Add one event and wake those who wait for `changed`."""
@@ -120,12 +96,8 @@ class EventLog:
             await asyncio.sleep(URGENT_S)
 
     async def flush(self, limit_s: float = LAST_S) -> bool:
-        """Write pending lines before the end, again and again within the limit; return True once they are in the
-        file."""
-        deadline = time.monotonic() + limit_s
-        while not (written := await self._flush()) and time.monotonic() < deadline:
-            await asyncio.sleep(URGENT_S * 5)
-        return written
+        """Try for `limit_s` to write the pending lines; return True once they are in the file."""
+        return await _repeat(self._flush, limit_s)
 
     @property
     def problem(self) -> str:
@@ -133,8 +105,7 @@ class EventLog:
         return self._journal.problem
 
     async def _flush(self) -> bool:
-        """Write pending lines; keep those that cannot be written for the next time, and tell those who watch the
-        job."""
+        """Write pending lines; keep those that cannot be written for the next time, and record that they wait."""
         written = await self._journal.flush()
         if written == self._behind:
             self._behind = not written
@@ -146,3 +117,11 @@ class EventLog:
     def close(self) -> None:
         """Take no more events."""
         self._journal.close()
+
+
+async def _repeat(attempt: Callable[[], Awaitable[bool]], limit_s: float) -> bool:
+    """Repeat an attempt until it succeeds or the limit has passed; return True if it succeeded."""
+    deadline = time.monotonic() + limit_s
+    while not (done := await attempt()) and time.monotonic() < deadline:
+        await asyncio.sleep(AGAIN_S)
+    return done

@@ -8,7 +8,7 @@ lacks, because the earlier master was killed before it could write, is made by t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import replace
 
 from howdah.master.decisions import failure_policy, job_completion, time_shift
 from howdah.master.decisions.actions import (
@@ -26,60 +26,18 @@ from howdah.master.decisions.gang_formation import (
     request_containers,
     start_if_all_joined,
 )
-from howdah.master.decisions.step import decide_by_time, step
+from howdah.master.decisions.step import HANDLERS, decide_by_time, step
 from howdah.master.snapshots import snapshot_policy
 from howdah.master.state import TAKEOVER_S, GangState, Stage
+from howdah.spec import events
 from howdah.spec.event_lines import to_line
-from howdah.spec.events import (
-    Allocated,
-    AllocationLost,
-    CancelRequested,
-    Checked,
-    CheckpointFound,
-    ContainerEnded,
-    Ended,
-    Event,
-    GangRestarted,
-    Greeted,
-    JobFinished,
-    JobStarted,
-    Joined,
-    LossAnnounced,
-    MasterEnded,
-    Measured,
-    Noted,
-    StacksTaken,
-    Stalled,
-    Started,
-    Stopping,
-    Straggling,
-    TimeLost,
-    TookOver,
-    Used,
-    WorldFormed,
-    Yielded,
-)
 from howdah.wire.messages import Phase, Status
 
-_INPUT_EVENTS = (
-    JobStarted,
-    Allocated,
-    ContainerEnded,
-    CancelRequested,
-    AllocationLost,
-    Checked,
-    CheckpointFound,
-    Noted,
-    MasterEnded,
-    LossAnnounced,
-    Stalled,
-    StacksTaken,
-    TimeLost,
-)
-"""Events that came from outside, as they are in the log."""
+_SAMPLES = (events.Used, events.Measured, events.Straggling)
+"""Events that decide nothing."""
 
 
-def replay(state: GangState, log: Sequence[Event], now: float) -> list[Action]:
+def replay(state: GangState, log: Sequence[events.Event], now: float) -> list[Action]:
     """Bring a new `state` to the point where `log` ends; return the actions that were decided and not written, which
     are still to be done. Once the end of the job is written, the only action is to tell the engine. All timers restart
     at `now`, because no executor could reach a master meanwhile."""
@@ -88,26 +46,24 @@ def replay(state: GangState, log: Sequence[Event], now: float) -> list[Action]:
     state.replaying = True
     for event in log:
         before, last = last, event.time
-        if isinstance(event, JobFinished):
+        if isinstance(event, events.JobFinished):
             state.unrecorded.clear()
             state.replaying = False
             return job_completion.finish_again(state, event.outcome)
-        if isinstance(event, TookOver):
+        if isinstance(event, events.TookOver):
             _restart_timers(state, before, event.time, decided)
         elif isinstance(event, snapshot_policy.SNAPSHOT_EVENTS):
             snapshot_policy.replay(state, event)
-        elif isinstance(event, AllocationLost) and event.comes_back:
+        elif isinstance(event, events.AllocationLost) and event.comes_back:
             continue  # the job was left to this master
-        elif not isinstance(event, (Used, Measured, Straggling)) and not _expected(decided, event):
+        elif not isinstance(event, _SAMPLES) and not _expected(decided, event):
             decided += _replay_input(state, event)
             _expected(decided, event)
     _restart_timers(state, last, now, decided)
-    state.unrecorded -= {event.epoch for event in log if isinstance(event, WorldFormed)}
+    state.unrecorded -= {event.epoch for event in log if isinstance(event, events.WorldFormed)}
     state.replaying = False
-    left = [
-        action for action in decided if not isinstance(action, (NotifyExecutors, LaunchTask, Commit, FindCheckpoint))
-    ]
-    return [*left, *_unanswered(state)]
+    done_otherwise = (NotifyExecutors, LaunchTask, Commit, FindCheckpoint)
+    return [*(action for action in decided if not isinstance(action, done_otherwise)), *_unanswered(state)]
 
 
 def _unanswered(state: GangState) -> Iterator[Action]:
@@ -119,7 +75,7 @@ def _unanswered(state: GangState) -> Iterator[Action]:
         yield job_completion.commit(state.outcome)
 
 
-def _expected(decided: list[Action], event: Event) -> bool:
+def _expected(decided: list[Action], event: events.Event) -> bool:
     """Return True if `event` is the next event that was recorded; then it and the actions before it are done."""
     for number, action in enumerate(decided):
         if isinstance(action, RecordEvent):
@@ -130,29 +86,29 @@ def _expected(decided: list[Action], event: Event) -> bool:
     return False
 
 
-def _replay_input(state: GangState, event: Event) -> list[Action]:
+def _replay_input(state: GangState, event: events.Event) -> list[Action]:
     actions: list[Action] = []
-    if isinstance(event, (Greeted, Joined, Started, Yielded)):
+    if isinstance(event, (events.Greeted, events.Joined, events.Started, events.Yielded)):
         actions = step(state, StatusReceived(event.time, _status(state, event)))
-    elif isinstance(event, Ended):
+    elif isinstance(event, events.Ended):
         failure_policy.replay_end(state, event, actions)
-    elif isinstance(event, GangRestarted) and event.epoch > state.epoch + 1:  # an executor was ahead of the log
+    elif isinstance(event, events.GangRestarted) and event.epoch > state.epoch + 1:  # an executor was ahead of the log
         first = event.tasks[0] if event.tasks else next(iter(state.tasks))
         failure_policy.advance_epoch(state, state.tasks[first], event.epoch - 1, event.time, actions)
-    elif isinstance(event, _INPUT_EVENTS) and not (isinstance(event, Noted) and event.decided):
-        if isinstance(event, Checked) and event.pairs:
+    elif type(event) in HANDLERS and not (isinstance(event, events.Noted) and event.decided):
+        if isinstance(event, events.Checked) and event.pairs:
             _begin_pair_tests(state, event, actions)
         actions += step(state, event)
     else:  # a deadline had passed
         decide_by_time(state, event.time, actions)
-    if isinstance(event, WorldFormed):
+    if isinstance(event, events.WorldFormed):
         _form_as_recorded(state, event, actions)
-    elif isinstance(event, Stopping) and event.outcome is not None and state.open:
+    elif isinstance(event, events.Stopping) and event.outcome is not None and state.open:
         job_completion.stop(state, event.outcome, event.reason, event.time, actions, unrecorded=True)
-    return [action for action in actions if not (isinstance(action, RecordEvent) and isinstance(action.event, Used))]
+    return [action for action in actions if not (isinstance(action, RecordEvent) and type(action.event) is events.Used)]
 
 
-def _begin_pair_tests(state: GangState, event: Checked, actions: list[Action]) -> None:
+def _begin_pair_tests(state: GangState, event: events.Checked, actions: list[Action]) -> None:
     """Begin the pair tests whose results `event` holds. The earlier master began them when their time came, which the
     log does not say."""
     formation = state.formations.get(event.epoch)
@@ -160,47 +116,43 @@ def _begin_pair_tests(state: GangState, event: Checked, actions: list[Action]) -
         start_if_all_joined(state, formation, event.time, actions)
 
 
-def _form_as_recorded(state: GangState, event: WorldFormed, actions: list[Action]) -> None:
+def _form_as_recorded(state: GangState, event: events.WorldFormed, actions: list[Action]) -> None:
     """Form the world of this epoch, whatever this master would have waited for: programs were started in it. If the
     same message made the job end, that end comes later in the log, and may have been decided already."""
-    formation, stage = state.formations.get(event.epoch), state.stage
+    formation, stage, is_open = state.formations.get(event.epoch), state.stage, state.open
     if formation is None or formation.waiting:
         return
-    is_open = state.open
-    made: list[Action] = []
-    form_world(state, formation, event.time, made)
-    actions += [action for action in made if not isinstance(action, RecordEvent)]
+    decided: list[Action] = []
+    form_world(state, formation, event.time, decided)
+    actions += [action for action in decided if not isinstance(action, RecordEvent)]
     if not is_open:
         state.stage = stage
 
 
-def _status(state: GangState, event: Greeted | Joined | Started | Yielded) -> Status:
+def _status(state: GangState, event: events.Greeted | events.Joined | events.Started | events.Yielded) -> Status:
     """Return the status that the executor must have sent for `event` to be recorded."""
     task = state.tasks[event.task]
-    fields: dict[str, Any] = {
-        "host": task.host,
-        "ip": task.ip,
-        "pid": 0,
-        "ports": task.ports,
-        "yields": task.announced_values,
-    }
-    if isinstance(event, Greeted):
-        phase = Phase.HELLO
-        fields |= {"host": event.host, "pid": event.pid, "python": event.python}
-    elif isinstance(event, Joined):
-        phase = Phase.JOINED
-        fields |= {"host": event.host, "ip": event.ip, "ports": event.ports, "data_files": event.data_files}
-        fields |= {"data_bytes": event.data_bytes, "data_seconds": event.data_seconds}
-        fields |= {"data_cached_bytes": event.data_cached_bytes, "pair_port": event.pair_port}
-    elif isinstance(event, Started):
-        phase = Phase.RUNNING
-        fields |= {"program_pid": event.pid, "program_python": event.python}
-    else:
-        phase = Phase.RUNNING
-        fields |= {"yields": event.values}
-    return Status(
-        str(task.id), attempt=task.attempt, epoch=task.epoch, sequence=task.sequence + 1, phase=phase, **fields
+    phase = {events.Greeted: Phase.HELLO, events.Joined: Phase.JOINED}.get(type(event), Phase.RUNNING)
+    status = Status(
+        str(task.id),
+        attempt=task.attempt,
+        epoch=task.epoch,
+        sequence=task.sequence + 1,
+        phase=phase,
+        host=task.host,
+        pid=0,
+        ip=task.ip,
+        ports=task.ports,
+        yields=task.announced_values,
     )
+    if isinstance(event, events.Greeted):
+        return replace(status, host=event.host, pid=event.pid, python=event.python)
+    if isinstance(event, events.Joined):
+        fields = ("host", "ip", "ports", "data_files", "data_bytes", "data_seconds", "data_cached_bytes", "pair_port")
+        return replace(status, **{name: getattr(event, name) for name in fields})
+    if isinstance(event, events.Started):
+        return replace(status, program_pid=event.pid, program_python=event.python)
+    return replace(status, yields=event.values)
 
 
 def _restart_timers(state: GangState, last: float, now: float, decided: list[Action]) -> None:
@@ -210,8 +162,8 @@ def _restart_timers(state: GangState, last: float, now: float, decided: list[Act
         time_shift.shift_deadlines(state, now - last)
     else:  # or behind: only deadlines that must not end too soon keep their distance from the last event
         time_shift.shift_fences(state, now - last)
-    for trial in state.preflight.pair_tests.values():
-        trial.began = now
+    for test in state.preflight.pair_tests.values():
+        test.began = now
     for task in state.tasks.values():
         task.sequence, task.launched_at, task.adopted = 0, now, task.container is not None
         task.heard_at = now + TAKEOVER_S  # by the earlier master, which may have lived until then

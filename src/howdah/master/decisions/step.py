@@ -69,7 +69,7 @@ def step(state: GangState, event: Event) -> list[Action]:
     actions: list[Action] = []
     if state.stage is Stage.DONE or state.handed_over:
         return actions
-    _HANDLERS[type(event)](state, event, actions)
+    HANDLERS[type(event)](state, event, actions)
     return actions
 
 
@@ -256,7 +256,7 @@ def _lateness(state: GangState, task: TaskState, now: float) -> Exit | None:
     return None
 
 
-_HANDLERS: dict[type[Event], Callable[[GangState, Any, list[Action]], None]] = {
+HANDLERS: dict[type[Event], Callable[[GangState, Any, list[Action]], None]] = {
     JobStarted: _on_started,
     Allocated: gang_formation.on_allocated,
     ContainerEnded: failure_policy.on_container_ended,

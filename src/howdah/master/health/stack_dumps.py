@@ -1,4 +1,4 @@
-"""Dump the stacks of the programs: executors are asked all at once, and the answers are kept as one file in the job's
+"""Dump the stacks of the programs: all executors are asked at once, and the answers become one file in the job's
 directory."""
 
 from __future__ import annotations
@@ -60,35 +60,33 @@ async def save_stacks(directory: str, found: Mapping[TaskId, str], now: float) -
     return uri
 
 
-async def investigate_stall(
-    api: MasterServer, directory: str, tasks: Sequence[TaskId], stalled: Iterable[TaskId]
-) -> StacksTaken:
+async def investigate_stall(api: MasterServer, tasks: Sequence[TaskId], stalled: Iterable[TaskId]) -> StacksTaken:
     """Dump the stacks of all these tasks for a stall, and find the suspects among the tasks that were nearly as long
     without progress."""
-    silence = {task: api.state.tasks[task].idle_s for task in tasks if api.state.tracked(task)}
-    longest = max((silence.get(task, 0.0) for task in stalled), default=0.0)
-    quiet = {task: seconds for task, seconds in silence.items() if 2 * seconds >= longest}
+    idle = {task: api.state.tasks[task].idle_s for task in tasks if api.state.tracked(task)}
+    longest = max((idle.get(task, 0.0) for task in stalled), default=0.0)
+    idle = {task: seconds for task, seconds in idle.items() if 2 * seconds >= longest}
     found = await collect_stacks(api, tasks)
-    whom = find_suspect({task: text for task, text in found.items() if task in quiet}, quiet)
+    suspect = find_suspect({task: text for task, text in found.items() if task in idle}, idle)
     # A program that will be ended cannot be asked later; for one that goes on, `howdah stacks --native` costs less.
-    doomed = [task for task in whom.tasks if api.state.role(task).on_stall in ("restart", "fail")][:MOST_NATIVE]
-    for task, text in (await collect_stacks(api, doomed, native=True)).items():
+    ending = [task for task in suspect.tasks if api.state.role(task).on_stall in ("restart", "fail")][:MOST_NATIVE]
+    for task, text in (await collect_stacks(api, ending, native=True)).items():
         found[task] += f"\nwith native frames:\n{text}"
     try:
-        uri, problem = await save_stacks(directory, found, time.time()), ""
+        uri, problem = await save_stacks(api.directory, found, time.time()), ""
     except HowdahError as error:
         uri, problem = "", f"they can't be kept: {error}"
-    return StacksTaken(time.time(), by="", uri=uri, suspects=whom.tasks, reason=whom.reason, problem=problem)
+    return StacksTaken(time.time(), by="", uri=uri, suspects=suspect.tasks, reason=suspect.reason, problem=problem)
 
 
-async def dump_stacks(api: MasterServer, directory: str, words: Mapping[str, Any], by: str) -> Any:
-    """Dump the stacks that a user asks for: {"stacks": {task: text}, "uri", "problem"}. `words` are `task` ("" or
-    absent: all) and `native`.
+async def dump_stacks(api: MasterServer, arguments: Mapping[str, Any], by: str) -> Any:
+    """Dump the stacks that a user asks for: {"stacks": {task: text}, "uri", "problem"}. The
+    arguments are `task` ("" or absent: all) and `native`.
 
     Raises:
         RequestRefused: there is no such task, or no program runs.
     """
-    asked, native = words.get("task") or "", words.get("native", False)
+    asked, native = arguments.get("task") or "", arguments.get("native", False)
     if not isinstance(asked, str) or not isinstance(native, bool):
         raise InvalidRequest("`task` is a text such as worker:1, `native` true or false", "task")
     running = list(hang_detection.tasks_with_programs(api.state))
@@ -102,7 +100,7 @@ async def dump_stacks(api: MasterServer, directory: str, words: Mapping[str, Any
         raise Conflict(f"{asked or 'the job'} has no program that runs now", "task")
     found, uri, problem = await collect_stacks(api, chosen, native), "", ""
     try:
-        uri = await save_stacks(directory, found, time.time())
+        uri = await save_stacks(api.directory, found, time.time())
     except HowdahError as error:
         problem = str(error)
     api.apply(StacksTaken(time.time(), by or "somebody", uri, problem=problem))

@@ -56,29 +56,32 @@ AT_ONCE, APART_S = 100, 0.01
 
 
 class MasterServer:
-    """Answer the requests to the master. `apply` hands an event to the master's step; `admits(peer, proxy_user)` says
-    whether the engine trusts its proxy; `directory` is the URI of the job's directory. `here` answers the programs."""
+    """Answer the requests to the master. `directory` is the URI of the job's directory, `apply` hands an event to the
+    master's step, and `admits(peer, proxy_user)` returns whether the engine trusts its proxy. While another master may
+    run the job, `is_the_master()` is False, and no executor's lease is renewed."""
 
     def __init__(
         self,
+        *,
         job_key: bytes,
+        directory: str,
         state: GangState,
-        director: OrderBuilder,
+        order_builder: OrderBuilder,
         log: EventLog,
+        tensorboard: TensorBoardTask,
+        metrics_recorder: MetricsRecorder,
         apply: Callable[[Event], None],
         admits: Callable[[str, str], bool],
-        directory: str,
+        is_the_master: Callable[[], bool],
     ) -> None:
-        self.program_api = ProgramApi(state, directory, log.view, apply, log.append)
-        self.job_key, self.order_builder, self.log, self.directory = job_key, director, log, directory
+        self.job_key, self.directory, self.order_builder = job_key, directory, order_builder
         self.state: GangState = state
-        self.apply, self.admits = apply, admits
+        self.tensorboard: TensorBoardTask = tensorboard
+        self.log, self.metrics_recorder = log, metrics_recorder
+        self.apply, self.admits, self.is_the_master = apply, admits, is_the_master
+        self.program_api = ProgramApi(state, directory, log.view, apply, log.append)
         self.hosts: set[str] = set()
-        self.is_the_master: Callable[[], bool] = lambda: True
-        """False where another master may run the job: then no executor's lease is renewed."""
-        self.tensorboard: TensorBoardTask | None = None
         self.task_logs = TaskLogs(self, directory)
-        self.metrics_recorder: MetricsRecorder | None = None
         self.source = MasterSource(self, directory)
         self.open_pages = OpenPages()
         self.followed_at, self._clock = 0.0, SignatureClock()
@@ -117,7 +120,7 @@ class MasterServer:
         """Return who has signed the head of a request, or shows a token in it; None for everybody else."""
         header = request.headers.get(auth.HEADER.lower())
         if header is None:
-            return self.source.identify(request)
+            return self.source.access.identify(request)
         principal = auth.principal_of(header)
         if principal != auth.CLIENT and not principal.startswith(("executor ", programs.PROGRAM)):
             return None
@@ -147,9 +150,9 @@ class MasterServer:
         if principal.startswith(programs.PROGRAM):
             attempt = principal[len(programs.PROGRAM) :].rpartition("/")[0]
             return programs.key(self._key(f"executor {attempt}"), principal)
-        seat = self.state.launch_attempt_of.get(principal.partition("executor ")[2])
-        if seat is not None:
-            return auth.derive(auth.derive(self.job_key, f"executor {seat}"), principal)
+        launched = self.state.launch_attempt_of.get(principal.partition("executor ")[2])
+        if launched is not None:
+            return auth.derive(auth.derive(self.job_key, f"executor {launched}"), principal)
         return auth.derive(self.job_key, principal)
 
     async def _route(self, principal: str, request: Request) -> Response:
@@ -165,9 +168,9 @@ class MasterServer:
         if route == ("GET", "/v1/events"):
             return await self._events(request)
         if request.method == "POST" and request.path.startswith(ACTIONS):
-            words = _object(request.body or b"{}")
-            by = str(words.pop("by", "the client"))
-            return _json(await user_actions.execute(self, request.path[len(ACTIONS) :], words, by))
+            arguments = _object(request.body or b"{}")
+            by = str(arguments.pop("by", "the client"))
+            return _json(await user_actions.execute(self, request.path[len(ACTIONS) :], arguments, by))
         if route == ("GET", "/v1/search"):
             from howdah.api.handlers.logs import find
 
@@ -180,7 +183,7 @@ class MasterServer:
         status = decode(Status, _object(request.body))
         if principal != auth.executor_principal(status.task, status.attempt):
             raise NotPermitted(f"{principal} may not speak for {status.task}/{status.attempt}")
-        if self.tensorboard is not None and status.task == self.tensorboard.task_name:
+        if status.task == self.tensorboard.task_name:
             orders = await self.tensorboard.heartbeat(status, _seconds(request.query))
             if orders is None:
                 raise NoLongerThere(f"{status.task} is not wanted any more")
@@ -224,13 +227,8 @@ class MasterServer:
         until = time.monotonic() + _seconds(request.query)
         while len(self.log.records) <= since and await self.log.changed.wait_until(until):
             self.followed_at = time.monotonic()
-        return _json(
-            {
-                "next": len(self.log.records),
-                "events": self.log.records[since:],
-                "usage": list(self.log.usage.values()),
-            }
-        )
+        records = self.log.records
+        return _json({"next": len(records), "events": records[since:], "usage": list(self.log.usage.values())})
 
     async def _logs(self, task: TaskId, query: dict[str, str]) -> Response:
         limit = min(int(query.get("limit", "65536")), MAX_LOG_BYTES)

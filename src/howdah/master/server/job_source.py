@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from howdah.api import history_servers
 from howdah.api.auth import Access
-from howdah.api.http_server import Caller, Request
+from howdah.api.http_server import Request
 from howdah.api.sources import JobSource
 from howdah.config.paths import state_directory
 from howdah.logs.query import LogQuery
@@ -86,21 +86,9 @@ class MasterSource:
         """Return itself, by its id."""
         return self if job_id == self.only_job_id else None
 
-    def identify(self, request: Request) -> Caller | None:
-        """Return who has a token, by the request's head alone."""
-        return self.access.identify(request)
-
-    def may_view(self, request: Request) -> bool:
-        """Return True if the request may view the job."""
-        return self.access.may_view(request)
-
     def note_open_page(self, hidden: bool) -> None:
         """Note that a page is open in a tab, so that the master stays after the end until the page has shown it."""
         self._api.open_pages.note_question(hidden, time.monotonic())
-
-    def may_embed(self, job_id: str, request: Request) -> bool:
-        """Return True if the request may see the charts."""
-        return self.access.may_embed(job_id, request)
 
     def may_act(self, job_id: str, token: str) -> bool:
         """Return True if `token` lets its holder change the job now."""
@@ -121,8 +109,7 @@ class MasterSource:
 
     def samples(self) -> tuple[int, list[str]]:
         """Return the version and the unwritten lines of the resource metrics."""
-        series = self._api.metrics_recorder
-        return (series.version, series.unwritten()) if series is not None else (0, [])
+        return self._api.metrics_recorder.version, self._api.metrics_recorder.unwritten()
 
     async def event_file_answer(self, path_and_query: str) -> tuple[int, str, bytes]:
         """Return the answer of the event-file process, which starts with the first request."""
@@ -140,14 +127,14 @@ class MasterSource:
         if self._service is not None:
             await self._service.close()
 
-    async def act(self, action: str, words: Mapping[str, Any]) -> Any:
+    async def act(self, action: str, arguments: Mapping[str, Any]) -> Any:
         """Execute the action of a user whom the job's owner lets act."""
-        return await user_actions.execute(self._api, action, words, f"{self.view.user} (page)")
+        return await user_actions.execute(self._api, action, arguments, f"{self.view.user} (page)")
 
     def tensorboard_url(self) -> str:
         """Return the link to TensorBoard: the one in a container of the job's, or the job that is a TensorBoard
         itself."""
-        if self._api.tensorboard is not None and self._api.tensorboard.link:
+        if self._api.tensorboard.link:
             return self._api.tensorboard.link
         task = next(iter(self.view.tasks.values()), None)
         if task is None or self._api.state.job.framework != "board" or task.state is not State.RUNNING:

@@ -1,5 +1,4 @@
-"""User actions on a running job (cancel, save, stacks, tensorboard), for the page and for signed calls of the
-client."""
+"""User actions on a running job (cancel, save, stacks, tensorboard), for the page and for signed client calls."""
 
 from __future__ import annotations
 
@@ -35,9 +34,9 @@ async def _cancel(api: MasterServer, _: Mapping[str, Any], by: str) -> Any:
     return {}
 
 
-async def _save(api: MasterServer, words: Mapping[str, Any], by: str) -> Any:
+async def _save(api: MasterServer, arguments: Mapping[str, Any], by: str) -> Any:
     """Request snapshots; return their numbers by output."""
-    output = words.get("output", -1)
+    output = arguments.get("output", -1)
     if not isinstance(output, int):
         raise InvalidRequest(f"output is {str(output)[:40]!r}, must be a number, -1 for all", "output")
     if problem := snapshot_policy.refusal(api.state, output):
@@ -45,11 +44,6 @@ async def _save(api: MasterServer, words: Mapping[str, Any], by: str) -> Any:
     api.apply(SaveRequested(time.time(), by, output))
     wanted = snapshot_policy.wanted_outputs(api.state, output)
     return {"saves": [[number, snapshot_policy.number_of(api.state, number)] for number in wanted]}
-
-
-async def _stacks(api: MasterServer, words: Mapping[str, Any], by: str) -> Any:
-    """Dump the stacks of the programs."""
-    return await stack_dumps.dump_stacks(api, api.directory, words, by)
 
 
 async def _check(_: MasterServer, __: Mapping[str, Any], ___: str) -> Any:
@@ -61,23 +55,15 @@ def _is_running(api: MasterServer) -> bool:
     return not api.log.view.state.ended
 
 
-def _can_save(api: MasterServer) -> bool:
-    return not snapshot_policy.refusal(api.state, -1)
-
-
-def _can_dump_stacks(api: MasterServer) -> bool:
-    return any(True for _ in hang_detection.tasks_with_programs(api.state))
-
-
 def _can_open_tensorboard(api: MasterServer) -> bool:
     return _is_running(api) and bool(locations.event_file_locations(api.log.view))
 
 
-async def _tensorboard(api: MasterServer, words: Mapping[str, Any], _: str) -> Any:
+async def _tensorboard(api: MasterServer, arguments: Mapping[str, Any], _: str) -> Any:
     """Start TensorBoard where it does not run; `url` is "" until it is open: ask again."""
-    if not _is_running(api) or api.tensorboard is None:
+    if not _is_running(api):
         raise JobEnded("the job has ended: `howdah tensorboard` shows what it left")
-    idle = words.get("idle_s", IDLE_S)
+    idle = arguments.get("idle_s", IDLE_S)
     if not isinstance(idle, (int, float)) or not 1 <= idle <= LONGEST_IDLE_S:
         raise InvalidRequest(f"idle_s is {str(idle)[:40]!r}, must be 1 to {LONGEST_IDLE_S} seconds", "idle_s")
     if not locations.event_file_locations(api.log.view):
@@ -91,26 +77,21 @@ async def _tensorboard(api: MasterServer, words: Mapping[str, Any], _: str) -> A
 
 
 async def _stop_tensorboard(api: MasterServer, _: Mapping[str, Any], by: str) -> Any:
-    if api.tensorboard is not None:
-        api.tensorboard.close(by)
+    api.tensorboard.close(by)
     return {}
-
-
-def _tensorboard_runs(api: MasterServer) -> bool:
-    return api.tensorboard is not None and api.tensorboard.state is not None
 
 
 USER_ACTIONS: dict[str, UserAction] = {
     "cancel": UserAction(_is_running, _cancel),
-    "save": UserAction(_can_save, _save),
-    "stacks": UserAction(_can_dump_stacks, _stacks),
+    "save": UserAction(lambda api: not snapshot_policy.refusal(api.state, -1), _save),
+    "stacks": UserAction(lambda api: any(hang_detection.tasks_with_programs(api.state)), stack_dumps.dump_stacks),
     "tensorboard": UserAction(_can_open_tensorboard, _tensorboard),
-    "tensorboard/stop": UserAction(_tensorboard_runs, _stop_tensorboard),
+    "tensorboard/stop": UserAction(lambda api: api.tensorboard.state is not None, _stop_tensorboard),
     "check": UserAction(_is_running, _check),
 }
 
 
-async def execute(api: MasterServer, action: str, words: Mapping[str, Any], by: str) -> Any:
+async def execute(api: MasterServer, action: str, arguments: Mapping[str, Any], by: str) -> Any:
     """Execute the action; return the JSON value to answer.
 
     Raises:
@@ -120,4 +101,4 @@ async def execute(api: MasterServer, action: str, words: Mapping[str, Any], by: 
     found = USER_ACTIONS.get(action)
     if found is None:
         raise NotFound(f"no action {action[:40]!r}; there are {', '.join(USER_ACTIONS)}")
-    return await found.execute(api, words, by)
+    return await found.execute(api, arguments, by)
