@@ -83,7 +83,7 @@ def chinese(text: str) -> bool:
 
 def test_everything_that_is_said_has_its_chinese() -> None:
     found = list(said())
-    assert len(found) > 100
+    assert len(found) > 20
     assert [(where, text) for where, text in found if not chinese(in_chinese(text))] == []
     assert [text for text in OTHERS if not chinese(in_chinese(text))] == []
 

@@ -43,13 +43,13 @@ def _(text: str, **values: object) -> str:
 
 
 def translate_stored(text: object) -> str:
-    """Return a sentence that a master, an executor, an engine or a compat command wrote in English, in the chosen
-    language if its template is known."""
+    """Return a sentence of a master, an executor, an engine or a compat command in the chosen language, if its template
+    is known."""
     if _language != "zh":
         return str(text)
-    from howdah.locale.stored_sentences import in_chinese  # who reads English needs no catalogue
+    from howdah.locale.messages import render  # who reads English needs no catalogue
 
-    return in_chinese(str(text))
+    return render(str(text), _language)
 
 
 def localise(command: click.Command) -> None:

@@ -48,7 +48,7 @@ from howdah.spec.events import (
     TimeLost,
     TookOver,
 )
-from howdah.spec.fold import allocation_lost
+from howdah.spec.fold import allocation_lost, time_lost
 from howdah.spec.view import JobView, TaskView
 
 ROLE_STATES = ("Role", "Tasks", "State")
@@ -97,7 +97,7 @@ def sentence(event: Event) -> str:
     if isinstance(event, AllocationLost):
         return translate_stored(allocation_lost(event))
     if isinstance(event, TimeLost):
-        return _time_lost(event.seconds)
+        return translate_stored(time_lost(event.seconds))
     if isinstance(event, Stopping):
         return _("stopping: {reason}", reason=translate_stored(event.reason))
     if isinstance(event, Noted):
@@ -113,12 +113,6 @@ def sentence(event: Event) -> str:
     if isinstance(event, Committed):
         return _("output: {uri}", uri=event.uri)
     return ""
-
-
-def _time_lost(seconds: float) -> str:
-    if seconds < 0:
-        return _("the master's clock was set back by {seconds} s", seconds=round(-seconds))
-    return _("the master stood still, or its clock was set, for {seconds} s", seconds=round(seconds))
 
 
 def _preflight(event: PreflightPassed) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Optional, Tuple
 
+from howdah.spec.message import Sentence
 from howdah.spec.task import Exit, TaskId
 from howdah.spec.values import dataclass
 
@@ -21,7 +22,7 @@ class JobMark(NamedTuple):
     """The moment, in epoch seconds."""
     kind: str
     """One of `failed`, `lost`, `restarted`, `takeover`, `save` and `note`."""
-    text: str
+    text: Sentence
     """What happened, for people."""
     task: Optional[TaskId] = None
     """The task that it happened to; None for the whole job."""

@@ -2,6 +2,9 @@
 
 This is for values that howdah wrote itself; `howdah.config.job_file` validates what people write. The conversion of a
 type is compiled once, because a master of thousands of executors reads and writes thousands of messages a second.
+
+A `Message` is written as its English text, which readers of any version understand, and beside it, under the field's
+name with `_message` after it, as its template and values.
 """
 
 from __future__ import annotations
@@ -13,7 +16,9 @@ import json
 import operator
 import typing
 from collections.abc import Mapping, Sequence
-from typing import Any, Callable, Dict, Optional, Tuple, Type, TypeVar
+from typing import Annotated, Any, Callable, Dict, Optional, Tuple, Type, TypeVar
+
+from howdah.spec.message import Message, Sentence, from_record, to_record
 
 T = TypeVar("T")
 Decoder = Callable[[Any], Any]
@@ -23,6 +28,9 @@ WIRE_NAME = "wire_name"
 """Key of a field's metadata: the name that the field has in JSON, where code calls it otherwise."""
 FLAT = "flat"
 """Key of a field's metadata: the field's value is a dataclass, and JSON has its fields beside those of the record."""
+TEMPLATE = "_message"
+"""What follows a field's name in the name of the record that holds the template and the values of its message."""
+_SENTENCES = Tuple[Sentence, ...]
 
 
 def encode(value: Any) -> Any:
@@ -36,11 +44,18 @@ def encode(value: Any) -> Any:
         for attribute, name, default in fields:
             item = getattr(value, attribute)
             if item is not default and item != default:
-                if name:
-                    record[name] = item if type(item) in _PLAIN else encode(item)
+                if type(item) in _PLAIN:
+                    record[name] = item
+                elif name:
+                    record[name] = encode(item)
+                    templates = _templates(item)
+                    if templates is not None:
+                        record[name + TEMPLATE] = templates
                 else:
                     record.update(encode(item))
         return record
+    if kind is Message:
+        return str.__str__(value)
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, Mapping):
@@ -59,6 +74,15 @@ def decode(cls: Type[T], data: Any) -> T:
     """
     decoder = _decoder(typing.cast(Any, cls))
     return typing.cast(T, data if decoder is None else decoder(data))
+
+
+def _templates(item: Any) -> Any:
+    """Return template and values of a message, or of each message among several; None where there are none."""
+    if type(item) is Message:
+        return to_record(item)
+    if type(item) is tuple and Message in map(type, item):
+        return [to_record(each) for each in item]
+    return None
 
 
 @functools.cache
@@ -83,6 +107,8 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 def _decoder(kind: Any) -> Optional[Decoder]:
     """Return a function that makes a value of `kind` from JSON; None when the JSON value is that value already."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Annotated:
+        return _decoder(arguments[0])
     if origin is typing.Union:
         return _union(arguments)
     if origin in (tuple, list, Sequence):
@@ -157,22 +183,42 @@ class _Record:
         self._kind = kind
         self._decoders: Optional[Dict[str, Tuple[str, Optional[Decoder]]]] = None
         self._flat: Sequence[Tuple[str, Decoder]] = ()
+        self._templates: Dict[str, Tuple[str, Callable[[Any, Any], Any]]] = {}
 
     def __call__(self, data: Any) -> Any:
         if not isinstance(data, Mapping):
             return data
         if self._decoders is None:
-            hints, fields = typing.get_type_hints(self._kind), dataclasses.fields(self._kind)
+            hints = typing.get_type_hints(self._kind, include_extras=True)
+            fields = dataclasses.fields(self._kind)
             self._flat = [(field.name, _Record(hints[field.name])) for field in fields if not _wire_name(field)]
             self._decoders = {_wire_name(field): (field.name, _decoder(hints[field.name])) for field in fields}
+            for field in fields:
+                add_templates = _TEMPLATE_READERS.get(hints[field.name])
+                if add_templates is not None:
+                    self._templates[_wire_name(field) + TEMPLATE] = field.name, add_templates
         values = {}
         for name, item in data.items():
             if name in self._decoders:
                 attribute, decoder = self._decoders[name]
                 values[attribute] = item if decoder is None else decoder(item)
+            elif name in self._templates:
+                attribute, add_templates = self._templates[name]
+                if attribute in values:
+                    values[attribute] = add_templates(values[attribute], item)
         for attribute, decoder in self._flat:
             values[attribute] = decoder(data)
         return self._kind(**values)
+
+
+def _add_templates(texts: Any, records: Any) -> Any:
+    """Return the texts as messages, where the records that stand beside them have templates and values for them."""
+    if not isinstance(texts, tuple) or not isinstance(records, list) or len(texts) != len(records):
+        return texts
+    return tuple(map(from_record, texts, records))
+
+
+_TEMPLATE_READERS: Dict[Any, Callable[[Any, Any], Any]] = {Sentence: from_record, _SENTENCES: _add_templates}
 
 
 def _union(kinds: Tuple[Any, ...]) -> Decoder:

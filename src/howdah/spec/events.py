@@ -10,6 +10,7 @@ from dataclasses import field
 from typing import Dict, Optional, Tuple, Type
 
 from howdah.spec.job import JobSpec
+from howdah.spec.message import Sentence
 from howdah.spec.provenance import Submission
 from howdah.spec.task import Container, Exit, Outcome, TaskId
 from howdah.spec.task_events import Checked as Checked
@@ -83,7 +84,7 @@ class PreflightPassed(Event):
     """The task that took longest."""
     node: str = ""
     """The node of the slowest task."""
-    left_out: Tuple[str, ...] = ()
+    left_out: Tuple[Sentence, ...] = ()
     """Sentences about what was not checked."""
 
 
@@ -117,7 +118,7 @@ class CancelRequested(Event):
 class GangReleased(Event):
     """An incomplete gang gave its containers back."""
 
-    reason: str
+    reason: Sentence
     """Why it did, for people."""
     retry_in: float
     """Seconds after which the gang asks for containers again."""
@@ -129,7 +130,7 @@ class GangRestarted(Event):
 
     epoch: int
     """The number of the new epoch."""
-    reason: str
+    reason: Sentence
     """Why they are started again, for people."""
     tasks: Tuple[TaskId, ...] = ()
     """The tasks whose programs start again; empty for all."""
@@ -143,7 +144,7 @@ class Resized(Event):
     """The elastic role."""
     replicas: int
     """The number of tasks that the role has now."""
-    reason: str
+    reason: Sentence
     """Why the number changed, for people."""
 
 
@@ -163,7 +164,7 @@ class TookOver(Event):
 class AllocationLost(Event):
     """The engine ends this attempt of the master, and may take all of the job's containers with it."""
 
-    cause: str
+    cause: Sentence
     """Why the engine does so, for people."""
 
     comes_back: bool = True
@@ -180,7 +181,7 @@ class MasterEnded(Event):
     attempt: int
     """The number of that attempt."""
 
-    reason: str
+    reason: Sentence
     """How it ended, for people."""
 
 
@@ -232,7 +233,7 @@ class SaveDone(Event):
     """The bytes that were copied."""
     total: int = 0
     """The number of files in the snapshot, with those taken over from an earlier one."""
-    skipped: Tuple[str, ...] = ()
+    skipped: Tuple[Sentence, ...] = ()
     """Sentences about files that are not in the snapshot."""
     removed: Tuple[str, ...] = ()
     """URIs of older snapshots that were removed, because only the newest are kept."""
@@ -244,7 +245,7 @@ class SaveFailed(Event):
 
     number: int
     """The number of the snapshot."""
-    reason: str
+    reason: Sentence
     """Why it could not be made, for people."""
 
 
@@ -258,9 +259,9 @@ class CheckpointFound(Event):
     """The checkpoint's URI; "" when there is none yet."""
     format: str = ""
     """The checkpoint's file format."""
-    skipped: Tuple[str, ...] = ()
+    skipped: Tuple[Sentence, ...] = ()
     """Sentences about newer checkpoints that are damaged or incomplete."""
-    error: str = ""
+    error: Sentence = ""
     """Why nobody could look; "" when the look succeeded."""
 
 
@@ -274,7 +275,7 @@ class LossAnnounced(Event):
     """One of `preemption`, `decommission` and `unhealthy`."""
     within_s: float = 0.0
     """Seconds until the container is taken away; 0 when nobody knows."""
-    text: str = ""
+    text: Sentence = ""
     """The announcement, for people."""
     task: Optional[TaskId] = None
     """The task in the container; the master fills it in."""
@@ -300,9 +301,9 @@ class StacksTaken(Event):
     """Where the stacks are kept; "" when they could not be kept."""
     suspects: Tuple[TaskId, ...] = ()
     """The tasks for which the other tasks seem to wait."""
-    reason: str = ""
+    reason: Sentence = ""
     """Why these tasks are suspected, for people."""
-    problem: str = ""
+    problem: Sentence = ""
     """Why the stacks could not be kept; "" when they are kept."""
 
 
@@ -316,7 +317,7 @@ class BoardChanged(Event):
     """The host at which TensorBoard is open."""
     port: int = 0
     """The port at which TensorBoard is open."""
-    detail: str = ""
+    detail: Sentence = ""
     """Why TensorBoard ended, for people."""
 
 
@@ -324,7 +325,7 @@ class BoardChanged(Event):
 class Stopping(Event):
     """The outcome is decided, and programs that still run are asked to stop."""
 
-    reason: str
+    reason: Sentence
     """Why the job ends, for people."""
 
     outcome: Optional[Outcome] = None
@@ -336,7 +337,7 @@ class Noted(Event):
     """Something happened that people should know: a node was lost, a preemption announced, the cluster does not
     answer."""
 
-    text: str
+    text: Sentence
     """The sentence for people."""
     decided: bool = False
     """True when the master came to it by itself, when a deadline had passed."""

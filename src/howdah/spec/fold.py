@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Callable, Dict, Iterable, Optional, Type
+from typing import Callable, Dict, Iterable, Optional, Sequence, Type
 
 from howdah.spec.attempt import MOST_ATTEMPTS, AttemptView
 from howdah.spec.events import (
@@ -43,6 +43,7 @@ from howdah.spec.events import (
     Used,
     WorldFormed,
 )
+from howdah.spec.message import Message, Sentence, joined, message
 from howdah.spec.task import State, TaskId
 from howdah.spec.view import MOST_SAVES, JobView, MetricPoint, ProgressRate, SaveView, TaskView
 
@@ -139,10 +140,13 @@ def _joined(view: JobView, event: Joined) -> None:
 
 
 def _preflight_passed(view: JobView, event: PreflightPassed) -> None:
-    where = f"; slowest {event.slowest} on {event.node}" if event.slowest is not None and event.tasks > 1 else ""
-    out = f"; left out: {'; '.join(event.left_out)}" if event.left_out else ""
-    nodes = f"{event.nodes} node{'s' if event.nodes != 1 else ''}"
-    view.mark(event.time, f"pre-flight passed on {nodes} in {event.seconds:.1f} s{where}{out}")
+    one, more = "pre-flight passed on {count} node in {seconds} s", "pre-flight passed on {count} nodes in {seconds} s"
+    text = message(one if event.nodes == 1 else more, count=event.nodes, seconds=f"{event.seconds:.1f}")
+    if event.slowest is not None and event.tasks > 1:
+        text = message("{told}; slowest {task} on {node}", told=text, task=event.slowest, node=event.node)
+    if event.left_out:
+        text = message("{told}; left out: {what}", told=text, what=joined(event.left_out))
+    view.mark(event.time, text)
 
 
 def _formed(view: JobView, event: WorldFormed) -> None:
@@ -206,45 +210,56 @@ def _released(view: JobView, event: GangReleased) -> None:
             attempt.finished = attempt.finished or event.time
         kept = TaskView(task, attempt=old.attempt, metrics=old.metrics, attempts=old.attempts, tries=old.tries)
         view.tasks[task] = kept
-    view.mark(event.time, f"{event.reason}; asking again in {event.retry_in:.0f} s")
+    text = message("{reason}; asking again in {seconds} s", reason=event.reason, seconds=f"{event.retry_in:.0f}")
+    view.mark(event.time, text)
 
 
 def _restarted(view: JobView, event: GangRestarted) -> None:
     if not event.tasks:
         view.state = State.PENDING
-    who = ", ".join(map(str, event.tasks[:5])) + ("…" if len(event.tasks) > 5 else "")
-    text = f"{who + ' ' if who else ''}restarted: {event.reason}"
+    if event.tasks:
+        text = message("{tasks} restarted: {reason}", tasks=_names(event.tasks), reason=event.reason)
+    else:
+        text = message("restarted: {reason}", reason=event.reason)
     view.mark(event.time, text, "restarted", event.tasks[0] if len(event.tasks) == 1 else None)
+
+
+def _names(tasks: Sequence[TaskId]) -> str:
+    return ", ".join(map(str, tasks[:5])) + ("…" if len(tasks) > 5 else "")
 
 
 def _took_over(view: JobView, event: TookOver) -> None:
     view.host, view.python = event.host, event.python
-    view.mark(event.time, f"attempt {event.attempt} of the master took over on {event.host}", "takeover")
+    text = message("attempt {number} of the master took over on {node}", number=event.attempt, node=event.host)
+    view.mark(event.time, text, "takeover")
 
 
 def _allocation_lost(view: JobView, event: AllocationLost) -> None:
     view.mark(event.time, allocation_lost(event))
 
 
-def allocation_lost(event: AllocationLost) -> str:
+def allocation_lost(event: AllocationLost) -> Message:
     """Return the sentence for people."""
     if event.comes_back:
-        return f"this attempt of the master was ended: {event.cause}; the job goes on if another is started"
-    return f"the engine took the job's containers back: {event.cause}"
+        template = "this attempt of the master was ended: {reason}; the job goes on if another is started"
+        return message(template, reason=event.cause)
+    return message("the engine took the job's containers back: {reason}", reason=event.cause)
 
 
 def _master_ended(view: JobView, event: MasterEnded) -> None:
-    view.mark(event.time, f"attempt {event.attempt} of the master ended: {event.reason}")
+    text = message("attempt {number} of the master ended: {reason}", number=event.attempt, reason=event.reason)
+    view.mark(event.time, text)
 
 
 def _time_lost(view: JobView, event: TimeLost) -> None:
     view.mark(event.time, time_lost(event.seconds))
 
 
-def time_lost(seconds: float) -> str:
+def time_lost(seconds: float) -> Message:
     """Return the sentence for people."""
-    back = f"the master's clock was set back by {-seconds:.0f} s"
-    return f"the master stood still, or its clock was set, for {seconds:.0f} s" if seconds > 0 else back
+    if seconds > 0:
+        return message("the master stood still, or its clock was set, for {seconds} s", seconds=f"{seconds:.0f}")
+    return message("the master's clock was set back by {seconds} s", seconds=f"{-seconds:.0f}")
 
 
 def _resized(view: JobView, event: Resized) -> None:
@@ -255,35 +270,40 @@ def _loss_announced(view: JobView, event: LossAnnounced) -> None:
     for task in view.tasks.values():
         if task.container == event.container_id and not task.state.ended:
             task.notice = event.text
-            view.mark(event.time, f"{task.id}: {event.text}")
+            view.mark(event.time, message("{task}: {what}", task=task.id, what=event.text))
 
 
 def _stalled(view: JobView, event: Stalled) -> None:
-    who = ", ".join(map(str, event.tasks[:5])) + ("…" if len(event.tasks) > 5 else "")
-    view.mark(event.time, f"{who} showed no sign of progress for {event.quiet_s:.0f} s")
+    template = "{tasks} showed no sign of progress for {seconds} s"
+    view.mark(event.time, message(template, tasks=_names(event.tasks), seconds=f"{event.quiet_s:.0f}"))
 
 
 def _stacks_taken(view: JobView, event: StacksTaken) -> None:
     if event.uri:
         view.stacks = [*view.stacks[-19:], event.uri]
     if event.problem:
-        view.mark(event.time, f"no stacks: {event.problem}")
+        view.mark(event.time, message("no stacks: {reason}", reason=event.problem))
     elif not event.by:
-        who = ", ".join(map(str, event.suspects)) or "no task in particular"
-        view.mark(event.time, f"suspected: {who}{f' ({event.reason})' if event.reason else ''}; stacks: {event.uri}")
+        who = ", ".join(map(str, event.suspects)) or message("no task in particular")
+        why = "suspected: {tasks} ({reason}); stacks: {uri}"
+        template = why if event.reason else "suspected: {tasks}; stacks: {uri}"
+        view.mark(event.time, message(template, tasks=who, uri=event.uri, reason=event.reason))
 
 
 def _straggling(view: JobView, event: Straggling) -> None:
-    text = f"{event.what} {event.value:g}, its role's median {event.median:g}" if event.what else ""
+    text: Sentence = ""
+    if event.what:
+        level, median = f"{event.value:g}", f"{event.median:g}"
+        text = message("{what} {level}, its role's median {median}", what=event.what, level=level, median=median)
     if text and not view.tasks[event.task].straggler:
-        view.mark(event.time, f"{event.task} is out of line: {text}")
+        view.mark(event.time, message("{task} is out of line: {what}", task=event.task, what=text))
     view.tasks[event.task].straggler = text
 
 
 def _board_changed(view: JobView, event: BoardChanged) -> None:
     view.board = event
     if event.state == "ended":
-        view.mark(event.time, f"TensorBoard has ended: {event.detail}")
+        view.mark(event.time, message("TensorBoard has ended: {reason}", reason=event.detail))
 
 
 def _cancel_requested(view: JobView, _: CancelRequested) -> None:
@@ -325,7 +345,7 @@ def _save_done(view: JobView, event: SaveDone) -> None:
     save.files, save.bytes, save.total, save.skipped = event.files, event.bytes, event.total, event.skipped
     for older in view.saves:
         older.removed = older.removed or older.uri in event.removed
-    view.mark(event.time, f"copy {event.number} is at {save.uri}", "save")
+    view.mark(event.time, message("copy {number} is at {uri}", number=event.number, uri=save.uri), "save")
 
 
 def _save_failed(view: JobView, event: SaveFailed) -> None:
@@ -336,7 +356,7 @@ def _save_failed(view: JobView, event: SaveFailed) -> None:
 def _checkpoint_found(view: JobView, event: CheckpointFound) -> None:
     view.resumed = event.uri
     for line in event.skipped:
-        view.mark(event.time, f"not a whole checkpoint: {line}")
+        view.mark(event.time, message("not a whole checkpoint: {what}", what=line))
 
 
 def _finished(view: JobView, event: JobFinished) -> None:
@@ -344,7 +364,7 @@ def _finished(view: JobView, event: JobFinished) -> None:
         return
     view.outcome, view.state, view.finished = event.outcome, event.outcome.state, event.time
     if view.board.state in ("starting", "open"):
-        view.board = BoardChanged(event.time, "ended", detail="the job has ended")
+        view.board = BoardChanged(event.time, "ended", detail=message("the job has ended"))
     for task in view.tasks.values():
         if not task.state.ended:  # nobody told of its end, and nothing of the job runs any more
             cancelled = event.outcome.state is State.CANCELLED

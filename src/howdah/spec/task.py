@@ -10,6 +10,7 @@ from dataclasses import field
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from howdah.spec.job import JobSpec, Resources
+from howdah.spec.message import Sentence, message
 from howdah.spec.values import dataclass
 
 
@@ -112,7 +113,7 @@ class Exit:
     """The exit status; None when a signal ended the process."""
     signal: Optional[int] = None
     """The number of the signal that ended the process; None for none."""
-    detail: str = ""
+    detail: Sentence = ""
     """A sentence for people."""
     lines: Tuple[str, ...] = ()
     """The last lines of the program's output."""
@@ -123,11 +124,12 @@ class Exit:
         return self.cause == "exit" and self.code == 0
 
     def __str__(self) -> str:
+        """Return the sentence for people, which is a `Message` where its template is known."""
         if self.detail:
             return self.detail
         if self.signal is not None:
-            return f"killed by signal {self.signal}"
-        return f"exit code {self.code}" if self.cause == "exit" else self.cause
+            return message("killed by signal {number}", number=self.signal)
+        return message("exit code {code}", code=self.code) if self.cause == "exit" else self.cause
 
 
 @dataclass(frozen=True)
@@ -211,7 +213,7 @@ class Outcome:
 
     state: State
     """The job's last state."""
-    diagnostics: str = ""
+    diagnostics: Sentence = ""
     """The sentence that people read."""
     first: Optional[TaskId] = None
     """The task whose failure came first; None when no task failed."""

@@ -9,6 +9,7 @@ from dataclasses import field
 from typing import Mapping, Optional, Tuple
 
 from howdah.spec.codec import FLAT
+from howdah.spec.message import Sentence
 from howdah.spec.task import Container, Exit, TaskId
 from howdah.spec.usage import Usage
 from howdah.spec.values import dataclass
@@ -92,9 +93,9 @@ class Checked(Event):
     """The epoch in which the task is to run."""
     seconds: float = 0.0
     """How long the checks took."""
-    found: Tuple[str, ...] = ()
+    found: Tuple[Sentence, ...] = ()
     """Sentences about what is wrong; empty when the container passed."""
-    left_out: Tuple[str, ...] = ()
+    left_out: Tuple[Sentence, ...] = ()
     """Sentences about what was not checked."""
     pairs: bool = False
     """True for the exchange of data with other tasks, False for the checks that the container makes alone."""
@@ -190,7 +191,7 @@ class Straggling(Event):
 
     task: TaskId
     """The task that the event is about."""
-    what: str = ""
+    what: Sentence = ""
     """The measurement that is out of line; "" says that the task is in line again."""
     value: float = 0.0
     """The task's value of that measurement."""

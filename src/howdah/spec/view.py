@@ -8,6 +8,7 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 from howdah.spec.attempt import MOST_MARKS, AttemptView, JobMark
 from howdah.spec.events import BoardChanged
 from howdah.spec.job import JobSpec
+from howdah.spec.message import Sentence, message
 from howdah.spec.provenance import Submission
 from howdah.spec.task import Exit, Outcome, State, TaskId
 from howdah.spec.usage import Usage
@@ -86,9 +87,9 @@ class TaskView:
     """The points of the program's metrics, by name (`howdah.program.metric`)."""
     exit: Optional[Exit] = None
     """How the present attempt ended; None while it runs."""
-    straggler: str = ""
+    straggler: Sentence = ""
     """In what the task is out of line with its role; "" when it is in line."""
-    notice: str = ""
+    notice: Sentence = ""
     """The announcement that the container will be taken away; "" for none."""
     attempts: List[AttemptView] = field(default_factory=list)
     """The latest attempts, in order; the last one is `attempt`."""
@@ -126,9 +127,9 @@ class SaveView:
     """When it was begun, in epoch seconds."""
     finished: float = 0.0
     """When it was complete, or had failed; 0 when not yet."""
-    reason: str = ""
+    reason: Sentence = ""
     """Why it failed, for people."""
-    skipped: Sequence[str] = ()
+    skipped: Sequence[Sentence] = ()
     """Sentences about files that are not in it."""
     removed: bool = False
     """It was removed, because only the newest snapshots are kept."""
@@ -199,13 +200,13 @@ class JobView:
         return role is None or task.index < self.sizes.get(task.role, role.replicas)
 
     @property
-    def notes(self) -> List[str]:
+    def notes(self) -> List[Sentence]:
         """Return sentences about what happened, in order."""
         told = [mark.text for mark in self.marks if mark.kind in ("note", "restarted", "takeover")]
-        damage = f"the event log is damaged, lines that were passed over: {self.unfitting}"
-        return [*told, damage] if self.unfitting else told
+        template = "the event log is damaged, lines that were passed over: {count}"
+        return [*told, message(template, count=self.unfitting)] if self.unfitting else told
 
-    def mark(self, time: float, text: str, kind: str = "note", task: Optional[TaskId] = None) -> None:
+    def mark(self, time: float, text: Sentence, kind: str = "note", task: Optional[TaskId] = None) -> None:
         """Record that something happened."""
         self.marks.append(JobMark(time, kind, text, task))
         if len(self.marks) > MOST_MARKS:

@@ -12,6 +12,7 @@ from dataclasses import field
 from typing import Mapping, Optional, Tuple, Union
 
 from howdah.spec.codec import WIRE_NAME
+from howdah.spec.message import Sentence
 from howdah.spec.staged import Feed, Fetch
 from howdah.spec.task import Exit
 from howdah.spec.usage import Usage
@@ -71,7 +72,7 @@ class SaveReport:
     """Number of the `SaveOrder`."""
     done: bool = False
     """The snapshot is complete, or there will be none."""
-    problem: str = ""
+    problem: Sentence = ""
     """Why there is no snapshot."""
     files: int = 0
     """Files copied so far."""
@@ -79,7 +80,7 @@ class SaveReport:
     """Bytes copied so far."""
     total: int = 0
     """Bytes in the complete snapshot."""
-    skipped: Tuple[str, ...] = ()
+    skipped: Tuple[Sentence, ...] = ()
     """Sentences about files that are left out."""
 
 
@@ -91,9 +92,9 @@ class CheckReport:
     """0 for the checks that the container makes alone; the epoch of an exchange in pairs."""
     seconds: float = 0.0
     """How long the checks took."""
-    found: Tuple[str, ...] = ()
+    found: Tuple[Sentence, ...] = ()
     """Sentences about what was measured."""
-    left_out: Tuple[str, ...] = ()
+    left_out: Tuple[Sentence, ...] = ()
     """Sentences about checks that could not be made."""
     passed: Tuple[str, ...] = ()
     """Tasks with which data was exchanged."""
@@ -367,7 +368,7 @@ class PreemptionNotice:
     """`preemption`, `decommission` or `unhealthy`."""
     within_s: float
     """Seconds from now until the container goes; 0: nobody knows."""
-    text: str
+    text: Sentence
     """A sentence for people."""
     signal: str = "URG"
     """The signal that tells the program; `none` sends no signal."""

@@ -17,10 +17,11 @@ from howdah.master.decisions.gang_formation import (
 )
 from howdah.master.decisions.job_completion import commit_if_all_ended, release_container, stop
 from howdah.master.decisions.restart_policy import FREE_CAUSES, may_start_again, restarts_alone
-from howdah.master.decisions.success_policy import end_if_decided, on_node
+from howdah.master.decisions.success_policy import end_if_decided, end_sentence
 from howdah.master.state import GangState, RestartCause, Stage, TaskState
 from howdah.spec import Exit, Outcome, State, TaskId, chief
 from howdah.spec.events import ContainerEnded, Ended, GangRestarted, Noted
+from howdah.spec.message import Message, message
 from howdah.wire.messages import NOT_HEARD, Status
 
 MAX_REPLACEMENTS = 5
@@ -118,7 +119,7 @@ def container_lost(state: GangState, task: TaskState, event: ContainerEnded, act
     if exit.cause in _UNCERTAIN:
         task.fence(task.heard_at)
     if exit.ok or exit.cause == "exit":
-        detail = f"its container ended ({exit}) before its program's end was told"
+        detail = message("its container ended ({reason}) before its program's end was told", reason=exit)
         exit = Exit("silent", code=exit.code, signal=exit.signal, detail=exit.detail or detail, lines=exit.lines)
     task.host = container.node if container else task.host
     task_ended(state, task, exit, event.time, actions, lost=True)
@@ -199,14 +200,14 @@ def late_exit(state: GangState, task: TaskState, status: Status, now: float, act
         return
     if status.epoch == blame.epoch and _cause_weight(exit) > blame.weight:
         state.last_restart_cause = RestartCause(task.id, blame.epoch, _cause_weight(exit), blame.seen_at)
-        heard = f"heard later than {blame.task}, whose end may have followed from it"
-        told = f"{task.id}{on_node(task.node)}: {exit}; {heard}"
+        template = "{reason}; heard later than {task}, whose end may have followed from it"
+        told = message(template, reason=end_sentence(task.id, task.node, exit), task=blame.task)
         actions.append(RecordEvent(Noted(now, told)))
 
 
 def _fail_job(state: GangState, task: TaskState, exit: Exit, node: str, now: float, actions: list[Action]) -> None:
     state.last_restart_cause = RestartCause(task.id, task.epoch, _cause_weight(exit), now)
-    reason = f"{task.id}{on_node(node)}: {exit}"
+    reason = end_sentence(task.id, node, exit)
     kind = classify(state, task.id, exit)
     # People take away a node that is decommissioned: the node is not to blame.
     announced = task.notice is not None and task.notice.kind == "decommission"
@@ -217,7 +218,8 @@ def _fail_job(state: GangState, task: TaskState, exit: Exit, node: str, now: flo
         _avoid_full_disk(state, node, now, actions)
     # A defective device stays defective.
     if exit.cause == "gpu" and kind == "node" and node and state.preflight.has_other_nodes:
-        _avoid_node(state, node, f"{node} has a GPU that failed: it gets no more tasks of this job", now, actions)
+        told = message("{node} has a GPU that failed: it gets no more tasks of this job", node=node)
+        _avoid_node(state, node, told, now, actions)
     # The executor left early, its devices are defective, or its files are gone: release the container too.
     if exit.cause in ("preempted", "gpu", "withdrawn") and task.container is not None:
         give_up_container(state, task, now, actions)
@@ -233,13 +235,11 @@ def _fail_job(state: GangState, task: TaskState, exit: Exit, node: str, now: flo
     elif kind != "user" and _restarted_alone(state, task, kind, reason, now, actions):
         return
     elif (kind in FREE_CAUSES or exit.cause == "port") and not safe:
-        final = f"{reason}; nothing starts again, because the job has no retries"
+        final = message("{reason}; nothing starts again, because the job has no retries", reason=reason)
         stop(state, Outcome(State.FAILED, final, task.id, exit), final, now, actions)
     elif kind != "user" and _within_retry_budget(state, kind, state.retries_used, state.job.retries, now):
         state.retries_used += kind not in FREE_CAUSES
-        _restart_gang(
-            state, task.peers, f"{reason} ({_describe_budget(state, kind)})", now, actions, _backoff_s(state, now)
-        )
+        _restart_gang(state, task.peers, _describe_restart(state, kind, reason), now, actions, _backoff_s(state, now))
     else:
         stop(state, Outcome(State.FAILED, reason, task.id, exit), reason, now, actions)
 
@@ -274,7 +274,7 @@ def _failed_preflight(
     state: GangState, task: TaskState, exit: Exit, node: str, now: float, actions: list[Action]
 ) -> None:
     """Ask for another container on another node, if there is one, in place of a container that failed pre-flight."""
-    fitness, reason = state.preflight, f"{task.id}{on_node(node)}: {exit}"
+    fitness, reason = state.preflight, end_sentence(task.id, node, exit)
     again = node in fitness.readmitted_nodes & fitness.nodes
     tried = fitness.failed_nodes.setdefault(task.id, [])
     tried.append(node)
@@ -283,18 +283,23 @@ def _failed_preflight(
         _leave_node(state, task, node, now, actions)
     if again or not fitness.has_other_nodes or len(tried) >= MAX_FAILED_PREFLIGHTS:
         nodes = list(dict.fromkeys(tried))
-        more = f"; tried on {len(nodes)} nodes: {', '.join(nodes)}" if len(nodes) > 1 else ""
-        stop(state, Outcome(State.FAILED, reason + more, task.id, exit), reason, now, actions)
+        final = reason
+        if len(nodes) > 1:
+            template = "{reason}; tried on {count} nodes: {nodes}"
+            final = message(template, reason=reason, count=len(nodes), nodes=", ".join(nodes))
+        stop(state, Outcome(State.FAILED, final, task.id, exit), reason, now, actions)
         return
     give_up_container(state, task, now, actions)
     task.leave()
-    _restart_gang(state, _formed_with(state, task), f"{reason} (not counted as a retry: node)", now, actions)
+    again_reason = message("{reason} (not counted as a retry: {kind})", reason=reason, kind="node")
+    _restart_gang(state, _formed_with(state, task), again_reason, now, actions)
 
 
 def _leave_node(state: GangState, task: TaskState, node: str, now: float, actions: list[Action]) -> None:
     """Avoid the node in this job at once; later jobs are told only of what is certain."""
     certain = task.container is None or task.container.id not in state.preflight.suspected_containers
-    _avoid_node(state, node, f"{node} did not pass pre-flight: it gets no more tasks", now, actions)
+    told = message("{node} did not pass pre-flight: it gets no more tasks", node=node)
+    _avoid_node(state, node, told, now, actions)
     if certain and node not in dict(state.node_failures):  # the job's needs may be too large for any node
         state.node_failures.append((node, now))
         actions.append(NoteNodeFailures(tuple(state.node_failures)))
@@ -302,7 +307,8 @@ def _leave_node(state: GangState, task: TaskState, node: str, now: float, action
 
 def _avoid_full_disk(state: GangState, node: str, now: float, actions: list[Action]) -> None:
     """Avoid the node in this job alone, and count the failure: the program may be what fills every disk."""
-    _avoid_node(state, node, f"the disk of {node} is full: it gets no more tasks of this job", now, actions)
+    told = message("the disk of {node} is full: it gets no more tasks of this job", node=node)
+    _avoid_node(state, node, told, now, actions)
     state.preflight.full_disk_nodes.add(node)
 
 
@@ -317,7 +323,8 @@ def _count_node_failure(state: GangState, node: str, now: float, actions: list[A
     state.node_failures.append((node, now))
     actions.append(NoteNodeFailures(tuple(state.node_failures)))
     if node in bad_nodes(state):
-        actions.append(RecordEvent(Noted(now, f"{node} was to blame too often: it gets no more tasks")))
+        told = message("{node} was to blame too often: it gets no more tasks", node=node)
+        actions.append(RecordEvent(Noted(now, told)))
 
 
 def _backoff_s(state: GangState, now: float) -> float:
@@ -337,10 +344,11 @@ def _within_retry_budget(state: GangState, kind: str, used: int, limit: int, now
     return used < limit
 
 
-def _describe_budget(state: GangState, kind: str) -> str:
+def _describe_restart(state: GangState, kind: str, reason: str) -> Message:
     if kind in FREE_CAUSES:
-        return f"not counted as a retry: {kind}"
-    return f"retry {state.retries_used} of {state.job.retries}"
+        return message("{reason} (not counted as a retry: {kind})", reason=reason, kind=kind)
+    template = "{reason} (retry {number} of {all})"
+    return message(template, reason=reason, number=state.retries_used, all=state.job.retries)
 
 
 def _restarted_alone(
@@ -357,8 +365,12 @@ def _restarted_alone(
     for id_ in again:
         state.tasks[id_].restarts += kind not in FREE_CAUSES
     wait = min(role.backoff_s * 2 ** max(0, task.restarts - 1), MAX_BACKOFF_S)
-    count = f"not counted: {kind}" if kind in FREE_CAUSES else f"restart {task.restarts} of {role.restarts}"
-    _restart_gang(state, again, f"{reason} ({count})", now, actions, wait)
+    if kind in FREE_CAUSES:
+        told = message("{reason} (not counted: {kind})", reason=reason, kind=kind)
+    else:
+        template = "{reason} (restart {number} of {all})"
+        told = message(template, reason=reason, number=task.restarts, all=role.restarts)
+    _restart_gang(state, again, told, now, actions, wait)
     return True
 
 
@@ -395,7 +407,8 @@ def advance_epoch(state: GangState, task: TaskState, epoch: int, now: float, act
             peer.epoch = peer.epoch if peer.exit else state.epoch
         return
     again = tuple(id_ for id_ in task.peers if id_ == task.id or _may_start(state, state.tasks[id_]))
-    _restart_gang(state, again, "the master before this one had started the tasks again, with others", now, actions)
+    reason = message("the master before this one had started the tasks again, with others")
+    _restart_gang(state, again, reason, now, actions)
 
 
 def peer_already_running(state: GangState, task: TaskState) -> bool:
@@ -414,7 +427,7 @@ def _replace_first_cause(state: GangState, task: TaskState, exit: Exit, node: st
     if exit.cause == "stopped" or exit.code == NOT_HEARD:  # the executor left while it was stopping
         return
     if _cause_weight(exit) > _cause_weight(before.exit):
-        state.outcome = Outcome(State.FAILED, f"{task.id}{on_node(node)}: {exit}", task.id, exit)
+        state.outcome = Outcome(State.FAILED, end_sentence(task.id, node, exit), task.id, exit)
 
 
 # Deadlines
@@ -424,10 +437,8 @@ def check_end_deadlines(state: GangState, now: float, actions: list[Action]) -> 
     """Check the time that tasks may run after the chief is done, and the deadlines of tasks that are not needed any
     more."""
     if state.done_at and now - state.done_at >= state.job.timeouts.grace_s and state.open:
-        seconds = state.job.timeouts.grace_s
-        stop(
-            state, Outcome(State.SUCCEEDED), f"the chief ended well {seconds:.0f} s ago", now, actions, unrecorded=True
-        )
+        reason = message("the chief ended well {seconds} s ago", seconds=f"{state.job.timeouts.grace_s:.0f}")
+        stop(state, Outcome(State.SUCCEEDED), reason, now, actions, unrecorded=True)
     for name, role in state.job.roles.items():
         if role.deadline.within_s and role.deadline.after and state.open:
             _check_role_deadline(state, name, now, actions)
@@ -441,23 +452,24 @@ def _check_role_deadline(state: GangState, name: str, now: float, actions: list[
     late = [task for task in state.of_role(name) if task.exit is None and not task.stopped and not task.untracked]
     if not late or not deadline_passed(deadline.within_s, now - max(task.ended_at for task in before)):
         return
-    reason = f"{late[0].id} still runs {deadline.within_s:.0f} s after {', '.join(deadline.after)} ended"
+    values = {"task": late[0].id, "seconds": f"{deadline.within_s:.0f}", "roles": ", ".join(deadline.after)}
     if deadline.then == "fail":
-        outcome = Outcome(State.FAILED, f"{reason} (roles.{name}.deadline)", late[0].id)
+        template = "{task} still runs {seconds} s after {roles} ended (roles.{role}.deadline)"
+        outcome = Outcome(State.FAILED, message(template, **values, role=name), late[0].id)
+        reason = message("{task} still runs {seconds} s after {roles} ended", **values)
         stop(state, outcome, reason, now, actions, unrecorded=True)
         return
     if deadline.then == "untrack":
         for task in late:
             task.untracked = True
-        actions.append(RecordEvent(Noted(now, f"{reason}: the job waits for it no more", decided=True)))
+        told = message("{task} still runs {seconds} s after {roles} ended: the job waits for it no more", **values)
+        actions.append(RecordEvent(Noted(now, told, decided=True)))
         _go_on(state, now, actions)
         return
     for task in late:
         task.stopped = True
-    actions += [
-        RecordEvent(Noted(now, f"{reason}: stopped", decided=True)),
-        NotifyExecutors(tuple(task.id for task in late)),
-    ]
+    told = message("{task} still runs {seconds} s after {roles} ended: stopped", **values)
+    actions += [RecordEvent(Noted(now, told, decided=True)), NotifyExecutors(tuple(task.id for task in late))]
     for task in late:
         if task.container is None:
-            task_ended(state, task, Exit("stopped", detail="stopped before it began"), now, actions)
+            task_ended(state, task, Exit("stopped", detail=message("stopped before it began")), now, actions)

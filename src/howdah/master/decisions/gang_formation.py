@@ -36,6 +36,7 @@ from howdah.spec.events import (
     Noted,
     WorldFormed,
 )
+from howdah.spec.message import joined, message
 
 MAX_BACKOFF_S = 300.0
 LEAST_WAIT_S = 2.0
@@ -57,7 +58,8 @@ def begin_stages(state: GangState, now: float, actions: list[Action]) -> None:
         return
     before = {other for name in begun for other in state.job.roles[name].after}
     if before:
-        actions.append(RecordEvent(Noted(now, f"{', '.join(sorted(before))} ended: {', '.join(begun)} can begin")))
+        names = {"before": ", ".join(sorted(before)), "roles": ", ".join(begun)}
+        actions.append(RecordEvent(Noted(now, message("{before} ended: {roles} can begin", **names))))
         for task in [*state.of_role(*before), *(task for name in before for task in state.inactive_tasks(name))]:
             give_up_container(state, task, now, actions)
     tasks = tuple(task.id for task in state.of_role(*begun))
@@ -196,7 +198,11 @@ def _release_partial_gang(state: GangState, now: float, actions: list[Action]) -
     base = min(5.0 * 2 ** (state.releases - 1), 120.0)
     jitter = zlib.crc32(f"{state.id}/{state.releases}".encode()) % 1000 / 1000
     wait = base * (1.0 + jitter)
-    reason = f"only part of the gang was granted within {state.job.timeouts.hold_s:.0f} s ({_describe_shortage(state)})"
+    reason = message(
+        "only part of the gang was granted within {seconds} s ({what})",
+        seconds=f"{state.job.timeouts.hold_s:.0f}",
+        what=_describe_shortage(state),
+    )
     actions.append(RecordEvent(GangReleased(now, reason, wait)))
     for role in state.job.roles:
         actions.append(RequestContainers(role, 0))
@@ -279,9 +285,10 @@ def _announce_wait(state: GangState, formation: Formation, wait_s: float, now: f
         return
     formation.wait_announced = True
     fenced = max((state.tasks[id_] for id_ in formation.tasks), key=lambda task: task.fenced_until)
-    told = f"all have joined; the programs start in {wait_s:.0f} s"
+    told = message("all have joined; the programs start in {seconds} s", seconds=f"{wait_s:.0f}")
     if fenced.fenced_until > max(now, formation.not_before):
-        told = f"{told}: until then an earlier program of {fenced.id} may run, of whose end nobody has said"
+        template = "{told}: until then an earlier program of {task} may run, of whose end nobody has said"
+        told = message(template, told=told, task=fenced.id)
     actions.append(RecordEvent(Noted(now, told, decided=True)))
 
 
@@ -289,7 +296,8 @@ def on_start_recorded(state: GangState, event: StartRecorded, actions: list[Acti
     """Start the programs that waited for the event log."""
     state.unrecorded.discard(event.epoch)
     if event.problem and state.open:
-        reason = f"the start of the programs can't be written to the event log: {event.problem}"
+        template = "the start of the programs can't be written to the event log: {problem}"
+        reason = message(template, problem=event.problem)
         stop(state, Outcome(State.FAILED, reason), reason, event.time, actions, unrecorded=True)
     elif state.open:
         actions.append(NotifyExecutors(tuple(task.id for task in state.tasks.values() if task.epoch == event.epoch)))
@@ -301,7 +309,8 @@ def on_checkpoint_found(state: GangState, event: CheckpointFound, actions: list[
     actions.append(RecordEvent(event))
     state.checkpoint_lookups.end(event.epochs, event.uri, actions)
     if event.error and state.open:
-        reason = f"the checkpoints in {state.job.checkpoint.path} can't be read: {event.error}"
+        template = "the checkpoints in {uri} can't be read: {reason}"
+        reason = message(template, uri=state.job.checkpoint.path, reason=event.error)
         stop(state, Outcome(State.FAILED, reason), reason, event.time, actions)
     for formation in [state.formations[epoch] for epoch in event.epochs if epoch in state.formations]:
         start_if_all_joined(state, formation, event.time, actions)
@@ -323,8 +332,11 @@ def check_formation_deadlines(state: GangState, now: float, actions: list[Action
     elif not state.formations:
         return
     elif deadline_passed(limits.gang_s, now - state.asked_at) and (state.job.gang or not _anything_runs(state, now)):
-        what = f"granted: {_describe_shortage(state)}" if missing else f"not joined: {_laggards(state)}"
-        diagnostics = f"the gang was not complete after {limits.gang_s:.0f} s (timeouts.gang); {what}"
+        granted = "the gang was not complete after {seconds} s (timeouts.gang); granted: {what}"
+        joined_not = "the gang was not complete after {seconds} s (timeouts.gang); not joined: {what}"
+        template = granted if missing else joined_not
+        what = _describe_shortage(state) if missing else _laggards(state)
+        diagnostics = message(template, seconds=f"{limits.gang_s:.0f}", what=what)
         stop(state, Outcome(State.FAILED, diagnostics), diagnostics, now, actions, unrecorded=True)
     elif missing and deadline_passed(limits.hold_s, now - state.granted_at):
         bad, sizes = bad_nodes(state), elasticity.shrink_sizes(state) if state.job.gang and part else {}
@@ -333,14 +345,16 @@ def check_formation_deadlines(state: GangState, now: float, actions: list[Action
         elif not (state.job.gang and part):
             return
         elif sizes:
-            _resize(state, sizes, f"no container came within {limits.hold_s:.0f} s (timeouts.hold)", now, actions)
+            template = "no container came within {seconds} s (timeouts.hold)"
+            _resize(state, sizes, message(template, seconds=f"{limits.hold_s:.0f}"), now, actions)
         else:
             _release_partial_gang(state, now, actions)
 
 
 def _readmit_nodes(state: GangState, bad: list[str], now: float, actions: list[Action]) -> None:
     """Allow excluded nodes again, when no other node had room within `timeouts.hold`."""
-    told = f"no other node had room within {state.job.timeouts.hold_s:.0f} s: {', '.join(bad)} may have tasks again"
+    template = "no other node had room within {seconds} s: {nodes} may have tasks again"
+    told = message(template, seconds=f"{state.job.timeouts.hold_s:.0f}", nodes=", ".join(bad))
     actions.append(RecordEvent(Noted(now, told, decided=True)))
     state.preflight.readmitted_nodes.update(bad)
     state.node_penalties.clear()
@@ -352,16 +366,20 @@ def check_spares(state: GangState, now: float, actions: list[Action]) -> None:
     if state.job.gang and state.stage is Stage.RUNNING and not state.formations:
         sizes = elasticity.grow_sizes(state, now)
         if sizes:
-            _resize(state, sizes, "there is room again", now, actions)
+            _resize(state, sizes, message("there is room again"), now, actions)
         elasticity.request_spares(state, now, actions)
 
 
 def _resize(state: GangState, sizes: dict[str, int], reason: str, now: float, actions: list[Action]) -> None:
     tasks = elasticity.resize(state, sizes, reason, now, actions)
     state.formations = {epoch: each for epoch, each in state.formations.items() if not set(each.tasks) & set(tasks)}
-    told = ", ".join(f"{name} goes on with {size} of {state.wanted[name]}" for name, size in sizes.items())
+    *others, last = sizes
+    template = "{role} goes on with {count} of {all}"
+    told = [message(template, role=name, count=sizes[name], all=state.wanted[name]) for name in others]
+    template = "{role} goes on with {count} of {all}: {reason}"
+    told.append(message(template, role=last, count=sizes[last], all=state.wanted[last], reason=reason))
     whole = () if len(tasks) == state.job.task_count else tasks
-    actions.append(RecordEvent(GangRestarted(now, state.epoch + 1, f"{told}: {reason}", whole)))
+    actions.append(RecordEvent(GangRestarted(now, state.epoch + 1, joined(told, ", "), whole)))
     form_together(state, [tasks], tasks, now, actions)
     actions.append(NotifyExecutors(tasks))
     state.stage = Stage.FORMING

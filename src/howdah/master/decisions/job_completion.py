@@ -20,6 +20,7 @@ from howdah.master.snapshots import snapshot_policy
 from howdah.master.state import GangState, Stage, TaskState
 from howdah.spec import Exit, Outcome, State
 from howdah.spec.events import AllocationLost, CancelRequested, Committed, ContainerEnded, JobFinished, Noted, Stopping
+from howdah.spec.message import joined, message
 
 STOP_MARGIN_S = 5.0
 LAST_SYNC_S = 65.0
@@ -73,7 +74,7 @@ def begin_commit(state: GangState, now: float, actions: list[Action]) -> None:
         return
     missing = missing_outputs(state) if state.outcome.state is State.SUCCEEDED else []
     if missing:
-        state.incomplete, state.outcome = True, Outcome(State.FAILED, "; ".join(missing))
+        state.incomplete, state.outcome = True, Outcome(State.FAILED, joined(missing))
     state.stage = Stage.COMMITTING
     actions.append(NotifyExecutors(tuple(state.tasks)))
     if state.job.outputs or state.job.checkpoint.path:
@@ -91,13 +92,16 @@ def on_committed(state: GangState, event: CommitDone, actions: list[Action]) -> 
     """Finish the job: the outputs are in their places or not, which changes the outcome too."""
     assert state.outcome is not None
     actions += [RecordEvent(Committed(event.time, uri)) for uri in event.uris]
-    actions += [RecordEvent(Noted(event.time, f"what the tasks made is kept in {uri}")) for uri in event.kept]
+    kept = (message("what the tasks made is kept in {uri}", uri=uri) for uri in event.kept)
+    actions += [RecordEvent(Noted(event.time, text)) for text in kept]
     if state.outcome.state is State.SUCCEEDED:
         actions += [RecordEvent(Noted(event.time, text)) for text in empty_outputs(state)]
     if event.error and state.outcome.state is State.SUCCEEDED:
-        state.outcome = Outcome(State.FAILED, f"the programs ended well, but the outputs were not kept: {event.error}")
+        reason = message("the programs ended well, but the outputs were not kept: {reason}", reason=event.error)
+        state.outcome = Outcome(State.FAILED, reason)
     elif event.error:
-        actions.append(RecordEvent(Noted(event.time, f"outputs of this job were not removed: {event.error}")))
+        text = message("outputs of this job were not removed: {reason}", reason=event.error)
+        actions.append(RecordEvent(Noted(event.time, text)))
     _finish(state, event.time, actions)
 
 
@@ -124,7 +128,7 @@ def on_cancel(state: GangState, event: CancelRequested, actions: list[Action]) -
     """End the job, because somebody wants it."""
     actions.append(RecordEvent(event))
     if state.open:
-        outcome = Outcome(State.CANCELLED, f"cancelled by {event.by}")
+        outcome = Outcome(State.CANCELLED, message("cancelled by {user}", user=event.by))
         stop(state, outcome, outcome.diagnostics, event.time, actions)
 
 
@@ -137,7 +141,7 @@ def on_allocation_lost(state: GangState, event: AllocationLost, actions: list[Ac
         actions.append(HandOver(event))
         return
     if state.open:
-        outcome = Outcome(State.FAILED, f"the engine took the job's containers back: {event.cause}")
-        stop(state, outcome, outcome.diagnostics, event.time, actions)
+        reason = message("the engine took the job's containers back: {reason}", reason=event.cause)
+        stop(state, Outcome(State.FAILED, reason), reason, event.time, actions)
     if event.within_s and state.stage is Stage.STOPPING:
         state.stop_by = min(state.stop_by, event.time + event.within_s)

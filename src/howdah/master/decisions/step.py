@@ -54,6 +54,7 @@ from howdah.spec.events import (
     Used,
     Yielded,
 )
+from howdah.spec.message import message
 from howdah.wire.messages import Phase, Status
 
 GREET_S = 120.0
@@ -80,7 +81,7 @@ def _on_started(state: GangState, event: JobStarted, actions: list[Action]) -> N
         task.fenced_until = event.fenced_until
     state.preflight.has_other_nodes = event.engine != "local"
     if bad := gang_formation.bad_nodes(state):
-        told = f"{', '.join(bad)} get no tasks: failures of earlier jobs were their fault"
+        told = message("{nodes} get no tasks: failures of earlier jobs were their fault", nodes=", ".join(bad))
         actions.append(RecordEvent(Noted(event.time, told)))
     gang_formation.begin_stages(state, event.time, actions)
 
@@ -223,10 +224,12 @@ def decide_by_time(state: GangState, now: float, actions: list[Action]) -> None:
         and state.running_since
         and gang_formation.deadline_passed(state.job.timeouts.run_s, now - state.running_since)
     ):
-        diagnostics = f"still running after {state.job.timeouts.run_s:.0f} s (timeouts.run)"
+        seconds = f"{state.job.timeouts.run_s:.0f}"
+        diagnostics = message("still running after {seconds} s (timeouts.run)", seconds=seconds)
         job_completion.stop(state, Outcome(State.FAILED, diagnostics), diagnostics, now, actions, unrecorded=True)
     elif state.open and gang_formation.deadline_passed(state.job.timeouts.total_s, now - state.begun_at):
-        diagnostics = f"not done {state.job.timeouts.total_s:.0f} s after it began (timeouts.total)"
+        seconds = f"{state.job.timeouts.total_s:.0f}"
+        diagnostics = message("not done {seconds} s after it began (timeouts.total)", seconds=seconds)
         job_completion.stop(state, Outcome(State.FAILED, diagnostics), diagnostics, now, actions, unrecorded=True)
     elif state.stage is Stage.STOPPING and now > state.stop_by and not failed_outputs.is_awaited(state, now):
         job_completion.begin_commit(state, now, actions)
@@ -247,12 +250,13 @@ def _lateness(state: GangState, task: TaskState, now: float) -> Exit | None:
     limits = state.job.timeouts
     if task.phase is None:
         if now - task.launched_at > GREET_S:
-            return Exit("start", detail=f"its executor did not report within {GREET_S:.0f} s of its container's start")
+            template = "its executor did not report within {seconds} s of its container's start"
+            return Exit("start", detail=message(template, seconds=f"{GREET_S:.0f}"))
     elif now - task.heard_at > SILENT_S:
-        return Exit("silent", detail=f"not heard for {now - task.heard_at:.0f} s")
+        return Exit("silent", detail=message("not heard for {seconds} s", seconds=f"{now - task.heard_at:.0f}"))
     elif task.joined != task.epoch and gang_formation.deadline_passed(limits.localise_s, now - task.launched_at):
-        detail = f"files and data not in place after {limits.localise_s:.0f} s (timeouts.localise)"
-        return Exit("localise", detail=detail)
+        template = "files and data not in place after {seconds} s (timeouts.localise)"
+        return Exit("localise", detail=message(template, seconds=f"{limits.localise_s:.0f}"))
     return None
 
 

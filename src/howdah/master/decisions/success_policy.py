@@ -8,7 +8,8 @@ from fractions import Fraction
 from howdah.master.decisions.actions import Action
 from howdah.master.decisions.job_completion import stop
 from howdah.master.state import GangState, TaskState
-from howdah.spec import Outcome, State, chief
+from howdah.spec import Exit, Outcome, State, TaskId, chief
+from howdah.spec.message import Message, message
 
 
 def end_if_decided(state: GangState, now: float, actions: list[Action]) -> bool:
@@ -24,9 +25,10 @@ def end_if_decided(state: GangState, now: float, actions: list[Action]) -> bool:
     if rule == "chief" and led and left and _in_grace(state, now):
         return False
     if (rule == "any" and well) or (rule == "chief" and led) or (rule == "all" and not left and well):
-        stop(state, Outcome(State.SUCCEEDED), "the job is done", now, actions)
+        stop(state, Outcome(State.SUCCEEDED), message("the job is done"), now, actions)
     elif not left:
-        stop(state, Outcome(State.FAILED, _reason_no_success(state)), "no task is left to wait for", now, actions)
+        reason = message("no task is left to wait for")
+        stop(state, Outcome(State.FAILED, _reason_no_success(state)), reason, now, actions)
     return not state.open
 
 
@@ -47,21 +49,29 @@ def _decide_by_share(
     failed = [task for task in deciding if task.exit is not None and not task.exit.ok]
     if len(deciding) - len(failed) < needed:
         first = min(failed, key=lambda task: task.ended_at)
-        reason = (
-            f"{len(failed)} of {len(deciding)} tasks failed (success: {state.job.success}); "
-            f"the first was {first.id}{on_node(first.node)}: {first.exit}"
+        assert first.exit is not None
+        reason = message(
+            "{count} of {all} tasks failed (success: {rule}); the first was {first}",
+            count=len(failed),
+            all=len(deciding),
+            rule=state.job.success,
+            first=end_sentence(first.id, first.node, first.exit),
         )
         stop(state, Outcome(State.FAILED, reason, first.id, first.exit), reason, now, actions)
     elif not left:
-        stop(state, Outcome(State.SUCCEEDED), f"{well} of {len(deciding)} tasks ended well", now, actions)
+        reason = message("{count} of {all} tasks ended well", count=well, all=len(deciding))
+        stop(state, Outcome(State.SUCCEEDED), reason, now, actions)
     return not state.open
 
 
-def _reason_no_success(state: GangState) -> str:
-    wanted = str(chief(state.job)) if state.job.success == "chief" else "any task"
-    return f"all tasks ended, and {wanted} had not ended well (success: {state.job.success})"
+def _reason_no_success(state: GangState) -> Message:
+    wanted = str(chief(state.job)) if state.job.success == "chief" else message("any task")
+    template = "all tasks ended, and {wanted} had not ended well (success: {rule})"
+    return message(template, wanted=wanted, rule=state.job.success)
 
 
-def on_node(node: str) -> str:
-    """Return ` on NODE` for a sentence, "" where the node is not known."""
-    return f" on {node}" if node else ""
+def end_sentence(task: TaskId, node: str, exit: Exit) -> Message:
+    """Return the sentence that says how a task ended, with its node where that is known."""
+    if not node:
+        return message("{task}: {what}", task=task, what=exit)
+    return message("{task} on {node}: {exit}", task=task, node=node, exit=exit)
