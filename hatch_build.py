@@ -1,5 +1,5 @@
-"""Builds the translations and the page with the package: a wheel has them; an editable installation goes without where
-they can't be built."""
+"""Builds the translations, the page, the job file's JSON Schema and the OpenAPI document with the package. A wheel has
+them; an editable installation goes without where they can't be built."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 BUILDER = Path(__file__).parent / "frontend" / "build.py"
+GENERATED, DOCUMENTS = BUILDER.parent / "generated", ("job.schema.json", "openapi.json")
 
 
 class Build(BuildHookInterface):  # type: ignore[type-arg]
@@ -26,6 +27,7 @@ class Build(BuildHookInterface):  # type: ignore[type-arg]
         builder = _builder()
         try:
             self.app.display_info(builder.build())
+            build_data["shared_data"] = {str(GENERATED / name): f"share/howdah/{name}" for name in DOCUMENTS}
         except builder.NotBuilt as problem:
             if version != "editable":
                 sys.exit(f"howdah: not everything is built: {problem}")

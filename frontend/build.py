@@ -19,12 +19,12 @@ from pathlib import Path
 FRONTEND = Path(__file__).resolve().parent
 STATIC = FRONTEND.parent / "src" / "howdah" / "api" / "static"
 SOURCES = ("build.py", "index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts")
-CATALOGUE = FRONTEND / "generated" / "zh.json"
+GENERATED = FRONTEND / "generated"
+CATALOGUE, DOCUMENT, TYPES = GENERATED / "zh.json", GENERATED / "openapi.json", GENERATED / "openapi.d.ts"
 CHECKS = (("typescript/bin/tsc", "--noEmit"), ("eslint/bin/eslint.js", "--max-warnings", "0", "src"))
 OLDEST_NODE = (20, 19)
-DOCUMENT, TYPES = FRONTEND.parent / "docs" / "openapi.json", FRONTEND / "generated" / "openapi.d.ts"
-GENERATOR = FRONTEND / "generate.mjs"
-TRANSLATIONS = FRONTEND.parent / "tools" / "generate.py"
+TYPES_GENERATOR = FRONTEND / "generate.mjs"
+GENERATE = FRONTEND.parent / "tools" / "generate.py"
 NPM_LIMIT_S, VITE_LIMIT_S, CHECK_LIMIT_S = 900, 300, 300
 
 
@@ -57,28 +57,31 @@ def build(dev: bool = False) -> str:
 
 
 def generate() -> None:
-    """Run tools/generate.py, which compiles the translations; the page's go into frontend/generated.
+    """Run tools/generate.py: it writes the page's translations and the OpenAPI document into frontend/generated.
 
     Raises:
         NotBuilt: Babel is not installed, or the catalogue of translations has a mistake.
     """
-    command = [sys.executable, str(TRANSLATIONS)]
+    command = [sys.executable, str(GENERATE)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_LIMIT_S, check=False)
     if done.returncode:
-        raise NotBuilt(f"{TRANSLATIONS.name}: {done.stderr.strip()[-2000:]}")
+        raise NotBuilt(f"{GENERATE.name}: {done.stderr.strip()[-2000:]}")
 
 
 def _make_types(node: list[str]) -> None:
-    """Generate the types of the API's answers, unless they are up to date."""
+    """Generate the types of the API's answers from the OpenAPI document, unless they are up to date.
+
+    Only the checks read them: the built page has no types, so a plain build needs no openapi-typescript.
+    """
     if _typed():
         return
-    done = _run([node[0], str(GENERATOR), _digest([DOCUMENT, GENERATOR])], node, CHECK_LIMIT_S)
+    done = _run([node[0], str(TYPES_GENERATOR), _digest([DOCUMENT, TYPES_GENERATOR])], node, CHECK_LIMIT_S)
     if done.returncode:
         raise NotBuilt(f"generate.mjs: {done.stderr.strip()[-2000:]}")
 
 
 def _typed() -> bool:
-    return _text(TYPES).startswith(f"// {_digest([DOCUMENT, GENERATOR])}")
+    return _text(TYPES).startswith(f"// {_digest([DOCUMENT, TYPES_GENERATOR])}")
 
 
 def check() -> None:

@@ -1,13 +1,12 @@
-// The types of the API's answers, from its own document: docs/openapi.json -> generated/openapi.d.ts. The argument is
+// The types of the API's answers, from its own document: generated/openapi.json -> generated/openapi.d.ts. The argument is
 // the document's digest, which is kept in the first line.
-import { mkdirSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import openapi, { astToString } from "openapi-typescript";
 import typescript from "typescript";
 
 const sentence = typescript.factory.createTypeReferenceNode("StoredSentence");
-const made = await openapi(new URL("../docs/openapi.json", import.meta.url), {
+const made = await openapi(new URL("generated/openapi.json", import.meta.url), {
   inject: 'import type { StoredSentence } from "../src/translateStored";\n',
   transform: (schema) => (schema.format === "sentence" ? sentence : undefined),
 });
-mkdirSync(new URL("generated", import.meta.url), { recursive: true });
 writeFileSync(new URL("generated/openapi.d.ts", import.meta.url), `// ${process.argv[2]}\n${astToString(made)}`);

@@ -39,6 +39,8 @@ GENERATOR = Path(__file__).parents[1] / "tools" / "generate.py"
 def pytest_configure(config: pytest.Config) -> None:
     """Generate what is made from the sources (the compiled translations), unless it is up to date."""
     if not hasattr(config, "workerinput"):  # xdist's workers find it made
-        made = subprocess.run([sys.executable, str(GENERATOR)], stderr=subprocess.PIPE, text=True, check=False)
+        made = subprocess.run(
+            [sys.executable, str(GENERATOR), "catalogue"], stderr=subprocess.PIPE, text=True, check=False
+        )
         if made.returncode:
             raise pytest.UsageError(made.stderr)

@@ -1,11 +1,15 @@
-"""Generate what is made from the sources and not committed: the compiled catalogue of translations, and the page's part
-of it. `generate.py` writes what is older than its sources.
+"""Generate what is made from the sources. Nothing of it is committed but the documentation's copies of the documents.
 
-The package's build runs it (hatch_build.py), and so do the page's build, tools/check and the tests.
+- `generate.py` compiles the catalogue of translations (`howdah.mo`), and writes into frontend/generated the page's part
+  of the catalogue, the OpenAPI document and the job file's JSON Schema. The builds of the page and the package run it.
+- `generate.py catalogue` does that with the catalogue alone; every run of the tests begins with it.
+- `generate.py documents FOLDER` writes the two documents into FOLDER.
+- `generate.py check` fails where their copies in docs differ; tools/check runs it.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -14,39 +18,59 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 from howdah.locale.catalogue import FILE as COMPILED
-from howdah.locale.catalogue import STORED
+from howdah.locale.catalogue import PAGE, STORED
 from howdah.locale.stored_sentences import PLACEHOLDERS
 
 ROOT = Path(__file__).resolve().parents[1]
-CATALOGUE = COMPILED.with_suffix(".po")
-PAGE_CATALOGUE = ROOT / "frontend" / "generated" / "zh.json"
-PAGE = "page"
-"""The page's context in the catalogue."""
+DOCS, GENERATED = ROOT / "docs", ROOT / "frontend" / "generated"
+CATALOGUE, PAGE_CATALOGUE = COMPILED.with_suffix(".po"), GENERATED / "zh.json"
 
 
-def generate() -> None:
+def generate_catalogue() -> None:
     """Compile the catalogue, unless the results are newer than it and this file."""
-    rules = Path(sys.modules["howdah.locale.stored_sentences"].__file__ or "")
+    rules = ROOT / "src" / "howdah" / "locale" / "stored_sentences.py"
     newest = max(path.stat().st_mtime for path in (CATALOGUE, rules, Path(__file__)))
     if all(path.exists() and path.stat().st_mtime >= newest for path in (COMPILED, PAGE_CATALOGUE)):
         return
     try:
         from babel.messages import mofile, pofile
     except ImportError:
-        sys.exit("howdah: requirements have changed, Babel is not installed: run `make .venv/.test`")
-    import io
-
+        sys.exit("howdah: Babel is not installed, requirements have changed: run `make .venv/.test`")
     with CATALOGUE.open("rb") as file:
         catalogue = pofile.read_po(file, locale="zh", abort_invalid=True)
     compiled = io.BytesIO()
     mofile.write_mo(compiled, catalogue)
     _write(COMPILED, compiled.getvalue())
-    texts = {
-        context: {entry.id: entry.string for entry in catalogue if entry.context == context}
-        for context in (PAGE, STORED)
-    }
-    page = {"texts": texts[PAGE], "templates": texts[STORED], "placeholders": PLACEHOLDERS[STORED]}
+    texts, templates = (
+        {entry.id: entry.string for entry in catalogue if entry.context == context} for context in (PAGE, STORED)
+    )
+    page = {"texts": texts, "templates": templates, "placeholders": PLACEHOLDERS[STORED]}
     _write(PAGE_CATALOGUE, json.dumps(page, indent=1, ensure_ascii=False, sort_keys=True).encode() + b"\n")
+
+
+def documents() -> dict[str, bytes]:
+    """Return the two documents by their file names, as they are made from the code."""
+    from howdah.api.openapi import openapi
+    from howdah.config.job_schema import schema
+
+    return {
+        "job.schema.json": json.dumps(schema(), indent=2).encode() + b"\n",
+        "openapi.json": json.dumps(openapi(), indent=1, ensure_ascii=False).encode() + b"\n",
+    }
+
+
+def write_documents(folder: Path) -> None:
+    """Write the documents, unless they are there already."""
+    for name, content in documents().items():
+        if not (folder / name).exists() or (folder / name).read_bytes() != content:
+            _write(folder / name, content)
+
+
+def check_documents() -> None:
+    """Exit with a message if a copy in docs differs from what the code says."""
+    outdated = [name for name, content in documents().items() if (DOCS / name).read_bytes() != content]
+    if outdated:
+        sys.exit(f"howdah: docs/{' and docs/'.join(outdated)} out of date: run `tools/generate.py documents docs`")
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -58,4 +82,15 @@ def _write(path: Path, content: bytes) -> None:
 
 
 if __name__ == "__main__":
-    generate()
+    match sys.argv[1:]:
+        case []:
+            generate_catalogue()
+            write_documents(GENERATED)
+        case ["catalogue"]:
+            generate_catalogue()
+        case ["documents", folder]:
+            write_documents(Path(folder))
+        case ["check"]:
+            check_documents()
+        case _:
+            sys.exit(__doc__)

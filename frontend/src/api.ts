@@ -1,4 +1,4 @@
-// The types of the server's answers, from the API's own document (docs/openapi.json). Times are Unix seconds; the name of
+// The types of the server's answers, from the API's own document (the OpenAPI document). Times are Unix seconds; the name of
 // a size says its unit. `python build.py check` generates the imported file.
 
 import type { components, paths } from "../generated/openapi";

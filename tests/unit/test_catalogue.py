@@ -17,7 +17,7 @@ from howdah.eventfiles.svg import WORDS
 from howdah.locale import catalogue
 from howdah.locale.stored_sentences import _templates, in_chinese
 
-CONTEXTS = {None, catalogue.MISTAKE, catalogue.STORED, catalogue.CHART, "page"}
+CONTEXTS = {None, catalogue.MISTAKE, catalogue.STORED, catalogue.CHART, catalogue.PAGE}
 SOURCE = catalogue.FILE.with_suffix(".po")
 # "Attempt" and "Tasks" are numbers in the command line's tables, and titles on the page.
 OF_TWO_MEANINGS = {"Attempt", "Tasks"}

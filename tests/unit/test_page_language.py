@@ -7,7 +7,7 @@ from pathlib import Path
 
 from howdah.api.hints import TEMPLATES
 from howdah.api.openapi import openapi
-from howdah.locale.catalogue import chinese
+from howdah.locale.catalogue import PAGE, chinese
 
 SOURCES = Path(__file__).parents[2] / "frontend" / "src"
 STRING = r'"((?:[^"\\]|\\.)*)"'
@@ -28,11 +28,11 @@ def _english() -> set[str]:
 
 
 def test_every_sentence_has_its_chinese() -> None:
-    assert sorted(_english() - set(chinese("page"))) == []
+    assert sorted(_english() - set(chinese(PAGE))) == []
 
 
 def test_no_chinese_is_left_over() -> None:
-    assert sorted(set(chinese("page")) - _english()) == []
+    assert sorted(set(chinese(PAGE)) - _english()) == []
 
 
 def test_what_the_server_has_written_down_is_told_in_the_readers_language() -> None:

@@ -1,6 +1,6 @@
 """The job file's JSON Schema, for editors: made from the same declared types that `reading` reads by.
 
-Descriptions are the fields' docstrings. docs/job.schema.json is this, written out; a test keeps it so.
+Descriptions are the fields' docstrings. tools/generate.py writes it to docs/job.schema.json; a test keeps it so.
 """
 
 from __future__ import annotations

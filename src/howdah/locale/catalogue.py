@@ -10,8 +10,8 @@ import gettext
 from pathlib import Path
 
 FILE = Path(__file__).parent / "zh" / "LC_MESSAGES" / "howdah.mo"
-COMMAND_LINE, MISTAKE, STORED, CHART = "", "mistake", "stored sentence", "chart"
-"""Contexts: who says a text. The page has its context `page` for itself."""
+COMMAND_LINE, MISTAKE, STORED, CHART, PAGE = "", "mistake", "stored sentence", "chart", "page"
+"""Contexts: who says a text."""
 
 
 @functools.cache
