@@ -1,12 +1,12 @@
-"""`python -I -S __main__.py DIRECTORY`: the supervisor of one user's jobs on this machine.
+"""`python -I -S __main__.py DIRECTORY` runs the supervisor of one user's jobs on this machine.
 
 It starts the masters of waiting jobs when there is room for them, in the order of submission, and the next attempt of a
 master that was killed. When a master cannot write down how its job ended, a helper process that the supervisor starts
 does it. The supervisor exits when no job is left.
 
-Each turn of its loop looks at everything in DIRECTORY (howdah.supervisor.state). So it does not matter what woke it, or
-what a supervisor that was killed has left half done: the masters live on, and whoever looks at a job, or runs one,
-starts the next supervisor, which recognises living masters by their locks.
+Each turn of its loop examines all of DIRECTORY (howdah.supervisor.state). So it does not matter what woke it, or what a
+supervisor that was killed has left half done: the masters live on, and the next command that shows or runs a job starts
+the next supervisor, which recognises living masters by their locks.
 """
 
 from __future__ import annotations
@@ -34,16 +34,17 @@ if TYPE_CHECKING:
     from howdah.supervisor.state import Entry, WaitingJob
 
 LOOK_S, LOOK_SOON_S = 60.0, 1.0
-"""Between two looks when nothing wakes the supervisor; the second while it waits for something that wakes nobody, such
-as the end of a master that another supervisor has started."""
+"""Seconds between two turns when nothing wakes the supervisor; the second while it waits for something that does not
+wake it, such as the end of a master that another supervisor has started."""
 KILLED_WITHIN_S = 600.0
 """Masters that were killed longer ago do not count towards `master.attempts`."""
 TRY_WITHIN_S, TRY_AGAIN_S = 600.0, 5.0
-"""What cannot be done for a job, because this user has too many processes for instance, is tried again for so long."""
+"""How long an action that fails, because this user has too many processes for instance, is repeated, and how often."""
 TERM_S = 5.0
-"""Between asking a master to cancel its job and killing it."""
+"""Seconds between the request to a master to cancel its job and killing the master."""
 SETTLE_S, SETTLE_AGAIN_S, SETTLE_TRIES = 120.0, 5.0, 3
-MOST_HELPERS = 4
+"""Limit of one helper that settles a job, the pause after its first failure, and how often it may fail."""
+MAX_HELPERS = 4
 _LAST_LINE_BYTES = 4096
 
 
@@ -55,9 +56,9 @@ class Supervisor:
         self.masters: dict[str, int] = {}
         """The process id of each master that is a child of this process, by job."""
         self.exit_codes: dict[str, int] = {}
-        """How masters have ended since the last turn, as os.waitstatus_to_exitcode tells it."""
+        """How masters have ended since the last turn, as returned by os.waitstatus_to_exitcode."""
         self.helpers: dict[str, tuple[int, float]] = {}
-        """The helper that settles a job: its process id, and when it has taken too long."""
+        """The helper that settles each job: its process id, and its deadline."""
         self.settled: set[str] = set()
         """Jobs whose helper has succeeded since the last turn."""
         self.failed_tries: dict[str, tuple[int, float]] = {}
@@ -65,7 +66,7 @@ class Supervisor:
         self.start_records: dict[str, dict[str, Any]] = {}
         """What the masters of jobs that are being settled were started with: their helpers need the same variables."""
         self.problems: dict[str, tuple[float, float]] = {}
-        """Since when nothing can be done for a job, and when to try again."""
+        """Since when every action for a job has failed, and when to try again."""
         self.term_sent: dict[str, float] = {}
         """When the master of a job that is to be cancelled was sent SIGTERM."""
         self.watches_locks = False
@@ -79,22 +80,22 @@ class Supervisor:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def run(self) -> int:
-        """Look after the jobs until none is left; the exit status."""
+        """Serve the jobs until none is left; return the exit status."""
         lock = os.open(self.state.supervisor_lock, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:  # another supervisor is there
             return 0
         os.ftruncate(lock, 0)
-        os.write(lock, str(os.getpid()).encode())  # for people
+        os.write(lock, str(os.getpid()).encode())  # for users to read
         fifo = _open_fifo(self.state.wake_fifo)
         while True:
             self._reap()
             try:
                 with self.state.change() as change:
-                    self._look_at_all(change)
+                    self._handle_jobs(change)
                     if self._nothing_left(change):
-                        # Whoever submits a job after this change finds no supervisor, and starts one.
+                        # A command that submits a job after this change finds no supervisor, and starts one.
                         os.close(lock)
                         os.close(fifo)
                         return 0
@@ -106,7 +107,7 @@ class Supervisor:
             self._wait(fifo)
 
     def _nothing_left(self, change: StateChange) -> bool:
-        """Whether it may exit. Jobs whose settling has failed too often are left to the next supervisor."""
+        """Return whether to exit. Jobs whose settling has failed too often are left to the next supervisor."""
         given_up = {job_id for job_id, (count, _) in self.failed_tries.items() if count >= SETTLE_TRIES}
         return not self.helpers and not self.state.waiting() and not change.entries.keys() - given_up
 
@@ -120,7 +121,7 @@ class Supervisor:
                 continue
 
     def _reap(self) -> None:
-        """Take note of children that have ended."""
+        """Record how children have ended."""
         masters = {pid: job_id for job_id, pid in self.masters.items()}
         helpers = {pid: job_id for job_id, (pid, _) in self.helpers.items()}
         while True:
@@ -149,23 +150,23 @@ class Supervisor:
 
     # Decisions
 
-    def _look_at_all(self, change: StateChange) -> None:
+    def _handle_jobs(self, change: StateChange) -> None:
         """Decide about every job, first about those that may leave room for others."""
         self.watches_locks = False
         for job_id in list(change.entries):
-            self._try_to_look_at(change, job_id)
+            self._try_to_handle(change, job_id)
         self.exit_codes.clear()
         self.settled.clear()
         for job in self.state.waiting():
             if not self._admit(change, job):
                 break
             if job.job_id in change.entries:
-                self._try_to_look_at(change, job.job_id)
+                self._try_to_handle(change, job.job_id)
 
     def _admit(self, change: StateChange, job: WaitingJob) -> bool:
-        """Take the first waiting job out of the queue; False when there is no room for it yet."""
+        """Take the first waiting job out of the queue; return False when there is no room for it yet."""
         if job.job_id in change.entries or not _exists(self._directory(job.job_id)):
-            # What moved the job to the ledger, or submitted it, was killed between two steps.
+            # The process that moved the job to the ledger, or submitted it, was killed between two steps.
             change.remove(job)
             return True
         try:
@@ -179,14 +180,14 @@ class Supervisor:
         change.admit(job, wants)
         return True
 
-    def _try_to_look_at(self, change: StateChange, job_id: str) -> None:
-        """What goes wrong with one job must not stop the others."""
+    def _try_to_handle(self, change: StateChange, job_id: str) -> None:
+        """Handle one job, whose failure must not stop the others."""
         now = time.monotonic()
         since, not_before = self.problems.get(job_id, (now, 0.0))
         if now < not_before:
             return
         try:
-            self._look_at(change, job_id)
+            self._handle(change, job_id)
             self.problems.pop(job_id, None)
         except OSError as error:
             _log(f"{job_id}: {error}")
@@ -194,8 +195,8 @@ class Supervisor:
             if now - since > TRY_WITHIN_S and "end" not in change.entries[job_id]:
                 self._end(job_id, change.entries[job_id], "FAILED", f"the master cannot be started: {error}")
 
-    def _look_at(self, change: StateChange, job_id: str) -> None:
-        """Decide about a job in the ledger, and do what follows.
+    def _handle(self, change: StateChange, job_id: str) -> None:
+        """Decide about a job in the ledger, and act on the decision.
 
         Raises:
             OSError: there is no room for a process or an open file, or the job's directory cannot be used.
@@ -209,7 +210,9 @@ class Supervisor:
             self._forget(job_id)
             del change.entries[job_id]
         elif job_id in self.helpers:
-            self._end_late_helper(job_id)
+            pid, deadline = self.helpers[job_id]
+            if time.monotonic() > deadline:
+                os.kill(pid, signal.SIGKILL)
         elif "end" in entry:
             self._settle(job_id)
         elif self._lives(job_id):
@@ -224,7 +227,7 @@ class Supervisor:
             self._start_master(job_id, entry)
 
     def _lives(self, job_id: str) -> bool:
-        """Whether the job's master lives; its lock tells it of one that is no child of this process."""
+        """Return whether the job's master lives; of a master that is no child of this process its lock tells that."""
         if job_id in self.masters or job_id in self.exit_codes:
             return job_id in self.masters
         lock = lock_job(self._directory(job_id))
@@ -235,7 +238,7 @@ class Supervisor:
         return True
 
     def _start_master(self, job_id: str, entry: Entry) -> None:
-        """Start the first attempt of a job's master, or the next one after one that was killed."""
+        """Start the first attempt of a job's master, or the next attempt after the master was killed."""
         directory, code = self._directory(job_id), self.exit_codes.get(job_id)
         began = _exists(os.path.join(directory, "events.jsonl"))
         if code is not None and code >= 0 and code != 128 + signal.SIGTERM:
@@ -262,12 +265,12 @@ class Supervisor:
         return None
 
     def _end(self, job_id: str, entry: Entry, state: str = "", diagnostics: str = "") -> None:
-        """Note how the job ended (without a state its log tells it), and have it settled."""
+        """Record how the job ended (without a state its log says so), and have the job settled."""
         decide_end(entry, state, diagnostics)
         self._settle(job_id)
 
     def _end_master(self, job_id: str) -> None:
-        """Ask the master to cancel its job, and kill it when it does not."""
+        """Ask the master to cancel its job, and kill a master that does not."""
         pid, now = self.masters.get(job_id) or master_pid(self._directory(job_id)), time.monotonic()
         if not pid:
             return
@@ -281,9 +284,9 @@ class Supervisor:
             return
 
     def _settle(self, job_id: str) -> None:
-        """Start the helper that writes the job's end and removes what the job has left."""
+        """Start the helper that writes the job's end and removes the files that the job has left."""
         count, not_before = self.failed_tries.get(job_id, (0, 0.0))
-        if len(self.helpers) >= MOST_HELPERS or count >= SETTLE_TRIES or time.monotonic() < not_before:
+        if len(self.helpers) >= MAX_HELPERS or count >= SETTLE_TRIES or time.monotonic() < not_before:
             return
         directory = self._directory(job_id)
         if job_id not in self.start_records:
@@ -305,11 +308,6 @@ class Supervisor:
             return
         self.helpers[job_id] = (pid, time.monotonic() + SETTLE_S)
 
-    def _end_late_helper(self, job_id: str) -> None:
-        pid, deadline = self.helpers[job_id]
-        if time.monotonic() > deadline:
-            os.kill(pid, signal.SIGKILL)
-
     def _forget(self, job_id: str) -> None:
         for kept in (self.failed_tries, self.start_records, self.problems, self.term_sent):
             kept.pop(job_id, None)
@@ -319,7 +317,7 @@ class Supervisor:
 
 
 def _exists(path: str) -> bool:
-    """Whether there is such a file or directory: an error of another kind does not say that there is none."""
+    """Return whether there is such a file or directory; an error of another kind does not mean that there is none."""
     try:
         os.stat(path)
     except FileNotFoundError:
@@ -328,7 +326,7 @@ def _exists(path: str) -> bool:
 
 
 def _has_end(directory: str) -> bool:
-    """Whether the job's event log says how the job ended."""
+    """Return whether the job's event log says how the job ended."""
     try:
         with open(os.path.join(directory, "events.jsonl"), "rb") as log:
             return any(line.startswith(b'{"kind":"JobFinished"') for line in log)
@@ -337,7 +335,7 @@ def _has_end(directory: str) -> bool:
 
 
 def _last_line(directory: str) -> str:
-    """The last line of the master's own messages."""
+    """Return the last line of the master's own messages."""
     try:
         with open(os.path.join(directory, "master.log"), "rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - _LAST_LINE_BYTES))
@@ -348,7 +346,7 @@ def _last_line(directory: str) -> str:
 
 
 def _open_fifo(path: str) -> int:
-    """The FIFO, open for reading."""
+    """Open the FIFO for reading; it is made if necessary."""
     try:
         if not stat.S_ISFIFO(os.lstat(path).st_mode):  # copied with the rest of the directory
             unlink(path)
@@ -356,7 +354,7 @@ def _open_fifo(path: str) -> int:
     except FileNotFoundError:
         os.mkfifo(path, 0o600)
     fifo = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    os.open(path, os.O_WRONLY | os.O_NONBLOCK)  # with a writer of our own it never reads as ended
+    os.open(path, os.O_WRONLY | os.O_NONBLOCK)  # with a writer in this process it never reads as ended
     return fifo
 
 
@@ -368,7 +366,7 @@ def _log(text: str) -> None:
 def main(directory: str) -> int:
     """Run the supervisor of the jobs of `directory`."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # what the first submitter has set is not for all jobs
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # the limit of the first submitter is not for all jobs
     state = MachineState(directory)
     state.make()
     return Supervisor(state).run()

@@ -1,4 +1,4 @@
-"""Starting and waking the supervisor process, for the commands that submit, list and cancel jobs, and for masters."""
+"""Starts and wakes the supervisor process, for the commands that submit, list and cancel jobs, and for masters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from howdah.supervisor.state import MachineState
 
 _KEPT_VARIABLES = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TZ", "USER")
-"""The supervisor serves jobs of several submitters: it is started with none of their variables but these."""
+"""Variables of the submitter that the supervisor gets: no others, because it serves jobs of several submitters."""
 
 
 class _Detached(subprocess.Popen[bytes]):
@@ -26,7 +26,7 @@ _started: list[_Detached] = []
 
 
 def is_running(state: MachineState) -> bool:
-    """Whether the supervisor runs: it alone has the FIFO open for reading."""
+    """Return whether the supervisor runs: it alone has the FIFO open for reading."""
     return _send(state, b"")
 
 
@@ -34,7 +34,7 @@ def ensure_running(state: MachineState) -> None:
     """Wake the supervisor; start it if it does not run.
 
     Raises:
-        OSError: it cannot be started.
+        OSError: the supervisor cannot be started.
     """
     for process in [process for process in _started if process.poll() is not None]:
         _started.remove(process)
@@ -43,7 +43,7 @@ def ensure_running(state: MachineState) -> None:
 
 
 def wake(state: MachineState) -> None:
-    """Wake the supervisor if it runs: something has changed."""
+    """Wake the supervisor, if it runs, because the state of a job has changed."""
     _send(state, b".")
 
 
@@ -52,7 +52,7 @@ def _send(state: MachineState, data: bytes) -> bool:
     try:
         fifo = os.open(state.wake_fifo, os.O_WRONLY | os.O_NONBLOCK)
     except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ENXIO):  # nobody has made it, or nobody reads it
+        if error.errno in (errno.ENOENT, errno.ENXIO):  # there is no FIFO, or no process reads it
             return False
         raise
     try:
@@ -60,7 +60,7 @@ def _send(state: MachineState, data: bytes) -> bool:
             return False
         if data:
             os.write(fifo, data)
-    except BlockingIOError:  # it has enough to read
+    except BlockingIOError:  # the supervisor has enough to read
         pass
     except BrokenPipeError:
         return False
@@ -74,7 +74,7 @@ def _start(state: MachineState) -> _Detached:
     program = str(Path(__file__).with_name("__main__.py"))
     with Path(state.directory, "supervisor.log").open("ab") as log:
         return _Detached(
-            # -I and -S: it needs nothing that is installed, and no file beside it may pass for a module.
+            # -I and -S: the supervisor needs nothing that is installed, and no file beside it may pass for a module.
             [sys.executable, "-I", "-S", program, state.directory],
             cwd="/",
             env={name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},

@@ -1,7 +1,8 @@
-"""Starting a job's master with the variables and limits of whoever submitted the job.
+"""Starts a job's master with the variables and limits of the process that submitted the job.
 
 While it lives, a master holds a lock on `master.lock` in its job's directory, which it got from the supervisor as an
-open file. The kernel lets go of it with the process: whether a master lives needs no process id, and two cannot run.
+open file. The kernel releases the lock when the process ends: so no process id is needed to find out whether a master
+lives, and two masters of a job cannot run.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 LOCK, START = "master.lock", "start.json"
 SECRETS = ("key", "credentials", START)
-"""Files of a job's directory that hold what nobody may know; they are removed when the job has ended."""
+"""Files of a job's directory that hold secrets; they are removed when the job has ended."""
 _CANNOT_RUN = 126
 
 
@@ -50,7 +51,7 @@ def read_start_record(job_directory: str) -> dict[str, Any]:
     """Read what `start_record` made; the command and the environment are bytes.
 
     Raises:
-        OSError, ValueError, KeyError, TypeError, AttributeError: it is not there, or damaged.
+        OSError, ValueError, KeyError, TypeError, AttributeError: the file is absent or damaged.
     """
     with open(os.path.join(job_directory, START), "rb") as file:
         record: dict[str, Any] = json.load(file)

@@ -1,4 +1,4 @@
-"""The jobs of one user on this machine that wait or run, in files that every process of that user may change.
+"""Keeps the jobs of one user that wait or run on this machine, in files that every process of that user may change.
 
     <home>/local/<host name>/
         lock              locked (flock) during every change, for milliseconds
@@ -9,8 +9,8 @@
         wake              the FIFO that the supervisor reads
 
 A job is in the queue, or in the ledger, from its submission until its end is in its event log and its secrets are
-removed. Readers take no lock; they look into the queue first, then into the ledger, then at the job's log, which is the
-order in which a job moves, so no job is overlooked.
+removed. Readers take no lock: they read the queue first, then the ledger, then the job's log. A job moves in this
+order, so readers miss no job.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Entries = dict[str, Entry]
 
     class Machine(Protocol):
-        """What a machine offers; `gpus` are the names of its devices."""
+        """The resources that a machine offers; `gpus` are the names of its devices."""
 
         @property
         def memory_mib(self) -> int: ...
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 SUBMITTED = "submitted.json"
 """The file of a job's directory that says when, and on which machine, it was submitted."""
 MEMORY, VCORES, GPUS = range(3)
-"""Places in an amount of resources: (MiB of memory, virtual cores, number of GPUs)."""
+"""Indices of an amount of resources: (MiB of memory, virtual cores, number of GPUs)."""
 
 
 class Damaged(ValueError):
-    """A file of the queue or the ledger does not hold what was written there."""
+    """A file of the queue or the ledger was changed by something else than howdah."""
 
 
 class Offer:
@@ -57,14 +57,14 @@ class Offer:
 
 
 class WaitingJob:
-    """A job in the queue: its place in the order of submission, and its id."""
+    """A job in the queue: its number in the order of submission, and its id."""
 
     def __init__(self, ticket: int, job_id: str) -> None:
         self.ticket, self.job_id = ticket, job_id
 
     @property
     def file_name(self) -> str:
-        """The name of its file in the queue; names sort as tickets do."""
+        """Return the name of the job's file in the queue; names sort as tickets do."""
         return f"{self.ticket:012d}-{self.job_id}"
 
 
@@ -82,12 +82,12 @@ class MachineState:
 
     @classmethod
     def for_home(cls, home: str, host: str = "") -> MachineState:
-        """The state of the jobs below `home` that run on `host`, which is this machine by default."""
+        """Return the state of the jobs below `home` that run on `host`, which is this machine by default."""
         return cls(os.path.join(home, "local", host or os.uname().nodename))
 
     @property
     def jobs_directory(self) -> str:
-        """The directory that holds one directory for each job."""
+        """Return the directory that holds one directory for each job."""
         return os.path.join(os.path.dirname(os.path.dirname(self.directory)), "jobs")
 
     def make(self) -> None:
@@ -101,11 +101,11 @@ class MachineState:
                     continue
 
     def change(self) -> StateChange:
-        """Lock everything; what is changed in `entries` is written when the `with` block ends without an error."""
+        """Lock the state. Changes of `entries` are written when the `with` block ends without an error."""
         return StateChange(self)
 
     def entries(self) -> Entries:
-        """The ledger's entry of each job that has left the queue.
+        """Read the ledger's entry of each job that has left the queue.
 
         Raises:
             Damaged: the file was changed by something else.
@@ -125,7 +125,7 @@ class MachineState:
         return found
 
     def waiting(self) -> list[WaitingJob]:
-        """The waiting jobs in their order."""
+        """List the waiting jobs in their order."""
         try:
             names = sorted(os.listdir(self.queue_directory))
         except FileNotFoundError:
@@ -134,7 +134,7 @@ class MachineState:
         return [WaitingJob(int(ticket), job_id) for ticket, _, job_id in parts if ticket.isdigit() and job_id]
 
     def demand(self, job: WaitingJob) -> tuple[Sequence[int], Offer]:
-        """What a waiting job asks for first, and the machine as its submitter saw it.
+        """Read the resources that a waiting job asks for first, and the machine as its submitter saw it.
 
         Raises:
             Damaged: the file was changed by something else.
@@ -184,7 +184,7 @@ class StateChange:
         after = json.dumps(self.entries)
         if after != self._before:
             write_whole(self.state.ledger_file, after.encode())
-        for job in self._leaving:  # not before it is in the ledger: it must be in one of the two
+        for job in self._leaving:  # after the ledger was written: a job must always be in one of the two
             self.unlink(job)
 
     def unlink(self, job: WaitingJob) -> None:
@@ -199,16 +199,16 @@ class StateChange:
         return job
 
     def next_ticket(self) -> int:
-        """A ticket behind all others."""
+        """Return a ticket behind all others."""
         tickets = [job.ticket for job in self.state.waiting()]
         return 1 + max([*tickets, *(entry["ticket"] for entry in self.entries.values())], default=0)
 
     def find(self, job_id: str) -> WaitingJob | None:
-        """The job, if it waits."""
+        """Return the job, if it waits."""
         return next((job for job in self.state.waiting() if job.job_id == job_id), None)
 
     def admit(self, job: WaitingJob, wants: Sequence[int] | None = None) -> Entry:
-        """Move a job from the queue to the ledger, with `wants` set aside for it until its master reserves that."""
+        """Move a job from the queue to the ledger, and set `wants` aside for it until its master reserves resources."""
         entry = self.entries.setdefault(job.job_id, new_entry(job.ticket))
         entry["promised"] = None if wants is None else list(wants)
         self.remove(job)
@@ -220,19 +220,20 @@ class StateChange:
 
 
 def new_entry(ticket: int) -> Entry:
-    """A job's entry in the ledger.
+    """Return a job's first entry in the ledger.
 
-    `promised` is what was set aside for it, `waiting` whether its master waits for containers, `held` its containers.
-    `attempt` numbers its masters, `running` says that one was started and not seen to end, `killed` has the times at
-    which one was killed. Later `cancel` names the user who wants the job to end, `end` holds the state and the
-    diagnostics that were decided for it, and `left` says that its master has seen it through.
+    `promised` are the resources that were set aside for the job, `waiting` says whether its master waits for
+    containers, `held` are its containers. `attempt` numbers its masters, `running` says that a master was started and
+    has not been seen to end, `killed` has the times at which a master was killed. Later `cancel` names the user who
+    cancelled the job, `end` holds the state and the diagnostics that were decided for it, and `left` says that its
+    master has completed it.
     """
     entry: Entry = {"ticket": ticket, "promised": None, "waiting": False, "held": {}}
     return {**entry, "attempt": 0, "running": False, "killed": []}
 
 
 def decide_end(entry: Entry, state: str, diagnostics: str) -> None:
-    """Note how a job has ended, "" if its event log says so; the supervisor then settles it."""
+    """Record how a job has ended, "" if its event log says so; the supervisor then settles the job."""
     entry["end"] = {"state": state, "diagnostics": diagnostics, "time": time.time()}
     entry["promised"], entry["waiting"] = None, False
 
@@ -261,13 +262,13 @@ def shortage(
 
 
 def has_room(entries: Mapping[str, Entry], wanted: Sequence[int], machine: Machine) -> bool:
-    """Whether a waiting job may start: there is room, or nobody else uses anything, so that waiting would not help."""
+    """Return whether a waiting job may start: there is room, or no other job uses anything to wait for."""
     in_use = any(entry["held"] or entry["promised"] for entry in entries.values())
     return not in_use or shortage(entries, wanted, machine, with_promised=True) is None
 
 
 def write_whole(path: str, content: bytes) -> None:
-    """Write a file that readers see whole, as it was or as it is; only its owner may read it."""
+    """Replace a file in one step; only its owner may read it."""
     temporary = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.tmp")
     file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
@@ -280,7 +281,7 @@ def write_whole(path: str, content: bytes) -> None:
 
 
 def unlink(path: str) -> None:
-    """Remove a file, if it is there."""
+    """Remove a file, if it exists."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -288,6 +289,6 @@ def unlink(path: str) -> None:
 
 
 def unlink_all(paths: Iterable[str]) -> None:
-    """Remove files that are there."""
+    """Remove those of the files that exist."""
     for path in paths:
         unlink(path)
