@@ -133,17 +133,12 @@ def test_weeks_of_many_tasks_are_read_in_little_memory(tmp_path: Path) -> None:
         for number in range(100):
             file.write(f'{{"t":{number * 500},"s":500,"cpu":{column}}}\n')
     assert (tmp_path / web.FILE).stat().st_size > 60_000_000
-    request = {
-        "directory": uris.of_local(tmp_path),
-        "conf_dir": "",
-        "wish": encode(web.SeriesQuery(("cpu",))),
-        "tasks": tasks[:10],
-    }
+    request = web.SampledSeriesRequest(uris.of_local(tmp_path), "", web.SeriesQuery(("cpu",)), tuple(tasks[:10]))
     script = (
         "import sys; from howdah.api import metric_series; metric_series.main(); "
         "print(open('/proc/self/status').read().partition('VmHWM:')[2].split()[0], file=sys.stderr)"
     )
-    asked = json.dumps({**request, "unwritten": []}).encode()
+    asked = json.dumps(encode(request)).encode()
     done = subprocess.run([sys.executable, "-c", script], input=asked, capture_output=True, timeout=120, check=True)
     assert [len(one["points"]) for one in json.loads(done.stdout.partition(b"\n")[2])] == [100] * 10
     assert int(done.stderr) < 75_000  # KiB: the interpreter, a line and what it says

@@ -1,15 +1,17 @@
-"""What tasks used over time: the lines of a job's `metrics.jsonl`, and the `series` of the API made of them.
+"""Usage of tasks over time: the lines of a job's `metrics.jsonl`, and the API's `series` that are made from them.
 
-A line is a bucket: what was sampled of all tasks from `t` on for `s` seconds, by name and then in the order of the
-header's tasks: null, one number if all samples were alike, else [least, mean, most]. Headers come again when a master
-takes over; what is no line of ours is passed over. Curves that programs tell of themselves (`howdah.program.metric`)
-are answered by the same call, from the view.
+A line is a bucket: it holds the samples of all tasks from time `t` on for `s` seconds. For each sampled name it has a
+list in the order of the header's tasks: null, one number if all samples were equal, else [least, mean, most]. A master
+that takes over writes the header again; a line that is malformed is skipped. Metrics that programs report themselves
+(`howdah.program.metric`) are answered by the same call, from the view.
 
-The rule: of weeks of a thousand tasks no more than a line and the answer is in memory, so the file is read twice.
+The rule: however many weeks and tasks the file covers, only one line and the answer are in memory; so the file is read
+twice.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import sys
@@ -39,36 +41,43 @@ UNITS: Mapping[str, str] = {
     "gpu_celsius": "°C",
     "gpu_watts": "W",
 }
-"""Names of what is sampled. A task's GPUs are each a sample: the least of them tells of an idle one."""
+"""Unit of each sampled name. Each GPU of a task is a sample of its own, so the least value reveals an idle GPU."""
 KINDS = ("sampled", "told", "all")
-"""Of what can be asked for without naming it."""
+"""Values of the parameter `kind`, which selects names without listing them; `told` are those that programs report."""
 MOST_POINTS, MOST_IN_ALL = 2000, 200_000
+"""The most points of one series, and of all series of an answer together."""
 LEAST_POINTS, FEWEST_POINTS = 20, 2
-"""What may be asked for, and what comes of many series at once."""
+"""The least number of points that a request may name, and that a series gets when there are very many series."""
 AT_ONCE = 50_000
-"""Points that wait to be merged: those of one span, as a rule."""
+"""Points that are collected before they are merged: usually those of one span."""
 LONGEST_LINE = 8 << 20
+"""Bytes after which a line is skipped."""
 _START = re.compile(rb'\{"t":([0-9.]+),')
 
 
 @dataclass(frozen=True)
 class SeriesQuery:
-    """What is asked for: `names`, and with `told` whatever the programs tell; nothing: only which there are. `tasks`
-    empty: all."""
+    """Selects series; without names and program metrics an answer only lists the names that exist."""
 
     names: tuple[str, ...] = ()
+    """Names of series, sampled or reported."""
     tasks: tuple[str, ...] = ()
+    """The tasks; () stands for all."""
     begin: float = 0.0
+    """Time of the first point, in epoch seconds."""
     end: float = float("inf")
+    """Time of the last point."""
     points: int = 400
+    """The most points of each series."""
     program_metrics: bool = False
+    """All metrics that programs report are wanted, too."""
 
     @classmethod
     def from_parameters(cls, query: Mapping[str, str]) -> SeriesQuery:
-        """From the query of `series`.
+        """Return the query that the parameters of a `series` call describe.
 
         Raises:
-            ValueError: a number is none, or there is no such kind.
+            ValueError: a number is malformed, or the kind does not exist.
         """
         kind = query.get("kind", "")
         if kind not in ("", *KINDS):
@@ -83,39 +92,41 @@ class SeriesQuery:
 
 
 def bucket_length(elapsed: float, tasks: int) -> float:
-    """Seconds, of a bucket that begins `elapsed` seconds after its job: a file of weeks stays small."""
+    """Return the seconds of a bucket that begins `elapsed` seconds after its job. Buckets grow with the job's age, so
+    that the file of a job of weeks stays small."""
     return max(10.0, tasks / 20.0, elapsed / 360.0)
 
 
 def header(begun: float, tasks: Sequence[str]) -> str:
-    """The line before buckets of these tasks."""
+    """Return the line that stands before the buckets of these tasks."""
     return json.dumps({"metrics": 1, "begun": begun, "tasks": list(tasks)}, separators=(",", ":")) + "\n"
 
 
 def sampled_series(
     read: Callable[[], Iterable[bytes]], query: SeriesQuery, tasks: Sequence[str], unwritten: Sequence[bytes] = ()
 ) -> list[dict[str, Any]]:
-    """The series of what is sampled, of these tasks: of the lines that `read` gives, twice, and then of `unwritten`."""
+    """Return the sampled series of these tasks, from the lines that `read` yields (it is called twice) and then from
+    the `unwritten` lines."""
     wanted = [name for name in query.names if name in UNITS]
     count, chosen = _select_buckets(read(), unwritten, query) if wanted else (0, {})
     times = sorted(chosen)
     most = _max_points(query, len(wanted) * len(tasks))
     end = None if query.end == float("inf") else query.end
-    cut = spans(times, most, query.begin or None, end)
-    places = {time: place for place, span in enumerate(cut) for time in times[span]}
-    found = _Merged([(task, name) for name in wanted for task in tasks])
+    slices = spans(times, most, query.begin or None, end)
+    span_of = {time: number for number, span in enumerate(slices) for time in times[span]}
+    merger = _SpanMerger([(task, name) for name in wanted for task in tasks])
     known = frozenset(tasks)
     for bucket in _buckets(_numbered(islice(read(), count), unwritten)):
         if chosen.get(bucket.time) == bucket.number:
-            found.add(places[bucket.time], _points(bucket, wanted, known))
-    return [_series(task, name, rows) for (task, name), rows in found.rows() if rows]
+            merger.add(span_of[bucket.time], _points(bucket, wanted, known))
+    return [_series(task, name, rows) for (task, name), rows in merger.rows() if rows]
 
 
 def program_series(view: JobView, query: SeriesQuery, tasks: Sequence[str]) -> list[dict[str, Any]]:
-    """The series that programs tell of themselves."""
-    curves = list(_program_points(view, query, tasks))
-    most = _max_points(query, len(curves))
-    return [_series(task, name, [_row(point) for point in downsample(points, most)]) for task, name, points in curves]
+    """Return the series that programs report."""
+    metrics = list(_program_points(view, query, tasks))
+    most = _max_points(query, len(metrics))
+    return [_series(task, name, [_row(point) for point in downsample(points, most)]) for task, name, points in metrics]
 
 
 def _max_points(query: SeriesQuery, series: int) -> int:
@@ -159,40 +170,40 @@ def _short(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.6g}")
 
 
-class _Merged:
-    """Points of each series, one for each span of time, in which buckets come one after the other."""
+class _SpanMerger:
+    """Merges the points of each series into one point for each span of time. Buckets are added in order of time."""
 
     def __init__(self, keys: Iterable[tuple[str, str]]) -> None:
         self._merged: dict[tuple[str, str], dict[int, SampledPoint]] = {key: {} for key in keys}
-        self._waiting: dict[tuple[str, str], list[SampledPoint]] = {}
-        self._place, self._count = -1, 0
+        self._collected: dict[tuple[str, str], list[SampledPoint]] = {}
+        self._span, self._count = -1, 0
 
-    def add(self, place: int, points: Iterable[tuple[tuple[str, str], SampledPoint]]) -> None:
-        """Add the tasks of a bucket that is part of span `place`."""
-        if place != self._place or self._count > AT_ONCE:
+    def add(self, span: int, points: Iterable[tuple[tuple[str, str], SampledPoint]]) -> None:
+        """Add the points of a bucket that lies in the span of this number."""
+        if span != self._span or self._count > AT_ONCE:
             self._merge()
-            self._place = place
+            self._span = span
         for key, point in points:
-            self._waiting.setdefault(key, []).append(point)
+            self._collected.setdefault(key, []).append(point)
             self._count += 1
 
     def _merge(self) -> None:
-        for key, points in self._waiting.items():
-            held = self._merged[key]
-            before = [held[self._place]] if self._place in held else []
-            held[self._place] = merge([*before, *points])
-        self._waiting, self._count = {}, 0
+        for key, points in self._collected.items():
+            merged = self._merged[key]
+            before = [merged[self._span]] if self._span in merged else []
+            merged[self._span] = merge([*before, *points])
+        self._collected, self._count = {}, 0
 
     def rows(self) -> Iterator[tuple[tuple[str, str], list[list[float | None]]]]:
-        """What the answer has of each series."""
+        """Yield each series as the answer has it."""
         self._merge()
-        for key, held in self._merged.items():
-            yield key, [_row(held[place]) for place in sorted(held)]
+        for key, merged in self._merged.items():
+            yield key, [_row(merged[span]) for span in sorted(merged)]
 
 
 @dataclass(frozen=True)
 class _Bucket:
-    """A line that has not been parsed yet, its number, and the header's tasks before it."""
+    """Holds a line that has not been parsed yet, its number, and the tasks of the header before it."""
 
     number: int
     time: float
@@ -201,7 +212,7 @@ class _Bucket:
 
 
 def _numbered(lines: Iterable[bytes], unwritten: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Negative numbers for those that are not in the file."""
+    """Yield the lines of the file with their numbers, and the unwritten lines with negative numbers."""
     yield from enumerate(lines)
     for number, line in enumerate(unwritten):
         yield -1 - number, line
@@ -210,12 +221,12 @@ def _numbered(lines: Iterable[bytes], unwritten: Sequence[bytes]) -> Iterator[tu
 def _select_buckets(
     lines: Iterable[bytes], unwritten: Sequence[bytes], query: SeriesQuery
 ) -> tuple[int, dict[float, int]]:
-    """How many lines there are, and by their time the numbers of those that count."""
+    """Return the number of lines, and for each time in the query's range the number of the line that counts."""
     found, count = {}, 0
     for bucket in _buckets(_numbered(lines, unwritten)):
         count = max(count, bucket.number + 1)
         if query.begin - bucket_length(0, len(bucket.tasks)) < bucket.time <= query.end:
-            found[bucket.time] = bucket.number  # again: the open bucket of a master, which is over by now
+            found[bucket.time] = bucket.number  # the last line of a time counts: the line before was an open bucket
     return count, found
 
 
@@ -271,7 +282,8 @@ def _points_in_range(task: TaskView, name: str, query: SeriesQuery) -> Iterator[
 
 
 def lines_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines of a file that comes in pieces; one that has no end yet is left out, one beyond all measure as well."""
+    """Yield the lines of a file that comes in pieces, without a last line that has no end yet, and without lines that
+    are too long."""
     rest = b""
     for piece in pieces:
         *lines, rest = (rest + piece).split(b"\n")
@@ -280,10 +292,10 @@ def lines_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def read(directory: str, conf_dir: str = "") -> Iterator[bytes]:
-    """The lines of the job whose directory this is; none when it has no such file.
+    """Yield the lines of `metrics.jsonl` in a job's directory; nothing when there is no such file.
 
     Raises:
-        StagingError, EngineUnavailable: it can't be read.
+        StagingError, EngineUnavailable: the file can't be read.
     """
     uri = uris.join(directory, FILE)
     files = filesystem(uri, conf_dir)
@@ -291,25 +303,40 @@ def read(directory: str, conf_dir: str = "") -> Iterator[bytes]:
         yield from lines_of(files.iter_chunks(uri))
 
 
+@dataclass(frozen=True)
+class SampledSeriesRequest:
+    """Read the sampled series of a job."""
+
+    directory: str
+    """URI of the job's directory."""
+    conf_dir: str
+    """The Hadoop configuration that reads the directory; "" stands for the usual one."""
+    query: SeriesQuery
+    """The series that are wanted."""
+    tasks: tuple[str, ...]
+    """The tasks that are wanted."""
+    unwritten: tuple[str, ...] = ()
+    """Lines that are not in the file yet."""
+
+
 def main() -> int:
-    """`python -m howdah.api.metric_series`: for each line on stdin, {"directory", "conf_dir", "wish", "tasks",
-    "unwritten"},
-    `sampled`'s JSON on stdout after a line with its length. Whoever has no memory or time to read weeks of buckets
-    lets this do it."""
+    """Answer requests (`python -m howdah.api.metric_series`): a `SampledSeriesRequest` in each line of stdin; for each
+    a line with the length of the answer on stdout, and the answer, which is JSON.
+
+    A master has neither memory nor time to read weeks of buckets, so this process reads them. It is no helper in the
+    way of `howdah.wire.helper_main`, which answers one request and ends: starting takes longer than most answers, so
+    this process stays for the next request; and an answer of megabytes is passed on as it is, without being parsed.
+    """
     prefer_as_oom_victim()
     for line in sys.stdin.buffer:
-        request = json.loads(line)
-        found = json.dumps(_answer(request), separators=(",", ":")).encode()
-        sys.stdout.buffer.write(b"%d\n" % len(found))
-        sys.stdout.buffer.write(found)
+        request = decode(SampledSeriesRequest, json.loads(line))
+        unwritten = [each.encode() for each in request.unwritten]
+        lines = functools.partial(read, request.directory, request.conf_dir)
+        series = sampled_series(lines, request.query, request.tasks, unwritten)
+        answer = json.dumps(series, separators=(",", ":")).encode()
+        sys.stdout.buffer.write(b"%d\n%b" % (len(answer), answer))
         sys.stdout.buffer.flush()
     return 0
-
-
-def _answer(request: Mapping[str, Any]) -> list[dict[str, Any]]:
-    unwritten = [line.encode() for line in request["unwritten"]]
-    query = decode(SeriesQuery, request["wish"])
-    return sampled_series(lambda: read(request["directory"], request["conf_dir"]), query, request["tasks"], unwritten)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Handlers of usage metrics: series over time, and the present values for Prometheus.
 
-The rule: weeks of samples are read in a process of its own, once for all callers who ask the same at a time. There is
+The rule: a separate process reads weeks of samples, once for all callers who ask the same at the same time. There is
 one such process, with a short queue, because it shares a container's memory with the master.
 """
 
@@ -18,6 +18,7 @@ from typing import Any
 
 from howdah.api import metric_series, prometheus
 from howdah.api.http_server import Response
+from howdah.api.metric_series import SampledSeriesRequest
 from howdah.api.routes import ApiRequest
 from howdah.api.sources import JobSource
 from howdah.errors import AnswerTimeout, InvalidRequest, NotReady
@@ -26,12 +27,12 @@ from howdah.spec.codec import encode
 READ_S = 60.0
 """Longest wait for an answer, the time in the queue included."""
 MAX_WAITING = 16
-"""Different requests in the queue."""
+"""The most different requests in the queue."""
 IDLE_S = 10.0
-"""The process ends after so long without a request; it stays that long because starting takes longer than most
+"""Seconds without a request after which the process ends. The process stays because starting takes longer than most
 answers."""
 MAX_ANSWERS, MAX_ANSWER_BYTES = 32, 8 << 20
-"""Answers that are kept, and their bytes."""
+"""The most answers that are kept, and their bytes."""
 _answers: OrderedDict[str, tuple[int, asyncio.Future[bytes]]] = OrderedDict()
 
 
@@ -39,11 +40,11 @@ class SeriesReader:
     """Runs the process that reads samples, while there are requests."""
 
     def __init__(self) -> None:
-        self._requests: asyncio.Queue[tuple[dict[str, Any], asyncio.Future[bytes]]] = asyncio.Queue(MAX_WAITING)
+        self._requests: asyncio.Queue[tuple[SampledSeriesRequest, asyncio.Future[bytes]]] = asyncio.Queue(MAX_WAITING)
         self._serving: asyncio.Task[None] | None = None
 
-    async def ask(self, request: dict[str, Any]) -> bytes:
-        """Return the answer of `howdah.api.metric_series` to this request.
+    async def ask(self, request: SampledSeriesRequest) -> bytes:
+        """Return the process's answer to this request.
 
         Raises:
             NotReady, AnswerTimeout: too many requests wait, the samples can't be read, or not in time.
@@ -102,10 +103,10 @@ async def _start_process() -> asyncio.subprocess.Process:
     )
 
 
-async def _ask_process(process: asyncio.subprocess.Process, request: dict[str, Any]) -> bytes:
+async def _ask_process(process: asyncio.subprocess.Process, request: SampledSeriesRequest) -> bytes:
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(json.dumps(request).encode() + b"\n")
+    process.stdin.write(json.dumps(encode(request)).encode() + b"\n")
     await process.stdin.drain()
     size = int(await process.stdout.readline())  # an empty line, which is no number, if the process has ended
     return await process.stdout.readexactly(size)
@@ -151,8 +152,7 @@ async def _sampled(
     key = f"{job.directory} {urllib.parse.quote(repr((query, tasks)))}"
     known = _answers.get(key)
     if known is None or (known[1].done() and (known[0] != version or not _size(known[1]))):
-        location = {"directory": job.directory, "conf_dir": job.conf_dir}
-        request = {**location, "wish": encode(query), "tasks": tasks, "unwritten": unwritten}
+        request = SampledSeriesRequest(job.directory, job.conf_dir, query, (*tasks,), (*unwritten,))
         known = _answers[key] = (version, asyncio.ensure_future(_reader().ask(request)))
     _answers.move_to_end(key)
     rows = await asyncio.shield(known[1])
@@ -161,15 +161,15 @@ async def _sampled(
 
 
 def _drop_oldest() -> None:
-    sizes = {key: _size(made) for key, (_, made) in _answers.items()}
+    sizes = {key: _size(answer) for key, (_, answer) in _answers.items()}
     while len(_answers) > 1 and (len(_answers) > MAX_ANSWERS or sum(sizes.values()) > MAX_ANSWER_BYTES):
         key, _ = _answers.popitem(last=False)
         del sizes[key]
 
 
-def _size(made: asyncio.Future[bytes]) -> int:
-    """Return the bytes of an answer in memory, 0 of one that failed or is not there yet."""
-    return len(made.result()) if made.done() and not made.cancelled() and not made.exception() else 0
+def _size(answer: asyncio.Future[bytes]) -> int:
+    """Return the bytes of an answer in memory, 0 for an answer that failed or is not there yet."""
+    return len(answer.result()) if answer.done() and not answer.cancelled() and not answer.exception() else 0
 
 
 def _reader() -> SeriesReader:
