@@ -1,4 +1,4 @@
-"""Tasks of an event loop, brought to their end."""
+"""Cancels tasks of an event loop."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 
 async def cancel_all(tasks: Callable[[], Collection[asyncio.Task[Any]]]) -> None:
-    """Cancel what `tasks()` gives, but for the caller, until that is nothing more.
+    """Cancel the tasks that `tasks()` returns, except the calling task, until none is left.
 
-    Once is not enough: before Python 3.12 `asyncio.wait_for` forgets it when what it waits for comes just then.
+    One cancellation is not enough: before Python 3.12 `asyncio.wait_for` loses it when its result comes at that moment.
     """
     while left := {*tasks()} - {asyncio.current_task()}:
         for task in left:

@@ -1,4 +1,4 @@
-"""The job as `howdah status --json` prints it."""
+"""The JSON of a job that `howdah status --json` prints."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from howdah.spec.view import JobView
 
 
 def describe(view: JobView) -> dict[str, Any]:
-    """The job as JSON: secrets are not in a spec, so nothing is hidden."""
+    """Return the job as JSON. Nothing is hidden, because a spec holds no secrets."""
     return {
         "id": view.id,
         "name": view.job.name if view.job else "",

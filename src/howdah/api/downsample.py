@@ -1,4 +1,4 @@
-"""Fewer points of a line, always the same ones for the same line: neighbours are merged, and no extreme is lost."""
+"""Reduces the points of a line: neighbours are merged, no extreme is lost, and the same line gives the same points."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from typing import NamedTuple
 
 
 class SampledPoint(NamedTuple):
-    """At `x` (a time, a step) the values between `x` and the next point: least, mean and greatest of `weight` ones.
-
-    None is a gap: nothing was told, or no number.
-    """
+    """Holds, for the stretch from `x` (a time or a step) to the next point, the least, mean and greatest of `weight`
+    values; None is a gap: there was no value, or it was not a number."""
 
     x: float
     least: float | None
@@ -33,8 +31,8 @@ def downsample(
 
 
 def spans(xs: Sequence[float], most: int, begin: float | None = None, end: float | None = None) -> list[slice]:
-    """Which neighbours become one: the range from `begin` to `end` (else of all) is cut into `most` equal parts; none
-    do if there are not more than `most`."""
+    """Return which neighbours become one point: the range from `begin` to `end` (by default of all `xs`) is cut into
+    `most` equal parts. Nothing is merged if there are no more than `most` points."""
     if len(xs) <= most:
         return [slice(number, number + 1) for number in range(len(xs))]
     first = xs[0] if begin is None else begin
@@ -45,7 +43,7 @@ def spans(xs: Sequence[float], most: int, begin: float | None = None, end: float
 
 
 def merge(span: Sequence[SampledPoint]) -> SampledPoint:
-    """One point for all of these."""
+    """Return one point for all points of a span."""
     if len(span) == 1:
         return _finite(span[0])
     known = [point for point in map(_finite, span) if point.mean is not None]
@@ -58,5 +56,5 @@ def merge(span: Sequence[SampledPoint]) -> SampledPoint:
 
 
 def _finite(point: SampledPoint) -> SampledPoint:
-    told = all(value is not None and math.isfinite(value) for value in point[1:4])
-    return point if told else SampledPoint(point.x, None, None, None, 0.0)
+    finite = all(value is not None and math.isfinite(value) for value in point[1:4])
+    return point if finite else SampledPoint(point.x, None, None, None, 0.0)

@@ -1,6 +1,6 @@
-"""What people may want to ask for next time: what was asked for beside what was used. Pure, from the view.
+"""Hints for the next submission, which compare the requested resources of a job with those it used. Pure.
 
-Each hint is a template and its values, so that every reader says it in his own language.
+A hint is a template and its values, so that it can be shown in any language.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from howdah.spec.job import Role
 from howdah.spec.view import JobView, TaskView
 
 LEAST_RUN_S = 60.0
-"""Of a shorter run nothing is concluded."""
+"""Seconds that a program must have run before anything is concluded from its usage."""
 MUCH, LITTLE_MIB = 2.0, 1024
+"""A request is too large when it exceeds the usage by this factor, and by this much memory."""
 IDLE_GPU, WAITS, STARVED = 0.3, 0.3, 0.2
+"""Shares: GPU use below which a GPU counts as idle; samples with processes that wait for a disk; time without input."""
 
 MEMORY = "{role}: asked for {asked} GiB of memory a task, used at most {used} GiB"
 TIGHT = "{role}: asked for {asked} GiB of memory a task and used {used} GiB: close to the limit"
@@ -29,30 +31,33 @@ TEMPLATES = (MEMORY, TIGHT, CPU, GPU, DISK, INPUT, XID, ECC)
 
 
 class ResourceHint(NamedTuple):
-    """`of` is the role or task it is about."""
+    """Says one thing about a role or task."""
 
     of: str
+    """The role or task."""
     template: str
+    """An English sentence with names of `values` in braces."""
     values: dict[str, Any]
+    """The values of the sentence."""
 
     @property
     def text(self) -> str:
-        """In English."""
+        """Return the sentence in English."""
         return self.template.format(**self.values)
 
 
 def hints(view: JobView) -> Iterator[ResourceHint]:
-    """Of a job that runs or has run for a while; few, the dearest first."""
+    """Yield hints about a job that runs or has run for a while: few, the most costly waste first."""
     if view.job is None:
         return
-    yield from _ill_gpus(view)
+    yield from _gpu_errors(view)
     for name, role in view.job.roles.items():
         tasks = [task for task in view.tasks.values() if task.id.role == name and _ran(task) >= LEAST_RUN_S]
         if tasks:
-            yield from _of_role(name, role, tasks)
+            yield from _role_hints(name, role, tasks)
 
 
-def _of_role(name: str, role: Role, tasks: list[TaskView]) -> Iterator[ResourceHint]:
+def _role_hints(name: str, role: Role, tasks: list[TaskView]) -> Iterator[ResourceHint]:
     means = [task.usage.gpu_mean for task in tasks if task.usage.gpu_mean is not None]
     if means and sum(means) / len(means) < IDLE_GPU:
         yield ResourceHint(name, GPU, {"role": name, "idle": f"{1 - sum(means) / len(means):.0%}"})
@@ -73,7 +78,7 @@ def _of_role(name: str, role: Role, tasks: list[TaskView]) -> Iterator[ResourceH
         yield ResourceHint(name, DISK, {"role": name, "share": f"{waits:.0%}"})
 
 
-def _ill_gpus(view: JobView) -> Iterator[ResourceHint]:
+def _gpu_errors(view: JobView) -> Iterator[ResourceHint]:
     for task in view.tasks.values():
         for gpu in task.usage.gpus:
             if gpu.xids:
@@ -84,7 +89,7 @@ def _ill_gpus(view: JobView) -> Iterator[ResourceHint]:
 
 
 def _ran(task: TaskView) -> float:
-    """Seconds of its program's run, up to the last sample."""
+    """Return the seconds for which the task's program has run, up to the last sample."""
     return max(0.0, task.used - task.started) if task.started else 0.0
 
 

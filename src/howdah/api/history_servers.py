@@ -1,6 +1,6 @@
-"""The history servers of this user that run on this machine: each leaves its link in a file that it holds locked.
+"""The running history servers of this user on this machine: each writes its link to a file that it keeps locked.
 
-The links hold tokens, so their directory is readable by its user alone. A file that nobody holds is removed.
+The links hold tokens, so only the user can read their directory. A file that no process has locked is removed.
 """
 
 from __future__ import annotations
@@ -17,40 +17,40 @@ FOLDER = "serving"
 
 @contextlib.contextmanager
 def announced(folder: Path, link: str) -> Iterator[None]:
-    """While inside, `links` finds this link; nothing happens where no file can be written.
+    """Let `links` find this link inside the context; do nothing where no file can be written.
 
     Args:
         folder: the history's folder in the state directory.
         link: the server's address with its token.
     """
-    place = folder / FOLDER
+    directory = folder / FOLDER
     name = f"{socket.gethostname()}-{os.getpid()}"
     with contextlib.ExitStack() as held:
         with contextlib.suppress(OSError):
-            place.mkdir(parents=True, exist_ok=True, mode=0o700)
-            unfinished = place / f".{name}"
+            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            unfinished = directory / f".{name}"
             file = held.enter_context(os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT, 0o600), "w"))
             fcntl.flock(file, fcntl.LOCK_EX)
             file.write(link)
             file.flush()
-            held.callback((place / name).unlink, missing_ok=True)
-            unfinished.rename(place / name)  # it is locked from the moment at which others see it
+            held.callback((directory / name).unlink, missing_ok=True)
+            unfinished.rename(directory / name)  # locked before others can see it
         yield
 
 
 def links(folder: Path) -> list[str]:
-    """The links of those that run on this machine, the newest first."""
-    here = f"{socket.gethostname()}-"
+    """Return the links of the servers that run on this machine, the newest first."""
+    prefix = f"{socket.gethostname()}-"
     found = []
     with contextlib.suppress(OSError):
         for path in (folder / FOLDER).iterdir():
-            if path.name.startswith(here) and (link := _held_link(path)):
+            if path.name.startswith(prefix) and (link := _held_link(path)):
                 found.append((path.stat().st_mtime, link))
     return [link for _, link in sorted(found, reverse=True)]
 
 
 def _held_link(path: Path) -> str:
-    """What the file says, "" where its server has ended."""
+    """Return the link in the file, "" if its server has ended."""
     with path.open() as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -147,15 +147,12 @@ def tasks_of(view: JobView, query: SeriesQuery) -> list[str]:
 
 
 def available_names(view: JobView) -> list[dict[str, str]]:
-    """What can be asked for: what is sampled of all, and what the programs tell."""
+    """Return the names that a query can have: those that are sampled of all tasks, and those that programs report."""
     gpus = any(task.usage.gpus for task in view.tasks.values())
-    sampled = [{"name": name, "unit": unit, "kind": "sampled"} for name, unit in UNITS.items()]
-    told = sorted({name for task in view.tasks.values() for name in task.metrics if name not in UNITS})
-    kept = [one for one in sampled if gpus or not one["name"].startswith("gpu")]
-    return [*kept, *({"name": name, "unit": "", "kind": "told"} for name in told)]
-
-
-Rows = dict[tuple[str, str], list[list[float | None]]]
+    sampled = [(name, unit, "sampled") for name, unit in UNITS.items() if gpus or not name.startswith("gpu")]
+    reported = sorted({name for task in view.tasks.values() for name in task.metrics if name not in UNITS})
+    rows = [*sampled, *((name, "", "told") for name in reported)]
+    return [{"name": name, "unit": unit, "kind": kind} for name, unit, kind in rows]
 
 
 def _series(task: str, name: str, rows: list[list[float | None]]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A job's tasks in Prometheus' text format (version 0.0.4), as they are now."""
+"""The present metrics of a job and its tasks in Prometheus' text format (version 0.0.4)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _MIB = 1 << 20
 Value = Callable[[Usage], float | None]
 _TASKS: tuple[tuple[str, str, str, Value], ...] = (
     ("task_memory_bytes", "gauge", "Resident memory of the task's processes.", lambda u: u.memory_mib * _MIB),
-    ("task_memory_peak_bytes", "gauge", "The most it was.", lambda u: u.peak_mib * _MIB),
-    ("task_cpu_cores", "gauge", "Cores in use.", lambda u: u.cpu),
-    ("task_cpu_seconds_total", "counter", "Of this run of its program.", lambda u: u.cpu_s),
-    ("task_read_bytes_total", "counter", "Read from storage.", lambda u: u.read_mib * _MIB),
-    ("task_written_bytes_total", "counter", "Written to storage.", lambda u: u.written_mib * _MIB),
-    ("task_log_bytes_total", "counter", "Printed.", lambda u: u.log_bytes),
-    ("task_progress_ratio", "gauge", "What it says of itself.", lambda u: u.progress),
+    ("task_memory_peak_bytes", "gauge", "Largest memory of this run of its program.", lambda u: u.peak_mib * _MIB),
+    ("task_cpu_cores", "gauge", "CPU cores in use.", lambda u: u.cpu),
+    ("task_cpu_seconds_total", "counter", "CPU time of this run of its program.", lambda u: u.cpu_s),
+    ("task_read_bytes_total", "counter", "Bytes read from storage.", lambda u: u.read_mib * _MIB),
+    ("task_written_bytes_total", "counter", "Bytes written to storage.", lambda u: u.written_mib * _MIB),
+    ("task_log_bytes_total", "counter", "Bytes that the program printed.", lambda u: u.log_bytes),
+    ("task_progress_ratio", "gauge", "Progress that the program reports.", lambda u: u.progress),
     ("task_gpu_mean_ratio", "gauge", "Mean use of its GPUs since its program began.", lambda u: u.gpu_mean),
 )
 _NETWORK: tuple[tuple[str, str, str, Value], ...] = (
-    ("received_bytes_total", "counter", "By network, of the task or its whole node.", lambda u: u.received_mib * _MIB),
-    ("sent_bytes_total", "counter", "By network, of the task or its whole node.", lambda u: u.sent_mib * _MIB),
+    ("received_bytes_total", "counter", "Received, of the task or its whole node.", lambda u: u.received_mib * _MIB),
+    ("sent_bytes_total", "counter", "Sent, of the task or its whole node.", lambda u: u.sent_mib * _MIB),
 )
 _GPUS: tuple[tuple[str, str, str, Callable[[Gpu], float | None]], ...] = (
     ("gpu_use_ratio", "gauge", "Share of time in which a kernel ran.", lambda g: g.use),
@@ -39,24 +39,24 @@ _GPUS: tuple[tuple[str, str, str, Callable[[Gpu], float | None]], ...] = (
 
 
 def exposition(view: JobView, now: float) -> str:
-    """The text."""
+    """Return the metrics as text."""
     return "".join(_lines(view, now))
 
 
 def _lines(view: JobView, now: float) -> Iterator[str]:
     job = {"job_id": view.id, "job_name": view.job.name if view.job else "", "user": view.user}
     left = eta(view, now)
-    yield from _family("job_progress_ratio", "gauge", "Of the whole job.", [(job, view.progress)])
-    yield from _family("job_eta_seconds", "gauge", "Until it is done, as far as is known.", [(job, left)])
+    yield from _family("job_progress_ratio", "gauge", "Progress of the whole job.", [(job, view.progress)])
+    yield from _family("job_eta_seconds", "gauge", "Estimated seconds until the job is done.", [(job, left)])
     states = [({**job, "state": state.value}, float(view.state is state)) for state in JOB_STATES]
-    yield from _family("job_state", "gauge", "1 for the state it is in.", states)
+    yield from _family("job_state", "gauge", "1 for the state of the job.", states)
     tasks = [({**job, **_task(task)}, task) for task in view.tasks.values()]
     states = [({**labels, "state": task.state.value}, 1.0) for labels, task in tasks]
-    yield from _family("task_state", "gauge", "1 for the state it is in.", states)
+    yield from _family("task_state", "gauge", "1 for the state of the task.", states)
     for name, kind, about, value in _TASKS:
         yield from _family(name, kind, about, [(labels, value(task.usage)) for labels, task in tasks])
     attempts = [(labels, task.attempt) for labels, task in tasks]
-    yield from _family("task_attempt", "gauge", "Number of its attempt.", attempts)
+    yield from _family("task_attempt", "gauge", "Number of the present attempt.", attempts)
     networked = [({**labels, "of": task.usage.network}, task) for labels, task in tasks if task.usage.network]
     for name, kind, about, value in _NETWORK:
         yield from _family(name, kind, about, [(labels, value(task.usage)) for labels, task in networked])
@@ -66,7 +66,7 @@ def _lines(view: JobView, now: float) -> Iterator[str]:
     metrics = [
         ({**labels, "name": name}, points[-1].value) for labels, task in tasks for name, points in task.metrics.items()
     ]
-    yield from _family("task_metric", "gauge", "The latest of what programs tell by howdah.program.metric.", metrics)
+    yield from _family("task_metric", "gauge", "Latest value reported by howdah.program.metric.", metrics)
 
 
 def _task(task: TaskView) -> dict[str, str]:
@@ -86,6 +86,6 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Backslash, quote and line end as the format asks; a lone surrogate, which no UTF-8 has, becomes a mark."""
+    """Escape backslash, quote and line end; a lone surrogate, which UTF-8 cannot hold, becomes a question mark."""
     safe = text.encode("utf-8", "replace").decode()
     return safe.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

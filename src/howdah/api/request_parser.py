@@ -1,7 +1,7 @@
-"""HTTP/1.1 requests as bytes: strict, of bounded size, and read once however small the pieces they arrive in.
+"""A strict parser of HTTP/1.1 requests of bounded size, which reads each byte once however small the pieces are.
 
-Strict, because whoever passes requests on (YARN's proxy, a reverse proxy) must not understand another request than we
-do: RFC 9112 says what else to refuse.
+The parser is strict because a proxy in front (YARN's, or a reverse proxy) must not understand another request than this
+server does; RFC 9112 says what to refuse.
 """
 
 from __future__ import annotations
@@ -15,37 +15,38 @@ from collections.abc import Mapping
 from howdah.spec.values import dataclass
 
 MAX_HEAD = 16 << 10
-"""Bytes of a request line and headers."""
+"""The most bytes of a request line with its headers."""
 MAX_LENGTH_DIGITS = 12
-_SHORT = 256
+MAX_CACHED_TARGET = 256
+"""Characters of the longest target whose parts are cached."""
 _FIRST = re.compile(rb"([A-Z]{1,16}) ([!-~]{1,16384}) HTTP/1\.([01])")
 _HEADERS = re.compile(rb"(?:\r\n[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\x00-\x08\x0a-\x1f\x7f]*)*")
 _ONCE = frozenset(("host", "content-length", "howdah-signature", "howdah-token", "origin"))
-"""Headers of which two would leave open which one counts."""
+"""Headers that may come once only: two would leave open which one counts."""
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody who has shown, by the head of a request alone, that it may ask."""
+    """A caller who has proved, by the head of a request alone, that it may send requests."""
 
     name: str
-    """The principal that has signed; "" for the holder of a token."""
+    """The principal that signed the request; "" for the holder of a token."""
     max_body: int
-    """Bytes of a body that are taken from this caller."""
+    """The most bytes of a body that this caller may send."""
     key: bytes = b""
-    """What the principal signs with."""
+    """The key with which the principal signs."""
 
 
 class Request:
-    """One request. `body` is empty, and `caller` None, until both are known."""
+    """An HTTP request. `body` is empty, and `caller` None, until they are known."""
 
     __slots__ = ("body", "caller", "headers", "method", "peer", "target")
 
     def __init__(self, method: str, target: str, headers: Mapping[str, str], body: bytes, peer: str) -> None:
         self.method, self.target = method, target
-        """`target` is the path with its query, as sent."""
+        """The path with its query, as sent."""
         self.headers = headers
-        """Values by name in lower case."""
+        """The values of headers, by name in lower case."""
         self.body = body
         self.peer = peer
         """The caller's IP address."""
@@ -53,28 +54,28 @@ class Request:
 
     @property
     def path(self) -> str:
-        """The path without its query."""
+        """Return the path without its query."""
         return _split(self.target)[0]
 
     @property
     def query(self) -> dict[str, str]:
-        """The query's last value of each name."""
+        """Return the last value of each name in the query."""
         return dict(_split(self.target)[1])
 
 
 def _split(target: str) -> tuple[str, Mapping[str, str]]:
-    return _known(target) if len(target) < _SHORT else _known.__wrapped__(target)
+    return _cached_split(target) if len(target) < MAX_CACHED_TARGET else _cached_split.__wrapped__(target)
 
 
 @functools.lru_cache(maxsize=256)
-def _known(target: str) -> tuple[str, Mapping[str, str]]:
-    """Ten thousand executors ask for the same."""
+def _cached_split(target: str) -> tuple[str, Mapping[str, str]]:
+    """Return path and query, cached because ten thousand executors send the same target."""
     path, _, query = target.partition("?")
     return urllib.parse.unquote(path), dict(urllib.parse.parse_qsl(query))
 
 
 class BadRequest(Exception):
-    """The bytes are not a request that is taken; `status` is what the caller is answered."""
+    """The bytes are not a request that this server accepts; `status` is the status of the answer."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -82,11 +83,11 @@ class BadRequest(Exception):
 
 
 def parse_head(head: bytes, peer: str) -> tuple[Request, int, bool]:
-    """The request of a `head` (without the empty line at its end), the length of its body, and whether the connection
-    goes on afterwards.
+    """Return the request of a `head` (without the empty line at its end), the length of its body, and whether the
+    connection stays open after the answer.
 
     Raises:
-        BadRequest: it is none.
+        BadRequest: the head is not a request that this server accepts.
     """
     line_end = head.find(b"\r\n")
     line_end = len(head) if line_end < 0 else line_end
@@ -110,5 +111,5 @@ def parse_head(head: bytes, peer: str) -> tuple[Request, int, bool]:
     if len(length) > MAX_LENGTH_DIGITS:
         raise BadRequest(413, "the body is too large")
     connection = headers.get("connection", "").lower()
-    goes_on = connection == "keep-alive" if first[3] == b"0" else connection != "close"
-    return Request(first[1].decode(), first[2].decode(), headers, b"", peer), int(length), goes_on
+    keep_alive = connection == "keep-alive" if first[3] == b"0" else connection != "close"
+    return Request(first[1].decode(), first[2].decode(), headers, b"", peer), int(length), keep_alive

@@ -1,6 +1,7 @@
-"""Answers that many ask for again and again: rendered and compressed at most once a second, the same bytes for all.
+"""A cache of answers that many callers request again and again: each is rendered and compressed at most once a second.
 
-The rule: an answer's version is that of its source when its content last changed, so who has it is told so shortly.
+The rule: an answer's version is the version of its source when the content last changed, so a caller that has the
+present content gets a short answer.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ _GZIP = 16 + zlib.MAX_WBITS
 
 
 @dataclass
-class _Kept:
-    """`source` is the version of what it was made from, `version` that in the answer."""
+class _CachedAnswer:
+    """A rendered answer: `source` is the version of the source that it was made from, `version` the one it states."""
 
     source: int
     version: int
@@ -30,23 +31,24 @@ class _Kept:
 
 
 class ResponseCache:
-    """Keeps answers by what was asked; those asked for least lately go first."""
+    """Keeps answers by their request; those requested least recently are removed first."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept: OrderedDict[str, _CachedAnswer] = OrderedDict()
         self._bytes = 0
 
     async def get(
         self, asked: str, version: int, now: float, make: Callable[[], Awaitable[Mapping[str, Any]]]
     ) -> tuple[int, bytes]:
-        """Version and gzipped JSON of what `make` gives; `now` is any clock's seconds, `version` the source's."""
+        """Return version and gzipped JSON of the value that `make` returns; `now` is any clock's seconds, `version` is
+        that of the source."""
         kept = self._kept.get(asked)
         if kept is None or (kept.source != version and now - kept.made_at >= FRESH_S):
             kept = self._keep(asked, version, now, await make())
         self._kept.move_to_end(asked)
         return kept.version, kept.packed
 
-    def _keep(self, asked: str, version: int, now: float, value: Mapping[str, Any]) -> _Kept:
+    def _keep(self, asked: str, version: int, now: float, value: Mapping[str, Any]) -> _CachedAnswer:
         text = compact(value)
         digest = hashlib.blake2b(text, digest_size=16).digest()
         before = self._kept.pop(asked, None)
@@ -55,7 +57,7 @@ class ResponseCache:
             self._kept[asked] = before
             return before
         rest = text[1:] if text == b"{}" else b"," + text[1:]
-        kept = _Kept(version, version, now, digest, pack(b'{"version":%d' % version + rest))
+        kept = _CachedAnswer(version, version, now, digest, pack(b'{"version":%d' % version + rest))
         self._kept[asked] = kept
         self._bytes += len(kept.packed) - (len(before.packed) if before else 0)
         while self._bytes > MOST_BYTES and len(self._kept) > 1:
@@ -64,16 +66,16 @@ class ResponseCache:
 
 
 def compact(value: Any) -> bytes:
-    """JSON in ASCII without blanks; what is no number (NaN) is an error, as no JSON has it."""
+    """Return JSON in ASCII without blanks; NaN raises ValueError, because JSON does not have it."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
 
 
 def pack(data: bytes) -> bytes:
-    """Gzipped, for speed rather than size."""
-    squeeze = zlib.compressobj(1, zlib.DEFLATED, _GZIP)
-    return squeeze.compress(data) + squeeze.flush()
+    """Compress with gzip, for speed rather than size."""
+    compressor = zlib.compressobj(1, zlib.DEFLATED, _GZIP)
+    return compressor.compress(data) + compressor.flush()
 
 
 def unpack(data: bytes) -> bytes:
-    """The inverse of `pack`, for a caller that takes no gzip."""
+    """Return the inverse of `pack`, for a caller that does not accept gzip."""
     return zlib.decompress(data, _GZIP)

@@ -1,4 +1,4 @@
-"""A job's view as JSON: pure, the same for a living job and one of long ago."""
+"""Pure functions that turn a job's view into JSON: the same for a running job and for one of long ago."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _NOTES = ("note", "restarted", "takeover")
 
 
 def job(view: JobView, can: Mapping[str, bool], now: float, board: str = "") -> schemas.Job:
-    """The job itself, without what looks like a secret; `can` are the actions possible now, `board` is the address of
-    its TensorBoard."""
+    """Return the job itself, without what looks like a secret; `can` are the actions that are possible now, `board` is
+    the address of its TensorBoard."""
     spec, note = view.job, view.submission
     left = eta(view, now)
     return {
@@ -77,12 +77,12 @@ def _hint(hint: ResourceHint) -> schemas.Hint:
 
 
 def masked(spec: JobSpec) -> dict[str, Any]:
-    """The spec as JSON, without what looks like a secret in its commands and variables."""
+    """Return the spec as JSON, without what looks like a secret in its commands and variables."""
     return dict(redaction.record(encode(spec)))
 
 
 def masked_record(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An event as JSON; what has the spec, and what was noted at submission, without what looks like a secret."""
+    """Return an event as JSON, without what looks like a secret in the spec and in the notes of the submission."""
     if record.get("kind") != "JobStarted":
         return record
     shown: dict[str, Any] = redaction.record(record)
@@ -93,7 +93,7 @@ def masked_record(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def failure(view: JobView) -> schemas.Failure | None:
-    """The task whose failure decided, with its last lines."""
+    """Return the task whose failure decided the outcome, with its last lines; None if the job has not failed."""
     outcome = view.outcome
     if outcome is None or outcome.state is not State.FAILED or outcome.first is None:
         return None
@@ -112,7 +112,7 @@ def _save(save: SaveView) -> schemas.SaveRow:
 
 
 def _links(view: JobView, board: str) -> Iterator[schemas.Link]:
-    """Only addresses that a browser may follow: others would run as script."""
+    """Yield only addresses that a browser may follow: others would run as script."""
     if board:
         yield {"name": "TensorBoard", "url": board, "kind": "tensorboard"}
     links = resolve_links(view.job.links, view.tasks) if view.job else {}
@@ -122,7 +122,7 @@ def _links(view: JobView, board: str) -> Iterator[schemas.Link]:
 
 
 def web(url: str) -> str:
-    """`url` if it leads to a web page, else nothing."""
+    """Return `url` if it leads to a web page, else ""."""
     return url if url.startswith(("http://", "https://")) else ""
 
 
@@ -143,19 +143,19 @@ def _roles(view: JobView) -> Iterator[schemas.RoleRow]:
 
 
 def resources(view: JobView, role: str) -> dict[str, Any]:
-    """What one container of the role gets, whole."""
+    """Return the resources of one container of the role."""
     return asdict(view.job.roles[role].resources) if view.job else {}
 
 
 def ranks(view: JobView) -> dict[TaskId, int]:
-    """The places of the tasks in the whole job; spares have none."""
+    """Return the rank of each task in the whole job; spares have none."""
     return {id: rank for rank, id in enumerate(id for id in view.tasks if view.takes_part(id))}
 
 
 def tasks(view: JobView) -> list[schemas.Task]:
-    """All tasks, in order of rank."""
-    places = ranks(view)
-    return [_task(task, places.get(task.id)) for task in view.tasks.values()]
+    """Return all tasks, in order of rank."""
+    rank_of = ranks(view)
+    return [_task(task, rank_of.get(task.id)) for task in view.tasks.values()]
 
 
 def _task(task: TaskView, rank: int | None) -> schemas.Task:

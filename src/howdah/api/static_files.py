@@ -1,7 +1,7 @@
-"""The page's own files, as the package build made them: sent from the disk, compressed as they lie there.
+"""The static files of the page, as the package build made them: sent from the disk, in their compressed form.
 
-They tell nothing of any job, so everyone may have them. A name below `assets/` changes with its content: a browser
-keeps it for ever.
+The files say nothing of any job, so everyone may read them. The name of a file below `assets/` changes with its
+content, so a browser keeps the file forever.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from pathlib import Path
 from howdah.api.http_server import Request, Response
 
 FOLDER_VARIABLE = "HOWDAH_PAGE"
-"""Names the folder where it does not lie beside this module: in a cluster only the master has it."""
-
+"""Names the folder of the files if it does not lie beside this module: in a cluster only the master has it."""
 PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; frame-src 'self'; worker-src 'self'; "
@@ -24,7 +23,7 @@ PAGE_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
-FOR_EVER, EACH_TIME = "public, max-age=31536000, immutable", "no-cache"
+KEEP_FOREVER, ASK_EACH_TIME = "public, max-age=31536000, immutable", "no-cache"
 NOT_BUILT = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>howdah</title>
 <p>The page is not built here: run <code>tools/frontend</code> in the source tree, or install a wheel.</p>
@@ -45,19 +44,18 @@ _NAME = re.compile(r"(assets/)?[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 
 def folder() -> Path:
-    """Where the built files lie."""
-    given = os.environ.get(FOLDER_VARIABLE)
-    return Path(given) if given else Path(__file__).parent / "static"
+    """Return the folder of the built files."""
+    return Path(os.environ.get(FOLDER_VARIABLE) or Path(__file__).parent / "static")
 
 
 def answer(request: Request) -> Response:
-    """A file of the page; the page itself at `/`."""
+    """Answer with a file of the page; with the page itself at `/`."""
     name = request.path.lstrip("/") or "index.html"
     if not _NAME.fullmatch(name):
         return _missing(name)
     plain = folder() / name
     packed = plain.with_name(f"{plain.name}.gz")
-    headers = {**PAGE_HEADERS, "Cache-Control": FOR_EVER if name.startswith("assets/") else EACH_TIME}
+    headers = {**PAGE_HEADERS, "Cache-Control": KEEP_FOREVER if name.startswith("assets/") else ASK_EACH_TIME}
     kind = _TYPES.get(plain.suffix, "application/octet-stream")
     if packed.is_file():
         if "gzip" in request.headers.get("accept-encoding", ""):
@@ -72,7 +70,7 @@ def answer(request: Request) -> Response:
 
 @functools.lru_cache(maxsize=32)
 def _unpacked(path: Path, _modified_ns: int) -> bytes:
-    """The content of a file of the page, kept: anybody may ask for it, and must not cost its size each time."""
+    """Return the content of a compressed file. It is cached, because anybody may request it again and again."""
     return gzip.decompress(path.read_bytes())
 
 

@@ -1,4 +1,4 @@
-"""Where a job's time went: the phases of the whole and of each attempt, and what happened when. Pure."""
+"""The timeline of a job: the phases of the job and of each attempt, and what happened when. Pure."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from howdah.spec.view import JobView, TaskView
 
 
 def timeline(view: JobView) -> schemas.Timeline:
-    """All of it. What still lasts ends at 0; `to` is the moment of the latest event."""
+    """Return the whole timeline. A phase that still lasts has the end 0; `to` is the time of the latest event."""
     began = view.submission.time or view.started
     return {
         "from": min(began, view.started) if view.started else began,
         "to": view.finished or view.updated,
         "job": list(_phases(view)),
         "tasks": [_row(view, task, attempt) for task in view.tasks.values() for attempt in task.attempts],
-        "marks": [_moment(mark) for mark in view.marks],
+        "marks": [_mark(mark) for mark in view.marks],
         "first_failure": _first_failure(view),
     }
 
 
 def _phases(view: JobView) -> Iterator[schemas.JobSpan]:
-    """Submitted, forming (once for each epoch that all tasks began anew), running."""
+    """Yield the phases of the job: submitted, then forming and running for each time that all tasks began anew."""
     if view.submission.time and view.submission.time < view.started:
         yield {"phase": "submitted", "start": view.submission.time, "end": view.started}
     begins = [view.started, *(mark.time for mark in view.marks if mark.kind == "restarted" and mark.task is None)]
@@ -50,7 +50,8 @@ def _row(view: JobView, task: TaskView, attempt: AttemptView) -> schemas.Row:
 
 
 def _spans(attempt: AttemptView, finished: float) -> Iterator[schemas.Span]:
-    """Each phase lasts until the next one that was reached; clocks of nodes play no part, the master's alone."""
+    """Yield the phases of an attempt. Each lasts until the next phase that was reached; all times are of the master's
+    clock."""
     moments = [
         ("asked", attempt.asked),
         ("allocated", attempt.allocated),
@@ -65,12 +66,12 @@ def _spans(attempt: AttemptView, finished: float) -> Iterator[schemas.Span]:
         yield {"phase": phase, "start": start, "end": max(start, end) if end else 0.0}
 
 
-def _moment(mark: JobMark) -> schemas.Moment:
+def _mark(mark: JobMark) -> schemas.Moment:
     return {"time": mark.time, "kind": mark.kind, "task": str(mark.task) if mark.task else "", "text": mark.text}
 
 
 def _first_failure(view: JobView) -> schemas.FirstFailure | None:
-    """Of failures seen together the one that explains the others, as the outcome has it; else the earliest."""
+    """Return the failure that explains the others, if the outcome names one; else the earliest."""
     failures = [mark for mark in view.marks if mark.kind in ("failed", "lost")]
     first = view.outcome.first if view.outcome else None
     if first is not None and view.outcome is not None:

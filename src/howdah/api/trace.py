@@ -1,4 +1,4 @@
-"""From a container, a process or a GPU back to the task that had it, within one job. Pure."""
+"""Finds the task of one job that a container, a process or a GPU belongs to. Pure."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ PROCESS = re.compile(r"(?P<host>.+):(?P<pid>\d+)")
 
 
 def trace(view: JobView, of: str) -> schemas.Traced | None:
-    """Whose `of` is: a container (of any attempt), `host:pid` of a program that runs, `host/gpu3`, or a host on
-    which a single task of the job runs."""
+    """Return the task that `of` belongs to: a container (of any attempt), `host:pid` of a running program, `host/gpu3`,
+    or a host on which a single task of the job runs. Return None if there is no such task."""
     for task in view.tasks.values():
         for attempt in reversed(task.attempts):
             if of == attempt.container:
                 return describe(view, str(task.id), attempt.attempt)
-    here = [task for task in view.tasks.values() if _has(task, of)]
-    return describe(view, str(here[0].id), here[0].attempt) if len(here) == 1 else None
+    owners = [task for task in view.tasks.values() if _has(task, of)]
+    return describe(view, str(owners[0].id), owners[0].attempt) if len(owners) == 1 else None
 
 
 def describe(view: JobView, task: str, attempt: int) -> schemas.Traced:
-    """The answer about an attempt of a task of the job, or about the job alone where `task` is ""."""
+    """Return the answer about an attempt of a task of the job, or about the job alone if `task` is ""."""
     id_ = TaskId.parse(task) if task else None
     known = view.tasks.get(id_) if id_ else None
-    found = next((one for one in known.attempts if one.attempt == attempt), None) if known else None
+    found = next((each for each in known.attempts if each.attempt == attempt), None) if known else None
     found = found or AttemptView(attempt)
     gpus = found.gpus or tuple(gpu.id for gpu in (known.usage.gpus if known and known.attempt == attempt else ()))
     return {
@@ -55,11 +55,11 @@ def describe(view: JobView, task: str, attempt: int) -> schemas.Traced:
 
 
 def _has(task: TaskView, of: str) -> bool:
-    places = {task.host, task.node, task.node.partition(":")[0]} - {""}
-    if of in places:
+    hosts = {task.host, task.node, task.node.partition(":")[0]} - {""}
+    if of in hosts:
         return not task.state.ended
     if gpu := GPU.fullmatch(of):
-        dealt = task.attempts[-1].gpus if task.attempts else ()
-        return gpu["host"] in places and gpu["gpu"] in {*dealt, *(each.id for each in task.usage.gpus)}
+        assigned = task.attempts[-1].gpus if task.attempts else ()
+        return gpu["host"] in hosts and gpu["gpu"] in {*assigned, *(each.id for each in task.usage.gpus)}
     process = PROCESS.fullmatch(of)
-    return process is not None and process["host"] in places and task.pid > 0 and int(process["pid"]) == task.pid
+    return process is not None and process["host"] in hosts and task.pid > 0 and int(process["pid"]) == task.pid
