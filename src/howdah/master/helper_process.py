@@ -1,5 +1,5 @@
-"""Run what needs large libraries in processes of its own: the libraries do not stay in the master's memory, and the
-master does not wait."""
+"""Run helper processes for what needs large libraries: the libraries do not stay in the master's memory, and the master
+does not wait."""
 
 from __future__ import annotations
 
@@ -47,11 +47,12 @@ async def run_action(action: BackgroundAction, staged: StagedJob, job_id: str) -
     if isinstance(action, NoteNodeFailures):
         penalties = NotePenaltiesRequest(staged.home, job_id, action.failures)
         problem = (await _reply("howdah.engines.node_penalties", "note", penalties, HelperReply)).error
-        return Noted(time.time(), f"later jobs are not told of bad nodes: {problem}") if problem else None
-    unfinished = DiscardSnapshotRequest(action.temporary)
-    problem = (await _reply("howdah.outputs.snapshots.snapshot", "discard", unfinished, HelperReply)).error
-    left = f"an unfinished copy is left at {action.temporary}: {problem}"
-    return Noted(time.time(), left) if problem else None
+        text = f"later jobs are not told of bad nodes: {problem}"
+    else:
+        unfinished = DiscardSnapshotRequest(action.temporary)
+        problem = (await _reply("howdah.outputs.snapshots.snapshot", "discard", unfinished, HelperReply)).error
+        text = f"an unfinished copy is left at {action.temporary}: {problem}"
+    return Noted(time.time(), text) if problem else None
 
 
 async def commit(keep: bool, state: GangState) -> CommitDone:
@@ -61,7 +62,7 @@ async def commit(keep: bool, state: GangState) -> CommitDone:
         await asyncio.sleep(COMMIT_AGAIN_S if number else 0.0)
         try:
             reply = await run_helper("howdah.outputs.commit", verb, request, CommitReply, COMMIT_S)
-        except (TimeoutError, asyncio.TimeoutError):
+        except asyncio.TimeoutError:
             reply = CommitReply(error=f"{verb}: no answer within {COMMIT_S:.0f} s")
         except (OSError, ValueError) as error:
             reply = CommitReply(error=f"{verb}: {error or type(error).__name__}")
@@ -99,7 +100,7 @@ async def _reply(module: str, verb: str, request: object, reply_type: type[Reply
     """Return the helper's reply; its `error` also says why there is none."""
     try:
         return await run_helper(module, verb, request, reply_type, LIMIT_S)
-    except (TimeoutError, asyncio.TimeoutError):
+    except asyncio.TimeoutError:
         return reply_type(error=f"{verb}: no answer within {LIMIT_S:.0f} s")
     except (OSError, ValueError) as error:
         return reply_type(error=f"{verb}: {error or type(error).__name__}")

@@ -1,5 +1,4 @@
-"""Run the job's TensorBoard as a gang of one task, separate from the job's own, so that nothing that happens to it
-touches the job.
+"""Run the job's TensorBoard as a gang of one task, apart from the job's own gang: its failures do not touch the job.
 
 It has a state of its own, which the same `step` changes, and a container of its own from the same allocator, which
 `with_tensorboard_role` told of the role beforehand. The job's log has only the `BoardChanged` events of it.
@@ -32,19 +31,8 @@ from howdah.master.decisions.actions import (
 from howdah.master.decisions.executor_orders import OrderBuilder, is_up_to_date
 from howdah.master.decisions.step import step
 from howdah.master.state import GangState
-from howdah.spec import JobSpec, Resources, Role, StagedFile, StagedJob, TaskId, Timeouts, uris
+from howdah.spec import JobSpec, Outcome, Resources, Role, StagedFile, StagedJob, TaskId, Timeouts, events, uris
 from howdah.spec.codec import decode
-from howdah.spec.events import (
-    Allocated,
-    BoardChanged,
-    CancelRequested,
-    ContainerEnded,
-    Event,
-    JobStarted,
-    Launched,
-    WorldFormed,
-    Yielded,
-)
 from howdah.spec.staged import RUNTIME
 from howdah.spec.view import JobView
 from howdah.storage.factory import filesystem
@@ -60,9 +48,8 @@ SIZE = Resources(1024)
 
 def with_tensorboard_role(staged: StagedJob) -> StagedJob:
     """Return the job with the role of its TensorBoard, as the allocator must know it."""
-    return replace(
-        staged, job=replace(staged.job, roles={**staged.job.roles, name_of(staged.job): Role(resources=SIZE)})
-    )
+    roles = {**staged.job.roles, name_of(staged.job): Role(resources=SIZE)}
+    return replace(staged, job=replace(staged.job, roles=roles))
 
 
 def resolve_event_dir(job: JobSpec, job_id: str, directory: str) -> JobSpec:
@@ -81,7 +68,7 @@ def name_of(job: JobSpec) -> str:
 
 
 class TensorBoardTask:
-    """Run the TensorBoard of a job. `tell` records an event in the job's log, `perform` carries out actions. `state` is
+    """Run the TensorBoard of a job. `record` adds an event to the job's log, `perform` carries out actions. `state` is
     None while there is no TensorBoard."""
 
     def __init__(
@@ -89,17 +76,17 @@ class TensorBoardTask:
         job_id: str,
         staged: StagedJob,
         key: bytes,
-        tell: Callable[[Event], None],
+        record: Callable[[events.Event], None],
         perform: Callable[[Iterable[Action]], None],
     ) -> None:
-        self.id, self.staged, self.tell, self.perform = job_id, staged, tell, perform
+        self.id, self.staged, self.record, self.perform = job_id, staged, record, perform
         self.name = name_of(staged.job)
         self.task_name = str(self.task)
         self.token = auth.board_token(key)
         self.state: GangState | None = None
-        self.director: OrderBuilder | None = None
+        self.order_builder: OrderBuilder | None = None
         self.files: tuple[StagedFile, ...] = ()
-        self.last = BoardChanged(0.0, "")
+        self.last = events.BoardChanged(0.0, "")
         self._orders_changed = Broadcast()
         self._attempts, self._opening = 0, False
 
@@ -118,43 +105,43 @@ class TensorBoardTask:
         """Return the containers that it holds."""
         return tuple(self.state.containers) if self.state is not None else ()
 
-    def owns_event(self, event: Event) -> bool:
+    def owns_event(self, event: events.Event) -> bool:
         """Return True if the event is about TensorBoard's container, not about the job's."""
-        if isinstance(event, Allocated):
+        if isinstance(event, events.Allocated):
             return event.container.role == self.name
         if isinstance(event, StatusReceived):
             return event.status.task == self.task_name
         return (
-            isinstance(event, ContainerEnded) and self.state is not None and event.container_id in self.state.containers
+            isinstance(event, events.ContainerEnded)
+            and self.state is not None
+            and event.container_id in self.state.containers
         )
 
-    def apply(self, event: Event) -> None:
+    def apply(self, event: events.Event) -> None:
         """Let `step` decide, and drop the actions that would only write to this gang's own log."""
         if self.state is None:
-            if isinstance(event, Allocated):
+            if isinstance(event, events.Allocated):
                 self.perform([ReleaseContainer(event.container.id)])
             return
-        found = step(self.state, event)
-        self.perform(
-            [action for action in found if isinstance(action, (RequestContainers, LaunchTask, ReleaseContainer))]
-        )
+        actions = step(self.state, event)
+        own = (RequestContainers, LaunchTask, ReleaseContainer)
+        self.perform([action for action in actions if isinstance(action, own)])
         self._orders_changed.notify_all()
-        for action in found:
+        for action in actions:
             if isinstance(action, RecordEvent):
-                self._last_told(action.event)
+                self._observe(action.event)
             elif isinstance(action, Finish):
-                self._over(action)
+                self._finish(action.outcome)
 
     async def heartbeat(self, status: Status, wait_s: float) -> Orders | None:
-        """Return orders for its executor, once they have changed or after a while; None when TensorBoard is not
-        wanted."""
+        """Return orders for its executor, once they have changed or after `wait_s`; None when it is not wanted."""
         until = asyncio.get_running_loop().time() + wait_s
         if self._is_wanted(status):
             self.apply(StatusReceived(time.time(), status))
         while self._is_wanted(status):
-            assert self.director is not None
+            assert self.order_builder is not None
             assert self.state is not None
-            orders = self.director.orders(self.state, status)
+            orders = self.order_builder.orders(self.state, status)
             if not is_up_to_date(orders, status) or not await self._orders_changed.wait_until(until):
                 return orders
         return None
@@ -173,28 +160,27 @@ class TensorBoardTask:
             return
         self._opening = True
         try:
-            environment = await _environment(self.staged)
+            self.files, path = await _environment(self.staged)
         finally:
             self._opening = False
-        self.files, path = environment
         job = self._job(view, "python3" if path else sys.executable, idle_s)
         self.state = GangState.for_job(self.id, job)
         self.state.tasks[self.task].attempt = self._attempts
         framework = find(job.framework)
         staged = replace(self.staged, job=framework.expand(job), files=self.files, inputs=(), program_path=path)
-        self.director = OrderBuilder(self.id, staged, framework)
+        self.order_builder = OrderBuilder(self.id, staged, framework)
         self._record_change("starting")
-        self.apply(JobStarted(time.time(), id=self.id, engine=view.engine, user=view.user, job=job))
+        self.apply(events.JobStarted(time.time(), id=self.id, engine=view.engine, user=view.user, job=job))
 
     def close(self, by: str) -> None:
         """End TensorBoard."""
-        self.apply(CancelRequested(time.time(), by))
+        self.apply(events.CancelRequested(time.time(), by))
 
     @property
     def link(self) -> str:
         """Return its address with the access token; "" while it is not open."""
-        board = self.last
-        return link(board.host, board.port, self.token) if board.state == "open" else ""
+        last = self.last
+        return link(last.host, last.port, self.token) if last.state == "open" else ""
 
     def _job(self, view: JobView, python: str, idle_s: float) -> JobSpec:
         request = {
@@ -203,14 +189,8 @@ class TensorBoardTask:
             "idle_s": idle_s,
             "title": view.job.name if view.job else self.id,
         }
-        ours = str(Path(howdah.__file__).parents[1])
-        role = Role(
-            argv(python, (RUNTIME, ours), request),
-            resources=SIZE,
-            tracked=True,
-            on_failure="fail",
-            yields={"AT": READY},
-        )
+        command = argv(python, (RUNTIME, str(Path(howdah.__file__).parents[1])), request)
+        role = Role(command, resources=SIZE, tracked=True, on_failure="fail", yields={"AT": READY})
         return JobSpec(
             {self.name: role},
             name=f"TensorBoard of {self.id}",
@@ -221,28 +201,26 @@ class TensorBoardTask:
             port_range=self.staged.job.port_range,
         )
 
-    def _last_told(self, event: Event) -> None:
-        if isinstance(event, Launched):
+    def _observe(self, event: events.Event) -> None:
+        if isinstance(event, events.Launched):
             self._attempts = event.attempt
-        elif isinstance(event, WorldFormed):  # no event log records it, and it may start twice
+        elif isinstance(event, events.WorldFormed):  # no event log records it, and it may start twice
             self.apply(StartRecorded(event.time, event.epoch))
-        elif isinstance(event, Yielded) and self.state is not None:
+        elif isinstance(event, events.Yielded) and self.state is not None:
             task = self.state.tasks[self.task]
             self._record_change("open", task.host, task.ports["main"])
 
     def _record_change(self, state: str, host: str = "", port: int = 0, detail: str = "") -> None:
-        self.last = BoardChanged(time.time(), state=state, host=host, port=port, detail=detail)
-        self.tell(self.last)
+        self.last = events.BoardChanged(time.time(), state=state, host=host, port=port, detail=detail)
+        self.record(self.last)
 
-    def _over(self, end: Finish) -> None:
-        outcome, state = end.outcome, self.state
-        exit = state.tasks[self.task].exit if state is not None else None
+    def _finish(self, outcome: Outcome) -> None:
+        exit = self.state.tasks[self.task].exit if self.state is not None else None
         last = exit.lines[-1] if exit is not None and exit.lines and exit.cause == "exit" and exit.code else ""
-        why = last or outcome.diagnostics or "nobody has looked for a while"
         held = self.containers
-        self.state = self.director = None
+        self.state = self.order_builder = None
         self.perform([ReleaseContainer(id_) for id_ in held])
-        self._record_change("ended", detail=why)
+        self._record_change("ended", detail=last or outcome.diagnostics or "nobody has looked for a while")
 
 
 async def _environment(staged: StagedJob) -> tuple[tuple[StagedFile, ...], tuple[str, ...]]:
@@ -258,13 +236,12 @@ async def _environment(staged: StagedJob) -> tuple[tuple[StagedFile, ...], tuple
 
 
 def _installed(home: str) -> StagedFile | None:
-    fs = filesystem(home)
-    note = uris.join(home, INSTALLED)
-    if not fs.exists(note):
+    files, uri = filesystem(home), uris.join(home, INSTALLED)
+    if not files.exists(uri):
         return None
     try:
-        file = decode(StagedFile, json.loads(fs.read_bytes(note)))
+        installed = decode(StagedFile, json.loads(files.read_bytes(uri)))
     except (ValueError, TypeError, KeyError):
         return None
-    there = filesystem(file.uri).stat(file.uri)
-    return None if there is None else replace(file, size=there.size, modified_ms=there.modified_ms)
+    found = filesystem(installed.uri).stat(installed.uri)
+    return None if found is None else replace(installed, size=found.size, modified_ms=found.modified_ms)

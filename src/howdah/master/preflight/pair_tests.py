@@ -31,7 +31,7 @@ def rounds(order: Sequence[T], fresh: Collection[T]) -> tuple[list[tuple[T, T]],
     first = [(order[number], order[number + 1]) for number in range(0, count - 1, 2)]
     last = count if count % 2 == 0 and count > 2 else count - 1
     second = [(order[number], order[(number + 1) % count]) for number in range(1, last, 2)]
-    wanted = [[pair for pair in each if pair[0] in fresh or pair[1] in fresh] for each in (first, second)]
+    wanted = [[pair for pair in pairs if pair[0] in fresh or pair[1] in fresh] for pairs in (first, second)]
     return wanted[0], wanted[1]
 
 
@@ -41,23 +41,23 @@ def blame(
     """Return the containers that are bad; the pairs of which one is bad, and nobody knows which; and the pairs whose
     members both passed with others, so that the fault must lie between them."""
     bad: list[str] = []
-    well = {one for pair in passed for one in pair}
+    passed_once = {container for pair in passed for container in pair}
     left = list(dict.fromkeys(failed))
     while left:
         counts: dict[str, int] = {}
-        for one in (one for pair in left for one in pair):
-            counts[one] = counts.get(one, 0) + 1
-        worst = max(counts, key=lambda one: (_is_to_blame(one, left, well), counts[one]))
-        if counts[worst] < 2 and not _is_to_blame(worst, left, well):
+        for container in (container for pair in left for container in pair):
+            counts[container] = counts.get(container, 0) + 1
+        worst = max(counts, key=lambda container: (_is_to_blame(container, left, passed_once), counts[container]))
+        if counts[worst] < 2 and not _is_to_blame(worst, left, passed_once):
             break
         bad.append(worst)
         left = [pair for pair in left if worst not in pair]
-    between = [pair for pair in left if pair[0] in well and pair[1] in well]
+    between = [pair for pair in left if pair[0] in passed_once and pair[1] in passed_once]
     return bad, [pair for pair in left if pair not in between], between
 
 
-def _is_to_blame(one: str, failed: Collection[TestPair], well: Collection[str]) -> bool:
+def _is_to_blame(container: str, failed: Collection[TestPair], passed_once: Collection[str]) -> bool:
     """Return True if this container failed with every partner while at least one of those partners passed with another
     container."""
-    partners = {other for pair in failed if one in pair for other in pair if other != one}
-    return one not in well and any(other in well for other in partners)
+    partners = {other for pair in failed if container in pair for other in pair if other != container}
+    return container not in passed_once and any(other in passed_once for other in partners)

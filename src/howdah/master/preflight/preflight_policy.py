@@ -20,17 +20,17 @@ def begin_if_needed(state: GangState, formation: Formation, now: float, actions:
     """Return True if the programs of a complete formation have to wait for a pair test, which is begun if necessary."""
     if not pairs_wanted(state.job):
         return False
-    trials = state.preflight.pair_tests
-    if formation.epoch not in trials:
+    tests = state.preflight.pair_tests
+    if formation.epoch not in tests:
         partners = _partners(state, formation)
         if not partners:
             return False
-        for epoch in [epoch for epoch in trials if epoch not in state.formations]:
-            del trials[epoch]
-        trials[formation.epoch] = PairTest(partners, set(partners), began=now)
+        for epoch in [epoch for epoch in tests if epoch not in state.formations]:
+            del tests[epoch]
+        tests[formation.epoch] = PairTest(partners, set(partners), began=now)
         actions.append(NotifyExecutors(tuple(partners)))
-    trials[formation.epoch].awaited &= set(formation.tasks)
-    return bool(trials[formation.epoch].awaited)
+    tests[formation.epoch].awaited &= set(formation.tasks)
+    return bool(tests[formation.epoch].awaited)
 
 
 def _partners(state: GangState, formation: Formation) -> dict[TaskId, Partners]:
@@ -47,18 +47,18 @@ def _partners(state: GangState, formation: Formation) -> dict[TaskId, Partners]:
 
 def pair_test_order(state: GangState, task: TaskState) -> PairOrder | None:
     """Return the pair-test order for this task, or None."""
-    trial = state.preflight.pair_tests.get(task.epoch)
-    if trial is None or task.formed or task.id not in trial.awaited:
+    test = state.preflight.pair_tests.get(task.epoch)
+    if test is None or task.formed or task.id not in test.awaited:
         return None
-    partners = tuple(_find_partner(state, one) for one in trial.partners[task.id])
+    partners = tuple(_find_partner(state, partner) for partner in test.partners[task.id])
     return PairOrder(epoch=task.epoch, rounds=partners, limit_s=state.job.preflight.limit_s)
 
 
-def _find_partner(state: GangState, one: tuple[TaskId, bool] | None) -> Partner | None:
-    if one is None:
+def _find_partner(state: GangState, partner: tuple[TaskId, bool] | None) -> Partner | None:
+    if partner is None:
         return None
-    other = state.tasks[one[0]]
-    return Partner(task=str(other.id), host=other.host, port=other.pair_port, listens=one[1])
+    other = state.tasks[partner[0]]
+    return Partner(task=str(other.id), host=other.host, port=other.pair_port, listens=partner[1])
 
 
 def passed(state: GangState, formation: Formation, now: float, actions: list[Action]) -> None:

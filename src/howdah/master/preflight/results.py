@@ -26,11 +26,11 @@ MOST_ALONE = 3
 def on_status(state: GangState, task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
     """Take the reports of an executor that are new."""
     for report in status.checks:
-        trial = state.preflight.pair_tests.get(report.epoch)
+        test = state.preflight.pair_tests.get(report.epoch)
         if report.epoch == 0:
             fresh = task.checked != status.attempt
         else:
-            fresh = report.epoch == task.epoch and trial is not None and task.id in trial.awaited
+            fresh = report.epoch == task.epoch and test is not None and task.id in test.awaited
         if fresh:
             checked = Checked(
                 now,
@@ -50,43 +50,43 @@ def on_status(state: GangState, task: TaskState, status: Status, now: float, act
 def on_checked(state: GangState, event: Checked, actions: list[Action]) -> None:
     """Note that a container has passed the checks that it makes alone, or that its exchange with others is over."""
     actions.append(RecordEvent(event))
-    fitness, task = state.preflight, state.tasks[event.task]
-    fitness.check_seconds[task.id] = round(fitness.check_seconds.get(task.id, 0.0) + event.seconds, 3)
-    fitness.left_out.update(dict.fromkeys(event.left_out))
+    found, task = state.preflight, state.tasks[event.task]
+    found.check_seconds[task.id] = round(found.check_seconds.get(task.id, 0.0) + event.seconds, 3)
+    found.left_out.update(dict.fromkeys(event.left_out))
     if not event.pairs:
         task.checked = event.attempt
         return
-    trial = fitness.pair_tests.get(event.epoch)
-    if trial is None or task.id not in trial.awaited:
+    test = found.pair_tests.get(event.epoch)
+    if test is None or task.id not in test.awaited:
         return
-    trial.awaited.discard(task.id)
-    trial.passed |= {(task.id, TaskId.parse(other)) for other in event.passed}
-    trial.failed.update({(task.id, TaskId.parse(other)): why for other, why in event.failed.items()})
-    if not trial.awaited and state.open:
-        _conclude(state, event.epoch, trial, event.time, actions)
+    test.awaited.discard(task.id)
+    test.passed |= {(task.id, TaskId.parse(other)) for other in event.passed}
+    test.failed.update({(task.id, TaskId.parse(other)): why for other, why in event.failed.items()})
+    if not test.awaited and state.open:
+        _conclude(state, event.epoch, test, event.time, actions)
 
 
-def _conclude(state: GangState, epoch: int, trial: PairTest, now: float, actions: list[Action]) -> None:
-    fitness = state.preflight
-    failed = {_pair(state, pair): why for pair, why in trial.failed.items()}
-    passed = [pair for pair in (_pair(state, pair) for pair in sorted(trial.passed)) if pair not in failed]
+def _conclude(state: GangState, epoch: int, test: PairTest, now: float, actions: list[Action]) -> None:
+    found = state.preflight
+    failed = {_pair(state, pair): why for pair, why in test.failed.items()}
+    passed = [pair for pair in (_pair(state, pair) for pair in sorted(test.passed)) if pair not in failed]
     if len(failed) >= MOST_ALONE and not passed:
-        _blame_nobody(state, trial, now, actions)
+        _blame_nobody(state, test, now, actions)
         return
-    fitness.failed += [pair for pair in failed if pair not in fitness.failed]
-    fitness.passed.update(passed)
-    bad, doubtful, between = blame(fitness.failed, fitness.passed)
-    fitness.failed = [pair for pair in doubtful if not set(pair) & set(bad)]
-    well = {one for pair in passed for one in pair} - set(bad)
-    for id_ in trial.partners:
+    found.failed += [pair for pair in failed if pair not in found.failed]
+    found.passed.update(passed)
+    bad, doubtful, between = blame(found.failed, found.passed)
+    found.failed = [pair for pair in doubtful if not set(pair) & set(bad)]
+    passed_once = {one for pair in passed for one in pair} - set(bad)
+    for id_ in test.partners:
         container = state.tasks[id_].container
-        if container is not None and container.id in well:
+        if container is not None and container.id in passed_once:
             state.tasks[id_].paired = container.id
     for pair in between:
         actions.append(RecordEvent(Noted(now, f"pre-flight: {_between(state, pair)}: both get on with others")))
-    doubted = [pair[1] if pair[1] in state.containers else pair[0] for pair in fitness.failed]
-    fitness.suspected_containers.update(doubted)
-    _replace(state, [*bad, *doubted], failed, now, actions)
+    suspects = [pair[1] if pair[1] in state.containers else pair[0] for pair in found.failed]
+    found.suspected_containers.update(suspects)
+    _replace(state, [*bad, *suspects], failed, now, actions)
     if state.open and epoch in state.formations:
         start_if_all_joined(state, state.formations[epoch], now, actions)
 
@@ -108,9 +108,9 @@ def _replace(
     """Replace these containers, all at once."""
     ends: dict[TaskId, Exit] = {}
     for container in dict.fromkeys(containers):
-        mine = [(pair, why) for pair, why in failed.items() if container in pair]
-        if container in state.containers and mine:
-            ends[state.containers[container]] = _exit(state, container, mine)
+        pairs = [(pair, why) for pair, why in failed.items() if container in pair]
+        if container in state.containers and pairs:
+            ends[state.containers[container]] = _exit(state, container, pairs)
     for id_, exit in ends.items():
         if state.open:
             failure_policy.task_ended(state, state.tasks[id_], exit, now, actions)
@@ -122,9 +122,9 @@ def _exit(state: GangState, container: str, failed: list[tuple[tuple[str, str], 
     return Exit("preflight", detail=f"pre-flight: all-reduce with {' and with '.join(others)}: {failed[0][1]}{doubt}")
 
 
-def _blame_nobody(state: GangState, trial: PairTest, now: float, actions: list[Action]) -> None:
-    (one, other), why = next(iter(trial.failed.items()))
-    what = f"pre-flight: all-reduce: no two of {len(trial.partners)} tasks can exchange data"
+def _blame_nobody(state: GangState, test: PairTest, now: float, actions: list[Action]) -> None:
+    (one, other), why = next(iter(test.failed.items()))
+    what = f"pre-flight: all-reduce: no two of {len(test.partners)} tasks can exchange data"
     reason = f"{what}; {one} with {other}: {why}"
     outcome = Outcome(State.FAILED, reason, one, Exit("preflight", detail=why))
     stop(state, outcome, reason, now, actions, unrecorded=True)
@@ -133,9 +133,9 @@ def _blame_nobody(state: GangState, trial: PairTest, now: float, actions: list[A
 def check_deadlines(state: GangState, now: float, actions: list[Action]) -> None:
     """End the pair tests of which some task reports nothing in time."""
     limit = state.job.preflight.limit_s + MARGIN_S
-    for trial in list(state.preflight.pair_tests.values()):
-        is_over = deadline_passed(limit, now - trial.began)
-        late = [id_ for id_ in sorted(trial.awaited) if is_over and state.tasks[id_].live]
+    for test in list(state.preflight.pair_tests.values()):
+        is_over = deadline_passed(limit, now - test.began)
+        late = [id_ for id_ in sorted(test.awaited) if is_over and state.tasks[id_].live]
         for id_ in late[:1]:
             if state.open:
                 detail = f"pre-flight: all-reduce: nothing heard of it within {limit:.0f} s"

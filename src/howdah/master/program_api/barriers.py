@@ -84,40 +84,40 @@ class Barriers:
             LimitExceeded: the job has too many barriers.
             Conflict: others wait there with another count or other roles.
         """
-        meeting = self._open.get(name)
-        if meeting is None:
+        round = self._open.get(name)
+        if round is None:
             if len(self._open) >= MAX_OPEN:
                 raise LimitExceeded(f"barrier {name.name!r}: the job has {MAX_OPEN} barriers at which somebody waits")
-            meeting = self._open[name] = BarrierRound(count, needed, set(needed))
-        if (meeting.count, meeting.needed) != (count, needed):
+            round = self._open[name] = BarrierRound(count, needed, set(needed))
+        if (round.count, round.needed) != (count, needed):
             raise Conflict(f"barrier {name.name!r}: others wait there with another count or other roles")
-        meeting.arrived[who] = owner
-        meeting.missing.discard(owner.task)
-        if meeting.complete:
+        round.arrived[who] = owner
+        round.missing.discard(owner.task)
+        if round.complete:
             del self._open[name]
             self.completed[name.name, name.scope] = max(name.round, self.completed.get((name.name, name.scope), 0))
             self.journal(self._line(name.name, name.scope))
-            meeting.broadcast.notify_all()
-        return meeting
+            round.broadcast.notify_all()
+        return round
 
     def withdraw(self, name: BarrierName, who: str) -> None:
         """Note that a process does not wait any more."""
-        meeting = self._open.get(name)
-        if meeting is not None and who in meeting.arrived:
-            self._leave(name, meeting, who)
+        round = self._open.get(name)
+        if round is not None and who in round.arrived:
+            self._leave(name, round, who)
 
     def forget(self, alive: Callable[[Owner], bool]) -> None:
         """Remove the processes that are not `alive`."""
-        for name, meeting in list(self._open.items()):
-            for who in [who for who, owner in meeting.arrived.items() if not alive(owner)]:
-                self._leave(name, meeting, who)
+        for name, round in list(self._open.items()):
+            for who in [who for who, owner in round.arrived.items() if not alive(owner)]:
+                self._leave(name, round, who)
 
     def ended(self, task: TaskId, why: str) -> None:
         """Note that this task will never arrive."""
-        for meeting in self._open.values():
-            if task in meeting.missing:
-                meeting.unreachable_reason = f"{task} will not come: {why}"
-                meeting.broadcast.notify_all()
+        for round in self._open.values():
+            if task in round.missing:
+                round.unreachable_reason = f"{task} will not come: {why}"
+                round.broadcast.notify_all()
 
     def restore(self, lines: Iterable[str]) -> None:
         """Restore the rounds that were over under an earlier master."""
@@ -137,11 +137,11 @@ class Barriers:
         """Forget rounds of epochs before `oldest`, in which no task is any more."""
         self.completed = {key: round for key, round in self.completed.items() if key[1] >= oldest}
 
-    def _leave(self, name: BarrierName, meeting: BarrierRound, who: str) -> None:
-        owner = meeting.arrived.pop(who)
-        if owner.task in meeting.needed and not any(one.task == owner.task for one in meeting.arrived.values()):
-            meeting.missing.add(owner.task)
-        if not meeting.arrived:
+    def _leave(self, name: BarrierName, round: BarrierRound, who: str) -> None:
+        owner = round.arrived.pop(who)
+        if owner.task in round.needed and not any(one.task == owner.task for one in round.arrived.values()):
+            round.missing.add(owner.task)
+        if not round.arrived:
             del self._open[name]
 
     def _line(self, name: str, scope: int) -> str:

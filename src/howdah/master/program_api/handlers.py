@@ -66,11 +66,8 @@ class ProgramApi:
     ) -> None:
         self.state, self.view, self.apply, self.append = state, view, apply, append
         self.journal = Journal(f"{directory.rstrip('/')}/here.jsonl", "values of the programs")
-        self.store, self.barriers, self.metrics = (
-            KeyValueStore(self.journal.write),
-            Barriers(self.journal.write),
-            MetricThinning(),
-        )
+        self.store, self.barriers = KeyValueStore(self.journal.write), Barriers(self.journal.write)
+        self.metrics = MetricThinning()
         self._keys, self._prefixes, self._snapshot_ended = _KeyedBroadcast(), _KeyedBroadcast(), Broadcast()
         self._needs: dict[tuple[int, tuple[str, ...] | None], tuple[frozenset[TaskId], int]] = {}
         self._name = f"{time.time():.6f}"
@@ -148,10 +145,9 @@ class ProgramApi:
 
     def discard(self) -> None:
         """Remove the journal, because the job is over."""
-        if not self.journal.size:
-            return
         try:
-            self.journal.remove()
+            if self.journal.size:
+                self.journal.remove()
         except HowdahError as error:
             print(f"{self.journal.uri} is left: {error}", file=sys.stderr, flush=True)
 
@@ -168,8 +164,7 @@ class ProgramApi:
         return task
 
     def _is_alive(self, owner: Owner) -> bool:
-        task = self.state.tasks[owner.task]
-        return self._is_current(owner) and task.exit is None and task.container is not None
+        return self._is_current(owner) and self.state.tasks[owner.task].live
 
     def _is_current(self, owner: Owner) -> bool:
         task = self.state.tasks[owner.task]
@@ -189,15 +184,12 @@ class ProgramApi:
     async def _world(self, task: TaskState, _: Owner, message: Message) -> Any:
         if task.world is None:
             raise NotReady(f"the world of {task.id} has not formed")
-        now = bool(message.get("now"))
         roles: dict[str, list[Any]] = {}
         for member in task.world.members:
             peer = self.state.tasks[member.task]
-            fresh = now and peer.ports
-            host, ports = (peer.host, peer.ports) if fresh else (member.host, member.ports)
-            roles.setdefault(member.task.role, []).append(
-                {"index": member.task.index, "host": host, "ports": dict(ports)}
-            )
+            address = peer if message.get("now") and peer.ports else member
+            record = {"index": member.task.index, "host": address.host, "ports": dict(address.ports)}
+            roles.setdefault(member.task.role, []).append(record)
         return {"epoch": task.world.epoch, "roles": roles}
 
     # Values
@@ -215,8 +207,7 @@ class ProgramApi:
         return self.store.put(str(message["key"]), value, owner, life, deadline, str(message["op"]))
 
     async def _get(self, _: TaskState, __: Owner, message: Message) -> Any:
-        key = str(message["key"])
-        until = _wait_deadline(message)
+        key, until = str(message["key"]), _wait_deadline(message)
         while (entry := self.store.get(key)) is None and await self._keys.wait_until(key, until):
             pass
         return {"done": entry is not None, **(_entry_record(entry) if entry else {})}
@@ -245,7 +236,7 @@ class ProgramApi:
         prefix, seen = str(message["prefix"]), message["since"]
         same = seen["master"] == self._name
         since, until = int(seen["revision"]) if same else 0, _wait_deadline(message)
-        while same and not self._changes_since(prefix, since) and await self._prefixes.wait_until(prefix, until):
+        while same and not self.store.has_changed(prefix, since) and await self._prefixes.wait_until(prefix, until):
             pass
         entries, size, upto = [], 0, self.store.revision
         for key, entry in self.store.newer(prefix, since):
@@ -256,9 +247,6 @@ class ProgramApi:
                 break
         names = self.store.keys(prefix) if not same or self.store.removed_at > since else None
         return {"since": {"master": self._name, "revision": upto}, "entries": entries, "names": names}
-
-    def _changes_since(self, prefix: str, since: int) -> bool:
-        return self.store.removed_at > since or any(True for _ in self.store.newer(prefix, since))
 
     def _notify(self, keys: tuple[str, ...]) -> None:
         if keys:
@@ -285,15 +273,15 @@ class ProgramApi:
         name, count, needed = self._barrier_round(task, message)
         until = _wait_deadline(message)
         if not self.barriers.passed(name):
-            meeting = self.barriers.arrive(name, str(message["who"]), owner, count, needed)
-            self._check_already_ended(meeting)
-            while not (meeting.complete or meeting.unreachable_reason) and await meeting.broadcast.wait_until(until):
+            round = self.barriers.arrive(name, str(message["who"]), owner, count, needed)
+            self._check_already_ended(round)
+            while not (round.complete or round.unreachable_reason) and await round.broadcast.wait_until(until):
                 pass
             self._running_task(owner)
-            if meeting.unreachable_reason and not meeting.complete:
-                raise Conflict(f"barrier {name.name!r}: {meeting.unreachable_reason}")
-            if not meeting.complete:
-                return {"done": False, "lacking": meeting.missing_text}
+            if round.unreachable_reason and not round.complete:
+                raise Conflict(f"barrier {name.name!r}: {round.unreachable_reason}")
+            if not round.complete:
+                return {"done": False, "lacking": round.missing_text}
         await self._confirm_written()
         return {"done": True}
 
@@ -325,13 +313,12 @@ class ProgramApi:
             self._needs[task.epoch, roles] = needed, min(self.state.tasks[each].epoch for each in needed)
         return self._needs[task.epoch, roles]
 
-    def _check_already_ended(self, meeting: BarrierRound) -> None:
-        """Find out for the first process that arrives which tasks have ended already; later ends are reported when they
-        happen."""
-        if len(meeting.arrived) == 1 and not meeting.unreachable_reason:
-            ended = (self.state.tasks[task] for task in sorted(meeting.missing))
+    def _check_already_ended(self, round: BarrierRound) -> None:
+        """Find for the first process that arrives a task that has ended already; later ends are noted as they come."""
+        if len(round.arrived) == 1 and not round.unreachable_reason:
+            ended = (self.state.tasks[task] for task in sorted(round.missing))
             gone = next((task for task in ended if task.exit is not None and task.exit.ok), None)
-            meeting.unreachable_reason = f"{gone.id} will not come: {gone.exit}" if gone else ""
+            round.unreachable_reason = f"{gone.id} will not come: {gone.exit}" if gone else ""
 
     # Metrics and snapshots
 
@@ -355,14 +342,11 @@ class ProgramApi:
 
     async def _wait_for_snapshots(self, _: TaskState, __: Owner, message: Message) -> Any:
         numbers, until = set(map(int, message["numbers"])), _wait_deadline(message)
-        while missing := numbers - {snapshot.number for snapshot in self._ended_snapshots()}:
+        while missing := numbers - {save.number for save in self.view.saves if save.state is not State.RUNNING}:
             if not await self._snapshot_ended.wait_until(until):
                 return {"done": False, "lacking": f"{len(numbers) - len(missing)} of {len(numbers)} copies are there"}
-        ended = (snapshot for snapshot in self._ended_snapshots() if snapshot.number in numbers)
-        return {"done": True, "saves": [{"uri": snapshot.uri, "reason": snapshot.reason} for snapshot in ended]}
-
-    def _ended_snapshots(self) -> list[Any]:
-        return [one for one in self.view.saves if one.state is not State.RUNNING]
+        ended = (save for save in self.view.saves if save.state is not State.RUNNING and save.number in numbers)
+        return {"done": True, "saves": [{"uri": save.uri, "reason": save.reason} for save in ended]}
 
 
 @dataclass

@@ -8,6 +8,7 @@ it knows.
 from __future__ import annotations
 
 import heapq
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
@@ -92,13 +93,12 @@ class KeyValueStore:
 
     def newer(self, prefix: str, since: int) -> Iterator[tuple[str, KeyValueEntry]]:
         """Return what changed after revision `since`, the oldest change first."""
-        found = []
-        for key, entry in reversed(self._entries.items()):
-            if entry.revision <= since:
-                break
-            if key.startswith(prefix):
-                found.append((key, entry))
-        return reversed(found)
+        newest = itertools.takewhile(lambda item: item[1].revision > since, reversed(self._entries.items()))
+        return reversed([(key, entry) for key, entry in newest if key.startswith(prefix)])
+
+    def has_changed(self, prefix: str, since: int) -> bool:
+        """Return True if a key that begins with `prefix`, or any removal, is newer than revision `since`."""
+        return self.removed_at > since or any(True for _ in self.newer(prefix, since))
 
     def put(self, key: str, value: Value, owner: Owner, life: str, deadline: float, op: str) -> tuple[str, ...]:
         """Set a key. A change that was made before (the same `op`) is not made again.

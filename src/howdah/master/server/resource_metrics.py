@@ -90,10 +90,8 @@ class MetricsRecorder:
 
     def _move_to(self, now: float) -> None:
         while self._end <= now:
-            self._start, self._end = (
-                self._end,
-                self._end + web.bucket_length(self._end - self._begun, len(self._numbers)),
-            )
+            length = web.bucket_length(self._end - self._begun, len(self._numbers))
+            self._start, self._end = self._end, self._end + length
 
 
 class _BucketColumn:
@@ -132,10 +130,8 @@ def _values(usage: Usage) -> Iterator[tuple[str, float]]:
     for name in ("read_mib_s", "written_mib_s", "received_mib_s", "sent_mib_s"):
         yield name, getattr(usage, name)
     for gpu in usage.gpus:
-        told = (gpu.use, gpu.memory_mib, gpu.celsius, gpu.watts)
-        for name, value in zip(("gpu", "gpu_memory_mib", "gpu_celsius", "gpu_watts"), told, strict=True):
-            if value is not None:
-                yield name, value
+        sample = {"gpu": gpu.use, "gpu_memory_mib": gpu.memory_mib, "gpu_celsius": gpu.celsius, "gpu_watts": gpu.watts}
+        yield from ((name, value) for name, value in sample.items() if value is not None)
 
 
 def _short(value: float) -> float | int:

@@ -50,7 +50,7 @@ class TaskLogs:
         Raises:
             RequestRefused: there is no such attempt, its output is gone, or nobody answers.
         """
-        if self._has_executor(task) and attempt in (0, self._api.log.view.tasks[task].attempt):
+        if self._is_present(task, attempt):
             return await self._api.log_of(task, stream, offset, limit)
         past = self._attempt(task, attempt)
         if past is None or not past.running:
@@ -93,18 +93,18 @@ class TaskLogs:
         """Ask no executor from now on: the job has ended, and the containers are released."""
         self._executors_gone = True
 
-    def _has_executor(self, task: TaskId) -> bool:
-        """Return True if the task's executor can be asked."""
-        if self._executors_gone:
-            return False
+    def _is_present(self, task: TaskId, attempt: int) -> bool:
+        """Return True if this attempt (0: the latest) has an executor that can be asked."""
         state = self._api.state.tasks.get(task)
-        return state is not None and state.phase is not None and state.container is not None
+        if self._executors_gone or state is None or state.phase is None or state.container is None:
+            return False
+        return attempt in (0, self._api.log.view.tasks[task].attempt)
 
     def _attempt(self, task: TaskId, attempt: int) -> AttemptView | None:
         view = self._api.log.view.tasks.get(task)
         if view is None:
             raise NotFound(f"no task {task}; there are {', '.join(map(str, self._api.state.tasks))}", "task")
-        found = [one for one in view.attempts if attempt in (0, one.attempt)]
+        found = [past for past in view.attempts if attempt in (0, past.attempt)]
         if attempt and not found:
             raise NotFound(f"{task} had no attempt {attempt}", "attempt")
         return found[-1] if found else None
@@ -115,40 +115,38 @@ class TaskLogs:
         async with self._searching:
             began = time.monotonic()
             found = SearchResults(query.limit)
-            asked = list(tasks)
-            turns = asyncio.Semaphore(AT_ONCE)
-            each = max(LEAST_EACH, min(query.limit, MOST_TOGETHER // max(1, len(asked))))
-            words = json.dumps({**encode(query), "limit": each, "stream": stream})
-            living = [task for task in asked if self._has_executor(task) and self._matches_attempt(task, attempt)]
-            past = tuple(self._past_streams(asked, living, attempt, stream))
-            jobs = [self._search_executor(task, words, turns, found) for task in living]
+            asked, slots = list(tasks), asyncio.Semaphore(AT_ONCE)
+            query = replace(query, limit=max(LEAST_EACH, min(query.limit, MOST_TOGETHER // max(1, len(asked)))))
+            request = json.dumps({**encode(query), "limit": query.limit, "stream": stream})
+            present = [task for task in asked if self._is_present(task, attempt)]
+            past = tuple(self._past_streams(asked, present, attempt, stream))
+            searches = [self._search_executor(task, request, slots, found) for task in present]
             if past:
-                jobs.append(self._search_files(LogSearchRequest(past, replace(query, limit=each)), found))
-            await asyncio.gather(*jobs)
+                searches.append(self._search_files(LogSearchRequest(past, query), found))
+            await asyncio.gather(*searches)
             return found.answer(time.monotonic() - began)
 
-    def _matches_attempt(self, task: TaskId, attempt: int) -> bool:
-        return attempt in (0, self._api.log.view.tasks[task].attempt)
-
-    async def _search_executor(self, task: TaskId, words: str, turns: asyncio.Semaphore, found: SearchResults) -> None:
-        async with turns:
+    async def _search_executor(
+        self, task: TaskId, request: str, slots: asyncio.Semaphore, found: SearchResults
+    ) -> None:
+        async with slots:
             try:
-                told = await self._api.log_of(task, SEARCH, 0, 0, SEARCH_S, words)
-                found.add(json.loads(told.text))
+                answer = await self._api.log_of(task, SEARCH, 0, 0, SEARCH_S, request)
+                found.add(json.loads(answer.text))
             except (RequestRefused, ValueError) as error:
                 found.lack(f"{task}: {error}")
 
     def _past_streams(
-        self, asked: Iterable[TaskId], living: list[TaskId], attempt: int, stream: str
+        self, asked: Iterable[TaskId], present: list[TaskId], attempt: int, stream: str
     ) -> Iterator[SearchedStream]:
         for task in asked:
             view = self._api.log.view.tasks[task]
-            for one in view.attempts:
-                if attempt in (0, one.attempt) and not (task in living and one.attempt == view.attempt) and one.running:
-                    for name in STREAMS if stream == BOTH else (stream,):
-                        path = f"{self._directory}/tasks/{task.slug}/{one.attempt}/{name}"
-                        path = "" if one.log_url else path
-                        yield SearchedStream(str(task), one.attempt, name, path=path, url=one.log_url)
+            for past in view.attempts:
+                if attempt not in (0, past.attempt) or (task in present and past.attempt == view.attempt):
+                    continue
+                for name in (STREAMS if stream == BOTH else (stream,)) if past.running else ():
+                    path = "" if past.log_url else f"{self._directory}/tasks/{task.slug}/{past.attempt}/{name}"
+                    yield SearchedStream(str(task), past.attempt, name, path=path, url=past.log_url)
 
     async def _search_files(self, request: LogSearchRequest, found: SearchResults) -> None:
         """Search files in a process of its own, because the master must not block."""
