@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from howdah.client.submit import may_outlive_tokens
+from howdah.client.token_expiry import may_outlive_tokens
 from howdah.spec.job import Timeouts
 
 

@@ -14,7 +14,8 @@ from howdah.cli.i18n import _, translate_stored
 from howdah.cli.interrupts import Interrupts
 from howdah.cli.job_arguments import CommandWithProgram, chosen_job, job_options
 from howdah.client.command_job import CommandOptions
-from howdah.client.submit import Prepared, may_outlive_tokens, prepare
+from howdah.client.submit import Prepared, prepare
+from howdah.client.token_expiry import may_outlive_tokens
 from howdah.config.settings import SANDBOX
 from howdah.errors import HowdahError
 from howdah.spec import redaction

@@ -19,7 +19,6 @@ from howdah.frameworks import find
 from howdah.inputs.assignment import shortages
 from howdah.localfiles import regular_file
 from howdah.spec import Environment, JobSpec, Plan, StagedFile, StagedJob, exec_limits
-from howdah.spec.job import Timeouts
 from howdah.spec.values import dataclass
 from howdah.staging.stage import ARCHIVES, archive_file, stage
 from howdah.storage import object_stores
@@ -252,9 +251,3 @@ def packed_environment(requirements: Path, engine: Engine, settings: Settings, n
 
 def _with_environment_archive(environment: _Environment, file: StagedFile) -> _Environment:
     return replace(environment, program_path=(f"{ENVIRONMENT_ARCHIVE}/bin",), files=(*environment.files, file))
-
-
-def may_outlive_tokens(limits: Timeouts, end: float, now: float) -> bool:
-    """Return whether a job submitted `now` may still run when its credentials end (epoch seconds; 0: they don't)."""
-    longest = min(filter(None, (limits.run_s, limits.total_s)), default=0.0)
-    return bool(end) and (not longest or now + longest > end)
