@@ -17,6 +17,7 @@ import pytest
 
 from howdah.api.hints import TEMPLATES
 from howdah.cli import COMMANDS, cli
+from howdah.cli.explain import ADVICE, REASONS
 from howdah.cli.jobs import LIST_COLUMNS
 from howdah.cli.plan_view import ROLE_COLUMNS
 from howdah.cli.terminal import TASK_COLUMNS, columns
@@ -65,6 +66,8 @@ def said() -> set[str]:
     of_submarine = {*submarine_help.ACTIONS.values(), *submarine_help.OPTION_HELP.values()}
     return {
         *literals(),
+        *ADVICE.values(),
+        *REASONS.values(),
         *TEMPLATES,
         *TASK_COLUMNS,
         *LIST_COLUMNS,
@@ -88,6 +91,7 @@ def test_what_is_not_a_literal_is_known() -> None:
     others = [where for where, node in sayings() if not isinstance(node.args[0], ast.Constant)]
     assert [where.partition(":")[0] for where in others] == [
         "cli/__init__.py",
+        *["cli/explain.py"] * 2,
         *["cli/i18n.py"] * 2,
         "cli/terminal.py",
         *["compat/submarine/help.py"] * 2,

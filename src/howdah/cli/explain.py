@@ -19,6 +19,34 @@ from howdah.spec.codec import encode, to_json
 from howdah.spec.events import Event, GangRestarted, Stopping
 
 SHOWN_NODES = 6
+REASONS = {
+    "queue-stopped": "queue {queue} is stopped: it grants nothing",
+    "queue-limit": "queue {queue} uses {used} of at most {limit}; {needs} more are wanted",
+    "label-limit": ("queue {queue} uses {used} of at most {limit} on nodes labelled {label}; {needs} more are wanted"),
+    "queue-pending": "{count} jobs wait in queue {queue}",
+    "user-limit": "{user} uses {used} of at most {limit} in queue {queue}; {needs} more are wanted",
+    "label": "{role}: no node that runs has the label {label}",
+    "constraint": ("{role} is placed as {constraint} says (placement.constraint): a node with room may not satisfy it"),
+    "nodes-out": "nodes that take no containers: {nodes}",
+    "too-small": "{role} needs {needs}; too small for it: {nodes}",
+    "full": "{role} needs {needs}; occupied: {nodes}",
+    "room": "{role}: there is room on {nodes}; the scheduler gives it in its turn",
+}
+"""The sentence of each kind of pending reason; its facts are the values."""
+_NO_FAULT_OF_JOB = "nothing is wrong with the job: set `retries`, and a `checkpoint` to lose little"
+ADVICE = {
+    "memory": "raise resources.memory, or let it grow with resources.growth",
+    "lost": _NO_FAULT_OF_JOB,
+    "withdrawn": _NO_FAULT_OF_JOB,
+    "gpu": "nothing is wrong with the job: have the node's GPU looked at",
+    "preempted": "nothing is wrong with the job: set `retries`, or take a queue with a guarantee",
+    "silent": "look whether the node still lives, and into the executor's log",
+    "localise": "look whether the inputs are there and may be read, and at the node's disks",
+    "port": "let howdah reserve the ports (roles.NAME.ports) instead of fixed numbers",
+    "start": "look whether the command and its Python are on the nodes (environment)",
+    "stalled": "howdah stacks --last shows where the programs were",
+}
+"""What helps against a failure, by its cause."""
 
 
 @click.command()
@@ -67,60 +95,13 @@ def _waits(found: Explanation) -> Iterator[str]:
 
 def reason(found: PendingReason) -> str:
     """Return a pending reason as a sentence."""
-    facts, kind = found.facts, found.kind
-    if kind == "queue-stopped":
-        return _("queue {queue} is stopped: it grants nothing", queue=facts["queue"])
-    if kind == "queue-limit":
-        return _(
-            "queue {queue} uses {used} of at most {limit}; {needs} more are wanted",
-            queue=facts["queue"],
-            used=facts["used"],
-            limit=facts["limit"],
-            needs=facts["needs"],
-        )
-    if kind == "label-limit":
-        return _(
-            "queue {queue} uses {used} of at most {limit} on nodes labelled {label}; {needs} more are wanted",
-            queue=facts["queue"],
-            used=facts["used"],
-            limit=facts["limit"],
-            label=facts["label"],
-            needs=facts["needs"],
-        )
-    if kind == "queue-pending":
-        return _("{count} jobs wait in queue {queue}", count=facts["count"], queue=facts["queue"])
-    if kind == "user-limit":
-        return _(
-            "{user} uses {used} of at most {limit} in queue {queue}; {needs} more are wanted",
-            user=facts["user"],
-            used=facts["used"],
-            limit=facts["limit"],
-            queue=facts["queue"],
-            needs=facts["needs"],
-        )
-    if kind == "label":
-        return _("{role}: no node that runs has the label {label}", role=facts["role"], label=facts["label"])
-    if kind == "constraint":
-        return _(
-            "{role} is placed as {constraint} says (placement.constraint): a node with room may not satisfy it",
-            role=facts["role"],
-            constraint=facts["constraint"],
-        )
-    if kind == "nodes-out":
-        return _("nodes that take no containers: {nodes}", nodes=_names(facts["nodes"], "state"))
-    if kind in ("too-small", "full", "room"):
-        return _nodes(kind, facts)
-    return str(facts.get("text", kind))
-
-
-def _nodes(kind: str, facts: Mapping[str, Any]) -> str:
-    needs = f"{facts['count']} × ({facts['needs']})"
-    nodes = _names(facts["nodes"], "has")
-    if kind == "too-small":
-        return _("{role} needs {needs}; too small for it: {nodes}", role=facts["role"], needs=needs, nodes=nodes)
-    if kind == "full":
-        return _("{role} needs {needs}; occupied: {nodes}", role=facts["role"], needs=needs, nodes=nodes)
-    return _("{role}: there is room on {nodes}; the scheduler gives it in its turn", role=facts["role"], nodes=nodes)
+    facts = dict(found.facts)
+    if found.kind in ("too-small", "full", "room"):
+        facts["needs"] = f"{facts['count']} × ({facts['needs']})"
+    if "nodes" in facts:
+        facts["nodes"] = _names(facts["nodes"], "state" if found.kind == "nodes-out" else "has")
+    template = REASONS.get(found.kind)
+    return _(template, **facts) if template else str(facts.get("text", found.kind))
 
 
 def _names(nodes: Sequence[Mapping[str, str]], fact: str) -> str:
@@ -155,18 +136,7 @@ def _failure(found: Explanation) -> Iterator[str]:
 
 def advice(cause: str) -> str:
     """Return what helps against a failure of this kind; "" if only its output can say."""
-    return {
-        "memory": _("raise resources.memory, or let it grow with resources.growth"),
-        "lost": _("nothing is wrong with the job: set `retries`, and a `checkpoint` to lose little"),
-        "withdrawn": _("nothing is wrong with the job: set `retries`, and a `checkpoint` to lose little"),
-        "gpu": _("nothing is wrong with the job: have the node's GPU looked at"),
-        "preempted": _("nothing is wrong with the job: set `retries`, or take a queue with a guarantee"),
-        "silent": _("look whether the node still lives, and into the executor's log"),
-        "localise": _("look whether the inputs are there and may be read, and at the node's disks"),
-        "port": _("let howdah reserve the ports (roles.NAME.ports) instead of fixed numbers"),
-        "start": _("look whether the command and its Python are on the nodes (environment)"),
-        "stalled": _("howdah stacks --last shows where the programs were"),
-    }.get(cause, "")
+    return _(ADVICE[cause]) if cause in ADVICE else ""
 
 
 def _runs(found: Explanation) -> Iterator[str]:
