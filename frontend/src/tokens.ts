@@ -1,5 +1,5 @@
 // Tokens arrive in the page's address and are removed from it at once. If the server has an origin of its own, the view
-// token is exchanged for a cookie, so that new tabs and bookmarks open (docs/adr/0011). YARN's proxy drops cookies:
+// token is exchanged for a cookie, so that new tabs and bookmarks open (docs/adr/0015). YARN's proxy drops cookies:
 // behind it the view token is kept in the tab's history entry, for a reload. The action token is kept in a variable only
 // (docs/adr/0008). Neither is kept in localStorage, which all jobs behind that proxy share.
 

@@ -1,5 +1,5 @@
 """Permissions to view, embed and act: by tokens made from keys, by a cookie that a token was exchanged for, or because
-the engine's own proxy vouches for the caller (docs/adr/0008 and 0011).
+the engine's own proxy vouches for the caller (docs/adr/0008 and 0015).
 
 The rule: the proxy's word never permits a change, because all other pages behind the proxy have the same origin.
 """

@@ -1,7 +1,7 @@
 """From an HTTP request to its answer: static files of the page, the calls of `routes.ROUTES`, and actions.
 
 The rule: only PUT or POST on an action changes anything, and needs a token that lets its holder act (docs/adr/0008).
-A browser exchanges the token of its link for a cookie by PUT on `session` (docs/adr/0011).
+A browser exchanges the token of its link for a cookie by PUT on `session` (docs/adr/0015).
 """
 
 from __future__ import annotations
