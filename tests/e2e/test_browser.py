@@ -151,8 +151,8 @@ def _steps(text: str) -> int:
 
 
 def _saved(tab: Tab) -> None:
-    tab.page.get_by_role("button", name="Save Model").click()
-    tab.page.get_by_role("button", name="Saved models (1)").click()
+    tab.page.get_by_role("button", name="Take snapshot").click()
+    tab.page.get_by_role("button", name="Snapshots (1)").click()
     tab.page.get_by_role("dialog").get_by_text("SUCCEEDED").wait_for(timeout=90_000)
     tab.page.keyboard.press("Escape")
 
@@ -163,7 +163,7 @@ def test_without_a_link_that_may_act_the_page_says_how_to_get_one(
     look = howdah("page", "--look-only", running.job).out.decode().strip()
     tab = Tab(browser, look, language="zh-CN")
     tab.sees(f"howdah page {running.job}")
-    assert tab.page.get_by_role("button", name="保存模型").is_disabled()
+    assert tab.page.get_by_role("button", name="制作快照").is_disabled()
     for place, text in (("tasks", "容器"), ("timeline", "已分配"), ("logs?level=error&among=here", "输出流")):
         tab.go(f"jobs/{running.job}/{place}")
         tab.sees(text)
@@ -270,7 +270,7 @@ def test_found_in_the_history(howdah: CommandLine, running: Running, browser: Br
 
 
 def _checkpoint(tab: Tab, job: str) -> None:
-    """The copy that Save Model made, though `board` names another place."""
+    """The snapshot that the page took, though `board` names another place."""
     tab.go(f"jobs/{job}/curves/checkpoints")
     tab.page.get_by_role("link", name="weights.npz").first.click()
     tab.sees("hidden")

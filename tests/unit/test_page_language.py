@@ -11,20 +11,18 @@ from howdah.locale.catalogue import PAGE, chinese
 
 SOURCES = Path(__file__).parents[2] / "frontend" / "src"
 STRING = r'"((?:[^"\\]|\\.)*)"'
-# Names that the server gives and the page translates: states, phases, kinds of marks.
+# Names that the server gives and the page translates: states.
 STATES = {"PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "STOPPED"}
 # Names of fields that hold stored sentences; TEXTS: of fields named `text`, only these do.
 SENTENCES = {"diagnostics", "exit", "straggler", "notice", "reason", "problems"}
 TEXTS = {(record, "text") for record in ("Note", "Moment", "FirstFailure", "Flaw")}
-PHASES = {"asked", "allocated", "launched", "localising", "joined", "running", "ended"}
-MARKS = {"failed", "lost", "restarted", "takeover", "save", "note"}
 
 
 def _english() -> set[str]:
     said: set[str] = set()
     for path in SOURCES.rglob("*.ts*"):
         said.update(re.findall(rf"\b(?:t|messageKey)\(\s*{STRING}", path.read_text()))
-    return said | STATES | PHASES | MARKS | set(TEMPLATES)
+    return said | STATES | set(TEMPLATES)
 
 
 def test_every_sentence_has_its_chinese() -> None:

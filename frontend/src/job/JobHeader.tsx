@@ -9,7 +9,7 @@ import { formatElapsed, formatDuration, formatPercent } from "../format";
 import { t } from "../language";
 import { CancelButton } from "./CancelButton";
 import { hasEnded } from "./jobState";
-import { SaveModelButton } from "./SaveModelButton";
+import { SnapshotButton } from "./SnapshotButton";
 import { TensorBoardButton } from "./TensorBoardButton";
 import { useActionPermission } from "./useActionPermission";
 
@@ -35,8 +35,8 @@ export function JobHeader({ job, unreachable }: { job: Job; unreachable: boolean
         {!ended && !unreachable && <JobProgress job={job} />}
       </div>
       <div className="row" style={{ marginTop: 6 }}>
-        {hasActions && <SaveModelButton job={job} permitted={permission === "yes"} />}
-        {!hasActions && job.saves.length > 0 && <SaveModelButton job={job} permitted={false} />}
+        {hasActions && <SnapshotButton job={job} permitted={permission === "yes"} />}
+        {!hasActions && job.saves.length > 0 && <SnapshotButton job={job} permitted={false} />}
         <TensorBoardButton job={job} permitted={permission === "yes"} />
         {hasActions && <CancelButton job={job} permitted={permission === "yes"} />}
         {job.links.map((link) => (

@@ -12,6 +12,7 @@ import { storedText, translateStored } from "../translateStored";
 import { usePolling } from "../usePolling";
 import { hasEnded } from "./jobState";
 import { RoleFilter } from "./RoleFilter";
+import { eventName, phaseName } from "./phaseNames";
 import { PHASES, phaseColour, timelineRows, timelineChartOption } from "./timelineChart";
 
 const EChart = lazy(() => import("../charts/EChart"));
@@ -81,7 +82,7 @@ function PhaseLegend({ timeline }: { timeline: TimelineAnswer }): ReactNode {
         return (
           <span key={phase} title={longestSpan && t("longest: {task}", { task: longestSpan.task })}>
             <span className="swatch" style={{ background: phaseColour(phase) }} />
-            {t(phase)} <span className="muted">{longestSpan && `≤ ${formatDuration(longestSpan.seconds)}`}</span>
+            {phaseName(phase)} <span className="muted">{longestSpan && `≤ ${formatDuration(longestSpan.seconds)}`}</span>
           </span>
         );
       })}
@@ -100,7 +101,7 @@ function EventList({ job, timeline }: { job: string; timeline: TimelineAnswer })
             {timeline.marks.slice(-500).map((event) => (
               <tr key={`${event.time} ${event.kind} ${event.task} ${storedText(event.text)}`}>
                 <td style={{ whiteSpace: "nowrap" }}>{formatTime(event.time)}</td>
-                <td className={event.kind === "failed" || event.kind === "lost" ? "bad" : ""}>{t(event.kind)}</td>
+                <td className={event.kind === "failed" || event.kind === "lost" ? "bad" : ""}>{eventName(event.kind)}</td>
                 <td>{event.task && <a href={href(["jobs", job, "tasks", event.task])}>{event.task}</a>}</td>
                 <td>{translateStored(event.text)}</td>
               </tr>

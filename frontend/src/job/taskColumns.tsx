@@ -7,6 +7,7 @@ import { formatElapsed, formatBytes, formatMib, formatNumber, formatPercent, for
 import { t } from "../language";
 import { href } from "../router";
 import { translateStored } from "../translateStored";
+import { phaseName } from "./phaseNames";
 
 /** Returns the state, or for a pending task its phase and how much of its data is downloaded. */
 export function describeTaskState(task: Task): string {
@@ -15,7 +16,7 @@ export function describeTaskState(task: Task): string {
     task.phase === "localising" && task.data_total_bytes
       ? ` ${formatBytes(task.data_bytes)}/${formatBytes(task.data_total_bytes)}`
       : "";
-  return t(task.phase) + fetched;
+  return phaseName(task.phase) + fetched;
 }
 
 /** Returns the columns of the table; those about GPUs only if a task has GPUs. */

@@ -5,6 +5,7 @@ import { formatDuration, formatTime } from "../format";
 import { t } from "../language";
 import { cssVariables } from "../theme";
 import { translateStored } from "../translateStored";
+import { eventName, phaseName } from "./phaseNames";
 
 export const PHASES: Phase[] = ["asked", "allocated", "launched", "localising", "joined", "running"];
 
@@ -114,7 +115,7 @@ function formatTooltip(shown: unknown): string {
   const [, start, end] = data.value;
   const lines = [
     data.name,
-    `${t(data.phase)} ${formatDuration((end - start) / 1000)}`,
+    `${phaseName(data.phase)} ${formatDuration((end - start) / 1000)}`,
     `${formatTime(start / 1000)} – ${formatTime(end / 1000)}`,
   ];
   return [...lines, data.exit].filter(Boolean).join("\n");
@@ -150,7 +151,7 @@ function markLines(timeline: Timeline, bad: string, muted: string): object {
     .slice(-20)
     .map((mark) => ({
       xAxis: mark.time * 1000,
-      name: t(mark.kind),
+      name: eventName(mark.kind),
       lineStyle: { color: muted },
       label: { color: muted },
     }));

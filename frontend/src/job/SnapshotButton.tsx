@@ -1,8 +1,8 @@
-// Save Model copies the outputs as they are now; a dialog lists the copies.
+// Takes a snapshot of the outputs as they are now; a dialog lists the snapshots.
 
 import { Button, Modal } from "antd";
 import { type ReactNode, useState } from "react";
-import type { Job, SavedModel } from "../api";
+import type { Job, Snapshot } from "../api";
 import { StateTag } from "../components/StateTag";
 import { formatBytes, formatTime } from "../format";
 import { t } from "../language";
@@ -10,11 +10,11 @@ import { translateStored } from "../translateStored";
 import { hasEnded } from "./jobState";
 import { useJobAction } from "./useJobAction";
 
-export function SaveModelButton({ job, permitted }: { job: Job; permitted: boolean }): ReactNode {
+export function SnapshotButton({ job, permitted }: { job: Job; permitted: boolean }): ReactNode {
   const [open, setOpen] = useState(false);
-  const { pending, run } = useJobAction(job.id, "save", t("The model is being saved"));
+  const { pending, run } = useJobAction(job.id, "save", t("A snapshot is being taken"));
   const saving = job.saves.find((save) => save.state === "RUNNING");
-  const label = saving ? t("Saving {done}/{tasks}", { done: saving.done, tasks: saving.tasks }) : t("Save Model");
+  const label = saving ? t("Snapshot {done}/{tasks}", { done: saving.done, tasks: saving.tasks }) : t("Take snapshot");
   const possible = permitted && job.can.save && !saving;
   return (
     <>
@@ -24,30 +24,30 @@ export function SaveModelButton({ job, permitted }: { job: Job; permitted: boole
           disabled={!possible}
           loading={pending}
           aria-describedby="how-to-act"
-          title={job.can.save ? undefined : t("The job has no output that can be saved while it runs.")}
+          title={job.can.save ? undefined : t("The job has no output of which a snapshot can be taken while it runs.")}
           onClick={() => void run({ output: -1 })}
         >
           {label}
         </Button>
       )}
       {job.saves.length > 0 && (
-        <Button onClick={() => setOpen(true)}>{t("Saved models ({count})", { count: job.saves.length })}</Button>
+        <Button onClick={() => setOpen(true)}>{t("Snapshots ({count})", { count: job.saves.length })}</Button>
       )}
       <Modal
         open={open}
         onCancel={() => setOpen(false)}
         footer={null}
-        title={t("Saved models")}
+        title={t("Snapshots")}
         width={900}
         destroyOnHidden
       >
-        <SavedModelTable saves={job.saves} />
+        <SnapshotTable saves={job.saves} />
       </Modal>
     </>
   );
 }
 
-function SavedModelTable({ saves }: { saves: SavedModel[] }): ReactNode {
+function SnapshotTable({ saves }: { saves: Snapshot[] }): ReactNode {
   return (
     <table className="small">
       <thead>
