@@ -15,6 +15,7 @@ from howdah.master.decisions.actions import (
     Action,
     Commit,
     FindCheckpoint,
+    Finish,
     LaunchTask,
     NotifyExecutors,
     RecordEvent,
@@ -47,9 +48,10 @@ def replay(state: GangState, log: Sequence[events.Event], now: float) -> list[Ac
     for event in log:
         before, last = last, event.time
         if isinstance(event, events.JobFinished):
+            # The end is final: people know of it, and may have moved the outputs. The engine was not told.
             state.unrecorded.clear()
-            state.replaying = False
-            return job_completion.finish_again(state, event.outcome)
+            state.replaying, state.stage, state.outcome = False, Stage.DONE, event.outcome
+            return [Finish(event.outcome)]
         if isinstance(event, events.TookOver):
             _restart_timers(state, before, event.time, decided)
         elif isinstance(event, snapshot_policy.SNAPSHOT_EVENTS):

@@ -8,7 +8,7 @@ that no key has to travel.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from howdah.engines import ContainerPreferences
@@ -23,15 +23,9 @@ MOST_LOST = 10
 """How many lost spares are replaced."""
 
 
-def is_spare_ready(state: GangState, role: str) -> list[TaskState]:
-    """Return the tasks of the role that hold a container without a part in the job, and whose executors have
-    reported."""
-    return [task for task in state.inactive_tasks(role) if task.container is not None and task.phase is not None]
-
-
 def find_spare(state: GangState, role: str) -> TaskState | None:
     """Return the spare whose container is taken, preferably one whose executor has reported."""
-    return next(_givers(state, role), None)
+    return next(iter(_givers(state, role)), None)
 
 
 def reassign_container(state: GangState, giver: TaskState, taker: TaskState, now: float, actions: list[Action]) -> None:
@@ -93,10 +87,11 @@ def grow_sizes(state: GangState, now: float) -> dict[str, int]:
     if now - state.formed_at < GROW_AFTER_S:
         return sizes
     for name, role in state.job.roles.items():
-        missing, there = state.wanted[name] - role.replicas, is_spare_ready(state, name)
-        late = bool(there) and now - max(task.launched_at for task in there) > state.job.timeouts.hold_s
-        if missing > 0 and (len(there) >= missing or late):
-            sizes[name] = role.replicas + min(missing, len(there))
+        missing = state.wanted[name] - role.replicas
+        ready = [task for task in _givers(state, name) if task.phase is not None]
+        late = bool(ready) and now - max(task.launched_at for task in ready) > state.job.timeouts.hold_s
+        if missing > 0 and (len(ready) >= missing or late):
+            sizes[name] = role.replicas + min(missing, len(ready))
     return sizes
 
 
@@ -118,13 +113,12 @@ def resize(
 
 def resized(job: JobSpec, sizes: Mapping[str, int]) -> JobSpec:
     """Return the job with other numbers of replicas."""
-    return replace(
-        job, roles={name: replace(role, replicas=sizes.get(name, role.replicas)) for name, role in job.roles.items()}
-    )
+    roles = {name: replace(role, replicas=sizes.get(name, role.replicas)) for name, role in job.roles.items()}
+    return replace(job, roles=roles)
 
 
 def _reassign_all(state: GangState, name: str, now: float, actions: list[Action]) -> None:
-    givers = _givers(state, name)
+    givers = iter(_givers(state, name))
     for task in list(state.of_role(name)):
         giver = task if task.container is not None else next(givers, None)
         if giver is not None:
@@ -133,7 +127,7 @@ def _reassign_all(state: GangState, name: str, now: float, actions: list[Action]
         task.epoch, task.peers, task.world, task.exit, task.started = 0, (), None, None, 0
 
 
-def _givers(state: GangState, name: str) -> Iterator[TaskState]:
+def _givers(state: GangState, name: str) -> list[TaskState]:
     """Return the tasks whose containers can be taken, those first whose executors have reported."""
-    there = [task for task in state.inactive_tasks(name) if task.container is not None]
-    yield from sorted(there, key=lambda task: (task.phase is None, task.id.index))
+    holders = [task for task in state.inactive_tasks(name) if task.container is not None]
+    return sorted(holders, key=lambda task: (task.phase is None, task.id.index))

@@ -15,7 +15,7 @@ from howdah.master.decisions.gang_formation import (
     give_up_container,
     remove_from_formation,
 )
-from howdah.master.decisions.job_completion import commit_if_all_ended, release_container, stop
+from howdah.master.decisions.job_completion import commit_if_all_ended, fail, release_container, stop
 from howdah.master.decisions.restart_policy import FREE_CAUSES, may_start_again, restarts_alone
 from howdah.master.decisions.success_policy import end_if_decided, end_sentence
 from howdah.master.state import GangState, RestartCause, Stage, TaskState
@@ -73,49 +73,44 @@ def task_ended(
 ) -> None:
     """Record that the task's program, or its container (`lost`), ended in this epoch, and decide what follows."""
     task.exit, task.ended_at = exit, now
-    node = task.node
-    parked = not state.takes_part(task.id)
-    counts = state.open and not task.stopped and not parked
-    blamed = counts and not exit.ok
+    is_inactive = not state.takes_part(task.id)
+    fails = not exit.ok and state.open and not task.stopped and not is_inactive
     ended = Ended(
         now,
         task=task.id,
         attempt=task.attempt,
         epoch=task.epoch,
         exit=exit,
-        node=node or task.host,
-        counts=blamed,
+        node=task.node or task.host,
+        counts=fails,
         lost=lost,
         uploaded=task.uploaded,
         fenced_until=task.fenced_until,
     )
     actions.append(RecordEvent(ended))
     if not state.open:
-        _replace_first_cause(state, task, exit, node)
+        _replace_first_cause(state, task, exit)
         commit_if_all_ended(state, now, actions)
-        return
-    if parked:
+    elif is_inactive:
         give_up_container(state, task, now, actions)
         task.leave()
         state.spares_lost += 1
-        return
-    if blamed and exit.cause == "preflight":
-        _failed_preflight(state, task, exit, node, now, actions)
-    elif exit.ok or not counts or _ignored(state, task):
+    elif fails and exit.cause == "preflight":
+        _failed_preflight(state, task, exit, now, actions)
+    elif not fails or _ignored(state, task):
         remove_from_formation(state, task, now, actions)
         if not state.job.gang:
             give_up_container(state, task, now, actions)  # other tasks wait for its resources
         _go_on(state, now, actions)
     else:
-        _fail_job(state, task, exit, node, now, actions)
+        _restart_or_fail(state, task, exit, now, actions)
 
 
 def container_lost(state: GangState, task: TaskState, event: ContainerEnded, actions: list[Action]) -> None:
     """Handle a container that went before the end of its program was reported. The task keeps no container, so a
     restart asks for another one."""
-    container, task.container = task.container, None
-    task.joined = 0
-    exit = event.exit
+    exit, container = event.exit, task.container
+    task.container, task.joined = None, 0
     if exit.cause in _UNCERTAIN:
         task.fence(task.heard_at)
     if exit.ok or exit.cause == "exit":
@@ -172,9 +167,8 @@ def _ignored(state: GangState, task: TaskState) -> bool:
 
 
 def _go_on(state: GangState, now: float, actions: list[Action]) -> None:
-    if end_if_decided(state, now, actions):
-        return
-    begin_stages(state, now, actions)
+    if not end_if_decided(state, now, actions):
+        begin_stages(state, now, actions)
 
 
 # Restarts
@@ -195,31 +189,35 @@ def classify(state: GangState, task: TaskId, exit: Exit) -> str:
 def late_exit(state: GangState, task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
     """Handle a program that had ended before its executor heard of the restart: this end may have made the others
     fail."""
-    blame, exit = state.last_restart_cause, status.exit
-    if blame is None or exit is None or exit.cause == "stopped" or now - blame.seen_at > LATE_EXIT_S:
+    cause, exit = state.last_restart_cause, status.exit
+    if cause is None or exit is None or exit.cause == "stopped" or now - cause.seen_at > LATE_EXIT_S:
         return
-    if status.epoch == blame.epoch and _cause_weight(exit) > blame.weight:
-        state.last_restart_cause = RestartCause(task.id, blame.epoch, _cause_weight(exit), blame.seen_at)
+    if status.epoch == cause.epoch and _cause_weight(exit) > cause.weight:
+        state.last_restart_cause = RestartCause(task.id, cause.epoch, _cause_weight(exit), cause.seen_at)
         template = "{reason}; heard later than {task}, whose end may have followed from it"
-        told = message(template, reason=end_sentence(task.id, task.node, exit), task=blame.task)
-        actions.append(RecordEvent(Noted(now, told)))
+        text = message(template, reason=end_sentence(task.id, task.node, exit), task=cause.task)
+        actions.append(RecordEvent(Noted(now, text)))
 
 
-def _fail_job(state: GangState, task: TaskState, exit: Exit, node: str, now: float, actions: list[Action]) -> None:
+def _restart_or_fail(state: GangState, task: TaskState, exit: Exit, now: float, actions: list[Action]) -> None:
+    """Restart the task, its role or the gang after a failure; fail the job where nothing may start again."""
     state.last_restart_cause = RestartCause(task.id, task.epoch, _cause_weight(exit), now)
+    node, kind = task.node, classify(state, task.id, exit)
     reason = end_sentence(task.id, node, exit)
-    kind = classify(state, task.id, exit)
     # People take away a node that is decommissioned: the node is not to blame.
     announced = task.notice is not None and task.notice.kind == "decommission"
     if kind == "node" and exit.cause != "silent" and node and not announced:
         _count_node_failure(state, node, now, actions)
     forming = not task.formed
-    if node and state.preflight.has_other_nodes and _NO_ROOM.search("\n".join((*exit.lines, exit.detail))):
-        _avoid_full_disk(state, node, now, actions)
-    # A defective device stays defective.
-    if exit.cause == "gpu" and kind == "node" and node and state.preflight.has_other_nodes:
-        told = message("{node} has a GPU that failed: it gets no more tasks of this job", node=node)
-        _avoid_node(state, node, told, now, actions)
+    if node and state.preflight.has_other_nodes:
+        # Later jobs may use a node whose disk is full, and the failure counts: the program may fill every disk.
+        if _NO_ROOM.search("\n".join((*exit.lines, exit.detail))):
+            text = message("the disk of {node} is full: it gets no more tasks of this job", node=node)
+            _avoid_node(state, node, text, now, actions)
+            state.preflight.full_disk_nodes.add(node)
+        if exit.cause == "gpu" and kind == "node":  # a defective device stays defective
+            text = message("{node} has a GPU that failed: it gets no more tasks of this job", node=node)
+            _avoid_node(state, node, text, now, actions)
     # The executor left early, its devices are defective, or its files are gone: release the container too.
     if exit.cause in ("preempted", "gpu", "withdrawn") and task.container is not None:
         give_up_container(state, task, now, actions)
@@ -236,12 +234,12 @@ def _fail_job(state: GangState, task: TaskState, exit: Exit, node: str, now: flo
         return
     elif (kind in FREE_CAUSES or exit.cause == "port") and not safe:
         final = message("{reason}; nothing starts again, because the job has no retries", reason=reason)
-        stop(state, Outcome(State.FAILED, final, task.id, exit), final, now, actions)
+        fail(state, final, now, actions, task.id, exit)
     elif kind != "user" and _within_retry_budget(state, kind, state.retries_used, state.job.retries, now):
         state.retries_used += kind not in FREE_CAUSES
         _restart_gang(state, task.peers, _describe_restart(state, kind, reason), now, actions, _backoff_s(state, now))
     else:
-        stop(state, Outcome(State.FAILED, reason, task.id, exit), reason, now, actions)
+        fail(state, reason, now, actions, task.id, exit)
 
 
 def _may_start(state: GangState, task: TaskState) -> bool:
@@ -270,18 +268,17 @@ def _only_this_container_silent(state: GangState, task: TaskState, exit: Exit) -
     return unheard and any(other.live and other.phase is not None for other in state.tasks.values())
 
 
-def _failed_preflight(
-    state: GangState, task: TaskState, exit: Exit, node: str, now: float, actions: list[Action]
-) -> None:
+def _failed_preflight(state: GangState, task: TaskState, exit: Exit, now: float, actions: list[Action]) -> None:
     """Ask for another container on another node, if there is one, in place of a container that failed pre-flight."""
-    fitness, reason = state.preflight, end_sentence(task.id, node, exit)
-    again = node in fitness.readmitted_nodes & fitness.nodes
-    tried = fitness.failed_nodes.setdefault(task.id, [])
+    node, preflight = task.node, state.preflight
+    reason = end_sentence(task.id, node, exit)
+    again = node in preflight.readmitted_nodes & preflight.nodes
+    tried = preflight.failed_nodes.setdefault(task.id, [])
     tried.append(node)
-    fitness.check_seconds.pop(task.id, None)
-    if fitness.has_other_nodes:
-        _leave_node(state, task, node, now, actions)
-    if again or not fitness.has_other_nodes or len(tried) >= MAX_FAILED_PREFLIGHTS:
+    preflight.check_seconds.pop(task.id, None)
+    if preflight.has_other_nodes:
+        _exclude_node(state, task, node, now, actions)
+    if again or not preflight.has_other_nodes or len(tried) >= MAX_FAILED_PREFLIGHTS:
         nodes = list(dict.fromkeys(tried))
         final = reason
         if len(nodes) > 1:
@@ -291,30 +288,23 @@ def _failed_preflight(
         return
     give_up_container(state, task, now, actions)
     task.leave()
-    again_reason = message("{reason} (not counted as a retry: {kind})", reason=reason, kind="node")
-    _restart_gang(state, _formed_with(state, task), again_reason, now, actions)
+    text = message("{reason} (not counted as a retry: {kind})", reason=reason, kind="node")
+    _restart_gang(state, _formed_with(state, task), text, now, actions)
 
 
-def _leave_node(state: GangState, task: TaskState, node: str, now: float, actions: list[Action]) -> None:
-    """Avoid the node in this job at once; later jobs are told only of what is certain."""
+def _exclude_node(state: GangState, task: TaskState, node: str, now: float, actions: list[Action]) -> None:
+    """Avoid the node in this job at once; later jobs avoid it only where it is certainly to blame."""
     certain = task.container is None or task.container.id not in state.preflight.suspected_containers
-    told = message("{node} did not pass pre-flight: it gets no more tasks", node=node)
-    _avoid_node(state, node, told, now, actions)
+    text = message("{node} did not pass pre-flight: it gets no more tasks", node=node)
+    _avoid_node(state, node, text, now, actions)
     if certain and node not in dict(state.node_failures):  # the job's needs may be too large for any node
         state.node_failures.append((node, now))
         actions.append(NoteNodeFailures(tuple(state.node_failures)))
 
 
-def _avoid_full_disk(state: GangState, node: str, now: float, actions: list[Action]) -> None:
-    """Avoid the node in this job alone, and count the failure: the program may be what fills every disk."""
-    told = message("the disk of {node} is full: it gets no more tasks of this job", node=node)
-    _avoid_node(state, node, told, now, actions)
-    state.preflight.full_disk_nodes.add(node)
-
-
-def _avoid_node(state: GangState, node: str, told: str, now: float, actions: list[Action]) -> None:
+def _avoid_node(state: GangState, node: str, text: str, now: float, actions: list[Action]) -> None:
     if node not in bad_nodes(state):
-        actions.append(RecordEvent(Noted(now, told)))
+        actions.append(RecordEvent(Noted(now, text)))
     state.node_penalties[node] = max(state.node_penalties.get(node, 0.0), MOST_STRIKES + 0.5)
 
 
@@ -323,8 +313,8 @@ def _count_node_failure(state: GangState, node: str, now: float, actions: list[A
     state.node_failures.append((node, now))
     actions.append(NoteNodeFailures(tuple(state.node_failures)))
     if node in bad_nodes(state):
-        told = message("{node} was to blame too often: it gets no more tasks", node=node)
-        actions.append(RecordEvent(Noted(now, told)))
+        text = message("{node} was to blame too often: it gets no more tasks", node=node)
+        actions.append(RecordEvent(Noted(now, text)))
 
 
 def _backoff_s(state: GangState, now: float) -> float:
@@ -356,9 +346,7 @@ def _restarted_alone(
 ) -> bool:
     """Restart the task or its role alone, if the role allows it and has restarts left; return True if it did."""
     role = state.role(task.id)
-    if not restarts_alone(role):
-        return False
-    if not _within_retry_budget(state, kind, task.restarts, role.restarts, now):
+    if not (restarts_alone(role) and _within_retry_budget(state, kind, task.restarts, role.restarts, now)):
         return False
     alone = role.on_failure == "restart"
     again = (task.id,) if alone else tuple(peer for peer in task.peers if peer.role == task.id.role)
@@ -366,11 +354,11 @@ def _restarted_alone(
         state.tasks[id_].restarts += kind not in FREE_CAUSES
     wait = min(role.backoff_s * 2 ** max(0, task.restarts - 1), MAX_BACKOFF_S)
     if kind in FREE_CAUSES:
-        told = message("{reason} (not counted: {kind})", reason=reason, kind=kind)
+        text = message("{reason} (not counted: {kind})", reason=reason, kind=kind)
     else:
         template = "{reason} (restart {number} of {all})"
-        told = message(template, reason=reason, number=task.restarts, all=role.restarts)
-    _restart_gang(state, again, told, now, actions, wait)
+        text = message(template, reason=reason, number=task.restarts, all=role.restarts)
+    _restart_gang(state, again, text, now, actions, wait)
     return True
 
 
@@ -418,7 +406,7 @@ def peer_already_running(state: GangState, task: TaskState) -> bool:
     return not task.adopted and any(peer.started == task.epoch and not peer.formed for peer in peers)
 
 
-def _replace_first_cause(state: GangState, task: TaskState, exit: Exit, node: str) -> None:
+def _replace_first_cause(state: GangState, task: TaskState, exit: Exit) -> None:
     """Replace the first cause by a failure that is seen while the job stops and may have caused it: the end of a killed
     peer is reported late."""
     before = state.outcome
@@ -427,7 +415,7 @@ def _replace_first_cause(state: GangState, task: TaskState, exit: Exit, node: st
     if exit.cause == "stopped" or exit.code == NOT_HEARD:  # the executor left while it was stopping
         return
     if _cause_weight(exit) > _cause_weight(before.exit):
-        state.outcome = Outcome(State.FAILED, end_sentence(task.id, node, exit), task.id, exit)
+        state.outcome = Outcome(State.FAILED, end_sentence(task.id, task.node, exit), task.id, exit)
 
 
 # Deadlines
@@ -462,14 +450,14 @@ def _check_role_deadline(state: GangState, name: str, now: float, actions: list[
     if deadline.then == "untrack":
         for task in late:
             task.untracked = True
-        told = message("{task} still runs {seconds} s after {roles} ended: the job waits for it no more", **values)
-        actions.append(RecordEvent(Noted(now, told, decided=True)))
+        text = message("{task} still runs {seconds} s after {roles} ended: the job waits for it no more", **values)
+        actions.append(RecordEvent(Noted(now, text, decided=True)))
         _go_on(state, now, actions)
         return
     for task in late:
         task.stopped = True
-    told = message("{task} still runs {seconds} s after {roles} ended: stopped", **values)
-    actions += [RecordEvent(Noted(now, told, decided=True)), NotifyExecutors(tuple(task.id for task in late))]
+    text = message("{task} still runs {seconds} s after {roles} ended: stopped", **values)
+    actions += [RecordEvent(Noted(now, text, decided=True)), NotifyExecutors(tuple(task.id for task in late))]
     for task in late:
         if task.container is None:
             task_ended(state, task, Exit("stopped", detail=message("stopped before it began")), now, actions)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 from howdah.engines import NO_PREFERENCES, ContainerPreferences
 from howdah.master.decisions import elasticity
@@ -21,21 +21,11 @@ from howdah.master.decisions.actions import (
     RequestContainers,
     StartRecorded,
 )
-from howdah.master.decisions.job_completion import stop
+from howdah.master.decisions.job_completion import fail
 from howdah.master.decisions.restart_policy import may_start_again
 from howdah.master.preflight import preflight_policy
 from howdah.master.state import Formation, GangState, Stage, TaskState
-from howdah.spec import Outcome, State, TaskId
-from howdah.spec.events import (
-    Allocated,
-    Asked,
-    CheckpointFound,
-    GangReleased,
-    GangRestarted,
-    Launched,
-    Noted,
-    WorldFormed,
-)
+from howdah.spec import TaskId, events
 from howdah.spec.message import joined, message
 
 MAX_BACKOFF_S = 300.0
@@ -49,29 +39,18 @@ MOST_STRIKES = 1.5
 
 def begin_stages(state: GangState, now: float, actions: list[Action]) -> None:
     """Ask for containers for the roles whose predecessors have ended well."""
-    begun = [
-        name
-        for name, role in state.job.roles.items()
-        if _stage_not_begun(state, name) and _stage_ready(state, role.after)
-    ]
+    waiting = [name for name in state.job.roles if next(state.of_role(name)).epoch == 0]
+    begun = [name for name in waiting if all(task.exit for task in state.of_role(*state.job.roles[name].after))]
     if not begun:
         return
     before = {other for name in begun for other in state.job.roles[name].after}
     if before:
         names = {"before": ", ".join(sorted(before)), "roles": ", ".join(begun)}
-        actions.append(RecordEvent(Noted(now, message("{before} ended: {roles} can begin", **names))))
+        actions.append(RecordEvent(events.Noted(now, message("{before} ended: {roles} can begin", **names))))
         for task in [*state.of_role(*before), *(task for name in before for task in state.inactive_tasks(name))]:
             give_up_container(state, task, now, actions)
     tasks = tuple(task.id for task in state.of_role(*begun))
     form_together(state, [tasks] if state.job.gang else [(task,) for task in tasks], tasks, now, actions)
-
-
-def _stage_not_begun(state: GangState, role: str) -> bool:
-    return next(state.of_role(role)).epoch == 0
-
-
-def _stage_ready(state: GangState, after: Sequence[str]) -> bool:
-    return all(task.exit is not None for task in state.of_role(*after))
 
 
 def form_together(
@@ -126,7 +105,7 @@ def request_containers(state: GangState, now: float, actions: list[Action]) -> N
         if tasks or state.spares.get(role):
             actions += [
                 RequestContainers(role, len(tasks), _container_preferences(state, role)),
-                RecordEvent(Asked(now, role, len(tasks))),
+                RecordEvent(events.Asked(now, role, len(tasks))),
             ]
     state.spares.clear()
 
@@ -153,7 +132,7 @@ def bad_nodes(state: GangState) -> list[str]:
     return [node for node, weight in state.node_penalties.items() if weight > MOST_STRIKES]
 
 
-def on_allocated(state: GangState, event: Allocated, actions: list[Action]) -> None:
+def on_allocated(state: GangState, event: events.Allocated, actions: list[Action]) -> None:
     """Give a granted container to the first task that wants one."""
     container = event.container
     wanting = state.pending_tasks.get(container.role, {}) or state.spares.get(container.role, {})
@@ -174,7 +153,7 @@ def on_allocated(state: GangState, event: Allocated, actions: list[Action]) -> N
     task.move_to(container, event.time)
     actions += [
         RecordEvent(event),
-        RecordEvent(Launched(event.time, task=id_, attempt=task.attempt, container=container)),
+        RecordEvent(events.Launched(event.time, task=id_, attempt=task.attempt, container=container)),
         LaunchTask(id_, task.attempt, container),
     ]
 
@@ -184,10 +163,10 @@ def _closest_task(state: GangState, node: str, wanting: Collection[TaskId]) -> T
     next task."""
     if state.preferred_hosts:
         at_node = [id_ for id_ in wanting if node in state.preferred_hosts.get(id_, ())]
-        here = min(at_node, key=lambda id_: state.preferred_hosts[id_].index(node), default=None)
-        free = here or next((id_ for id_ in wanting if not state.preferred_hosts.get(id_)), None)
-        if free is not None:
-            return free
+        closest = min(at_node, key=lambda id_: state.preferred_hosts[id_].index(node), default=None)
+        closest = closest or next((id_ for id_ in wanting if not state.preferred_hosts.get(id_)), None)
+        if closest is not None:
+            return closest
     return next(iter(wanting))
 
 
@@ -203,7 +182,7 @@ def _release_partial_gang(state: GangState, now: float, actions: list[Action]) -
         seconds=f"{state.job.timeouts.hold_s:.0f}",
         what=_describe_shortage(state),
     )
-    actions.append(RecordEvent(GangReleased(now, reason, wait)))
+    actions.append(RecordEvent(events.GangReleased(now, reason, wait)))
     for role in state.job.roles:
         actions.append(RequestContainers(role, 0))
     for task in list(state.forming()):
@@ -247,17 +226,16 @@ def start_if_all_joined(state: GangState, formation: Formation, now: float, acti
     """Start the programs if all tasks have joined and the time has come."""
     if formation.waiting or not state.open:  # runs at each join: do no work for all tasks before this line
         return
-    not_before = max((state.tasks[id_].fenced_until for id_ in formation.tasks), default=0.0)
-    if now < max(formation.not_before, not_before):
-        _announce_wait(state, formation, max(formation.not_before, not_before) - now, now, actions)
+    not_before = max((formation.not_before, *(state.tasks[id_].fenced_until for id_ in formation.tasks)))
+    if now < not_before:
+        _announce_wait(state, formation, not_before - now, now, actions)
         return
     if state.job.checkpoint.path and state.checkpoint_lookups.needed(formation.epoch, actions):
         return
     if preflight_policy.begin_if_needed(state, formation, now, actions):
         return
-    if formation.tasks and state.replaying:
-        return  # the log says whether and when the earlier master decided it
-    form_world(state, formation, now, actions)
+    if not formation.tasks or not state.replaying:  # the log says whether and when the earlier master decided it
+        form_world(state, formation, now, actions)
 
 
 def form_world(state: GangState, formation: Formation, now: float, actions: list[Action]) -> None:
@@ -276,7 +254,7 @@ def form_world(state: GangState, formation: Formation, now: float, actions: list
         state.unrecorded.add(formation.epoch)
     state.stage, state.formed_at = Stage.RUNNING, now
     state.running_since = state.running_since or now
-    actions += [RecordEvent(WorldFormed(now, formation.epoch)), NotifyExecutors(formation.tasks)]
+    actions += [RecordEvent(events.WorldFormed(now, formation.epoch)), NotifyExecutors(formation.tasks)]
 
 
 def _announce_wait(state: GangState, formation: Formation, wait_s: float, now: float, actions: list[Action]) -> None:
@@ -285,11 +263,11 @@ def _announce_wait(state: GangState, formation: Formation, wait_s: float, now: f
         return
     formation.wait_announced = True
     fenced = max((state.tasks[id_] for id_ in formation.tasks), key=lambda task: task.fenced_until)
-    told = message("all have joined; the programs start in {seconds} s", seconds=f"{wait_s:.0f}")
+    text = message("all have joined; the programs start in {seconds} s", seconds=f"{wait_s:.0f}")
     if fenced.fenced_until > max(now, formation.not_before):
         template = "{told}: until then an earlier program of {task} may run, of whose end nobody has said"
-        told = message(template, told=told, task=fenced.id)
-    actions.append(RecordEvent(Noted(now, told, decided=True)))
+        text = message(template, told=text, task=fenced.id)
+    actions.append(RecordEvent(events.Noted(now, text, decided=True)))
 
 
 def on_start_recorded(state: GangState, event: StartRecorded, actions: list[Action]) -> None:
@@ -298,12 +276,12 @@ def on_start_recorded(state: GangState, event: StartRecorded, actions: list[Acti
     if event.problem and state.open:
         template = "the start of the programs can't be written to the event log: {problem}"
         reason = message(template, problem=event.problem)
-        stop(state, Outcome(State.FAILED, reason), reason, event.time, actions, unrecorded=True)
+        fail(state, reason, event.time, actions, unrecorded=True)
     elif state.open:
         actions.append(NotifyExecutors(tuple(task.id for task in state.tasks.values() if task.epoch == event.epoch)))
 
 
-def on_checkpoint_found(state: GangState, event: CheckpointFound, actions: list[Action]) -> None:
+def on_checkpoint_found(state: GangState, event: events.CheckpointFound, actions: list[Action]) -> None:
     """Start the programs that waited for their checkpoint. Where nobody could look for it they must not begin anew,
     because they would overwrite what is there."""
     actions.append(RecordEvent(event))
@@ -311,7 +289,7 @@ def on_checkpoint_found(state: GangState, event: CheckpointFound, actions: list[
     if event.error and state.open:
         template = "the checkpoints in {uri} can't be read: {reason}"
         reason = message(template, uri=state.job.checkpoint.path, reason=event.error)
-        stop(state, Outcome(State.FAILED, reason), reason, event.time, actions)
+        fail(state, reason, event.time, actions)
     for formation in [state.formations[epoch] for epoch in event.epochs if epoch in state.formations]:
         start_if_all_joined(state, formation, event.time, actions)
 
@@ -332,12 +310,12 @@ def check_formation_deadlines(state: GangState, now: float, actions: list[Action
     elif not state.formations:
         return
     elif deadline_passed(limits.gang_s, now - state.asked_at) and (state.job.gang or not _anything_runs(state, now)):
-        granted = "the gang was not complete after {seconds} s (timeouts.gang); granted: {what}"
-        joined_not = "the gang was not complete after {seconds} s (timeouts.gang); not joined: {what}"
-        template = granted if missing else joined_not
+        not_granted = "the gang was not complete after {seconds} s (timeouts.gang); granted: {what}"
+        not_joined = "the gang was not complete after {seconds} s (timeouts.gang); not joined: {what}"
+        template = not_granted if missing else not_joined
         what = _describe_shortage(state) if missing else _laggards(state)
-        diagnostics = message(template, seconds=f"{limits.gang_s:.0f}", what=what)
-        stop(state, Outcome(State.FAILED, diagnostics), diagnostics, now, actions, unrecorded=True)
+        reason = message(template, seconds=f"{limits.gang_s:.0f}", what=what)
+        fail(state, reason, now, actions, unrecorded=True)
     elif missing and deadline_passed(limits.hold_s, now - state.granted_at):
         bad, sizes = bad_nodes(state), elasticity.shrink_sizes(state) if state.job.gang and part else {}
         if bad and not (sizes and state.preflight.nodes):
@@ -354,8 +332,8 @@ def check_formation_deadlines(state: GangState, now: float, actions: list[Action
 def _readmit_nodes(state: GangState, bad: list[str], now: float, actions: list[Action]) -> None:
     """Allow excluded nodes again, when no other node had room within `timeouts.hold`."""
     template = "no other node had room within {seconds} s: {nodes} may have tasks again"
-    told = message(template, seconds=f"{state.job.timeouts.hold_s:.0f}", nodes=", ".join(bad))
-    actions.append(RecordEvent(Noted(now, told, decided=True)))
+    text = message(template, seconds=f"{state.job.timeouts.hold_s:.0f}", nodes=", ".join(bad))
+    actions.append(RecordEvent(events.Noted(now, text, decided=True)))
     state.preflight.readmitted_nodes.update(bad)
     state.node_penalties.clear()
     request_containers(state, now, actions)
@@ -375,11 +353,11 @@ def _resize(state: GangState, sizes: dict[str, int], reason: str, now: float, ac
     state.formations = {epoch: each for epoch, each in state.formations.items() if not set(each.tasks) & set(tasks)}
     *others, last = sizes
     template = "{role} goes on with {count} of {all}"
-    told = [message(template, role=name, count=sizes[name], all=state.wanted[name]) for name in others]
+    texts = [message(template, role=name, count=sizes[name], all=state.wanted[name]) for name in others]
     template = "{role} goes on with {count} of {all}: {reason}"
-    told.append(message(template, role=last, count=sizes[last], all=state.wanted[last], reason=reason))
+    texts.append(message(template, role=last, count=sizes[last], all=state.wanted[last], reason=reason))
     whole = () if len(tasks) == state.job.task_count else tasks
-    actions.append(RecordEvent(GangRestarted(now, state.epoch + 1, joined(told, ", "), whole)))
+    actions.append(RecordEvent(events.GangRestarted(now, state.epoch + 1, joined(texts, ", "), whole)))
     form_together(state, [tasks], tasks, now, actions)
     actions.append(NotifyExecutors(tasks))
     state.stage = Stage.FORMING

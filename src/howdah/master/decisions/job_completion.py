@@ -18,7 +18,7 @@ from howdah.master.decisions.actions import (
 from howdah.master.decisions.outputs import empty_outputs, missing_outputs
 from howdah.master.snapshots import snapshot_policy
 from howdah.master.state import GangState, Stage, TaskState
-from howdah.spec import Exit, Outcome, State
+from howdah.spec import Exit, Outcome, State, TaskId
 from howdah.spec.events import AllocationLost, CancelRequested, Committed, ContainerEnded, JobFinished, Noted, Stopping
 from howdah.spec.message import joined, message
 
@@ -47,6 +47,19 @@ def stop(
     if live or failed_outputs.is_awaited(state, now):
         actions.append(NotifyExecutors(tuple(state.tasks)))
     commit_if_all_ended(state, now, actions)
+
+
+def fail(
+    state: GangState,
+    reason: str,
+    now: float,
+    actions: list[Action],
+    task: TaskId | None = None,
+    exit: Exit | None = None,
+    unrecorded: bool = False,
+) -> None:
+    """End the job as failed for this reason; `task` and its `exit` are the first cause, where there is one."""
+    stop(state, Outcome(State.FAILED, reason, task, exit), reason, now, actions, unrecorded)
 
 
 def release_container(
@@ -111,13 +124,6 @@ def _finish(state: GangState, now: float, actions: list[Action]) -> None:
     actions += [RecordEvent(JobFinished(now, state.outcome)), Finish(state.outcome)]
 
 
-def finish_again(state: GangState, outcome: Outcome) -> list[Action]:
-    """Finish a job whose end is in the log, and final. The engine was not told of it; people were, and may have moved
-    the outputs."""
-    state.stage, state.outcome = Stage.DONE, outcome
-    return [Finish(outcome)]
-
-
 def on_save_published(state: GangState, event: SnapshotPublished, actions: list[Action]) -> None:
     """Note that a snapshot is finished; the end of the job may have waited for it."""
     snapshot_policy.on_published(state, event, actions)
@@ -142,6 +148,6 @@ def on_allocation_lost(state: GangState, event: AllocationLost, actions: list[Ac
         return
     if state.open:
         reason = message("the engine took the job's containers back: {reason}", reason=event.cause)
-        stop(state, Outcome(State.FAILED, reason), reason, event.time, actions)
+        fail(state, reason, event.time, actions)
     if event.within_s and state.stage is Stage.STOPPING:
         state.stop_by = min(state.stop_by, event.time + event.within_s)

@@ -27,33 +27,12 @@ from howdah.master.decisions.actions import (
     StatusReceived,
     Tick,
 )
+from howdah.master.decisions.gang_formation import deadline_passed
 from howdah.master.health import hang_detection
 from howdah.master.preflight import results
 from howdah.master.snapshots import snapshot_policy
 from howdah.master.state import GangState, Stage, TaskState
-from howdah.spec import Exit, Outcome, State, TaskId
-from howdah.spec.events import (
-    Allocated,
-    AllocationLost,
-    CancelRequested,
-    Checked,
-    CheckpointFound,
-    ContainerEnded,
-    Event,
-    Greeted,
-    JobStarted,
-    Joined,
-    LossAnnounced,
-    MasterEnded,
-    Noted,
-    SaveRequested,
-    StacksTaken,
-    Stalled,
-    Started,
-    TimeLost,
-    Used,
-    Yielded,
-)
+from howdah.spec import Exit, TaskId, events
 from howdah.spec.message import message
 from howdah.wire.messages import Phase, Status
 
@@ -65,7 +44,7 @@ SILENT_S = 9.0
 twice a second; their heartbeat comes every 2 s."""
 
 
-def step(state: GangState, event: Event) -> list[Action]:
+def step(state: GangState, event: events.Event) -> list[Action]:
     """Apply `event` to `state`; return the actions to carry out, in order."""
     actions: list[Action] = []
     if state.stage is Stage.DONE or state.handed_over:
@@ -74,15 +53,15 @@ def step(state: GangState, event: Event) -> list[Action]:
     return actions
 
 
-def _on_started(state: GangState, event: JobStarted, actions: list[Action]) -> None:
+def _on_started(state: GangState, event: events.JobStarted, actions: list[Action]) -> None:
     actions.append(RecordEvent(event))
     state.begun_at = event.time
     for task in state.tasks.values():
         task.fenced_until = event.fenced_until
     state.preflight.has_other_nodes = event.engine != "local"
     if bad := gang_formation.bad_nodes(state):
-        told = message("{nodes} get no tasks: failures of earlier jobs were their fault", nodes=", ".join(bad))
-        actions.append(RecordEvent(Noted(event.time, told)))
+        text = message("{nodes} get no tasks: failures of earlier jobs were their fault", nodes=", ".join(bad))
+        actions.append(RecordEvent(events.Noted(event.time, text)))
     gang_formation.begin_stages(state, event.time, actions)
 
 
@@ -97,18 +76,10 @@ def _on_status(state: GangState, event: StatusReceived, actions: list[Action]) -
         return
     task.sequence, task.idle_s = status.sequence, status.quiet_s
     if task.phase is None:
-        actions.append(
-            RecordEvent(
-                Greeted(
-                    event.time,
-                    task=task.id,
-                    attempt=status.attempt,
-                    host=status.host,
-                    pid=status.pid,
-                    python=status.python,
-                )
-            )
+        greeted = events.Greeted(
+            event.time, task=task.id, attempt=status.attempt, host=status.host, pid=status.pid, python=status.python
         )
+        actions.append(RecordEvent(greeted))
     task.phase = status.phase
     _note_usage(task, status, event.time, actions)
     snapshot_policy.on_status(state, task, status, event.time, actions)
@@ -126,7 +97,7 @@ def _on_status(state: GangState, event: StatusReceived, actions: list[Action]) -
         _join(state, task, status, event.time, actions)
     if status.program_pid and task.started != task.epoch:
         task.started = task.epoch
-        started = Started(
+        started = events.Started(
             event.time,
             task=task.id,
             attempt=task.attempt,
@@ -138,7 +109,7 @@ def _on_status(state: GangState, event: StatusReceived, actions: list[Action]) -
         actions.append(RecordEvent(started))
     if status.yields != task.announced_values and status.yields:
         task.announced_values = status.yields
-        actions.append(RecordEvent(Yielded(event.time, task.id, status.yields)))
+        actions.append(RecordEvent(events.Yielded(event.time, task.id, status.yields)))
     if status.phase is Phase.ENDED and status.exit is not None:
         task.uploaded = status.uploaded
         failure_policy.task_ended(state, task, status.exit, event.time, actions)
@@ -147,20 +118,16 @@ def _on_status(state: GangState, event: StatusReceived, actions: list[Action]) -
 def _note_usage(task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
     """Record a sample of the usage, more rarely as a task grows older (about a hundred while its age grows by a factor
     of e), so that logs stay small."""
-    if (
-        status.phase is Phase.LOCALISING
-        and status.data_total_bytes
-        and now - task.used_at >= _sample_interval(task, now, 2.0)
-    ):
+    if status.phase is Phase.LOCALISING and status.data_total_bytes and _sample_is_due(task, now, 2.0):
         task.used_at = now
-        sample = Used(now, task.id, data_bytes=status.data_bytes, data_total_bytes=status.data_total_bytes)
+        sample = events.Used(now, task.id, data_bytes=status.data_bytes, data_total_bytes=status.data_total_bytes)
         actions.append(RecordEvent(sample))
     further = _percent(status.usage.progress) != _percent(task.usage.progress)
-    telling = further or (status.exit is not None and task.exit is None)
+    ended = status.exit is not None and task.exit is None
     task.usage = status.usage
-    if task.started and (telling or now - task.used_at >= _sample_interval(task, now, 5.0)):
+    if task.started and (further or ended or _sample_is_due(task, now, 5.0)):
         task.used_at = now
-        actions.append(RecordEvent(Used(now, task.id, status.usage.without_rates())))
+        actions.append(RecordEvent(events.Used(now, task.id, status.usage.without_rates())))
 
 
 def _percent(progress: float | None) -> int | None:
@@ -168,14 +135,14 @@ def _percent(progress: float | None) -> int | None:
     return None if progress is None else int(progress * 100)
 
 
-def _sample_interval(task: TaskState, now: float, least: float) -> float:
-    return max(least, (now - task.launched_at) / 100)
+def _sample_is_due(task: TaskState, now: float, least_s: float) -> bool:
+    return now - task.used_at >= max(least_s, (now - task.launched_at) / 100)
 
 
 def _join(state: GangState, task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
     task.joined, task.host, task.ip, task.ports = task.epoch, status.host, status.ip, status.ports
     task.pair_port = status.pair_port
-    joined = Joined(
+    joined = events.Joined(
         now,
         task=task.id,
         attempt=task.attempt,
@@ -196,7 +163,7 @@ def _join(state: GangState, task: TaskState, status: Status, now: float, actions
         gang_formation.on_joined(state, task, now, actions)
 
 
-def _on_noted(_: GangState, event: Noted | MasterEnded, actions: list[Action]) -> None:
+def _on_noted(_: GangState, event: events.Noted | events.MasterEnded, actions: list[Action]) -> None:
     actions.append(RecordEvent(event))
 
 
@@ -219,18 +186,13 @@ def decide_by_time(state: GangState, now: float, actions: list[Action]) -> None:
         gang_formation.check_spares(state, now, actions)
     if state.open and state.preflight.pair_tests:
         results.check_deadlines(state, now, actions)
-    if (
-        state.open
-        and state.running_since
-        and gang_formation.deadline_passed(state.job.timeouts.run_s, now - state.running_since)
-    ):
-        seconds = f"{state.job.timeouts.run_s:.0f}"
-        diagnostics = message("still running after {seconds} s (timeouts.run)", seconds=seconds)
-        job_completion.stop(state, Outcome(State.FAILED, diagnostics), diagnostics, now, actions, unrecorded=True)
-    elif state.open and gang_formation.deadline_passed(state.job.timeouts.total_s, now - state.begun_at):
-        seconds = f"{state.job.timeouts.total_s:.0f}"
-        diagnostics = message("not done {seconds} s after it began (timeouts.total)", seconds=seconds)
-        job_completion.stop(state, Outcome(State.FAILED, diagnostics), diagnostics, now, actions, unrecorded=True)
+    limits = state.job.timeouts
+    if state.open and state.running_since and deadline_passed(limits.run_s, now - state.running_since):
+        reason = message("still running after {seconds} s (timeouts.run)", seconds=f"{limits.run_s:.0f}")
+        job_completion.fail(state, reason, now, actions, unrecorded=True)
+    elif state.open and deadline_passed(limits.total_s, now - state.begun_at):
+        reason = message("not done {seconds} s after it began (timeouts.total)", seconds=f"{limits.total_s:.0f}")
+        job_completion.fail(state, reason, now, actions, unrecorded=True)
     elif state.stage is Stage.STOPPING and now > state.stop_by and not failed_outputs.is_awaited(state, now):
         job_completion.begin_commit(state, now, actions)
     if state.open:
@@ -239,14 +201,11 @@ def decide_by_time(state: GangState, now: float, actions: list[Action]) -> None:
 
 def _watch_silence(state: GangState, now: float, actions: list[Action]) -> None:
     for task in list(state.tasks.values()):
-        if not task.live or not state.open:
-            continue
-        late = _lateness(state, task, now)
-        if late is not None:
-            failure_policy.executor_unreachable(state, task, late, now, actions)
+        if task.live and state.open and (exit := _exit_of_late(state, task, now)):
+            failure_policy.executor_unreachable(state, task, exit, now, actions)
 
 
-def _lateness(state: GangState, task: TaskState, now: float) -> Exit | None:
+def _exit_of_late(state: GangState, task: TaskState, now: float) -> Exit | None:
     limits = state.job.timeouts
     if task.phase is None:
         if now - task.launched_at > GREET_S:
@@ -254,30 +213,30 @@ def _lateness(state: GangState, task: TaskState, now: float) -> Exit | None:
             return Exit("start", detail=message(template, seconds=f"{GREET_S:.0f}"))
     elif now - task.heard_at > SILENT_S:
         return Exit("silent", detail=message("not heard for {seconds} s", seconds=f"{now - task.heard_at:.0f}"))
-    elif task.joined != task.epoch and gang_formation.deadline_passed(limits.localise_s, now - task.launched_at):
+    elif task.joined != task.epoch and deadline_passed(limits.localise_s, now - task.launched_at):
         template = "files and data not in place after {seconds} s (timeouts.localise)"
         return Exit("localise", detail=message(template, seconds=f"{limits.localise_s:.0f}"))
     return None
 
 
-HANDLERS: dict[type[Event], Callable[[GangState, Any, list[Action]], None]] = {
-    JobStarted: _on_started,
-    Allocated: gang_formation.on_allocated,
-    ContainerEnded: failure_policy.on_container_ended,
-    CancelRequested: job_completion.on_cancel,
-    AllocationLost: job_completion.on_allocation_lost,
-    Noted: _on_noted,
-    MasterEnded: _on_noted,
-    LossAnnounced: preemption.on_announced,
-    Stalled: hang_detection.on_stalled,
-    StacksTaken: hang_detection.on_stacks_collected,
+HANDLERS: dict[type[events.Event], Callable[[GangState, Any, list[Action]], None]] = {
+    events.JobStarted: _on_started,
+    events.Allocated: gang_formation.on_allocated,
+    events.ContainerEnded: failure_policy.on_container_ended,
+    events.CancelRequested: job_completion.on_cancel,
+    events.AllocationLost: job_completion.on_allocation_lost,
+    events.Noted: _on_noted,
+    events.MasterEnded: _on_noted,
+    events.LossAnnounced: preemption.on_announced,
+    events.Stalled: hang_detection.on_stalled,
+    events.StacksTaken: hang_detection.on_stacks_collected,
     StatusReceived: _on_status,
     Tick: _on_tick,
     CommitDone: job_completion.on_committed,
-    SaveRequested: snapshot_policy.on_requested,
+    events.SaveRequested: snapshot_policy.on_requested,
     StartRecorded: gang_formation.on_start_recorded,
     SnapshotPublished: job_completion.on_save_published,
-    Checked: results.on_checked,
-    CheckpointFound: gang_formation.on_checkpoint_found,
-    TimeLost: time_shift.on_time_lost,
+    events.Checked: results.on_checked,
+    events.CheckpointFound: gang_formation.on_checkpoint_found,
+    events.TimeLost: time_shift.on_time_lost,
 }

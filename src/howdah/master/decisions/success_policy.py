@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 from howdah.master.decisions.actions import Action
-from howdah.master.decisions.job_completion import stop
+from howdah.master.decisions.job_completion import fail, stop
 from howdah.master.state import GangState, TaskState
 from howdah.spec import Exit, Outcome, State, TaskId, chief
 from howdah.spec.message import Message, message
@@ -14,7 +14,8 @@ from howdah.spec.message import Message, message
 
 def end_if_decided(state: GangState, now: float, actions: list[Action]) -> bool:
     """End the job if its success is reached, or cannot be reached any more."""
-    deciding = [task for task in state.tracked_tasks() if not _leads_to_others(state, task.id.role)]
+    leading = {name for role in state.job.roles.values() for name in role.after}
+    deciding = [task for task in state.tracked_tasks() if task.id.role not in leading]
     well = sum(task.exit is not None and task.exit.ok for task in deciding)
     left = sum(task.exit is None for task in state.tracked_tasks())
     rule = state.job.success
@@ -30,10 +31,6 @@ def end_if_decided(state: GangState, now: float, actions: list[Action]) -> bool:
         reason = message("no task is left to wait for")
         stop(state, Outcome(State.FAILED, _reason_no_success(state)), reason, now, actions)
     return not state.open
-
-
-def _leads_to_others(state: GangState, role: str) -> bool:
-    return any(role in other.after for other in state.job.roles.values())
 
 
 def _in_grace(state: GangState, now: float) -> bool:
@@ -57,7 +54,7 @@ def _decide_by_share(
             rule=state.job.success,
             first=end_sentence(first.id, first.node, first.exit),
         )
-        stop(state, Outcome(State.FAILED, reason, first.id, first.exit), reason, now, actions)
+        fail(state, reason, now, actions, first.id, first.exit)
     elif not left:
         reason = message("{count} of {all} tasks ended well", count=well, all=len(deciding))
         stop(state, Outcome(State.SUCCEEDED), reason, now, actions)
