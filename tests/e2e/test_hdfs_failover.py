@@ -43,8 +43,8 @@ def both(howdah: CommandLine) -> Iterator[None]:
     """Both NameNodes run, one of them active; a test that fails leaves no job to disturb the others."""
     for name in ("nn1", "nn2"):
         howdah.sandbox.start(name)
-    if not howdah.sandbox.active_namenode():
-        howdah.sandbox.failover_namenode()
+    if not howdah.sandbox.active("NameNode"):
+        howdah.sandbox.failover(title="NameNode")
     yield
     howdah.end_all()
 
@@ -52,8 +52,8 @@ def both(howdah: CommandLine) -> Iterator[None]:
 def test_the_file_system_is_the_name_service(howdah: CommandLine) -> None:
     assert howdah.root == "hdfs://sandbox"
     howdah.files.write_bytes(f"{howdah.root}/tmp/before", b"1")
-    other = howdah.sandbox.failover_namenode()
-    assert howdah.sandbox.active_namenode() == other
+    other = howdah.sandbox.failover(title="NameNode")
+    assert howdah.sandbox.active("NameNode") == other
     assert howdah.files.read_bytes(f"{howdah.root}/tmp/before") == b"1"
     howdah.files.append(f"{howdah.root}/tmp/before", b"2")
     assert howdah.files.read_bytes(f"{howdah.root}/tmp/before") == b"12"
@@ -61,8 +61,8 @@ def test_the_file_system_is_the_name_service(howdah: CommandLine) -> None:
 
 def test_one_that_hangs_is_passed_over(howdah: CommandLine) -> None:
     """The first one asked, on standby, takes the call and never answers: the client's limit is a few seconds here."""
-    if eventually(howdah.sandbox.active_namenode, "an active NameNode") == "nn1":
-        howdah.sandbox.failover_namenode()
+    if eventually(lambda: howdah.sandbox.active("NameNode"), "an active NameNode") == "nn1":
+        howdah.sandbox.failover(title="NameNode")
     pid = next(daemon.pid for daemon in howdah.sandbox.status() if daemon.name == "nn1")
     assert pid
     os.kill(pid, signal.SIGSTOP)
@@ -80,7 +80,7 @@ def test_a_transfer_goes_on_in_the_middle_of_a_file(howdah: CommandLine) -> None
         for number in range(pieces):
             if number == 7:
                 sink.write(bytes([number]) * MIB)
-                turned = pool.submit(howdah.sandbox.failover_namenode, signal.SIGKILL)
+                turned = pool.submit(howdah.sandbox.failover, signal.SIGKILL, "NameNode")
             else:
                 sink.write(bytes([number]) * MIB)
                 time.sleep(0.05)
@@ -97,11 +97,11 @@ def test_a_job_goes_on(howdah: CommandLine, tmp_path: Path) -> None:
     data = {"inputs": [{"path": source, "to": "in"}], "outputs": [{"from": "out", "path": target}]}
     running = howdah.run(program, replicas=2, **data)
     eventually(lambda: all((tmp_path / str(index)).exists() for index in range(2)), "both programs run")
-    howdah.sandbox.stop(eventually(howdah.sandbox.active_namenode, "an active NameNode"), signal.SIGKILL)
+    howdah.sandbox.stop(eventually(lambda: howdah.sandbox.active("NameNode"), "an active NameNode"), signal.SIGKILL)
     time.sleep(2)
     (tmp_path / "go").touch()  # results are to be stored while there is no active NameNode
     time.sleep(2)
-    howdah.sandbox.failover_namenode()
+    howdah.sandbox.failover(title="NameNode")
     done = running.done()
     assert done.code == 0, done.text
     copied = [entry for entry in howdah.files.walk(target) if uris.name(entry.uri) != "_SUCCESS"]

@@ -30,6 +30,9 @@ with client.read(PATH) as back:
 """
 
 
+HOWDAH = str(Path(sys.executable).with_name("howdah"))
+
+
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=60)
 
@@ -99,7 +102,7 @@ def test_another_shape_is_refused_while_up(sandbox: Sandbox) -> None:
 
 
 def test_env_prints_what_a_shell_evaluates(sandbox: Sandbox) -> None:
-    done = run("-m", "howdah.sandbox", "env", **os.environ)
+    done = run(HOWDAH, "sandbox", "env", **os.environ)
     assert done.stdout == f"export HADOOP_CONF_DIR={sandbox.conf_dir}\n"
 
 
@@ -209,7 +212,7 @@ def test_wrong_values_are_reported_together(tmp_path: Path) -> None:
 
 
 def test_missing_java_says_what_to_run(tmp_path: Path) -> None:
-    done = run("-m", "howdah.sandbox", "up", "--run-dir", str(tmp_path / "run"), PATH="", HOME=str(tmp_path))
+    done = run(HOWDAH, "sandbox", "up", PATH="", HOME=str(tmp_path))
     assert done.returncode == EngineUnavailable.exit_code
     assert "Java 17" in done.stderr
     assert "apt-get install" in done.stderr

@@ -29,7 +29,7 @@ from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
 from howdah.storage import cpu_throttle
 from howdah.storage.factory import filesystem
-from howdah.storage.filesystem import Entry, FileSystem, readable
+from howdah.storage.filesystem import Entry, FileSystem, open_local
 from howdah.wire.helper_main import run_helper_main
 from howdah.wire.helper_messages import DirectorySyncReply, FetchCheckpointRequest, StoreCheckpointsRequest
 
@@ -122,7 +122,7 @@ class DirectorySync:
         if directory_snapshot.stamp_of(path) != stamp:
             raise _ChangedMeanwhile
         self.fs.mkdirs(uris.parent(target))
-        with readable(path) as file, self.fs.writing(target) as sink:
+        with open_local(path) as file, self.fs.writing(target) as sink:
             cpu_throttle.copy_throttled(file, sink, stamp.size)
             if directory_snapshot.stamp_of(path) != stamp:
                 raise _ChangedMeanwhile

@@ -19,7 +19,7 @@ from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
 from howdah.storage import cpu_throttle
 from howdah.storage.factory import filesystem
-from howdah.storage.filesystem import FileSystem, readable
+from howdah.storage.filesystem import FileSystem, open_local
 from howdah.wire.helper_main import one_line, run_helper_main
 from howdah.wire.helper_messages import EventFileSyncReply, EventFileSyncRequest
 
@@ -57,7 +57,7 @@ def files(path: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _send(fs: FileSystem, path: str, target: str, sent: int, size: int) -> None:
-    with readable(path) as file:
+    with open_local(path) as file:
         entry = fs.stat(target) if sent and EVENTS in os.path.basename(path) else None
         have = entry.size if entry is not None else 0
         if 0 < sent <= have <= size:  # `have` is larger when a helper was killed before it could report

@@ -1,6 +1,7 @@
-"""Free ports for a sandbox: below the kernel's ephemeral range, where no outgoing connection takes one.
+"""Finds free ports for a sandbox below the kernel's ephemeral range, where no outgoing connection takes one.
 
-Two sandboxes starting at once draw at random and check; the range is large beside the sixteen that each needs.
+Ports are drawn at random and then checked, because two sandboxes may start at the same time; the range is large beside
+the sixteen ports that each needs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _TRIES = 2000
 
 
 def choose(shape: Shape) -> Ports:
-    """Ports free on 127.0.0.1 and, for the NodeManagers' and ResourceManagers' own, on each one's address."""
+    """Return ports that are free on 127.0.0.1; those of NodeManagers and ResourceManagers on the address of each."""
     drawn = _drawn()
     nodes = [node_host(number) for number in range(1, shape.nodes + 1)]
     hosts = {"nm": nodes, "rm": list(rm_hosts(shape).values())}
@@ -33,11 +34,7 @@ def choose(shape: Shape) -> Ports:
 
 
 def free_port() -> int:
-    """One of 127.0.0.1.
-
-    Raises:
-        StopIteration: there is none.
-    """
+    """Return a free port of 127.0.0.1. Raises StopIteration if there is none."""
     return next(port for port in _drawn() if _is_free("127.0.0.1", port))
 
 

@@ -1,4 +1,4 @@
-"""The sandbox: one run dir, one Hadoop. Its record is the truth; every object opened on it acts on the same."""
+"""The sandbox: one Hadoop in one run directory, whose record every `Sandbox` of that directory reads and changes."""
 
 from __future__ import annotations
 
@@ -32,20 +32,19 @@ def default_run_dir() -> Path:
 
 
 def current() -> Sandbox | None:
-    """The sandbox of the default run dir, if every daemon of it is up."""
+    """Return the sandbox of the default run directory, if all its daemons are up."""
     sandbox = Sandbox.open()
     return sandbox if sandbox and sandbox.is_up() else None
 
 
 class Sandbox:
-    """A Hadoop of `nodes` NodeManagers, `resourcemanagers` (one active) and (`hdfs`) `namenodes` (one active) with
-    `datanodes`.
+    """A Hadoop of `nodes` NodeManagers, `resourcemanagers` and (with `hdfs`) `namenodes` and `datanodes`.
 
-    `nodes=0, hdfs=False` is a ResourceManager alone. It is called rm; two are rm1 and rm2, with high availability, and
-    so are NameNodes: nn, or nn1 and nn2. A DataNode is dn, two are dn1 and dn2, which have a copy of each block each.
-    `expiry_s` is after how long a silent NodeManager is lost.
-    `properties` override Hadoop's, by file: {"yarn-site": {"yarn.…": "…"}}. `cache` is the folder for the jars.
-    As a context manager it is up inside and leaves nothing behind.
+    `nodes=0, hdfs=False` is a ResourceManager alone, which is called rm. Two ResourceManagers, rm1 and rm2, have high
+    availability; so have two NameNodes, nn1 and nn2. One NameNode is called nn, one DataNode dn; of two DataNodes, dn1
+    and dn2, each has a copy of each block. A NodeManager that is silent for `expiry_s` is lost.
+    `properties` override Hadoop's, by file: {"yarn-site": {"yarn.…": "…"}}. `cache` is the directory for the jars.
+    As a context manager the sandbox is up inside the block, and leaves nothing behind.
     """
 
     def __init__(
@@ -67,27 +66,15 @@ class Sandbox:
     ) -> None:
         overrides = {file: dict(values) for file, values in (properties or {}).items()}
         version = install.resolve_version(hadoop)
-        self.shape = conf.checked(
-            Shape(
-                version,
-                nodes,
-                hdfs,
-                memory_mib,
-                vcores,
-                gpus,
-                expiry_s,
-                overrides,
-                resourcemanagers,
-                namenodes,
-                datanodes,
-            )
-        )
+        sizes = (memory_mib, vcores, gpus, expiry_s)
+        shape = Shape(version, nodes, hdfs, *sizes, overrides, resourcemanagers, namenodes, datanodes)
+        self.shape = conf.checked(shape)
         self.run_dir = (run_dir or default_run_dir()).absolute()
         self.cache = cache or local_directory()
 
     @classmethod
     def open(cls, run_dir: Path | None = None) -> Sandbox | None:
-        """The sandbox that a run dir (the default one) holds, up or down; None when it holds none."""
+        """Return the sandbox in a run directory (by default the default one), up or down; None if there is none."""
         known = record.load(run_dir or default_run_dir())
         return cls(run_dir, **vars(known.shape)) if known else None
 
@@ -102,29 +89,30 @@ class Sandbox:
 
     @property
     def conf_dir(self) -> Path:
-        """A client configuration for this Hadoop."""
+        """The client configuration of this Hadoop."""
         return self.run_dir / "conf"
 
     def env(self) -> dict[str, str]:
-        """What a client's environment needs."""
+        """Return the variables that a client's environment needs."""
         return {"HADOOP_CONF_DIR": str(self.conf_dir)}
 
     def is_up(self) -> bool:
-        """Whether every daemon runs."""
+        """Return whether all daemons run."""
         daemons = self.status()
         return bool(daemons) and all(daemon.up for daemon in daemons)
 
     def status(self) -> list[Daemon]:
-        """Every daemon in starting order; [] when the run dir holds no sandbox."""
+        """Return all daemons in the order in which they start; [] if the run directory holds no sandbox."""
         known = record.load(self.run_dir)
         running = Running(self.run_dir, known) if known else None
         return [running.daemon(role) for role in running.roles.values()] if running else []
 
     def up(self, progress: Progress = _quiet) -> None:
-        """Start what does not run yet and return when jobs can be submitted; harmless when it is up.
+        """Start the daemons that do not run, and return when jobs can be submitted.
 
-        Raises EngineUnavailable when something is missing or a daemon ends (all is then stopped, the logs stay),
-        SpecError when the run dir holds a sandbox of another shape.
+        Raises:
+            EngineUnavailable: something is missing, or a daemon has ended; all are then stopped, and the logs stay.
+            SpecError: the run directory holds a sandbox of another shape.
         """
         begun = time.monotonic()
         with self._alone():
@@ -134,25 +122,15 @@ class Sandbox:
                 progress(f"already up: {self._summary(running)}")
                 return
             progress(f"starting {', '.join(role.name for role in missing)}")
-            self._start(running)
+            running.start_all()
             progress(f"ready in {time.monotonic() - begun:.1f} s: {self._summary(running)}")
-
-    def _start(self, running: Running) -> None:
-        try:
-            running.format()
-            for role in running.missing():
-                running.spawn(role)
-            running.wait_ready()
-        except BaseException:  # also Ctrl-C: half a sandbox is of no use
-            running.stop_all()
-            raise
 
     def _summary(self, running: Running) -> str:
         web = (running.active() or running.servers("ResourceManager")[0]).web
         return f"Hadoop {self.shape.hadoop}, {self.shape.nodes} NodeManagers, pages at http://{web}"
 
     def down(self, keep: bool = False, progress: Progress = _quiet) -> None:
-        """Stop this sandbox's processes and, unless `keep`, remove its data; harmless when it is down."""
+        """Stop the sandbox's processes and, unless `keep`, remove its data."""
         if not (self.run_dir / record.NAME).exists():
             return
         with self._alone():
@@ -162,7 +140,7 @@ class Sandbox:
                 shutil.rmtree(self.run_dir)
 
     def start(self, name: str) -> None:
-        """Start one daemon that was stopped and return when it listens; harmless when it runs."""
+        """Start one daemon, unless it runs, and return when it listens."""
         running = self._opened()
         role = running.role(name)
         if not running.alive(name):
@@ -170,49 +148,38 @@ class Sandbox:
             running.wait_listening([role])
 
     def stop(self, name: str, signal: int = signals.SIGTERM) -> None:
-        """Signal one daemon and wait for its end. After SIGKILL a NodeManager's containers run on."""
+        """Signal one daemon and wait until it has ended. After SIGKILL a NodeManager's containers run on."""
         running = self._opened()
         running.stop([running.role(name).name], signal)
 
     def wait_nodes(self, count: int) -> None:
-        """Return when the ResourceManager counts exactly `count` NodeManagers as running; raises EngineUnavailable."""
+        """Return when the ResourceManager counts exactly `count` NodeManagers as running. Raises EngineUnavailable."""
         self._opened().wait_nodes(count)
 
     def decommission(self, name: str, within_s: int) -> None:
-        """Have the ResourceManager decommission a NodeManager gracefully: it goes when its containers have ended, or
-        after `within_s`. `start` after `recommission` brings it back."""
+        """Decommission a NodeManager gracefully: it ends when its containers have ended, or after `within_s`. `start`
+        after `recommission` brings it back."""
         running = self._opened()
         running.exclude([running.role(name)], within_s)
 
     def recommission(self) -> None:
-        """No NodeManager is excluded any more: one that is being decommissioned stays."""
+        """Exclude no NodeManager any more. One that is being decommissioned stays."""
         self._opened().exclude([], 0)
 
-    def active(self) -> str:
-        """The ResourceManager that serves, "" when none does."""
-        found = self._opened().active()
+    def active(self, title: str = "ResourceManager") -> str:
+        """Return the name of the active ResourceManager or NameNode; "" if none is active."""
+        found = self._opened().active(title)
         return found.name if found else ""
 
     def standby(self, name: str) -> None:
-        """Put one of two ResourceManagers, or NameNodes, on standby."""
+        """Put one of two ResourceManagers or NameNodes on standby."""
         running = self._opened()
         running.turn(running.role(name), "Standby")
 
-    def failover(self, signal: int = 0) -> str:
-        """The active ResourceManager, if any, goes on standby or ends by `signal`; the other takes over: its name.
-
-        Raises EngineUnavailable when no other runs.
-        """
-        return self._opened().fail_over("ResourceManager", signal).name
-
-    def active_namenode(self) -> str:
-        """The NameNode that serves, "" when none does."""
-        found = self._opened().active("NameNode")
-        return found.name if found else ""
-
-    def failover_namenode(self, signal: int = 0) -> str:
-        """As `failover`, of NameNodes."""
-        return self._opened().fail_over("NameNode", signal).name
+    def failover(self, signal: int = 0, title: str = "ResourceManager") -> str:
+        """End the active ResourceManager or NameNode, if any, by `signal`, or put it on standby; return the name of the
+        other one, which takes over. Raises EngineUnavailable if no other one runs."""
+        return self._opened().fail_over(title, signal).name
 
     def _opened(self) -> Running:
         known = record.load(self.run_dir)
@@ -221,7 +188,7 @@ class Sandbox:
         return Running(self.run_dir, known)
 
     def _running_record(self) -> SandboxRecord | None:
-        """The record of what runs here already, at least in part, if it is of the shape asked for."""
+        """Return the record of a sandbox that runs here at least in part. Raises SpecError if its shape is another."""
         known = record.load(self.run_dir)
         if known is None:
             return None
@@ -245,7 +212,7 @@ class Sandbox:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Hold the run dir against a second `up` or `down`; made if need be, refused if it is someone else's."""
+        """Lock the run directory against a second `up` or `down`; make it first if there is none."""
         _claim(self.run_dir)
         with (self.run_dir / "lock").open("w") as lock:
             try:

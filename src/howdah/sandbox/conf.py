@@ -1,7 +1,7 @@
-"""Hadoop's configuration files for one sandbox: the same text for the same `Shape` and `Ports`.
+"""Writes Hadoop's configuration files for one sandbox: the same text for the same `Shape` and `Ports`.
 
-`conf/` is an ordinary client configuration (HADOOP_CONF_DIR); a NodeManager reads `conf-nm<i>/`, which differs only in
-its own addresses, and one of two servers of a kind (`rm1`, `nn2`, …) `conf-<id>/`, which tells it which it is.
+`conf/` is an ordinary client configuration (HADOOP_CONF_DIR). A NodeManager reads `conf-nm<i>/`, which differs only in
+its addresses; one of two servers of a kind (`rm1`, `nn2`, …) reads `conf-<id>/`, which names the server.
 Property names and defaults are those of Hadoop's *-default.xml.
 """
 
@@ -22,7 +22,7 @@ MOST_NODES = 200
 _RM_HOSTS = {"rm1": "127.0.0.1", "rm2": "127.0.0.2"}
 _MOST = {"resourcemanagers": len(_RM_HOSTS), "namenodes": 2, "datanodes": 2}
 EXCLUDED = "excluded-nodes"
-"""The file of hosts that the ResourceManager is to do without."""
+"""The file with the hosts that the ResourceManager excludes."""
 FILES = ("core-site", "hdfs-site", "yarn-site", "resource-types", "capacity-scheduler")
 
 _LOG4J = """log4j.rootLogger=INFO,console
@@ -34,9 +34,9 @@ log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{1}: %m%n
 
 @dataclass(frozen=True)
 class Shape:
-    """What is asked for; two sandboxes of one shape differ only in folder and ports.
+    """What a user asks for; two sandboxes of one shape differ only in directory and ports.
 
-    `properties` maps a file's name without `.xml` to properties that override ours.
+    `properties` maps a file's name without `.xml` to properties that override the sandbox's own.
     """
 
     hadoop: str
@@ -53,14 +53,13 @@ class Shape:
 
     @property
     def secure(self) -> bool:
-        """Whether its properties demand Kerberos."""
+        """Whether the properties demand Kerberos."""
         return self.properties.get("core-site", {}).get("hadoop.security.authentication") == "kerberos"
 
 
 def checked(shape: Shape) -> Shape:
-    """The same shape; raises SpecError with everything that is wrong in it."""
-    least = {"nodes": 0, "memory_mib": 64, "vcores": 1, "gpus": 0, "expiry_s": 2}
-    least |= dict.fromkeys(_MOST, 1)
+    """Return the shape. Raises SpecError with everything that is wrong in it."""
+    least = {"nodes": 0, "memory_mib": 64, "vcores": 1, "gpus": 0, "expiry_s": 2, **dict.fromkeys(_MOST, 1)}
     values = {name: getattr(shape, name) for name in least}
     wrong = [Mistake(n, f"is {values[n]}, must be at least {least[n]}") for n in least if values[n] < least[n]]
     for name, most in {"nodes": MOST_NODES, **_MOST}.items():
@@ -74,7 +73,7 @@ def checked(shape: Shape) -> Shape:
 
 
 def difference(found: Shape, asked: Shape) -> str:
-    """`nodes 3 (asked for: 5)` for every field that differs."""
+    """Return `nodes 3 (asked for: 5)` for every field that differs."""
     pairs = ((name, value, getattr(asked, name)) for name, value in vars(found).items())
     return ", ".join(f"{name} {value} (asked for: {other})" for name, value, other in pairs if value != other)
 
@@ -104,24 +103,24 @@ class Ports:
 
 
 def node_host(number: int) -> str:
-    """The loopback address of NodeManager 1, 2, ...: its NodeId's host."""
+    """Return the loopback address of NodeManager 1, 2, ...: the host of its NodeId."""
     return f"127.0.0.{10 + number}"
 
 
 def rm_hosts(shape: Shape) -> dict[str, str]:
-    """Each ResourceManager's id and the address it serves at, both at the same ports."""
+    """Return the host of each ResourceManager by its id; two use the same ports."""
     return _RM_HOSTS if shape.resourcemanagers > 1 else {"rm": "127.0.0.1"}
 
 
 def rm_web(id_: str, ports: Ports) -> str:
-    """Where its pages are. Hadoop's links to them know one loopback address only."""
+    """Return the address of a ResourceManager's pages. Hadoop's links to them know one loopback address only."""
     return f"127.0.0.1:{ports.rm2_web if id_ == 'rm2' else ports.rm_web}"
 
 
 def write(run: Path, shape: Shape, ports: Ports) -> None:
     """Write every file the daemons and clients of this sandbox read."""
     (run / EXCLUDED).touch()
-    # Java then asks no name server; it must find this machine's own name there.
+    # With this file Java asks no name server, so the file must have this machine's own name.
     (run / "hosts").write_text(f"127.0.0.1 localhost {socket.gethostname()}\n")
     sites = {
         "core-site": core(run, shape, ports),
@@ -143,10 +142,10 @@ def write(run: Path, shape: Shape, ports: Ports) -> None:
 
 
 def _write_hdfs(run: Path, sites: Mapping[str, Site], shape: Shape, ports: Ports) -> None:
-    """What tells one of two NameNodes or DataNodes from the other."""
+    """Write the directories that tell one of two NameNodes or DataNodes from the other."""
     own: dict[str, Site] = {}
     if shape.namenodes > 1:
-        own |= {id_: hdfs.name_node(id_) for id_ in hdfs.name_nodes(shape, ports)}
+        own |= {id_: {"dfs.ha.namenode.id": id_} for id_ in hdfs.name_nodes(shape, ports)}
     if shape.datanodes > 1:
         ids = enumerate(hdfs.data_nodes(shape, ports), 1)
         own |= {id_: hdfs.data_node(run, shape, ports, id_, node_host(number)) for number, id_ in ids}
@@ -204,7 +203,7 @@ def yarn(run: Path, shape: Shape, ports: Ports) -> Site:
 
 
 def _resource_managers(shape: Shape, ports: Ports) -> Site:
-    """Their addresses; two are told apart by their ids, and which is active is said by hand, without ZooKeeper."""
+    """Return the addresses of the ResourceManagers. Two have ids; which of them is active is set without ZooKeeper."""
     rm, hosts = "yarn.resourcemanager", rm_hosts(shape)
     site: Site = {}
     if len(hosts) > 1:
@@ -217,8 +216,8 @@ def _resource_managers(shape: Shape, ports: Ports) -> Site:
             "yarn.client.failover-sleep-base-ms": 200,
             "yarn.client.failover-sleep-max-ms": 1000,
         }
-    named = {"": ports.rm, "scheduler.": ports.rm_scheduler, "resource-tracker.": ports.rm_tracker}
-    named |= {"admin.": ports.rm_admin}
+    services = ("", "scheduler.", "resource-tracker.", "admin.")
+    named = dict(zip(services, (ports.rm, ports.rm_scheduler, ports.rm_tracker, ports.rm_admin), strict=True))
     for id_, host in hosts.items():
         end = f".{id_}" if len(hosts) > 1 else ""
         site[f"{rm}.hostname{end}"] = host
@@ -281,7 +280,7 @@ def resource_types() -> Site:
 
 
 def capacity_scheduler() -> Site:
-    """Two halves that may borrow all of the other's, and node label `big`, to be set through the ResourceManager."""
+    """Return two queues that may each borrow the other half, with a node label `big` for tests to set."""
     root = "yarn.scheduler.capacity.root"
     dominant = "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator"
     site: Site = {

@@ -1,6 +1,6 @@
-"""The sandbox's HDFS: one NameNode or two that share their edits in a folder, one DataNode or two.
+"""The sandbox's HDFS: one NameNode, or two that share their edits in a directory; one DataNode or two.
 
-Of two NameNodes one serves; which one is said by hand, as an administrator does, without ZooKeeper.
+Of two NameNodes one is active. `howdah.sandbox.running` says which, as an administrator does, without ZooKeeper.
 """
 
 from __future__ import annotations
@@ -17,57 +17,46 @@ _PROXY = "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvi
 _LOCAL = "127.0.0.1"
 
 
-def name_nodes(shape: Shape, ports: Ports) -> dict[str, tuple[str, str]]:
-    """Each NameNode's id, and where it serves and has its pages."""
-    if shape.namenodes < 2:
-        return {"nn": (f"{_LOCAL}:{ports.namenode}", f"{_LOCAL}:{ports.namenode_web}")}
-    return {
-        "nn1": (f"{_LOCAL}:{ports.namenode}", f"{_LOCAL}:{ports.namenode_web}"),
-        "nn2": (f"{_LOCAL}:{ports.namenode2}", f"{_LOCAL}:{ports.namenode2_web}"),
-    }
+def name_nodes(shape: Shape, ports: Ports) -> dict[str, list[str]]:
+    """Return by id the addresses of each NameNode: of its RPC and its pages."""
+    found = [[ports.namenode, ports.namenode_web], [ports.namenode2, ports.namenode2_web]]
+    return _by_id("nn", found[: shape.namenodes])
 
 
-def data_nodes(shape: Shape, ports: Ports) -> dict[str, tuple[str, str, str]]:
-    """Each DataNode's id, and where it takes data, has its pages and is administered.
+def data_nodes(shape: Shape, ports: Ports) -> dict[str, list[str]]:
+    """Return by id the addresses of each DataNode: for data, and of its pages and its RPC.
 
-    All are on one address: a NameNode takes a DataNode's to be the one that it is called from.
+    All have one host, because a NameNode identifies a DataNode by the host from which it calls.
     """
-    if shape.datanodes < 2:
-        return {"dn": _at(ports.datanode, ports.datanode_web, ports.datanode_ipc)}
-    return {
-        "dn1": _at(ports.datanode, ports.datanode_web, ports.datanode_ipc),
-        "dn2": _at(ports.datanode2, ports.datanode2_web, ports.datanode2_ipc),
-    }
+    first = [ports.datanode, ports.datanode_web, ports.datanode_ipc]
+    return _by_id("dn", [first, [ports.datanode2, ports.datanode2_web, ports.datanode2_ipc]][: shape.datanodes])
 
 
-def _at(data: int, web: int, ipc: int) -> tuple[str, str, str]:
-    return f"{_LOCAL}:{data}", f"{_LOCAL}:{web}", f"{_LOCAL}:{ipc}"
+def _by_id(kind: str, servers: list[list[int]]) -> dict[str, list[str]]:
+    """Return addresses by id: `nn` if there is one NameNode, `nn1` and `nn2` if there are two."""
+    ids = [kind] if len(servers) == 1 else [f"{kind}{number}" for number in range(1, len(servers) + 1)]
+    return {id_: [f"{_LOCAL}:{port}" for port in ports] for id_, ports in zip(ids, servers, strict=True)}
 
 
 def root(shape: Shape, ports: Ports) -> str:
-    """The URI of the whole file system."""
+    """Return the URI of the file system's root."""
     return f"hdfs://{SERVICE}" if shape.namenodes > 1 else f"hdfs://{_LOCAL}:{ports.namenode}"
 
 
 def site(run: Path, shape: Shape, ports: Ports) -> dict[str, object]:
-    """What clients and every daemon know."""
-    return {
+    """Return the properties that clients and every daemon read."""
+    found: dict[str, object] = {
         "dfs.replication": shape.datanodes,
         "dfs.blocksize": 16 << 20,
         "dfs.namenode.fs-limits.min-block-size": 1 << 20,
         "dfs.namenode.safemode.extension": 0,
         "dfs.namenode.datanode.registration.ip-hostname-check": "false",
-        **_name_nodes(run, shape, ports),
     }
-
-
-def _name_nodes(run: Path, shape: Shape, ports: Ports) -> dict[str, object]:
     if shape.namenodes < 2:
-        return {
-            "dfs.namenode.name.dir": f"file://{run}/dfs/name",
-            "dfs.namenode.http-address": f"{_LOCAL}:{ports.namenode_web}",
-        }
-    found: dict[str, object] = {
+        found["dfs.namenode.name.dir"] = f"file://{name_dir(run, 'nn')}"
+        found["dfs.namenode.http-address"] = f"{_LOCAL}:{ports.namenode_web}"
+        return found
+    found |= {
         "dfs.nameservices": SERVICE,
         f"dfs.ha.namenodes.{SERVICE}": ",".join(name_nodes(shape, ports)),
         f"dfs.client.failover.proxy.provider.{SERVICE}": _PROXY,
@@ -82,27 +71,17 @@ def _name_nodes(run: Path, shape: Shape, ports: Ports) -> dict[str, object]:
 
 
 def name_dir(run: Path, id_: str) -> Path:
-    """Where a NameNode keeps its image."""
+    """Return where a NameNode keeps its image."""
     return run / "dfs" / ("name" if id_ == "nn" else f"name-{id_}")
 
 
-def name_node(id_: str) -> dict[str, object]:
-    """What one of two NameNodes knows beyond that."""
-    return {"dfs.ha.namenode.id": id_}
-
-
 def data_node(run: Path, shape: Shape, ports: Ports, id_: str, host: str) -> dict[str, object]:
-    """What one DataNode knows beyond that; `host` is the name that it gives itself, a YARN node's."""
+    """Return the properties of one DataNode; `host` is the name that it reports, that of a YARN node."""
     data, web, ipc = data_nodes(shape, ports)[id_]
     return {
-        "dfs.datanode.data.dir": f"file://{data_dir(run, id_)}",
+        "dfs.datanode.data.dir": f"file://{run}/dfs/{'data' if id_ == 'dn' else f'data-{id_}'}",
         "dfs.datanode.hostname": host,
         "dfs.datanode.address": data,
         "dfs.datanode.http.address": web,
         "dfs.datanode.ipc.address": ipc,
     }
-
-
-def data_dir(run: Path, id_: str) -> Path:
-    """Where a DataNode keeps its blocks."""
-    return run / "dfs" / ("data" if id_ == "dn" else f"data-{id_}")

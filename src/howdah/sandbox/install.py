@@ -1,6 +1,6 @@
-"""What the sandbox runs on: a Java, and Hadoop's jars fetched once by Maven into howdah's cache.
+"""Finds or installs what the sandbox runs on: a Java, and Hadoop's jars, which Maven fetches once into howdah's cache.
 
-Nothing is assumed about where Java lives: `java` itself is asked.
+`java` itself is asked for its home directory and version.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from howdah.errors import EngineUnavailable, SpecError, StagingError
 
 DEFAULT_HADOOP = "3.5.0"
 TRIED = ("3.5.0", "3.4.2", "3.3.6")
-"""Versions whose shaded jars were started for real, newest first. 3.4.3's mini-cluster jar is not on Central."""
+"""Versions whose shaded jars were tried, newest first. The mini-cluster jar of 3.4.3 is not on Maven Central."""
 
 APT_LINE = "apt-get install -y --no-install-recommends openjdk-17-jre-headless maven"
 MAVEN_LIMIT_S = 900
@@ -26,7 +26,7 @@ APT_LIMIT_S = 600
 
 Progress = Callable[[str], None]
 
-# Part of Java until 10; the pages and WebHDFS of Hadoop before 3.5 still ask for it. What implements it is in the jars.
+# Part of Java until 10; the pages and WebHDFS of Hadoop before 3.5 still need it. The jars have its implementation.
 _JAXB = ("javax.xml.bind", "jaxb-api", "2.3.1")
 
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
@@ -48,7 +48,7 @@ class Java:
 
 
 def resolve_version(asked: str) -> str:
-    """The exact version for `3.4.2`, `3.4`, `3.4.x`; raises SpecError for what is no Hadoop 3.3 to 3.5."""
+    """Return the exact version for `3.4.2`, `3.4`, `3.4.x`. Raises SpecError for anything but Hadoop 3.3 to 3.5."""
     line = re.fullmatch(r"(3\.[345])(?:\.x)?", asked)
     if line:
         return next(version for version in TRIED if version.startswith(line[1] + "."))
@@ -58,21 +58,16 @@ def resolve_version(asked: str) -> str:
 
 
 def find_java(hadoop: str) -> Java | None:
-    """The first of $JAVA_HOME and the `java` on PATH that this Hadoop runs on, or None."""
+    """Return the first of $JAVA_HOME and the `java` on PATH on which this Hadoop runs, or None."""
     oldest = 17 if hadoop.startswith("3.5") else 11
-    for program in _java_candidates():
+    home = os.environ.get("JAVA_HOME")
+    candidates = (str(Path(home, "bin", "java")) if home else None, shutil.which("java"))
+    for program in filter(None, candidates):
         java = _ask(program)
         # From Java 24 on, Subject.getSubject throws, and Hadoop 3 calls it.
         if java and oldest <= java.release < 24:
             return java
     return None
-
-
-def _java_candidates() -> list[str]:
-    home = os.environ.get("JAVA_HOME")
-    named = [str(Path(home, "bin", "java"))] if home else []
-    found = shutil.which("java")
-    return [*filter(os.path.exists, named), *([found] if found else [])]
 
 
 def _ask(program: str) -> Java | None:
@@ -87,7 +82,7 @@ def _ask(program: str) -> Java | None:
 
 
 def require_java(hadoop: str, progress: Progress) -> Java:
-    """A suitable Java, installed by apt when this is root; raises EngineUnavailable with the line to run otherwise."""
+    """Return a suitable Java; as root, install one by apt. Raises EngineUnavailable with the command to run."""
     java = find_java(hadoop)
     if java is None:
         wanted = "Java 17 (up to 23)" if hadoop.startswith("3.5") else "Java 11 or 17 (up to 23)"
@@ -103,41 +98,44 @@ def _apt_install(reason: str, progress: Progress) -> None:
     if apt is None or os.geteuid() != 0:
         raise EngineUnavailable(f"{reason}, and none was found. Run: {'' if os.geteuid() == 0 else 'sudo '}{APT_LINE}")
     progress(f"{reason}: {APT_LINE}")
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for command in ([apt, "update", "-q"], [apt, *APT_LINE.split()[1:]]):
         try:
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=APT_LIMIT_S)
+            done = _run(command, APT_LIMIT_S, DEBIAN_FRONTEND="noninteractive")
         except subprocess.TimeoutExpired:
             raise EngineUnavailable(f"`{' '.join(command)}` did not end within {APT_LIMIT_S} s") from None
         if done.returncode:
             raise EngineUnavailable(f"`{' '.join(command)}` failed: {_last_line(done.stderr)}")
 
 
+def _run(command: list[str], limit_s: float, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **variables}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=limit_s)
+
+
 def jars(hadoop: str, java: Java, cache: Path, progress: Progress) -> Path:
-    """The folder with this version's jars under `cache`, fetched from Maven Central at the first call."""
+    """Return the directory below `cache` with this version's jars, fetched from Maven Central at the first call."""
     target = cache / f"hadoop-{hadoop}"
     if not target.is_dir():
-        _require_maven(progress)
+        if not shutil.which("mvn"):
+            _apt_install("Hadoop's jars are fetched by Maven (`mvn`)", progress)
         progress(f"fetching Hadoop {hadoop} from Maven Central (about 110 MB, once)")
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f"hadoop-{hadoop}-", dir=cache) as work:
             _fetch(hadoop, java, Path(work))
-            _publish(Path(work) / "lib", target)
+            try:
+                Path(work, "lib").rename(target)
+            except OSError as error:
+                if not target.is_dir():  # no other `up` was quicker
+                    raise StagingError(f"cannot keep Hadoop's jars in {target}: {error.strerror}") from error
     return target
-
-
-def _require_maven(progress: Progress) -> None:
-    if not shutil.which("mvn"):
-        _apt_install("Hadoop's jars are fetched by Maven (`mvn`)", progress)
 
 
 def _fetch(hadoop: str, java: Java, work: Path) -> None:
     (work / "pom.xml").write_text(pom(hadoop))
     command = ["mvn", "-B", "-q", "-f", str(work / "pom.xml"), "dependency:copy-dependencies"]
     command.append(f"-DoutputDirectory={work / 'lib'}")
-    environment = {**os.environ, "JAVA_HOME": str(java.home)}
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=MAVEN_LIMIT_S)
+        done = _run(command, MAVEN_LIMIT_S, JAVA_HOME=str(java.home))
     except subprocess.TimeoutExpired:
         raise EngineUnavailable(f"Maven did not deliver Hadoop {hadoop} within {MAVEN_LIMIT_S} s") from None
     if done.returncode:
@@ -145,20 +143,12 @@ def _fetch(hadoop: str, java: Java, work: Path) -> None:
         raise EngineUnavailable(f"Maven could not fetch Hadoop {hadoop}: {cause}")
 
 
-def _publish(fetched: Path, target: Path) -> None:
-    try:
-        fetched.rename(target)
-    except OSError as error:  # another `up` was quicker
-        if not target.is_dir():
-            raise StagingError(f"cannot keep Hadoop's jars in {target}: {error.strerror}") from error
-
-
 def pom(hadoop: str) -> str:
-    """The Maven project whose dependencies are the daemons' class path."""
+    """Return the Maven project whose dependencies are the daemons' class path."""
     artifacts = [
         *(("org.apache.hadoop", f"hadoop-client-{part}", hadoop) for part in ("api", "runtime", "minicluster")),
         ("org.slf4j", "slf4j-reload4j", "1.7.36"),
-        # The ResourceManager's proxy makes certificates at start and dies without BouncyCastle.
+        # The ResourceManager's proxy makes certificates when it starts, and fails without BouncyCastle.
         ("org.bouncycastle", "bcpkix-jdk18on", "1.82"),
         *([] if hadoop.startswith("3.5") else [_JAXB]),
     ]

@@ -1,8 +1,5 @@
-"""A daemon's process, known by its pid and its start time, so that another process with the same pid is never
-signalled.
-
-Facts come from Linux's /proc.
-"""
+"""Starts and signals daemons. A process is identified by its pid and its start time (from /proc), so that another
+process with the same pid is never signalled."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ _spawned: set[int] = set()
 
 @dataclass(frozen=True)
 class Process:
-    """A process of the sandbox. `started` is the boot's id and the start in clock ticks after it."""
+    """A process of the sandbox. `started` has the id of the boot and the clock ticks from the boot to the start."""
 
     pid: int
     started: str
@@ -65,7 +62,7 @@ def spawn(command: list[str], environment: Mapping[str, str], log: Path) -> Proc
     ]
     pid = os.posix_spawn(command[0], command, environment, file_actions=actions, setsid=True)
     _spawned.add(pid)
-    # Our own child: until it is reaped it has an entry in /proc, so the start time is there to read.
+    # A child has an entry in /proc, with its start time, until it is reaped.
     return Process(pid, _started(pid) or "")
 
 
@@ -90,20 +87,13 @@ def wait_ended(processes: Sequence[Process], limit_s: float) -> list[Process]:
 
 def with_variable_below(name: str, folder: Path) -> list[Process]:
     """Return this user's processes whose environment variable `name` holds a path below `folder`."""
-    wanted = f"{name}={folder}/".encode()
+    wanted = f"\0{name}={folder}/".encode()
     found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and any(line.startswith(wanted) for line in _environment(entry)):
-            process = Process.from_pid(int(entry.name))
-            found += [process] if process else []
-    return found
-
-
-def _environment(entry: Path) -> list[bytes]:
-    try:
-        return (entry / "environ").read_bytes().split(b"\0")
-    except OSError:  # ended, or another user's
-        return []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # ended, or another user's
+            if wanted in b"\0" + (entry / "environ").read_bytes():
+                found.append(Process.from_pid(int(entry.name)))
+    return list(filter(None, found))
 
 
 def _started(pid: int) -> str | None:

@@ -1,4 +1,4 @@
-"""When the sandbox is usable: asked of the daemons themselves, over their own ports, never by waiting a fixed time."""
+"""Finds out when the sandbox is usable: it asks the daemons over their own ports, and never waits a fixed time."""
 
 from __future__ import annotations
 
@@ -25,19 +25,16 @@ Watched = Mapping[str, tuple[Process, Path]]
 
 
 def wait(what: str, ready: Callable[[], bool], watched: Watched, limit_s: float = READY_LIMIT_S) -> None:
-    """Return when `ready()`; raise EngineUnavailable when a watched daemon (process, log) ends or time runs out."""
+    """Return when `ready()` is true. Raises EngineUnavailable if a watched daemon (process, log) ends or time is up."""
     started = time.monotonic()
     while not ready():
         for name, (process, log) in watched.items():
             if not process.alive():
                 raise EngineUnavailable(f"{name} ended while starting; the end of {log}:\n{tail(log)}")
         if time.monotonic() - started > limit_s:
-            raise EngineUnavailable(f"{what} is not ready after {limit_s:.0f} s; logs are beside {_logs(watched)}")
+            logs = ", ".join(str(log) for _, log in watched.values())
+            raise EngineUnavailable(f"{what} is not ready after {limit_s:.0f} s; logs are beside {logs}")
         time.sleep(_POLL_S)
-
-
-def _logs(watched: Watched) -> str:
-    return ", ".join(str(log) for _, log in watched.values())
 
 
 def accepts(address: str) -> bool:
@@ -57,10 +54,10 @@ def hdfs_is_writable(namenode_web: str, data_nodes: int = 1) -> bool:
 
 
 def active_nodes(rm_web: str, begun: Mapping[str, float]) -> int:
-    """How many NodeManagers the ResourceManager counts as running; -1 when it does not answer. Where `begun` (epoch
-    seconds) is later than what it heard last of that address, it means the one that was killed there."""
-    # Not its REST: Hadoop 3.3's and 3.4's, run from the shaded jars, leave out the outermost name in their JSON.
-    # Nor its ClusterMetrics bean, which may be ten seconds old.
+    """Return how many NodeManagers the ResourceManager counts as running; -1 if it does not answer. A NodeManager that
+    it has not heard of since `begun` (epoch seconds, by address) is one that was killed there, and does not count."""
+    # The REST API of Hadoop 3.3 and 3.4, run from the shaded jars, leaves out the outermost name in its JSON; the bean
+    # ClusterMetrics may be ten seconds old.
     managers = bean(rm_web, "Hadoop:service=ResourceManager,name=RMNMInfo").get("LiveNodeManagers")
     if not managers:
         return -1
@@ -83,8 +80,8 @@ SERVES = {"ResourceManager": is_active, "NameNode": serves_names}
 
 
 def open_to_everyone(namenode_web: str) -> bool:
-    """Give any user a place in HDFS: /tmp and /logs as on every cluster (sticky), and homes under /user. Return whether
-    the NameNode has answered in time: on a busy machine it may not, and may be asked again.
+    """Let all users write to HDFS: /tmp and /logs as on every cluster (sticky), and homes under /user. Return whether
+    the NameNode has answered in time; on a busy machine it may not, and can be asked again.
 
     Raises:
         EngineUnavailable: it refuses.
@@ -107,7 +104,7 @@ def _put_by_webhdfs(namenode_web: str, call: str) -> bool:
 
 
 def bean(web: str, name: str) -> dict[str, Any]:
-    """Return one of a daemon's management beans, {} if it does not answer yet."""
+    """Return one of a daemon's management beans; {} if the daemon does not answer yet."""
     try:
         with urllib.request.urlopen(f"http://{web}/jmx?qry={name}", timeout=10) as response:
             beans = json.load(response)["beans"]
@@ -117,12 +114,12 @@ def bean(web: str, name: str) -> dict[str, Any]:
 
 
 def tail(log: Path) -> str:
-    """What the end of a daemon's log says: its last error and that one's cause, or else the last lines."""
+    """Return the last error in a daemon's log with its cause, or else the last lines."""
     try:
         lines = [line.rstrip()[:300] for line in log.read_text(errors="replace").splitlines() if line.strip()]
     except OSError:
         lines = []
     errors = [line for line in lines if _ERROR.search(line) and "RECEIVED SIGNAL" not in line]
     causes = [line for line in lines if line.startswith("Caused by:")]
-    said = [*errors[-1:], *causes[-1:]] or lines[-_TAIL_LINES:] or ["(empty)"]
-    return "\n".join(f"  {line}" for line in said)
+    shown = [*errors[-1:], *causes[-1:]] or lines[-_TAIL_LINES:] or ["(empty)"]
+    return "\n".join(f"  {line}" for line in shown)

@@ -1,4 +1,5 @@
-"""sandbox.json: what a run dir holds and which processes are its own; replaced whole, so a reader never sees half."""
+"""Reads and writes sandbox.json: the shape of a run directory's sandbox, and its processes. The file is replaced whole,
+so that no reader sees half of it."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ NAME = "sandbox.json"
 
 @dataclass(frozen=True)
 class SandboxRecord:
-    """`java` and `jars` are remembered so that a daemon is started again as it was at first."""
+    """The content of sandbox.json; with `java` and `jars` a daemon is started again as it was at first."""
 
     shape: Shape
     ports: Ports
@@ -31,7 +32,7 @@ class SandboxRecord:
 
 
 def load(run: Path) -> SandboxRecord | None:
-    """The run dir's record, None when it holds no sandbox; raises StagingError when it can't be read."""
+    """Return the run directory's record; None if it holds no sandbox. Raises StagingError if it cannot be read."""
     path = run / NAME
     try:
         known = json.loads(path.read_text())
@@ -41,9 +42,8 @@ def load(run: Path) -> SandboxRecord | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StagingError(
-            f"{path} is not a sandbox's record ({error}); remove {run} if nothing runs from it"
-        ) from error
+        problem = f"{path} is not a sandbox's record ({error})"
+        raise StagingError(f"{problem}; remove {run} if nothing runs from it") from error
 
 
 def save(run: Path, record: SandboxRecord) -> None:

@@ -1,4 +1,4 @@
-"""The daemons of one run dir: started, watched and stopped, with the record on disk renewed at every change."""
+"""Starts, watches and stops the daemons of one run directory, and writes each change into its record."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOOL_LIMIT_S = 60
 
 @dataclass(frozen=True)
 class Daemon:
-    """One line of `status`; `pid` is None and `rss_mib` 0 when it is down. Addresses are host:port."""
+    """One line of `howdah sandbox status`. Addresses are host:port; a daemon that is down has no `pid`."""
 
     name: str
     title: str
@@ -35,7 +35,7 @@ class Daemon:
 
 
 class Running:
-    """What a record says runs; `record` follows each start and stop."""
+    """The daemons that a record names; `record` is renewed at each start and stop."""
 
     def __init__(self, run: Path, known: SandboxRecord) -> None:
         self.run = run
@@ -68,14 +68,14 @@ class Running:
         )
 
     def format(self) -> None:
-        """Make the NameNodes' folders if HDFS is wanted and has none; EngineUnavailable with the reason if it can't."""
+        """Make the NameNodes' directories if they are missing. Raises EngineUnavailable with the reason."""
         found = self.servers("NameNode")
         folders = [hdfs.name_dir(self.run, role.name) for role in found]
         if not found or (folders[0] / "current").exists():
             return
         arguments = ["-format", "-nonInteractive"]
         self._tool("format", found[0].main, arguments, "HDFS can't be formatted", found[0].conf)
-        for folder in folders[1:]:  # the second NameNode begins where the first does
+        for folder in folders[1:]:  # the second NameNode starts as a copy of the first
             shutil.copytree(folders[0], folder)
 
     def _tool(self, name: str, main: str, arguments: Sequence[str], failure: str, conf: str = "conf") -> None:
@@ -95,13 +95,13 @@ class Running:
         return next((role for role in self.servers(title) if is_active(role.web)), None)
 
     def turn(self, role: DaemonRole, state: str) -> None:
-        """Make one of two ResourceManagers, or NameNodes, `Active` or `Standby`; it has become so on return."""
-        forced = ["--forceactive"] if state == "Active" else []  # else it would ask the other, dead or not
+        """Make one of two ResourceManagers or NameNodes `Active` or `Standby`, and return when it is."""
+        forced = ["--forceactive"] if state == "Active" else []  # otherwise the tool asks the other one, dead or not
         arguments = [f"-transitionTo{state}", *forced, role.name]
         self._tool("admin", ADMIN[role.title], arguments, f"{role.name} does not become {state.lower()}")
 
     def fail_over(self, title: str, signal: int = 0) -> DaemonRole:
-        """The active server of this kind, if any, goes on standby or ends by `signal`; the other takes over."""
+        """End the active server of a kind, if any, by `signal`, or put it on standby; make the other one active."""
         old = self.active(title)
         others = [role for role in self.servers(title) if role != old and self.alive(role.name)]
         if not others:
@@ -114,12 +114,23 @@ class Running:
         return others[0]
 
     def exclude(self, nodes: Sequence[DaemonRole], within_s: int) -> None:
-        """Decommission these NodeManagers, and no others, gracefully within `within_s` or, with 0, at once."""
+        """Decommission these NodeManagers and no others: gracefully within `within_s`, or at once if that is 0."""
         hosts = (role.address.rpartition(":")[0] for role in nodes)
         (self.run / EXCLUDED).write_text("".join(f"{host}\n" for host in hosts))
         graceful = ["-g", str(within_s), "-server"] if within_s else []
         failure = "the ResourceManager does not read its excluded nodes"
         self._tool("admin", ADMIN["ResourceManager"], ["-refreshNodes", *graceful], failure)
+
+    def start_all(self) -> None:
+        """Start the missing daemons and wait until jobs can be submitted; stop all after an error."""
+        try:
+            self.format()
+            for role in self.missing():
+                self.spawn(role)
+            self.wait_ready()
+        except BaseException:  # also Ctrl-C: half a sandbox is of no use
+            self.stop_all()
+            raise
 
     def spawn(self, role: DaemonRole) -> None:
         command, environment = self._launcher.command(role), self._launcher.environment()
@@ -130,23 +141,22 @@ class Running:
         record.save(self.run, self.record)
 
     def stop(self, names: Sequence[str], number: int = signals.SIGTERM) -> None:
-        """Signal these together and wait for their end; killed when they take longer than process.TERM_LIMIT_S."""
-        found = [running for running in map(self.alive, names) if running]
-        process.stop(found, number)
+        """Signal these daemons together and wait until they have ended; KILL them after process.TERM_LIMIT_S."""
+        process.stop(filter(None, map(self.alive, names)), number)
         for name in names:
             self._note(name, None)
 
     def stop_all(self) -> int:
-        """NodeManagers first, while HDFS takes their logs; returns how many containers a killed one had left."""
+        """Stop NodeManagers first, while HDFS still takes their logs; return how many containers a killed one left."""
         self.stop([name for name in self.roles if name.startswith("nm")])
         self.stop([name for name in self.roles if not name.startswith("nm")])
-        # YARN names the node's folders in every container's environment.
+        # YARN names the node's directories in the environment of every container.
         left = process.with_variable_below("LOCAL_DIRS", self.run)
         process.stop(left)
         return len(left)
 
     def wait_ready(self) -> None:
-        """Return when files can be written and jobs submitted; raises EngineUnavailable."""
+        """Return when files can be written and jobs submitted. Raises EngineUnavailable."""
         self.wait_listening(self.roles.values())
         for title in ADMIN:
             if len(self.servers(title)) > 1 and not self.active(title):
@@ -164,7 +174,7 @@ class Running:
             return bool(active[0]) and readiness.hdfs_is_writable(active[0], data_nodes)
 
         self.wait("HDFS", ready)
-        if not self.record.shape.secure:  # there a ticket is needed, which is not ours to have
+        if not self.record.shape.secure:  # with Kerberos a ticket is needed, which the sandbox does not have
             self.wait("places for everyone in HDFS", lambda: readiness.open_to_everyone(active[0]))
 
     def wait_listening(self, wanted: Iterable[DaemonRole]) -> None:

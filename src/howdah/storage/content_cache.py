@@ -1,7 +1,7 @@
-"""Content-addressed files: `<home>/cache/<aa>/<sha256>-<name>`; what is there under its name is whole and right.
+"""Keeps files by their content: `<home>/cache/<aa>/<sha256>-<name>`. A file with such a name is always complete.
 
-A cached file's modification time never changes, for YARN refuses to localise a file that is newer than it was told.
-How long it has not been needed is told by its access time, which `Cache.place` sets.
+The modification time of a cached file never changes, because YARN refuses to localise a file that is newer than at
+submission. Its access time, which `Cache.place` sets, says when it was last needed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
 from howdah.spec.staged import StagedFile
 from howdah.storage.factory import filesystem
-from howdah.storage.filesystem import CHUNK, FileSystem, readable
+from howdah.storage.filesystem import CHUNK, open_local
 
 Progress = Callable[[str, int, int], None]
 AT_ONCE = 16
@@ -29,26 +29,26 @@ _WORTH_REMEMBERING = 16 << 20
 
 
 def silent(what: str, done: int, total: int) -> None:
-    """A Progress that shows nothing."""
+    """Show nothing: a Progress for callers that have no screen."""
 
 
 def local_directory() -> Path:
-    """Where howdah caches things on this machine."""
+    """Return the directory of howdah's cache on this machine."""
     if os.environ.get("HOWDAH_HOME"):
         return Path(os.environ["HOWDAH_HOME"], "cache")
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "howdah")
 
 
 def location(home: str, sha256: str, name: str) -> str:
-    """URI of the file with this content; its name stays last, for unpackers go by its ending."""
+    """Return the URI of the file with this content. It ends with `name`, because unpackers go by the ending."""
     return uris.join(home, "cache", sha256[:2], f"{sha256}-{posixpath.basename(name)}")
 
 
 def sha256_of(path: str | os.PathLike[str]) -> str:
-    """Hash of a file's content. A large file's is remembered, by its size and time, below this machine's cache.
+    """Return the hash of a file's content. That of a large file is kept, by size and time, below this machine's cache.
 
     Raises:
-        StagingError: it can't be read.
+        StagingError: it cannot be read.
     """
     try:
         status = Path(path).stat()
@@ -61,7 +61,7 @@ def sha256_of(path: str | os.PathLike[str]) -> str:
     with contextlib.suppress(OSError):
         return note.read_text()
     digest = _hash(path)
-    with contextlib.suppress(OSError):  # a cache that can't be written costs time only
+    with contextlib.suppress(OSError):  # a cache that cannot be written costs time only
         note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         fresh = note.with_name(f"{note.name}.{os.getpid()}")
         fresh.write_text(digest)
@@ -70,39 +70,34 @@ def sha256_of(path: str | os.PathLike[str]) -> str:
 
 
 def _hash(path: str | os.PathLike[str]) -> str:
-    digest = hashlib.sha256()
-    buffer = bytearray(_HASH_BYTES)
+    digest, buffer = hashlib.sha256(), memoryview(bytearray(_HASH_BYTES))
     try:
         with Path(path).open("rb", buffering=0) as file:
             while length := file.readinto(buffer):
-                digest.update(memoryview(buffer)[:length])
+                digest.update(buffer[:length])
     except OSError as error:
         raise explain(error, os.fspath(path)) from error
     return digest.hexdigest()
 
 
 class Cache:
-    """The cache below `home`. `progress(what, done, total)` is told of bytes, from several threads."""
+    """The cache below `home`. `progress(what, done, total)` is called with bytes, from several threads."""
 
     def __init__(self, home: str, conf_dir: str = "", progress: Progress = silent) -> None:
         self.home, self._conf_dir, self._progress = home, conf_dir, progress
 
-    @property
-    def _files(self) -> FileSystem:
-        return filesystem(self.home, self._conf_dir)
-
     def place_all(self, files: Iterable[StagedFile]) -> tuple[StagedFile, ...]:
-        """`place`, several at once: on HDFS closing a new file takes half a second."""
+        """Place several files at once, because closing a new file takes half a second on HDFS."""
         from concurrent.futures import ThreadPoolExecutor  # not worth its import for a job without files
 
         with ThreadPoolExecutor(AT_ONCE) as pool:
             return tuple(pool.map(self.place, files))
 
     def place(self, file: StagedFile) -> StagedFile:
-        """The file at its URI, uploaded when it is not there, with its size and time as they are there.
+        """Upload the file unless it is there; return it with its size and time there.
 
         Raises:
-            StagingError: there is no such file, no permission, no room. Nothing half is left behind.
+            StagingError: there is no such file, no permission or no room. No partial file is left behind.
         """
         fs = filesystem(file.uri, self._conf_dir)
         there = fs.stat(file.uri)
@@ -110,7 +105,7 @@ class Cache:
             self.upload(file.source, file.uri, replace=there is not None)
             there = fs.stat(file.uri)
         elif file.source:
-            with contextlib.suppress(StagingError):  # somebody else's file, which we may still read
+            with contextlib.suppress(StagingError):  # a file of another user, which may still be readable
                 fs.touch(file.uri)
         if there is None:
             raise StagingError(f"{file.uri}: no such file (for {file.name})")
@@ -119,12 +114,12 @@ class Cache:
     def upload(self, source: str, uri: str, replace: bool = False) -> None:
         """Copy a file of this machine to `uri`, below directories that only this user may enter.
 
-        Two submitters may bring the same file at once: the first one's stays, for the first has told YARN its time.
+        If two submitters bring the same file at once, the first one's stays, because YARN knows its modification time.
         """
         fs = filesystem(uri, self._conf_dir)
         fs.mkdirs(uris.parent(uri), 0o700)
         mode = 0o755 if os.access(source, os.X_OK) else 0o644
-        with readable(source) as content, fs.writing(uri, mode, replace) as sink:
+        with open_local(source) as content, fs.writing(uri, mode, replace) as sink:
             total, done = os.fstat(content.fileno()).st_size, 0
             while data := content.read(CHUNK):
                 sink.write(data)
@@ -132,11 +127,11 @@ class Cache:
                 self._progress(source, done, total)
 
     def clean(self, max_age_s: float, now: float | None = None, limit_s: float = 2.0) -> int:
-        """Remove entries that nobody has used for `max_age_s`; how many. Works `limit_s` at most, and goes on next
-        time: it starts at another part of the cache each minute."""
+        """Remove entries that were unused for `max_age_s`; return their number. It works for `limit_s` at most, and
+        starts at another part of the cache each minute, so that later calls go on."""
         now = time.time() if now is None else now
         until, removed = time.monotonic() + limit_s, 0
-        fs, root = self._files, uris.join(self.home, "cache")
+        fs, root = filesystem(self.home, self._conf_dir), uris.join(self.home, "cache")
         folders = [entry.uri for entry in fs.children(root) if entry.is_dir] if fs.exists(root) else []
         start = int(now / 60) % max(1, len(folders))
         for folder in folders[start:] + folders[:start]:

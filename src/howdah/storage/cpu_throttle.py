@@ -1,7 +1,8 @@
-"""Copying beside a program, which comes first: of cores that it wants only a small share is used.
+"""Slows copying down beside a program: while the program wants the cores, copying uses only a small share of them.
 
-Priority does not do it. Every thread at nice 19 still gets 1.5 % of a core that another wants; and what is written to a
-DataNode of this machine costs twice as much there, at the priority of a daemon, the more so the slower it trickles in.
+A low priority is not enough. Every thread at nice 19 still gets 1.5 % of a core that another thread wants. And a
+DataNode of this machine spends twice as much CPU time on what is written to it, at the priority of a daemon, and more
+on slow writers.
 """
 
 from __future__ import annotations
@@ -17,33 +18,34 @@ from howdah.spec import uris
 from howdah.storage.filesystem import CHUNK
 
 SHARE, LOCAL_SHARE = 0.003, 0.009
-"""Of this machine's cores, while others wait for them, or we for them; when nobody else has work with what we write."""
+"""The share of this machine's cores that copying may use while a program wants them: over the network, and to this
+machine's own disk, where no DataNode has work with it."""
 LOOK_S = 0.005
-"""Of our CPU time, between two looks."""
+"""The CPU time of this process between two checks."""
 WANTED = 0.2
-"""Of the time that we ran we have waited to run: then others want these cores."""
+"""If this process has waited for a core for more than this part of its CPU time, others want the cores."""
 LONGEST_S = 2.0
 
 
 class Writable(Protocol):
-    """A file, or a place on another filesystem that is being written."""
+    """A file of this machine or of another file system that is being written."""
 
     def write(self, data: bytes, /) -> object: ...
 
 
 class CpuThrottle:
-    """The priority of this process: its new threads never take a core from a running one (sched(7), SCHED_BATCH)."""
+    """Throttles this process, whose new threads never take a core from a running thread (SCHED_BATCH, sched(7))."""
 
     def __init__(self, share: float) -> None:
-        with contextlib.suppress(OSError):  # some containers may not choose; the pace is kept all the same
+        with contextlib.suppress(OSError):  # some containers may not choose it; throttling works all the same
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
         self._allowed = share * len(os.sched_getaffinity(0))
         self._lock = threading.Lock()
         self._since, self._ran, self._waited = 0.0, float("-inf"), 0.0
 
     def throttle(self) -> None:
-        """To be called after each piece of work: sleeps if it was done on cores that are wanted elsewhere. What led to
-        the first piece is not counted."""
+        """Sleep if the work since the last call used cores that others want. Call it after each piece of work; the time
+        before the first call does not count."""
         with self._lock:
             ran = time.process_time() - self._ran
             if ran < LOOK_S:
@@ -54,13 +56,13 @@ class CpuThrottle:
             self._since, self._ran, self._waited = time.monotonic(), time.process_time(), _waited()
 
 
-_ours: CpuThrottle | None = None
+_throttle: CpuThrottle | None = None
 
 
 def enable(uri: str) -> None:
-    """The program comes first from now on, whatever this process writes by `pour`, to `uri` and below."""
-    global _ours
-    _ours = _ours or CpuThrottle(LOCAL_SHARE if uris.split(uri)[0] == "file" else SHARE)
+    """Give the program precedence over `copy_throttled` from now on; this process writes to `uri` and below."""
+    global _throttle
+    _throttle = _throttle or CpuThrottle(LOCAL_SHARE if uris.split(uri)[0] == "file" else SHARE)
 
 
 def copy_throttled(source: BinaryIO, sink: Writable, size: int) -> None:
@@ -68,13 +70,13 @@ def copy_throttled(source: BinaryIO, sink: Writable, size: int) -> None:
     while size and (data := source.read(min(size, CHUNK))):
         sink.write(data)
         size -= len(data)
-        if _ours is not None:
-            _ours.throttle()
+        if _throttle is not None:
+            _throttle.throttle()
 
 
 def _waited() -> float:
-    """Seconds that threads of this process could have run and did not: the second number of schedstat; 0 where the
-    kernel does not count them."""
+    """Return for how many seconds threads of this process were ready and did not run (the second number of schedstat);
+    0 if the kernel does not count that."""
     waited = 0
     for thread in Path("/proc/self/task").iterdir():
         try:

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Literal, Protocol
 
 from howdah.errors import StagingError
 from howdah.localfiles.file_errors import explain
@@ -214,14 +214,14 @@ class FileSystem(ABC):
 
     def put(self, path: str | os.PathLike[str], uri: str, mode: int = 0o644) -> int:
         """Copy a local file to `uri`; return its size in bytes."""
-        with readable(path) as source, self.writing(uri, mode) as sink:
+        with open_local(path) as source, self.writing(uri, mode) as sink:
             return copy(source, sink)
 
     def get(self, uri: str, path: str | os.PathLike[str]) -> int:
         """Copy a file to a local one, which appears when it is complete; return its size in bytes."""
         temporary = f"{os.fspath(path)}.{secrets.token_hex(4)}.part"
         try:
-            with self.open_read(uri) as source, writable(temporary) as target:
+            with self.open_read(uri) as source, open_local(temporary, "wb") as target:
                 size = copy(source, target)
             Path(temporary).replace(path)
         except BaseException:
@@ -235,29 +235,17 @@ def copy(source: BinaryIO, sink: Sink) -> int:
     """Copy the rest of `source`, CHUNK at a time; return the number of bytes."""
     size = 0
     while data := source.read(CHUNK):
-        _write(sink, data)
+        try:
+            sink.write(data)
+        except OSError as error:
+            raise explain(error, getattr(sink, "name", "")) from error
         size += len(data)
     return size
 
 
-def _write(sink: Sink, data: bytes) -> None:
+def open_local(path: str | os.PathLike[str], mode: Literal["rb", "wb"] = "rb") -> BinaryIO:
+    """Open a local file without a buffer. Raises StagingError."""
     try:
-        sink.write(data)
-    except OSError as error:
-        raise explain(error, getattr(sink, "name", "")) from error
-
-
-def readable(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open a local file for reading. Raises StagingError."""
-    try:
-        return Path(path).open("rb", buffering=0)
+        return Path(path).open(mode, buffering=0)
     except OSError as error:
         raise explain(error, os.fspath(path)) from error
-
-
-def writable(path: str) -> BinaryIO:
-    """Open a local file for writing. Raises StagingError."""
-    try:
-        return Path(path).open("wb", buffering=0)
-    except OSError as error:
-        raise explain(error, path) from error

@@ -1,4 +1,4 @@
-"""Whatever fsspec reaches (S3, GCS, memory, …) as a FileSystem. Directories may be make-believe there."""
+"""Makes whatever fsspec reaches (S3, GCS, memory, …) a FileSystem. Object stores have no real directories."""
 
 from __future__ import annotations
 
@@ -76,9 +76,8 @@ class FsspecFileSystem(FileSystem):
                 self._fs.mv(old, new, recursive=True)
 
     def _move_all(self, old: str, new: str) -> None:
-        """Files one by one: there are no directories, though a server may list some as if they were files.
-
-        fsspec's own `mv` takes a name with `?` or `*` in it for a pattern.
+        """Move files one by one: an object store has no directories, though a server may list some as if they were
+        files. fsspec's own `mv` takes a name with `?` or `*` for a pattern.
         """
         source = self._fs._strip_protocol(old)
         for name in self._fs.find(old) or [source]:
@@ -95,7 +94,7 @@ class FsspecFileSystem(FileSystem):
         return True
 
     def chmod(self, uri: str, mode: int) -> None:
-        """Nothing: access is not a matter of permission bits there."""
+        """Do nothing: object stores have no permission bits."""
 
     def touch(self, uri: str) -> None:
         with _explained(uri), contextlib.suppress(NotImplementedError):
@@ -103,9 +102,12 @@ class FsspecFileSystem(FileSystem):
 
     def _entry(self, info: dict[str, Any]) -> Entry:
         changed = next((info[key] for key in ("mtime", "LastModified", "updated", "created") if info.get(key)), 0)
+        if isinstance(changed, datetime.datetime):
+            changed = changed.timestamp()
+        modified_ms = int(float(changed) * 1000) if isinstance(changed, (int, float)) else 0
         uri = str(self._fs.unstrip_protocol(info["name"]))
         etag = str(info.get("ETag") or info.get("etag") or "").strip('"')
-        return Entry(uri, int(info.get("size") or 0), _milliseconds(changed), info["type"] == "directory", etag=etag)
+        return Entry(uri, int(info.get("size") or 0), modified_ms, info["type"] == "directory", etag=etag)
 
 
 def _found(uri: str) -> Any:
@@ -118,12 +120,6 @@ def _found(uri: str) -> Any:
     except (ValueError, ImportError) as error:
         why = f" ({error.__cause__})" if isinstance(error.__cause__, ImportError) else ""
         raise StagingError(f"{uri}: {error}{why}") from error
-
-
-def _milliseconds(moment: Any) -> int:
-    if isinstance(moment, datetime.datetime):
-        return int(moment.timestamp() * 1000)
-    return int(float(moment) * 1000) if isinstance(moment, (int, float)) else 0
 
 
 @contextlib.contextmanager

@@ -1,6 +1,6 @@
-"""The machine's libzstd as far as `compression.zstd` is used here: a streaming decompressor, and `compress`.
+"""Wraps the machine's libzstd like the used part of `compression.zstd`: a streaming decompressor, and `compress`.
 
-The interface is that of zstd.h: stable since 1.4, and every function's error is a size that ZSTD_isError knows.
+The functions of zstd.h are stable since 1.4; each returns a size, which ZSTD_isError tells from an error.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ _ROOM = 1 << 20
 
 
 class ZstdError(Exception):
-    """What libzstd says."""
+    """libzstd reports an error."""
 
 
 class _Buffer(ctypes.Structure):
-    """ZSTD_inBuffer and ZSTD_outBuffer alike."""
+    """Is both ZSTD_inBuffer and ZSTD_outBuffer."""
 
     _fields_ = [("at", ctypes.c_void_p), ("size", ctypes.c_size_t), ("pos", ctypes.c_size_t)]
 
 
 class Libzstd:
-    """In the place of the module `compression.zstd`."""
+    """Replaces the module `compression.zstd`."""
 
     ZstdError = ZstdError
 
@@ -42,25 +42,25 @@ class Libzstd:
             function.argtypes, function.restype = arguments, result
 
     def compress(self, data: bytes, level: int = 3) -> bytes:
-        """One frame."""
+        """Return one frame."""
         room = self.library.ZSTD_compressBound(len(data))
         into = ctypes.create_string_buffer(room)
         size = self.checked(self.library.ZSTD_compress(into, room, data, len(data), level))
         return into.raw[:size]
 
     def ZstdDecompressor(self) -> Decompressor:  # noqa: N802 - the module's name for it
-        """For one frame."""
+        """Return a decompressor of one frame."""
         return Decompressor(self)
 
     def checked(self, result: int) -> int:
-        """`result`, if it is no error."""
+        """Return `result`, unless it is an error. Raises ZstdError."""
         if self.library.ZSTD_isError(result):
             raise ZstdError(self.library.ZSTD_getErrorName(result).decode())
         return result
 
 
 class Decompressor:
-    """As `compression.zstd.ZstdDecompressor`."""
+    """Does what `compression.zstd.ZstdDecompressor` does."""
 
     def __init__(self, zstd: Libzstd) -> None:
         self._zstd = zstd
@@ -73,7 +73,7 @@ class Decompressor:
         self._zstd.library.ZSTD_freeDStream(self._stream)
 
     def decompress(self, data: bytes, max_length: int = -1) -> bytes:
-        """Up to `max_length` bytes (in steps of a MiB) of what `data` and what was left of earlier data hold."""
+        """Return up to `max_length` bytes (in steps of a MiB) from `data` and the rest of earlier data."""
         source = self._left + bytes(data)
         held = ctypes.create_string_buffer(source, len(source) or 1)
         taken = _Buffer(ctypes.addressof(held), len(source), 0)

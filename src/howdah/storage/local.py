@@ -1,4 +1,4 @@
-"""This machine's files as a FileSystem; standard library only."""
+"""Files of this machine as a FileSystem; standard library only."""
 
 # ruff: noqa: PTH101, PTH104, PTH108, PTH112, PTH113, PTH114, PTH116, PTH118, PTH123, PTH207, PTH208
 
@@ -20,33 +20,30 @@ from typing import BinaryIO
 from howdah.errors import StagingError
 from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
-from howdah.storage.filesystem import Entry, FileSystem, Sink, writable
+from howdah.storage.filesystem import Entry, FileSystem, Sink, open_local
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
 class LocalFileSystem(FileSystem):
-    """`file:///path` or a plain path. Entries carry `file:///path`."""
+    """Takes `file:///path` or a plain path. Entries have `file:///path`."""
 
     def stat(self, uri: str) -> Entry | None:
-        path = uris.path(uri)
-        with _explained(path):
+        with _local(uri) as path:
             try:
                 return _entry(path, os.stat(path))
             except (FileNotFoundError, NotADirectoryError):
                 return None
 
     def children(self, directory: str) -> list[Entry]:
-        path = uris.path(directory)
-        with _explained(path):
+        with _local(directory) as path:
             if not os.path.isdir(path):
                 return [_entry(path, os.stat(path))]
             names = sorted(os.listdir(path))
             return [entry for name in names if (entry := self.stat(uris.of_local(os.path.join(path, name))))]
 
     def walk(self, directory: str) -> Iterator[Entry]:
-        path = uris.path(directory)
-        with _explained(path):
+        with _local(directory) as path:
             if not os.path.isdir(path):
                 yield _entry(path, os.stat(path))
                 return
@@ -55,34 +52,29 @@ class LocalFileSystem(FileSystem):
                 full = os.path.join(folder, name)
                 with _explained(full), contextlib.suppress(FileNotFoundError, NotADirectoryError):
                     found = os.stat(full)
-                    if stat.S_ISREG(found.st_mode):  # no socket or pipe, which nobody could copy
+                    if stat.S_ISREG(found.st_mode):  # sockets and pipes cannot be copied
                         yield _entry(full, found)
 
     def glob(self, pattern: str) -> list[Entry]:
-        paths = {path for one in _alternatives(uris.path(pattern)) for path in glob.iglob(one, recursive=True)}
+        paths = {path for part in _alternatives(uris.path(pattern)) for path in glob.iglob(part, recursive=True)}
         return [entry for path in sorted(paths) if (entry := self.stat(uris.of_local(path)))]
 
     def open_read(self, uri: str) -> BinaryIO:
-        path = uris.path(uri)
-        with _explained(path):
+        with _local(uri) as path:
             return open(path, "rb", buffering=1 << 20)
 
     def create(self, uri: str, mode: int = 0o644) -> Sink:
-        path = uris.path(uri)
-        file = writable(path)
-        with _explained(path):
-            # Before the first byte: a secret is never readable to others.
-            os.fchmod(file.fileno(), mode)
+        with _local(uri) as path:
+            file = open_local(path, "wb")
+            os.fchmod(file.fileno(), mode)  # before the first byte: others can never read a secret
         return file
 
     def append(self, uri: str, data: bytes) -> None:
-        path = uris.path(uri)
-        with _explained(path), open(path, "ab", buffering=0) as file:
+        with _local(uri) as path, open(path, "ab", buffering=0) as file:
             file.write(data)
 
     def mkdirs(self, directory: str, mode: int = 0o755) -> None:
-        path = uris.path(directory)
-        with _explained(path):
+        with _local(directory) as path:
             wanted = pathlib.Path(path)
             missing = list(itertools.takewhile(lambda p: not p.exists(), [wanted, *wanted.parents]))
             for folder in reversed(missing):
@@ -102,8 +94,7 @@ class LocalFileSystem(FileSystem):
             os.rename(source, target)
 
     def delete(self, uri: str) -> bool:
-        path = uris.path(uri)
-        with _explained(path):
+        with _local(uri) as path:
             try:
                 if os.path.isdir(path) and not os.path.islink(path):
                     shutil.rmtree(path)
@@ -114,13 +105,11 @@ class LocalFileSystem(FileSystem):
         return True
 
     def chmod(self, uri: str, mode: int) -> None:
-        path = uris.path(uri)
-        with _explained(path):
+        with _local(uri) as path:
             os.chmod(path, mode)
 
     def touch(self, uri: str) -> None:
-        path = uris.path(uri)
-        with _explained(path):
+        with _local(uri) as path:
             os.utime(path, ns=(time.time_ns(), os.stat(path).st_mtime_ns))
 
 
@@ -138,7 +127,7 @@ def _alternatives(pattern: str) -> list[str]:
     if not found:
         return [pattern]
     before, after = pattern[: found.start()], pattern[found.end() :]
-    return [one for word in found[1].split(",") for one in _alternatives(before + word + after)]
+    return [part for word in found[1].split(",") for part in _alternatives(before + word + after)]
 
 
 def _raise(error: OSError) -> None:
@@ -151,3 +140,11 @@ def _explained(path: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise explain(error, path) from error
+
+
+@contextlib.contextmanager
+def _local(uri: str) -> Iterator[str]:
+    """Give the path of a URI; raise the errors of system calls on it as howdah's own."""
+    path = uris.path(uri)
+    with _explained(path):
+        yield path

@@ -1,7 +1,7 @@
-"""Compression and checksums that Python lacks, from a package or from a C library that the machine has.
+"""Finds compression and checksums that Python lacks, in a package or in a C library of the machine.
 
-Compiled packages (`howdah[records]`) are bound to one Python version and may be missing inside a container; the C
-libraries that they wrap are on most machines, and on every node whose Hadoop has its native codecs.
+Compiled packages (`howdah[records]`) need one Python version and may be missing inside a container. The C libraries
+that they wrap are on most machines, and on every node whose Hadoop has its native codecs.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ Checksum = Callable[[Any], int]
 
 
 class Raw(NamedTuple):
-    """Bare blocks: `decompress(data, size)` gives `size` bytes at most; ValueError for what is no block."""
+    """Compresses bare blocks. `decompress(data, size)` returns `size` bytes at most; it raises ValueError for what is
+    no block."""
 
     compress: Transform
     decompress: Sized
 
 
 class Missing(StagingError):
-    """No library here can do it."""
+    """The Python or the machine that runs this has no library for it."""
 
     @classmethod
     def library(cls, what: str, package: str, other: str = "") -> Missing:
-        """`other` is what would also do."""
+        """Return the error that `what` needs `package`; the library `other` would do as well."""
         version = ".".join(map(str, sys.version_info[:2]))
         also = f" (or {other} on the node)" if other else ""
         return cls(
@@ -46,14 +47,11 @@ class Missing(StagingError):
 
 @functools.cache
 def snappy() -> Raw:
-    """Snappy's raw blocks."""
+    """Return the codec of Snappy's raw blocks."""
     try:
         import cramjam
     except ImportError:
-        library = _library("snappy")
-        if library is None:
-            raise Missing.library("snappy", "cramjam", "libsnappy") from None
-        return _snappy_of(library)
+        return _snappy_of(_required("snappy", "snappy", "cramjam"))
     return Raw(
         lambda data: bytes(cramjam.snappy.compress_raw(data)),
         _mapped(lambda data, _: bytes(cramjam.snappy.decompress_raw(data)), cramjam.DecompressionError),
@@ -62,14 +60,11 @@ def snappy() -> Raw:
 
 @functools.cache
 def lz4() -> Raw:
-    """LZ4's bare blocks, without any length."""
+    """Return the codec of LZ4's bare blocks, which have no length."""
     try:
         import cramjam
     except ImportError:
-        library = _library("lz4")
-        if library is None:
-            raise Missing.library("lz4", "cramjam", "liblz4") from None
-        return _lz4_of(library)
+        return _lz4_of(_required("lz4", "lz4", "cramjam"))
 
     def decompress(data: bytes, size: int) -> bytes:
         into = bytearray(size)
@@ -83,27 +78,24 @@ def lz4() -> Raw:
 
 @functools.cache
 def zstd() -> Any:
-    """A module as `compression.zstd` of Python 3.14; the machine's libzstd in the same form, if there is no package."""
+    """Return a module like `compression.zstd` of Python 3.14; without a package the machine's libzstd in that form."""
     try:
         from compression import zstd as module  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
         try:
             from backports import zstd as module  # type: ignore[no-redef,unused-ignore]
         except ImportError:
-            library = _library("zstd")
-            if library is None:
-                raise Missing.library("zstd", "backports.zstd", "libzstd") from None
             from howdah.storage.libzstd import Libzstd
 
-            return Libzstd(library)
+            return Libzstd(_required("zstd", "zstd", "backports.zstd"))
     return module
 
 
 @functools.cache
 def quick_crc32c() -> Checksum | None:
-    """CRC-32C at a tenth of a microsecond a call, where the package is for this Python."""
+    """Return CRC-32C at a tenth of a microsecond a call; None without a package for this Python."""
     with contextlib.suppress(ImportError), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of its slow stand-in, which is not used
+        warnings.simplefilter("ignore")  # about its slow replacement, which is not used
         import google_crc32c
 
         if google_crc32c.implementation == "c":
@@ -114,9 +106,9 @@ def quick_crc32c() -> Checksum | None:
 
 @functools.cache
 def more_crc32c() -> Callable[[int, bytes | memoryview], int] | None:
-    """CRC-32C of bytes behind others, from the CRC of these (of none: 0), where there is a library. Other threads run
-    meanwhile, and a view (of what can be written) is not copied."""
-    library = _crc32c_library()
+    """Return CRC-32C that continues the CRC of the bytes before (0 at the start); None without a library. Other threads
+    run meanwhile, and a writable view is not copied."""
+    library = _bundled_crc32c() or _library("crc32c")
     if library is None:
         return None
     extend = library.crc32c_extend
@@ -131,34 +123,28 @@ def more_crc32c() -> Callable[[int, bytes | memoryview], int] | None:
 
 @functools.cache
 def crc32c() -> Checksum:
-    """CRC-32C (Castagnoli) of bytes, as TFRecord has it before masking."""
+    """Return the CRC-32C (Castagnoli) that TFRecord uses, before masking."""
     if (quick := quick_crc32c()) is not None:
         return quick
-    library = _crc32c_library()
-    if library is None:
-        raise Missing.library("CRC-32C of TFRecord", "google-crc32c", "libcrc32c")
+    library = _bundled_crc32c() or _required("crc32c", "CRC-32C of TFRecord", "google-crc32c")
     value = library.crc32c_value
     value.argtypes, value.restype = [ctypes.c_char_p, ctypes.c_size_t], ctypes.c_uint32
     return lambda data: int(value(bytes(data), len(data)))
 
 
-def _crc32c_library() -> ctypes.CDLL | None:
-    return _bundled_crc32c() or _library("crc32c")
-
-
 def _bundled_crc32c() -> ctypes.CDLL | None:
-    """The C library within google-crc32c's wheel serves every Python version, as its extension module does not."""
+    """Return the C library in google-crc32c's wheel, which serves every Python version, unlike its extension module."""
     for folder in sys.path:
         for path in Path(folder or ".").glob("google_crc32c.libs/libcrc32c*"):
             try:
                 return ctypes.CDLL(str(path))
-            except OSError:  # of another kind of machine
+            except OSError:  # for another kind of machine
                 continue
     return None
 
 
 def _library(name: str) -> ctypes.CDLL | None:
-    """By the name that distributions give the first stable version; else `find_library`, which starts programs."""
+    """Load a library by the name of its first stable version; else by `find_library`, which starts programs."""
     for candidate in (f"lib{name}.so.1", f"lib{name}.so", ctypes.util.find_library(name)):
         try:
             if candidate:
@@ -168,8 +154,16 @@ def _library(name: str) -> ctypes.CDLL | None:
     return None
 
 
+def _required(name: str, what: str, package: str) -> ctypes.CDLL:
+    """Load a library. Raises Missing, which says that `what` needs `package` or this library."""
+    library = _library(name)
+    if library is None:
+        raise Missing.library(what, package, f"lib{name}")
+    return library
+
+
 def _snappy_of(library: Any) -> Raw:
-    """The interface of snappy-c.h."""
+    """Return the codec of a libsnappy, by snappy-c.h."""
     library.snappy_max_compressed_length.argtypes = [ctypes.c_size_t]
     library.snappy_max_compressed_length.restype = ctypes.c_size_t
 
@@ -186,7 +180,7 @@ def _snappy_of(library: Any) -> Raw:
 
 
 def _lz4_of(library: Any) -> Raw:
-    """The interface of lz4.h."""
+    """Return the codec of a liblz4, by lz4.h."""
 
     def run(call: Any, data: bytes, room: int) -> bytes:
         into = ctypes.create_string_buffer(max(room, 1))

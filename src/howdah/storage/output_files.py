@@ -1,8 +1,8 @@
-"""The files that a program has made in a directory, with those that its links lead to, as far as they are its own.
+"""Finds the files that a program has made in a directory, also behind symbolic links.
 
-A link is followed to a file or directory that lies in the program's working directory, or in the directory itself, and
-to a file that is the task's input on this machine, where inputs are links themselves; one that leads elsewhere (to
-another disk, to /proc, into a cache that tasks share) is named and left out.
+A link is followed to a file or directory in the program's working directory or in the directory itself, and to an input
+file of the task on this machine, where inputs are links themselves. A link that leads elsewhere (to another disk, to
+/proc, into a cache that tasks share) is reported and left out.
 """
 
 # ruff: noqa: PTH110, PTH112, PTH113, PTH118 - many small calls, under a program's feet
@@ -18,9 +18,9 @@ LEADS_OUT = "is a link out of the working directory"
 
 
 class OutputFiles:
-    """Of `directory`; `root` is the working directory ("": the directory alone counts), `is_left_out(name)` tells what
-    need not be looked at, `inputs` are the paths of the task's inputs on this machine. After an iteration `refused` are
-    the links that lead out, by their path below it."""
+    """Iterates over the files in `directory`. `root` is the working directory ("": only the directory counts),
+    `is_left_out(name)` says which names to skip, and `inputs` are the paths of the task's inputs on this machine. After
+    an iteration `refused` has the links that lead out, by their path below the directory."""
 
     def __init__(
         self,
@@ -35,10 +35,10 @@ class OutputFiles:
         self.refused: list[str] = []
 
     def __iter__(self) -> Iterator[str]:
-        """Paths below the directory, of regular files, sorted within each directory.
+        """Yield the paths of regular files below the directory, sorted within each directory.
 
         Raises:
-            OSError: a directory can't be listed.
+            OSError: a directory cannot be listed.
         """
         self.refused = []
         yield from self._below("", (os.path.realpath(self.directory),))
@@ -46,7 +46,7 @@ class OutputFiles:
     def _below(self, prefix: str, above: tuple[str, ...]) -> Iterator[str]:
         try:
             entries = sorted(os.scandir(os.path.join(self.directory, prefix)), key=lambda entry: entry.name)
-        except (FileNotFoundError, NotADirectoryError):  # gone since it was listed
+        except (FileNotFoundError, NotADirectoryError):  # removed since it was listed
             if not prefix:
                 raise
             return
@@ -70,9 +70,9 @@ class OutputFiles:
             self.refused.append(name)
         elif os.path.isfile(real):
             yield name
-        elif os.path.isdir(real) and real not in above:  # one that leads to where it is would have no end
+        elif os.path.isdir(real) and real not in above:  # a link to a directory above it would have no end
             yield from self._below(f"{name}/", (*above, real))
 
     def problems(self, prefix: str = "") -> list[str]:
-        """A sentence for each that was refused, whose names begin with `prefix`."""
+        """Return a sentence for each refused link; `prefix` goes before its name."""
         return [f"{prefix}{name}: {LEADS_OUT}" for name in self.refused]

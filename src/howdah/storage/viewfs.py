@@ -1,24 +1,38 @@
-"""`viewfs://`: one tree made of directories of other file systems, by the mount table in Hadoop's configuration.
+"""`viewfs://`: one tree of directories on other file systems, by the mount table in Hadoop's configuration.
 
-Every call goes to the file system that the path is on; what comes back is named as it was asked for.
+Each call goes to the file system on which the path is; entries in its answer have URIs of the view.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import BinaryIO
+from typing import Any, TypeVar, cast
 
 from howdah.errors import SpecError, StagingError
 from howdah.hadoop import conf as hadoop_conf
 from howdah.spec import uris
-from howdah.storage.filesystem import Buffer, Entry, FileSystem, Sink
+from howdah.storage.filesystem import Buffer, Entry, FileSystem
 
 _LINK, _FALLBACK, _SLASH = "link.", "linkFallback", "linkMergeSlash"
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _forwarded(method: Method) -> Method:
+    """Return a method that calls `method` of the file system on which its URI is."""
+
+    @functools.wraps(method)
+    def forward(self: ViewFileSystem, uri: str, *arguments: Any, **options: Any) -> Any:
+        fs, target = self._resolve(uri)
+        return getattr(fs, method.__name__)(target, *arguments, **options)
+
+    return cast("Method", forward)
 
 
 class ViewFileSystem(FileSystem):
-    """`fs.viewfs.mounttable.<authority>.link.<path>` is the directory seen at <path>; `linkFallback` has the rest.
+    """Reads a mount table: `fs.viewfs.mounttable.<authority>.link.<path>` names the directory to be seen at <path>, and
+    `linkFallback` the one for all other paths.
 
     Raises:
         SpecError: there is no such table, or it has mounts of other kinds.
@@ -40,27 +54,27 @@ class ViewFileSystem(FileSystem):
             raise SpecError.at(prefix.rstrip("."), f"{problem} ({self._conf_dir or 'HADOOP_CONF_DIR is not set'})")
 
     def _mount(self, uri: str) -> str:
-        """The mount that the path lies in or is."""
+        """Return the mount that contains the path."""
         path = uris.path(uris.normal(uri))
         found = [mount for mount in self._mounts if mount == "/" or path == mount or path.startswith(mount + "/")]
         if not found:
-            places = ", ".join(sorted(self._mounts))
-            raise StagingError(f"{uri}: nothing is mounted there; {self.root} has {places}")
+            mounts = ", ".join(sorted(self._mounts))
+            raise StagingError(f"{uri}: nothing is mounted there; {self.root} has {mounts}")
         return max(found, key=len)
 
-    def _there(self, uri: str) -> tuple[FileSystem, str]:
-        """The file system that it is on, and its name there."""
+    def _resolve(self, uri: str) -> tuple[FileSystem, str]:
+        """Return the file system of a path, and its URI there."""
         mount = self._mount(uri)
         below = uris.path(uris.normal(uri))[len(mount.rstrip("/")) :]
         target = uris.join(self._mounts[mount], below)
         return self._filesystem(target, self._conf_dir), target
 
-    def _as_asked(self, asked: str, entry: Entry) -> Entry:
+    def _renamed(self, asked: str, entry: Entry) -> Entry:
         mount = self._mount(asked)
         return dataclasses.replace(entry, uri=uris.join(self.root + mount, uris.below(entry.uri, self._mounts[mount])))
 
     def _mounted_below(self, uri: str) -> list[Entry]:
-        """Mounts directly in this directory, or the directories that lead to them."""
+        """Return the mounts directly in this directory, and the directories that lead to deeper ones."""
         folder = uris.path(uris.normal(uri)).rstrip("/") + "/"
         names = {mount[len(folder) :].partition("/")[0] for mount in self._mounts if mount.startswith(folder)} - {""}
         return [Entry(uris.join(uri, name), 0, 0, is_dir=True, mode=0o555) for name in sorted(names)]
@@ -69,17 +83,17 @@ class ViewFileSystem(FileSystem):
         if self._mounted_below(uri):
             return Entry(uri, 0, 0, is_dir=True, mode=0o555)
         try:
-            fs, target = self._there(uri)
+            fs, target = self._resolve(uri)
         except StagingError:
             return None
         found = fs.stat(target)
-        return self._as_asked(uri, found) if found else None
+        return self._renamed(uri, found) if found else None
 
     def children(self, directory: str) -> list[Entry]:
         mounted = {entry.uri: entry for entry in self._mounted_below(directory)}
         try:
-            fs, target = self._there(directory)
-            listed = [self._as_asked(directory, entry) for entry in fs.children(target)]
+            fs, target = self._resolve(directory)
+            listed = [self._renamed(directory, entry) for entry in fs.children(target)]
         except StagingError:
             if not mounted:
                 raise
@@ -91,25 +105,17 @@ class ViewFileSystem(FileSystem):
             for entry in mounted:
                 yield from self.walk(entry.uri)
             return
-        fs, target = self._there(directory)
+        fs, target = self._resolve(directory)
         for entry in fs.walk(target):
-            yield self._as_asked(directory, entry)
+            yield self._renamed(directory, entry)
 
     def glob(self, pattern: str) -> list[Entry]:
-        """Patterns do not reach across mounts."""
-        fs, target = self._there(pattern)
-        return [self._as_asked(pattern, entry) for entry in fs.glob(target)]
-
-    def open_read(self, uri: str) -> BinaryIO:
-        fs, target = self._there(uri)
-        return fs.open_read(target)
-
-    def iter_chunks(self, uri: str, start: int = 0) -> Iterator[bytes]:
-        fs, target = self._there(uri)
-        return fs.iter_chunks(target, start)
+        """List what matches within one mount: patterns do not reach across mounts."""
+        fs, target = self._resolve(pattern)
+        return [self._renamed(pattern, entry) for entry in fs.glob(target)]
 
     def copy_to(self, entry: Entry, start: int, take: Callable[[Sequence[Buffer]], object]) -> None:
-        fs, target = self._there(entry.uri)
+        fs, target = self._resolve(entry.uri)
         fs.copy_to(dataclasses.replace(entry, uri=target), start, take)
 
     def why_not_flushed(self) -> str:
@@ -119,46 +125,28 @@ class ViewFileSystem(FileSystem):
     def stat_flushed(self, entries: Sequence[Entry]) -> list[Entry]:
         mounted: dict[FileSystem, list[tuple[Entry, str]]] = {}
         for entry in entries:
-            fs, target = self._there(entry.uri)
+            fs, target = self._resolve(entry.uri)
             mounted.setdefault(fs, []).append((entry, target))
         found = {}
-        for fs, those in mounted.items():
-            asked = [dataclasses.replace(entry, uri=target) for entry, target in those]
-            for (entry, _), there in zip(those, fs.stat_flushed(asked), strict=True):
-                found[entry.uri] = dataclasses.replace(there, uri=entry.uri)
+        for fs, pairs in mounted.items():
+            asked = [dataclasses.replace(entry, uri=target) for entry, target in pairs]
+            for (entry, _), flushed in zip(pairs, fs.stat_flushed(asked), strict=True):
+                found[entry.uri] = dataclasses.replace(flushed, uri=entry.uri)
         return [found[entry.uri] for entry in entries]
 
-    def create(self, uri: str, mode: int = 0o644) -> Sink:
-        fs, target = self._there(uri)
-        return fs.create(target, mode)
-
-    def recover_lease(self, uri: str) -> None:
-        fs, target = self._there(uri)
-        fs.recover_lease(target)
-
-    def append(self, uri: str, data: bytes) -> None:
-        fs, target = self._there(uri)
-        fs.append(target, data)
-
-    def mkdirs(self, directory: str, mode: int = 0o755) -> None:
-        fs, target = self._there(directory)
-        fs.mkdirs(target, mode)
-
     def rename(self, old: str, new: str, overwrite: bool = False) -> None:
-        fs, target = self._there(new)
-        source = self._there(old)[1]
+        fs, target = self._resolve(new)
+        source = self._resolve(old)[1]
         if uris.root(source) != uris.root(target):
             raise StagingError(f"{new}: {old} can't be renamed to another file system ({target})")
         fs.rename(source, target, overwrite)
 
-    def delete(self, uri: str) -> bool:
-        fs, target = self._there(uri)
-        return fs.delete(target)
-
-    def chmod(self, uri: str, mode: int) -> None:
-        fs, target = self._there(uri)
-        fs.chmod(target, mode)
-
-    def touch(self, uri: str) -> None:
-        fs, target = self._there(uri)
-        fs.touch(target)
+    open_read = _forwarded(FileSystem.open_read)
+    iter_chunks = _forwarded(FileSystem.iter_chunks)
+    create = _forwarded(FileSystem.create)
+    append = _forwarded(FileSystem.append)
+    recover_lease = _forwarded(FileSystem.recover_lease)
+    mkdirs = _forwarded(FileSystem.mkdirs)
+    delete = _forwarded(FileSystem.delete)
+    chmod = _forwarded(FileSystem.chmod)
+    touch = _forwarded(FileSystem.touch)
