@@ -6,7 +6,6 @@ Each call goes to the file system on which the path is; entries in its answer ha
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
@@ -22,7 +21,6 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 def _forwarded(method: Method) -> Method:
     """Return a method that calls `method` of the file system on which its URI is."""
 
-    @functools.wraps(method)
     def forward(self: ViewFileSystem, uri: str, *arguments: Any, **options: Any) -> Any:
         fs, target = self._resolve(uri)
         return getattr(fs, method.__name__)(target, *arguments, **options)

@@ -1,1 +1,1 @@
-"""HDFS: its client, direct reads from DataNodes, lease recovery, errors in words."""
+"""HDFS: its client, direct reads from DataNodes, and errors in words."""

@@ -1,10 +1,11 @@
-"""HDFS through pyarrow and libhdfs, which start a JVM in this process: for encryption zones.
+"""Reaches HDFS through pyarrow and libhdfs, which start a JVM in this process; encryption zones need that.
 
-HOWDAH_HDFS_CLIENT=pyarrow chooses it. Hadoop's libhdfs.so and its jars must be here; howdah brings neither.
+HOWDAH_HDFS_CLIENT=pyarrow chooses it. The machine must have Hadoop's libhdfs.so and its jars; howdah has neither.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from typing import Any
 
@@ -18,10 +19,10 @@ CLIENTS = ("hdfs-native", "pyarrow")
 
 
 def chosen() -> bool:
-    """Whether the user wants it.
+    """Return whether the user has chosen pyarrow.
 
     Raises:
-        SpecError: he wants something that there is not.
+        SpecError: the user has chosen an unknown client.
     """
     client = os.environ.get(VARIABLE) or CLIENTS[0]
     if client not in CLIENTS:
@@ -30,22 +31,22 @@ def chosen() -> bool:
 
 
 class ArrowHdfsFileSystem(FsspecFileSystem):
-    """One cluster. A file that is replaced is away for a moment, for libhdfs can't rename over one."""
+    """One cluster. A file that is replaced is missing for a moment, because libhdfs cannot rename over a file."""
 
     def __init__(self, root: str, fs: Any = None) -> None:
         self.root = root
         super().__init__(root, fs or _connected(root))
 
     def _entry(self, info: dict[str, Any]) -> Entry:
-        found = super()._entry({**info, "name": uris.path(str(info["name"]))})
-        return Entry(self.root + uris.path(str(info["name"])), found.size, found.modified_ms, found.is_dir)
+        path = uris.path(str(info["name"]))
+        return dataclasses.replace(super()._entry({**info, "name": path}), uri=self.root + path)
 
     def chmod(self, uri: str, mode: int) -> None:
-        """Nothing: pyarrow knows no such call."""
+        """Do nothing: pyarrow has no such call."""
 
 
 def wrapped(fs: Any) -> Any:
-    """A file system of pyarrow in fsspec's form, which takes names letter by letter, whatever is in them."""
+    """Wrap a file system of pyarrow for fsspec, so that special letters in names mean nothing."""
     from fsspec.implementations.arrow import ArrowFSWrapper
 
     class Wrapper(ArrowFSWrapper):  # type: ignore[misc]

@@ -1,6 +1,6 @@
-"""Calls into a library that may never return: each is made by a thread that nobody waits for longer than a limit.
+"""Calls a library that may never return, in threads for which nobody waits longer than a limit.
 
-A thread that is stuck stays behind, alone: it is a daemon, so it keeps no process from ending.
+A thread that is stuck is left alone. It is a daemon thread, so it does not keep the process from ending.
 """
 
 from __future__ import annotations
@@ -20,21 +20,18 @@ class CallTimeout(Exception):
 
 
 class _Worker:
-    """One thread; it goes back to the idle ones by itself when its call has returned, however late."""
+    """One thread. It becomes idle again by itself when its call has returned, however late."""
 
     def __init__(self) -> None:
-        self._calls: queue.SimpleQueue[tuple[Callable[[], Any], queue.SimpleQueue[Any]]] = queue.SimpleQueue()
+        self.calls: queue.SimpleQueue[tuple[Callable[[], Any], queue.SimpleQueue[Any]]] = queue.SimpleQueue()
         threading.Thread(target=self._run, daemon=True, name="bounded").start()
-
-    def give(self, call: Callable[[], Any], answer: queue.SimpleQueue[Any]) -> None:
-        self._calls.put((call, answer))
 
     def _run(self) -> None:
         while True:
-            call, answer = self._calls.get()
+            call, answer = self.calls.get()
             try:
                 result = True, call()
-            except BaseException as error:  # the library's panics are no Exception
+            except BaseException as error:  # the library's panics are not of class Exception
                 result = False, error
             _idle.append(self)
             answer.put(result)
@@ -47,12 +44,12 @@ os.register_at_fork(after_in_child=_idle.clear)
 
 
 def call_with_timeout(function: Callable[[], T], limit_s: float) -> T:
-    """What `function()` returns or raises, if it does so within `limit_s`.
+    """Return or raise what `function()` does within `limit_s`.
 
     Raises:
-        Overdue: it does not; it goes on in the background.
+        CallTimeout: it needs longer, and goes on in the background.
     """
-    answer = _begun(function)
+    answer = _start(function)
     try:
         returned, value = answer.get(timeout=limit_s)
     except queue.Empty:
@@ -63,11 +60,11 @@ def call_with_timeout(function: Callable[[], T], limit_s: float) -> T:
 
 
 def stream_with_timeout(read: Callable[[], T | None], take: Callable[[T], object], limit_s: float) -> None:
-    """Hand what `read()` returns to `take`, until that is None, all in one thread: handing over costs as much as
-    reading a megabyte. No read may last longer than `limit_s`; what one brings that does is not taken any more.
+    """Pass what `read()` returns to `take` until it returns None. One thread does all of it, because a switch of
+    threads costs as much as reading a megabyte. `take` does not get what a read brings after `limit_s`.
 
     Raises:
-        Overdue: one does, and goes on in the background.
+        CallTimeout: a read needs longer than `limit_s`, and goes on in the background.
     """
     moved, over, lock = time.monotonic(), False, threading.Lock()
 
@@ -80,7 +77,7 @@ def stream_with_timeout(read: Callable[[], T | None], take: Callable[[T], object
                 take(item)
                 moved = time.monotonic()
 
-    answer = _begun(run)
+    answer = _start(run)
     while True:
         try:
             returned, error = answer.get(timeout=max(0.01, moved + limit_s - time.monotonic()))
@@ -95,11 +92,11 @@ def stream_with_timeout(read: Callable[[], T | None], take: Callable[[T], object
             return
 
 
-def _begun(function: Callable[[], Any]) -> queue.SimpleQueue[Any]:
+def _start(function: Callable[[], Any]) -> queue.SimpleQueue[Any]:
     answer: queue.SimpleQueue[Any] = queue.SimpleQueue()
     try:
         worker = _idle.pop()
     except IndexError:
         worker = _Worker()
-    worker.give(function, answer)
+    worker.calls.put((function, answer))
     return answer

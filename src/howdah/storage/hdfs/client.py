@@ -1,8 +1,8 @@
-"""HDFS through hdfs-native: no JVM, and none of that library's surprises.
+"""Reaches HDFS through hdfs-native, without a JVM.
 
-It opens a block stream for every small read, panics beyond the end of a file, hangs after a fork, and waits minutes for
-a NameNode that is not there and for ever for one that does not answer; here reads are buffered and clamped, clients
-belong to one process, every call has a limit.
+The library opens a block stream for every small read, panics beyond the end of a file, hangs after a fork, waits
+minutes for a NameNode that is not there, and for ever for one that does not answer. Here reads are buffered and stay
+within the file, each process has clients of its own, and every call has a time limit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from howdah.errors import EngineUnavailable, HowdahError
 from howdah.hadoop import conf as hadoop_conf
 from howdah.spec import uris
 from howdah.storage.filesystem import CHUNK, Buffer, ConnectionBroken, Entry, FileSystem, Sink
-from howdah.storage.hdfs import call_timeout, lease_recovery
+from howdah.storage.hdfs import call_timeout
 from howdah.storage.hdfs.errors import BeingWritten, NodeLost, NotSupported, Stuck, explain, overdue, unreachable
 from howdah.storage.hdfs.writer import PACKET_BYTES, PacketWriter
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 # hdfs-native waits sleep.base * 2^n between tries: about 4 s in all for one NameNode that refuses connections (its own
-# defaults make that 3 minutes), and half a minute for a pair of which one is about to become active.
+# defaults: 3 minutes), and half a minute for a pair of which one is about to become active.
 _FAILOVER_OPTIONS = {"dfs.client.failover.sleep.base.millis": "200", "dfs.client.failover.sleep.max.millis": "1000"}
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 8.0
 _MOST_KEPT, _FILES_KEPT = 16 << 20, 4
@@ -42,15 +42,15 @@ _AT_ONCE = 1000  # entries of a listing per call: as many as a NameNode sends at
 _WORTH_LISTING, _DENSE = 16, 0.02  # files wanted of a directory, and their share of what is listed
 _FILE = 2  # HdfsFileStatusProto.FileType
 NAMENODE_LIMIT, DATANODE_LIMIT = "ipc.client.rpc-timeout.ms", "dfs.client.socket-timeout"
-"""The settings of Hadoop's own clients for how long a server may take over one answer; here both are a minute."""
+"""Settings of Hadoop's own clients: how long a server may take for one answer. Their default here is a minute."""
 LIMIT_S = 60.0
-_PACKETS = 16  # of 64 KiB, taken at once: more than 1 MiB of new memory costs more than it saves
+_PACKETS = 16  # packets of 64 KiB that are read at once; more than 1 MiB of new memory costs more than it saves
 # -1 in ClientProtocol.setTimes; the library takes unsigned numbers only.
 _UNCHANGED = (1 << 64) - 1
 
 
 class HdfsFileSystem(FileSystem):
-    """One cluster, as the user that HADOOP_USER_NAME, a Kerberos ticket, a token file or the account name."""
+    """One cluster, for the user that HADOOP_USER_NAME, a Kerberos ticket, a token file or the account names."""
 
     def __init__(self, root: str, conf_dir: str = "") -> None:
         self.root = root
@@ -61,7 +61,8 @@ class HdfsFileSystem(FileSystem):
         return _client(self.root, self._conf_dir)
 
     def _ask(self, uri: str, call: Callable[[hdfs_native.Client, str], T]) -> T:
-        """Ask the NameNode, and another one when it doesn't answer; the call must be harmless when made twice."""
+        """Ask the NameNode, or another one if it does not answer; the call must have the same effect when made
+        twice."""
         try:
             return self._call(uri, call)
         except _Silent:
@@ -85,7 +86,7 @@ class HdfsFileSystem(FileSystem):
         except EngineUnavailable as error:
             if not isinstance(error.__cause__, OSError):
                 raise
-            # The library does not say to whom the connection was.
+            # The library does not say whether the connection was to the NameNode: ask it.
             self._call(self.root + "/", lambda client, path: client.get_file_info(path))
             raise NodeLost(unreachable(uri, error.__cause__)) from error
 
@@ -94,7 +95,7 @@ class HdfsFileSystem(FileSystem):
         uri: str,
         call: Callable[[], T],
         limit_s: float,
-        late: type[HowdahError],
+        timeout_error: type[HowdahError],
         run: Callable[[Callable[[], T], float], Any] = call_timeout.call_with_timeout,
     ) -> T:
         begun = time.monotonic()
@@ -103,7 +104,7 @@ class HdfsFileSystem(FileSystem):
         except (HowdahError, KeyboardInterrupt, SystemExit):
             raise
         except call_timeout.CallTimeout:
-            raise late(overdue(uri, limit_s, late is Stuck, self._conf_dir)) from None
+            raise timeout_error(overdue(uri, limit_s, timeout_error is Stuck, self._conf_dir)) from None
         except BaseException as error:  # among them the library's panics
             raise explain(error, uri, time.monotonic() - begun, self._conf_dir) from error
 
@@ -130,47 +131,47 @@ class HdfsFileSystem(FileSystem):
         return io.BufferedReader(_Reader(self, uri), PACKET_BYTES)
 
     def head(self, uri: str, most: int) -> bytes:
-        """Read without the memory that reading ahead takes."""
+        """Read without memory for reading ahead."""
         return _Reader(self, uri).first(most)
 
     def iter_chunks(self, uri: str, start: int = 0) -> Iterator[bytes]:
-        """One stream from a DataNode for each block, in packets; `open_read` opens one for each read."""
+        """Give a file's bytes from one stream per block, in packets; `open_read` opens a stream for each read."""
         first = start
         try:
-            for views in self._straight(uri, start):
+            for views in self._read_direct(uri, start):
                 piece = b"".join(views)
                 start += len(piece)
                 yield piece
             return
         except NotSupported as reason:
-            if start > first:  # the library would open what has taken the file's place, too
+            if start > first:  # the library would also open a file that has replaced this one
                 raise ConnectionBroken(f"{uri}: {reason}") from reason
         reader = self._ask(uri, lambda client, path: client.read(path))
         left = len(reader) - start
         stream = iter(reader.read_range_stream(start, left)) if left > 0 else iter(())
-        while left > 0:  # asking once more for the end would take as long as asking for a small file
+        while left > 0:  # one more call to see the end would take as long as a call for a small file
             packets = self._move(uri, lambda: list(itertools.islice(stream, _PACKETS)))
             left = left - sum(map(len, packets)) if packets else 0
             yield from packets
 
     def copy_to(self, entry: Entry, start: int, take: Callable[[Sequence[Buffer]], object]) -> None:
-        sure = entry.places is None  # that the library opens what was looked up: nothing was read yet
+        unread = entry.places is None  # nothing was read yet: the library opens the file that was looked up
         try:
-            for views in self._straight(entry.uri, start, entry):
+            for views in self._read_direct(entry.uri, start, entry):
                 take(views)
-                start, sure = start + sum(map(len, views)), False
+                start, unread = start + sum(map(len, views)), False
             return
         except NotSupported:
-            there = entry if sure else self.stat(entry.uri)
-            if there is None or there.modified_ms != entry.modified_ms:  # the size grows while it is written
+            there = entry if unread else self.stat(entry.uri)
+            if there is None or there.modified_ms != entry.modified_ms:  # the size grows while the file is written
                 raise ConnectionBroken(f"{entry.uri}: has changed since it was looked up") from None
-        self._pour(entry.uri, start, take)
+        self._copy_with_library(entry.uri, start, take)
 
-    def _straight(self, uri: str, start: int, entry: Entry | None = None) -> Iterator[list[memoryview]]:
+    def _read_direct(self, uri: str, start: int, entry: Entry | None = None) -> Iterator[list[memoryview]]:
         """Read without hdfs-native, up to the size of a known `entry`. Raises NotSupported, Stuck."""
         direct = self._client.direct
         if direct is None:
-            raise NotSupported("its bytes don't travel plainly")
+            raise NotSupported(self._client.why_not_direct)
         try:
             yield from direct.read(uri, start, entry and entry.places, entry.size if entry else None)
         except NotSupported as reason:
@@ -190,7 +191,7 @@ class HdfsFileSystem(FileSystem):
         known = {entry.uri: size for entry, size in zip(asked, sizes, strict=True) if size is not None}
         return [replace(entry, size=max(entry.size, known.get(entry.uri, 0))) for entry in entries]
 
-    def _pour(self, uri: str, start: int, take: Callable[[Sequence[Buffer]], object]) -> None:
+    def _copy_with_library(self, uri: str, start: int, take: Callable[[Sequence[Buffer]], object]) -> None:
         reader = self._ask(uri, lambda client, path: client.read(path))
         if start < len(reader):
             stream = iter(reader.read_range_stream(start, len(reader) - start))
@@ -199,25 +200,26 @@ class HdfsFileSystem(FileSystem):
 
     def prefetch_stats(self, uris_: Sequence[str]) -> dict[str, Entry]:
         """Learn about files from listings, where many are in one directory."""
-        folders: dict[str, list[str]] = {}
+        directories: dict[str, list[str]] = {}
         for uri in uris_:
-            folders.setdefault(uris.parent(uri), []).append(uris.name(uri))
+            directories.setdefault(uris.parent(uri), []).append(uris.name(uri))
         direct, found = self._client.direct, dict[str, Entry]()
-        for folder, names in folders.items():
+        for directory, names in directories.items():
             if direct and len(names) >= _WORTH_LISTING:
                 with contextlib.suppress(NotSupported):
-                    found.update(self._listed(direct, folder, set(names)))
+                    found.update(self._listed(direct, directory, set(names)))
         return found
 
-    def _listed(self, direct: DirectReader, folder: str, names: set[str]) -> Iterator[tuple[str, Entry]]:
+    def _listed(self, direct: DirectReader, directory: str, names: set[str]) -> Iterator[tuple[str, Entry]]:
         from howdah.storage.hdfs.direct_reader import readable
 
         hits = 0
-        for passed, status in enumerate(direct.listed(folder, min(names), max(names))):
+        for passed, status in enumerate(direct.listed(directory, min(names), max(names))):
             name = status.path.decode("utf-8", "replace")
             if name in names and status.file_type == _FILE and readable(status.locations):
                 hits += 1
-                yield uris.join(folder, name), _located(uris.join(folder, name), status)
+                uri = uris.join(directory, name)
+                yield uri, _located_entry(uri, status)
             elif passed >= _AT_ONCE and hits < passed * _DENSE:
                 return
 
@@ -227,13 +229,14 @@ class HdfsFileSystem(FileSystem):
         return PacketWriter(inner, lambda call: self._move(uri, call))
 
     def put(self, path: str | os.PathLike[str], uri: str, mode: int = 0o644) -> int:
-        return self._again(lambda: super(HdfsFileSystem, self).put(path, uri, mode))
+        return self._retry_write(lambda: super(HdfsFileSystem, self).put(path, uri, mode))
 
     def write_bytes(self, uri: str, data: bytes, mode: int = 0o644) -> None:
-        self._again(lambda: super(HdfsFileSystem, self).write_bytes(uri, data, mode))
+        self._retry_write(lambda: super(HdfsFileSystem, self).write_bytes(uri, data, mode))
 
-    def _again(self, write: Callable[[], T]) -> T:
-        """The library gives a file up when a DataNode has gone, and for a while the NameNode hands that one out."""
+    def _retry_write(self, write: Callable[[], T]) -> T:
+        """Write again after a DataNode failed, because the library then gives the file up. For a while the NameNode may
+        hand out the same DataNode."""
         deadline, pause = time.monotonic() + LIMIT_S, _FIRST_PAUSE_S
         while True:
             try:
@@ -245,29 +248,29 @@ class HdfsFileSystem(FileSystem):
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
 
     def append(self, uri: str, data: bytes) -> None:
-        """Small files may be appended to even while a DataNode of their last block is down."""
+        """Append to a file; to a small one even while a DataNode of its last block is down."""
         before, path, client = self.stat(uri), uris.path(uri), self._client
         if before is None:
             self.write_bytes(uri, data)
             client.remember(path, b"", data)
             return
-        ours: bytes | bytearray | None = client.appended.get(path)
-        known = ours if ours is not None and len(ours) >= before.size else self._small(uri, before)
+        appended: bytes | bytearray | None = client.appended.get(path)
+        known = appended if appended is not None and len(appended) >= before.size else self._read_small(uri, before)
         try:
             if known is None or len(known) == before.size:
                 self._append(uri, data)
                 client.remember(path, known, data)
                 return
         except (ConnectionBroken, BeingWritten) as error:
-            # The library does not do without that DataNode, and leaves the file open: its last block is invisible.
-            if known is None or (isinstance(error, BeingWritten) and ours is None):
+            # The library needs that DataNode, and leaves the file open, so that its last block is invisible.
+            if known is None or (isinstance(error, BeingWritten) and appended is None):
                 raise
         content = bytes(known)
         self.write_bytes(uri, content + data, before.mode)
         client.remember(path, content, data)
 
-    def _small(self, uri: str, entry: Entry) -> bytes | None:
-        """Return the content of a small file, if all of it can be read."""
+    def _read_small(self, uri: str, entry: Entry) -> bytes | None:
+        """Return the content of a small file if all of it can be read, else None."""
         content = self.read_bytes(uri) if entry.size <= _MOST_KEPT else b""
         return content if len(content) == entry.size else None
 
@@ -278,8 +281,14 @@ class HdfsFileSystem(FileSystem):
         sink.close()
 
     def recover_lease(self, uri: str) -> None:
-        recover = lambda: self._ask(uri, lambda client, path: client.recover_lease(path))  # noqa: E731
-        lease_recovery.wait_for_recovery(uri, recover)
+        """Return when the file is closed. A NameNode counts nothing of the last block, and lets nobody append, before
+        the DataNodes have agreed on its content (lease recovery). Raises EngineUnavailable after a minute."""
+        deadline, pause = time.monotonic() + LIMIT_S, _FIRST_PAUSE_S
+        while not self._ask(uri, lambda client, path: client.recover_lease(path)):
+            if time.monotonic() + pause > deadline:
+                raise EngineUnavailable(f"{uri}: its writer is gone, and HDFS has not closed it within {LIMIT_S:.0f} s")
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_S / 2)
 
     def mkdirs(self, directory: str, mode: int = 0o755) -> None:
         self._call(directory, lambda client, path: client.mkdirs(path, mode, True))
@@ -310,7 +319,7 @@ class HdfsFileSystem(FileSystem):
         )
 
 
-def _located(uri: str, status: namenode_pb2.FileStatus) -> Entry:
+def _located_entry(uri: str, status: namenode_pb2.FileStatus) -> Entry:
     return Entry(
         uri,
         status.length,
@@ -325,7 +334,7 @@ def _located(uri: str, status: namenode_pb2.FileStatus) -> Entry:
 
 
 class _Absent(HowdahError):
-    """No such file exists; the error never leaves this module."""
+    """There is no such file. The error never leaves this module."""
 
 
 def _info(client: hdfs_native.Client, path: str) -> hdfs_native.FileStatus:
@@ -334,13 +343,13 @@ def _info(client: hdfs_native.Client, path: str) -> hdfs_native.FileStatus:
     except FileNotFoundError:
         raise _Absent from None
     except RuntimeError as error:
-        # Asking for `file/below` is answered by this exception.
+        # The answer for `file/below` is this exception.
         if "ParentNotDirectoryException" in str(error):
             raise _Absent from None
         raise
 
 
-# The library keeps connections to DataNodes for 3 s after a read; a forked process inherits them, and they are dead.
+# The library keeps connections to DataNodes for 3 s after a read; those that a forked process inherits do not work.
 _INHERITED_S = 3.5
 _usable_from = [0.0]
 
@@ -353,11 +362,11 @@ os.register_at_fork(after_in_child=_forked)
 
 
 class _Silent(EngineUnavailable):
-    """A NameNode has accepted a call and does not answer it."""
+    """A NameNode has accepted a call and does not answer."""
 
 
 class _Client:
-    """One library client, made anew to ask another NameNode first."""
+    """Holds one client of the library, and makes a new one to ask another NameNode first."""
 
     def __init__(self, root: str, conf: Mapping[str, str]) -> None:
         self._root, self._conf, self._service = root, conf, f"dfs.ha.namenodes.{uris.split(root)[1]}"
@@ -372,7 +381,7 @@ class _Client:
         self.appended: dict[str, bytearray] = {}
 
     def remember(self, path: str, before: bytes | bytearray | None, data: bytes) -> None:
-        """Remember that this process has appended `data` to a file in which was `before`, if that is known."""
+        """Remember that this process has appended `data` to a file whose content was `before`, if that is known."""
         held = self.appended.pop(path, None)
         if before is None or len(before) + len(data) > _MOST_KEPT:
             return
@@ -419,7 +428,8 @@ def _seconds(conf: Mapping[str, str], name: str) -> float:
     return int(value) / 1000 if value.isdigit() and int(value) else LIMIT_S
 
 
-# One per user and process, and never dropped: a forked process that drops its parent's waits for ever for its threads.
+# One per user and process, and never removed: a forked process that frees its parent's client waits for its threads for
+# ever.
 _clients: dict[tuple[str, str, str, int], _Client] = {}
 
 
@@ -432,7 +442,7 @@ def _client(root: str, conf_dir: str) -> _Client:
 
 
 class _Reader(io.RawIOBase):
-    """A read that fails is tried again with the blocks' places as they are by then."""
+    """Reads a file; a read that fails is made again with the blocks' locations at that time."""
 
     def __init__(self, fs: HdfsFileSystem, uri: str) -> None:
         self._fs, self._uri = fs, uri
@@ -463,7 +473,7 @@ class _Reader(io.RawIOBase):
         return self._read(length) if length else b""
 
     def readinto(self, buffer: Any) -> int:
-        # The library panics, with a BaseException that kills the thread, when asked for bytes beyond the end.
+        # Asked for bytes beyond the end, the library panics with a BaseException that kills the thread.
         length = max(0, min(len(buffer), CHUNK, self._size - self._position))
         if length == 0:
             return 0

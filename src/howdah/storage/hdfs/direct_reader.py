@@ -1,8 +1,8 @@
-"""Files of an HDFS straight from its DataNodes, with a third of the processor time that hdfs-native takes; of a file
-that is being written as much as its writer has flushed, which only the DataNodes know.
+"""Reads files of an HDFS directly from its DataNodes, with a third of the CPU time that hdfs-native takes. Of a file
+that is being written it reads what the writer has flushed, which only the DataNodes know.
 
-Only where what travels is plain: no encryption, no erasure coding. Everything else, and whatever goes wrong, is
-`NotSupported`: hdfs-native takes over where this has come to, and says why.
+It reads only unencrypted files without erasure coding. For all others, and after any failure, it raises `NotSupported`;
+hdfs-native then goes on from the same byte, and reports errors.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Address = tuple[str, int]
 
 
 class DirectReader:
-    """A cluster as this user sees it. Safe to use from several threads; not after a fork."""
+    """Reads from one cluster as one user. Several threads may use it, but not after a fork."""
 
     def __init__(self, root: str, conf: Mapping[str, str], limit_s: float, sums: Mapping[int, Sum]) -> None:
         authority = uris.split(root)[1]
@@ -51,14 +51,15 @@ class DirectReader:
         self._wants_tokens = is_secure(conf) or conf.get("dfs.block.access.token.enable") == "true"
         self._by_name = conf.get("dfs.client.use.datanode.hostname") == "true"
         self._sums = sums
-        self._calls = _Calls()
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True, name="namenode").start()
         self._idle: dict[Address, list[tuple[float, DataNodeConnection]]] = defaultdict(list)
         self._failed: dict[Address, float] = {}
         self._names = {socket.gethostname(), socket.getfqdn()}
 
     @classmethod
     def for_root(cls, root: str, conf: Mapping[str, str], limit_s: float) -> DirectReader:
-        """For file system `root`, whose NameNodes it names.
+        """Return a reader of the file system `root`, which names its NameNodes.
 
         Raises:
             NotSupported: the cluster, or what is installed here, does not permit it.
@@ -76,11 +77,9 @@ class DirectReader:
             raise NotSupported(error) from error
 
     def read(self, uri: str, start: int, places: object = None, size: int | None = None) -> Iterator[list[memoryview]]:
-        """Yield the file's checked bytes from `start` to the end, or up to `size`.
-
-        Each list is good until the next but one is asked for.
-        """
-        located = places if isinstance(places, pb.LocatedBlocks) else self._locate(uri, start)
+        """Yield the file's checked bytes from `start` to the end, or up to `size`. Each list is valid until the next
+        list but one is asked for."""
+        located = places if isinstance(places, pb.LocatedBlocks) else self._run(self._located(uri, start))
         while start < (stop := located.file_length if size is None else min(size, located.file_length)):
             reached = start
             for block in located.blocks:
@@ -91,65 +90,60 @@ class DirectReader:
             if start == reached:
                 raise NotSupported(f"nobody says where byte {start} of {uri} is")
             if start < stop:
-                located = self._locate(uri, start)
+                located = self._run(self._located(uri, start))
 
-    def listed(self, folder: str, first: str, last: str) -> Iterator[pb.FileStatus]:
-        """The files of a directory from one name to another, with the places of their blocks."""
+    def listed(self, directory: str, first: str, last: str) -> Iterator[pb.FileStatus]:
+        """Yield the files of a directory from one name to another, with the locations of their blocks."""
         if self._wants_tokens:
             raise NotSupported("a listing brings no tokens for its blocks")
         after, end = before(first), last.encode()
         while after < end:
-            request = pb.GetListingRequest(source=uris.path(folder), start_after=after, need_location=True)
-            listing = self._ask("getListing", request, pb.GetListingResponse).listing
+            request = pb.GetListingRequest(source=uris.path(directory), start_after=after, need_location=True)
+            question = self._namenodes.call("getListing", request, pb.GetListingResponse, _ANSWER_S)
+            listing = self._run(question).listing
             yield from listing.partial_listing
             if not listing.remaining_entries or not listing.partial_listing:
                 return
             after = listing.partial_listing[-1].path
 
     def sizes(self, names: Sequence[str], starts: Sequence[int]) -> list[int | None]:
-        """Of each file as much as can be read of it, flushed bytes of one that is being written among them; None when
-        that can't be found out. `starts` are offsets before which nothing is new."""
+        """Return how many bytes of each file can be read, with the flushed ones of a file that is being written; None
+        if that cannot be found out. `starts` are offsets before which nothing is new."""
+        slots = asyncio.Semaphore(_ASKED_AT_ONCE)
 
-        turns = asyncio.Semaphore(_ASKED_AT_ONCE)
-
-        async def one(uri: str, start: int) -> int | None:
+        async def size_of(uri: str, start: int) -> int | None:
             try:
-                async with turns:
+                async with slots:
                     return (await self._located(uri, start)).file_length
             except (HowdahError, NotSupported):
                 return None
 
-        async def all_of_them() -> list[int | None]:
-            return await asyncio.gather(*(one(uri, start) for uri, start in zip(names, starts, strict=True)))
+        async def sizes() -> list[int | None]:
+            return await asyncio.gather(*map(size_of, names, starts))
 
-        return self._calls.run(all_of_them())
-
-    def _locate(self, uri: str, start: int) -> pb.LocatedBlocks:
-        try:
-            return self._calls.run(self._located(uri, start))
-        except HowdahError as error:
-            raise NotSupported(error) from error
+        return self._run(sizes())
 
     async def _located(self, uri: str, start: int) -> pb.LocatedBlocks:
         request = pb.GetBlockLocationsRequest(source=uris.path(uri), offset=start, length=_LOCATED)
         answer = await self._namenodes.call("getBlockLocations", request, pb.GetBlockLocationsResponse, _ANSWER_S)
         located = answer.locations
         if located.under_construction:
-            await self._flush_of(located)
+            await self._add_flushed(located)
         if not _is_plain(located):
             raise NotSupported(f"{uri} is encrypted, erasure-coded or damaged")
         return located
 
-    async def _flush_of(self, located: pb.LocatedBlocks) -> None:
-        """Add what can be read of the block that is being written: a NameNode counts it when it is full, or closed."""
+    async def _add_flushed(self, located: pb.LocatedBlocks) -> None:
+        """Add the readable part of the block that is being written; a NameNode counts a block when it is full or
+        closed."""
         if located.last_is_complete or not located.HasField("last_block"):
             return
         last = located.last_block
         for number in reversed(range(len(located.blocks))):
             if located.blocks[number].block.block_id == last.block.block_id:
                 del located.blocks[number]
-        places = [(self._host(node.id), node.id.ipc_port) for node in last.locations]
-        length = await visible_length(last, places, self._user, _CONNECT_S)
+        addresses = [(self._host(node.id), node.id.ipc_port) for node in last.locations]
+        length = await visible_length(last, addresses, self._user, _CONNECT_S)
         if length is None:
             raise NotSupported(f"nobody says how much of block {last.block.block_id} is flushed")
         if length:
@@ -157,16 +151,16 @@ class DirectReader:
             located.blocks.append(last)
             located.file_length = last.offset + last.block.length
 
-    def _ask(self, method: str, request: Any, kind: Any) -> Any:
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
         try:
-            return self._calls.run(self._namenodes.call(method, request, kind, _ANSWER_S))
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
         except HowdahError as error:
             raise NotSupported(error) from error
 
     def _block(self, block: pb.LocatedBlock, start: int, stop: int) -> Iterator[list[memoryview]]:
-        """From the nearest node that has it; from the next one what that one fails to send."""
+        """Yield a range of a block from the nearest node; what one node fails to send, the next one sends."""
         failure = OSError("nobody has the block")
-        for address in self._places(block):
+        for address in self._addresses(block):
             for kept in (True, False):
                 connection = None
                 try:
@@ -191,15 +185,16 @@ class DirectReader:
             self._failed[address] = time.monotonic()
         raise NotSupported(failure, isinstance(failure, TimeoutError)) from failure
 
-    def _places(self, block: pb.LocatedBlock) -> list[Address]:
-        """This machine first, what failed lately last, else in any order: a directory's listing tells no nearest."""
+    def _addresses(self, block: pb.LocatedBlock) -> list[Address]:
+        """Return the block's nodes: this machine first, nodes that failed lately last, others in any order, because a
+        directory's listing does not say which is nearest."""
         now = time.monotonic()
         found = []
         for node in random.sample(list(block.locations), len(block.locations)):
             address = (self._host(node.id), node.id.transfer_port)
             failed = now - self._failed.get(address, -_AVOIDED_S) < _AVOIDED_S
             found.append((failed, node.id.host_name not in self._names, address))
-        return [address for *_, address in sorted(found, key=lambda each: each[:2])]
+        return [address for *_, address in sorted(found, key=lambda entry: entry[:2])]
 
     def _host(self, node: pb.DatanodeId) -> str:
         return node.host_name if self._by_name else node.ip_address
@@ -216,30 +211,19 @@ class DirectReader:
         return None
 
     def _fresh(self, address: Address, block: pb.LocatedBlock) -> DataNodeConnection:
-        # Those of root's own ports need no login: nobody else could have them.
+        # DataNodes at root's own ports need no login, because no other user can listen there.
         token = token_of(block) if self._guarded and address[1] >= _PRIVILEGED else None
         try:
             return DataNodeConnection(*address, self._limit_s, min(_CONNECT_S, self._limit_s), token)
-        except TimeoutError as error:  # it is not there: that is soon known, and no reason to give up
+        except TimeoutError as error:  # it is not there, which is soon known; another node may be
             raise ConnectionError(f"no connection to {address[0]}:{address[1]}") from error
 
 
 def readable(located: pb.LocatedBlocks) -> bool:
-    """Whether its blocks are its bytes, and all there."""
+    """Return whether the file is complete, and its blocks hold its bytes as they are."""
     return not located.under_construction and _is_plain(located)
 
 
 def _is_plain(located: pb.LocatedBlocks) -> bool:
     special = located.HasField("encryption") or located.HasField("erasure_coding")
     return not special and not any(block.corrupt or not block.locations for block in located.blocks)
-
-
-class _Calls:
-    """Runs coroutines for threads that wait, on a loop of its own."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, daemon=True, name="namenode").start()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()

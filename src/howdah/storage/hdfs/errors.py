@@ -1,7 +1,7 @@
-"""What hdfs-native raises, in words a user can act on.
+"""Turns what hdfs-native raises into errors on which a user can act.
 
-A NameNode's refusal arrives as RuntimeError('RPCError("<Java class>", "<message and stack trace>")'), one the library
-knows as an OSError of the right kind with the same text, a network fault as a plain OSError.
+A NameNode's refusal arrives as RuntimeError('RPCError("<Java class>", "<message and stack trace>")'); a refusal that
+the library knows as an OSError of the right kind with the same text; a network fault as a plain OSError.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ _NO_KEY = (
 )
 _LOST = ("DataTransferError", "in time", "ChecksumError")
 _LOGIN = ("GSSAPIError", "SASLError", "NoSASLMechanism")
-# How a NameNode says that a file is open, or was left open.
+# Words by which a NameNode says that a file is open, or was left open.
 _OPEN = ("lease", "already the current", "being created", "being recovered", "under recovery", "under construction")
-_DEEDS = {"WRITE": "write to", "READ": "read", "EXECUTE": "enter", "READ_EXECUTE": "list"}
+_ACCESS = {"WRITE": "write to", "READ": "read", "EXECUTE": "enter", "READ_EXECUTE": "list"}
 
 
 class NodeLost(ConnectionBroken):
-    """A DataNode is gone. Until the NameNode knows, it hands that one out: writing again may meet others."""
+    """A DataNode is gone. The NameNode may hand it out until it knows; another attempt to write may get other nodes."""
 
 
 class Stuck(ConnectionBroken):
-    """A DataNode has taken a call and moves nothing."""
+    """A DataNode has taken a call and moves no bytes."""
 
 
 class NotSupported(Exception):
-    """A file can't be read straight from DataNodes; `slow`: because none has moved anything within the limit."""
+    """A file cannot be read directly from DataNodes; `slow` if no DataNode has moved any bytes within the limit."""
 
     def __init__(self, reason: object, slow: bool = False) -> None:
         super().__init__(str(reason))
@@ -47,11 +47,11 @@ class NotSupported(Exception):
 
 
 class BeingWritten(StagingError):
-    """Somebody has the file open for writing."""
+    """Another client has the file open for writing."""
 
 
 def overdue(uri: str, limit_s: float, moving: bool, conf_dir: str) -> str:
-    """Describe that a server has taken a call and not answered it; `moving`: bytes were to be read or written."""
+    """Describe a server that has taken a call and not answered; with `moving` the call reads or writes bytes."""
     since = time.strftime("%H:%M:%S", time.localtime(time.time() - limit_s))
     if moving:
         return f"{uri}: a DataNode has moved nothing for {limit_s:.0f} s (since {since}): it is down, or overloaded"
@@ -63,7 +63,7 @@ def overdue(uri: str, limit_s: float, moving: bool, conf_dir: str) -> str:
 
 
 def explain(error: BaseException, uri: str, waited_s: float, conf_dir: str) -> HowdahError:
-    """The error to raise instead of `error`, met at `uri` after `waited_s` seconds."""
+    """Return the error to raise in place of `error`, which came at `uri` after `waited_s` seconds."""
     remote = _REMOTE.search(str(error))
     if remote:
         return _refusal(remote[1].rpartition("$")[2], _first_line(remote[2]), uri)
@@ -80,38 +80,32 @@ def explain(error: BaseException, uri: str, waited_s: float, conf_dir: str) -> H
     if isinstance(error, OSError):
         return _unreachable(error, uri, waited_s, conf_dir)
     if any(sign in str(error) for sign in _LOGIN):
-        return _no_login(uri, str(error))
+        failure = f"the login to the NameNode of {uris.root(uri)} failed: {_library_message(str(error))}"
+        return EngineRejected(f"{failure}. Do you have a Kerberos ticket (klist, kinit)?")
     if "All DataNodes failed" in str(error):
         return ConnectionBroken(_no_copy(uri, str(error)))
     if any(sign in str(error) for sign in _ENCRYPTED):
         return StagingError(f"{uri}: {_NO_KEY}")
     if any(sign in str(error) for sign in _LOST):
-        return NodeLost(f"{uri}: a DataNode failed while it was written to: {_said(str(error))}")
+        return NodeLost(f"{uri}: a DataNode failed while it was written to: {_library_message(str(error))}")
     return ConnectionBroken(f"{uri}: {_first_line(str(error)) or type(error).__name__}")
 
 
-def _no_login(uri: str, message: str) -> EngineRejected:
-    return EngineRejected(
-        f"the login to the NameNode of {uris.root(uri)} failed: {_said(message)}."
-        " Do you have a Kerberos ticket (klist, kinit)?"
-    )
-
-
-def _said(message: str) -> str:
-    """The sentence in what the library prints of its error: the last text in it."""
+def _library_message(message: str) -> str:
+    """Return the sentence in what the library prints of its error: the last quoted text."""
     texts = re.findall(r'"([^"]+)"', message.replace('\\"', "'"))
     return _first_line(texts[-1] if texts else message)
 
 
 def unreachable(uri: str, error: OSError) -> str:
-    """Describe that the connection to a DataNode failed."""
+    """Describe a failed connection to a DataNode."""
     reason = _first_line(str(error)).partition(" (os error")[0]
     return f"{uri}: one of the block's DataNodes can't be reached: {reason}"
 
 
 def _no_copy(uri: str, message: str) -> str:
-    places = re.findall(r'ip_addr: \\?"([^"\\]*)\\?".*?xfer_port: (\d+)', message)
-    where = ", ".join(f"{host}:{port}" for host, port in places) or "none"
+    addresses = re.findall(r'ip_addr: \\?"([^"\\]*)\\?".*?xfer_port: (\d+)', message)
+    where = ", ".join(f"{host}:{port}" for host, port in addresses) or "none"
     return (
         f"{uri}: no copy of a block can be read (DataNodes: {where}): they are down, or the copies damaged; "
         f"`hdfs fsck {uris.path(uri)} -files -blocks -locations` says which"
@@ -129,13 +123,13 @@ def _refusal(kind: str, message: str, uri: str) -> HowdahError:
         return _denied(message, uri)
     if kind in ("DSQuotaExceededException", "NSQuotaExceededException", "QuotaByStorageTypeExceededException"):
         return NoSpace(f"{uri}: over the quota: {message}")
-    if kind == "NotReplicatedYetException":  # Hadoop's own client writes on after a pause; this library gives up
+    if kind == "NotReplicatedYetException":  # Hadoop's own client goes on after a pause; this library gives up
         return NodeLost(f"{uri}: the NameNode waits to hear from the DataNodes of the last block: {message}")
     if kind in ("SafeModeException", "StandbyException", "RetriableException"):
         why = "is in safe mode: it accepts no changes until it has started up, or an administrator ends it"
         return EngineUnavailable(f"the NameNode of {uris.root(uri)} {why if kind[:4] == 'Safe' else message}")
     if any(sign in message for sign in _NO_DATANODE):
-        # The library has excluded those that failed it: others, or these again, may take the block soon.
+        # The library has excluded the DataNodes that failed: others, or these again, may take the block soon.
         lost = re.search(r"[1-9]\d* node\(s\) are excluded", message)
         return (NodeLost if lost else NoSpace)(f"{uri}: no DataNode takes the block: all are full, or down ({message})")
     if "must both be directories" in message or "must both be files" in message:
@@ -157,12 +151,12 @@ def _not_found(uri: str, message: str) -> StagingError:
 
 
 def _denied(message: str, uri: str) -> StagingError:
-    told = _DENIED.search(message.replace('\\"', '"'))
-    if not told:
+    found = _DENIED.search(message.replace('\\"', '"'))
+    if not found:
         return StagingError(f"{uri}: permission denied: {message}")
-    user, access, inode, owner, group, mode = told.groups()
-    deed = _DEEDS.get(access, f"{access.lower().replace('_', ' and ')}")
-    return StagingError(f"{uri}: permission denied: user {user} may not {deed} {inode} ({mode} {owner}:{group})")
+    user, access, inode, owner, group, mode = found.groups()
+    verb = _ACCESS.get(access, f"{access.lower().replace('_', ' and ')}")
+    return StagingError(f"{uri}: permission denied: user {user} may not {verb} {inode} ({mode} {owner}:{group})")
 
 
 def _unreachable(error: OSError, uri: str, waited_s: float, conf_dir: str) -> EngineUnavailable:

@@ -1,4 +1,4 @@
-"""A file that is written to HDFS in few large packets."""
+"""Writes files to HDFS in few large packets."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ PACKET_BYTES = 1 << 20
 
 
 class PacketWriter:
-    """Gathers small writes: each one of the library's is a packet of its own. `move(call)` does `call` under the limits
-    and with the errors of its file system."""
+    """Collects small writes, because each write of the library is a packet of its own. `move(call)` runs `call` with
+    the time limits and errors of the file system."""
 
     def __init__(self, inner: hdfs_native.FileWriter, move: Callable[[Callable[[], Any]], Any]) -> None:
         self._inner, self._move = inner, move
         self._buffer = bytearray()
 
     def write(self, data: bytes | memoryview) -> int:
-        """Take all of `data`; its length.
+        """Take all of `data`; return its length.
 
         Raises:
-            HowdahError: what was gathered could not be sent.
+            HowdahError: what was collected could not be sent.
         """
         if len(data) >= PACKET_BYTES:
             self._flush()
@@ -37,7 +37,7 @@ class PacketWriter:
         """Send the rest and close the file.
 
         Raises:
-            HowdahError: it could not be written whole.
+            HowdahError: the file could not be completed.
         """
         self._flush()
         self._move(self._inner.close)
@@ -48,5 +48,5 @@ class PacketWriter:
             self._buffer.clear()
 
     def _send(self, data: bytes | memoryview) -> None:
-        whole = bytes(data)  # the library takes any other kind of buffer byte by byte: 30 MB/s
+        whole = bytes(data)  # the library copies any other kind of buffer byte by byte, at 30 MB/s
         self._move(lambda: self._inner.write(whole))
