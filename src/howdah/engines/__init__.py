@@ -120,12 +120,7 @@ class MasterContext:
 
 @dataclass(frozen=True)
 class Launch:
-    """What is to run in a container.
-
-    The job's files (or `files` in their place) and the runtime are in the container's working directory in addition.
-    The secrets arrive in the credentials file that HOWDAH_CREDENTIALS or HADOOP_TOKEN_FILE_LOCATION names
-    (`howdah.wire.credentials`).
-    """
+    """Describes what an allocator starts in a container."""
 
     task: TaskId
     """The task that the container is for."""
@@ -144,11 +139,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class ContainerPreferences:
-    """What the containers of one request should be like, beyond what the spec says of their role.
-
-    `memory_mib` in place of the role's (0: the role's). `prefer` says how many would like to be on which host, if it
-    has room soon; `avoid` are hosts not to take. A `spare` is not waited for: others must not wait behind it.
-    """
+    """Says what the containers of one request should be like, beyond what the spec says of their role."""
 
     memory_mib: int = 0
     """The memory of each container in place of the role's; 0: the role's."""

@@ -1,7 +1,7 @@
-"""Which nodes failed the jobs of this user of late: each master leaves a file, each submission reads them all.
+"""Remembers which nodes failed this user's jobs: each master writes a file, and each submission reads all files.
 
-A strike counts for less as it grows older. Nobody locks anything: a job writes a file of its own, `strikes/<job id>`
-below howdah's home, and a file that is too old to matter is removed by whoever reads it.
+A strike counts less the older it is. Nothing is locked: a job writes a file of its own, `strikes/<job id>` below
+howdah's home, and a reader removes files that are too old to count.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ FORGOTTEN_S = 4 * HALF_LIFE_S
 
 
 def weights(strikes: Iterable[tuple[str, float]], now: float) -> dict[str, float]:
-    """What is held against each node at `now`: 1 for a strike just made, a half after six hours. Clocks of nodes
-    differ: one that is in the future counts as new."""
+    """Return the penalty of each node at `now`: 1 for a new strike, a half after six hours. Clocks of nodes differ, so
+    a strike in the future counts as new."""
     found: dict[str, float] = {}
     for node, time_ in strikes:
         found[node] = found.get(node, 0.0) + 0.5 ** (max(0.0, now - time_) / HALF_LIFE_S)
@@ -29,8 +29,7 @@ def weights(strikes: Iterable[tuple[str, float]], now: float) -> dict[str, float
 
 
 def known(home: str, now: float) -> dict[str, float]:
-    """What is held against nodes, for a job that is submitted to the cluster whose home this is. Strikes are a help:
-    what can't be read is passed over."""
+    """Return the penalties of nodes for a job on the cluster with this home. Files that cannot be read are skipped."""
     files, strikes = filesystem(home), []
     try:
         entries = files.glob(uris.join(home, "strikes", "*.json"))
@@ -49,7 +48,7 @@ def known(home: str, now: float) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class NotePenaltiesRequest:
-    """Write down which nodes failed a job."""
+    """Asks to write down which nodes failed a job."""
 
     home: str
     """URI of howdah's home on the cluster."""

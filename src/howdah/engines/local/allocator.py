@@ -159,9 +159,9 @@ class LocalAllocator(Allocator):
             self._emit(Allocated(time.time(), container))
         return True
 
-    def _visible_devices(self, dealt: Iterable[str]) -> tuple[str, ...] | None:
+    def _visible_devices(self, gpus: Iterable[str]) -> tuple[str, ...] | None:
         """Return the GPUs that a container may see; None if this machine has no GPUs."""
-        return tuple(dealt) if self._ledger.machine.gpus else None
+        return tuple(gpus) if self._ledger.machine.gpus else None
 
     def _resources(self, role: str) -> Resources:
         resources = self._context.staged.job.roles[role].resources

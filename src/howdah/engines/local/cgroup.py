@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import signal
 import time
 from pathlib import Path
+
+from howdah.engines.local.processes import kill_all
 
 _ROOT = Path("/sys/fs/cgroup")
 
@@ -62,12 +63,7 @@ class MemoryGroup:
 
     def kill(self, limit: float = 2.0) -> None:
         """KILL every process of the group until none is left, for at most `limit` seconds."""
-        deadline = time.monotonic() + limit
-        while (pids := self._read("cgroup.procs").split()) and time.monotonic() < deadline:
-            for pid in pids:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(int(pid), signal.SIGKILL)
-            time.sleep(0.002)
+        kill_all(lambda: map(int, self._read("cgroup.procs").split()), limit)
 
     def remove(self) -> None:
         """Remove the group. The kernel may need a moment for that after the last process has ended."""
@@ -82,14 +78,9 @@ class MemoryGroup:
                 return
 
     def _set_limit(self, limit: int) -> None:
-        if self.version == 2:
-            self._write("memory.max", limit)
-            with contextlib.suppress(OSError):
-                self._write("memory.swap.max", 0)
-            return
-        self._write("memory.limit_in_bytes", limit)
-        with contextlib.suppress(OSError):
-            self._write("memory.memsw.limit_in_bytes", limit)
+        self._write("memory.max" if self.version == 2 else "memory.limit_in_bytes", limit)
+        with contextlib.suppress(OSError):  # a kernel that does not limit swap
+            self._write(*(("memory.swap.max", 0) if self.version == 2 else ("memory.memsw.limit_in_bytes", limit)))
 
     def _write(self, name: str, value: int) -> None:
         # Not created: a name the kernel does not offer is an error.
@@ -129,8 +120,8 @@ def _parent() -> tuple[Path, int]:
                 return own, 1
     for _, controllers, path in lines:
         own = _ROOT / path.lstrip("/")
-        for place in (own, own.parent):
-            enabled = place / "cgroup.subtree_control"
-            if not controllers and os.access(place, os.W_OK) and enabled.exists() and "memory" in enabled.read_text():
-                return place, 2
+        for parent in (own, own.parent):
+            enabled = parent / "cgroup.subtree_control"
+            if not controllers and os.access(parent, os.W_OK) and enabled.exists() and "memory" in enabled.read_text():
+                return parent, 2
     raise PermissionError("no control group of this machine can be written")

@@ -59,11 +59,11 @@ class LocalEngine(Engine):
 
     def plan(self, job: StagedJob) -> Plan:
         machine = Machine.detect()
-        problems = list(refusals(job.job, machine))
+        problems = [f"job {job.job.name!r} can never run here: {problem}" for problem in refusals(job.job, machine)]
         if problems:
-            raise EngineRejected("\n".join(f"job {job.job.name!r} can never run here: {one}" for one in problems))
+            raise EngineRejected("\n".join(problems))
         staged = dataclasses.replace(job, python=sys.executable, home=self.home, user=job.user or getpass.getuser())
-        demand = {one.what: {"needs": one.wanted, "of": one.offered} for one in demands(job.job, machine)}
+        demand = {each.what: {"needs": each.wanted, "of": each.offered} for each in demands(job.job, machine)}
         return Plan(self.name, staged, {"machine": demand, "master": [sys.executable, "-m", "howdah.master"]})
 
     def submit(self, plan: Plan, secrets: Mapping[str, str], progress: Progress = silent) -> str:
@@ -84,7 +84,7 @@ class LocalEngine(Engine):
 
     def _submit(self, submission: LocalSubmission, plan: Plan, secrets: Mapping[str, str], progress: Progress) -> None:
         job = plan.job.job
-        submission.write("job.json", _as_json(plan.job))  # whoever tidies up after a killed submission needs it
+        submission.write("job.json", _as_json(plan.job))  # needed to clean up after a killed submission
         reserve(job, submission.job_id, self._settings.get("hadoop_conf_dir", ""))
         placed = _with_cached_files(plan.job, progress)
         if placed is not plan.job:
@@ -108,9 +108,9 @@ class LocalEngine(Engine):
     def describe(self, job_id: str | None = None) -> list[JobReport]:
         with _explained(EngineUnavailable):
             paths = self._paths(job_id)  # before the positions: what is submitted afterwards is in none of them
-            here = JobPositions(self._state)
-            found = self._reports(paths, {"": here, os.uname().nodename: here})
-            if here.any_open:  # a supervisor that was killed is started again by whoever looks at a job
+            own = JobPositions(self._state)
+            found = self._reports(paths, {"": own, os.uname().nodename: own})
+            if own.any_open:  # a supervisor that was killed is started again here
                 launcher.ensure_running(self._state)
             if job_id is None:
                 remove_secrets_of_killed(self._state)
@@ -138,8 +138,8 @@ class LocalEngine(Engine):
     def _paths(self, job_id: str | None) -> list[Path]:
         jobs = self._home / "jobs"
         if job_id is not None:
-            there = os.path.isdir(jobs / job_id)  # noqa: PTH112 - False, too, for a name that no file can have
-            return [jobs / job_id] if there and job_id == Path(job_id).name else []
+            exists = os.path.isdir(jobs / job_id)  # noqa: PTH112 - False also for a name that no file can have
+            return [jobs / job_id] if exists and job_id == Path(job_id).name else []
         return list(jobs.glob("local-*"))
 
     def cancel(self, job_id: str) -> None:

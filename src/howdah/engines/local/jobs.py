@@ -140,9 +140,11 @@ class JobDirectory:
         from howdah.spec.event_lines import to_line
 
         log = self.path / "events.jsonl"
-        whole = not log.exists() or log.stat().st_size == 0 or _last_byte(log) == b"\n"
-        with log.open("a", encoding="utf-8") as file:  # the killed writer may have left half a line
-            file.write(("" if whole else "\n") + to_line(event))
+        with log.open("ab+") as file:
+            if file.tell():  # the killed writer may have left half a line
+                file.seek(-1, os.SEEK_END)
+                file.write(b"" if file.read() == b"\n" else b"\n")
+            file.write(to_line(event).encode())
 
     def attempts(self) -> Iterator[tuple[str, int, Path]]:
         """Yield (role-index, attempt, directory) of each attempt of each task, in order."""
@@ -169,7 +171,7 @@ class JobDirectory:
 
     def _last_change(self) -> float:
         names = ("events.jsonl", "master.log", SUBMITTED)
-        times = [one.stat().st_mtime for name in names if (one := self.path / name).exists()]
+        times = [path.stat().st_mtime for name in names if (path := self.path / name).exists()]
         return max(times, default=self.path.stat().st_ctime)
 
     def _json(self, name: str) -> dict[str, Any]:
@@ -191,12 +193,6 @@ def unreadable_report(directory: Path, error: OSError) -> JobReport:
     diagnostics = f"its directory cannot be read: {error.filename or directory}: {error.strerror or error}"
     uri = uris.of_local(directory)
     return JobReport(directory.name, "", State.FAILED, "local", diagnostics=diagnostics, directory=uri)
-
-
-def _last_byte(path: Path) -> bytes:
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read()
 
 
 def _natural(path: Path) -> tuple[str, int]:

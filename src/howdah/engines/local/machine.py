@@ -145,7 +145,7 @@ def _group_limits() -> Iterator[int]:
             continue
         root = Path("/sys/fs/cgroup/memory" if version1 else "/sys/fs/cgroup")
         own = root / path.lstrip("/")
-        for directory in (own, *(one for one in own.parents if one.is_relative_to(root))):
+        for directory in (own, *(parent for parent in own.parents if parent.is_relative_to(root))):
             file = directory / ("memory.limit_in_bytes" if version1 else "memory.max")
             text = file.read_text(encoding="ascii").strip() if file.is_file() else ""
             yield int(text) if text.isdigit() else 0
@@ -156,5 +156,5 @@ def _gpus(environment: Mapping[str, str]) -> tuple[str, ...]:
         return tuple(str(number) for number in range(_given(environment, "GPUS")))
     if "CUDA_VISIBLE_DEVICES" in environment:
         return tuple(filter(None, environment["CUDA_VISIBLE_DEVICES"].split(",")))
-    found = (re.fullmatch(r"nvidia(\d+)", one.name) for one in Path("/dev").iterdir())
+    found = (re.fullmatch(r"nvidia(\d+)", entry.name) for entry in Path("/dev").iterdir())
     return tuple(sorted((match.group(1) for match in found if match), key=int))

@@ -10,7 +10,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 MARK = "HOWDAH_CONTAINER"
@@ -57,13 +57,19 @@ def kill_marked(prefix: str, limit: float = 2.0) -> int:
     Raises:
         OSError: this process could not look in all that time.
     """
-    deadline, killed = time.monotonic() + limit, set()
-    while found := list(marked(prefix)):
+    return kill_all(lambda: marked(prefix), limit)
+
+
+def kill_all(find: Callable[[], Iterable[int]], limit: float) -> int:
+    """KILL the processes that `find` returns until there are none, for at most `limit` seconds; return how many were
+    found."""
+    deadline, killed = time.monotonic() + limit, set[int]()
+    while found := list(find()):
+        killed.update(found)
         for pid in found:
-            killed.add(pid)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         if time.monotonic() > deadline:
             break
-        time.sleep(0.005)
+        time.sleep(0.002)
     return len(killed)

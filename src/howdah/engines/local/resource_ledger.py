@@ -100,7 +100,11 @@ class Ledger:
 def total(wanted: Iterable[Resources]) -> tuple[int, int, int]:
     """Return the sum of resources, in the order in which howdah.supervisor.state counts them."""
     listed = list(wanted)
-    return sum(one.memory_mib for one in listed), sum(one.vcores for one in listed), sum(one.gpus for one in listed)
+    return (
+        sum(each.memory_mib for each in listed),
+        sum(each.vcores for each in listed),
+        sum(each.gpus for each in listed),
+    )
 
 
 def explain_shortage(
@@ -122,10 +126,6 @@ def explain_shortage(
 
 def _first_before(entries: Mapping[str, Entry], own: Entry) -> str | None:
     """Return the job that was submitted before this one and still waits for its first containers."""
-    waiting = ((entry["waiting"] or entry["promised"]) and not entry["held"] for entry in entries.values())
-    earlier = [
-        (entry["ticket"], job_id)
-        for (job_id, entry), waits in zip(entries.items(), waiting, strict=True)
-        if waits and entry["ticket"] < own["ticket"]
-    ]
-    return min(earlier)[1] if earlier else None
+    waiting = [id_ for id_, entry in entries.items() if (entry["waiting"] or entry["promised"]) and not entry["held"]]
+    earlier = [job_id for job_id in waiting if entries[job_id]["ticket"] < own["ticket"]]
+    return min(earlier, key=lambda job_id: entries[job_id]["ticket"], default=None)

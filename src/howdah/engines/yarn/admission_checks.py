@@ -1,8 +1,11 @@
-"""Why a job can never run on a cluster, in the job's own words: found before anything is uploaded."""
+"""Finds out whether a job can never run on a cluster, before anything is uploaded."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
+import operator
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from howdah.engines.yarn import placement_constraints, records
@@ -69,30 +72,23 @@ def misplaced(job: JobSpec, nodes: Sequence[pb.NodeReport]) -> Iterator[str]:
     tags = sorted({tag for role in job.roles for tag in placement_constraints.tags_of(job, role)})
     never = placement_constraints.order(job)[1]
     for role, spec in job.roles.items():
-        constraint, told = (
-            placement_constraints.constraint_of(job, role),
-            f"role {role!r}: {spec.placement.constraint!r}",
-        )
+        constraint = placement_constraints.constraint_of(job, role)
+        subject = f"role {role!r}: {spec.placement.constraint!r}"
         unknown = [tag for tag in placement_constraints.names(constraint) if tag not in tags]
         if unknown:
             near = nearest(unknown[0], tags)
             hint = f"; did you mean {near!r}?" if near else ""
-            yield f"{told} names the tag {unknown[0]!r}, which no role has (their tags: {', '.join(tags)}{hint})"
+            yield f"{subject} names the tag {unknown[0]!r}, which no role has (their tags: {', '.join(tags)}{hint})"
         elif role in never:
-            yield f"{told} can never be satisfied: what it is to be near to waits for this role itself"
+            yield f"{subject} can never be satisfied: what it is to be near to waits for this role itself"
         if isinstance(constraint, Composite) and label_of(job, role):
-            yield f"{told} and a node label: YARN takes a label with a constraint of one part only, not with and, or"
+            yield f"{subject} and a node label: YARN takes a label with a constraint of one part only, not with and, or"
         count, label = spec.min_replicas or spec.replicas, label_of(job, role)
-        there, with_label = (
-            [node for node in nodes if not label or label in node.labels],
-            label and f" labelled {label}",
-        )
-        if (
-            job.gang
-            and placement_constraints.apart(constraint, placement_constraints.tags_of(job, role))
-            and count > len(there) > 0
-        ):
-            yield f"{told} keeps {count} tasks on {count} nodes, the cluster has {len(there)}{with_label}"
+        there = [node for node in nodes if not label or label in node.labels]
+        with_label = label and f" labelled {label}"
+        apart = placement_constraints.apart(constraint, placement_constraints.tags_of(job, role))
+        if job.gang and apart and count > len(there) > 0:
+            yield f"{subject} keeps {count} tasks on {count} nodes, the cluster has {len(there)}{with_label}"
 
 
 def too_large(job: JobSpec, nodes: Sequence[pb.NodeReport]) -> Iterator[str]:
@@ -101,34 +97,34 @@ def too_large(job: JobSpec, nodes: Sequence[pb.NodeReport]) -> Iterator[str]:
     if not nodes:
         yield "the cluster has no node that takes containers now"
         return
-    said: set[str] = set()
+    reported = set[str]()
     for role, spec in job.roles.items():
         label = label_of(job, role)
         usable = [node for node in nodes if not label or label in node.labels] or list(nodes)
         largest = _largest(records.from_resource(node.capability) for node in usable)
         for key, wanted in records.amounts(spec.resources).items():
-            if wanted > largest.get(key, 0):
-                said.add(key)
-                yield f"role {role!r}: {show(key, wanted)} asked, the largest node has {show(key, largest.get(key, 0))}"
+            if wanted > largest[key]:
+                reported.add(key)
+                yield f"role {role!r}: {show(key, wanted)} asked, the largest node has {show(key, largest[key])}"
     for key, wanted in _at_once(job).items():
-        if key in said:
-            continue
         there = sum(records.from_resource(node.capability).get(key, 0) for node in nodes)
-        if wanted > there:
+        if wanted > there and key not in reported:
             yield f"the job needs {show(key, wanted)} in all, the whole cluster has {show(key, there)}"
 
 
-def _at_once(job: JobSpec) -> dict[str, int]:
+def _at_once(job: JobSpec) -> Counter[str]:
     """Return what the gang needs at the same time, the largest of its stages; without a gang nothing is needed at
     once."""
-    most: dict[str, int] = {}
-    for wave in job.waves if job.gang else ():
-        total: dict[str, int] = {}
-        for spec in (job.roles[name] for name in wave):
-            for key, wanted in records.amounts(spec.resources).items():
-                total[key] = total.get(key, 0) + wanted * spec.replicas
-        most = {key: max(most.get(key, 0), total.get(key, 0)) for key in {*most, *total}}
-    return most
+    waves = [{name: job.roles[name].replicas for name in wave} for wave in (job.waves if job.gang else ())]
+    return _largest(needed_amounts(job, wave) for wave in waves)
+
+
+def needed_amounts(job: JobSpec, containers: Mapping[str, int]) -> Counter[str]:
+    """Return what so many containers of each role need together, by resource."""
+    total = Counter[str]()
+    for role, count in containers.items():
+        total.update({key: amount * count for key, amount in records.amounts(job.roles[role].resources).items()})
+    return total
 
 
 def over_maximum(job: JobSpec, maximum: pb.Resource) -> Iterator[str]:
@@ -148,12 +144,8 @@ def show(key: str, amount: int) -> str:
     return f"{amount} {FIELDS.get(key, key)}"
 
 
-def _largest(nodes: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    most: dict[str, int] = {}
-    for node in nodes:
-        for key, amount in node.items():
-            most[key] = max(most.get(key, 0), amount)
-    return most
+def _largest(amounts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    return functools.reduce(operator.or_, map(Counter, amounts), Counter[str]())
 
 
 async def _queue(rm: ResourceManagerClient, name: str) -> list[str]:

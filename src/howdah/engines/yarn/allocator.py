@@ -111,10 +111,9 @@ class YarnAllocator(Allocator):
         ends = {id_: Exit("withdrawn", detail=GONE) for id_ in known.keys() - self._granted.keys()}
         if ends:
             with contextlib.suppress(EngineUnavailable):
-                told = {records.container_id(one.id): one for one in (await self._am.allocate()).completed}
-                ends |= {
-                    id_: exit_codes.unheard(told[id_].exit_status, told[id_].diagnostics) for id_ in ends & told.keys()
-                }
+                for status in (await self._am.allocate()).completed:
+                    if (id_ := records.container_id(status.id)) in ends:
+                        ends[id_] = exit_codes.unheard(status.exit_status, status.diagnostics)
         return ends
 
     def may_be_replaced(self) -> bool:
@@ -136,26 +135,17 @@ class YarnAllocator(Allocator):
             resources = replace(resources, memory_mib=preferences.memory_mib)
         wanted = records.amounts(resources)
         prefer = {host: count for host, count in preferences.prefer.items() if host in self._racks}
-        ask = ContainerAsk(
-            0, 0, count, wanted, label_of(job, role), prefer, self._racks, placement_constraints.tags_of(job, role)
-        )
-        ask = replace(ask, constraint=placement_constraints.constraint_of(job, role))
+        tags, constraint = placement_constraints.tags_of(job, role), placement_constraints.constraint_of(job, role)
+        ask = ContainerAsk(0, 0, count, wanted, label_of(job, role), prefer, self._racks, tags, constraint)
         if role in self._leaders:
-            first = 0 if self._stands(ask.tags) else min(1, count)
-            self._ask(
-                role,
-                replace(ask, count=first, constraint=placement_constraints.first(ask.constraint, ask.tags)),
-                leads=True,
-            )
+            running = {tag for name in self._standing.values() for tag in placement_constraints.tags_of(job, name)}
+            first = 0 if running & {*ask.tags} else min(1, count)  # others can be placed near a tag that runs
+            ahead = placement_constraints.first(ask.constraint, ask.tags)
+            self._ask(role, replace(ask, count=first, constraint=ahead), leads=True)
             ask = replace(ask, count=count - first)
         self._ask(role, ask)
         self._avoided[role] = frozenset(preferences.avoid)
         self._hurry()
-
-    def _stands(self, tags: Collection[str]) -> bool:
-        """Return whether a container with one of the tags runs, so that others can be placed near it."""
-        job = self._served.staged.job
-        return any({*tags} & {*placement_constraints.tags_of(job, role)} for role in self._standing.values())
 
     def _avoided_by_all(self) -> frozenset[str]:
         """Return the hosts that no role wants which still wants containers. YARN excludes hosts from an application,

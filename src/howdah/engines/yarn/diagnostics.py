@@ -30,7 +30,9 @@ def clean(diagnostics: str) -> str:
     its exit status and last lines."""
     died = _MASTER.search(diagnostics)
     if died:
-        return _death(int(died[1]), _EPILOGUE.sub("", diagnostics))
+        exit = explain(int(died[1]), _EPILOGUE.sub("", diagnostics))
+        between = ": " if len(exit.lines) == 1 else "\n"
+        return between.join((f"the job's master ended: {exit}", *exit.lines))
     lines = (re.sub(r"^Attempt recovered after RM restart", "", line).rstrip() for line in diagnostics.splitlines())
     return "\n".join(line for line in lines if line)
 
@@ -41,12 +43,6 @@ def attempt_end(diagnostics: str) -> str:
     if died:
         return str(explain(int(died[1]), _HEAD.sub("", diagnostics[died.end() :]).partition(_TRACKING)[0]))
     return next(iter(clean(diagnostics).splitlines()), "")
-
-
-def _death(status: int, diagnostics: str) -> str:
-    exit = explain(status, diagnostics)
-    between = ": " if len(exit.lines) == 1 else "\n"
-    return between.join((f"the job's master ended: {exit}", *exit.lines))
 
 
 def waiting(diagnostics: str, queue: str) -> str:

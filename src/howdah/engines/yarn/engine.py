@@ -11,8 +11,8 @@ import os
 import secrets as random
 import time
 import zlib
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from howdah.engines import ATTEMPTS_WITHIN_S, MASTER_ATTEMPTS, Engine, PendingReason, Progress, cleanup, silent
 from howdah.engines.yarn import admission_checks, conf, placement_constraints, records
@@ -34,8 +34,6 @@ from howdah.spec.staged import PAGE
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import FileSystem
 from howdah.wire.credentials import JOB, JOB_KEY, SECRET_PREFIX, Credentials, last_date
-
-T = TypeVar("T")
 
 APPLICATION_TYPE = "HOWDAH"
 DEFAULT_RACK = "/default-rack"
@@ -74,11 +72,8 @@ class YarnEngine(Engine):
     def _files(self, uri: str) -> FileSystem:
         return filesystem(uri, self._configuration.directory)
 
-    def _ask(self, question: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run(question)
-
     def plan(self, job: StagedJob) -> Plan:
-        settings = {**job.settings, **self._ask(self._check(job))}
+        settings = {**job.settings, **asyncio.run(self._check(job))}
         planned = dataclasses.replace(job, user=self._configuration.user, settings=settings)
         return Plan(self.name, planned, self._request(job))
 
@@ -117,7 +112,7 @@ class YarnEngine(Engine):
         }
 
     def submit(self, plan: Plan, secrets: Mapping[str, str], progress: Progress = silent) -> str:
-        return self._ask(self._submit(plan, secrets, progress))
+        return asyncio.run(self._submit(plan, secrets, progress))
 
     async def _submit(self, plan: Plan, secrets: Mapping[str, str], progress: Progress) -> str:
         async with ResourceManagerClient(self._configuration) as rm:
@@ -211,7 +206,7 @@ class YarnEngine(Engine):
         return context
 
     def describe(self, job_id: str | None = None) -> list[JobReport]:
-        return self._ask(self._describe(job_id))
+        return asyncio.run(self._describe(job_id))
 
     async def _describe(self, job_id: str | None) -> list[JobReport]:
         async with ResourceManagerClient(self._configuration) as rm:
@@ -246,14 +241,14 @@ class YarnEngine(Engine):
         )
 
     def cancel(self, job_id: str) -> None:
-        self._ask(self._cancel(job_id))
+        asyncio.run(self._cancel(job_id))
 
     async def _cancel(self, job_id: str) -> None:
         async with ResourceManagerClient(self._configuration) as rm:
             await rm.kill(_parse(job_id), f"cancelled by {getpass.getuser()}")
 
     def pending_reasons(self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]) -> list[PendingReason]:
-        return self._ask(self._pending_reasons(job_id, job, missing))
+        return asyncio.run(self._pending_reasons(job_id, job, missing))
 
     async def _pending_reasons(
         self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]
@@ -267,7 +262,7 @@ class YarnEngine(Engine):
         if not found:
             raise EngineRejected(f"the ResourceManager does not know {job_id}: it keeps the last applications only")
         report = found[0]
-        self._ask(self._aggregated(job_id))
+        asyncio.run(self._aggregated(job_id))
         ran = self._launches(report)
         on = None if task is None else {id_: one.container.node for id_, one in ran.items() if one.task == task}
         files = self._files(self._configuration.text("fs.defaultFS"))
@@ -278,7 +273,7 @@ class YarnEngine(Engine):
                 yield f"{who} {name}", piece
 
     def logs_complete(self, job_id: str) -> bool:
-        return self._ask(self._aggregated(job_id))
+        return asyncio.run(self._aggregated(job_id))
 
     async def _aggregated(self, job_id: str) -> bool:
         """Wait until the nodes have brought the logs to the cluster's file system, which they do after a job ends.

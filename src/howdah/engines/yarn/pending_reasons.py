@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
+import operator
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from http.client import HTTPException
@@ -49,7 +51,7 @@ async def pending_reasons(
     default = path[-1].default_label if path else ""
     found += _queue(path, report.queue)
     if job is not None:
-        info = await asyncio.to_thread(_fetch_scheduler_info, configuration)
+        info = await asyncio.to_thread(scheduler, configuration)
         for label, wanted in queue_limits.needs(job, missing, default).items():
             found += _limits(info, path, report, label, wanted, nodes)
         for role, count in missing.items():
@@ -90,14 +92,6 @@ def _limits(
     return queue_limits.of_protocol(path, report.queue, wanted, total) if path and not label else []
 
 
-def _fetch_scheduler_info(configuration: Configuration) -> Mapping[str, Any]:
-    """Return what the web service says; nothing if it needs a login or does not answer."""
-    with contextlib.suppress(OSError, HTTPException, ValueError, KeyError, TypeError):
-        found: Mapping[str, Any] = scheduler(configuration)
-        return found
-    return {}
-
-
 def queue_path(root: pb.QueueInfo, name: str) -> list[pb.QueueInfo]:
     """Return the queues from the root down to the one of that name (or path); [] if there is none."""
     if name in (root.name, root.path):
@@ -108,32 +102,26 @@ def queue_path(root: pb.QueueInfo, name: str) -> list[pb.QueueInfo]:
     return []
 
 
-def scheduler(configuration: Configuration) -> Any:
-    """Return what the web service says of the scheduler.
-
-    Raises:
-        OSError, ValueError: it does not answer, or not us.
-    """
-    if configuration.secure:
-        raise OSError("the web service wants a login")
-    request = urllib.request.Request(  # noqa: S310
-        f"{web_address(configuration)}/ws/v1/cluster/scheduler", headers={"Accept": "application/json"}
-    )
-    with urllib.request.urlopen(request, timeout=WEB_S) as answer:  # noqa: S310
-        return json.load(answer)["scheduler"]["schedulerInfo"]
+def scheduler(configuration: Configuration) -> Mapping[str, Any]:
+    """Return what the ResourceManager's web service says of the scheduler; {} if it does not say."""
+    return _from_web(configuration, "/ws/v1/cluster/scheduler", "scheduler", "schedulerInfo") or {}
 
 
 def setting(configuration: Configuration, name: str) -> str:
     """Return a property of the ResourceManager's own configuration; "" if its web service does not say."""
+    return str(_from_web(configuration, f"/conf?name={name}", "property", "value") or "")
+
+
+def _from_web(configuration: Configuration, path: str, *keys: str) -> Any:
+    """Return a value below `keys` in an answer of the web service; None if it needs a login or does not answer."""
     if configuration.secure:
-        return ""
+        return None
     with contextlib.suppress(OSError, HTTPException, ValueError, KeyError, TypeError):
-        request = urllib.request.Request(  # noqa: S310
-            f"{web_address(configuration)}/conf?name={name}", headers={"Accept": "application/json"}
-        )
+        headers = {"Accept": "application/json"}
+        request = urllib.request.Request(f"{web_address(configuration)}{path}", headers=headers)  # noqa: S310
         with urllib.request.urlopen(request, timeout=WEB_S) as answer:  # noqa: S310
-            return str(json.load(answer)["property"]["value"])
-    return ""
+            return functools.reduce(operator.getitem, keys, json.load(answer))
+    return None
 
 
 def web_address(configuration: Configuration) -> str:

@@ -68,7 +68,7 @@ def spoken_of(job: JobSpec) -> set[str]:
 
 def names(constraint: Constraint | None) -> list[str]:
     """Return the tags of this job's containers that the constraint names."""
-    return [tag for one in singles(constraint) for tag in _names_own_role(one)] if constraint else []
+    return [tag for part in singles(constraint) for tag in _names_own_role(part)] if constraint else []
 
 
 def first(constraint: Constraint | None, tags: Collection[str]) -> Constraint | None:
@@ -106,18 +106,14 @@ def order(job: JobSpec) -> tuple[set[str], list[str]]:
     while waiting:
         ready = [role for role in waiting if placeable(constraint_of(job, role), there)]
         if not ready:
-            ready = [role for role in waiting if _can_lead(job, role, there)][:1]
+            ahead = ((role, first(constraint_of(job, role), tags_of(job, role))) for role in waiting)
+            ready = [role for role, constraint in ahead if placeable(constraint, there)][:1]
             leaders.update(ready)
         if not ready:
             break
         waiting = [role for role in waiting if role not in ready]
         there.update(tag for role in ready for tag in tags_of(job, role))
     return leaders, waiting
-
-
-def _can_lead(job: JobSpec, role: str, there: Collection[str]) -> bool:
-    constraint, tags = constraint_of(job, role), tags_of(job, role)
-    return placeable(first(constraint, tags), there)
 
 
 def apart(constraint: Constraint | None, tags: Collection[str]) -> bool:
@@ -139,18 +135,13 @@ def anywhere(tags: Collection[str]) -> Constraint:
 def message(constraint: Constraint, label: str) -> pb.PlacementConstraint:
     """Return the constraint as YARN takes it. `label` is that of the nodes, which a SchedulingRequest can say only
     in its constraint, if that is a Single."""
-    if isinstance(constraint, Single):
-        return _simple(constraint, label)
-    parts = [message(part, "") for part in constraint.parts]
-    kind = _AND if constraint.kind == "and" else _OR
-    return pb.PlacementConstraint(composite=pb.CompositeConstraint(type=kind, parts=parts))
-
-
-def _simple(one: Single, label: str) -> pb.PlacementConstraint:
-    targets = [pb.ConstraintTarget(type=_TAG, key=namespace, values=[tag]) for namespace, tag in one.tags]
+    if isinstance(constraint, Composite):
+        parts = [message(part, "") for part in constraint.parts]
+        kind = _AND if constraint.kind == "and" else _OR
+        return pb.PlacementConstraint(composite=pb.CompositeConstraint(type=kind, parts=parts))
+    targets = [pb.ConstraintTarget(type=_TAG, key=namespace, values=[tag]) for namespace, tag in constraint.tags]
     if label:
         targets.append(pb.ConstraintTarget(type=_ATTRIBUTE, key=PARTITION, values=[label]))
-    simple = pb.SimpleConstraint(
-        scope=one.scope, targets=targets, least=one.least, most=one.most, operator=_NO_OPERATOR
-    )
+    simple = pb.SimpleConstraint(scope=constraint.scope, targets=targets, operator=_NO_OPERATOR)
+    simple.least, simple.most = constraint.least, constraint.most
     return pb.PlacementConstraint(simple=simple)

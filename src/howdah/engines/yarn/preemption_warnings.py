@@ -1,4 +1,4 @@
-"""YARN's warnings of containers that it will take away, each said once: preemption, and nodes that leave or are
+"""YARN's warnings of containers that it will take away, each given once: preemption, and nodes that leave or are
 unhealthy.
 
 The ResourceManager repeats a preemption contract with every heartbeat until the containers are gone; the
@@ -23,11 +23,11 @@ Granted = Mapping[str, pb.Container]
 
 
 class PreemptionWarnings:
-    """Remembers which warnings were given."""
+    """Remembers which warnings it has given."""
 
     def __init__(self, configuration: Configuration) -> None:
         self._wait_s = configuration.number(WAIT_KEY, WAIT_MS) / 1000
-        self._told: set[tuple[str, str]] = set()
+        self._warned: set[tuple[str, str]] = set()
 
     def new_events(self, response: pb.AllocateResponse, granted: Granted, now: float) -> Iterator[Event]:
         """Return the new warnings in `response` about containers that are `granted`."""
@@ -40,24 +40,24 @@ class PreemptionWarnings:
                 yield LossAnnounced(now, id_, "preemption", self._wait_s, text)
 
     def _new(self, what: str, why: str) -> bool:
-        fresh = (what, why) not in self._told
-        self._told.add((what, why))
+        fresh = (what, why) not in self._warned
+        self._warned.add((what, why))
         return fresh
 
     def _nodes(self, nodes: Iterable[pb.NodeReport], granted: Granted, now: float) -> Iterator[Event]:
         for node in nodes:
-            ours = [id_ for id_, container in granted.items() if container.node == node.node]
+            held = [id_ for id_, container in granted.items() if container.node == node.node]
             name = f"{node.node.host}:{node.node.port}"
             if node.state == records.NODE_RUNNING:
-                self._told = {told for told in self._told if told[0] != name}
-            elif ours and node.state == _DECOMMISSIONING and self._new(name, "decommission"):
+                self._warned = {(what, why) for what, why in self._warned if what != name}
+            elif held and node.state == _DECOMMISSIONING and self._new(name, "decommission"):
                 left = f"in at most {node.decommissioning_s} s" if node.decommissioning_s else "nobody says when"
                 text = f"node {node.node.host} is being decommissioned, {left}"
-                yield from (LossAnnounced(now, id_, "decommission", node.decommissioning_s, text) for id_ in ours)
-            elif ours and node.state == _UNHEALTHY and self._new(name, "unhealthy"):
+                yield from (LossAnnounced(now, id_, "decommission", node.decommissioning_s, text) for id_ in held)
+            elif held and node.state == _UNHEALTHY and self._new(name, "unhealthy"):
                 text = f"node {node.node.host} is unhealthy: {node.health_report.strip() or 'it does not say why'}"
-                yield from (LossAnnounced(now, id_, "unhealthy", 0.0, text) for id_ in ours)
-            elif ours and node.state in _GONE and self._new(name, str(node.state)):
+                yield from (LossAnnounced(now, id_, "unhealthy", 0.0, text) for id_ in held)
+            elif held and node.state in _GONE and self._new(name, str(node.state)):
                 state = records.name(records.NODE_STATES, node.state)
-                text = f"node {node.node.host} with {len(ours)} of our containers is {state} {node.health_report}"
+                text = f"node {node.node.host} with {len(held)} of our containers is {state} {node.health_report}"
                 yield Noted(now, text.strip())

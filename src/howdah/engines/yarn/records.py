@@ -1,4 +1,4 @@
-"""YARN's records in the form people and our values have them: ids as text, resources as amounts."""
+"""Converts YARN's records: ids to and from text, resources to and from amounts."""
 
 from __future__ import annotations
 
@@ -48,22 +48,10 @@ def attempt_of(container: str) -> int:
 def container_id(id_: pb.ContainerId) -> str:
     """Return a container's id as text, `container_e02_1700000000000_0001_01_000003`; the epoch `e02` is there only
     after the ResourceManager was restarted."""
-    attempt, epoch = id_.attempt_id, id_.id >> EPOCH_SHIFT
+    epoch, number = divmod(id_.id, 1 << EPOCH_SHIFT)
     prefix = f"e{epoch:02d}_" if epoch else ""
-    number = id_.id & ((1 << EPOCH_SHIFT) - 1)
-    application = f"{attempt.application_id.cluster_timestamp}_{attempt.application_id.id:04d}"
-    return f"container_{prefix}{application}_{attempt.attempt:02d}_{number:06d}"
-
-
-def parse_container_id(text: str) -> pb.ContainerId:
-    """Read a container's id. Raises ValueError if `text` is none."""
-    match = re.fullmatch(r"container_(?:e(\d+)_)?(\d+)_(\d+)_(\d+)_(\d+)", text)
-    if not match:
-        raise ValueError(f"{text!r} is not a container id (container_<timestamp>_<application>_<attempt>_<number>)")
-    epoch, timestamp, application, attempt, number = (int(part or 0) for part in match.groups())
-    app = pb.ApplicationId(cluster_timestamp=timestamp, id=application)
-    attempt_id = pb.AttemptId(application_id=app, attempt=attempt)
-    return pb.ContainerId(application_id=app, attempt_id=attempt_id, id=number | epoch << EPOCH_SHIFT)
+    application = application_id(id_.attempt_id.application_id).removeprefix("application_")
+    return f"container_{prefix}{application}_{id_.attempt_id.attempt:02d}_{number:06d}"
 
 
 def amounts(resources: Resources) -> dict[str, int]:

@@ -22,17 +22,18 @@ class UnsatisfiedConstraints:
     def __init__(self, job: JobSpec) -> None:
         self._job = job
         self._waits: dict[str, tuple[int, float]] = {}
-        self._told: set[str] = set()
+        self._noted: set[str] = set()
 
     def new_notes(self, waiting: Mapping[str, int], rejected: Mapping[str, int], now: float) -> Iterator[Noted]:
-        """Return by role how many containers it lacks, with YARN's reason if it rejected some."""
-        for role, text in {name: one.placement.constraint for name, one in self._job.roles.items()}.items():
+        """Yield new notes; `waiting` counts by role the containers that it lacks, `rejected` has YARN's reason for
+        some."""
+        for role, text in ((name, spec.placement.constraint) for name, spec in self._job.roles.items()):
             count = waiting.get(role, 0)
             before, since = self._waits.get(role, (0, now))
             if not text or count != before:
                 self._waits[role] = (count, now)
-                self._told.discard(role)
-            elif count and role not in self._told and (role in rejected or now - since > PATIENCE_S):
-                self._told.add(role)
+                self._noted.discard(role)
+            elif count and role not in self._noted and (role in rejected or now - since > PATIENCE_S):
+                self._noted.add(role)
                 reason = _REASONS.get(rejected.get(role, 0), _NOT_SAID)
                 yield Noted(now, f"{role} waits for {count} more, placed as {text!r} (placement.constraint): {reason}")

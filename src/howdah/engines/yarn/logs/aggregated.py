@@ -53,15 +53,15 @@ def read(
         StagingError: there are none, or they are in a format we don't read.
         EngineUnavailable: no node has brought its own to the end.
     """
-    places = directories(configuration, application, user)
-    place = next((place for place in places if files.exists(place)), None)
-    if place is None:
+    possible = directories(configuration, application, user)
+    directory = next(filter(files.exists, possible), None)
+    if directory is None:
         raise StagingError(
-            f"no logs of {application} under {places[0]} or {places[-1]}: log aggregation is off "
+            f"no logs of {application} under {possible[0]} or {possible[-1]}: log aggregation is off "
             "(yarn.log-aggregation-enable), still under way, or the logs have expired"
         )
     begun, brought = "", False
-    nodes = {node.uri for node in files.children(place)}
+    nodes = {node.uri for node in files.children(directory)}
     for node in sorted(nodes):
         there = None if on is None else {id_ for id_, host in on.items() if uris.name(node).startswith(f"{host}_")}
         if there == set() or node.endswith(indexed_file.GOOD):
@@ -86,17 +86,14 @@ def _named(node: str, pieces: Iterator[tuple[str, str, bytes]]) -> Iterator[tupl
 
 
 def _of_tfile(file: BinaryIO, containers: Collection[str] | None) -> Iterator[tuple[str, str, bytes]]:
-    keys = None if containers is None else {_key(container.encode()) for container in containers}
+    # Each key is a container's id as Java's writeUTF writes it.
+    ids = None if containers is None else [container.encode() for container in containers]
+    keys = None if ids is None else {struct.pack(">H", len(id_)) + id_ for id_ in ids}
     for key, value in tfile.records(file, keys):
         (length,) = struct.unpack(">H", key[:2])
         container = key[2 : 2 + length].decode()
         if container not in NOT_CONTAINERS:
             yield from _read_container(container, value)
-
-
-def _key(container: bytes) -> bytes:
-    """Return the container's id as Java's writeUTF writes it."""
-    return struct.pack(">H", len(container)) + container
 
 
 def _read_container(container: str, value: tfile.TFileValue) -> Iterator[tuple[str, str, bytes]]:

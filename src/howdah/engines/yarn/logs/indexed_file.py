@@ -1,9 +1,9 @@
-"""Aggregated logs in YARN's indexed format, the other one beside TFile: the files of a node's containers one behind the
-other, each compressed by itself, and behind them where each is, written by Java's serialization.
+"""Reads aggregated logs in YARN's indexed format, the other one beside TFile: the files of a node's containers one
+after the other, each compressed by itself, and an index of their positions, written by Java's serialization.
 
 Layout as in LogAggregationIndexedFileController (its version 1): a mark; the files; the index, its length, the mark
-again. The mark is the SHA-256 of the application's id, before Hadoop 3.2 a UUID. While a job that brings its logs in
-rounds is at it, `NAME-checksum` tells how much of the file is good.
+again. The mark is the SHA-256 of the application's id, before Hadoop 3.2 a UUID. While a node adds the logs of a
+running job, `NAME-checksum` says how much of the file is valid.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UUID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def mark(file: BinaryIO, application: str) -> int:
-    """The length of the mark that it begins with; 0 when it is no such file."""
+    """Return the length of the mark at the start of the file; 0 if it is no such file."""
     digest = hashlib.sha256(application.encode()).digest()
     file.seek(0)
     begin = file.read(36)
@@ -34,11 +34,11 @@ def mark(file: BinaryIO, application: str) -> int:
 def read(
     file: BinaryIO, mark: int, good: bytes, containers: Collection[str] | None
 ) -> Iterator[tuple[str, str, bytes]]:
-    """(container id, file name, piece of its bytes) of these containers, or of all; the pieces of one in order. `good`
-    is what the file beside it says, if there is one.
+    """Yield (container id, file name, piece of its bytes) of these containers, or of all; the pieces of a file in
+    order. `good` is the content of the checksum file, if there is one.
 
     Raises:
-        TFileError: it is damaged, or compressed in a way we can't read.
+        TFileError: the file is damaged, or compressed in an unknown way.
     """
     file.seek(0, io.SEEK_END)
     end = int.from_bytes(good, "big") if good else file.tell()
@@ -47,8 +47,8 @@ def read(
     index = _index(file, mark, end)
     try:
         compression = index.fields["compressName"]
-        for turn in index.fields["logMetas"].items():
-            for container, logs in turn.fields["logMetas"].pairs():
+        for upload in index.fields["logMetas"].items():
+            for container, logs in upload.fields["logMetas"].pairs():
                 if containers is None or container in containers:
                     for log in logs.items():
                         yield from _pieces(file, container, log, compression)

@@ -1,8 +1,8 @@
-"""Hadoop's TFile, the format of aggregated logs: records of (key, value) in blocks, compressed with zlib or not.
+"""Reads Hadoop's TFile, the format of aggregated logs: records of (key, value) in blocks, compressed with zlib or not.
 
 Layout as in org.apache.hadoop.io.file.tfile (TFile, BCFile, Chunk, Utils). Read forward in pieces: a value may be
-larger than memory. A block ends with the record that makes it larger than 256 KiB, and the file tells each block's last
-key, so who wants one record reads that and less than 256 KiB of any other block that may hold it.
+larger than memory. A block ends with the record that makes it larger than 256 KiB, and the file names each block's last
+key. To find one record it is enough to read that record, and less than 256 KiB of each other block that may hold it.
 """
 
 from __future__ import annotations
@@ -182,20 +182,13 @@ def _metas(file: BinaryIO) -> dict[str, Stream]:
     if magic != MAGIC:
         raise TFileError("not a TFile, or not written to its end yet")
     meta = Stream(file, start, size - _TAIL.size - start, "none")
-    found = []
-    for _ in range(meta.vlong()):
-        name, compression = meta.text(), meta.text()
-        offset, stored, _ = meta.vlong(), meta.vlong(), meta.vlong()
+    entries = [(meta.text(), meta.text(), meta.vlong(), meta.vlong(), meta.vlong()) for _ in range(meta.vlong())]
+    found = {}
+    for name, compression, offset, stored, _ in entries:
         if name in (INDEX, KEYS):
-            found.append((name, offset, stored, compression))
-    return {
-        name: Stream(io.BytesIO(_bytes(file, offset, stored)), 0, stored, how) for name, offset, stored, how in found
-    }
-
-
-def _bytes(file: BinaryIO, offset: int, size: int) -> bytes:
-    file.seek(offset)
-    return file.read(size)
+            file.seek(offset)
+            found[name] = Stream(io.BytesIO(file.read(stored)), 0, stored, compression)
+    return found
 
 
 def _lasts(index: Stream, count: int) -> list[tuple[bytes, int]]:

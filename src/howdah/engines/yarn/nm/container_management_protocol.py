@@ -1,7 +1,7 @@
-"""ContainerManagementProtocol: starting and stopping containers on their nodes.
+"""ContainerManagementProtocol: starts and stops containers on their nodes.
 
-A node's token comes once per attempt, with the first container granted there, and is kept. Connections are made per
-call: a gang on a thousand nodes would else hold a thousand.
+A node's token comes once per attempt, with the first container granted there, and is kept. Each call makes a connection
+of its own; otherwise a gang on a thousand nodes would hold a thousand connections.
 """
 
 from __future__ import annotations

@@ -29,9 +29,8 @@ class ResourceManagerClient:
     """
 
     def __init__(self, configuration: Configuration, limit_s: float = FAILOVER_S) -> None:
-        login, addresses = configuration.login(), configuration.resourcemanagers()
-        limit_s = limit_s if len(addresses) > 1 else 0.0
-        self._rm = FailoverClient(addresses, PROTOCOL, login, limit_s)
+        addresses = configuration.resourcemanagers()
+        self._rm = FailoverClient(addresses, PROTOCOL, configuration.login(), limit_s if len(addresses) > 1 else 0.0)
 
     async def __aenter__(self) -> ResourceManagerClient:
         return self

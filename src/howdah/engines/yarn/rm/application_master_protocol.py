@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from howdah.engines import AttemptOver
-from howdah.engines.yarn import placement_constraints, records
+from howdah.engines.yarn import records
+from howdah.engines.yarn.placement_constraints import anywhere, message
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.errors import EngineUnavailable
 from howdah.hadoop.constraints import Constraint
@@ -33,12 +34,12 @@ _ENDED = ("ApplicationAttemptNotFoundException", "InvalidToken")  # the attempt,
 
 @dataclass(frozen=True)
 class ContainerAsk:
-    """`count` containers, all alike, not granted yet. Asks that differ in size need different ids and priorities.
+    """Asks for `count` equal containers. Asks of different sizes need different ids and priorities.
 
-    `prefer` says how many would like to be on which host, `racks` on which rack these are: a ResourceManager that
-    grants a container on a host of an ask counts its rack down too, and fails where the ask has none.
-    With `tags` the containers carry these, and go where the `constraint` lets them; YARN takes no `prefer` then, and
-    nothing of such an ask may change but its count.
+    `prefer` says how many containers should be on which host, and `racks` on which rack a host is: a ResourceManager
+    that grants a container on a host also subtracts it from the host's rack, and fails if the ask has no such rack.
+    With `tags` the containers carry these, and go where the `constraint` permits; YARN then takes no `prefer`, and only
+    the count of such an ask may change.
     """
 
     id: int
@@ -52,37 +53,34 @@ class ContainerAsk:
     constraint: Constraint | None = None
 
     def scheduling_request(self) -> pb.SchedulingRequest:
-        """Of an ask with tags."""
+        """Return an ask with tags as the ResourceManager takes it."""
         return pb.SchedulingRequest(
             allocation_request_id=self.id,
             priority=pb.Priority(priority=self.priority),
             execution=pb.ExecutionTypeRequest(type=_GUARANTEED, enforce=True),
             tags=self.tags,
             sizing=pb.ResourceSizing(containers=self.count, capability=records.to_resource(self.resources)),
-            constraint=placement_constraints.message(
-                self.constraint or placement_constraints.anywhere(self.tags), self.node_label
-            ),
+            constraint=message(self.constraint or anywhere(self.tags), self.node_label),
         )
 
     def messages(self) -> list[pb.ResourceRequest]:
-        """As the ResourceManager takes it: counts are absolute, for this priority and id."""
+        """Return an ask without tags as the ResourceManager takes it. Counts are absolute for its priority and id."""
         on_racks = Counter[str]()
         for host, count in self.prefer.items():
             on_racks[self.racks[host]] += count
-        places = {**self.prefer, **on_racks, ANYWHERE: self.count}
-        return [self._message(place, min(count, self.count)) for place, count in places.items()]
-
-    def _message(self, place: str, count: int) -> pb.ResourceRequest:
-        return pb.ResourceRequest(
-            priority=pb.Priority(priority=self.priority),
-            resource_name=place,
-            capability=records.to_resource(self.resources),
-            containers=count,
-            relax_locality=True,
-            node_label=self.node_label,
-            execution=pb.ExecutionTypeRequest(type=_GUARANTEED, enforce=True),
-            allocation_request_id=self.id,
-        )
+        return [
+            pb.ResourceRequest(
+                priority=pb.Priority(priority=self.priority),
+                resource_name=name,
+                capability=records.to_resource(self.resources),
+                containers=min(count, self.count),
+                relax_locality=True,
+                node_label=self.node_label,
+                execution=pb.ExecutionTypeRequest(type=_GUARANTEED, enforce=True),
+                allocation_request_id=self.id,
+            )
+            for name, count in {**self.prefer, **on_racks, ANYWHERE: self.count}.items()
+        ]
 
 
 class ApplicationMaster:
@@ -210,7 +208,7 @@ class ApplicationMaster:
     def _request(self, progress: float, unsaid: Collection[int | str]) -> pb.AllocateRequest:
         asks = [ask for ask in self._asks.values() if ask.id in unsaid]
         request = pb.AllocateRequest(
-            asks=[message for ask in asks if not ask.tags for message in ask.messages()],
+            asks=[request for ask in asks if not ask.tags for request in ask.messages()],
             scheduling_requests=[ask.scheduling_request() for ask in asks if ask.tags],
             releases=[id_ for name, id_ in self._releases.items() if name in unsaid],
             response_id=self._response_id,

@@ -6,25 +6,24 @@ scheduler); the protocol has only memory and cores of the nodes without label.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from howdah.engines import PendingReason
 from howdah.engines.yarn import records
-from howdah.engines.yarn.admission_checks import label_of, show
+from howdah.engines.yarn.admission_checks import label_of, needed_amounts, show
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.spec import JobSpec
 
 Amounts = Mapping[str, int]
 
 
-def needs(job: JobSpec, missing: Mapping[str, int], default: str = "") -> dict[str, dict[str, int]]:
+def needs(job: JobSpec, missing: Mapping[str, int], default: str = "") -> dict[str, Counter[str]]:
     """Return what the missing containers need, by label and resource; `default` is the queue's own label."""
-    found: dict[str, dict[str, int]] = {}
+    found: dict[str, Counter[str]] = defaultdict(Counter)
     for role, count in missing.items():
-        total = found.setdefault(label_of(job, role) or default, {})
-        for key, amount in records.amounts(job.roles[role].resources).items():
-            total[key] = total.get(key, 0) + amount * count
+        found[label_of(job, role) or default] += needed_amounts(job, {role: count})
     return found
 
 
@@ -33,13 +32,9 @@ def partition(nodes: Iterable[pb.NodeReport], label: str) -> list[pb.NodeReport]
     return [node for node in nodes if (label in node.labels if label else not any(node.labels))]
 
 
-def whole(nodes: Iterable[pb.NodeReport]) -> dict[str, int]:
+def whole(nodes: Iterable[pb.NodeReport]) -> Counter[str]:
     """Return the resources that the nodes have together."""
-    total: dict[str, int] = {}
-    for node in nodes:
-        for key, amount in records.from_resource(node.capability).items():
-            total[key] = total.get(key, 0) + amount
-    return total
+    return sum((Counter(records.from_resource(node.capability)) for node in nodes), Counter[str]())
 
 
 def limits_from_web(
@@ -104,17 +99,15 @@ def _of_user(queue: Mapping[str, Any], name: str, user: str, wanted: Amounts) ->
             within = _partition(entry, "resources", "resourceUsagesByPartition", "").get("used")
             used, limit = _amounts(within or entry["resourcesUsed"]), _amounts(entry["userResourceLimit"])
             for now, most, more in _exceeded(used, limit, wanted):
-                yield PendingReason(
-                    "user-limit", {"queue": name, "user": user, "used": now, "limit": most, "needs": more}
-                )
+                facts = {"queue": name, "user": user, "used": now, "limit": most, "needs": more}
+                yield PendingReason("user-limit", facts)
 
 
-def _partition(place: Mapping[str, Any], outer: str, inner: str, label: str) -> Mapping[str, Any]:
-    found: Any = (place.get(outer) or {}).get(inner) or []
+def _partition(holder: Mapping[str, Any], outer: str, inner: str, label: str) -> Mapping[str, Any]:
+    found: Any = (holder.get(outer) or {}).get(inner) or []
     for each in found if isinstance(found, list) else [found]:
         if each.get("partitionName", "") == label:
-            one: Mapping[str, Any] = each
-            return one
+            return each  # type: ignore[no-any-return]
     return {}
 
 
