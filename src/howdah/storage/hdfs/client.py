@@ -334,7 +334,7 @@ def _located_entry(uri: str, status: namenode_pb2.FileStatus) -> Entry:
 
 
 class _Absent(HowdahError):
-    """There is no such file. The error never leaves this module."""
+    """The file does not exist. The error never leaves this module."""
 
 
 def _info(client: hdfs_native.Client, path: str) -> hdfs_native.FileStatus:
