@@ -112,28 +112,28 @@ def test_frames_cut_anywhere(name: str, step: int) -> None:
     contents = [b"a", b"", b"\0\xff" * 300, b"b" * 90]
     data = framing.joined_frames(name, contents, binary=True)
     assert data == b"".join(framing.frames(name, contents, binary=True))
-    back = framing.Unframed(name, 1000, binary=name == "lines")
+    back = framing.RecordSplitter(name, 1000, binary=name == "lines")
     found = [record for at in range(0, len(data), step) for record in back.records(data[at : at + step])]
     assert found + back.rest() == contents
 
 
 def test_frames_that_are_none() -> None:
     with pytest.raises(Corrupt, match="a record of 1000 bytes or more at byte 5, allowed are 10"):
-        framing.Unframed("length", 10).records(struct.pack(">I", 1) + b"a" + struct.pack(">I", 1000))
+        framing.RecordSplitter("length", 10).records(struct.pack(">I", 1) + b"a" + struct.pack(">I", 1000))
     with pytest.raises(Corrupt, match="allowed are 10"):
-        framing.Unframed("lines", 10).records(b"x" * 11)
-    cut = framing.Unframed("length", 10)
+        framing.RecordSplitter("lines", 10).records(b"x" * 11)
+    cut = framing.RecordSplitter("length", 10)
     assert cut.records(b"\0\0\0\4ab") == []
     with pytest.raises(Corrupt, match="ends within a record: 6 bytes after byte 0"):
         cut.rest()
     with pytest.raises(Corrupt, match="no tfrecord frame at byte 0: the sum of the length is wrong"):
-        framing.Unframed("tfrecord", 10).records(b"\1" + b"\0" * 20)
+        framing.RecordSplitter("tfrecord", 10).records(b"\1" + b"\0" * 20)
     with pytest.raises(Corrupt, match="is not base64"):
-        framing.Unframed("lines", 10, binary=True).records(b"a\n")
+        framing.RecordSplitter("lines", 10, binary=True).records(b"a\n")
 
 
 def test_base64_with_an_empty_line() -> None:
-    assert framing.Unframed("lines", 10, binary=True).records(b"\nYQ==\n") == [b"", b"a"]
+    assert framing.RecordSplitter("lines", 10, binary=True).records(b"\nYQ==\n") == [b"", b"a"]
 
 
 def library(name: str) -> ctypes.CDLL:

@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import ctypes.util
 import functools
+import importlib
 import sys
 import warnings
 from collections.abc import Callable
@@ -43,6 +44,18 @@ class Missing(StagingError):
             f"{what} needs the package {package}, which {sys.executable} (Python {version}) does not have:"
             f" add it to the environment of the job{also}"
         )
+
+
+def package(name: str, what: str) -> Any:
+    """Return an installed package, which `what` needs.
+
+    Raises:
+        Missing: it is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise Missing.library(what, name) from None
 
 
 @functools.cache

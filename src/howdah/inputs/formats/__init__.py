@@ -1,11 +1,12 @@
-"""Record formats of streams: how a file is cut into splits, what a program reads of them, what its output becomes.
+"""Record formats of streams: how a file is cut into splits and read as records, and how a program's output is written.
 
-Found by name, by `module:function` (a stranger's `function(options)` or `function(options, sink)`), or by entry point
-(groups `howdah.readers` and `howdah.writers`). The rule: options are checked by `check`, without opening anything.
+A format is found by name, by `module:function` (a user's `function(options)` or `function(options, sink)`), or by entry
+point (groups `howdah.readers` and `howdah.writers`). The rule: `check` validates options without opening anything.
 """
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -18,7 +19,7 @@ READERS, WRITERS = plugins.BUILT_IN["howdah.readers"], plugins.BUILT_IN["howdah.
 
 
 def reader(name: str, options: Mapping[str, str]) -> RecordReader:
-    """The reader of format `name`, for one stream.
+    """Return a reader of format `name`, for one stream.
 
     Raises:
         SpecError: no such format or option.
@@ -27,7 +28,7 @@ def reader(name: str, options: Mapping[str, str]) -> RecordReader:
 
 
 def writer(name: str, options: Mapping[str, str], sink: Sink) -> RecordWriter:
-    """The writer of format `name`, for one part file.
+    """Return a writer of format `name`, for one part file.
 
     Raises:
         SpecError: no such format or option.
@@ -36,15 +37,15 @@ def writer(name: str, options: Mapping[str, str], sink: Sink) -> RecordWriter:
 
 
 def suffix(name: str) -> str:
-    """What the names of part files of format `name` end with, such as `.gz`."""
+    """Return the end of the names of part files of format `name`, such as `.gz`."""
     return str(getattr(_factory("howdah.writers", name), "suffix", ""))
 
 
 def check(name: str, options: Mapping[str, str], writing: bool = False) -> list[str]:
-    """All that is wrong with a format and its options, a line each; empty when it can be used."""
+    """Return a line for each mistake in a format and its options."""
     try:
         if writing:
-            writer(name, options, _Nowhere())
+            writer(name, options, io.BytesIO())
         else:
             reader(name, options)
     except SpecError as error:
@@ -52,14 +53,6 @@ def check(name: str, options: Mapping[str, str], writing: bool = False) -> list[
     except HowdahError as error:
         return [str(error)]
     return []
-
-
-class _Nowhere:
-    def write(self, data: object, /) -> None:
-        """Forget it."""
-
-    def close(self) -> None:
-        """Nothing is held."""
 
 
 def _factory(group: str, name: str) -> Any:
@@ -77,20 +70,6 @@ def _factory(group: str, name: str) -> Any:
 
 
 __all__ = [
-    "PIECE_BYTES",
-    "READERS",
-    "WRITERS",
-    "Corrupt",
-    "Piece",
-    "RecordReader",
-    "RecordWriter",
-    "Sink",
-    "Split",
-    "check",
-    "cut",
-    "from_hadoop_class",
-    "joined",
-    "reader",
-    "suffix",
-    "writer",
-]
+    "PIECE_BYTES", "READERS", "WRITERS", "Corrupt", "Piece", "RecordReader", "RecordWriter", "Sink", "Split", "check",
+    "cut", "from_hadoop_class", "joined", "reader", "suffix", "writer",
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a reader of a record format and a writer of one are, for howdah's own and for strangers'.
+"""The interfaces of a record format: a reader and a writer, for howdah's own formats and for others'.
 
 The rule: a record has one form on a program's standard input, whichever way it was read, and each record of a file is
 in exactly one of the file's splits. Libraries are imported by the formats that need them.
@@ -15,89 +15,87 @@ from howdah.storage.filesystem import FileSystem, Sink
 
 Piece = bytes | bytearray | memoryview
 PIECE_BYTES = 1 << 20
-"""About how much `blocks` gives at a time: large enough that nothing is done per record, small enough for a pipe."""
+"""The approximate size of a piece that `blocks` yields: large enough to do nothing per record, small enough for a
+pipe."""
 
 
 class Corrupt(StagingError):
-    """A file's content is not what its format says. The message names the file and the byte where that was seen."""
+    """A file's content does not fit its format. The message names the file and the byte where the error was found."""
 
     @classmethod
     def at(cls, uri: str, offset: int, problem: str) -> Corrupt:
-        """`offset` counts the file's own bytes, compressed ones in a compressed file."""
+        """Return the error; `offset` counts the file's own bytes, compressed ones in a compressed file."""
         return cls(f"{uri}: at byte {offset}: {problem}")
 
 
 class RecordReader(ABC):
-    """Made once per stream with its options (`reader(name, options)`); a stranger's need only implement `records`.
+    """Reads the records of one stream; made with the stream's options. Only `records` must be implemented.
 
-    All methods raise StagingError, `Corrupt` for content, with the file's URI.
+    All methods raise StagingError with the file's URI, and `Corrupt` for wrong content.
     """
 
     def splits(self, fs: FileSystem, uri: str, size: int, block_size: int, wanted_bytes: int) -> list[Split]:
-        """Cut a file of `size` bytes into parts of about `wanted_bytes` (0: as large as its blocks).
+        """Cut a file of `size` bytes into splits of about `wanted_bytes` (0: as large as its blocks).
 
-        No part crosses a block border when `block_size` (0: not known) is larger than `wanted_bytes`; what can't be
-        cut is one part. An empty file has no parts. `fs` is asked only where the content must be seen (`lines`). The
-        splits' `hosts` are left to the caller.
+        No split crosses a block border when `block_size` (0: unknown) is larger than `wanted_bytes`. A file that cannot
+        be cut is one split, and an empty file has none. `fs` is used only where the content must be read (`lines`). The
+        caller fills in the splits' `hosts`.
         """
         return [Split(uri, 0, size)] if size else []
 
     def prologue(self, fs: FileSystem, split: Split) -> bytes:
-        """What a stream whose first split is `split` begins with, once, before all records of all epochs."""
+        """Return the bytes with which a stream begins, once, before all records of all epochs; `split` is its first."""
         return b""
 
     def blocks(self, fs: FileSystem, split: Split) -> Iterator[Piece]:
-        """The split's records one after another, in pieces of about PIECE_BYTES; a piece may end within a record."""
+        """Yield the split's records in pieces of about PIECE_BYTES; a piece may end within a record."""
         return joined(self.records(fs, split))
 
     @abstractmethod
     def records(self, fs: FileSystem, split: Split) -> Iterator[bytes]:
-        """The split's records, each in the form it has on standard input: with its line end or its frame."""
+        """Yield the split's records in the form that they have on standard input: with line end or frame."""
 
 
 class RecordWriter(ABC):
-    """Made once per part file with options and a sink; takes what the program prints, cut anywhere.
-
-    A class (or the stranger's function that makes one) has `suffix`, the end of the part files' names.
-    """
+    """Writes one part file from the bytes that the program prints; made with the options and a sink."""
 
     suffix: str = ""
+    """The end of the part files' names, which a function that makes a writer may have, too."""
 
     @abstractmethod
     def write(self, data: bytes) -> None:
-        """Take the next bytes of the program's standard output."""
+        """Write the next bytes of the program's standard output, which may end within a record."""
 
     @abstractmethod
     def close(self) -> None:
-        """Write what is left: the file is complete then. The sink stays open, whoever made it closes it.
+        """Write what is left, so that the file is complete. The sink stays open: the caller closes it.
 
         Raises:
-            Corrupt: what the program printed last is not a whole record.
+            Corrupt: the program's output ends within a record.
         """
 
 
-def joined(records: Iterable[bytes]) -> Iterator[bytes]:
-    """Records put together to pieces of about PIECE_BYTES."""
-    held: list[bytes] = []
-    size = 0
-    for record in records:
-        held.append(record)
-        size += len(record)
-        if size >= PIECE_BYTES:
+def joined(pieces: Iterable[Piece], size: int = PIECE_BYTES) -> Iterator[bytes]:
+    """Join records or pieces to blocks of about `size` bytes."""
+    held: list[Piece] = []
+    held_bytes = 0
+    for piece in pieces:
+        held.append(piece)
+        held_bytes += len(piece)
+        if held_bytes >= size:
             yield b"".join(held)
             held.clear()
-            size = 0
+            held_bytes = 0
     if held:
         yield b"".join(held)
 
 
 def cut(uri: str, size: int, block_size: int, wanted_bytes: int) -> list[Split]:
-    """Parts of about `wanted_bytes` that follow block borders: whole blocks, or equal parts of each block."""
+    """Return splits of about `wanted_bytes` that follow block borders: whole blocks, or equal parts of each block."""
     block = block_size if block_size > 0 else wanted_bytes or max(size, 1)
     wanted = wanted_bytes if wanted_bytes > 0 else block
     if wanted >= block:
-        step = block * (wanted // block)
-        borders = list(range(0, size, step))
+        borders = list(range(0, size, block * (wanted // block)))
     else:
         parts = -(-block // wanted)
         borders = [at + block * n // parts for at in range(0, size, block) for n in range(parts)]

@@ -1,7 +1,7 @@
-"""The blocks of a bzip2 file that begin in a split: each can be decompressed by itself.
+"""Read the blocks of a bzip2 file that begin in a split: each can be decompressed by itself.
 
 A block begins at any bit, with the 48 bits 0x314159265359 (pi); a stream ends with 0x177245385090 (its root) and a sum.
-As in Hadoop's BZip2Codec a block belongs to the split in which its first bit lies.
+As in Hadoop's BZip2Codec, a block belongs to the split in which its first bit lies.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from howdah.inputs.formats.base import Corrupt
 BLOCK, END = 0x314159265359, 0x177245385090
 _MAGIC_BITS, _SUM_BITS = 48, 32
 _READ = 1 << 20
-# A block is at most 900 kB before compression, and what can't be compressed grows little.
-_LARGEST = 4 << 20
+# A block is at most 900 kB before compression, and data that cannot be compressed grows little.
+_MAX_BLOCK = 4 << 20
 
 
 def blocks(file: BinaryIO, uri: str, start: int, end: int) -> Iterator[tuple[bytes, bool]]:
-    """The content of the blocks that begin at byte `start` or after it, and whether each begins at `end` or later.
+    """Yield the content of each block that begins at byte `start` or later, and whether it begins at `end` or later.
 
     Raises:
         Corrupt: the file is cut, or a block's sum is wrong.
@@ -30,19 +30,20 @@ def blocks(file: BinaryIO, uri: str, start: int, end: int) -> Iterator[tuple[byt
     if mark is None and start == 0 and file.seek(0, 2) > 0:
         raise Corrupt.at(uri, 0, "bzip2: no block in the file")
     while mark is not None:
-        following = next(marks, None)
+        next_mark = next(marks, None)
         if mark[1] == BLOCK:
-            if following is None:
+            if next_mark is None:
                 raise Corrupt.at(uri, mark[0] // 8, "bzip2: the file is cut within the block that begins here")
-            yield _decompress(uri, mark[0], marks.bits(mark[0], following[0])), mark[0] // 8 >= end
-        elif following is None and marks.end < mark[0] + _MAGIC_BITS + _SUM_BITS:
+            yield _decompress(uri, mark[0], marks.bits(mark[0], next_mark[0])), mark[0] // 8 >= end
+        elif next_mark is None and marks.end < mark[0] + _MAGIC_BITS + _SUM_BITS:
             raise Corrupt.at(uri, marks.end // 8, "bzip2: the file is cut: its last sum is not all there")
-        marks.forget(following[0] // 8 if following else 0)
-        mark = following
+        marks.drop_before(next_mark[0] // 8 if next_mark else 0)
+        mark = next_mark
 
 
 def _decompress(uri: str, at: int, block: tuple[int, int]) -> bytes:
-    """A block as a stream of its own: a stream's sum over one block is the block's, its 32 bits after the mark."""
+    """Decompress a block as a stream of its own. A stream's sum over one block is the block's sum: the 32 bits after
+    its mark."""
     value, bits = block
     total = value >> (bits - 80) & 0xFFFFFFFF
     value = value << 80 | END << 32 | total
@@ -55,7 +56,7 @@ def _decompress(uri: str, at: int, block: tuple[int, int]) -> bytes:
 
 
 class _Marks:
-    """Where blocks and streams begin and end: pairs of a bit of the file and the mark found there."""
+    """Yields where blocks and streams begin and end: pairs of a bit of the file and the mark found there."""
 
     def __init__(self, file: BinaryIO, uri: str, start: int) -> None:
         self._file, self._uri = file, uri
@@ -72,25 +73,25 @@ class _Marks:
             data = self._file.read(_READ)
             if not data:
                 raise StopIteration
-            if len(self._held) > _LARGEST:
-                raise Corrupt.at(self._uri, self._base, f"bzip2: a block of more than {_LARGEST} bytes")
+            if len(self._held) > _MAX_BLOCK:
+                raise Corrupt.at(self._uri, self._base, f"bzip2: a block of more than {_MAX_BLOCK} bytes")
             self._held += data
             self._search()
         return self._found.pop(0)
 
     @property
     def end(self) -> int:
-        """How many bits of the file have been read, all of them if there is no further mark."""
+        """Return how many bits of the file have been read: all of them if there is no further mark."""
         return (self._base + len(self._held)) * 8
 
     def bits(self, first: int, last: int) -> tuple[int, int]:
-        """The bits from `first` up to `last` as a number, and how many."""
+        """Return the bits from `first` up to `last` as a number, and how many they are."""
         data = self._held[first // 8 - self._base : (last + 7) // 8 - self._base]
         value = int.from_bytes(data, "big") >> (-last % 8)
         return value & ((1 << (last - first)) - 1), last - first
 
-    def forget(self, byte: int) -> None:
-        """Nothing before that byte is wanted any more."""
+    def drop_before(self, byte: int) -> None:
+        """Drop the bytes before a byte of the file."""
         if byte > self._base:
             self._held, self._base = self._held[byte - self._base :], byte
 
@@ -101,7 +102,8 @@ class _Marks:
         self._searched = max(self._searched, end + 1)
 
     def _hits(self, mark: int, shift: int) -> Iterator[tuple[int, int]]:
-        """Marks `shift` bits after a byte's first: the five bytes within are searched, the ends compared."""
+        """Yield the marks that begin `shift` bits after a byte's first bit. Five whole bytes of the mark are searched,
+        and the bits at its ends compared."""
         spread = mark << (8 - shift)  # 56 bits, of which the first `shift` and the last `8 - shift` are not its own
         inner = (spread >> 8 & ((1 << 40) - 1)).to_bytes(5, "big")
         kept = ((1 << 48) - 1) << (8 - shift)

@@ -1,7 +1,7 @@
-"""Parquet and ORC: rows as lines of JSON, read by pyarrow, which must be in the environment of the job.
+"""Read rows of Parquet and ORC as lines of JSON with pyarrow, which must be in the environment of the job.
 
-A split owns the row groups whose middle lies in it (as parquet-hadoop has it); an ORC file does not tell pyarrow where
-its stripes are, so they are taken as equally long.
+A split has the row groups whose middle lies in it (as in parquet-hadoop). An ORC file does not tell pyarrow where its
+stripes are, so they are taken as equally long.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from typing import Any, BinaryIO
 
 from howdah.inputs.formats.base import Corrupt, Piece, RecordReader, Split, cut
 from howdah.inputs.formats.format_options import FormatOptions
+from howdah.storage import native_codecs
 from howdah.storage.filesystem import FileSystem
-from howdah.storage.native_codecs import Missing
 
 ROWS = 4096
-"""Rows that are turned into text at a time."""
+"""How many rows are turned into text at a time."""
 
 
 class _ColumnReader(RecordReader):
-    """Options: `columns`, those wanted, in the order of the file."""
+    """Reads rows. Options: `columns`, the columns to read, in the order of the file."""
 
     name = ""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        asked = FormatOptions(options)
-        self.columns = asked.words("columns")
-        asked.end(self.name)
+        parsed = FormatOptions(options)
+        self.columns = parsed.names("columns")
+        parsed.finish(self.name)
 
     def splits(self, fs: FileSystem, uri: str, size: int, block_size: int, wanted_bytes: int) -> list[Split]:
         return cut(uri, size, block_size, wanted_bytes)
 
     def blocks(self, fs: FileSystem, split: Split) -> Iterator[Piece]:
-        pyarrow = self._library()
+        pyarrow = native_codecs.package("pyarrow", f"format {self.name}")
         from howdah.inputs.formats import json_rows
 
-        with fs.open_read(split.uri) as file, _mapped(split.uri, pyarrow):
+        with fs.open_read(split.uri) as file, _errors_as_corrupt(split.uri, pyarrow):
             size = file.seek(0, 2)
             file.seek(0)
             for batch in self._batches(file, split, size):
@@ -48,15 +48,8 @@ class _ColumnReader(RecordReader):
         for block in self.blocks(fs, split):
             yield from [line + b"\n" for line in bytes(block).split(b"\n")[:-1]]
 
-    def _library(self) -> Any:
-        try:
-            import pyarrow
-        except ImportError:
-            raise Missing.library(f"format {self.name}", "pyarrow") from None
-        return pyarrow
-
-    def _wanted(self, uri: str, names: list[str]) -> list[str] | None:
-        """The columns to read, None for all."""
+    def _columns_to_read(self, uri: str, names: list[str]) -> list[str] | None:
+        """Return the names of the columns to read; None for all."""
         absent = [name for name in self.columns if name not in names]
         if absent:
             raise Corrupt(f"{uri}: has no column {', '.join(absent)}, there are {', '.join(names)} (options.columns)")
@@ -64,11 +57,11 @@ class _ColumnReader(RecordReader):
 
     @abstractmethod
     def _batches(self, file: BinaryIO, split: Split, size: int) -> Iterator[Any]:
-        """Record batches of the split; the file has `size` bytes."""
+        """Yield record batches of the split; the file has `size` bytes."""
 
 
 class ParquetReader(_ColumnReader):
-    """Row groups."""
+    """Reads row groups."""
 
     name = "parquet"
 
@@ -76,18 +69,15 @@ class ParquetReader(_ColumnReader):
         from pyarrow import parquet
 
         source = parquet.ParquetFile(file)
-        columns = self._wanted(split.uri, source.schema_arrow.names)
-        groups = [
-            number
-            for number in range(source.num_row_groups)
-            if _owns(split, _middle(source.metadata.row_group(number)), size)
-        ]
+        columns = self._columns_to_read(split.uri, source.schema_arrow.names)
+        middles = [_middle(source.metadata.row_group(number)) for number in range(source.num_row_groups)]
+        groups = [number for number, middle in enumerate(middles) if _is_in(split, middle, size)]
         if groups:
             yield from source.iter_batches(ROWS, groups, columns)
 
 
 class OrcReader(_ColumnReader):
-    """Stripes."""
+    """Reads stripes."""
 
     name = "orc"
 
@@ -95,9 +85,9 @@ class OrcReader(_ColumnReader):
         from pyarrow import orc
 
         source = orc.ORCFile(file)
-        columns = self._wanted(split.uri, source.schema.names)
+        columns = self._columns_to_read(split.uri, source.schema.names)
         for number in range(source.nstripes):
-            if _owns(split, (2 * number + 1) * size // (2 * source.nstripes), size):
+            if _is_in(split, (2 * number + 1) * size // (2 * source.nstripes), size):
                 yield source.read_stripe(number, columns)
 
 
@@ -109,13 +99,14 @@ def _middle(group: Any) -> int:
     return int(start + sum(column.total_compressed_size for column in columns) // 2)
 
 
-def _owns(split: Split, position: int, size: int) -> bool:
-    """A file that says it is larger than it is still has each row once."""
+def _is_in(split: Split, position: int, size: int) -> bool:
+    """Tell whether a position is in the split. A position behind the end of a damaged file counts as its end, so that
+    each row is still read once."""
     return split.start <= min(position, size - 1) < split.start + split.length
 
 
 @contextlib.contextmanager
-def _mapped(uri: str, pyarrow: Any) -> Iterator[None]:
+def _errors_as_corrupt(uri: str, pyarrow: Any) -> Iterator[None]:
     try:
         yield
     except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:  # the last two of damaged values

@@ -1,7 +1,7 @@
-"""The form that records have on a pipe: lines, or frames in which any byte may occur.
+"""The framing of records on a pipe: lines, or frames whose content may have any byte.
 
-`lines`: LF after each; bytes that are no text are in base64, so that a line is a record in any case. `length`: four
-bytes, the length, most significant first, then the record. `tfrecord`: TFRecord's own frame, with its two sums.
+`lines`: LF after each record; binary records are in base64, so that a line is a record in any case. `length`: the
+length in four bytes, the most significant first, then the record. `tfrecord`: TFRecord's own frame with two checksums.
 """
 
 from __future__ import annotations
@@ -24,16 +24,14 @@ PROGRAM = "what the program prints"
 
 
 def masked(value: int) -> int:
-    """A CRC as TFRecord stores it (tensorflow/core/lib/hash/crc32c.h, Mask)."""
+    """Return a CRC as TFRecord stores it (tensorflow/core/lib/hash/crc32c.h, Mask)."""
     return (value >> 15 | value << 17) + MASK & 0xFFFFFFFF
 
 
 def frames(framing: str, contents: Sequence[bytes], binary: bool = False) -> list[bytes]:
-    """Each content in its form; `binary` ones are no text."""
+    """Return a frame for each content; `binary` contents are no text."""
     if framing == "lines":
-        if binary:
-            return [binascii.b2a_base64(content) for content in contents]
-        return [content + b"\n" for content in contents]
+        return [binascii.b2a_base64(content) if binary else content + b"\n" for content in contents]
     if framing == "length":
         pack = _LENGTH.pack
         return [pack(len(content)) + content for content in contents]
@@ -42,13 +40,13 @@ def frames(framing: str, contents: Sequence[bytes], binary: bool = False) -> lis
 
 
 def tfrecord(content: bytes, crc32c: Callable[[Any], int]) -> bytes:
-    """Length, its sum, content, its sum (tensorflow/core/lib/io/record_writer.cc)."""
+    """Return the length, its checksum, the content and its checksum (tensorflow/core/lib/io/record_writer.cc)."""
     size = _SIZE.pack(len(content))
     return b"".join((size, _SUM.pack(masked(crc32c(size))), content, _SUM.pack(masked(crc32c(content)))))
 
 
 def joined_frames(framing: str, contents: Sequence[bytes], binary: bool = False) -> bytes:
-    """All of them, one after another: cheaper than putting `frames` together."""
+    """Return all frames one after another: faster than joining `frames`."""
     if framing == "lines" and not binary:
         return b"\n".join(contents) + b"\n" if contents else b""
     if framing == "length":
@@ -59,36 +57,36 @@ def joined_frames(framing: str, contents: Sequence[bytes], binary: bool = False)
     return b"".join(frames(framing, contents, binary))
 
 
-class Unframed:
-    """The other way round: records of what a program prints, cut anywhere. A record longer than `limit` is refused.
+class RecordSplitter:
+    """Splits what a program prints into records, however its writes are cut. A record longer than `limit` is refused.
 
-    With framing `lines` a record is a line without its LF; `binary` ones are in base64.
+    With framing `lines` a record is a line without its LF; `binary` records are in base64.
     """
 
     def __init__(self, framing: str, limit: int, binary: bool = False) -> None:
         self._framing, self._limit, self._binary = framing, limit, binary
         self._held: list[bytes] = []
         self._size = self._passed = 0
-        self._wanted = 0  # nothing is whole before so many bytes are there
+        self._wanted = 0  # no record is complete before so many bytes are held
 
     def records(self, data: bytes) -> list[bytes]:
-        """The records that `data` completes."""
+        """Return the records that `data` completes."""
         self._held.append(data)
         self._size += len(data)
         if self._size < self._wanted or (self._framing == "lines" and b"\n" not in data):
-            self._bound(self._size if self._framing == "lines" else 0)
+            self._check_size(self._size if self._framing == "lines" else 0)
             return []
-        whole = b"".join(self._held)
-        found, at = self._lines(whole) if self._framing == "lines" else self._frames(whole)
-        self._held, self._size = [whole[at:]], len(whole) - at
+        data = b"".join(self._held)
+        found, at = self._lines(data) if self._framing == "lines" else self._frames(data)
+        self._held, self._size = [data[at:]], len(data) - at
         self._passed += at
         return found
 
     def rest(self) -> list[bytes]:
-        """The last line, if it has no LF.
+        """Return the last line, if it has no LF.
 
         Raises:
-            Corrupt: a frame is cut.
+            Corrupt: the last frame is cut.
         """
         if not self._size:
             return []
@@ -96,10 +94,10 @@ class Unframed:
             return self.records(b"\n")
         raise Corrupt(f"{PROGRAM} ends within a record: {self._size} bytes after byte {self._passed} are no whole one")
 
-    def _lines(self, whole: bytes) -> tuple[list[bytes], int]:
-        end = whole.rfind(b"\n") + 1
-        found = whole[: end - 1].split(b"\n")
-        self._bound(len(whole) - end)
+    def _lines(self, data: bytes) -> tuple[list[bytes], int]:
+        end = data.rfind(b"\n") + 1
+        found = data[: end - 1].split(b"\n")
+        self._check_size(len(data) - end)
         if not self._binary:
             return found, end
         try:
@@ -107,23 +105,23 @@ class Unframed:
         except binascii.Error as error:
             raise Corrupt(f"{PROGRAM} is not base64 after byte {self._passed}: {error}") from error
 
-    def _frames(self, whole: bytes) -> tuple[list[bytes], int]:
-        spans = _tfrecords(whole) if self._framing == "tfrecord" else _lengths(whole)
+    def _frames(self, data: bytes) -> tuple[list[bytes], int]:
+        spans = _tfrecord_spans(data) if self._framing == "tfrecord" else _length_spans(data)
         found, at = [], 0
         self._wanted = 0
         try:
-            for start, end, following in spans:
-                self._bound(end - start, at)
-                if following > len(whole):
-                    self._wanted = following - at
+            for start, end, next_start in spans:
+                self._check_size(end - start, at)
+                if next_start > len(data):
+                    self._wanted = next_start - at
                     break
-                found.append(whole[start:end])
-                at = following
+                found.append(data[start:end])
+                at = next_start
         except ValueError as error:
             raise Corrupt(f"{PROGRAM} is no {self._framing} frame at byte {self._passed + at}: {error}") from error
         return found, at
 
-    def _bound(self, size: int, at: int = 0) -> None:
+    def _check_size(self, size: int, at: int = 0) -> None:
         if size > self._limit:
             raise Corrupt(
                 f"{PROGRAM} has a record of {size} bytes or more at byte {self._passed + at}, allowed are {self._limit}"
@@ -131,7 +129,8 @@ class Unframed:
             )
 
 
-def _lengths(data: bytes) -> Iterator[tuple[int, int, int]]:
+def _length_spans(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """Yield as `_tfrecord_spans`."""
     at = 0
     while at + 4 <= len(data):
         end = at + 4 + _LENGTH.unpack_from(data, at)[0]
@@ -139,13 +138,17 @@ def _lengths(data: bytes) -> Iterator[tuple[int, int, int]]:
         at = end
 
 
-def _tfrecords(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """Where contents and frames end; the last may lie beyond the data. ValueError for a wrong sum."""
+def _tfrecord_spans(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """Yield where each content begins and ends, and where its frame ends; the last may end beyond the data.
+
+    Raises:
+        ValueError: a checksum is wrong.
+    """
     crc32c = native_codecs.crc32c()
     at = 0
     while at + 12 <= len(data):
-        size, total = _HEAD.unpack_from(data, at)
-        if masked(crc32c(data[at : at + 8])) != total:
+        size, stored = _HEAD.unpack_from(data, at)
+        if masked(crc32c(data[at : at + 8])) != stored:
             raise ValueError("the sum of the length is wrong")
         end = at + 12 + size
         if end + 4 <= len(data) and masked(crc32c(data[at + 12 : end])) != _SUM.unpack_from(data, end)[0]:
@@ -155,7 +158,7 @@ def _tfrecords(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def merged(keys: Sequence[bytes] | None, values: Sequence[bytes], framing: str) -> Sequence[bytes]:
-    """Keys and values as contents: one with a tab between for lines, else one after the other."""
+    """Return keys and values as contents: a pair with a tab between for lines, else one after the other."""
     if keys is None:
         return values
     if framing == "lines":

@@ -1,61 +1,50 @@
-"""Hadoop's InputFormats and OutputFormats by our names: what XLearning's users write is what they get.
+"""The formats of Hadoop's InputFormats and OutputFormats, which XLearning's users name.
 
-Names are those of both APIs, `mapred` and `mapreduce`; without a package they are understood, too.
+Names are those of both APIs, `mapred` and `mapreduce`; a name without its package is understood, too. Where Hadoop's
+class gives the key as text, the key is left out all the same: XLearning itself has only ever passed the value on.
 """
 
 from __future__ import annotations
 
-# An input's key goes along where Hadoop's class gives it as text; XLearning itself has only ever passed the value on.
-INPUTS: dict[str, tuple[str, dict[str, str]]] = {
-    "TextInputFormat": ("text", {}),
-    "CombineTextInputFormat": ("text", {}),
-    "CombineFileInputFormat": ("text", {}),
-    "KeyValueTextInputFormat": ("text", {}),
-    "NLineInputFormat": ("text", {"lines": "1"}),
-    "SequenceFileInputFormat": ("sequencefile", {}),
-    "CombineSequenceFileInputFormat": ("sequencefile", {}),
-    "SequenceFileAsTextInputFormat": ("sequencefile", {}),
-    "SequenceFileAsBinaryInputFormat": ("sequencefile", {"framing": "length"}),
-    "WholeFileInputFormat": ("whole", {}),
-    "WholeTextFileInputFormat": ("whole", {}),
-    "TFRecordFileInputFormat": ("tfrecord", {}),
-    "AvroInputFormat": ("avro", {}),
-    "AvroKeyInputFormat": ("avro", {}),
-    "AvroAsTextInputFormat": ("avro", {}),
-    "OrcInputFormat": ("orc", {}),
-    "ParquetInputFormat": ("parquet", {}),
-    "DeprecatedParquetInputFormat": ("parquet", {}),
-    "MapredParquetInputFormat": ("parquet", {}),
-    "ExampleInputFormat": ("parquet", {}),
+_FORMATS = {
+    "text": (
+        *("TextInputFormat", "CombineTextInputFormat", "CombineFileInputFormat", "KeyValueTextInputFormat"),
+        *("NLineInputFormat", "TextOutputFormat", "TextMultiOutputFormat", "MultipleTextOutputFormat"),
+    ),
+    "sequencefile": (
+        *("SequenceFileInputFormat", "CombineSequenceFileInputFormat", "SequenceFileAsTextInputFormat"),
+        *("SequenceFileAsBinaryInputFormat", "SequenceFileOutputFormat", "MultipleSequenceFileOutputFormat"),
+        "SequenceFileAsBinaryOutputFormat",
+    ),
+    "whole": ("WholeFileInputFormat", "WholeTextFileInputFormat"),
+    "tfrecord": ("TFRecordFileInputFormat", "TFRecordFileOutputFormat"),
+    "avro": ("AvroInputFormat", "AvroKeyInputFormat", "AvroAsTextInputFormat"),
+    "orc": ("OrcInputFormat",),
+    "parquet": (
+        *("ParquetInputFormat", "DeprecatedParquetInputFormat", "MapredParquetInputFormat", "ExampleInputFormat"),
+        *("ParquetOutputFormat", "MapredParquetOutputFormat", "ExampleOutputFormat"),
+    ),
 }
-OUTPUTS: dict[str, tuple[str, dict[str, str]]] = {
-    "TextOutputFormat": ("text", {}),
-    "TextMultiOutputFormat": ("text", {}),
-    "MultipleTextOutputFormat": ("text", {}),
-    "SequenceFileOutputFormat": ("sequencefile", {}),
-    "MultipleSequenceFileOutputFormat": ("sequencefile", {}),
-    "SequenceFileAsBinaryOutputFormat": ("sequencefile", {"framing": "length", "value": "bytes"}),
-    "TFRecordFileOutputFormat": ("tfrecord", {}),
-    "ParquetOutputFormat": ("parquet", {}),
-    "MapredParquetOutputFormat": ("parquet", {}),
-    "ExampleOutputFormat": ("parquet", {}),
+_OPTIONS = {
+    "NLineInputFormat": {"lines": "1"},
+    "SequenceFileAsBinaryInputFormat": {"framing": "length"},
+    "SequenceFileAsBinaryOutputFormat": {"framing": "length", "value": "bytes"},
 }
 
 
 def from_hadoop_class(name: str) -> tuple[str, dict[str, str]]:
-    """The format and its options that stand for a Java class; one of our own names stands for itself.
+    """Return the format and its options that stand for a Java class; howdah's own names stand for themselves.
 
     Raises:
-        ValueError: it is none that is known here; says what to do.
+        ValueError: the class is unknown; the message says what to do.
     """
     simple = name.strip().rpartition(".")[2]
-    known = {**INPUTS, **OUTPUTS}
-    if simple in known:
-        format_name, options = known[simple]
-        return format_name, dict(options)
+    format_of = {each: format_name for format_name, classes in _FORMATS.items() for each in classes}
+    if simple in format_of:
+        return format_of[simple], dict(_OPTIONS.get(simple, {}))
     if "." not in name and not name.endswith("Format"):
         return name, {}
     raise ValueError(
-        f"is {name!r}, a Java class that has no counterpart here; known are {', '.join(sorted(known))}."
+        f"is {name!r}, a Java class that has no counterpart here; known are {', '.join(sorted(format_of))}."
         " Your own reader or writer in Python: module:function"
     )

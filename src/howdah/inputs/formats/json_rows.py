@@ -1,6 +1,6 @@
-"""Rows of Arrow as lines of JSON, put together column by column inside Arrow: no Python runs for a row of plain types.
+"""Write rows of Arrow as lines of JSON, column by column inside Arrow: no Python runs for a row of plain types.
 
-Values are written as `json_text` has them.
+Values have the same form as in `json_text`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TO_ESCAPE = r'["\\\x00-\x1f]'
 
 
 def lines(batch: pa.RecordBatch) -> bytes:
-    """A JSON object and LF for each row."""
+    """Return a JSON object and LF for each row."""
     if not batch.num_rows:
         return b""
     if not batch.num_columns:
@@ -29,14 +29,14 @@ def lines(batch: pa.RecordBatch) -> bytes:
         parts += [pc.fill_null(values(batch.column(number)), "null")]
     rows = pc.binary_join_element_wise(*parts, _text("}\n"), _text(""))
     _, offsets, data = rows.buffers()
-    # One after another is how Arrow has them already.
+    # The rows lie one after another in Arrow's buffer.
     ends = memoryview(offsets).cast("q")
     text: bytes = memoryview(data)[ends[rows.offset] : ends[rows.offset + len(rows)]].tobytes()
     return text
 
 
 def values(column: pa.Array) -> pa.Array:
-    """Each value in JSON; null where there is none."""
+    """Return each value as JSON; null where there is none."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         return values(column.dictionary_decode())
@@ -50,7 +50,7 @@ def values(column: pa.Array) -> pa.Array:
         return _quoted(pc.replace_substring(pc.cast(column, _LARGE), " ", "T", max_replacements=1))
     if pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_decimal(kind):
         return _quoted(pc.cast(column, _LARGE))
-    return pa.array([None if one is None else dumps(one) for one in _listed(column)], _LARGE)
+    return pa.array([None if value is None else dumps(value) for value in _python_values(column)], _LARGE)
 
 
 def _text(text: str) -> pa.Scalar:
@@ -64,19 +64,18 @@ def _quoted(texts: pa.Array) -> pa.Array:
 def _floats(column: pa.Array) -> pa.Array:
     numbers = pc.cast(column, pa.float32() if pa.types.is_float16(column.type) else column.type)
     texts = pc.cast(pc.if_else(pc.is_finite(numbers), numbers, None), _LARGE)
-    # A whole one stays a float to who reads it.
+    # A whole number stays a float for the reader.
     return pc.replace_substring_regex(texts, "^(-?[0-9]+)$", r"\1.0")
 
 
 def _strings(texts: pa.Array) -> pa.Array:
     if pc.any(pc.match_substring_regex(texts, _TO_ESCAPE)).as_py():
-        return pa.array(
-            [None if one is None else json.dumps(one, ensure_ascii=False) for one in texts.to_pylist()], _LARGE
-        )
+        found = texts.to_pylist()
+        return pa.array([None if text is None else json.dumps(text, ensure_ascii=False) for text in found], _LARGE)
     return _quoted(texts)
 
 
-def _listed(column: pa.Array) -> list[Any]:
+def _python_values(column: pa.Array) -> list[Any]:
     try:
         return list(column.to_pylist(maps_as_pydicts="lossy"))
     except TypeError:  # pyarrow before 20

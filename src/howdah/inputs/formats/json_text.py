@@ -1,5 +1,6 @@
-"""One value as JSON: dates and times are ISO texts, decimals texts (no digit is lost), bytes base64; what JSON cannot
-write (NaN, infinity) is null."""
+"""Write one value as JSON: dates and times are ISO texts, decimals are texts (no digit is lost), bytes are base64, and
+numbers that JSON cannot express (NaN, infinity) are null.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +11,22 @@ from typing import Any
 
 
 def dumps(value: Any) -> str:
-    """Without spaces or line ends."""
+    """Return a value as JSON without spaces or line ends."""
     try:
         return json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    except ValueError:  # NaN or infinity, somewhere within
+    except ValueError:  # it has NaN or infinity
         return json.dumps(_finite(value), default=_plain, ensure_ascii=False, separators=(",", ":"))
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
-    if isinstance(value, (datetime.date, datetime.time)):
-        return value.isoformat()
-    return str(value)
+    return value.isoformat() if isinstance(value, (datetime.date, datetime.time)) else str(value)
 
 
 def _finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if value - value == 0 else None
     if isinstance(value, dict):
-        return {name: _finite(one) for name, one in value.items()}
-    return [_finite(one) for one in value] if isinstance(value, (list, tuple)) else value
+        return {name: _finite(each) for name, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, (list, tuple)) else value

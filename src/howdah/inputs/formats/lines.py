@@ -1,7 +1,8 @@
-"""Lines of a range of bytes by Hadoop's rule: a split [a, b) owns the bytes from T(a) up to T(b).
+"""Read the lines of a range of bytes by Hadoop's rule: a split [a, b) has the bytes from T(a) up to T(b).
 
-T(x) is the first end of a line after byte x, and T(0) is 0: a split leaves out what comes before its first line end and
-reads on to the first one after its last byte. (LineRecordReader; a line ends with LF, CR LF or CR, or a delimiter.)
+T(x) is the first line end after byte x, and T(0) is 0: a split leaves out the bytes before its first line end, and
+continues to the first line end after its last byte. (LineRecordReader; a line ends with LF, CR LF or CR, or a
+delimiter.)
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ from collections.abc import Iterable, Iterator
 from howdah.inputs.formats.base import Corrupt
 
 Chunk = tuple[bytes, bool]
-"""Bytes, and whether they lie beyond the split's end; a chunk lies wholly on one side."""
+"""Bytes, and whether they lie beyond the split's end; all bytes of a chunk lie on the same side."""
 
 BOM = b"\xef\xbb\xbf"
 _ANY_END = re.compile(rb"\r\n|\n|\r")
 
 
 class TextLines:
-    """How lines end, in the file `uri`, and how long (`limit` bytes) one may be.
+    """Finds lines in the file `uri`; a line may have `limit` bytes.
 
-    Without a delimiter they end with LF on standard input, as Hadoop has it, whatever they end with in the file; with
-    one, they end with it in both. What ends without, at the end of a file, gets it.
+    Without a delimiter, lines end with LF on standard input, as in Hadoop, whatever they end with in the file. With a
+    delimiter, they end with it in both. If the last line of a file has no end, the end is added.
     """
 
     def __init__(self, uri: str, delimiter: bytes, limit: int) -> None:
@@ -30,23 +31,23 @@ class TextLines:
         self.end = delimiter or b"\n"
         self._any = not delimiter
         self.overlap = len(self.end) - 1
-        """Bytes before a split's begin with which its chunks begin: a delimiter may lie on both sides."""
+        """How many bytes before a split its chunks begin, because a delimiter may lie across the split's border."""
 
     def owned(self, chunks: Iterable[Chunk], start: int) -> Iterator[bytes]:
-        """The lines of the split that begins at byte `start`, in pieces cut anywhere."""
+        """Yield the lines of the split that begins at byte `start`, in pieces that may end within a line."""
         pieces = self._owned(_Chunks(chunks), start)
         return self._ended(_with_newlines(pieces) if self._any else pieces)
 
     def one_by_one(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """Each line of what `owned` gave."""
+        """Yield each line in the pieces of `owned`."""
         held: list[bytes] = []
         size = 0
         for piece in pieces:
             held.append(piece)
             size += len(piece)
             if self.overlap or self.end in piece:
-                *whole, rest = b"".join(held).split(self.end)
-                for line in whole:
+                *lines, rest = b"".join(held).split(self.end)
+                for line in lines:
                     yield line + self.end
                 held, size = ([rest], len(rest)) if rest else ([], 0)
             if size > self.limit:
@@ -56,7 +57,7 @@ class TextLines:
             yield b"".join(held)
 
     def ends(self, pieces: Iterable[bytes]) -> Iterator[int]:
-        """After how many bytes of a whole file each line ends."""
+        """Yield for each line of a whole file after how many bytes it ends."""
         pattern = _ANY_END if self._any else re.compile(re.escape(self.end))
         base, held = 0, b""
         for piece in pieces:
@@ -78,9 +79,9 @@ class TextLines:
             if chunks.beyond:
                 return
         elif self._any:
-            chunks.leave_out(BOM)
+            chunks.skip_prefix(BOM)
         held = b""
-        while (data := chunks.before()) is not None:
+        while (data := chunks.next_inside()) is not None:
             data = held + data
             cut = len(data) - self.overlap
             held = data[max(cut, 0) :]
@@ -89,16 +90,16 @@ class TextLines:
         yield from self._through_first_end(chunks, start)
 
     def _through_first_end(self, chunks: _Chunks, start: int) -> Iterator[bytes]:
-        """Up to and with the next end of a line; what follows it stays in `chunks`."""
+        """Yield the bytes through the next line end; the rest stays in `chunks`."""
         held, passed = b"", 0
-        while (data := chunks.any()) is not None:
+        while (data := chunks.next()) is not None:
             data = held + data
             cut = self._first_end(data)
             if cut >= 0:
                 yield data[:cut]
                 chunks.push(data[cut:])
                 if self._any and data[cut - 1 : cut] == b"\r" and cut == len(data):
-                    yield chunks.leave_out(b"\n")
+                    yield chunks.skip_prefix(b"\n")
                 return
             kept = max(len(data) - self.overlap, 0)
             yield data[:kept]
@@ -125,58 +126,57 @@ class TextLines:
 
 
 def overlaps(delimiter: bytes) -> bool:
-    """Whether two can overlap, as in `|||` for `||`: then only who reads from the file's begin finds them right."""
+    """Tell whether two delimiters can overlap, as in `|||` for `||`: then lines are only found from the file's
+    beginning."""
     return any(delimiter.startswith(delimiter[at:]) for at in range(1, len(delimiter)))
 
 
 class _Chunks:
-    """Chunks of which the rest can be put back. `beyond`: the last one taken lies beyond the split's end."""
+    """Reads chunks, and can put bytes back."""
 
     def __init__(self, chunks: Iterable[Chunk]) -> None:
         self._chunks = iter(chunks)
-        self._back: list[Chunk] = []
+        self._pushed: list[Chunk] = []
         self.beyond = False
+        """The last bytes read lie beyond the split's end."""
 
     def push(self, data: bytes) -> None:
-        """Put back what was just taken, or the end of it."""
+        """Put back the end of the last bytes read."""
         if data:
-            self._back.append((data, self.beyond))
+            self._pushed.append((data, self.beyond))
 
-    def any(self) -> bytes | None:
-        """The next chunk; None at the end of the file."""
-        chunk = self._next()
+    def next(self) -> bytes | None:
+        """Return the next chunk; None at the end of the file."""
+        chunk = self._pushed.pop() if self._pushed else next(self._chunks, None)
         if chunk is None:
             return None
         data, self.beyond = chunk
         return data
 
-    def before(self) -> bytes | None:
-        """The next chunk of the split itself; None where that ends."""
-        chunk = self._next()
-        if chunk is None or chunk[1]:
-            self._back.extend(one for one in (chunk,) if one)
-            return None
-        self.beyond = False
-        return chunk[0]
+    def next_inside(self) -> bytes | None:
+        """Return the next chunk of the split itself; None at its end."""
+        before = self.beyond
+        data = self.next()
+        if data is None or not self.beyond:
+            return data
+        self._pushed.append((data, True))
+        self.beyond = before
+        return None
 
-    def leave_out(self, start: bytes) -> bytes:
-        """Take `start` away if the next chunk begins with it; what was taken."""
-        chunk = self._next()
-        if chunk is None:
+    def skip_prefix(self, prefix: bytes) -> bytes:
+        """Skip `prefix` if the next chunk begins with it; return the bytes skipped."""
+        before = self.beyond
+        data = self.next()
+        if data is None:
             return b""
-        data, beyond = chunk
-        taken = start if data.startswith(start) else b""
-        self._back.append((data[len(taken) :], beyond))
-        if taken:
-            self.beyond = beyond
-        return taken
-
-    def _next(self) -> Chunk | None:
-        return self._back.pop() if self._back else next(self._chunks, None)
+        skipped = prefix if data.startswith(prefix) else b""
+        self._pushed.append((data[len(skipped) :], self.beyond))
+        self.beyond = self.beyond if skipped else before
+        return skipped
 
 
 def _with_newlines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """CR LF and CR made LF. The rule for most files: nothing to do, and finding that out costs little."""
+    """Replace CR LF and CR by LF. Most files have no CR, and finding that out costs little."""
     held = b""
     for piece in pieces:
         if held or b"\r" in piece:

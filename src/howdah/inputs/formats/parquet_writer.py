@@ -1,14 +1,15 @@
-"""Lines of JSON as a Parquet file, by pyarrow: the schema is the first rows', or the one that is given."""
+"""Write lines of JSON as a Parquet file with pyarrow: the schema is that of the options, else of the first rows."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from typing import Any
 
 from howdah.inputs.formats.base import Corrupt, RecordWriter, Sink
 from howdah.inputs.formats.format_options import FormatOptions
-from howdah.inputs.formats.framing import PROGRAM, Unframed
-from howdah.storage.native_codecs import Missing
+from howdah.inputs.formats.framing import PROGRAM, RecordSplitter
+from howdah.storage import native_codecs
 
 _BATCH = 16 << 20
 _COMPRESSIONS = ("snappy", "zstd", "gzip", "lz4", "none")
@@ -25,34 +26,34 @@ _KNOWN = ("int32", "int64", "float32", "float64", "string", "bool", "date32", "t
 
 
 class ParquetWriter(RecordWriter):
-    """Options: `schema` (`id: int64, name: string`), `compression`, `batch` (bytes of text that become rows together:
-    a row group), `max_record`."""
+    """Writes rows. Options: `schema` (`id: int64, name: string`), `compression`, `batch` (bytes of text that become a
+    row group), `max_record`."""
 
     suffix = ".parquet"
 
     def __init__(self, options: Mapping[str, str], sink: Sink) -> None:
-        asked = FormatOptions(options)
-        self._fields = [_field(asked, word) for word in asked.words("schema")]
-        self._compression = asked.choice("compression", _COMPRESSIONS)
-        self._batch = asked.size("batch", _BATCH)
-        self._lines = Unframed("lines", asked.max_record())
-        asked.end("parquet")
-        self._target = _Target(sink)
+        parsed = FormatOptions(options)
+        self._fields = [_field(parsed, word) for word in parsed.names("schema")]
+        self._compression = parsed.choice("compression", _COMPRESSIONS)
+        self._batch = parsed.size("batch", _BATCH)
+        self._lines = RecordSplitter("lines", parsed.max_record())
+        parsed.finish("parquet")
+        self._target = _SinkFile(sink)
         self._rows: list[bytes] = []
         self._size = self._number = 0
         self._schema: Any = None
         self._writer: Any = None
 
     def write(self, data: bytes) -> None:
-        self._put(self._lines.records(data))
+        self._add(self._lines.records(data))
 
     def close(self) -> None:
-        self._put(self._lines.rest())
+        self._add(self._lines.rest())
         if self._rows or self._writer is None:
             self._flush()
         self._writer.close()
 
-    def _put(self, rows: list[bytes]) -> None:
+    def _add(self, rows: list[bytes]) -> None:
         for row in rows:
             if row.strip():
                 self._rows.append(row)
@@ -61,7 +62,7 @@ class ParquetWriter(RecordWriter):
             self._flush()
 
     def _flush(self) -> None:
-        pyarrow = _library()
+        pyarrow = native_codecs.package("pyarrow", "format parquet")
         from pyarrow import parquet
 
         table = self._table(pyarrow)
@@ -76,15 +77,15 @@ class ParquetWriter(RecordWriter):
     def _table(self, pyarrow: Any) -> Any:
         from pyarrow import json
 
-        schema = self._schema or (pyarrow.schema(_typed(pyarrow, self._fields)) if self._fields else None)
+        fields = [(name, pyarrow.type_for_alias(kind)) for name, kind in self._fields]
+        schema = self._schema or (pyarrow.schema(fields) if fields else None)
         if not self._rows:
             return (schema or pyarrow.schema([])).empty_table()
         text = b"\n".join(self._rows)
-        how = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error" if schema else "infer")
+        parsing = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error" if schema else "infer")
+        reading = json.ReadOptions(use_threads=False, block_size=len(text) + 1)
         try:
-            return json.read_json(
-                pyarrow.BufferReader(text), json.ReadOptions(use_threads=False, block_size=len(text) + 1), how
-            )
+            return json.read_json(pyarrow.BufferReader(text), reading, parsing)
         except pyarrow.ArrowInvalid as error:
             raise Corrupt(
                 f"{PROGRAM} from line {self._number + 1} on is no row of this Parquet file: {error}"
@@ -92,55 +93,27 @@ class ParquetWriter(RecordWriter):
             ) from error
 
 
-class _Target:
-    """The sink as a file of pyarrow's, which wants to know how far it is and must not close it."""
-
-    closed = False
+class _SinkFile(io.RawIOBase):
+    """The sink as a file for pyarrow, which asks for the position and must not close the sink."""
 
     def __init__(self, sink: Sink) -> None:
-        self._sink, self._at = sink, 0
-
-    def write(self, data: Any) -> int:
-        """Takes it all."""
-        size = memoryview(data).nbytes
-        self._sink.write(bytes(data))
-        self._at += size
-        return size
-
-    def tell(self) -> int:
-        """Bytes so far."""
-        return self._at
-
-    def flush(self) -> None:
-        """Nothing is held."""
-
-    def close(self) -> None:
-        """Whoever opened the sink closes it."""
+        self._sink, self._position = sink, 0
 
     def writable(self) -> bool:
         return True
 
-    def readable(self) -> bool:
-        return False
+    def write(self, data: Any) -> int:
+        size = memoryview(data).nbytes
+        self._sink.write(bytes(data))
+        self._position += size
+        return size
 
-    def seekable(self) -> bool:
-        return False
+    def tell(self) -> int:
+        return self._position
 
 
-def _field(asked: FormatOptions, word: str) -> tuple[str, str]:
+def _field(parsed: FormatOptions, word: str) -> tuple[str, str]:
     name, _, kind = (part.strip() for part in word.partition(":"))
     if not name or kind not in _KNOWN:
-        asked.wrong("schema", f"has {word!r}, must be name: type, where type is one of {', '.join(_KNOWN)}")
+        parsed.add_mistake("schema", f"has {word!r}, must be name: type, where type is one of {', '.join(_KNOWN)}")
     return name, _KINDS.get(kind, kind)
-
-
-def _typed(pyarrow: Any, fields: list[tuple[str, str]]) -> list[tuple[str, Any]]:
-    return [(name, pyarrow.type_for_alias(kind)) for name, kind in fields]
-
-
-def _library() -> Any:
-    try:
-        import pyarrow
-    except ImportError:
-        raise Missing.library("format parquet", "pyarrow") from None
-    return pyarrow

@@ -1,4 +1,4 @@
-"""A piece of a file in memory, in which many records lie whole: it moves on by a MiB, or by as much as one record."""
+"""A section of a file in memory that has many whole records; it moves on by a MiB, or by the size of one record."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from howdah.inputs.formats.base import PIECE_BYTES, Corrupt
 
 
 class WindowSource(Protocol):
-    """What is read: a file, or one that has only `read`."""
+    """The source of a window: a file, or an object whose `seek` raises an error."""
 
     def read(self, size: int, /) -> bytes:
-        """About `size` bytes; none at the end."""
+        """Return about `size` bytes; none at the end."""
 
     def seek(self, position: int, /) -> int:
-        """Go on at `position`."""
+        """Continue at `position`."""
 
 
 class ReadWindow:
-    """`data` from file position `base` on, of which `at` is the next byte to take. Nothing larger than `limit` is
-    taken. Errors are ValueError for the caller to place, and `Corrupt` for a file that is cut."""
+    """Holds `data`, which begins at file position `base` and of which the byte at `at` is read next.
+
+    A record of more than `limit` bytes is refused. Errors are ValueError, to which the caller adds the position, and
+    `Corrupt` for a file that ends too early.
+    """
 
     def __init__(self, file: WindowSource, uri: str, limit: int) -> None:
         self._file, self.uri, self.limit = file, uri, limit
@@ -28,16 +31,16 @@ class ReadWindow:
 
     @property
     def position(self) -> int:
-        """In the file, of the next byte."""
+        """Return the file position of the next byte."""
         return self.base + self.at
 
     @property
     def size(self) -> int:
-        """Bytes in memory that were not taken yet."""
+        """Return how many bytes in memory were not read yet."""
         return len(self.data) - self.at
 
     def seek(self, position: int) -> None:
-        """Go on from there."""
+        """Continue at a file position."""
         if self.base <= position <= self.base + len(self.data):
             self.at = position - self.base
         else:
@@ -45,30 +48,27 @@ class ReadWindow:
             self.data, self.base, self.at = b"", position, 0
 
     def need(self, size: int, optional: bool = False) -> bool:
-        """Have `size` bytes in memory. Whether they are there, if that is `optional`, else Corrupt."""
-        parts, have = [], self.size
-        if have >= size:
+        """Bring `size` bytes into memory; return whether the file has them, or raise Corrupt unless `optional`."""
+        available = self.size
+        if available >= size:
             return True
-        parts.append(self.data[self.at :])
-        while have < size:
-            more = self._file.read(max(PIECE_BYTES, size - have))
-            if not more:
-                break
+        parts = [self.data[self.at :]]
+        while available < size and (more := self._file.read(max(PIECE_BYTES, size - available))):
             parts.append(more)
-            have += len(more)
+            available += len(more)
         self.base += self.at
         self.data, self.at = b"".join(parts), 0
-        if have < size and not optional:
-            self.cut(size)
-        return have >= size
+        if available < size and not optional:
+            self.raise_cut(size)
+        return available >= size
 
-    def cut(self, wanted: int) -> None:
-        """Raises Corrupt: the file ends too early."""
+    def raise_cut(self, wanted: int) -> None:
+        """Raise Corrupt: the file ends too early."""
         problem = f"the file is cut: {self.size} bytes are left of the {wanted} or more of a record that begins here"
         raise Corrupt.at(self.uri, self.position, problem)
 
     def read_exactly(self, size: int) -> bytes:
-        """The next `size` bytes."""
+        """Return the next `size` bytes."""
         if not 0 <= size <= self.limit:
             raise ValueError(f"a length of {size} bytes, allowed are {self.limit} (max_record)")
         self.need(size)
@@ -76,21 +76,21 @@ class ReadWindow:
         return self.data[self.at - size : self.at]
 
     def vint(self) -> int:
-        """The next number of variable length."""
+        """Return the next number of variable length."""
         self.need(9, optional=True)
         try:
             value, self.at = writables.vint(self.data, self.at)
         except IndexError:
-            self.cut(1)
+            self.raise_cut(1)
             raise
         return value
 
     def text(self) -> str:
-        """The next Text."""
+        """Return the next Text."""
         return self.read_exactly(self.vint()).decode("utf-8", "replace")
 
     def find(self, pattern: bytes, end: int) -> bool:
-        """Go to the next `pattern` that begins before file position `end`; whether there is one."""
+        """Go to the next `pattern` that begins before file position `end`; return whether there is one."""
         while self.position < end:
             found = self.data.find(pattern, self.at)
             if found >= 0:

@@ -1,7 +1,7 @@
-"""SequenceFiles, compressed or not: many records are taken from one buffer at a time.
+"""Read SequenceFiles, compressed or not: many records are read from one buffer at a time.
 
-A split owns what follows the sync marks that begin in it, up to the first mark at or after its end; the first split
-also what follows the header (org.apache.hadoop.io.SequenceFile, versions 4 to 6).
+A split has the records after the sync marks that begin in it, up to the first mark at or after its end; the first split
+also has those after the header (org.apache.hadoop.io.SequenceFile, versions 4 to 6).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from howdah.inputs.formats import codecs, framing, writables
@@ -24,31 +24,38 @@ _RECORD = struct.Struct(">ii")
 _MARK = 4 + SYNC_BYTES
 
 Batch = tuple[Sequence[bytes] | None, Sequence[bytes]]
-"""Contents of keys (None: not asked for) and of values."""
-Spans = list[tuple[int, int]]
+"""Contents of keys (None: not requested) and of values."""
+Kinds = tuple[writables.WritableType, writables.WritableType]
+"""How keys and values are read."""
 
 
 class Header(NamedTuple):
-    """`mark` is the escape and the sync bytes, `end` where the first record or mark begins; no `codec`: plain."""
+    """The header of a file."""
 
     key: str
+    """The Java class of the keys."""
     value: str
+    """The Java class of the values."""
     codec: str
+    """The codec; "" for a file that is not compressed."""
     is_block: bool
+    """Blocks of records are compressed, not each value."""
     mark: bytes
+    """The sync mark: the escape and the sync bytes."""
     end: int
+    """The byte at which the first record or mark begins."""
 
 
 class SequenceFileReader(RecordReader):
-    """Values, or keys and values. Options: `key` (`false`, `true`, `only`), `framing`, `max_record`."""
+    """Reads values, or keys and values. Options: `key` (`false`, `true`, `only`), `framing`, `max_record`."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        asked = FormatOptions(options)
-        self.key = asked.choice("key", ("false", "true", "only"))
-        self.framing = asked.choice("framing", framing.NAMES)
-        self.limit = asked.max_record()
-        asked.end("sequencefile")
-        self._noted: set[str] = set()
+        parsed = FormatOptions(options)
+        self.key = parsed.choice("key", ("false", "true", "only"))
+        self.framing = parsed.choice("framing", framing.NAMES)
+        self.limit = parsed.max_record()
+        parsed.finish("sequencefile")
+        self._reported: set[str] = set()
 
     def splits(self, fs: FileSystem, uri: str, size: int, block_size: int, wanted_bytes: int) -> list[Split]:
         return cut(uri, size, block_size, wanted_bytes)
@@ -65,22 +72,17 @@ class SequenceFileReader(RecordReader):
             yield from found
 
     def _contents(self, fs: FileSystem, split: Split) -> Iterator[tuple[Sequence[bytes], bool]]:
-        """What is to be framed, and whether it is still binary."""
+        """Yield the contents to frame, and whether they are binary."""
         with fs.open_read(split.uri) as file:
             window = ReadWindow(file, split.uri, self.limit)
             header = read_header(window)
-            self._note(split.uri, header)
+            self._report_unknown_classes(split.uri, header)
             kinds = (writables.kind(header.key), writables.kind(header.value))
-            records = _Records(window, header, kinds, self.key, split)
-            for keys, values in records:
+            for keys, values in _Records(window, header, kinds, self.key, split):
                 yield self._merged(header, kinds, keys, values)
 
     def _merged(
-        self,
-        header: Header,
-        kinds: tuple[writables.WritableType, writables.WritableType],
-        keys: Sequence[bytes] | None,
-        values: Sequence[bytes],
+        self, header: Header, kinds: Kinds, keys: Sequence[bytes] | None, values: Sequence[bytes]
     ) -> tuple[Sequence[bytes], bool]:
         if self.key == "only":
             return keys or (), kinds[0].binary
@@ -88,31 +90,27 @@ class SequenceFileReader(RecordReader):
             return values, kinds[1].binary
         if self.framing != "lines":
             return framing.merged(keys, values, self.framing), False
-        # What is null is left out with its tab, as TextOutputFormat has it.
-        texts = [_one_line(contents, kind) for contents, kind in zip((keys, values), kinds, strict=False)]
+        texts = [
+            [line[:-1] for line in framing.frames("lines", contents, True)] if kind.binary else contents
+            for contents, kind in zip((keys, values), kinds, strict=True)
+        ]
+        # A null is left out with its tab, as in TextOutputFormat.
         if writables.NULL in (header.key, header.value):
             return texts[header.key == writables.NULL], False
         return framing.merged(texts[0], texts[1], self.framing), False
 
-    def _note(self, uri: str, header: Header) -> None:
+    def _report_unknown_classes(self, uri: str, header: Header) -> None:
         used = {"false": (header.value,), "only": (header.key,), "true": (header.key, header.value)}[self.key]
         for name in used:
-            if not writables.kind(name).known and name not in self._noted:
-                self._noted.add(name)
+            if not writables.kind(name).known and name not in self._reported:
+                self._reported.add(name)
                 print(f"{uri}: {name} is not known here: its bytes are passed on as Java stored them", file=sys.stderr)
 
 
 class _Records:
-    """Batches of the records of a split."""
+    """Yields the records of a split in batches."""
 
-    def __init__(
-        self,
-        window: ReadWindow,
-        header: Header,
-        kinds: tuple[writables.WritableType, writables.WritableType],
-        key: str,
-        split: Split,
-    ) -> None:
+    def __init__(self, window: ReadWindow, header: Header, kinds: Kinds, key: str, split: Split) -> None:
         self._window, self._header, self._kinds = window, header, kinds
         self._keys, self._values = key != "false", key != "only"
         self._start, self._end = split.start, split.start + split.length
@@ -133,21 +131,21 @@ class _Records:
                 yield batch
 
     def _batch(self) -> Batch | None:
-        """All whole records in the window, up to the next mark."""
+        """Return all whole records in the window, up to the next mark; None at the split's end."""
         window = self._window
         window.need(4, optional=True)
         if window.at == len(window.data):
             return None
-        if window.data.startswith(ESCAPE, window.at) and not self._mark():
+        if window.data.startswith(ESCAPE, window.at) and not self._pass_mark():
             return None
         if window.size < 8 and not window.need(8, optional=True):
             if window.size:
-                window.cut(8)
+                window.raise_cut(8)
             return None
-        spans, following = self._spans()
-        if not spans and following:
-            window.need(following)
-            spans, following = self._spans()
+        spans, next_size = self._spans()
+        if not spans and next_size:
+            window.need(next_size)
+            spans, _ = self._spans()
         keys = self._kinds[0].contents(window.data, [(at, middle) for at, middle, _ in spans]) if self._keys else None
         values = self._value_contents([(middle, end) for _, middle, end in spans]) if self._values else ()
         if spans:
@@ -155,7 +153,7 @@ class _Records:
         return keys, values
 
     def _spans(self) -> tuple[list[tuple[int, int, int]], int]:
-        """Where each record's key, value and end are; how many bytes the first must have that is not whole."""
+        """Return where each record's key, value and end are, and how many bytes the record behind them has."""
         data, at, limit = self._window.data, self._window.at, self._window.limit
         unpack, last, size = _RECORD.unpack_from, len(self._window.data) - 8, len(self._window.data)
         spans: list[tuple[int, int, int]] = []
@@ -166,33 +164,33 @@ class _Records:
             if not 0 <= key_length <= length <= limit:
                 if length == -1:
                     return spans, 0
-                self._refuse(at, length, key_length)
+                self._raise_wrong_length(at, length, key_length)
             if end > size:
                 return spans, end - at
             add((at + 8, at + 8 + key_length, end))
             at = end
         return spans, 0
 
-    def _refuse(self, at: int, length: int, key_length: int) -> None:
+    def _raise_wrong_length(self, at: int, length: int, key_length: int) -> None:
         window = self._window
         window.at = at
         if 0 <= key_length <= length:
             raise ValueError(f"a record of {length} bytes, allowed are {window.limit} (max_record)")
         raise ValueError(f"no record begins here: {length} bytes, of which {key_length} are its key's")
 
-    def _value_contents(self, spans: Spans) -> list[bytes]:
+    def _value_contents(self, spans: writables.Spans) -> list[bytes]:
         contents, data = self._kinds[1].contents, self._window.data
-        if not self._header.codec:
-            return contents(data, spans)
         codec, limit = self._header.codec, self._window.limit
+        if not codec:
+            return contents(data, spans)
         plain = [codecs.decompress(codec, data[start:end], limit) for start, end in spans]
-        ends = list(accumulate(map(len, plain)))
-        return contents(b"".join(plain), list(zip([0, *ends], ends, strict=False)))
+        return contents(b"".join(plain), list(pairwise([0, *accumulate(map(len, plain))])))
 
     def _block(self) -> Batch | None:
-        """The next block: its number of records, then lengths and contents of keys and of values, each compressed."""
+        """Return the next block: its number of records, then lengths and contents of keys and of values, each
+        compressed; None at the split's end."""
         window = self._window
-        if not window.need(1, optional=True) or not self._mark():
+        if not window.need(1, optional=True) or not self._pass_mark():
             return None
         at = window.position
         count = window.vint()
@@ -203,34 +201,33 @@ class _Records:
         return (keys if self._keys else None), values
 
     def _buffers(self, count: int, which: int, wanted: bool) -> list[bytes]:
-        lengths = self._buffer(wanted)
-        data = self._buffer(wanted)
+        """Return the contents in the next two buffers; none if they are not wanted."""
+        lengths, data = self._buffer(wanted), self._buffer(wanted)
         if not wanted:
             return []
-        ends = list(accumulate(writables.vints(lengths, count)))
-        if (ends[-1] if ends else 0) != len(data):
-            raise ValueError(f"{count} records have {ends[-1] if ends else 0} bytes, their block {len(data)}")
-        return self._kinds[which].contents(data, list(zip([0, *ends], ends, strict=False)))
+        borders = [0, *accumulate(writables.vints(lengths, count))]
+        if borders[-1] != len(data):
+            raise ValueError(f"{count} records have {borders[-1]} bytes, their block {len(data)}")
+        return self._kinds[which].contents(data, list(pairwise(borders)))
 
     def _buffer(self, wanted: bool) -> bytes:
         data = self._window.read_exactly(self._window.vint())
         return codecs.decompress(self._header.codec, data) if wanted else b""
 
-    def _mark(self) -> bool:
-        """Pass the sync mark that must be here; whether what follows is still this split's."""
+    def _pass_mark(self) -> bool:
+        """Pass the sync mark that must be here; return whether the records after it are still this split's."""
         begin = self._window.position
         if self._window.read_exactly(_MARK) != self._header.mark:
             self._window.seek(begin)
             raise ValueError("the sync mark that must be here is not: the file is damaged before it")
-        # A mark that ends the file is followed by nothing, to whomever it belongs.
         return begin < self._end
 
 
 def read_header(window: ReadWindow) -> Header:
-    """The header at the window's begin.
+    """Return the header at the window's beginning.
 
     Raises:
-        Corrupt: it is none, or names a codec that is not known here.
+        Corrupt: there is none, or its codec is unknown.
     """
     try:
         magic = window.read_exactly(4)
@@ -250,7 +247,3 @@ def read_header(window: ReadWindow) -> Header:
         raise Corrupt.at(window.uri, window.position, f"SequenceFile: {error}") from error
     codec = codecs.CLASSES[named] if compressed else ""
     return Header(key, value, codec, bool(is_block), mark, window.position)
-
-
-def _one_line(contents: Sequence[bytes], kind: writables.WritableType) -> Sequence[bytes]:
-    return [line[:-1] for line in framing.frames("lines", contents, True)] if kind.binary else contents

@@ -1,6 +1,6 @@
-"""What a program prints as a SequenceFile, version 6: keys NullWritable or Text, values Text or BytesWritable.
+"""Write a program's output as a SequenceFile, version 6: keys NullWritable or Text, values Text or BytesWritable.
 
-Records are gathered to blocks of a megabyte, as SequenceFile.BlockCompressWriter does, whatever the compression.
+Records are collected into blocks of a megabyte, as SequenceFile.BlockCompressWriter does, whatever the compression.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ _CLASS_OF = {codec: name for name, codec in reversed(list(codecs.CLASSES.items()
 
 
 class SequenceFileWriter(RecordWriter):
-    """Options: `key` (`true`: a line is a key, a tab, a value; frames come in pairs), `value` (`text`, `bytes`),
-    `framing`, `base64` of lines, `compression` (`block`, `record`, `none`), `codec`, `max_record`."""
+    """Writes records. Options: `key` (`true`: a line is a key, a tab, a value; frames come in pairs), `value` (`text`,
+    `bytes`), `framing`, `base64` of lines, `compression` (`block`, `record`, `none`), `codec`, `max_record`."""
 
     suffix = ".seq"
 
     def __init__(self, options: Mapping[str, str], sink: Sink) -> None:
-        asked = FormatOptions(options)
-        self._keyed = asked.flag("key")
-        self._compression = asked.choice("compression", ("block", "record", "none"))
-        self._codec = asked.choice("codec", codecs.NAMES, "deflate")
-        self._framing = asked.choice("framing", framing.NAMES)
-        binary = asked.flag("base64")
-        self._pack = _text if asked.choice("value", ("text", "bytes")) == "text" else _bytes
-        limit = asked.max_record()
+        parsed = FormatOptions(options)
+        self._keyed = parsed.flag("key")
+        self._compression = parsed.choice("compression", ("block", "record", "none"))
+        self._codec = parsed.choice("codec", codecs.NAMES, "deflate")
+        self._framing = parsed.choice("framing", framing.NAMES)
+        binary = parsed.flag("base64")
+        self._pack = _text if parsed.choice("value", ("text", "bytes")) == "text" else _bytes
+        limit = parsed.max_record()
         if binary and (self._framing != "lines" or self._keyed):
-            asked.wrong("base64", "is for framing: lines without key")
-        asked.end("sequencefile")
-        self._sink, self._records = sink, framing.Unframed(self._framing, limit, binary)
-        self._odd: list[bytes] = []
+            parsed.add_mistake("base64", "is for framing: lines without key")
+        parsed.finish("sequencefile")
+        self._sink, self._splitter = sink, framing.RecordSplitter(self._framing, limit, binary)
+        self._lone_key: list[bytes] = []
         self._keys: list[bytes] = []
         self._values: list[bytes] = []
         self._size = self._since_mark = 0
@@ -48,15 +48,15 @@ class SequenceFileWriter(RecordWriter):
         self._begun = False
 
     def write(self, data: bytes) -> None:
-        self._put(self._records.records(data))
+        self._add(self._splitter.records(data))
 
     def close(self) -> None:
-        self._put(self._records.rest())
-        if self._odd:
+        self._add(self._splitter.rest())
+        if self._lone_key:
             raise Corrupt(f"{framing.PROGRAM} ends with a key that has no value")
         self._flush()
 
-    def _put(self, records: Sequence[bytes]) -> None:
+    def _add(self, records: Sequence[bytes]) -> None:
         for key, value in self._pairs(records):
             self._keys.append(key)
             self._values.append(value)
@@ -65,16 +65,15 @@ class SequenceFileWriter(RecordWriter):
                 self._flush()
 
     def _pairs(self, records: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
-        """Keys and values as Java stores them."""
+        """Return keys and values as Java stores them."""
         if not self._keyed:
             return [(b"", self._pack(record)) for record in records]
         if self._framing == "lines":
             halves = [record.partition(b"\t") for record in records]
             return [(_text(key), self._pack(value)) for key, _, value in halves]
-        all_, self._odd = [*self._odd, *records], []
-        if len(all_) % 2:
-            self._odd = [all_.pop()]
-        return [(_text(key), self._pack(value)) for key, value in zip(all_[::2], all_[1::2], strict=True)]
+        contents = [*self._lone_key, *records]
+        self._lone_key = [contents.pop()] if len(contents) % 2 else []
+        return [(_text(key), self._pack(value)) for key, value in zip(contents[::2], contents[1::2], strict=True)]
 
     def _flush(self) -> None:
         if not self._begun:

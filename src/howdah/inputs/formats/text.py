@@ -1,6 +1,6 @@
-"""Text, CSV and JSON lines: bytes between two ends of lines are moved as they are, nothing is done per record.
+"""Read and write text, CSV and JSON lines. Bytes between two line ends are passed on unchanged: no work per record.
 
-Splits follow Hadoop's rule (`lines`); a compressed file is one split, but for bzip2, whose blocks stand alone.
+Splits follow Hadoop's rule (`lines`). A compressed file is one split, except bzip2, whose blocks can be read alone.
 """
 
 from __future__ import annotations
@@ -14,36 +14,37 @@ from howdah.inputs.formats.format_options import FormatOptions
 from howdah.inputs.formats.lines import Chunk, TextLines, overlaps
 from howdah.storage.filesystem import FileSystem
 
-_BEYOND = 1 << 16
-
 
 class TextReader(RecordReader):
-    """Lines. Options: `delimiter`, `lines` (of each split), `codec`, `max_record`."""
+    """Reads lines. Options: `delimiter`, `lines` (of each split), `codec`, `max_record`."""
 
     name = "text"
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        asked = FormatOptions(options)
-        self.codec = asked.choice("codec", ("auto", "none", *codecs.NAMES))
-        self.limit = asked.max_record()
+        parsed = FormatOptions(options)
+        self.codec = parsed.choice("codec", ("auto", "none", *codecs.NAMES))
+        self.limit = parsed.max_record()
         self.delimiter = b""
         self.lines = 0
-        self._own_options(asked)
-        asked.end(self.name)
+        self._own_options(parsed)
+        parsed.finish(self.name)
 
-    def _own_options(self, asked: FormatOptions) -> None:
-        self.delimiter = asked.bytes("delimiter")
-        self.lines = asked.number("lines")
+    def _own_options(self, parsed: FormatOptions) -> None:
+        self.delimiter = parsed.bytes("delimiter")
+        self.lines = parsed.number("lines")
 
     def splits(self, fs: FileSystem, uri: str, size: int, block_size: int, wanted_bytes: int) -> list[Split]:
         codec = codecs.codec_of(uri, self.codec)
-        if codec == "bzip2" and len(self.delimiter) < 2:
-            return cut(uri, size, block_size, wanted_bytes)
-        if codec or overlaps(self.delimiter):
-            return super().splits(fs, uri, size, block_size, wanted_bytes)
-        if self.lines:
-            return self._counted(fs, uri, size)
+        if not self._is_bzip2(codec):
+            if codec or overlaps(self.delimiter):
+                return super().splits(fs, uri, size, block_size, wanted_bytes)
+            if self.lines:
+                return self._splits_by_lines(fs, uri, size)
         return cut(uri, size, block_size, wanted_bytes)
+
+    def _is_bzip2(self, codec: str) -> bool:
+        """Tell whether each block of a file can be read alone: a longer delimiter may lie across blocks."""
+        return codec == "bzip2" and len(self.delimiter) < 2
 
     def blocks(self, fs: FileSystem, split: Split) -> Iterator[Piece]:
         yield from self._lines(split).owned(self._chunks(fs, split), split.start)
@@ -55,8 +56,9 @@ class TextReader(RecordReader):
     def _lines(self, split: Split) -> TextLines:
         return TextLines(split.uri, self.delimiter, self.limit)
 
-    def _counted(self, fs: FileSystem, uri: str, size: int) -> list[Split]:
-        """As NLineInputFormat: a split begins one byte early, since it leaves out the line that it begins in."""
+    def _splits_by_lines(self, fs: FileSystem, uri: str, size: int) -> list[Split]:
+        """Return splits as NLineInputFormat does: a split begins one byte early, since it leaves out the line that it
+        begins in."""
         ends = self._lines(Split(uri, 0, size)).ends(fs.iter_chunks(uri))
         starts = [0, *(end - 1 for number, end in enumerate(ends, 1) if number % self.lines == 0 and end < size)]
         parts = zip(starts, [*starts[1:], size], strict=True)
@@ -64,7 +66,7 @@ class TextReader(RecordReader):
 
     def _chunks(self, fs: FileSystem, split: Split) -> Iterator[Chunk]:
         codec = codecs.codec_of(split.uri, self.codec)
-        if codec == "bzip2" and len(self.delimiter) < 2:
+        if self._is_bzip2(codec):
             with fs.open_read(split.uri) as file:
                 yield from bzip2.blocks(file, split.uri, split.start, split.start + split.length)
         elif codec:
@@ -74,38 +76,38 @@ class TextReader(RecordReader):
 
 
 class JsonLinesReader(TextReader):
-    """A JSON text in each line. Options: `lines`, `codec`, `max_record`."""
+    """Reads a JSON text from each line. Options: `lines`, `codec`, `max_record`."""
 
     name = "jsonl"
 
-    def _own_options(self, asked: FormatOptions) -> None:
-        self.lines = asked.number("lines")
+    def _own_options(self, parsed: FormatOptions) -> None:
+        self.lines = parsed.number("lines")
 
 
 class CsvReader(TextReader):
-    """Lines, of which a file's first may be a header. Options: `header` (`keep`, `drop`, `once`: at the stream's begin
-    alone), `quoted_newlines` (then a file is one split), `quote`, and those of text but the delimiter."""
+    """Reads lines, of which a file's first may be a header. Options: `header` (`keep`, `drop`, `once`: only at the
+    stream's beginning), `quoted_newlines` (then a file is one split), `quote`, and those of text except `delimiter`."""
 
     name = "csv"
 
-    def _own_options(self, asked: FormatOptions) -> None:
-        self.lines = asked.number("lines")
-        self.header = asked.choice("header", ("keep", "drop", "once"))
-        self.quoted = asked.flag("quoted_newlines")
-        self.quote = asked.bytes("quote", b'"')
+    def _own_options(self, parsed: FormatOptions) -> None:
+        self.lines = parsed.number("lines")
+        self.header = parsed.choice("header", ("keep", "drop", "once"))
+        self.quoted = parsed.flag("quoted_newlines")
+        self.quote = parsed.bytes("quote", b'"')
         if self.quoted and self.lines:
-            asked.wrong("lines", "can't be counted with quoted_newlines")
+            parsed.add_mistake("lines", "can't be counted with quoted_newlines")
 
     def splits(self, fs: FileSystem, uri: str, size: int, block_size: int, wanted_bytes: int) -> list[Split]:
         if self.quoted:
-            return [Split(uri, 0, size)] if size else []
+            return RecordReader.splits(self, fs, uri, size, block_size, wanted_bytes)
         return super().splits(fs, uri, size, block_size, wanted_bytes)
 
     def prologue(self, fs: FileSystem, split: Split) -> bytes:
         if self.header != "once":
             return b""
-        whole = Split(split.uri, 0, split.length if codecs.codec_of(split.uri, self.codec) or self.quoted else 1)
-        return next(self._all_records(fs, whole), b"")
+        length = split.length if codecs.codec_of(split.uri, self.codec) or self.quoted else 1
+        return next(self._all_records(fs, Split(split.uri, 0, length)), b"")
 
     def blocks(self, fs: FileSystem, split: Split) -> Iterator[Piece]:
         pieces: Iterator[Piece] = super().blocks(fs, split)
@@ -125,10 +127,10 @@ class CsvReader(TextReader):
 
     def _all_records(self, fs: FileSystem, split: Split) -> Iterator[bytes]:
         found = super().records(fs, split)
-        return self._whole(split.uri, found) if self.quoted else found
+        return self._joined_quotes(split.uri, found) if self.quoted else found
 
-    def _whole(self, uri: str, lines: Iterable[bytes]) -> Iterator[bytes]:
-        """Lines put together until the quotes are closed."""
+    def _joined_quotes(self, uri: str, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """Join lines until the quotes are closed."""
         held: list[bytes] = []
         size, is_open = 0, False
         for line in lines:
@@ -145,28 +147,28 @@ class CsvReader(TextReader):
 
 
 class TextWriter(RecordWriter):
-    """What the program prints, as it is. No options."""
+    """Writes the program's output unchanged. No options."""
 
     def __init__(self, options: Mapping[str, str], sink: Sink) -> None:
-        FormatOptions(options).end("text")
+        FormatOptions(options).finish("text")
         self._sink = sink
 
     def write(self, data: bytes) -> None:
         self._sink.write(data)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: all bytes are written."""
 
 
 class GzipWriter(RecordWriter):
-    """What the program prints, in gzip. Options: `level`, 1 (fast) to 9."""
+    """Writes the program's output in gzip. Options: `level`, 1 (fast) to 9."""
 
     suffix = ".gz"
 
     def __init__(self, options: Mapping[str, str], sink: Sink) -> None:
-        asked = FormatOptions(options)
-        level = int(asked.choice("level", tuple("123456789"), "6"))
-        asked.end("gzip")
+        parsed = FormatOptions(options)
+        level = int(parsed.choice("level", tuple("123456789"), "6"))
+        parsed.finish("gzip")
         self._sink, self._member = sink, zlib.compressobj(level, zlib.DEFLATED, 31)
 
     def write(self, data: bytes) -> None:

@@ -1,6 +1,7 @@
-"""TFRecord files: every sum is checked, and the bytes go on as they are unless another framing is asked for.
+"""Read and write TFRecord files. The reader checks all checksums and passes the bytes on unchanged, unless another
+framing is requested.
 
-The format has no marks to begin at, so a file is one split (tensorflow/core/lib/io/record_reader.cc).
+The format has no marks at which reading could begin, so a file is one split (tensorflow/core/lib/io/record_reader.cc).
 """
 
 from __future__ import annotations
@@ -16,22 +17,22 @@ from howdah.inputs.formats.read_window import ReadWindow
 from howdah.storage import native_codecs
 from howdah.storage.filesystem import FileSystem
 
-_HEAD = struct.Struct("<Q")
+_SIZE = struct.Struct("<Q")
 _SUM = struct.Struct("<I")
 _FRAME = 16
-_MOST_HEADS = 1 << 16
+_MAX_HEADS = 1 << 16
 
 
 class TFRecordReader(RecordReader):
-    """Records. Options: `framing` (`tfrecord`, the default, or `length`, `lines`: base64), `codec`, `max_record`."""
+    """Reads records. Options: `framing` (`tfrecord`, the default, `length`, `lines`: base64), `codec`, `max_record`."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        asked = FormatOptions(options)
-        self.framing = asked.choice("framing", framing.NAMES, "tfrecord")
-        self.codec = asked.choice("codec", ("auto", "none", *codecs.NAMES))
-        self.limit = asked.max_record()
-        asked.end("tfrecord")
-        self._heads: dict[bytes, int] = {}
+        parsed = FormatOptions(options)
+        self.framing = parsed.choice("framing", framing.NAMES, "tfrecord")
+        self.codec = parsed.choice("codec", ("auto", "none", *codecs.NAMES))
+        self.limit = parsed.max_record()
+        parsed.finish("tfrecord")
+        self._lengths: dict[bytes, int] = {}
 
     def blocks(self, fs: FileSystem, split: Split) -> Iterator[Piece]:
         with fs.open_read(split.uri) as file:
@@ -50,104 +51,102 @@ class TFRecordReader(RecordReader):
                     yield from framing.frames(self.framing, _contents(data, start, ends), binary=True)
 
     def _batches(self, file: BinaryIO, split: Split) -> Iterator[tuple[bytes, int, list[int]]]:
-        """Bytes, where the first record in them begins and where each ends, frames included."""
+        """Yield bytes, where the first record in them begins, and where each record ends, frames included."""
         codec = codecs.codec_of(split.uri, self.codec)
-        source = Unpacked(codecs.decompressed(codec, _read(file), split.uri)) if codec else file
+        pieces = iter(lambda: file.read(PIECE_BYTES), b"")
+        source = _PieceFile(codecs.decompressed(codec, pieces, split.uri)) if codec else file
         window = ReadWindow(source, split.uri, self.limit)
         crc32c = native_codecs.crc32c()
         while window.size or window.need(1, optional=True):
             window.need(_FRAME)
-            ends, following = self._ends(window, crc32c)
+            ends, next_size = self._ends(window, crc32c)
             if ends:
                 yield window.data, window.at, ends
                 window.at = ends[-1]
             else:
-                window.need(following)
+                window.need(next_size)
 
     def _ends(self, window: ReadWindow, crc32c: native_codecs.Checksum) -> tuple[list[int], int]:
-        """Where the records end that lie whole in the window; how many bytes the one after them has."""
+        """Return where the records end that are whole in the window, and how many bytes the record after them has."""
         data, at, size = window.data, window.at, len(window.data)
         ends: list[int] = []
-        add, total, heads, mask = ends.append, _SUM.unpack_from, self._heads, framing.MASK
+        add, stored_at, lengths, mask = ends.append, _SUM.unpack_from, self._lengths, framing.MASK
         while at <= size - _FRAME:
-            length = heads.get(data[at : at + 12])
+            length = lengths.get(data[at : at + 12])
             if length is None:
-                length = self._checked(window, at, data[at : at + 12], crc32c)
+                length = self._checked_length(window, at, data[at : at + 12], crc32c)
             end = at + 12 + length
             if end + 4 > size:
                 return ends, end + 4 - at
             found = crc32c(data[at + 12 : end])
             # `framing.masked`, without a call for each record.
-            if (found >> 15 | found << 17) + mask & 0xFFFFFFFF != total(data, end)[0]:
-                raise self._corrupt(window, at, f"a record of {length} bytes does not have the sum it must have")
+            if (found >> 15 | found << 17) + mask & 0xFFFFFFFF != stored_at(data, end)[0]:
+                raise _corrupt(window, at, f"a record of {length} bytes does not have the sum it must have")
             at = end + 4
             add(at)
         return ends, _FRAME
 
-    def _checked(self, window: ReadWindow, at: int, head: bytes, crc32c: native_codecs.Checksum) -> int:
-        """The length that a record's head has, kept, since most heads come again and again."""
+    def _checked_length(self, window: ReadWindow, at: int, head: bytes, crc32c: native_codecs.Checksum) -> int:
+        """Return the length in a record's head, and keep it, since few lengths are nearly all."""
         if framing.masked(crc32c(head[:8])) != _SUM.unpack_from(head, 8)[0]:
-            raise self._corrupt(window, at, "the length of a record does not have the sum it must have")
-        length = int(_HEAD.unpack_from(head)[0])
+            raise _corrupt(window, at, "the length of a record does not have the sum it must have")
+        length = int(_SIZE.unpack_from(head)[0])
         if length > self.limit:
-            raise self._corrupt(window, at, f"a record of {length} bytes, allowed are {self.limit} (max_record)")
-        if len(self._heads) >= _MOST_HEADS:
-            self._heads.clear()
-        self._heads[head] = length
+            raise _corrupt(window, at, f"a record of {length} bytes, allowed are {self.limit} (max_record)")
+        if len(self._lengths) >= _MAX_HEADS:
+            self._lengths.clear()
+        self._lengths[head] = length
         return length
-
-    def _corrupt(self, window: ReadWindow, at: int, problem: str) -> Corrupt:
-        return Corrupt.at(window.uri, window.base + at, f"TFRecord: {problem}")
 
 
 class TFRecordWriter(RecordWriter):
-    """Records of what the program prints. Options: `framing` (`lines`, the default: each a record without its LF;
-    `length`; `tfrecord`), `base64` of lines, `max_record`."""
+    """Writes the records that the program prints. Options: `framing` (`lines`, the default: a record is a line without
+    its LF; `length`; `tfrecord`), `base64` of lines, `max_record`."""
 
     suffix = ".tfrecord"
 
     def __init__(self, options: Mapping[str, str], sink: Sink) -> None:
-        asked = FormatOptions(options)
-        name = asked.choice("framing", framing.NAMES)
-        binary = asked.flag("base64")
-        limit = asked.max_record()
+        parsed = FormatOptions(options)
+        name = parsed.choice("framing", framing.NAMES)
+        binary = parsed.flag("base64")
+        limit = parsed.max_record()
         if binary and name != "lines":
-            asked.wrong("base64", "is for framing: lines")
-        asked.end("tfrecord")
-        self._sink, self._records = sink, framing.Unframed(name, limit, binary)
+            parsed.add_mistake("base64", "is for framing: lines")
+        parsed.finish("tfrecord")
+        self._sink, self._splitter = sink, framing.RecordSplitter(name, limit, binary)
 
     def write(self, data: bytes) -> None:
-        self._put(self._records.records(data))
+        self._write_records(self._splitter.records(data))
 
     def close(self) -> None:
-        self._put(self._records.rest())
+        self._write_records(self._splitter.rest())
 
-    def _put(self, records: list[bytes]) -> None:
+    def _write_records(self, records: list[bytes]) -> None:
         if records:
             self._sink.write(framing.joined_frames("tfrecord", records))
 
 
-class Unpacked:
-    """Pieces as a file that can only be read on."""
+class _PieceFile:
+    """Pieces as a file that can only be read from the beginning to the end."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
 
     def read(self, size: int, /) -> bytes:
-        """At least `size` bytes, unless the end comes."""
-        parts, have = [], 0
-        while have < size and (piece := next(self._pieces, None)) is not None:
+        """Return at least `size` bytes, unless the end comes."""
+        parts, available = [], 0
+        while available < size and (piece := next(self._pieces, None)) is not None:
             parts.append(piece)
-            have += len(piece)
+            available += len(piece)
         return b"".join(parts)
 
     def seek(self, position: int, /) -> int:
         raise NotImplementedError
 
 
+def _corrupt(window: ReadWindow, at: int, problem: str) -> Corrupt:
+    return Corrupt.at(window.uri, window.base + at, f"TFRecord: {problem}")
+
+
 def _contents(data: bytes, start: int, ends: list[int]) -> list[bytes]:
     return [data[at + 12 : end - 4] for at, end in zip([start, *ends], ends, strict=False)]
-
-
-def _read(file: BinaryIO) -> Iterator[bytes]:
-    return iter(lambda: file.read(PIECE_BYTES), b"")

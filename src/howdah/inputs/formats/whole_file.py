@@ -1,4 +1,4 @@
-"""Whole files, each a record; one that is compressed is decompressed."""
+"""Read whole files as records; compressed files are decompressed."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from howdah.storage.filesystem import FileSystem
 
 
 class WholeReader(RecordReader):
-    """Options: `framing` (`length`, the default, `tfrecord`, or `lines`: base64), `name` (`true`: before each content
-    goes the file's URI), `codec`, `max_record`."""
+    """Reads a file as a record. Options: `framing` (`length`, the default, `tfrecord`, or `lines`: base64), `name`
+    (`true`: the file's URI stands before each content), `codec`, `max_record`."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        asked = FormatOptions(options)
-        self.framing = asked.choice("framing", framing.NAMES, "length")
-        self.with_name = asked.flag("name")
-        self.codec = asked.choice("codec", ("auto", "none", *codecs.NAMES))
-        self.limit = asked.max_record()
-        asked.end("whole")
+        parsed = FormatOptions(options)
+        self.framing = parsed.choice("framing", framing.NAMES, "length")
+        self.with_name = parsed.flag("name")
+        self.codec = parsed.choice("codec", ("auto", "none", *codecs.NAMES))
+        self.limit = parsed.max_record()
+        parsed.finish("whole")
 
     def splits(self, fs: FileSystem, uri: str, size: int, block_size: int, wanted_bytes: int) -> list[Split]:
         return [Split(uri, 0, size)]  # an empty file is a record, too
@@ -39,7 +39,7 @@ class WholeReader(RecordReader):
         elif self.framing == "lines":
             yield name + b"\t" + framing.frames("lines", [content], binary=True)[0]
         else:
-            yield b"".join(framing.frames(self.framing, [name, content]))
+            yield framing.joined_frames(self.framing, [name, content])
 
     def _pieces(self, fs: FileSystem, uri: str) -> Iterator[bytes]:
         codec = codecs.codec_of(uri, self.codec)

@@ -1,4 +1,4 @@
-"""Hadoop's Writables as bytes: text as it is, numbers in decimal, BytesWritable's content, others as stored."""
+"""Read Hadoop's Writables as bytes: text unchanged, numbers in decimal, BytesWritable's content, others as stored."""
 
 from __future__ import annotations
 
@@ -8,25 +8,35 @@ from typing import NamedTuple
 
 IO = "org.apache.hadoop.io."
 TEXT, BYTES, NULL = f"{IO}Text", f"{IO}BytesWritable", f"{IO}NullWritable"
-# By the first byte of a vint that is a length: bytes it takes itself, 0 if it is negative (WritableUtils.readVLong).
+Spans = list[tuple[int, int]]
+"""Where each value begins and ends."""
+# By the first byte of a vint that is a length: how many bytes the vint has, 0 if it is negative
+# (WritableUtils.readVLong).
 _SKIP = bytes(1 if first < 128 else 145 - first if 136 <= first < 144 else 0 for first in range(256))
 
 
 class WritableType(NamedTuple):
-    """`contents(data, spans)` are those of the values that lie at `spans`; `binary` ones are no text."""
+    """How values of a Java class are read."""
 
-    contents: Callable[[bytes, list[tuple[int, int]]], list[bytes]]
+    contents: Callable[[bytes, Spans], list[bytes]]
+    """Returns the contents of the values in some bytes, by their spans."""
     binary: bool = False
+    """The contents are no text."""
     known: bool = True
+    """The class is known here."""
 
 
 def kind(name: str) -> WritableType:
-    """How values of the Java class `name` are read."""
+    """Return how values of the Java class `name` are read."""
     return _KINDS.get(name, WritableType(_stored, binary=True, known=False))
 
 
 def vint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of variable length and where it ends; IndexError when it is cut (WritableUtils.readVLong)."""
+    """Return a number of variable length and where it ends (WritableUtils.readVLong).
+
+    Raises:
+        IndexError: the number is cut.
+    """
     first = data[at]
     if first < 128 or first >= 144:
         return (first if first < 128 else first - 256), at + 1
@@ -39,7 +49,11 @@ def vint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def vints(data: bytes, count: int) -> list[int]:
-    """`count` numbers, one after another; ValueError when they don't fill `data`."""
+    """Return `count` numbers that follow each other.
+
+    Raises:
+        ValueError: they do not fill `data`.
+    """
     if len(data) == count and data.isascii():
         return list(data)
     found, at = [], 0
@@ -55,14 +69,14 @@ def vints(data: bytes, count: int) -> list[int]:
 
 
 def packed_vint(value: int) -> bytes:
-    """The inverse of `vint` for lengths (WritableUtils.writeVLong)."""
+    """Return a length as a number of variable length, which `vint` reads (WritableUtils.writeVLong)."""
     if value < 128:
         return bytes((value,))
     size = (value.bit_length() + 7) // 8
     return bytes((144 - size,)) + value.to_bytes(size, "big")
 
 
-def _text(data: bytes, spans: list[tuple[int, int]]) -> list[bytes]:
+def _text(data: bytes, spans: Spans) -> list[bytes]:
     try:
         found = [data[start + _SKIP[data[start]] : end] for start, end in spans]
     except IndexError:
@@ -75,7 +89,7 @@ def _text(data: bytes, spans: list[tuple[int, int]]) -> list[bytes]:
     return found
 
 
-def _bytes(data: bytes, spans: list[tuple[int, int]]) -> list[bytes]:
+def _bytes(data: bytes, spans: Spans) -> list[bytes]:
     found = [data[start + 4 : end] for start, end in spans]
     for (start, _), content in zip(spans, found, strict=False):
         if int.from_bytes(data[start : start + 4], "big") != len(content):
@@ -83,40 +97,28 @@ def _bytes(data: bytes, spans: list[tuple[int, int]]) -> list[bytes]:
     return found
 
 
-def _null(_: bytes, spans: list[tuple[int, int]]) -> list[bytes]:
-    return [b""] * len(spans)
-
-
-def _stored(data: bytes, spans: list[tuple[int, int]]) -> list[bytes]:
+def _stored(data: bytes, spans: Spans) -> list[bytes]:
     return [data[start:end] for start, end in spans]
 
 
-def _variable(data: bytes, spans: list[tuple[int, int]]) -> list[bytes]:
+def _variable(data: bytes, spans: Spans) -> list[bytes]:
     return [b"%d" % vint(data, start)[0] for start, _ in spans]
 
 
-def _boolean(data: bytes, spans: list[tuple[int, int]]) -> list[bytes]:
-    return [b"true" if data[start] else b"false" for start, _ in spans]
-
-
-def _number(layout: str) -> Callable[[bytes, list[tuple[int, int]]], list[bytes]]:
+def _number(layout: str) -> Callable[[bytes, Spans], list[bytes]]:
     form = struct.Struct(layout)
 
-    def contents(data: bytes, spans: list[tuple[int, int]]) -> list[bytes]:
+    def contents(data: bytes, spans: Spans) -> list[bytes]:
         for start, end in spans:
             if end - start != form.size:
                 raise ValueError(f"a number of {end - start} bytes, which has {form.size}")
-        return [_decimal(form.unpack_from(data, start)[0]) for start, _ in spans]
+        return [repr(form.unpack_from(data, start)[0]).encode() for start, _ in spans]
 
     return contents
 
 
-def _decimal(value: float) -> bytes:
-    return b"%d" % value if isinstance(value, int) else repr(value).encode()
-
-
-def _single(data: bytes, spans: list[tuple[int, int]]) -> list[bytes]:
-    """The shortest decimal number that is the same float of four bytes: 0.1, where its double is 0.10000000149."""
+def _single(data: bytes, spans: Spans) -> list[bytes]:
+    """Return for each float of four bytes the shortest decimal number: 0.1, where its double is 0.10000000149."""
     return [_shortest(value) for value in map(float, _number(">f")(data, spans))]
 
 
@@ -131,14 +133,14 @@ def _shortest(value: float) -> bytes:
 _KINDS: dict[str, WritableType] = {
     TEXT: WritableType(_text),
     BYTES: WritableType(_bytes, binary=True),
-    NULL: WritableType(_null),
+    NULL: WritableType(lambda _, spans: [b""] * len(spans)),
     f"{IO}IntWritable": WritableType(_number(">i")),
     f"{IO}LongWritable": WritableType(_number(">q")),
     f"{IO}ShortWritable": WritableType(_number(">h")),
     f"{IO}ByteWritable": WritableType(_number(">b")),
     f"{IO}FloatWritable": WritableType(_single),
     f"{IO}DoubleWritable": WritableType(_number(">d")),
-    f"{IO}BooleanWritable": WritableType(_boolean),
+    f"{IO}BooleanWritable": WritableType(lambda data, spans: [(b"false", b"true")[data[at] > 0] for at, _ in spans]),
     f"{IO}VIntWritable": WritableType(_variable),
     f"{IO}VLongWritable": WritableType(_variable),
 }
