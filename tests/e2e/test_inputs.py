@@ -19,7 +19,7 @@ import pytest
 from commandline import HOWDAH, LIMIT_S, CommandLine
 
 from howdah.inputs.download import fetch
-from howdah.inputs.node_cache import FULLEST
+from howdah.inputs.node_cache import MAX_DISK_USE
 from howdah.inputs.transfer import download
 from howdah.sandbox import Sandbox, record
 from howdah.spec import uris
@@ -52,7 +52,7 @@ def folder(yarn: CommandLine, tmp_path: Path) -> str:
 def room_to_keep(place: Path) -> bool:
     """Whether a node keeps inputs there: on a disk that is nearly full it does not."""
     disk = shutil.disk_usage(place)
-    return disk.used + (6 << 20) < FULLEST * disk.total
+    return disk.used + (6 << 20) < MAX_DISK_USE * disk.total
 
 
 def can_link(place: Path, there: Path) -> bool:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from howdah.errors import HowdahError
-from howdah.inputs.formats import RecordReader
-from howdah.inputs.streaming.record_stream import RecordStream, after, gathered, mixed
+from howdah.inputs.formats import RecordReader, joined
+from howdah.inputs.streaming.record_stream import BLOCK_BYTES, RecordStream, shuffle_in_window, skip_first
 from howdah.inputs.streaming.split_assignment import splits_of
 from howdah.spec import Feed, Split, uris
 from howdah.staging.path_listing import listing
@@ -154,20 +154,20 @@ def test_a_broken_connection_is_taken_up_where_it_broke(splits: tuple[Split, ...
 
 
 def test_pieces_of_what_was_given_before_are_left_out() -> None:
-    assert list(after([b"abc", b"", b"def", b"gh"], 4, len)) == [b"ef", b"gh"]
-    assert list(after([b"abc", b"def"], 3, len)) == [b"def"]
+    assert list(skip_first([b"abc", b"", b"def", b"gh"], 4, len)) == [b"ef", b"gh"]
+    assert list(skip_first([b"abc", b"def"], 3, len)) == [b"def"]
 
 
 def test_small_records_are_joined() -> None:
-    assert list(gathered([b"a", b"b"])) == [b"ab"]
-    assert list(gathered([])) == []
-    assert [len(block) for block in gathered([b"x" * 100_000] * 5)] == [300_000, 200_000]
+    assert list(joined([b"a", b"b"], BLOCK_BYTES)) == [b"ab"]
+    assert list(joined([], BLOCK_BYTES)) == []
+    assert [len(block) for block in joined([b"x" * 100_000] * 5, BLOCK_BYTES)] == [300_000, 200_000]
 
 
 def test_mixing_loses_nothing_and_holds_no_more_than_the_window() -> None:
     given = iter(range(1000))
     taken: list[int] = []
-    for record in mixed((b"%d" % number for number in given), 10, random.Random(1)):
+    for record in shuffle_in_window((b"%d" % number for number in given), 10, random.Random(1)):
         taken.append(int(record))
         assert max(taken) <= len(taken) + 10
     assert sorted(taken) == list(range(1000))

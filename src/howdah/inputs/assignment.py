@@ -1,4 +1,4 @@
-"""Assigns input files to tasks by a pure function, so that a restarted task gets the same files.
+"""Assign input files to tasks by a pure function, so that a restarted task gets the same files.
 
 File names are made unique for the whole job before files are assigned: a file has the same name in every task.
 """
@@ -50,18 +50,21 @@ def sharing_tasks(job: JobSpec, roles: Sequence[str], role: str) -> list[TaskId]
     if role not in roles:
         return []
     together = TRAINERS if role in TRAINERS else (role,)
-    return [TaskId(name, n) for name in together if name in roles for n in range(_replicas(job, name))]
+    return [
+        TaskId(name, number)
+        for name in together
+        if name in roles and name in job.roles
+        for number in range(job.roles[name].replicas)
+    ]
 
 
 def tasks_without_files(job: JobSpec, entry: Input, files: Sequence[DataFile]) -> list[TaskId]:
     """Return the tasks that the job waits for and that get no file, although the job does not ask for that."""
     found: list[TaskId] = []
     for tasks in dict.fromkeys(tuple(sharing_tasks(job, entry.roles, role)) for role in job.roles):
-        meant = zip(tasks, assign_files(entry, files, len(tasks)), strict=True)
+        parts = zip(tasks, assign_files(entry, files, len(tasks)), strict=True)
         first = 1 if entry.chief == 0 and len(tasks) > 1 else 0
-        found += [
-            task for task, dealt in list(meant)[first:] if not dealt and job.roles[task.role].tracked is not False
-        ]
+        found += [task for task, part in list(parts)[first:] if not part and job.roles[task.role].tracked is not False]
     return found
 
 
@@ -81,16 +84,16 @@ def with_fewer_tasks(job: JobSpec, inputs: Sequence[StagedInput]) -> JobSpec:
     return job
 
 
-def shortages(asked: JobSpec, staged: StagedJob) -> Iterator[str]:
-    """Give a sentence for each input with fewer files than tasks were `asked` for, where the job allows it."""
-    for entry, found in zip(asked.inputs, staged.inputs, strict=False):
+def shortages(requested: JobSpec, staged: StagedJob) -> Iterator[str]:
+    """Yield a sentence for each input with fewer files than the `requested` job has tasks, where the job allows it."""
+    for entry, found in zip(requested.inputs, staged.inputs, strict=False):
         path = entry.path if isinstance(entry.path, str) else ", ".join(entry.path)
         idle = tasks_without_files(staged.job, entry, found.files) if entry.strategy != "stream" else []
         if entry.fewer_tasks:
-            for name, role in asked.roles.items():
-                there = staged.job.roles[name].replicas
-                if there < role.replicas and sharing_tasks(asked, entry.roles, name):
-                    yield f"{path} has {len(found.files)} files: {name} starts {there} of {role.replicas} tasks"
+            for name, role in requested.roles.items():
+                started = staged.job.roles[name].replicas
+                if started < role.replicas and sharing_tasks(requested, entry.roles, name):
+                    yield f"{path} has {len(found.files)} files: {name} starts {started} of {role.replicas} tasks"
         elif idle:
             yield f"{path} has {len(found.files)} files: {len(idle)} tasks get none, the first is {idle[0]}"
 
@@ -100,11 +103,11 @@ def assign_files(entry: Input, files: Sequence[DataFile], tasks: int) -> list[tu
     if entry.share == "all" or tasks < 2:
         return [tuple(files)] * tasks
     if entry.chief is None:
-        return _split(entry.share, files, tasks)
-    return [tuple(files[: entry.chief]), *_split(entry.share, files[entry.chief :], tasks - 1)]
+        return _divide(entry.share, files, tasks)
+    return [tuple(files[: entry.chief]), *_divide(entry.share, files[entry.chief :], tasks - 1)]
 
 
-def _split(share: str, files: Sequence[DataFile], tasks: int) -> list[tuple[DataFile, ...]]:
+def _divide(share: str, files: Sequence[DataFile], tasks: int) -> list[tuple[DataFile, ...]]:
     if share == "bytes":
         return _by_bytes(files, tasks)
     return [tuple(files[number::tasks]) for number in range(tasks)]
@@ -128,60 +131,47 @@ def _by_bytes(files: Sequence[DataFile], tasks: int) -> list[tuple[DataFile, ...
 def deduplicate_names(inputs: tuple[StagedInput, ...]) -> tuple[StagedInput, ...]:
     """Make the names of files unique: below one `to` the second `a.csv` becomes `a-2.csv`, the third `a-3.csv`, in the
     order of the inputs and their files. Unique names stay as they are."""
-    folders: dict[str, _Folder] = {}
-    settled = []
+    directories: dict[str, _UsedNames] = {}
+    found = []
     for entry in inputs:
         to = posixpath.normpath(entry.to)
-        folder = folders.setdefault(to, _Folder())
-        files = tuple(replace(file, name=folder.unused_name(file.name)) for file in entry.files)
-        settled.append(replace(entry, to=to, files=files))
-    return tuple(settled)
+        used = directories.setdefault(to, _UsedNames())
+        files = tuple(replace(file, name=used.add_unused(file.name)) for file in entry.files)
+        found.append(replace(entry, to=to, files=files))
+    return tuple(found)
 
 
-class _Folder:
+class _UsedNames:
+    """The names in one directory that files, and directories below it, have already."""
+
     def __init__(self) -> None:
         self._files: set[str] = set()
-        self._folders: set[str] = set()
+        self._directories: set[str] = set()
         self._next: dict[str, int] = {}
 
-    def unused_name(self, name: str) -> str:
-        *folders, base = name.split("/")
+    def add_unused(self, name: str) -> str:
+        """Return an unused name for a file, and add it. A directory gets another name only if a file has its name."""
+        *directories, base = name.split("/")
         path = ""
-        for folder in folders:
-            path = self._folder(posixpath.join(path, folder))
-            self._folders.add(path)
-        free = self._file(posixpath.join(path, base))
-        self._files.add(free)
-        return free
-
-    def _folder(self, wanted: str) -> str:
-        """Return the directory's name, with a number if a file has it already."""
-        return next(name for name in _numbered(wanted) if name not in self._files)
-
-    def _file(self, wanted: str) -> str:
-        if wanted not in self._files and wanted not in self._folders:
-            return wanted
-        for number in itertools.count(self._next.get(wanted, 2)):
-            free = _with(wanted, number)
-            if free not in self._files and free not in self._folders:
-                break
+        for directory in directories:
+            path, _ = _first_unused(posixpath.join(path, directory), 1, self._files)
+            self._directories.add(path)
+        wanted = posixpath.join(path, base)
+        path, number = _first_unused(wanted, self._next.get(wanted, 1), self._files, self._directories)
         self._next[wanted] = number + 1  # ten thousand files of one name take ten thousand steps, not their square
-        return free
+        self._files.add(path)
+        return path
 
 
-def _numbered(path: str) -> Iterator[str]:
-    yield path
-    yield from (_with(path, number) for number in itertools.count(2))
-
-
-def _with(path: str, number: int) -> str:
-    folder, _, base = path.rpartition("/")
+def _first_unused(path: str, first: int, *used: set[str]) -> tuple[str, int]:
+    """Return the first unused of `a.csv`, `a-2.csv`, `a-3.csv`…, and its number, `first` or more."""
+    directory, _, base = path.rpartition("/")
     stem, dot, rest = base.partition(".") if not base.startswith(".") else (base, "", "")
-    return posixpath.join(folder, f"{stem}-{number}{dot}{rest}")
-
-
-def _replicas(job: JobSpec, role: str) -> int:
-    return job.roles[role].replicas if role in job.roles else 0
+    numbered = (
+        (posixpath.join(directory, base if number == 1 else f"{stem}-{number}{dot}{rest}"), number)
+        for number in itertools.count(first)
+    )
+    return next(pair for pair in numbered if not any(pair[0] in names for names in used))
 
 
 @dataclass
@@ -204,7 +194,7 @@ class _Assignments:
         self.inputs = list(zip(staged.job.inputs, deduplicate_names(staged.inputs[:count]), strict=True))
         # Directories that `files` names: two roles may have different ones of one name, and their files keep theirs.
         directories = staged.inputs[count:]
-        self.inputs += [(Input(_OF_FILES, one.to, one.roles, one.share), one) for one in directories]
+        self.inputs += [(Input(_OF_FILES, each.to, each.roles, each.share), each) for each in directories]
         self._assignments: dict[tuple[int, str], _Assignment] = {}
 
     def of_role(self, number: int, role: str) -> _Assignment:
@@ -221,11 +211,11 @@ _last: _Assignments | None = None
 
 
 def _files_of(staged: StagedJob, task: TaskId, strategy: str) -> Iterator[tuple[Input, str, tuple[DataFile, ...]]]:
-    """Give the task's files of each input of a strategy, with the directory that they are for."""
+    """Yield each input of a strategy with its directory and the task's files."""
     global _last
     if _last is None or _last.staged is not staged:
         _last = _Assignments(staged)
-    for number, (entry, settled) in enumerate(_last.inputs):
+    for number, (entry, staged_input) in enumerate(_last.inputs):
         found = _last.of_role(number, task.role) if entry.strategy == strategy else None
         if found and task in found.positions:
-            yield entry, settled.to, found.parts[found.positions[task]]
+            yield entry, staged_input.to, found.parts[found.positions[task]]

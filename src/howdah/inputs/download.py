@@ -1,6 +1,6 @@
-"""Downloads one file, which appears under its name when it is complete.
+"""Download one file, which appears under its name when it is complete.
 
-The bytes that have come stay when the connection breaks, so that the next try continues behind them. A file that has
+When the connection breaks, the bytes received so far are kept, and the next try continues behind them. A file that has
 changed since it was listed is refused, because other tasks may have read the old one.
 """
 
@@ -21,7 +21,8 @@ from howdah.storage.filesystem import Buffer, ConnectionBroken, Entry
 from howdah.storage.io_tuning import reserve_room
 from howdah.wire.helper_messages import FileCopy
 
-Told = Callable[[int], None]
+ByteCounter = Callable[[int], None]
+"""A function that is called with the number of bytes received, or with a negative number when bytes are lost."""
 WORTH_KEEPING = 8 << 20
 """A partial file of this size is kept even when this process gives up: another process may continue it."""
 
@@ -34,81 +35,70 @@ def verify_unchanged(copy: FileCopy, known: Entry | None = None) -> Entry:
         StagingError: the file is gone, or not the one that was listed.
     """
     fs = filesystem(copy.uri)
-    there = known or fs.stat(copy.uri)
-    if there is not None and copy.size < 0:
-        (there,) = fs.stat_flushed([there])
-    if there is None:
+    entry = known or fs.stat(copy.uri)
+    if entry is not None and copy.size < 0:
+        (entry,) = fs.stat_flushed([entry])
+    if entry is None:
         listed = ": it was there when the job was submitted" if copy.size >= 0 else ""
         raise StagingError(f"{copy.uri}: no such file{listed}")
-    problem = _changed(copy, there)
+    problem = _changed(copy, entry)
     if problem:
         raise StagingError(f"{copy.uri}: has changed since the job was submitted: {problem}")
-    return there
+    return entry
 
 
-def _changed(copy: FileCopy, there: Entry) -> str:
-    if there.is_dir:
+def _changed(copy: FileCopy, entry: Entry) -> str:
+    if entry.is_dir:
         return "it is a directory now"
-    if 0 <= copy.size != there.size:
-        return f"it had {copy.size} bytes, and has {there.size}"
-    if copy.etag and there.etag and copy.etag != there.etag:
+    if 0 <= copy.size != entry.size:
+        return f"it had {copy.size} bytes, and has {entry.size}"
+    if copy.etag and entry.etag and copy.etag != entry.etag:
         return "its content is another"
-    if not copy.etag and copy.modified_ms and there.modified_ms and copy.modified_ms != there.modified_ms:
+    if not copy.etag and copy.modified_ms and entry.modified_ms and copy.modified_ms != entry.modified_ms:
         return "it was written again"
     return ""
 
 
-def fetch(copy: FileCopy, told: Told) -> None:
-    """Download a file to `copy.path`. `told` is called with the bytes that have come, or a negative count when they are
-    lost.
+def download_verified(entry: Entry, path: str, count_bytes: ByteCounter) -> None:
+    """Download a file that `verify_unchanged` has checked.
 
     Raises:
         ConnectionBroken, EngineUnavailable: another call may succeed, and continues where this one ended.
         StagingError: the file is gone or has changed, or there is no room.
     """
-    download_verified(verify_unchanged(copy), copy.path, told)
-
-
-def download_verified(there: Entry, path: str, told: Told) -> None:
-    """Download a file whose entry is known. Raises as `fetch`."""
-    part = part_of(path, there)
-    download_part(there, part, told, path)
+    # Another remote file, or another version of it, has another partial file.
+    state = f"{path} {entry.uri} {entry.size} {entry.modified_ms} {entry.etag}"
+    digest = hashlib.sha256(os.fsencode(state)).hexdigest()
+    part = os.path.join(os.path.dirname(path), f".{digest[:16]}.part")
+    download_part(entry, part, count_bytes, path)
     with _explained(path):
         os.replace(part, path)
 
 
-def part_of(path: str, there: Entry) -> str:
-    """Return the partial file for `path`; another remote file, or another version of it, has another one."""
-    state = f"{path} {there.uri} {there.size} {there.modified_ms} {there.etag}"
-    digest = hashlib.sha256(os.fsencode(state)).hexdigest()
-    return os.path.join(os.path.dirname(path), f".{digest[:16]}.part")
-
-
-def download_part(there: Entry, part: str, told: Told, place: str) -> None:
-    """Download the rest of a file to the partial file `part`. Raises as `fetch`, naming `place`."""
-    with _explained(place):
+def download_part(entry: Entry, part: str, count_bytes: ByteCounter, path: str) -> None:
+    """Download the rest of a file to the partial file `part`. Raises as `download_verified`; errors name `path`."""
+    with _explained(path):
         file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
     size = 0
 
     def write_pieces(pieces: Sequence[Buffer]) -> None:
         nonlocal size
-        with _explained(place):
+        with _explained(path):
             length = _write(file, pieces)
         size += length
-        told(length)
+        count_bytes(length)
 
     try:
-        size = _begun(file, there, place)
-        told(size)
-        if size < there.size:
-            with (
-                _behind(write_pieces) if there.size >= WORTH_KEEPING else contextlib.nullcontext(write_pieces) as write
-            ):
-                filesystem(there.uri).copy_to(there, size, write)
-        if size != there.size:
-            raise ConnectionBroken(f"{there.uri}: {size} bytes came of {there.size}: it is being written, or was cut")
+        size = _prepare_part(file, entry, path)
+        count_bytes(size)
+        if size < entry.size:
+            is_large = entry.size >= WORTH_KEEPING
+            with _in_thread(write_pieces) if is_large else contextlib.nullcontext(write_pieces) as write:
+                filesystem(entry.uri).copy_to(entry, size, write)
+        if size != entry.size:
+            raise ConnectionBroken(f"{entry.uri}: {size} bytes came of {entry.size}: it is being written, or was cut")
     except BaseException as error:
-        told(-size)
+        count_bytes(-size)
         if size < WORTH_KEEPING or not isinstance(error, (ConnectionBroken, EngineUnavailable)):
             with contextlib.suppress(OSError):
                 os.unlink(part)
@@ -118,38 +108,38 @@ def download_part(there: Entry, part: str, told: Told, place: str) -> None:
 
 
 @contextlib.contextmanager
-def _behind(write_pieces: Callable[[Sequence[Buffer]], None]) -> Iterator[Callable[[Sequence[Buffer]], None]]:
+def _in_thread(write_pieces: Callable[[Sequence[Buffer]], None]) -> Iterator[Callable[[Sequence[Buffer]], None]]:
     """Call `write_pieces` in another thread, while the caller reads the next bytes."""
     with ThreadPoolExecutor(1, "write") as pool:
         before: Future[None] = pool.submit(lambda: None)
 
-        def hand_over(pieces: Sequence[Buffer]) -> None:
+        def submit(pieces: Sequence[Buffer]) -> None:
             nonlocal before
             before.result()
             before = pool.submit(write_pieces, pieces)
 
-        yield hand_over
+        yield submit
         before.result()
 
 
-def _begun(file: int, there: Entry, place: str) -> int:
-    """Return the size of the partial file, if there is room for the rest."""
+def _prepare_part(file: int, entry: Entry, path: str) -> int:
+    """Return the size of the partial file, and reserve room for the rest."""
     size = os.fstat(file).st_size
-    if size > there.size:
+    if size > entry.size:
         os.ftruncate(file, 0)
         size = 0
-    if there.size >= WORTH_KEEPING:  # asking costs as much as a small file
+    if entry.size >= WORTH_KEEPING:  # the question costs as much as a small file
         disk = os.fstatvfs(file)
-        if disk.f_bavail * disk.f_frsize < there.size - size:
-            raise StagingError(f"{place}: no space left for {there.size} bytes of {there.uri}")
-        reserve_room(file, there.size)
+        if disk.f_bavail * disk.f_frsize < entry.size - size:
+            raise StagingError(f"{path}: no space left for {entry.size} bytes of {entry.uri}")
+        reserve_room(file, entry.size)
     return size
 
 
 def _write(file: int, pieces: Sequence[Buffer]) -> int:
     wanted = sum(map(len, pieces))
     done = os.writev(file, pieces)
-    if done < wanted:  # the disk is nearly full, and says so now
+    if done < wanted:  # the disk is nearly full; the next write says so
         rest = memoryview(b"".join(pieces))
         while done < wanted:
             done += os.write(file, rest[done:])
@@ -157,8 +147,8 @@ def _write(file: int, pieces: Sequence[Buffer]) -> int:
 
 
 @contextlib.contextmanager
-def _explained(place: str) -> Iterator[None]:
+def _explained(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise explain(error, place) from error
+        raise explain(error, path) from error

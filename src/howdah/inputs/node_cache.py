@@ -1,12 +1,12 @@
-"""Input files that a node keeps, so that a restart, or another task there, does not fetch them again.
+"""Keep input files on a node, so that a restarted task, or another task on the node, does not fetch them again.
 
-A file is known by its URI, size, time and mark; one that changes is another file. Content is checked against its CRC
-each time it is used, and linked into the working directory: taking it out of the cache harms nobody who has it.
-Nothing is trusted that another user could have written: the directories are this user's own, and closed to others.
+A file is identified by its URI, size, time and entity tag; a file that changes is another file. Content is checked
+against its CRC each time it is used, and linked into the working directory, where it stays when the cache drops it.
+Only files that no other user could have written are used: the directories belong to this user and are closed to others.
 
     <root>/<ab>/<key>         the content, read-only; its access time is the last use
     <root>/<ab>/<key>.crc     CRC-32, written last: without it there is no entry
-    <root>/locks/<abc>        held while an entry is looked at or made: of two tasks one fetches, the other waits
+    <root>/locks/<abc>        held while an entry is read or made: of two tasks one fetches, the other waits
 """
 
 # ruff: noqa: PTH101, PTH102, PTH103, PTH105, PTH108, PTH112, PTH116, PTH118, PTH120, PTH123
@@ -27,70 +27,73 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 
-from howdah.inputs.download import Told, download_part, download_verified
+from howdah.inputs.download import ByteCounter, download_part, download_verified
 from howdah.localfiles.file_errors import explain
 from howdah.storage.content_cache import local_directory
 from howdah.storage.filesystem import Entry
 
 LIMIT_MIB = 50 << 10
-FULLEST = 0.85
-"""Of the disk: YARN takes a disk that is 90 % full out of service."""
-DOWN_TO = 0.9
+MAX_DISK_USE = 0.85
+"""The share of a disk that may be full: YARN takes a disk that is 90 % full out of service."""
+KEPT_SHARE = 0.9
+"""The share of the limit to which the cache shrinks when it is full."""
 ABANDONED_S = 3600.0
 _READ = 1 << 20
 
 
 class NodeCache:
-    """`roots` are directories on the node's disks, made when first used; all together hold `limit` bytes."""
+    """Keeps files in `roots`, directories on the node's disks that are made when first used; `limit` bytes in all."""
 
     def __init__(self, roots: Sequence[str], limit: int) -> None:
         self.roots, self.limit = tuple(filter(_is_private_dir, roots)), limit
         self.hits = 0
-        """Return the bytes that were in the cache already."""
+        """The bytes that were in the cache already."""
         self._lock = threading.Lock()
         self._size: int | None = None
         self._full: set[str] = set()
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> NodeCache | None:
-        """Return the cache of this node, or None where no place is safe or the limit is 0.
+        """Return the cache of this node; None if no directory is safe or the limit is 0.
 
         It is in HOWDAH_DATA_CACHE_DIR, else beside what YARN keeps for this user, else in howdah's own cache, and takes
         at most HOWDAH_DATA_CACHE_MIB.
         """
         limit = int(environ.get("HOWDAH_DATA_CACHE_MIB") or LIMIT_MIB) << 20
-        cache = cls(_places(environ), limit) if limit else None
+        cache = cls(_root_directories(environ), limit) if limit else None
         return cache if cache and cache.roots else None
 
-    def fetch(self, there: Entry, path: str, told: Told, turn: Callable[[], AbstractContextManager[object]]) -> None:
-        """Put the file at `path`, from here or from where it comes; waits for `turn()` while it is fetched.
+    def fetch(
+        self, file: Entry, path: str, count_bytes: ByteCounter, slot: Callable[[], AbstractContextManager[object]]
+    ) -> None:
+        """Put the file at `path`, from the cache or by a download, for which it waits for a `slot()`.
 
         Raises:
-            ConnectionBroken, EngineUnavailable, StagingError: as `howdah.inputs.download.fetch`.
+            ConnectionBroken, EngineUnavailable, StagingError: as `howdah.inputs.download.download_verified`.
         """
-        key = _key(there)
+        key = _key(file)
         with self._locked(key):
             for root in self.roots:
-                if _link_if_valid(_entry(root, key), there.size, path):
+                if _link_if_valid(_entry(root, key), file.size, path):
                     with self._lock:
-                        self.hits += there.size
-                    told(there.size)
+                        self.hits += file.size
+                    count_bytes(file.size)
                     return
-            root = self._room(there, path)
-            with turn():
+            root = self._find_root(file, path)
+            with slot():
                 if root:
-                    self._fetch_and_keep(_entry(root, key), there, path, told)
+                    self._fetch_and_keep(_entry(root, key), file, path, count_bytes)
                 else:
-                    download_verified(there, path, told)
+                    download_verified(file, path, count_bytes)
 
-    def _fetch_and_keep(self, entry: str, there: Entry, path: str, told: Told) -> None:
+    def _fetch_and_keep(self, entry: str, file: Entry, path: str, count_bytes: ByteCounter) -> None:
         part = f"{entry}.part"
         try:
             os.makedirs(os.path.dirname(entry), mode=0o700, exist_ok=True)
-            download_part(there, part, told, entry)
+            download_part(file, part, count_bytes, entry)
             crc = _crc(part)
             os.chmod(part, 0o400)
-            os.utime(part, ns=(time.time_ns(), there.modified_ms * 10**6))
+            os.utime(part, ns=(time.time_ns(), file.modified_ms * 10**6))
             os.replace(part, entry)
             with open(f"{entry}.crc", "w", encoding="ascii") as note:
                 note.write(f"{crc:08x}")
@@ -98,30 +101,27 @@ class NodeCache:
         except OSError as error:
             raise explain(error, entry) from error
         with self._lock:
-            self._size = (self._size or 0) + there.size
+            self._size = (self._size or 0) + file.size
 
-    def _room(self, there: Entry, path: str) -> str:
-        """Return the root for the file, if possible on the disk that it is linked on; "" when there is none."""
-        if there.size > self.limit or not (there.modified_ms or there.etag):
+    def _find_root(self, file: Entry, path: str) -> str:
+        """Return a root with room for the file, if possible on the disk of `path`; "" when there is none."""
+        if file.size > self.limit or not (file.modified_ms or file.etag):
             return ""
         device = os.stat(os.path.dirname(path)).st_dev
         with self._lock:
             if self._size is None:
                 self._size = sum(found.st_size for root in self.roots for _, found in _entries(root))
-            if self._size + there.size > self.limit:
-                self._size = self._evict(int(self.limit * DOWN_TO) - there.size)
+            if self._size + file.size > self.limit:
+                self._size = self._evict(int(self.limit * KEPT_SHARE) - file.size)
         for root in sorted(self.roots, key=lambda root: os.stat(root).st_dev != device):
             disk = shutil.disk_usage(root)
-            if disk.used + there.size < FULLEST * disk.total:
+            if disk.used + file.size < MAX_DISK_USE * disk.total:
                 return root
-            self._say_full(root)
+            with self._lock:
+                if root not in self._full:
+                    self._full.add(root)
+                    _report_unused(root, f"its disk is more than {MAX_DISK_USE:.0%} full")
         return ""
-
-    def _say_full(self, root: str) -> None:
-        with self._lock:
-            if root not in self._full:
-                self._full.add(root)
-                _no(root, f"its disk is more than {FULLEST:.0%} full")
 
     def _evict(self, to: int) -> int:
         """Remove the least recently used files until `to` bytes are left; return how many are left."""
@@ -130,7 +130,7 @@ class NodeCache:
         for _, size, path in sorted(entries):
             if left <= to:
                 break
-            _forget(path)
+            _remove(path)
             left -= size
         return left
 
@@ -140,14 +140,16 @@ class NodeCache:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         lock = os.open(os.path.join(folder, key[:3]), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # whoever holds it is fetching; our own limit is the whole download's
+            # The holder fetches a file: only the limit of the whole download bounds this wait.
+            fcntl.flock(lock, fcntl.LOCK_EX)
             yield
         finally:
             os.close(lock)
 
 
-def _places(environ: Mapping[str, str]) -> list[str]:
-    """YARN's directories of a user outlive his applications: those of an application are below, in `appcache`."""
+def _root_directories(environ: Mapping[str, str]) -> list[str]:
+    """Return directories for the cache. YARN's directories of a user outlive the user's applications; those of an
+    application are below them, in `appcache`."""
     if environ.get("HOWDAH_DATA_CACHE_DIR"):
         return [os.path.join(environ["HOWDAH_DATA_CACHE_DIR"], f"howdah-{os.geteuid()}")]
     of_application = [path for path in environ.get("LOCAL_DIRS", "").split(",") if path]
@@ -158,7 +160,7 @@ def _places(environ: Mapping[str, str]) -> list[str]:
 
 
 def _is_private_dir(root: str) -> bool:
-    """Make `root` if it does not exist; say whether it belongs to this user alone."""
+    """Make `root` if it does not exist; return whether it belongs to this user alone."""
     try:
         os.makedirs(os.path.dirname(root), mode=0o700, exist_ok=True)
         above = os.stat(os.path.dirname(root))
@@ -166,21 +168,23 @@ def _is_private_dir(root: str) -> bool:
             os.mkdir(root, 0o700)
         found = os.lstat(root)
     except OSError as error:
-        return _no(root, error.strerror or str(error))
+        return _report_unused(root, error.strerror or str(error))
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        return _no(root, f"it is not a directory of this user's alone (owner {found.st_uid}, mode {found.st_mode:o})")
+        return _report_unused(
+            root, f"it is not a directory of this user's alone (owner {found.st_uid}, mode {found.st_mode:o})"
+        )
     if above.st_mode & 0o022 and not above.st_mode & stat.S_ISVTX:
-        return _no(root, "others may put another directory in its place")
+        return _report_unused(root, "others may put another directory in its place")
     return True
 
 
-def _no(root: str, why: str) -> bool:
+def _report_unused(root: str, why: str) -> bool:
     print(f"inputs are not kept in {root}: {why}", file=sys.stderr, flush=True)
     return False
 
 
-def _key(there: Entry) -> str:
-    state = f"{there.uri} {there.size} {there.modified_ms} {there.etag}"
+def _key(file: Entry) -> str:
+    state = f"{file.uri} {file.size} {file.modified_ms} {file.etag}"
     return hashlib.sha256(state.encode()).hexdigest()
 
 
@@ -189,7 +193,7 @@ def _entry(root: str, key: str) -> str:
 
 
 def _entries(root: str) -> Iterator[tuple[str, os.stat_result]]:
-    """List a root's files, with partial files that a dead process has left."""
+    """Yield a root's files, with partial files that a dead process has left."""
     old = time.time() - ABANDONED_S
     for folder in os.scandir(root):
         if folder.name != "locks" and folder.is_dir(follow_symlinks=False):
@@ -204,9 +208,9 @@ def _link_if_valid(entry: str, size: int, path: str) -> bool:
     """Link the entry to `path`; return False when there is none, or when it has changed, which removes it."""
     try:
         with open(f"{entry}.crc", encoding="ascii") as note:
-            wanted = int(note.read(), 16)
+            wanted_crc = int(note.read(), 16)
         found = os.lstat(entry)
-        if stat.S_ISREG(found.st_mode) and found.st_size == size and _crc(entry) == wanted:
+        if stat.S_ISREG(found.st_mode) and found.st_size == size and _crc(entry) == wanted_crc:
             os.utime(entry, ns=(time.time_ns(), found.st_mtime_ns))
             _link(entry, path)
             return True
@@ -214,7 +218,7 @@ def _link_if_valid(entry: str, size: int, path: str) -> bool:
         return False
     except (OSError, ValueError) as error:
         print(f"{entry} is fetched again: {error}", file=sys.stderr, flush=True)
-    _forget(entry)
+    _remove(entry)
     return False
 
 
@@ -231,7 +235,7 @@ def _link(entry: str, path: str) -> None:
         os.replace(f"{path}.part", path)
 
 
-def _forget(entry: str) -> None:
+def _remove(entry: str) -> None:
     for path in (f"{entry}.crc", entry):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)

@@ -1,1 +1,1 @@
-"""Inputs as a stream of records: how files are cut into splits, which task gets which, and what reaches its stdin."""
+"""Inputs as streams of records: files are cut into splits, tasks get splits, and programs read the records on stdin."""

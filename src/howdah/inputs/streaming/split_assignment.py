@@ -1,7 +1,8 @@
-"""Which task streams which splits: a pure function, so that a task started again gets the same ones.
+"""Assign splits to tasks by a pure function, so that a restarted task gets the same splits.
 
-In order, a task gets splits that follow each other; shuffled, those whose blocks lie on one node, which is then asked
-for, or if that is not known every n-th. With `share: bytes` each gets about as many bytes.
+Without shuffling, a task gets splits that follow each other. With shuffling, it gets splits whose blocks lie on one
+node, on which it should run, or every n-th split if no nodes are known. With `share: bytes` all tasks get about as many
+bytes.
 """
 
 from __future__ import annotations
@@ -18,42 +19,41 @@ from howdah.spec.staged import DataFile, Feed, Split, StagedInput, StagedJob
 from howdah.spec.task import TaskId
 from howdah.spec.values import dataclass
 
-PREFERRED = 3
-"""Of the nodes that hold a task's data, those that hold most of it are worth asking for."""
+MAX_PREFERRED = 3
+"""How many nodes a task prefers: those that have most of its data."""
 
 
 def feeds(staged: StagedJob, task: TaskId) -> tuple[Feed, ...]:
-    """The streams that `task` reads, in the order of the inputs; one that has no split for it is there, and empty."""
+    """Return the streams that `task` reads, in the order of the inputs; also those that have no split for it."""
     found = []
     for number, entry in enumerate(staged.job.inputs):
-        hand = _table(staged).hand(number, task) if entry.strategy == "stream" else None
-        if hand is not None:
+        splits = _assignments_of(staged).splits(number, task) if entry.strategy == "stream" else None
+        if splits is not None:
             order = (entry.epochs, entry.shuffle, entry.window, entry.seed)
-            found.append(Feed(number, hand, entry.format, entry.options, *order))
+            found.append(Feed(number, splits, entry.format, entry.options, *order))
     return tuple(found)
 
 
 def preferred_hosts(staged: StagedJob, task: TaskId) -> tuple[str, ...]:
-    """The nodes that hold most bytes of what `task` streams, the best first; none where that is not known."""
-    held: Counter[str] = Counter()
+    """Return the nodes that have most bytes of the task's splits, the best first; none if no nodes are known."""
+    sizes: Counter[str] = Counter()
     for feed in feeds(staged, task):
         for split in feed.splits:
             for host in split.hosts:
-                held[host] += split.length
-    return tuple(host for host, _ in sorted(held.items(), key=lambda pair: (-pair[1], pair[0]))[:PREFERRED])
+                sizes[host] += split.length
+    return tuple(host for host, _ in sorted(sizes.items(), key=lambda pair: (-pair[1], pair[0]))[:MAX_PREFERRED])
 
 
 def hosts_with_data(staged: StagedJob) -> dict[TaskId, tuple[str, ...]]:
-    """The hosts that each task prefers, as far as any are known."""
+    """Return the nodes that each task prefers, without tasks that prefer none."""
     if not any(entry.hosts for entry in staged.inputs):
         return {}
     ids = (TaskId(name, index) for name, role in staged.job.roles.items() for index in range(role.replicas))
-    hosts = ((id_, preferred_hosts(staged, id_)) for id_ in ids)
-    return {id_: found for id_, found in hosts if found}
+    return {id_: found for id_ in ids if (found := preferred_hosts(staged, id_))}
 
 
 def splits_of(file: DataFile, hosts: Sequence[str] = ()) -> list[Split]:
-    """A file's splits; none of an empty one."""
+    """Return a file's splits; none of an empty file."""
     borders = [0, *file.cuts, file.size] if file.size else [0]
     where = [tuple(hosts[number] for number in numbers) for numbers in file.where]
     state = file.size, file.modified_ms, file.etag
@@ -63,121 +63,116 @@ def splits_of(file: DataFile, hosts: Sequence[str] = ()) -> list[Split]:
     ]
 
 
+def all_splits(entry: StagedInput) -> list[Split]:
+    """Return the splits of all files of an input, in their order."""
+    return [split for file in entry.files for split in splits_of(file, entry.hosts)]
+
+
 def shares(entry: Input, splits: Sequence[Split], tasks: int) -> list[tuple[Split, ...]]:
-    """Each task's splits, by its place in the row. A single task gets everything, whatever the chief's share."""
+    """Return each task's splits, in the order of the tasks. A single task gets all, whatever the chief's share."""
     if entry.share == "all" or tasks < 2:
         return [tuple(splits)] * tasks
     if entry.chief is None:
-        return _dealt(entry, splits, tasks)
-    return [tuple(splits[: entry.chief]), *_dealt(entry, splits[entry.chief :], tasks - 1)]
+        return _divide(entry, splits, tasks)
+    return [tuple(splits[: entry.chief]), *_divide(entry, splits[entry.chief :], tasks - 1)]
 
 
-def _dealt(entry: Input, splits: Sequence[Split], tasks: int) -> list[tuple[Split, ...]]:
-    if entry.shuffle and len({host for split in splits for host in split.hosts}) > 1:
-        return _by_place(splits, tasks, entry.share == "bytes")
-    if entry.share == "bytes":
-        return _scattered(splits, tasks) if entry.shuffle else _consecutive(splits, tasks)
-    if entry.shuffle:
-        return [tuple(splits[number::tasks]) for number in range(tasks)]
-    borders = [-(-len(splits) * number // tasks) for number in range(tasks + 1)]
-    return [tuple(splits[start:end]) for start, end in itertools.pairwise(borders)]
+def _divide(entry: Input, splits: Sequence[Split], tasks: int) -> list[tuple[Split, ...]]:
+    by_bytes = entry.share == "bytes"
+    if not entry.shuffle:
+        if by_bytes:
+            return _consecutive(splits, tasks)
+        borders = [-(-len(splits) * number // tasks) for number in range(tasks + 1)]
+        return [tuple(splits[start:end]) for start, end in itertools.pairwise(borders)]
+    by_node = len({host for split in splits for host in split.hosts}) > 1
+    if by_node or by_bytes:
+        return _balanced(splits, tasks, by_node, by_bytes)
+    return [tuple(splits[number::tasks]) for number in range(tasks)]
 
 
 def _consecutive(splits: Sequence[Split], tasks: int) -> list[tuple[Split, ...]]:
     """Cut as near as possible to equal shares of the bytes, but so that each task has a split if there are enough."""
-    whole, given, at = sum(split.length for split in splits), 0, 0
+    size, assigned, at = sum(split.length for split in splits), 0, 0
     found = []
     for number in range(tasks):
-        start, goal = at, whole * (number + 1) / tasks
+        start, goal = at, size * (number + 1) / tasks
         last = max(min(start + 1, len(splits)), len(splits) - (tasks - number - 1))
-        while at < last and (at == start or given + splits[at].length / 2 <= goal):
-            given, at = given + splits[at].length, at + 1
+        while at < last and (at == start or assigned + splits[at].length / 2 <= goal):
+            assigned, at = assigned + splits[at].length, at + 1
         found.append(tuple(splits[start:at]))
     return found
 
 
-def _scattered(splits: Sequence[Split], tasks: int) -> list[tuple[Split, ...]]:
-    """The largest first, each to who has least."""
-    found: list[list[int]] = [[] for _ in range(tasks)]
-    loads = [(0, number) for number in range(tasks)]
-    for place in sorted(range(len(splits)), key=lambda place: (-splits[place].length, place)):
-        load, number = loads[0]
-        found[number].append(place)
-        heapq.heapreplace(loads, (load + splits[place].length, number))
-    return _in_order(found, splits)
+def _balanced(splits: Sequence[Split], tasks: int, by_node: bool, by_bytes: bool) -> list[tuple[Split, ...]]:
+    """Give each task about the same share.
 
-
-def _by_place(splits: Sequence[Split], tasks: int, by_bytes: bool) -> list[tuple[Split, ...]]:
-    """Nodes are given to tasks in turns, those with most bytes first; each takes what its node has, up to an equal
-    share. The rest, the largest first, goes to who has least."""
+    With `by_node`, nodes are assigned to tasks in turns, those with most bytes first, and a task takes the splits of
+    its node up to an equal share. The remaining splits, the largest first, go to the task that has least.
+    """
     weights = [split.length if by_bytes else 1 for split in splits]
-    held: Counter[str] = Counter()
-    for split in splits:
-        held.update(dict.fromkeys(split.hosts, split.length))
-    nodes = sorted(held, key=lambda host: (-held[host], host))
+    sizes: Counter[str] = Counter()
+    for split in splits if by_node else ():
+        sizes.update(dict.fromkeys(split.hosts, split.length))
+    nodes = sorted(sizes, key=lambda host: (-sizes[host], host)) or [""]
     loads = {host: [(0, task) for task in range(at, tasks, len(nodes))] for at, host in enumerate(nodes)}
     found: list[list[int]] = [[] for _ in range(tasks)]
 
-    def give(place: int, row: list[tuple[int, int]]) -> None:
-        load, task = row[0]
-        found[task].append(place)
-        heapq.heapreplace(row, (load + weights[place], task))
+    def assign(number: int, loads: list[tuple[int, int]]) -> None:
+        load, task = loads[0]
+        found[task].append(number)
+        heapq.heapreplace(loads, (load + weights[number], task))
 
     share, rest = sum(weights) // tasks, []
-    for place, split in enumerate(splits):
-        near = min((loads[host] for host in split.hosts if loads[host]), default=[])
-        if near and near[0][0] + weights[place] <= share:
-            give(place, near)
+    for number, split in enumerate(splits):
+        on_node = min((loads[host] for host in split.hosts if loads.get(host)), default=[])
+        if on_node and on_node[0][0] + weights[number] <= share:
+            assign(number, on_node)
         else:
-            rest.append(place)
-    everybody = sorted(pair for row in loads.values() for pair in row)
-    for place in sorted(rest, key=lambda place: (-weights[place], place)):
-        give(place, everybody)
-    return _in_order(found, splits)
+            rest.append(number)
+    all_loads = sorted(itertools.chain.from_iterable(loads.values()))
+    for number in sorted(rest, key=lambda number: (-weights[number], number)):
+        assign(number, all_loads)
+    _fill_empty(found, splits)
+    return [tuple(splits[number] for number in sorted(numbers)) for numbers in found]
 
 
-def _in_order(hands: list[list[int]], splits: Sequence[Split]) -> list[tuple[Split, ...]]:
-    """Where somebody has none, who has most gives the least that he has."""
-    several = [(-len(hand), number) for number, hand in enumerate(hands) if len(hand) > 1]
+def _fill_empty(found: list[list[int]], splits: Sequence[Split]) -> None:
+    """Give each task without splits the smallest split of the task that has most of them."""
+    several = [(-len(numbers), task) for task, numbers in enumerate(found) if len(numbers) > 1]
     heapq.heapify(several)
-    for hand in hands:
-        if several and not hand:
-            count, number = several[0]
-            least = min(hands[number], key=lambda place: (splits[place].length, place))
-            hands[number].remove(least)
-            hand.append(least)
-            heapq.heapreplace(several, (count + 1, number))
+    for numbers in found:
+        if several and not numbers:
+            count, task = several[0]
+            smallest = min(found[task], key=lambda number: (splits[number].length, number))
+            found[task].remove(smallest)
+            numbers.append(smallest)
+            heapq.heapreplace(several, (count + 1, task))
             if several[0][0] == -1:
                 several = []
-    return [tuple(splits[place] for place in sorted(hand)) for hand in hands]
 
 
 @dataclass
-class _Table:
-    """One job's splits, dealt out once: a master asks once per task."""
+class _Assignments:
+    """The splits of one job, assigned once: a master asks once per task."""
 
     staged: StagedJob
-    dealt: dict[tuple[int, str], dict[TaskId, tuple[Split, ...]]] = field(default_factory=dict)
+    _found: dict[tuple[int, str], dict[TaskId, tuple[Split, ...]]] = field(default_factory=dict)
 
-    def hand(self, number: int, task: TaskId) -> tuple[Split, ...] | None:
-        """What `task` has of an input; None when its role gets nothing."""
-        if (number, task.role) not in self.dealt:
+    def splits(self, number: int, task: TaskId) -> tuple[Split, ...] | None:
+        """Return the splits that `task` has of input `number`; None when its role does not read it."""
+        if (number, task.role) not in self._found:
             entry, staged = self.staged.job.inputs[number], self.staged.inputs[number]
-            row = assignment.sharing_tasks(self.staged.job, entry.roles, task.role)
-            self.dealt[number, task.role] = dict(zip(row, shares(entry, all_splits(staged), len(row)), strict=True))
-        return self.dealt[number, task.role].get(task)
+            tasks = assignment.sharing_tasks(self.staged.job, entry.roles, task.role)
+            parts = shares(entry, all_splits(staged), len(tasks))
+            self._found[number, task.role] = dict(zip(tasks, parts, strict=True))
+        return self._found[number, task.role].get(task)
 
 
-def all_splits(entry: StagedInput) -> list[Split]:
-    """Of all its files, in their order."""
-    return [split for file in entry.files for split in splits_of(file, entry.hosts)]
+_last: _Assignments | None = None
 
 
-_last: _Table | None = None
-
-
-def _table(staged: StagedJob) -> _Table:
+def _assignments_of(staged: StagedJob) -> _Assignments:
     global _last
     if _last is None or _last.staged is not staged:
-        _last = _Table(staged)
+        _last = _Assignments(staged)
     return _last

@@ -1,10 +1,10 @@
-"""An input to be streamed is cut into splits when the job is submitted: that may mean looking into the files, which a
-master has no time for. What is dealt to whom is decided later, by `howdah.inputs.streaming.split_assignment`.
+"""Cut the files of an input into splits when the job is submitted: this may read the files, for which a master has no
+time. `howdah.inputs.streaming.split_assignment` decides later which task gets which split.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from howdah.errors import Mistake, SpecError, StagingError
@@ -17,16 +17,16 @@ from howdah.spec.validation import OWN_FORMAT
 from howdah.storage.factory import filesystem
 from howdah.storage.hdfs.block_locations import Blocks, blocks_of
 
-ROUNDS = 8
-"""Shuffled splits are cut so small that a task has this many, for their order to differ much from the files'."""
-SMALLEST = 1 << 20
-"""But none for that reason alone smaller than this."""
+MIN_SHUFFLED = 8
+"""How many splits a task gets at least, if the input is shuffled: fewer splits would be near the files' order."""
+MIN_BYTES = 1 << 20
+"""Splits are not made smaller than this only because the input is shuffled."""
 
 
 def prepared(
     number: int, job: JobSpec, entry: Input, staged: StagedInput, conf_dir: str = ""
 ) -> tuple[StagedInput, list[Mistake]]:
-    """The job's input `number`, cut for each row of tasks alike, and what is wrong with it.
+    """Return the job's input `number`, cut in the same way for each group of tasks, and the mistakes in it.
 
     Raises:
         EngineUnavailable: its file system does not answer.
@@ -34,62 +34,70 @@ def prepared(
     place = f"inputs.{number}"
     if mistakes := format_mistakes(place, entry):
         return staged, mistakes
-    rows = {tuple(assignment.sharing_tasks(job, entry.roles, role)) for role in job.roles}
+    groups = {tuple(assignment.sharing_tasks(job, entry.roles, role)) for role in job.roles}
     try:
-        done = cut(entry, staged, max(map(len, rows), default=1), blocks_of(staged.files, conf_dir), conf_dir)
+        blocks = blocks_of(staged.files, conf_dir)
+        found = cut(entry, staged, max(map(len, groups), default=1), blocks, conf_dir)
     except StagingError as error:
         return staged, [Mistake(f"{place}.path", str(error))]
-    return done, list(_without(place, entry, done, rows))
+    return found, list(_idle_task_mistakes(place, entry, found, groups))
 
 
 def format_mistakes(place: str, entry: Input | Output) -> list[Mistake]:
-    """What is wrong with its format and options. Somebody's own may be importable on the nodes only."""
+    """Return the mistakes in a format and its options. A user's own format may be importable on the nodes only."""
     if OWN_FORMAT.fullmatch(entry.format):
         return []
     lines = formats.check(entry.format, entry.options, writing=isinstance(entry, Output))
-    parts = (line.partition(": ") for line in lines)
-    return [Mistake(f"{place}.{where}", problem) for where, _, problem in parts]
+    return [Mistake(f"{place}.{field}", problem) for field, _, problem in (line.partition(": ") for line in lines)]
 
 
-def _without(place: str, entry: Input, staged: StagedInput, rows: Iterable[tuple[TaskId, ...]]) -> Iterator[Mistake]:
-    """A task without data trains nothing, and may keep the others waiting: whoever wants that says so."""
+def _idle_task_mistakes(
+    place: str, entry: Input, staged: StagedInput, groups: Iterable[tuple[TaskId, ...]]
+) -> Iterator[Mistake]:
+    """Yield a mistake for each group with a task without data, which trains nothing and may block the others, unless
+    the job allows it."""
     splits = all_splits(staged)
-    for row in rows:
-        dealt = shares(entry, splits, len(row))
-        first = 1 if entry.chief == 0 and len(row) > 1 else 0
-        idle = [task for task, hand in list(zip(row, dealt, strict=True))[first:] if not hand]
+    for tasks in groups:
+        first = 1 if entry.chief == 0 and len(tasks) > 1 else 0
+        parts = zip(tasks, shares(entry, splits, len(tasks)), strict=True)
+        idle = [task for task, part in list(parts)[first:] if not part]
         count = "1 split" if len(splits) == 1 else f"{len(splits)} splits"
         if splits and idle and not entry.allow_empty:
             yield Mistake(
                 f"{place}.share",
-                f"has {count} for {len(row)} tasks: {idle[0]} would have none. Start fewer tasks, give all"
+                f"has {count} for {len(tasks)} tasks: {idle[0]} would have none. Start fewer tasks, give all"
                 " to each with `share: all`, or allow it with `allow_empty: true`",
             )
 
 
 def cut(entry: Input, staged: StagedInput, tasks: int, blocks: Mapping[str, Blocks], conf_dir: str = "") -> StagedInput:
-    """`staged` with its files cut for a row of `tasks`; `blocks` are known of some files, by URI.
+    """Return `staged` with its files cut for a group of `tasks`; `blocks` are known of some files, by URI.
 
     Raises:
-        StagingError: a file whose content must be seen can't be read, or is not what its format says.
+        StagingError: a file whose content must be read cannot be read, or does not fit its format.
     """
     reader = _reader(entry)
-    wanted = _wanted(entry, sum(file.size for file in staged.files), tasks)
-    names: dict[str, int] = {}
+    wanted = _wanted_bytes(entry, sum(file.size for file in staged.files), tasks)
+    host_numbers: dict[str, int] = {}
     files = []
     for file in staged.files:
-        lies = blocks.get(file.uri, Blocks())
-        block = lies.size if 0 < lies.size <= wanted else 0
+        located = blocks.get(file.uri, Blocks())
+        follows_blocks = 0 < located.size <= wanted
         fs = filesystem(file.uri, conf_dir)
-        splits = reader.splits(fs, file.uri, file.size, lies.size, 0 if block else wanted) if reader else []
+        splits = reader.splits(fs, file.uri, file.size, located.size, 0 if follows_blocks else wanted) if reader else []
         starts = [split.start for split in splits] or [0]
-        where = tuple(_numbers(_hosts(lies, start), names) for start in starts) if lies.hosts else ()
-        files.append(replace(file, cuts=tuple(starts[1:]), where=where))
-    return replace(staged, files=tuple(files), hosts=tuple(names))
+        where = []
+        for start in starts if located.hosts else ():
+            block = start // located.size if located.size else 0
+            hosts = located.hosts[block] if block < len(located.hosts) else ()
+            where.append(tuple(host_numbers.setdefault(host, len(host_numbers)) for host in hosts))
+        files.append(replace(file, cuts=tuple(starts[1:]), where=tuple(where)))
+    return replace(staged, files=tuple(files), hosts=tuple(host_numbers))
 
 
 def _reader(entry: Input) -> formats.RecordReader | None:
-    """None for somebody's own that can't be imported here: the nodes may have it, and get whole files."""
+    """Return the input's reader; None for a user's own that cannot be imported here. The nodes may have it, and get
+    whole files."""
     try:
         return formats.reader(entry.format, entry.options)
     except SpecError:
@@ -98,17 +106,7 @@ def _reader(entry: Input) -> formats.RecordReader | None:
         raise
 
 
-def _wanted(entry: Input, whole: int, tasks: int) -> int:
-    """Bytes of a split that give each task its part."""
-    each = max(1, -(-whole // max(1, tasks))) if entry.share != "all" else max(1, whole)
-    return min(each, max(SMALLEST, each // ROUNDS)) if entry.shuffle else each
-
-
-def _hosts(lies: Blocks, start: int) -> Sequence[str]:
-    number = start // lies.size if lies.size else 0
-    return lies.hosts[number] if number < len(lies.hosts) else ()
-
-
-def _numbers(hosts: Sequence[str], names: dict[str, int]) -> tuple[int, ...]:
-    """Places in the table of names, which grows."""
-    return tuple(names.setdefault(host, len(names)) for host in hosts)
+def _wanted_bytes(entry: Input, size: int, tasks: int) -> int:
+    """Return the size of a split that gives each task its part."""
+    part = max(1, -(-size // max(1, tasks))) if entry.share != "all" else max(1, size)
+    return min(part, max(MIN_BYTES, part // MIN_SHUFFLED)) if entry.shuffle else part

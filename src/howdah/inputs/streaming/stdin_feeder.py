@@ -1,9 +1,9 @@
-"""`python -m howdah.inputs.streaming.stdin_feeder`: reads a task's splits and writes their records into a pipe, the
+"""`python -m howdah.inputs.streaming.stdin_feeder`: read a task's splits and write their records into a pipe, the
 program's stdin.
 
 A helper process beside an executor (`howdah.wire.helper_main`), which also writes a line with the reply's fields from
-time to time. Nothing is skipped silently: data that can't be read ends the stream with an error, and the executor keeps
-the program from taking that for the end of its input. A program that closes its stdin wants no more, which is no error.
+time to time. Nothing is skipped silently: data that cannot be read ends the stream with an error, and the executor
+keeps the program from taking that for the end of its input. A program may close its stdin early: that is no error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from howdah.errors import HowdahError, StagingError
@@ -27,12 +27,11 @@ from howdah.spec.codec import encode
 from howdah.wire.helper_main import REPORT_S, run_helper_main, write_line
 from howdah.wire.helper_messages import FeedReply, FeedRequest
 
-AHEAD = 16 << 20
-"""Bytes that are read before the program wants them."""
-AT_ONCE = 16
-"""Blocks that are written by one call."""
-QUIET_S = 600.0
-"""A filesystem that gives nothing for this long has failed, whatever it says."""
+READ_AHEAD = 16 << 20
+"""How many bytes are read before the program requests them."""
+BLOCKS_PER_WRITE = 16
+SILENT_S = 600.0
+"""A filesystem that returns nothing for this long has failed, whatever it says."""
 
 
 class ProgramStalled(HowdahError):
@@ -40,35 +39,31 @@ class ProgramStalled(HowdahError):
 
 
 class ReadAhead:
-    """Blocks that a thread has read and nobody has taken yet, `limit` bytes at most (or one block, if that is more)."""
+    """Reads blocks in a thread and holds `limit` bytes of them at most, or one block if it is larger."""
 
-    def __init__(self, blocks: Iterator[tuple[Piece, ReadPosition]], limit: int = AHEAD) -> None:
+    def __init__(self, blocks: Iterator[tuple[Piece, ReadPosition]], limit: int = READ_AHEAD) -> None:
         self._blocks, self._limit = blocks, limit
         self._waiting: list[tuple[Piece, ReadPosition]] = []
         self._size = 0
-        self._failure: BaseException | None = None
+        self._failure: BaseException = EOFError()
         self._ended = False
         self._changed = threading.Condition()
         threading.Thread(target=self._read, name="ahead", daemon=True).start()
 
     def next_blocks(self, limit_s: float) -> list[tuple[Piece, ReadPosition]]:
-        """The next blocks, all that there are; none after `limit_s` seconds without one.
+        """Return all blocks that were read; none after `limit_s` seconds without one.
 
         Raises:
-            EOFError: there is none.
-            Exception: what reading it raised.
+            EOFError: the stream has ended.
+            Exception: the error of the read.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._ended, limit_s)
-            if self._waiting:
-                blocks, self._waiting, self._size = self._waiting, [], 0
-                self._changed.notify_all()
-                return blocks
-            if self._failure is not None:
+            if self._ended and not self._waiting:
                 raise self._failure
-            if self._ended:
-                raise EOFError
-            return []
+            blocks, self._waiting, self._size = self._waiting, [], 0
+            self._changed.notify_all()
+            return blocks
 
     def _read(self) -> None:
         try:
@@ -86,92 +81,84 @@ class ReadAhead:
 
 
 class Feeder:
-    """Moves blocks into the pipe `to` and reports. `task` is for messages."""
+    """Writes a stream into the pipe `pipe` and reports progress; `task` is for messages."""
 
-    def __init__(self, passes: RecordStream, to: int, task: str, stall_s: float) -> None:
-        self.passes, self.to, self.task, self.stall_s = passes, to, task, stall_s
-        self.place, self._giving = ReadPosition(), ""
-        self.starved_s = 0.0
+    def __init__(self, stream: RecordStream, pipe: int, task: str, stall_s: float) -> None:
+        self._stream, self._pipe, self._task, self._stall_s = stream, pipe, task, stall_s
+        self._position, self._next = ReadPosition(), ""
+        self._starved_s = 0.0
         self._reported = time.monotonic()
-        os.set_blocking(to, False)
-        self._room = select.poll()
-        self._room.register(to, select.POLLOUT)
+        os.set_blocking(pipe, False)
+        self._poll = select.poll()
+        self._poll.register(pipe, select.POLLOUT)
 
     def run(self) -> FeedReply:
         """Write the stream to its end.
 
         Raises:
-            HowdahError: it can't be read, or the program does not read it.
+            HowdahError: the stream cannot be read, or the program does not read it.
         """
-        ahead, since = ReadAhead(iter(self.passes)), time.monotonic()
+        ahead, last_block_at = ReadAhead(iter(self._stream)), time.monotonic()
         try:
             while True:
                 blocks = self._next_blocks(ahead)
-                for start in range(0, len(blocks), AT_ONCE):
-                    some = blocks[start : start + AT_ONCE]
-                    self._giving = some[0][1].at
+                for start in range(0, len(blocks), BLOCKS_PER_WRITE):
+                    some = blocks[start : start + BLOCKS_PER_WRITE]
+                    self._next = some[0][1].at
                     self._write([block for block, _ in some])
-                    self.place, since = some[-1][1], time.monotonic()
+                    self._position, last_block_at = some[-1][1], time.monotonic()
                     self._report()
-                if blocks:
-                    continue
-                if time.monotonic() - since > QUIET_S:
-                    raise StagingError(f"nothing has come for {QUIET_S:.0f} s after {self.place.at or 'the beginning'}")
+                if not blocks and time.monotonic() - last_block_at > SILENT_S:
+                    after = self._position.at or "the beginning"
+                    raise StagingError(f"nothing has come for {SILENT_S:.0f} s after {after}")
                 self._report()
         except EOFError:
-            self.place = self.passes.place()
-            return self.reply()
+            self._position = self._stream.position()
+            return self._reply()
         except BrokenPipeError:
-            return replace(self.reply(), closed=True)
+            return replace(self._reply(), closed=True)
 
     def _next_blocks(self, ahead: ReadAhead) -> list[tuple[Piece, ReadPosition]]:
-        """The next blocks; while the pipe is empty, the program waits for them."""
-        begun = time.monotonic()
+        """Return the next blocks, and count the time for which the pipe was empty and the program waited for them."""
+        start = time.monotonic()
         blocks = ahead.next_blocks(REPORT_S)
-        if not self._unread():
-            self.starved_s += time.monotonic() - begun
+        unread = array.array("i", [0])
+        fcntl.ioctl(self._pipe, termios.FIONREAD, unread)
+        if not unread[0]:
+            self._starved_s += time.monotonic() - start
         return blocks
 
-    def _unread(self) -> int:
-        left = array.array("i", [0])
-        fcntl.ioctl(self.to, termios.FIONREAD, left)
-        return left[0]
-
-    def reply(self) -> FeedReply:
-        """Return how far the stream is. A stream without end has no progress."""
-        place, whole = self.place, self.passes.bytes
-        progress = min(1.0, place.bytes / whole) if whole else None
-        waited = round(self.starved_s, 1)
-        return FeedReply(place.bytes, place.local, progress, waited)
+    def _reply(self) -> FeedReply:
+        """Return the stream's position. A stream without end has no progress."""
+        size = self._stream.bytes
+        progress = min(1.0, self._position.bytes / size) if size else None
+        return FeedReply(self._position.bytes, self._position.local, progress, round(self._starved_s, 1))
 
     def _write(self, blocks: list[Piece]) -> None:
-        since = time.monotonic()
+        last_write_at = time.monotonic()
         while blocks:
             try:
-                blocks = rest(blocks, os.writev(self.to, blocks))
-                since = time.monotonic()
+                blocks = _without_written(blocks, os.writev(self._pipe, blocks))
+                last_write_at = time.monotonic()
             except BlockingIOError:
-                self._room.poll(REPORT_S * 1000)
+                self._poll.poll(REPORT_S * 1000)
                 self._report()
-                if 0 < self.stall_s < time.monotonic() - since:
-                    raise ProgramStalled(self._stalled(since)) from None
-
-    def _stalled(self, since: float) -> str:
-        waited = time.monotonic() - since
-        moment = time.strftime("%H:%M:%S", time.localtime(time.time() - waited))
-        return (
-            f"{self.task} has read nothing from its standard input for {waited:.0f} s, since {moment} (timeouts.stall);"
-            f" it was given {self.place.at or self._giving}"
-        )
+                waited = time.monotonic() - last_write_at
+                if 0 < self._stall_s < waited:
+                    since = time.strftime("%H:%M:%S", time.localtime(time.time() - waited))
+                    raise ProgramStalled(
+                        f"{self._task} has read nothing from its standard input for {waited:.0f} s, since {since}"
+                        f" (timeouts.stall); it was given {self._position.at or self._next}"
+                    ) from None
 
     def _report(self) -> None:
         if time.monotonic() - self._reported > REPORT_S:
             self._reported = time.monotonic()
-            write_line(encode(self.reply()))
+            write_line(encode(self._reply()))
 
 
-def rest(blocks: list[Piece], written: int) -> list[Piece]:
-    """What is left of `blocks` when that many bytes have gone."""
+def _without_written(blocks: list[Piece], written: int) -> list[Piece]:
+    """Return the blocks without their first `written` bytes."""
     for number, block in enumerate(blocks):
         if written < len(block):
             return [memoryview(block)[written:], *blocks[number + 1 :]]
@@ -179,17 +166,13 @@ def rest(blocks: list[Piece], written: int) -> list[Piece]:
     return []
 
 
-def names_of(host: str) -> Collection[str]:
-    """What this machine may be called where blocks are listed."""
-    return {host, socket.gethostname(), socket.getfqdn(), "localhost", "127.0.0.1"}
-
-
 def feed(request: FeedRequest) -> FeedReply:
     """Feed a program to the end of its input."""
-    # Behind everything of ours: people's own readers are in the program's directory.
+    # Behind all of howdah's own: users' readers are in the program's directory.
     sys.path.append(request.directory)
-    passes = RecordStream(request.feeds, request.task, names_of(request.host))
-    return Feeder(passes, request.to, request.task, request.stall_s).run()
+    names = {request.host, socket.gethostname(), socket.getfqdn(), "localhost", "127.0.0.1"}
+    stream = RecordStream(request.feeds, request.task, names)
+    return Feeder(stream, request.to, request.task, request.stall_s).run()
 
 
 if __name__ == "__main__":
