@@ -19,7 +19,7 @@ from howdah.errors import RequestRefused
 from howdah.spec import Board, JobSpec, Role, event_lines, uris
 from howdah.spec.events import BoardChanged, Event, JobStarted, Noted
 from howdah.tensorboard.gfile_adapter import ROOT, GFileTree
-from howdah.tensorboard.job_directories import Chosen, JobDirectories
+from howdah.tensorboard.job_directories import JobDirectories, JobSelection
 from howdah.tensorboard.token_middleware import TokenMiddleware
 from howdah.tensorboard.wsgi_server import WsgiServer
 from howdah.wire.tensorboard_link import link, path
@@ -51,12 +51,12 @@ def test_a_token_becomes_a_cookie_of_a_path_nobody_guesses() -> None:
     visitor.now = 5.0
     assert link("h", 7, TOKEN) == f"http://h:7{HERE}/?token={TOKEN}"
     status, headers = visitor.asks(f"{HERE}/", f"token={TOKEN}&tab=1")
-    assert (status, headers["Location"], visitor.door.asked_at) == ("303", f"{HERE}/?tab=1", 5.0)
+    assert (status, headers["Location"], visitor.door.last_request_at) == ("303", f"{HERE}/?tab=1", 5.0)
     assert f"Path={HERE}/; HttpOnly" in headers["Set-Cookie"]
     visitor.now = 9.0
     cookie = headers["Set-Cookie"].split(";")[0]
     assert visitor.asks(f"{HERE}/data/runs", cookie=f"other=1; {cookie}")[0] == "200"
-    assert visitor.door.asked_at == 9.0
+    assert visitor.door.last_request_at == 9.0
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_nobody_else_is_let_in_nor_keeps_it_awake(where: str, query: str, cookie
     visitor = Visitor()
     visitor.now = 5.0
     assert visitor.asks(where, query, cookie)[0] == "403"
-    assert visitor.door.asked_at == 0.0
+    assert visitor.door.last_request_at == 0.0
 
 
 @contextlib.contextmanager
@@ -206,17 +206,17 @@ def homes(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     ("chosen", "shown"),
     [
-        (Chosen(), {f"{user}-{number}" for user in ("alice", "bob") for number in range(5)}),
-        (Chosen(("bob",)), {f"bob-{number}" for number in range(5)}),
-        (Chosen(name="digit"), {"alice-1", "alice-3", "bob-1", "bob-3"}),
-        (Chosen(("alice", "nobody"), "DIGITS"), {"alice-1", "alice-3"}),
-        (Chosen(("alice",), last=2), {"alice-4", "alice-3"}),
-        (Chosen(last=4), {"alice-4", "alice-3", "bob-4", "bob-3"}),
+        (JobSelection(), {f"{user}-{number}" for user in ("alice", "bob") for number in range(5)}),
+        (JobSelection(("bob",)), {f"bob-{number}" for number in range(5)}),
+        (JobSelection(name="digit"), {"alice-1", "alice-3", "bob-1", "bob-3"}),
+        (JobSelection(("alice", "nobody"), "DIGITS"), {"alice-1", "alice-3"}),
+        (JobSelection(("alice",), last=2), {"alice-4", "alice-3"}),
+        (JobSelection(last=4), {"alice-4", "alice-3", "bob-4", "bob-3"}),
     ],
 )
-def test_jobs_of_all_users_are_chosen_as_in_the_history(tmp_path: Path, chosen: Chosen, shown: set[str]) -> None:
+def test_jobs_of_all_users_are_chosen_as_in_the_history(tmp_path: Path, chosen: JobSelection, shown: set[str]) -> None:
     told: list[str] = []
-    jobs = JobDirectories([homes(tmp_path)], chosen=chosen, told=told.append)
+    jobs = JobDirectories([homes(tmp_path)], selected=chosen, report=told.append)
     assert {name.partition("_")[2] for name in jobs()} == shown
     assert bool(told) == (chosen.last < 200)
     assert all(f"the newest {chosen.last} jobs" in text for text in told)

@@ -1,3 +1,2 @@
-"""TensorBoard over a job's event files, or over all jobs': a program like the master, run in an environment that has
-TensorBoard. It reads through `howdah.storage`, lets in who has its token, and ends when nobody has looked for a
-while."""
+"""Serve TensorBoard over the event files of a job or of all jobs, in a process of its own whose environment has
+TensorBoard. The process reads through `howdah.storage`, answers those who have its token, and ends when it is idle."""

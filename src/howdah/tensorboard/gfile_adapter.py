@@ -1,7 +1,7 @@
-"""What TensorBoard sees: directories on any filesystem hung into one tree, `howdah://board/...`, through its own seam.
+"""Show TensorBoard directories on any filesystem as one tree, `howdah://board/...`.
 
-The methods are those of `tensorboard.compat.tensorflow_stub.io.gfile`'s filesystems, which hold for its loader: what
-can't be read now is as if it were not there yet, and is tried again at its next round.
+The methods are those of the filesystems of `tensorboard.compat.tensorflow_stub.io.gfile`. A file that cannot be read
+now is treated as if it did not exist yet: TensorBoard's loader tries again in its next round.
 """
 
 from __future__ import annotations
@@ -20,43 +20,45 @@ from howdah.storage.filesystem import Entry, FileSystem
 
 SCHEME = "howdah"
 ROOT = f"{SCHEME}://board"
-KEPT_S = 2.0
-Places = Callable[[], Mapping[str, str]]
+CACHE_S = 2.0
+MAX_CACHED = 100_000
+Directories = Callable[[], Mapping[str, str]]
+"""A function that returns directories (URIs) by their path in the tree; "" is the whole tree."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """What `stat` answers."""
+    """The answer of `stat`."""
 
     length: int
+    """The bytes of a file."""
 
 
 class GFileTree:
-    """`places` gives directories (URIs) by their path in the tree, "" being all of it; asked again every round."""
+    """Reads the tree for TensorBoard; `directories` is called again for each access."""
 
-    def __init__(self, places: Places, conf_dir: str = "") -> None:
-        self._places, self._conf_dir = places, conf_dir
+    def __init__(self, directories: Directories, conf_dir: str = "") -> None:
+        self._directories, self._conf_dir = directories, conf_dir
         self._filesystems: dict[str, FileSystem] = {}
         self._seen: dict[str, tuple[float, Entry]] = {}
 
-    # What TensorBoard calls
+    # Methods that TensorBoard calls
 
     def join(self, path: Any, *parts: Any) -> str:
         return posixpath.join(_text(path), *map(_text, parts))
 
     def exists(self, path: Any) -> bool:
-        return self._hangs(_inside(path)) or self._entry(_inside(path)) is not None
+        inside = _path_in_tree(path)
+        return self._is_above_directory(inside) or self._entry(inside) is not None
 
     def isdir(self, path: Any) -> bool:
-        if self._hangs(_inside(path)):
-            return True
-        entry = self._entry(_inside(path))
-        return entry is not None and entry.is_dir
+        inside = _path_in_tree(path)
+        return self._is_above_directory(inside) or ((entry := self._entry(inside)) is not None and entry.is_dir)
 
     def listdir(self, path: Any) -> list[str]:
-        inside = _inside(path)
+        inside = _path_in_tree(path)
         above = f"{inside}/" if inside else ""
-        names = {name[len(above) :].split("/")[0] for name in self._places() if name.startswith(above) and name}
+        names = {name[len(above) :].split("/")[0] for name in self._directories() if name.startswith(above) and name}
         if uri := self._uri(inside):
             try:
                 for entry in self._fs(uri).children(uri):
@@ -68,12 +70,12 @@ class GFileTree:
         return sorted(names)
 
     def glob(self, pattern: Any) -> list[str]:
-        """Within one directory, and in it as a whole for `*`: more its loader does not ask."""
-        folder, name = posixpath.split(_text(pattern))
-        return [posixpath.join(folder, each) for each in self.listdir(folder) if fnmatch.fnmatchcase(each, name)]
+        """Return the names in one directory that match: TensorBoard's loader uses no other patterns."""
+        directory, name = posixpath.split(_text(pattern))
+        return [posixpath.join(directory, each) for each in fnmatch.filter(self.listdir(directory), name)]
 
     def stat(self, path: Any) -> Size:
-        entry = self._entry(_inside(path))
+        entry = self._entry(_path_in_tree(path))
         if entry is None:
             raise _absent(path)
         return Size(entry.size)
@@ -81,9 +83,9 @@ class GFileTree:
     def read(
         self, filename: Any, binary_mode: bool = False, size: int | None = None, continue_from: Any = None
     ) -> tuple[Any, Any]:
-        """At most `size` bytes from where the last call ended; nothing at the end, and while it can't be read."""
+        """Return at most `size` bytes from the end of the last call on; none at the end, or if reading fails."""
         offset = continue_from["opaque_offset"] if continue_from else 0
-        uri = self._uri(_inside(filename))
+        uri = self._uri(_path_in_tree(filename))
         if not uri:
             raise _absent(filename)
         try:
@@ -99,28 +101,25 @@ class GFileTree:
 
     append = makedirs = write
 
-    # Where that is
+    # Helpers
 
     def _uri(self, inside: str) -> str:
-        """The innermost directory that holds it, "" when none does."""
-        places = self._places()
+        """Return the URI of a path in the innermost directory that has it; "" when none has it."""
+        directories = self._directories()
         name = inside
-        while True:
-            if name in places:
-                return uris.join(places[name], inside[len(name) :])
-            if not name:
-                return ""
+        while name and name not in directories:
             name = posixpath.dirname(name)
+        return uris.join(directories[name], inside[len(name) :]) if name in directories else ""
 
-    def _hangs(self, inside: str) -> bool:
+    def _is_above_directory(self, inside: str) -> bool:
         """Return True if the path is on the way to one of the directories."""
-        return not inside or any(name.startswith(f"{inside}/") for name in self._places())
+        return not inside or any(name.startswith(f"{inside}/") for name in self._directories())
 
     def _entry(self, inside: str) -> Entry | None:
         at, entry = self._seen.get(inside, (0.0, None))
-        if entry is not None and time.monotonic() - at < KEPT_S:
+        if entry is not None and time.monotonic() - at < CACHE_S:
             return entry
-        if len(self._seen) > 100_000:
+        if len(self._seen) > MAX_CACHED:
             self._seen.clear()
         uri = self._uri(inside)
         try:
@@ -139,7 +138,7 @@ def _text(path: Any) -> str:
     return path.decode("utf-8", "surrogateescape") if isinstance(path, bytes) else str(path)
 
 
-def _inside(path: Any) -> str:
+def _path_in_tree(path: Any) -> str:
     return _text(path)[len(ROOT) :].strip("/")
 
 

@@ -1,7 +1,7 @@
-"""Who may see TensorBoard, which has no login of its own: who came with the token of the link, once.
+"""Protect TensorBoard, which has no login of its own: only a browser that has opened the link with the token sees it.
 
-The token becomes a cookie of one path that nobody can guess, and below which everything is served: cookies do not tell
-ports apart, so another server on the same host would else be sent it.
+The token becomes a cookie of one path that nobody can guess, below which everything is served. Browsers send a cookie
+to all ports of a host, so without this path another server on the same host would receive it.
 """
 
 from __future__ import annotations
@@ -27,37 +27,38 @@ _HEADERS = [
 
 
 class TokenMiddleware:
-    """A WSGI application in front of another. `asked_at` (monotonic) is when somebody who may was last here."""
+    """A WSGI application in front of another. `last_request_at` is when a permitted request last came (monotonic)."""
 
     def __init__(self, application: Application, token: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._application, self._token, self._clock = application, token, clock
-        self.asked_at = clock()
+        self.last_request_at = clock()
 
     def __call__(self, environ: Mapping[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-        if not self.knows(environ):
+        if not self.is_permitted(environ):
             return _refuse(start)
         query = dict(parse_qsl(environ.get("QUERY_STRING", "")))
-        if self._fits(query.pop("token", "")):
-            return self._let_in(start, str(environ.get("PATH_INFO", "")), query)
-        self.asked_at = self._clock()
+        if self._is_token(query.pop("token", "")):
+            return self._set_cookie(start, str(environ.get("PATH_INFO", "")), query)
+        self.last_request_at = self._clock()
         return self._application(environ, start)
 
-    def knows(self, environ: Mapping[str, Any]) -> bool:
-        """Whether a request is below the token's path and has the token, or the cookie that it became."""
-        own, asked = path(self._token), str(environ.get("PATH_INFO", ""))
-        if not hmac.compare_digest(asked[: len(own)].encode(), own.encode()) or asked[len(own) : len(own) + 1] != "/":
+    def is_permitted(self, environ: Mapping[str, Any]) -> bool:
+        """Tell whether a request is below the token's path and has the token or its cookie."""
+        prefix, requested = f"{path(self._token)}/", str(environ.get("PATH_INFO", ""))
+        if not hmac.compare_digest(requested[: len(prefix)].encode(), prefix.encode()):
             return False
-        given = dict(parse_qsl(environ.get("QUERY_STRING", ""))).get("token", "")
-        return self._fits(given) or self._fits(_cookie(environ))
+        token = dict(parse_qsl(environ.get("QUERY_STRING", ""))).get("token", "")
+        return self._is_token(token) or self._is_token(_cookie(environ))
 
-    def _fits(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode(), self._token.encode())
+    def _is_token(self, text: str) -> bool:
+        return hmac.compare_digest(text.encode(), self._token.encode())
 
-    def _let_in(self, start: Callable[..., Any], asked: str, query: Mapping[str, str]) -> Iterable[bytes]:
-        """The token leaves the address bar. Lax: the way here may begin on the job's page, which is another site."""
-        self.asked_at = self._clock()
+    def _set_cookie(self, start: Callable[..., Any], requested: str, query: Mapping[str, str]) -> Iterable[bytes]:
+        """Redirect to the same address without the token, and set the cookie. It is lax: the link may be on the job's
+        page, which is another site."""
+        self.last_request_at = self._clock()
         cookie = f"{COOKIE}={self._token}; Path={path(self._token)}/; HttpOnly; SameSite=Lax"
-        to = asked + (f"?{urlencode(query)}" if query else "")
+        to = requested + (f"?{urlencode(query)}" if query else "")
         start("303 See Other", [*_HEADERS, ("Location", to), ("Set-Cookie", cookie)])
         return [f'<a href="{html.escape(to)}">TensorBoard</a>\n'.encode()]
 

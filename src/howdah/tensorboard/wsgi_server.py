@@ -1,6 +1,6 @@
-"""TensorBoard's WSGI application, served by howdah's own HTTP server: its limits hold for who has not shown the token.
+"""Serve TensorBoard's WSGI application by howdah's own HTTP server, whose limits hold for clients without the token.
 
-TensorBoard's own server starts a thread for whoever connects, and lets it wait for ever.
+TensorBoard's own server starts a thread for each connection, and lets it wait for ever.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from howdah.tensorboard.token_middleware import TokenMiddleware
 
 THREADS = 16
 MAX_BODY = 4 << 20
-"""Bytes of a body that the holder of the token may send: names of runs and tags, mostly."""
-_OURS = {"content-type", "content-length", "transfer-encoding", "connection"}
+"""The bytes of a body that a client with the token may send: names of runs and tags, mostly."""
+_SERVER_HEADERS = {"content-type", "content-length", "transfer-encoding", "connection"}
 """Headers of an answer that the server itself writes."""
 
 
 class WsgiServer:
-    """Listens at `host` and `port` (0: any) from the start, answers while `serve_forever` runs.
+    """Listens at `host` and `port` (0: any) from the beginning, and answers while `serve_forever` runs.
 
     Raises:
         OSError: the port is not free.
     """
 
-    def __init__(self, door: TokenMiddleware, host: str, port: int) -> None:
-        self._door, self._pool = door, ThreadPoolExecutor(THREADS, "board")
+    def __init__(self, application: TokenMiddleware, host: str, port: int) -> None:
+        self._application, self._pool = application, ThreadPoolExecutor(THREADS, "board")
         self._loop = asyncio.new_event_loop()
         self._server = self._loop.run_until_complete(serve(self._answer, self._identify, host, port))
         self.port: int = self._server.sockets[0].getsockname()[1]
@@ -49,22 +49,22 @@ class WsgiServer:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
     def stop(self) -> None:
-        """From another thread: answer no more."""
+        """Stop answering; called in another thread."""
         self._loop.call_soon_threadsafe(self._loop.stop)
 
     def _identify(self, request: Request) -> Caller | None:
-        return Caller("", MAX_BODY) if self._door.knows(_environment(request)) else None
+        return Caller("", MAX_BODY) if self._application.is_permitted(_environment(request)) else None
 
     async def _answer(self, request: Request) -> Response:
-        return await self._loop.run_in_executor(self._pool, called, self._door, request)
+        return await self._loop.run_in_executor(self._pool, _call, self._application, request)
 
 
-def called(application: Callable[..., Iterable[bytes]], request: Request) -> Response:
-    """The answer of a WSGI application (PEP 3333)."""
-    begun: list[tuple[int, list[tuple[str, str]]]] = []
+def _call(application: Callable[..., Iterable[bytes]], request: Request) -> Response:
+    """Return the answer of a WSGI application (PEP 3333)."""
+    started: list[tuple[int, list[tuple[str, str]]]] = []
 
     def start(status: str, headers: list[tuple[str, str]], _: object = None) -> Callable[[bytes], None]:
-        begun[:] = [(int(status.split(" ", 1)[0]), headers)]
+        started[:] = [(int(status.split(" ", 1)[0]), headers)]
         return written.append
 
     written: list[bytes] = []
@@ -72,19 +72,17 @@ def called(application: Callable[..., Iterable[bytes]], request: Request) -> Res
     try:
         written.extend(parts)
     finally:
-        close = getattr(parts, "close", None)
-        if close is not None:
-            close()
-    status, headers = begun[0]
+        getattr(parts, "close", int)()
+    status, headers = started[0]
     kind = next((value for name, value in headers if name.lower() == "content-type"), "application/octet-stream")
-    kept = {name: value for name, value in headers if name.lower() not in _OURS}
+    kept = {name: value for name, value in headers if name.lower() not in _SERVER_HEADERS}
     return Response(status, b"".join(written), kind, kept)
 
 
 def _environment(request: Request) -> Mapping[str, Any]:
     path, _, query = request.target.partition("?")
     host, _, port = request.headers.get("host", "").rpartition(":")
-    # One that has `_` in its name could pass for another.
+    # A header with `_` in its name could pass for another.
     names = ((name, value) for name, value in request.headers.items() if "_" not in name)
     headers = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in names}
     return {
