@@ -78,8 +78,8 @@ def lines(found: Explanation) -> Iterator[str]:
 
 def _event_sentences(found: Explanation) -> list[Event]:
     """Yield sentences in the order of events; the end of a task is said together with the restart that it caused."""
-    told = {event.time for event in found.moments if isinstance(event, (GangRestarted, Stopping))}
-    ends = [event for event in found.failures if event.time not in told]
+    told_with_restart = {event.time for event in found.moments if isinstance(event, (GangRestarted, Stopping))}
+    ends = [event for event in found.failures if event.time not in told_with_restart]
     return sorted([*found.moments, *ends], key=lambda event: event.time)
 
 

@@ -27,8 +27,8 @@ class Interrupts:
 
     def __enter__(self) -> Interrupts:
         # A process whose SIGINT is ignored (nohup, a script's background) keeps it so.
-        ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        if ours and threading.current_thread() is threading.main_thread():
+        is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if is_default and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, self._on_signal)
             self._installed = True
         return self

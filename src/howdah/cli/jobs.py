@@ -123,8 +123,8 @@ def status(job_id: str, profile: str, as_json: bool) -> None:
     if view.outcome is not None:  # the end is in the log; an engine may lag behind, or have been restarted just then
         report = replace(report, state=view.outcome.state)
     if as_json:
-        told = {name: value for name, value in describe(view).items() if value or not getattr(report, name, "")}
-        click.echo(to_json({**report_json(report), **told, "state": report.state.value}))
+        details = {name: value for name, value in describe(view).items() if value or not getattr(report, name, "")}
+        click.echo(to_json({**report_json(report), **details, "state": report.state.value}))
         return
     click.echo(f"{report.id}  {report.name}  {report.state.value}  {_took(report)}")
     if not report.state.ended and (url := page_url(report)):

@@ -91,10 +91,10 @@ def prepared_job(
     flags = {"engine": engine, "profile": profile}
     for option in fields:
         if f"vars.{option}" in loaded.sources:
-            told = _(
+            hint = _(
                 "--{option} is the job's own; its variable `{option}` is set by --set {option}=VALUE", option=option
             )
-            notice(f"howdah: {told}")
+            notice(f"howdah: {hint}")
     spec, base, origins, text = loaded.spec, loaded.base_dir, loaded.sources, loaded.text
     for place in redaction.masked_places(job_file_record(spec)):
         notice(
@@ -124,8 +124,8 @@ def upload_and_submit(prepared: Prepared, quiet: bool = False, check: Callable[[
     if prepared.plan.job.sources.get("hadoop_conf_dir") == SANDBOX:
         from howdah.cli.sandbox import ended_daemons
 
-        if told := ended_daemons():
-            notice(f"howdah: {told}")
+        if text := ended_daemons():
+            notice(f"howdah: {text}")
     job_id = _submitted(prepared, quiet, check)
     _warn_of_token_expiry(prepared)
     return job_id
@@ -136,11 +136,11 @@ def _warn_of_token_expiry(prepared: Prepared) -> None:
     end = prepared.engine.credentials_end
     if may_outlive_tokens(prepared.plan.job.job.timeouts, end, time.time()):
         date = time.strftime("%Y-%m-%d %H:%M", time.localtime(end))
-        told = _(
+        text = _(
             "the job's tokens for HDFS end on {date}, and it may run longer; then it loses HDFS: set timeouts.run",
             date=date,
         )
-        notice(f"howdah: {told}")
+        notice(f"howdah: {text}")
 
 
 def _submitted(prepared: Prepared, quiet: bool, check: Callable[[], None]) -> str:

@@ -116,10 +116,10 @@ def sentence(event: Event) -> str:
 
 
 def _preflight(event: PreflightPassed) -> str:
-    told = _("pre-flight passed on {nodes} nodes in {seconds} s", nodes=event.nodes, seconds=f"{event.seconds:.1f}")
+    text = _("pre-flight passed on {nodes} nodes in {seconds} s", nodes=event.nodes, seconds=f"{event.seconds:.1f}")
     if event.slowest is not None and event.tasks > 1:
-        told += _("; slowest {task} on {node}", task=event.slowest, node=event.node)
-    return told + (_("; left out: {what}", what="; ".join(event.left_out)) if event.left_out else "")
+        text += _("; slowest {task} on {node}", task=event.slowest, node=event.node)
+    return text + (_("; left out: {what}", what="; ".join(event.left_out)) if event.left_out else "")
 
 
 def health_sentence(event: LossAnnounced | Stalled | StacksTaken | Straggling) -> str:

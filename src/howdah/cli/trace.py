@@ -1,4 +1,4 @@
-"""`howdah trace`: whose a container, a process or a GPU is."""
+"""`howdah trace`: finds the job and task that a container, a process or a GPU belongs to."""
 
 from __future__ import annotations
 
@@ -128,9 +128,9 @@ def _with_details(connection: sqlite3.Connection, found: dict[str, Any], profile
     known: dict[str, Any] = {name: row[name] for name in _OF_JOB if row[name]} if row else {}
     if "queue" not in known and known.get("engine") != "local":  # the cluster chose it; or the job is somebody else's
         with contextlib.suppress(HowdahError):
-            for told in engine_of(job, profile).describe(job):
-                fields = {name: getattr(told, name) for name in ("name", "user", "queue", "engine")}
-                known = {**fields, "state": told.state.value, **known}
+            for report_of_engine in engine_of(job, profile).describe(job):
+                fields = {name: getattr(report_of_engine, name) for name in ("name", "user", "queue", "engine")}
+                known = {**fields, "state": report_of_engine.state.value, **known}
     view = JobView(id=job)
     if report.directory:
         with contextlib.suppress(HowdahError):

@@ -140,12 +140,13 @@ def _joined(view: JobView, event: Joined) -> None:
 
 
 def _preflight_passed(view: JobView, event: PreflightPassed) -> None:
-    one, more = "pre-flight passed on {count} node in {seconds} s", "pre-flight passed on {count} nodes in {seconds} s"
-    text = message(one if event.nodes == 1 else more, count=event.nodes, seconds=f"{event.seconds:.1f}")
+    singular = "pre-flight passed on {count} node in {seconds} s"
+    plural = "pre-flight passed on {count} nodes in {seconds} s"
+    text = message(singular if event.nodes == 1 else plural, count=event.nodes, seconds=f"{event.seconds:.1f}")
     if event.slowest is not None and event.tasks > 1:
-        text = message("{told}; slowest {task} on {node}", told=text, task=event.slowest, node=event.node)
+        text = message("{sentence}; slowest {task} on {node}", sentence=text, task=event.slowest, node=event.node)
     if event.left_out:
-        text = message("{told}; left out: {what}", told=text, what=joined(event.left_out))
+        text = message("{sentence}; left out: {what}", sentence=text, what=joined(event.left_out))
     view.mark(event.time, text)
 
 

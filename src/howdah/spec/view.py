@@ -202,9 +202,9 @@ class JobView:
     @property
     def notes(self) -> List[Sentence]:
         """Return sentences about what happened, in order."""
-        told = [mark.text for mark in self.marks if mark.kind in ("note", "restarted", "takeover")]
+        notes = [mark.text for mark in self.marks if mark.kind in ("note", "restarted", "takeover")]
         template = "the event log is damaged, lines that were passed over: {count}"
-        return [*told, message(template, count=self.unfitting)] if self.unfitting else told
+        return [*notes, message(template, count=self.unfitting)] if self.unfitting else notes
 
     def mark(self, time: float, text: Sentence, kind: str = "note", task: Optional[TaskId] = None) -> None:
         """Record that something happened."""
