@@ -26,6 +26,14 @@ def test_descendants_are_found_either_way() -> None:
     assert process_tree.tree(child.pid) == [child.pid]
 
 
+def test_a_file_of_several_pages_is_read_to_its_end() -> None:
+    """The kernel returns it page by page, each with whole lines only."""
+    size = len(Path("/proc/self/smaps").read_bytes())
+    assert size > 3 * 4096
+    assert len(process_tree.read("/proc/self/smaps")) > size - 4096  # memory is mapped between the two
+    assert process_tree.read("/proc/self/no-such-file") == b""
+
+
 def test_a_process_is_known_by_its_start() -> None:
     with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as child:
         start = start_of(child.pid)

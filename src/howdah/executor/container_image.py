@@ -49,7 +49,7 @@ def check_image(variables: Mapping[str, str], host: str, directory: str) -> Tupl
 def in_container(variables: Mapping[str, str], directory: str) -> Optional[bool]:
     """Say whether YARN runs this process in a container; None when nobody can tell."""
     listed = ",".join(filter(None, (variables.get("LOCAL_DIRS"), variables.get("LOG_DIRS"))))
-    own = {os.path.realpath(one) for one in (directory, *filter(None, listed.split(",")))}
+    own = {os.path.realpath(path) for path in (directory, *filter(None, listed.split(",")))}
     if own & _mount_points():
         return True
     return False if _below_nodemanager() or _in_first_ipc_namespace() else None

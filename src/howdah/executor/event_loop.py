@@ -6,6 +6,7 @@ An executor has no second thread: so it forks safely, and the kernel's parent-de
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import itertools
 import os
@@ -51,10 +52,8 @@ class EventLoop:
 
     def remove_fd(self, file: int) -> None:
         """Make no more calls for `file`; this is called before `file` is closed."""
-        try:
+        with contextlib.suppress(KeyError):
             self._selector.unregister(file)
-        except KeyError:
-            return
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
         """Call `call` once, after `seconds`."""
@@ -69,10 +68,8 @@ class EventLoop:
         os.set_blocking(writer, False)
 
         def note(*_: Any) -> None:
-            try:
+            with contextlib.suppress(BlockingIOError):
                 os.write(writer, b"!")
-            except BlockingIOError:
-                return
 
         def arrived(_: int) -> None:
             os.read(reader, 4096)

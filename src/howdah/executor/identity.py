@@ -6,7 +6,7 @@ import os
 import socket
 import urllib.parse
 from dataclasses import dataclass, field
-from typing import Dict, Mapping, Tuple
+from typing import Mapping, Tuple
 
 from howdah.wire import auth, credentials
 
@@ -83,7 +83,11 @@ class Identity:
             log_directory=os.path.abspath(environment.get("HOWDAH_LOG_DIR", ".")),
             work_directory=environment.get("HOWDAH_WORK_DIR", ""),
             directory=environment.get("HOWDAH_DIRECTORY", ""),
-            secrets=_secrets(loaded.secrets),
+            secrets={
+                name[len(credentials.SECRET_PREFIX) :]: os.fsdecode(value)
+                for name, value in loaded.secrets.items()
+                if name.startswith(credentials.SECRET_PREFIX)
+            },
         )
 
 
@@ -92,14 +96,6 @@ def share_credentials(environment: Mapping[str, str], share: bool) -> None:
     directory, _, file = environment.get("HOWDAH_CREDENTIALS", "").rpartition("/")
     if directory == "/proc/self/fd":
         os.set_inheritable(int(file), share)
-
-
-def _secrets(secrets: Mapping[str, bytes]) -> Dict[str, str]:
-    return {
-        name[len(credentials.SECRET_PREFIX) :]: os.fsdecode(value)
-        for name, value in secrets.items()
-        if name.startswith(credentials.SECRET_PREFIX)
-    }
 
 
 def _host_towards(address: Tuple[str, int]) -> str:

@@ -29,14 +29,16 @@ class PortReservation:
         family, self.address = _address_family(host) if host else (socket.AF_INET, "")
         for name in names:
             try:
-                self._sockets[name] = _shared(bound(family, "", among))
+                self._sockets[name] = reserved = bound(family, "", among)
             except OSError:
                 self.release()
                 raise
+            reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
 
     @property
     def ports(self) -> Dict[str, int]:
-        return {name: one.getsockname()[1] for name, one in self._sockets.items()}
+        return {name: reserved.getsockname()[1] for name, reserved in self._sockets.items()}
 
     def file(self, name: str) -> int:
         """Return the descriptor of a port's socket."""
@@ -44,8 +46,8 @@ class PortReservation:
 
     def release(self) -> None:
         """Release all ports; `ports` is empty from now on."""
-        for one in self._sockets.values():
-            one.close()
+        for reserved in self._sockets.values():
+            reserved.close()
         self._sockets = {}
 
 
@@ -58,9 +60,3 @@ def _address_family(host: str) -> Tuple[int, str]:
     except OSError:
         return socket.AF_INET, ""
     return family, str(address[0])
-
-
-def _shared(one: socket.socket) -> socket.socket:
-    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    return one

@@ -14,6 +14,7 @@ import subprocess
 import time
 from typing import Iterator, List, Sequence
 
+from howdah.executor.process import process_tree
 from howdah.spec import redaction
 from howdah.wire.helper_main import run_helper_main
 from howdah.wire.helper_messages import StackDumpReply, StackDumpRequest
@@ -103,12 +104,8 @@ def _why(said: str) -> str:
 
 def is_python(pid: int) -> bool:
     """Say whether a process has a Python interpreter in it."""
-    try:
-        with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
-            names = {line.rstrip().rpartition("/")[2] for line in file if "/" in line}
-    except OSError:
-        return False
-    return any(name.startswith(("python", "libpython")) for name in names)
+    names = {line.rpartition(b"/")[2] for line in process_tree.read(f"/proc/{pid}/maps").splitlines() if b"/" in line}
+    return any(name.startswith((b"python", b"libpython")) for name in names)
 
 
 def kernel_state(pid: int, secrets: Sequence[str] = ()) -> str:
@@ -140,11 +137,7 @@ def command_of(pid: int, secrets: Sequence[str] = ()) -> str:
 
 
 def _read(folder: str, name: str) -> str:
-    try:
-        with open(f"{folder}/{name}", encoding="utf-8", errors="replace") as file:
-            return file.read(4096).strip()
-    except OSError:
-        return ""
+    return process_tree.read(f"{folder}/{name}")[:4096].decode("utf-8", "replace").strip()
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ minutes are known to a tenth of a second and last week to minutes.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from typing import Callable, Mapping, Tuple
@@ -60,10 +61,8 @@ class LogTimes:
         return offset, os.pread(self._file, max(0, min(limit, self.size - offset)), offset)
 
     def _write(self, text: str) -> None:
-        try:
+        with contextlib.suppress(OSError):  # the streams themselves report a full disk
             self.size += os.write(self._file, text.encode("ascii"))
-        except OSError:  # the streams themselves report a full disk
-            return
 
     def _thin(self) -> None:
         old, kept = self.index, StreamIndex()

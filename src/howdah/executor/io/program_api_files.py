@@ -6,6 +6,7 @@ installed howdah is found before this one.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -48,7 +49,7 @@ class ProgramApiDir:
         self._write(wire.KEY_FILE, wire.key(self.identity.key, name).hex())
         self._write(wire.MASTER_FILE, f"http://{self._master[0]}:{self._master[1]}")
         for name in (wire.PROGRESS_FILE, wire.BEAT_FILE):
-            if os.path.exists(os.path.join(self.path, name)):
+            with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(self.path, name))
         path = os.pathsep.join(filter(None, [environment.get("PYTHONPATH"), modules]))
         return {**environment, wire.VARIABLE: self.path, "PYTHONPATH": path}
@@ -82,10 +83,8 @@ class ProgramApiDir:
         """Return when the program last reported, on the file system's clock; 0 when it never did."""
         found = 0.0
         for name in (wire.PROGRESS_FILE, wire.BEAT_FILE):
-            try:
+            with contextlib.suppress(OSError):
                 found = max(found, os.stat(os.path.join(self.path, name)).st_mtime)
-            except OSError:
-                continue
         return found
 
     def write_notice(self, kind: str, within_s: float, text: str) -> None:

@@ -6,6 +6,7 @@ of its input only when all of it has been read: the executor holds the pipe open
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import replace
 from typing import Any, List, Mapping, Optional, Sequence, Tuple
@@ -155,7 +156,8 @@ class ProgramStreams:
         self.handed_over()
         if self._exit_ok_fd is not None:
             if keep:
-                _confirm_exit_ok(self._exit_ok_fd)
+                with contextlib.suppress(BrokenPipeError):  # the helper has failed, and reported it
+                    os.write(self._exit_ok_fd, b"k")
             os.close(self._exit_ok_fd)
             self._exit_ok_fd = None
         self._close_stdin()
@@ -167,7 +169,7 @@ class ProgramStreams:
         self._finish_if_over()
 
     def _helpers(self) -> List[HelperProcess]:
-        return [one for one in (self._feeder, self._capturer) if one is not None]
+        return [helper for helper in (self._feeder, self._capturer) if helper is not None]
 
     def _close_stdin(self) -> None:
         if self._stdin_writer is not None:
@@ -211,10 +213,3 @@ class ProgramStreams:
         if self._on_end is not None and not self._helpers():
             on_end, self._on_end = self._on_end, None
             on_end(self._stopped or self._problem)
-
-
-def _confirm_exit_ok(fd: int) -> None:
-    try:
-        os.write(fd, b"k")
-    except BrokenPipeError:
-        return  # the helper has failed, and reported it

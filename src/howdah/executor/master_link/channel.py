@@ -51,12 +51,8 @@ class Channel:
 
     def close(self) -> None:
         """Drop the connection; an exchange under way is never answered."""
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._socket is not None:
-            self.loop.remove_fd(self._socket.fileno())
-            self._socket.close()
-        self._socket, self.busy = None, False
+        self._disconnect()
+        self._finish()
 
     def _begin(self) -> None:
         self._in, self._out = b"", self._request()

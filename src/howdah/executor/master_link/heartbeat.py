@@ -90,15 +90,14 @@ class Heartbeat:
 
     def answer_log_requests(self, requests: Tuple[LogRequest, ...], logs: Mapping[str, Readable]) -> None:
         """Answer each request for a log once; again if the message with the answer was lost."""
-        fresh = [one for one in requests if one.request not in self._answered and one.stream in logs]
-        self._answered = {one.request for one in requests}
-        for one in fresh:
-            log = logs[one.stream]
-            offset, data = log.read(one.offset, min(one.limit, _CHUNK_LIMIT))
-            self._chunks.append(
-                LogChunk(request=one.request, offset=offset, size=log.size, text=data.decode("latin-1"))
-            )
-        if fresh:
+        new = [request for request in requests if request.request not in self._answered and request.stream in logs]
+        self._answered = {request.request for request in requests}
+        for request in new:
+            log = logs[request.stream]
+            offset, data = log.read(request.offset, min(request.limit, _CHUNK_LIMIT))
+            text = data.decode("latin-1")
+            self._chunks.append(LogChunk(request=request.request, offset=offset, size=log.size, text=text))
+        if new:
             self.send_now()
 
     def answer(self, chunk: LogChunk) -> None:

@@ -67,8 +67,7 @@ def _written_and_read(path: str) -> Tuple[float, bool]:
         os.fsync(file)
         seconds = time.monotonic() - began
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)  # from the disk, not from the cache
-        pieces = (os.pread(file, _MIB, number * _MIB) for number in range(_WRITE_MIB))
-        return seconds, all(one == piece for one in pieces)
+        return seconds, all(os.pread(file, _MIB, number * _MIB) == piece for number in range(_WRITE_MIB))
     finally:
         os.close(file)
 

@@ -31,7 +31,7 @@ def matmul(torch: Any, request: Mapping[str, Any]) -> Dict[str, Any]:
         return {"error": f"torch sees {there} GPUs, wanted {wanted}"}
     began = time.monotonic()
     problems = [_multiply(torch, f"cuda:{number}", _SIZE) for number in range(wanted)]
-    problem = next((one for one in problems if one), "")
+    problem = next(filter(None, problems), "")
     rate = 2.0 * _SIZE**3 * _TIMES * wanted / (time.monotonic() - began) / 1e12
     names = ", ".join(sorted({torch.cuda.get_device_name(number) for number in range(wanted)}))
     return {"error": problem} if problem else {"found": f"{wanted} GPUs ({names}), {rate:.0f} TFLOP/s"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
+import shutil
 from typing import Dict, Iterator, List, Mapping
 
 HOMES = ("HADOOP_HDFS_HOME", "HADOOP_HOME", "HADOOP_COMMON_HOME", "HADOOP_PREFIX")
@@ -21,7 +22,8 @@ LONGEST = 120 << 10  # the system takes no variable longer than 128 KiB
 def variables(environment: Mapping[str, str]) -> Dict[str, str]:
     """Return the variables to set in a program's `environment`; none without a libhdfs below one of the HOMES."""
     homes = list(dict.fromkeys(os.path.abspath(environment[name]) for name in HOMES if environment.get(name)))
-    native = next((path for path in (os.path.join(home, "lib/native") for home in homes) if _has_libhdfs(path)), "")
+    directories = [os.path.join(home, "lib/native") for home in homes]
+    native = next((path for path in directories if glob.glob(os.path.join(glob.escape(path), "libhdfs.so*"))), "")
     if not native:
         return {}
     java = environment.get("JAVA_HOME") or _java_home(environment.get("PATH", ""))
@@ -36,17 +38,10 @@ def variables(environment: Mapping[str, str]) -> Dict[str, str]:
     return {name: value for name, value in found.items() if value != environment.get(name)}
 
 
-def _has_libhdfs(directory: str) -> bool:
-    return bool(glob.glob(os.path.join(glob.escape(directory), "libhdfs.so*")))
-
-
 def _java_home(path: str) -> str:
     """Find the home of the `java` on PATH, which is a link into it."""
-    for directory in path.split(os.pathsep):
-        program = os.path.join(directory, "java")
-        if os.access(program, os.X_OK):
-            return os.path.dirname(os.path.dirname(os.path.realpath(program)))
-    return ""
+    program = shutil.which("java", path=path)
+    return os.path.dirname(os.path.dirname(os.path.realpath(program))) if program else ""
 
 
 def _class_path(environment: Mapping[str, str], homes: List[str]) -> str:

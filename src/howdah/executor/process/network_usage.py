@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from typing import Mapping, Tuple
 
+from howdah.executor.process import process_tree
+
 TASK, NODE = "task", "node"
 _MIB = 1 << 20
 
@@ -25,12 +27,7 @@ class NetworkUsage:
     def totals(self) -> Tuple[float, float]:
         """Return MiB received and sent since the namespace was made, by all interfaces but the loopback."""
         received = sent = 0
-        try:
-            with open(self._path, encoding="ascii", errors="replace") as file:
-                lines = file.readlines()[2:]
-        except OSError:
-            return 0.0, 0.0
-        for line in lines:
+        for line in process_tree.read(self._path).decode("ascii", "replace").splitlines()[2:]:
             name, _, figures = line.partition(":")
             words = figures.split()
             if self._counts(name.strip()) and len(words) >= 9:
@@ -61,14 +58,8 @@ def _interfaces() -> Tuple[str, ...]:
 
 
 def _link(name: str) -> Tuple[int, int]:
-    found = []
-    for what in ("ifindex", "iflink"):
-        try:
-            with open(f"/sys/class/net/{name}/{what}", encoding="ascii") as file:
-                found.append(int(file.read()))
-        except (OSError, ValueError):
-            return 0, 0
-    return found[0], found[1]
+    index, other = (process_tree.read(f"/sys/class/net/{name}/{what}").strip() for what in ("ifindex", "iflink"))
+    return (int(index), int(other)) if index.isdigit() and other.isdigit() else (0, 0)
 
 
 def _namespace(pid: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Optional, Tuple
 
+from howdah.executor.process import process_tree
+
 _ROOT = "/sys/fs/cgroup"
 _MIB = 1 << 20
 
@@ -43,11 +45,7 @@ class OomDetector:
         return int(text) if text.isdigit() else None
 
     def _read(self, name: str) -> str:
-        try:
-            with open(os.path.join(self._directory, name), encoding="ascii") as file:
-                return file.read()
-        except OSError:
-            return ""
+        return process_tree.read(os.path.join(self._directory, name)).decode("ascii", "replace")
 
 
 def least_limit_mib() -> Optional[int]:
@@ -55,11 +53,7 @@ def least_limit_mib() -> Optional[int]:
     directory, v2 = _own_directory()
     limits = []
     while directory.startswith(_ROOT):
-        try:
-            with open(os.path.join(directory, "memory.max" if v2 else "memory.limit_in_bytes")) as file:
-                text = file.read().strip()
-        except OSError:
-            text = ""
+        text = process_tree.read(os.path.join(directory, "memory.max" if v2 else "memory.limit_in_bytes")).strip()
         if text.isdigit() and int(text) < 1 << 60:
             limits.append(int(text) // _MIB)
         directory = os.path.dirname(directory)
@@ -68,21 +62,13 @@ def least_limit_mib() -> Optional[int]:
 
 def available_mib() -> Optional[int]:
     """Return the memory that the node can still give without swapping (proc(5), MemAvailable)."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            words = next((line.split() for line in file if line.startswith("MemAvailable:")), [])
-    except OSError:
-        return None
-    return int(words[1]) // 1024 if len(words) > 1 else None
+    words = process_tree.read("/proc/meminfo").partition(b"MemAvailable:")[2].split()
+    return int(words[0]) // 1024 if words else None
 
 
 def _own_directory() -> Tuple[str, bool]:
     """Find the directory of our control group, and whether it is version 2, in /proc/self/cgroup (cgroups(7))."""
-    try:
-        with open("/proc/self/cgroup", encoding="utf-8") as file:
-            lines = [line.rstrip("\n").split(":", 2) for line in file]
-    except OSError:
-        return "", False
+    lines = [line.split(":", 2) for line in os.fsdecode(process_tree.read("/proc/self/cgroup")).splitlines()]
     for _, controllers, path in lines:
         if "memory" in controllers.split(","):
             return f"{_ROOT}/memory{path}", False

@@ -6,6 +6,7 @@ holds the reading end of a pipe and nothing else, and acts when the pipe closes.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -37,10 +38,8 @@ def watch(mark: str) -> int:
 
 def dismiss(writer: int) -> None:
     """End the process, because nothing is left to clean up."""
-    try:
+    with contextlib.suppress(BrokenPipeError):  # the process was killed
         os.write(writer, b".")
-    except BrokenPipeError:  # it was killed
-        return
 
 
 def _wait_for_end(reader: int, mark: bytes) -> None:

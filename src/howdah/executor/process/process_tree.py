@@ -6,6 +6,7 @@ own becomes our child when its parent ends, so the tree below us holds everythin
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -86,8 +87,8 @@ class Reaper:
 
     def program_processes(self) -> List[int]:
         """List the living processes below this one but our helpers, as far as /proc knows them."""
-        ours = {one for helper in self._helpers for one in tree(helper)}
-        return [pid for pid in descendants() if pid not in ours]
+        helpers = {pid for helper in self._helpers for pid in tree(helper)}
+        return [pid for pid in descendants() if pid not in helpers]
 
 
 def _exec_child(
@@ -133,15 +134,17 @@ def exists(pid: int) -> bool:
 
 
 def read(path: str) -> bytes:
-    """Read a short file of /proc with as few system calls as possible; nothing when it is gone or not readable."""
+    """Read a file of /proc; nothing when it is gone or not readable.
+
+    The end is where the kernel returns nothing: before that it returns whole lines, so often less than was asked for.
+    """
     try:
         file = os.open(path, os.O_RDONLY)
     except OSError:
         return b""
     try:
-        found = data = os.read(file, 4096)
-        while len(data) == 4096:
-            data = os.read(file, 4096)
+        found = b""
+        while data := os.read(file, 1 << 16):
             found += data
         return found
     except OSError:
@@ -153,11 +156,9 @@ def read(path: str) -> bytes:
 def children(pid: int) -> List[int]:
     """List living and unreaped children of `pid`, from /proc/PID/task/*/children (proc(5))."""
     found: List[int] = []
-    try:
+    with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             found.extend(int(word) for word in read(f"/proc/{pid}/task/{thread}/children").split())
-    except OSError:
-        pass
     return found
 
 
@@ -165,22 +166,19 @@ def children_by_parent() -> Dict[int, List[int]]:
     """Map parents to children by field 4 of proc(5) stat, for kernels that list no children."""
     found: Dict[int, List[int]] = {}
     for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                parent = int(read(f"/proc/{entry}/stat").rpartition(b")")[2].split()[1])
-            except IndexError:
-                continue
-            found.setdefault(parent, []).append(int(entry))
+        fields = read(f"/proc/{entry}/stat").rpartition(b")")[2].split() if entry.isdigit() else []
+        if len(fields) > 1:
+            found.setdefault(int(fields[1]), []).append(int(entry))
     return found
 
 
 def tree(pid: int) -> List[int]:
     """List `pid` and all its descendants."""
     listed = os.path.exists(f"/proc/{pid}/task/{pid}/children")
-    everyone = {} if listed else children_by_parent()
+    by_parent = {} if listed else children_by_parent()
     found = [pid]
-    for one in found:
-        found.extend(children(one) if listed else everyone.get(one, ()))
+    for parent in found:
+        found.extend(children(parent) if listed else by_parent.get(parent, ()))
     return found
 
 
@@ -191,27 +189,19 @@ def descendants() -> List[int]:
 
 def name(pid: int) -> str:
     """Return the kernel's name of a process, for messages."""
-    try:
-        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-            return file.read().strip()
-    except OSError:
-        return "?"
+    return read(f"/proc/{pid}/comm").decode("utf-8", "replace").strip() or "?"
 
 
 def kill(pid: int, number: int) -> None:
     """Send signal `number`; nothing when the process is gone or not ours."""
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
-    except (ProcessLookupError, PermissionError):
-        return
 
 
 def kill_group(group: int, number: int) -> None:
     """Send signal `number` to a whole process group; nothing when it is gone."""
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
-    except (ProcessLookupError, PermissionError):
-        return
 
 
 def end_everything(reaper: Reaper, limit: float) -> List[int]:

@@ -5,6 +5,7 @@ A program has ended only when nothing that it started is left and both its strea
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import re
@@ -277,10 +278,8 @@ class Program:
 def wide_pipe() -> Sequence[int]:
     """Make a pipe of the largest size that an unprivileged process may have, so that its writer seldom waits."""
     reader, writer = os.pipe()
-    try:
+    with contextlib.suppress(OSError):
         fcntl.fcntl(reader, _F_SETPIPE_SZ, _PIPE)
-    except OSError:
-        pass
     return reader, writer
 
 
