@@ -14,7 +14,7 @@ import pytest
 from conductor import Conductor
 from test_executor import Start, conduct, program
 
-from howdah.executor.diagnostics.stack_dump import REFUSED, _why, kernel_state, shown
+from howdah.executor.diagnostics.stack_dump import REFUSED, describe_processes, explain_failure, kernel_state
 from howdah.wire.messages import SEARCH, Goal, LogRequest, Phase, PreemptionNotice, Status
 
 __all__ = ["conduct"]
@@ -133,15 +133,17 @@ class TestStacks:
         with subprocess.Popen(["sh", "-c", command, "--plain", "its-value"], stdin=-1, stdout=-1) as one:
             assert one.stdout is not None
             assert one.stdout.readline() == b"up\n"
-            (text,) = shown([one.pid], "/bin/true", False, ["its-value"])
+            (text,) = describe_processes([one.pid], "/bin/true", False, ["its-value"])
             one.kill()
         assert "--plain ***" in text
 
     def test_nobody_may_look(self) -> None:
         """As py-spy says it where ptrace is refused."""
         said = "Permission Denied: Try running again with elevated permissions by going 'sudo env \"PATH=$PATH\" !!'"
-        assert _why(said) == REFUSED
-        assert _why("Error: Failed to find python version from target process\n").startswith("py-spy: Error: Failed")
+        assert explain_failure(said) == REFUSED
+        assert explain_failure("Error: Failed to find python version from target process\n").startswith(
+            "py-spy: Error: Failed"
+        )
 
     def test_without_py_spy(self) -> None:
         with subprocess.Popen(
@@ -149,12 +151,12 @@ class TestStacks:
         ) as one:
             assert one.stdout is not None
             one.stdout.readline()
-            first, second = shown([one.pid], "", False)
+            first, second = describe_processes([one.pid], "", False)
             one.kill()
         assert first.startswith("py-spy is not here")
         assert "time.sleep(60)" in second
         assert kernel_state(one.pid).endswith(": gone\n")
-        assert list(shown([one.pid], "/bin/true", False)) == []
+        assert list(describe_processes([one.pid], "/bin/true", False)) == []
 
     def test_native_frames_where_they_can_be_had(self, conduct: Start) -> None:
         master = conduct(program(HANGS))
@@ -172,12 +174,14 @@ class TestStacks:
             f'#!/bin/sh\ncase "$*" in *--native*) echo "{said}" >&2; exit 1;; esac\necho "Process $3: frames"\n'
         )
         tool.chmod(0o755)
-        (text,) = shown([os.getpid()], str(tool), True)
+        (text,) = describe_processes([os.getpid()], str(tool), True)
         assert text.startswith(f"Process {os.getpid()}: frames\n(no native frames")
 
     def test_a_tool_that_fails(self, tmp_path: object) -> None:
-        assert f"Process {os.getpid()}: py-spy said nothing" in next(shown([os.getpid()], "/bin/false", False))
-        assert "can't be run: No such file" in next(shown([os.getpid()], f"{tmp_path}/none", False))
+        assert f"Process {os.getpid()}: py-spy said nothing" in next(
+            describe_processes([os.getpid()], "/bin/false", False)
+        )
+        assert "can't be run: No such file" in next(describe_processes([os.getpid()], f"{tmp_path}/none", False))
 
 
 @pytest.mark.parametrize(

@@ -54,12 +54,12 @@ def acquire(fs: FileSystem, directory: str, job_id: str) -> None:
         StagingError: another job holds the lock, or there is no permission.
     """
     fs.mkdirs(directory)
-    ours = DirectoryLock(job_id, getpass.getuser(), time.time())
+    lock = DirectoryLock(job_id, getpass.getuser(), time.time())
     held = holder(fs, directory)
     if held is None:
         with fs.writing(uris.join(directory, NAME), replace=False) as sink:
-            sink.write(json.dumps(asdict(ours)).encode())
-        held = holder(fs, directory) or ours
+            sink.write(json.dumps(asdict(lock)).encode())
+        held = holder(fs, directory) or lock
     if held.job != job_id:
         raise StagingError(refusal(directory, held))
 

@@ -248,7 +248,7 @@ class _Copier:
                 yield name, defect or "is still being written"
 
     def _result_of_changing_files(self, skipped: list[str]) -> DirectorySnapshot:
-        """Keep copies of files that go on changing, but of files that are useless without others."""
+        """Keep copies of files that change all the time, but not of files that are useless without others."""
         now = _stamps(self.names)
         changed = [name for name in self.kept if name not in now or not self._same(name, self.kept[name], now[name])]
         self._forget(name for name in changed if name not in now or file_validation.is_part(name))

@@ -1,7 +1,7 @@
-"""`python -m howdah.checkpoints.directory_sync down|up` keeps a local directory of checkpoints and its copy on the
-shared filesystem alike.
+"""`python -m howdah.checkpoints.directory_sync down|up` copies checkpoints between a local directory and the
+shared filesystem.
 
-A helper process beside an executor (`howdah.wire.helper_main`). `down` fetches the checkpoint that a program goes on
+A helper process beside an executor (`howdah.wire.helper_main`). `down` fetches the checkpoint that a program continues
 from. `up` stores what the program has written since, oldest files first and files that name others last: whenever the
 upload is interrupted, the newest stored checkpoint is complete or not yet named. A file that the program has removed is
 removed from the shared filesystem, too, if this module has stored or fetched it; a hidden local file remembers which.
@@ -66,7 +66,7 @@ class DirectorySync:
         names = [name for name, size in tree.sizes.items() if posixpath.basename(name) in _NAMING and size <= _SMALL]
         if resume:
             wanted = uris.below(resume, self.uri) if uris.normal(resume) != uris.normal(self.uri) else ""
-            names += next((one.files for one in candidates(tree, rule) if one.name == wanted), ())
+            names += next((each.files for each in candidates(tree, rule) if each.name == wanted), ())
         for name in dict.fromkeys(names):
             self._fetch(name, tree.entries[name])
         if resume:
@@ -187,7 +187,7 @@ def _explained(path: str) -> Iterator[None]:
 
 
 def fetch_checkpoint(request: FetchCheckpointRequest) -> DirectorySyncReply:
-    """Fetch the checkpoint that a program goes on from."""
+    """Fetch the checkpoint that a program continues from."""
     sync = DirectorySync(request.path, request.uri, root=request.root)
     with _explained(request.path):
         sync.down(request.resume, request.valid)

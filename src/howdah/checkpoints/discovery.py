@@ -24,7 +24,7 @@ from howdah.storage.filesystem import Entry, FileSystem
 from howdah.wire.helper_main import HelperReply, run_helper_main
 
 MARKERS = ("_SUCCESS", "_COMPLETE", "COMPLETE", "_DONE", "DONE", ".complete", ".done", "commit_success.txt")
-MOST_TRIED, MOST_TOLD = 50, 10
+MAX_TRIED, MAX_REPORTED = 50, 10
 
 _FILES = (".pt", ".pth", ".ckpt", ".bin", ".tar", ".keras", ".npz", ".safetensors", ".h5", ".hdf5", ".pkl", ".joblib")
 _TORCH = (".pt", ".pth", ".ckpt", ".bin", ".tar", ".safetensors")
@@ -103,15 +103,15 @@ def find(fs: FileSystem, directory: str, rule: str = "") -> CheckpointSearch:
     """
     tree = CheckpointTree(fs, directory)
     skipped: list[str] = []
-    for one in candidates(tree, rule)[:MOST_TRIED]:
+    for checkpoint in candidates(tree, rule)[:MAX_TRIED]:
         try:
-            problem = find_defect(tree, one, rule)
+            problem = find_defect(tree, checkpoint, rule)
         except StagingError as error:  # removed since it was listed, or not readable
             problem = str(error)
         if not problem:
-            return CheckpointSearch(one, tuple(skipped[:MOST_TOLD]))
-        skipped.append(f"{one.name or '.'}: {problem}")
-    return CheckpointSearch(None, tuple(skipped[:MOST_TOLD]))
+            return CheckpointSearch(checkpoint, tuple(skipped[:MAX_REPORTED]))
+        skipped.append(f"{checkpoint.name or '.'}: {problem}")
+    return CheckpointSearch(None, tuple(skipped[:MAX_REPORTED]))
 
 
 def candidates(tree: CheckpointTree, rule: str = "") -> list[FoundCheckpoint]:
@@ -122,8 +122,8 @@ def candidates(tree: CheckpointTree, rule: str = "") -> list[FoundCheckpoint]:
     elif kind == "marker":
         found = _marked(tree, pattern)
     else:
-        found = (one for one in _recognised(tree) if kind in ("", one.format.partition("-")[0]))
-    return sorted(found, key=lambda one: (one.modified_ms, _number(one.name), one.name), reverse=True)
+        found = (each for each in _recognised(tree) if kind in ("", each.format.partition("-")[0]))
+    return sorted(found, key=lambda each: (each.modified_ms, _number(each.name), each.name), reverse=True)
 
 
 def _number(name: str) -> int:

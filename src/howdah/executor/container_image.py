@@ -35,7 +35,7 @@ _FIRST_IPC_NAMESPACE = 0xEFFFFFFF  # PROC_IPC_INIT_INO, linux/proc_ns.h
 def check_image(variables: Mapping[str, str], host: str, directory: str) -> Tuple[str, str]:
     """Return a problem, if the image that the container's `variables` name is not used on `host`, and a warning.
 
-    The warning says that nobody can tell. Both are "" when all is well. `directory` is the working directory.
+    The warning says that nothing can be told. Both are "" when all is well. `directory` is the working directory.
     """
     image = requested_image(variables)
     used = in_container(variables, directory) if image else True
@@ -47,7 +47,7 @@ def check_image(variables: Mapping[str, str], host: str, directory: str) -> Tupl
 
 
 def in_container(variables: Mapping[str, str], directory: str) -> Optional[bool]:
-    """Say whether YARN runs this process in a container; None when nobody can tell."""
+    """Say whether YARN runs this process in a container; None when no sign of either is found."""
     listed = ",".join(filter(None, (variables.get("LOCAL_DIRS"), variables.get("LOG_DIRS"))))
     own = {os.path.realpath(path) for path in (directory, *filter(None, listed.split(",")))}
     if own & _mount_points():

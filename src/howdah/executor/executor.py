@@ -460,7 +460,6 @@ class Executor:
             if code != LEFT:
                 note(reason)
             self._stop_activity(reason, grace)
-            self.loop.call_later(0.0, lambda: None)
 
     def _terminated(self) -> None:
         """End everything in a blocking call, because the sender of the signal waits only briefly."""

@@ -41,7 +41,7 @@ class HelperProcess:
 
     After `limit_s` seconds (0: no limit) the helper is stopped for the reason that `late()` returns, and killed
     `grace_s` seconds after that. The descriptors in `inherited` are open in it under the same numbers. `python` is the
-    interpreter that runs it, whose own libraries come before ours; "" is that of the executor.
+    interpreter that runs it, whose own libraries come before the executor's; "" is the executor's interpreter.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ def _memory_file(content: bytes) -> int:
 
 
 def _environment(python: str) -> Dict[str, str]:
-    """Return our own environment; our own interpreter imports from where we import, whatever the directory."""
+    """Return the executor's environment; its own interpreter imports from the same paths, whatever the directory."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return kept if python else {**kept, "PYTHONPATH": _import_paths()}
 

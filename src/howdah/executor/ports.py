@@ -1,4 +1,4 @@
-"""`PortReservation` holds ports by name, so that nobody else gets them before the program binds them itself.
+"""`PortReservation` holds ports by name, so that no other process gets them before the program binds them itself.
 
 A bound socket that never listens keeps a port to itself, yet lets in a program that sets SO_REUSEADDR (Linux allows
 that while no socket of the port listens) or SO_REUSEPORT: frameworks that set either need no close-then-bind race.

@@ -56,7 +56,7 @@ __all__ = [
 Value = Union[str, bytes]
 World = Peers
 Member = Peer
-"""The names of before."""
+"""Names of earlier versions."""
 
 inside: bool
 job_id: str
@@ -75,7 +75,7 @@ resume_from: Optional[str]
 def __getattr__(name: str) -> Any:
     """Read a fact about this program from its environment: `here.task` is `worker:1`, `here.rank` counts all roles.
 
-    `checkpoint_dir` and `resume_from` are None where the job has no checkpoints, or none to go on from.
+    `checkpoint_dir` and `resume_from` are None where the job has no checkpoints, or none to continue from.
     """
     if name == "inside":
         return _inside()
@@ -119,7 +119,7 @@ _progress_at = 0.0
 
 
 def heartbeat() -> None:
-    """Report that this program goes on, though it prints nothing and its progress stands.
+    """Report that this program still works, though it prints nothing and its progress does not change.
 
     A program that has called this is taken to hang only when it stops calling. `progress` and `metric` count as calls.
     Touches a file, at most once a second.
@@ -134,13 +134,13 @@ def heartbeat() -> None:
 
 _touched_at = float("-inf")
 alive = heartbeat
-"""The name of before."""
+"""Name of earlier versions."""
 
 
 def notice() -> Optional[Notice]:
     """Return the warning that this program's container, or its node, will be taken away; None without a warning.
 
-    The call reads a file: ask after each step, save what is worth it, and go on or end with a status other than 0.
+    The call reads a file: ask after each step, save what is worth it, and continue or end with a status other than 0.
     """
     return _read_notice(_current())
 
@@ -171,10 +171,10 @@ def save(wait: Union[bool, float] = False) -> Tuple[str, ...]:
         return ()
     timeout = 3600.0 if wait is True else float(wait)
     snapshots = _wait_for("saved", {"numbers": numbers}, timeout, "save()")["saves"]
-    problems = [f"{one['uri'] or 'a copy'}: {one['reason']}" for one in snapshots if one["reason"]]
+    problems = [f"{found['uri'] or 'a copy'}: {found['reason']}" for found in snapshots if found["reason"]]
     if problems:
         raise HereError(f"save(): {'; '.join(problems)}")
-    return tuple(str(one["uri"]) for one in snapshots)
+    return tuple(str(found["uri"]) for found in snapshots)
 
 
 # Values that the tasks of the job share
@@ -183,7 +183,7 @@ def save(wait: Union[bool, float] = False) -> Tuple[str, ...]:
 def put(key: str, value: Value, *, life: str = "epoch", ttl: Optional[float] = None) -> None:
     """Set `key` for all tasks. A value is text or bytes, up to 1 MiB, and comes back as the type that was put.
 
-    `life` says when the key is removed: with "epoch" when this task is started again, so that nobody meets peers of an
+    `life` says when the key is removed: with "epoch" when this task is started again, so that no task meets peers of an
     earlier start; with "program" when this program ends; with "job" never. `ttl` removes it after so many seconds at
     the latest; put it again to renew it.
     """
@@ -195,7 +195,7 @@ def get(key: str, wait: Optional[float] = None) -> Optional[Value]:
     """Return the value of `key`; None when there is none. `wait` is for how many seconds to wait for a value.
 
     Raises:
-        HereTimeout: nobody put the key in time.
+        HereTimeout: no task put the key in time.
     """
     message = {"key": _checked_name("get", key)}
     if wait is None:
@@ -230,7 +230,7 @@ def compare_and_set(
 
 
 swap = compare_and_set
-"""The name of before."""
+"""Name of earlier versions."""
 
 
 @dataclass(frozen=True)
@@ -272,10 +272,10 @@ def _changes(known: Dict[str, int], answer: Mapping[str, Any]) -> Iterator[Chang
         for key in set(known).difference(answer["names"]):
             del known[key]
             yield Change(key, None)
-    for one in answer["entries"]:
-        if known.get(one["key"]) != one["revision"]:
-            known[one["key"]] = one["revision"]
-            yield Change(one["key"], _decoded(one))
+    for entry in answer["entries"]:
+        if known.get(entry["key"]) != entry["revision"]:
+            known[entry["key"]] = entry["revision"]
+            yield Change(entry["key"], _decoded(entry))
 
 
 def barrier(

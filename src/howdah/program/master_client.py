@@ -30,7 +30,7 @@ def call(name: str, message: Mapping[str, Any], wait: float = 0.0) -> Dict[str, 
     """Send `message` to the master, and return its answer.
 
     Raises:
-        HereError: the master refuses, or nobody has answered for GIVE_UP_S.
+        HereError: the master refuses, or has not answered for GIVE_UP_S.
     """
     identity = current()
     began = time.monotonic()

@@ -87,13 +87,13 @@ class Notice:
     kind: str
     """`preemption`, `decommission` or `unhealthy`."""
     until: Optional[float]
-    """When the container goes, as time.time() counts; None when nobody knows."""
+    """When the container goes, as time.time() counts; None when the time is unknown."""
     text: str
     """A sentence for people."""
 
     @property
     def seconds(self) -> Optional[float]:
-        """Return the seconds that are left, 0 when the time is over; None when nobody knows."""
+        """Return the seconds that are left, 0 when the time is over; None when the time is unknown."""
         return None if self.until is None else max(0.0, self.until - time.time())
 
 
@@ -124,7 +124,7 @@ class TaskIdentity:
     checkpoint_dir: Optional[str]
     """The directory for checkpoints; None without checkpoints."""
     resume_from: Optional[str]
-    """The checkpoint to go on from; None when there is none."""
+    """The checkpoint to continue from; None when there is none."""
     world_text: str
     """The peers as JSON; "" where they are too many for a variable."""
 

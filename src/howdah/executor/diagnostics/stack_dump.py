@@ -20,13 +20,13 @@ from howdah.wire.helper_main import run_helper_main
 from howdah.wire.helper_messages import StackDumpReply, StackDumpRequest
 
 EACH_S, NATIVE_S = 10.0, 8.0
-MOST = 32
-"""Processes that are dumped; a data loader may have hundreds, which are all alike."""
-MOST_TEXT = 200 << 10
-MOST_COMMAND = 200
+MAX_PROCESSES = 32
+"""Most processes that are dumped; a data loader may have hundreds, which all do the same."""
+MAX_TEXT = 200 << 10
+MAX_COMMAND = 200
 """Characters of a command line that are shown."""
 _AFTER_COMMAND = "\nPython v"
-MOST_DATA = 1 << 30
+MAX_DATA = 1 << 30
 """Memory that reading native frames may take."""
 REFUSED = (
     "the node does not let us look into the program (ptrace): containers need the capability SYS_PTRACE, "
@@ -35,15 +35,15 @@ REFUSED = (
 
 
 def dump_stacks(request: StackDumpRequest) -> StackDumpReply:
-    """Dump the stacks of the first `MOST` processes, as one text."""
+    """Dump the stacks of the first `MAX_PROCESSES` processes, as one text."""
     pids = request.pids
-    text = "\n".join(shown(pids[:MOST], request.tool, request.native, request.secrets))
-    if len(pids) > MOST:
-        text += f"\nand {len(pids) - MOST} more processes\n"
-    return StackDumpReply(text[:MOST_TEXT])
+    text = "\n".join(describe_processes(pids[:MAX_PROCESSES], request.tool, request.native, request.secrets))
+    if len(pids) > MAX_PROCESSES:
+        text += f"\nand {len(pids) - MAX_PROCESSES} more processes\n"
+    return StackDumpReply(text[:MAX_TEXT])
 
 
-def shown(pids: Sequence[int], tool: str, native: bool, secrets: Sequence[str] = ()) -> Iterator[str]:
+def describe_processes(pids: Sequence[int], tool: str, native: bool, secrets: Sequence[str] = ()) -> Iterator[str]:
     """Yield a paragraph for each process, without `secrets` in its command line."""
     if not tool:
         yield "py-spy is not here, so Python's own stacks are not: install howdah[stacks] where the job is submitted\n"
@@ -59,46 +59,48 @@ def shown(pids: Sequence[int], tool: str, native: bool, secrets: Sequence[str] =
 
 
 def _python_stacks(pid: int, tool: str, native: bool, secrets: Sequence[str]) -> str:
-    found = _taken(pid, tool, native, secrets)
+    found = _dump_native(pid, tool, secrets) if native else _dump(pid, tool, secrets)
     _, begins, stacks = found.partition(_AFTER_COMMAND)
     # py-spy has the command line in its first line, which are several where an argument has line ends.
     return f"Process {pid}: {command_of(pid, secrets)}{begins}{stacks}" if begins else redaction.text(found, secrets)
 
 
-def _taken(pid: int, tool: str, native: bool, secrets: Sequence[str]) -> str:
+def _dump_native(pid: int, tool: str, secrets: Sequence[str]) -> str:
     """Dump with native frames where the platform has them, and reading symbols takes little time and memory."""
-    if not native:
-        return _dumped(pid, [tool, "dump", "--pid", str(pid)], secrets)
+
+    def limit_memory() -> None:
+        # This memory counts as the container's: symbols of a large library must not get the program killed.
+        resource.setrlimit(resource.RLIMIT_DATA, (MAX_DATA, MAX_DATA))
+
     command = [tool, "dump", "--native", "--pid", str(pid)]
     with contextlib.suppress(OSError, subprocess.SubprocessError):
-        done = subprocess.run(command, capture_output=True, timeout=NATIVE_S, check=False, preexec_fn=_little_memory)
+        done = subprocess.run(command, capture_output=True, timeout=NATIVE_S, check=False, preexec_fn=limit_memory)
         if done.returncode == 0:
             return done.stdout.decode("utf-8", "replace")
-    found = _dumped(pid, [tool, "dump", "--pid", str(pid)], secrets)
+    found = _dump(pid, tool, secrets)
     return f"{found.rstrip()}\n(no native frames: py-spy can't have them here, or not in {NATIVE_S:.0f} s)\n"
 
 
-def _little_memory() -> None:
-    # This memory counts as the container's: symbols of a large library must not get the program killed.
-    resource.setrlimit(resource.RLIMIT_DATA, (MOST_DATA, MOST_DATA))
-
-
-def _dumped(pid: int, command: Sequence[str], secrets: Sequence[str]) -> str:
+def _dump(pid: int, tool: str, secrets: Sequence[str]) -> str:
+    command = [tool, "dump", "--pid", str(pid)]
     try:
         done = subprocess.run(command, capture_output=True, timeout=EACH_S, check=False)
     except subprocess.TimeoutExpired:
-        return f"Process {pid}: py-spy took longer than {EACH_S:.0f} s\n{kernel_state(pid, secrets)}"
+        problem = f"py-spy took longer than {EACH_S:.0f} s"
     except OSError as error:
-        return f"Process {pid}: {command[0]} can't be run: {error.strerror}\n{kernel_state(pid, secrets)}"
-    if done.returncode == 0:
-        return done.stdout.decode("utf-8", "replace")
-    return f"Process {pid}: {_why(done.stderr.decode('utf-8', 'replace'))}\n{kernel_state(pid, secrets)}"
+        problem = f"{tool} can't be run: {error.strerror}"
+    else:
+        if done.returncode == 0:
+            return done.stdout.decode("utf-8", "replace")
+        problem = explain_failure(done.stderr.decode("utf-8", "replace"))
+    return f"Process {pid}: {problem}\n{kernel_state(pid, secrets)}"
 
 
-def _why(said: str) -> str:
-    if any(word in said for word in ("Permission", "permission", "EPERM", "not permitted", "ptrace")):
+def explain_failure(stderr: str) -> str:
+    """Return a sentence about what py-spy has written when it failed."""
+    if any(word in stderr for word in ("Permission", "permission", "EPERM", "not permitted", "ptrace")):
         return REFUSED
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     return f"py-spy: {lines[0]}" if lines else "py-spy said nothing"
 
 
@@ -115,7 +117,7 @@ def kernel_state(pid: int, secrets: Sequence[str] = ()) -> str:
         threads = sorted(os.listdir(f"/proc/{pid}/task"), key=int)
     except OSError:
         return f"Process {pid}: gone\n"
-    for thread in threads[:MOST]:
+    for thread in threads[:MAX_PROCESSES]:
         folder = f"/proc/{pid}/task/{thread}"
         lines.append(
             f"    {thread} {_read(folder, 'comm')}: {_state(folder)} {_read(folder, 'wchan').strip('0')}".rstrip()
@@ -132,8 +134,8 @@ def _state(folder: str) -> str:
 def command_of(pid: int, secrets: Sequence[str] = ()) -> str:
     """Return a process's command line in one line, without `secrets` and words that look like secrets."""
     words = [word for word in _read(f"/proc/{pid}", "cmdline").split("\0") if word]
-    shown = " ".join(" ".join(redaction.words(words, secrets)).split())
-    return shown[:MOST_COMMAND] or _read(f"/proc/{pid}", "comm")
+    text = " ".join(" ".join(redaction.words(words, secrets)).split())
+    return text[:MAX_COMMAND] or _read(f"/proc/{pid}", "comm")
 
 
 def _read(folder: str, name: str) -> str:

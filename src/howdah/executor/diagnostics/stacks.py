@@ -21,7 +21,7 @@ LIMIT_S = 20.0
 class StackDumps:
     """Dumps the stacks of the processes that `pids()` lists, and sends them to the master by `answer`.
 
-    `path` is the program's PATH; `secrets` are shown to nobody.
+    `path` is the program's PATH; `secrets` are left out of the dump.
     """
 
     def __init__(

@@ -57,7 +57,7 @@ class GpuClaim:
             # Another user may have claimed the same devices at the same moment: release them, and try again.
             if not any(number in self.numbers for number in _held_by_others(prefix, total)):
                 break
-            self._let_go()
+            self._unlock_gpus()
             time.sleep(random.uniform(0.0, _AGAIN_S))  # noqa: S311
             others = self._lock_gpus(wanted, total)
         if len(self.numbers) < wanted:
@@ -78,14 +78,14 @@ class GpuClaim:
                 self._locks[number] = locks
         return others
 
-    def _let_go(self) -> None:
+    def _unlock_gpus(self) -> None:
         for file in [file for locks in self._locks.values() for file in locks]:
             os.close(file)
         self.numbers, self._locks = [], {}
 
     def release(self) -> None:
         """Release all devices."""
-        self._let_go()
+        self._unlock_gpus()
         for file in self._files:
             os.close(file)
         self._files = []
@@ -103,7 +103,7 @@ class GpuAssignment:
 
         Raises:
             NotEnoughGpus: other tasks hold them.
-            OSError: nobody can claim any here.
+            OSError: GPUs can't be claimed on this node.
         """
         if assigned_by_engine(variables) or not asked:
             return

@@ -40,7 +40,7 @@ class GpuMonitor:
     def fault(self) -> str:
         """Describe the first failure of the GPUs' hardware while the program ran; "" when none is known.
 
-        Of a program that may see all GPUs of its node nobody knows which ones it uses.
+        A program that may see all GPUs of its node may use any of them, so none is known.
         """
         return "" if self._all_of_the_node else fault(self.gpus, self._ecc)
 

@@ -1,4 +1,4 @@
-"""Keeps a program's checkpoints and event files alike on this node and on the shared filesystem.
+"""Copies a program's checkpoints and event files between this node and the shared filesystem.
 
 One helper at a time copies a directory. The last copy is made after the program has ended, and may take a minute.
 """
@@ -29,14 +29,15 @@ _MAX_FILES = 10_000
 class DirectorySyncRunner(ABC):
     """Stores one local directory at `uri` every `every_s` seconds while the program runs, and once after its end.
 
-    Subclasses say what is stored, and by which helper. `warn` writes a line to the task's log.
+    Subclasses say what is stored, and by which helper. A task that does not write (`writes`) stores nothing. `warn`
+    writes a line to the task's log.
     """
 
     contents = ""
     """What the directory holds, for messages."""
 
-    def __init__(self, loop: EventLoop, path: str, uri: str, every_s: float, limit_s: float) -> None:
-        self.loop, self.path, self.uri = loop, path, uri
+    def __init__(self, loop: EventLoop, path: str, uri: str, writes: bool, every_s: float, limit_s: float) -> None:
+        self.loop, self.path, self.uri, self.writes = loop, path, uri, writes
         self.every_s, self.limit_s = every_s, limit_s
         self.warn: Callable[[str], None] = lambda _: None
         self._helper: Optional[HelperProcess] = None
@@ -45,10 +46,6 @@ class DirectorySyncRunner(ABC):
         self._too_late = False
         self._on_end: Optional[OnEnd] = None
         self._warned_of = ""
-
-    def writes(self) -> bool:
-        """Say whether this task stores anything."""
-        return True
 
     def has_news(self) -> bool:
         """Say whether the directory has changed since the last copy."""
@@ -59,15 +56,15 @@ class DirectorySyncRunner(ABC):
         """Start the helper that stores the directory; `last` says that the program has ended."""
 
     def begin(self) -> None:
-        """The program runs: store what it writes, from time to time."""
-        if self.writes():
+        """Store what the program writes, every `every_s` seconds, because it runs now."""
+        if self.writes:
             self._next_copy = self.loop.call_later(self.every_s, self._store_if_changed)
 
     def finish(self, on_end: OnEnd) -> None:
-        """The program has ended: store what it has left, then call `on_end(problem)`."""
+        """Store what the program has left at its end, then call `on_end(problem)`."""
         if self._next_copy is not None:
             self._next_copy.cancel()
-        if not self.writes():
+        if not self.writes:
             self.loop.call_later(0.0, lambda: on_end(""))
             return
         self._on_end = on_end
@@ -75,7 +72,7 @@ class DirectorySyncRunner(ABC):
             self._store_last("")
 
     def stop(self, grace_s: float) -> None:
-        """Give up a fetch at once. The last copy may still take `LAST_COPY_S`, because what it brings would be lost."""
+        """Give up a fetch at once. The last copy may still take `LAST_COPY_S`: its files would be lost otherwise."""
         if self._on_end is not None:
             self.limit_last_copy(max(grace_s, LAST_COPY_S))
         elif self._helper is not None:
@@ -144,11 +141,9 @@ class CheckpointSyncRunner(DirectorySyncRunner):
     contents = "checkpoints"
 
     def __init__(self, loop: EventLoop, order: CheckpointSyncOrder, directory: str, limit_s: float) -> None:
-        super().__init__(loop, os.path.join(directory, order.path), order.uri, order.every_s, limit_s)
+        path = os.path.join(directory, order.path)
+        super().__init__(loop, path, order.uri, order.writes, order.every_s, limit_s)
         self.order, self.directory = order, directory
-
-    def writes(self) -> bool:
-        return self.order.writes
 
     def local_variables(self, variables: Mapping[str, str]) -> Dict[str, str]:
         """Replace the shared directory in the program's variables by the local one."""
@@ -159,7 +154,7 @@ class CheckpointSyncRunner(DirectorySyncRunner):
         return local
 
     def fetch(self, orders: Orders, on_end: OnEnd) -> None:
-        """Fetch what the program goes on from, before it starts."""
+        """Fetch the checkpoint from which the program continues, before it starts."""
         request = FetchCheckpointRequest(
             path=self.path,
             uri=self.uri,
@@ -188,12 +183,9 @@ class EventFileSyncRunner(DirectorySyncRunner):
 
     def __init__(self, loop: EventLoop, order: EventFileSyncOrder, directory: str) -> None:
         path = os.path.join(directory, order.path)
-        super().__init__(loop, path, order.uri, order.every_s, _EVENT_FILES_LIMIT_S)
+        super().__init__(loop, path, order.uri, bool(order.uri), order.every_s, _EVENT_FILES_LIMIT_S)
         self._sent: Mapping[str, Any] = {}
         self._stored_files: List[Tuple[str, int, int]] = []
-
-    def writes(self) -> bool:
-        return bool(self.uri)
 
     def local_variables(self, variables: Mapping[str, str]) -> Dict[str, str]:
         """Add the directory, which exists from the start, to the program's variables."""
@@ -268,12 +260,12 @@ class DirectorySyncs:
             self.loop.call_later(0.0, lambda: on_end(""))
 
     def begin(self) -> None:
-        """The program runs."""
+        """Store what the program writes, because it runs now."""
         for runner in self._runners:
             runner.begin()
 
     def finish(self, on_end: OnEnd) -> None:
-        """The program has ended: store what it has left, all directories at the same time."""
+        """Store what the program has left at its end, all directories at the same time."""
         left = len(self._runners)
 
         def finished(_: str) -> None:

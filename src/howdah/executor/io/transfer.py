@@ -64,7 +64,7 @@ def make_directories(names: Sequence[str], directory: str) -> None:
 
 
 def make_executable(fetches: Sequence[Fetch], directory: str) -> None:
-    """Make the task's code executable. A link is left alone: its target belongs to somebody else."""
+    """Make the task's code executable. A link stays as it is: its target may belong to another user."""
     for fetch in fetches:
         for file in fetch.files if fetch.executable else ():
             path = os.path.join(directory, fetch.to, file.name)

@@ -49,7 +49,7 @@ def disk(request: LocalChecksRequest) -> Answer:
 
 
 def _mount_point(directory: str) -> str:
-    """Find the mount point of the working directory, whose own path says little to people."""
+    """Find the mount point of the working directory, whose own path tells users little."""
     while not os.path.ismount(directory):
         directory = os.path.dirname(os.path.abspath(directory))
     return directory
@@ -97,7 +97,7 @@ def gpu(request: LocalChecksRequest) -> Answer:
 
 
 def _ecc(ids: Tuple[str, ...]) -> Optional[Answer]:
-    """Report memory errors that the driver counts; None where there are none, or nobody can tell."""
+    """Report memory errors that the driver counts; None where it counts none, or there is no driver."""
     from howdah.executor.gpu.sampler import Devices
 
     try:

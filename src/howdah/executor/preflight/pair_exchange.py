@@ -1,7 +1,7 @@
 """A helper process (`howdah.wire.helper_main`) exchanges data with other tasks: over TCP, then by the job's torch.
 
 Of a pair one task listens, on a socket that the executor reserved, and the other connects. They identify themselves,
-send each other the same bytes, then, where both have torch, make an all-reduce. Each tells the other the result, so
+send each other the same bytes, then, where both have torch, make an all-reduce. Each sends the other its result, so
 that both report the same to the master. Each round ends at its own time, whatever a partner does.
 """
 
@@ -26,9 +26,9 @@ _MIB = 1 << 20
 _SEND_MIB = 16
 _PIECE = random.Random(1).randbytes(_MIB)  # noqa: S311 - a pattern, no secret
 _SUM = zlib.crc32(_PIECE * _SEND_MIB)
-_RETRY_S, _HELLO_S, _VERDICT_S, _LOOK_S = 0.2, 5.0, 2.0, 20.0
-_MOST_SILENT, _LONGEST_HELLO, _LOOK_AGAIN_S = 64, 4096, 0.02
-"""Callers that have not identified themselves yet, bytes of a hello, and seconds between two looks at half a hello."""
+_RETRY_S, _HELLO_S, _RESULT_S, _FIND_TORCH_S = 0.2, 5.0, 2.0, 20.0
+_MAX_UNIDENTIFIED, _LONGEST_HELLO, _CHECK_AGAIN_S = 64, 4096, 0.02
+"""Most callers without a hello, most bytes of a hello, and seconds until half a hello is read again."""
 
 Hello = Tuple[int, int, str]
 """Epoch, round, task."""
@@ -89,7 +89,9 @@ class PairExchange:
         self.listener.listen(128)
         self.listener.settimeout(1.0)
         self._early: Dict[Hello, PeerConnection] = {}
-        self._silent: Dict[socket.socket, float] = {}
+        """Connections of partners whose round has not begun."""
+        self._unidentified: Dict[socket.socket, float] = {}
+        """Callers that have sent no hello yet, and until when they may."""
         rounds = enumerate(self.order.rounds)
         self._expected = {(self.order.epoch, number, partner.task) for number, partner in rounds if partner is not None}
         self._torch = _torch_device(request)
@@ -105,7 +107,7 @@ class PairExchange:
         write_line({"begun": f"all-reduce with {partner.task}"})
         began = time.monotonic()
         try:
-            line = self._meet(number, partner, deadline)
+            line = self._connect(number, partner, deadline)
             try:
                 found, left_out = self._exchange(line, partner.listens)
             finally:
@@ -121,9 +123,9 @@ class PairExchange:
             if left_out:
                 write_line({"left_out": f"all-reduce by torch: {left_out}"})
 
-    # Meeting
+    # Connecting
 
-    def _meet(self, number: int, partner: Partner, deadline: float) -> PeerConnection:
+    def _connect(self, number: int, partner: Partner, deadline: float) -> PeerConnection:
         if not partner.listens:
             return self._accepted((self.order.epoch, number, partner.task), deadline)
         address, problem = (partner.host, partner.port), "no time was left"
@@ -141,48 +143,48 @@ class PairExchange:
     def _accepted(self, wanted: Hello, deadline: float) -> PeerConnection:
         """Return the connection of the expected partner; connections of other partners wait for their round.
 
-        A caller that does not identify itself delays nobody, because anybody may connect.
+        A caller that does not identify itself does not delay the others, because any process may connect.
         """
         while wanted not in self._early:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise socket.timeout  # noqa: UP041 - until CPython 3.10 they are two
-            self._hear_callers(min(left, _HELLO_S))
+            self._accept_callers(min(left, _HELLO_S))
         line = self._early.pop(wanted)
         line.deadline = deadline
         return line
 
-    def _hear_callers(self, limit: float) -> None:
+    def _accept_callers(self, limit: float) -> None:
         """Accept callers once, and read the hello of those that have sent it."""
-        ready, _, _ = select.select([self.listener, *self._silent], [], [], limit)
-        for one in ready:
-            if one is self.listener:
+        ready, _, _ = select.select([self.listener, *self._unidentified], [], [], limit)
+        for caller in ready:
+            if caller is self.listener:
                 with contextlib.suppress(OSError):  # the caller has left
-                    self._silent[self.listener.accept()[0]] = time.monotonic() + _HELLO_S
+                    self._unidentified[self.listener.accept()[0]] = time.monotonic() + _HELLO_S
             else:
-                self._hear_caller(one)
+                self._read_hello(caller)
         now = time.monotonic()
-        for one, until in list(self._silent.items()):
-            if now > until or len(self._silent) > _MOST_SILENT:  # of too many the oldest goes
-                self._silent.pop(one)
-                one.close()
+        for caller, until in list(self._unidentified.items()):
+            if now > until or len(self._unidentified) > _MAX_UNIDENTIFIED:  # of too many the oldest goes
+                self._unidentified.pop(caller)
+                caller.close()
         if ready and self.listener not in ready:
-            time.sleep(_LOOK_AGAIN_S)  # half a line stays ready to be read
+            time.sleep(_CHECK_AGAIN_S)  # half a line stays ready to be read
 
-    def _hear_caller(self, one: socket.socket) -> None:
+    def _read_hello(self, caller: socket.socket) -> None:
         try:
-            said = one.recv(_LONGEST_HELLO, socket.MSG_PEEK)
+            received = caller.recv(_LONGEST_HELLO, socket.MSG_PEEK)
         except OSError:
-            said = b""
-        if b"\n" not in said and 0 < len(said) < _LONGEST_HELLO:
+            received = b""
+        if b"\n" not in received and 0 < len(received) < _LONGEST_HELLO:
             return
-        self._silent.pop(one)
-        if b"\n" in said:
-            self._greet(PeerConnection(one, time.monotonic() + _HELLO_S))
+        self._unidentified.pop(caller)
+        if b"\n" in received:
+            self._identify(PeerConnection(caller, time.monotonic() + _HELLO_S))
         else:
-            one.close()
+            caller.close()
 
-    def _greet(self, line: PeerConnection) -> None:
+    def _identify(self, line: PeerConnection) -> None:
         try:
             hello = line.receive_message()
             key = (int(hello["epoch"]), int(hello["round"]), str(hello["task"]))
@@ -208,11 +210,11 @@ class PairExchange:
         began = time.monotonic()
         if listens:
             line.send(_PIECE)
-        came = line.receive()
+        checksum = line.receive()
         if not listens:
             line.send(_PIECE)
         rate = 2 * _SEND_MIB / (time.monotonic() - began)
-        self._agree(line, "" if came == _SUM else f"{_SEND_MIB} MiB came over TCP with other content than was sent")
+        self._agree(line, "" if checksum == _SUM else f"{_SEND_MIB} MiB came over TCP with other content than was sent")
         found = f"TCP {rate:.0f} MiB/s"
         if not port:
             return found, "not both tasks have torch in the job's Python"
@@ -221,17 +223,10 @@ class PairExchange:
         return found + (f", {answer['found']}" if "found" in answer else ""), str(answer.get("left_out", ""))
 
     def _all_reduce(self, line: PeerConnection, listens: bool, port: int) -> Dict[str, Any]:
-        left = line.deadline - time.monotonic() - _VERDICT_S
+        left = line.deadline - time.monotonic() - _RESULT_S
         host = line.peer if listens else line.address
-        gpu = self._torch == "gpu"
-        question = {
-            "check": "all-reduce",
-            "host": host,
-            "port": port,
-            "rank": int(listens),
-            "gpu": gpu,
-            "limit_s": left,
-        }
+        check = {"check": "all-reduce", "host": host, "port": port, "rank": int(listens), "limit_s": left}
+        question = {**check, "gpu": self._torch == "gpu"}
         return run_torch_check(self.request.python, self.request.variables, question, left)
 
     def _agree(self, line: PeerConnection, problem: str) -> None:
@@ -246,10 +241,10 @@ def _torch_device(request: PairExchangeRequest) -> str:
     """Return where the job's torch would compute: `gpu`, `cpu`, or "" without torch."""
     if not request.python:
         return ""
-    look = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
+    code = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
     try:
         done = subprocess.run(
-            [request.python, "-c", look], env=request.variables, cwd="/", capture_output=True, timeout=_LOOK_S
+            [request.python, "-c", code], env=request.variables, cwd="/", capture_output=True, timeout=_FIND_TORCH_S
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
@@ -257,9 +252,9 @@ def _torch_device(request: PairExchangeRequest) -> str:
 
 
 def _free_port(address: str) -> int:
-    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as one:
-        one.bind((address, 0))
-        return int(one.getsockname()[1])
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as probe:
+        probe.bind((address, 0))
+        return int(probe.getsockname()[1])
 
 
 def exchange_data(request: PairExchangeRequest) -> None:

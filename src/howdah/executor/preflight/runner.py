@@ -1,6 +1,6 @@
 """Pre-flight in this container: checks that it makes alone before it joins, then an exchange of data in pairs.
 
-What has passed is reported as long as the gang forms, and is not checked again as long as this container lives.
+Checks that have passed are reported while the gang forms, and are not repeated in this container.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _GRACE_S = 5.0
 
 
 class _Findings:
-    """Collects what a check program says."""
+    """Collects the lines of a helper that makes checks."""
 
     def __init__(self) -> None:
         self.found: List[str] = []
@@ -75,12 +75,12 @@ class PreflightRunner:
 
     @property
     def reports(self) -> Tuple[CheckReport, ...]:
-        """Return what the master is told."""
+        """Return the reports for the master."""
         return tuple(report for report in (self._alone, self._pairs) if report is not None)
 
     @property
     def passed(self) -> bool:
-        """Say whether the container has passed what it checks alone."""
+        """Say whether the container has passed the checks that it makes alone."""
         return self._alone is not None
 
     @property
@@ -92,7 +92,7 @@ class PreflightRunner:
         """Check this container, or exchange data with `pairs`; False when nothing is to be checked.
 
         Raises:
-            OSError: nobody can claim GPUs here.
+            OSError: GPUs can't be claimed on this node.
             NotEnoughGpus: other tasks hold the GPUs.
         """
         if pairs is not None:

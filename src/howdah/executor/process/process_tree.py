@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, 
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_PR_SET_PTRACER = 0x59616D61  # So our helpers may trace it, too, where only ancestors may.
+_PR_SET_PTRACER = 0x59616D61  # so that helpers may trace the program, too, on nodes where only ancestors may
 _libc = ctypes.CDLL(None, use_errno=True)
 
 Ended = Callable[[int, Any], None]
@@ -82,7 +82,7 @@ class Reaper:
 
     @property
     def has_helpers(self) -> bool:
-        """Say whether one of our helpers lives."""
+        """Say whether a helper runs."""
         return bool(self._helpers)
 
     def program_processes(self) -> List[int]:
@@ -144,7 +144,7 @@ def read(path: str) -> bytes:
         return b""
     try:
         found = b""
-        while data := os.read(file, 1 << 16):
+        while data := os.read(file, 1 << 13):
             found += data
         return found
     except OSError:
@@ -193,13 +193,13 @@ def name(pid: int) -> str:
 
 
 def kill(pid: int, number: int) -> None:
-    """Send signal `number`; nothing when the process is gone or not ours."""
+    """Send signal `number`, unless the process is gone or belongs to another user."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
 
 
 def kill_group(group: int, number: int) -> None:
-    """Send signal `number` to a whole process group; nothing when it is gone."""
+    """Send signal `number` to a whole process group, unless it is gone."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
 

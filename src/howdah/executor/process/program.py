@@ -121,7 +121,7 @@ class Program:
             self.loop.call_later(grace_s, self._kill)
 
     def drain(self) -> None:
-        """Read what is left in the pipes, when nobody writes any more."""
+        """Read what is left in the pipes, when no process writes any more."""
         for name in list(self._readers):
             while name in self._readers and self._read_piece(name):
                 pass

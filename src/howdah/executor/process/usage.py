@@ -27,7 +27,7 @@ _MIB = 1 << 20
 class Meter:
     """Samples the process tree of `pid`, or the processes that `pids()` lists.
 
-    `usage` is the last sample; its peak is the highest sample, or what `note_end` was told. `period` is how many
+    `usage` is the last sample; its peak is the highest sample, or what `note_end` got. `period` is how many
     seconds to wait until the next sample.
     """
 
@@ -78,7 +78,7 @@ class Meter:
     def _advance(self, totals: Tuple[float, ...]) -> Tuple[List[float], List[float]]:
         """Return growth a second since the last sample, and growth since the program began.
 
-        A total that shrinks, because a process ended that nobody waited for, stands still.
+        A total that shrinks, because a process ended whose parent did not wait for it, keeps its value.
         """
         now = time.monotonic()
         passed = max(1e-3, now - self._time)
