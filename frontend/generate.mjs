@@ -2,11 +2,6 @@
 // the document's digest, which is kept in the first line.
 import { writeFileSync } from "node:fs";
 import openapi, { astToString } from "openapi-typescript";
-import typescript from "typescript";
 
-const sentence = typescript.factory.createTypeReferenceNode("StoredSentence");
-const made = await openapi(new URL("generated/openapi.json", import.meta.url), {
-  inject: 'import type { StoredSentence } from "../src/translateStored";\n',
-  transform: (schema) => (schema.format === "sentence" ? sentence : undefined),
-});
+const made = await openapi(new URL("generated/openapi.json", import.meta.url));
 writeFileSync(new URL("generated/openapi.d.ts", import.meta.url), `// ${process.argv[2]}\n${astToString(made)}`);

@@ -18,8 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 from howdah.locale.catalogue import FILE as COMPILED
-from howdah.locale.catalogue import PAGE, STORED
-from howdah.locale.stored_sentences import PLACEHOLDERS
+from howdah.locale.catalogue import PAGE
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS, GENERATED = ROOT / "docs", ROOT / "frontend" / "generated"
@@ -28,8 +27,7 @@ CATALOGUE, PAGE_CATALOGUE = COMPILED.with_suffix(".po"), GENERATED / "zh.json"
 
 def generate_catalogue() -> None:
     """Compile the catalogue, unless the results are newer than it and this file."""
-    rules = ROOT / "src" / "howdah" / "locale" / "stored_sentences.py"
-    newest = max(path.stat().st_mtime for path in (CATALOGUE, rules, Path(__file__)))
+    newest = max(path.stat().st_mtime for path in (CATALOGUE, Path(__file__)))
     if all(path.exists() and path.stat().st_mtime >= newest for path in (COMPILED, PAGE_CATALOGUE)):
         return
     try:
@@ -41,11 +39,8 @@ def generate_catalogue() -> None:
     compiled = io.BytesIO()
     mofile.write_mo(compiled, catalogue)
     _write(COMPILED, compiled.getvalue())
-    texts, templates = (
-        {entry.id: entry.string for entry in catalogue if entry.context == context} for context in (PAGE, STORED)
-    )
-    page = {"texts": texts, "templates": templates, "placeholders": PLACEHOLDERS[STORED]}
-    _write(PAGE_CATALOGUE, json.dumps(page, indent=1, ensure_ascii=False, sort_keys=True).encode() + b"\n")
+    texts = {entry.id: entry.string for entry in catalogue if entry.context == PAGE}
+    _write(PAGE_CATALOGUE, json.dumps(texts, indent=1, ensure_ascii=False, sort_keys=True).encode() + b"\n")
 
 
 def documents() -> dict[str, bytes]:

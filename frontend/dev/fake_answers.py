@@ -144,6 +144,7 @@ def job(count: int) -> dict[str, Any]:
         "outputs": ["hdfs://nn/user/ann/digits/model"],
         "links": [{"name": "dashboard", "url": "http://example.org/", "kind": "user"}],
         "notes": [{"time": STARTED + 200, "text": f"worker:1 restarted: {HTML_ATTACK}"}],
+        "tensorboard_ended": None,
         "saves": [save, {**save, "number": 2, "state": "RUNNING", "done": 3, "finished": 0}],
         "can": {"save": True, "stacks": True, "tensorboard": True},
         "submitted": {"yaml": "name: digits\nroles:\n  worker:\n    command: python train.py\n", "file": "job.yaml"},
@@ -315,7 +316,7 @@ def curves_runs(params: dict[str, str]) -> dict[str, Any]:
     runs = [
         {"run": run, "tags": tags, "from": STARTED, "to": STARTED + 600, "steps": 1000} for run in ("train", "eval")
     ]
-    errors = [{"file": "events.out.1", "text": "cut short at byte 812"}]
+    errors = [{"file": "events.out.1", "text": "cut short at byte 812", "memory": False}]
     return {"version": 1, "runs": runs, "complete": True, "errors": errors}
 
 

@@ -1,9 +1,8 @@
 // Sends requests to the server. Addresses are relative to the page's own, so that they work behind any proxy prefix.
 
 import type { ActionResponse, ActionName, ActionBody, ApiResponse, ApiPath, PathParams, QueryParams } from "./api";
-import { t } from "./language";
+import { currentLanguage, t } from "./language";
 import { getActionToken, getViewToken } from "./tokens";
-import { translateStored, type StoredSentence } from "./translateStored";
 
 /** The server answered with an error status. */
 export class ApiError extends Error {
@@ -80,7 +79,9 @@ export async function apiPutAction<A extends ActionName>(
 
 async function fetchFromServer(url: string, options: RequestInit): Promise<Response> {
   try {
-    return await fetch(url, options);
+    const headers = new Headers(options.headers);
+    headers.set("Accept-Language", currentLanguage());
+    return await fetch(url, { ...options, headers });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new ServerUnreachable();
@@ -96,8 +97,8 @@ async function parseResponse(response: Response): Promise<unknown> {
 
 function toApiError({ status, statusText }: Response, text: string): ApiError {
   try {
-    const value = JSON.parse(text) as { error?: StoredSentence; place?: string; command?: string };
-    return new ApiError(status, value.error ? translateStored(value.error) : `${status}`, value.place, value.command);
+    const value = JSON.parse(text) as { error?: string; place?: string; command?: string };
+    return new ApiError(status, value.error || `${status}`, value.place, value.command);
   } catch {
     const firstLine = text.trim().startsWith("<") ? "" : text.trim().split("\n")[0]?.slice(0, 300);
     return new ApiError(status, firstLine || `${status} ${statusText}`);

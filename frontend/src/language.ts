@@ -12,7 +12,7 @@ function initialLanguage(): Language {
   return navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en";
 }
 
-const CHINESE: Record<string, string> = catalogue.texts;
+const CHINESE: Record<string, string> = catalogue;
 let current: Language = initialLanguage();
 document.documentElement.lang = current;
 

@@ -19,6 +19,7 @@ from test_master_api import KEY, Running, running, say
 from howdah.api.openapi import openapi
 from howdah.spec import Exit
 from howdah.spec.events import Noted
+from howdah.spec.message import message
 from howdah.wire import auth
 from howdah.wire.messages import LogChunk, Phase
 
@@ -245,3 +246,23 @@ def test_the_page_itself_is_no_secret_and_runs_no_script_but_its_own(running: Ru
         policy = answer.headers["Content-Security-Policy"]
         assert "script-src 'self';" in policy
         assert "frame-ancestors 'none'" in policy
+
+
+def test_sentences_are_in_the_language_that_is_asked_for(running: Running) -> None:
+    running.master.apply(Noted(time.time(), message("no TensorBoard: {reason}", reason="no room")))
+    english = look(running, "")
+    chinese = look(running, "", **{"Accept-Language": "zh-CN,en;q=0.5"})
+    assert english["notes"][-1]["text"] == "no TensorBoard: no room"
+    assert chinese["notes"][-1]["text"] == "没有 TensorBoard：no room"
+    assert look(running, "") == english, "the answers that are kept are kept by language"
+    (record,) = [record for record in look(running, "/events")["events"] if record["kind"] == "Noted"]
+    assert record["text"] == "no TensorBoard: no room"
+    assert record["text_message"] == {"template": "no TensorBoard: {reason}", "values": {"reason": "no room"}}
+
+
+def test_refusals_are_in_that_language_too(running: Running) -> None:
+    status, headers, refused = ask(running, "GET", JOB, **{"Accept-Language": "zh"})
+    assert status == 403
+    assert refused["error"].startswith("需要访问链接：")
+    assert refused["command"]
+    assert headers["Vary"] == "Accept-Language"

@@ -34,8 +34,7 @@ def test_no_chinese_is_left_over() -> None:
 
 
 def test_what_the_server_has_written_down_is_told_in_the_readers_language() -> None:
-    """The page's types are generated from this document. The compiler refuses to show a field of the format `sentence`
-    without `translateStored`, whose table has a test of its own (test_stored_sentences.py)."""
+    """The server renders each field of the format `sentence` (test_answer_language.py); the page shows it as it is."""
     schemas = openapi()["components"]["schemas"]
     named = {
         (record, name): field.get("items", field).get("format")

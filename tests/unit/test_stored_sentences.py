@@ -1,10 +1,8 @@
-"""What masters, executors, engines and dialects write down is told in Chinese, too: by one table, for page and command
-line."""
+"""What masters, executors, engines and compat commands of earlier versions wrote down is told in Chinese, too."""
 
 from __future__ import annotations
 
 import pytest
-from page_script import called
 from sentences_said import said
 
 from howdah.cli.i18n import choose
@@ -116,11 +114,6 @@ def test_each_placeholder_is_of_some_sentence() -> None:
 )
 def test_sentences_within_sentences(english: str, expected: str) -> None:
     assert in_chinese(english) == expected
-
-
-def test_the_page_tells_them_alike() -> None:
-    texts = [*OTHERS, *(text for _, text in said()), "said by nobody"]
-    assert called("translateStored.ts", "translateStored", texts) == [in_chinese(text) for text in texts]
 
 
 def test_the_command_line_tells_them() -> None:

@@ -13,7 +13,6 @@ import { t } from "../language";
 import { updateQuery, href, useRoute } from "../router";
 import { useDarkMode } from "../theme";
 import { FileErrorList } from "../trainingCurves/EventFileErrors";
-import { translateStored } from "../translateStored";
 import { usePolling } from "../usePolling";
 
 const EChart = lazy(() => import("../charts/EChart"));
@@ -88,8 +87,8 @@ function checkpointColumns(job: string): TableColumn<Checkpoint>[] {
       title: t("Complete"),
       width: "minmax(120px, 1fr)",
       cell: (row) =>
-        row.valid === false ? <span className="bad">{translateStored(row.reason) || "✕"}</span> : row.valid ? "✓" : "",
-      tooltip: (row) => translateStored(row.reason),
+        row.valid === false ? <span className="bad">{row.reason || "✕"}</span> : row.valid ? "✓" : "",
+      tooltip: (row) => row.reason,
     },
   ];
 }

@@ -11,7 +11,6 @@ import { type TableColumn, VirtualTable, type Sorting } from "../components/Virt
 import { formatElapsed, formatDuration, formatNumber, formatPercent, formatTime } from "../format";
 import { t } from "../language";
 import { updateQuery, href, useRoute } from "../router";
-import { translateStored } from "../translateStored";
 import { usePolling } from "../usePolling";
 import { FILTER_NAMES, JobFilters, dateToEpochSeconds } from "./JobFilters";
 
@@ -37,8 +36,8 @@ export default function JobListPage(): ReactNode {
       <StaleNotice polled={polled} />
       <h1 className="visually-hidden">{t("Jobs")}</h1>
       {(response?.problems ?? []).map((text) => (
-        <p key={translateStored(text)} className="notice" role="status">
-          {translateStored(text)}
+        <p key={text} className="notice" role="status">
+          {text}
         </p>
       ))}
       <JobFilters />
@@ -144,8 +143,8 @@ function jobColumns(): TableColumn<JobRow>[] {
       key: "cause",
       title: t("Diagnostics"),
       width: "minmax(120px, 2fr)",
-      cell: (row) => translateStored(row.diagnostics) || row.cause,
-      tooltip: (row) => translateStored(row.diagnostics),
+      cell: (row) => row.diagnostics || row.cause,
+      tooltip: (row) => row.diagnostics,
     },
   ];
 }

@@ -6,7 +6,6 @@ import { type DescriptionItem, DescriptionList } from "../components/Description
 import { formatDuration, formatMib, formatTime } from "../format";
 import { t } from "../language";
 import { href } from "../router";
-import { storedText, translateStored } from "../translateStored";
 
 export function OverviewTab({ job }: { job: Job }): ReactNode {
   return (
@@ -56,7 +55,7 @@ function FailureCard({ job }: { job: Job }): ReactNode {
         {failure ? (
           <>
             <a href={href(["jobs", job.id, "tasks", failure.task])}>{failure.task}</a>{" "}
-            {t("on {node}: {exit}", { node: failure.node, exit: translateStored(failure.exit) })}
+            {t("on {node}: {exit}", { node: failure.node, exit: failure.exit })}
           </>
         ) : job.state === "FAILED" ? (
           t("Cause of the failure")
@@ -64,7 +63,7 @@ function FailureCard({ job }: { job: Job }): ReactNode {
           t("Diagnostics")
         )}
       </h2>
-      {diagnostics && <p style={{ margin: "0 0 6px", overflowWrap: "anywhere" }}>{translateStored(diagnostics)}</p>}
+      {diagnostics && <p style={{ margin: "0 0 6px", overflowWrap: "anywhere" }}>{diagnostics}</p>}
       {failure && failure.lines.length > 0 && (
         <pre className="text" tabIndex={0} style={{ maxHeight: 280 }}>
           {failure.lines.join("\n")}
@@ -167,9 +166,9 @@ function NoteList({ job }: { job: Job }): ReactNode {
       <h2>{t("Notes")}</h2>
       <ul>
         {job.notes.map((note) => (
-          <li key={`${note.time} ${storedText(note.text)}`}>
+          <li key={`${note.time} ${note.text}`}>
             {note.time > 0 && <span className="muted">{formatTime(note.time)} </span>}
-            {translateStored(note.text)}
+            {note.text}
           </li>
         ))}
       </ul>

@@ -6,7 +6,6 @@ import type { Job, Snapshot } from "../api";
 import { StateTag } from "../components/StateTag";
 import { formatBytes, formatTime } from "../format";
 import { t } from "../language";
-import { translateStored } from "../translateStored";
 import { hasEnded } from "./jobState";
 import { useJobAction } from "./useJobAction";
 
@@ -74,7 +73,7 @@ function SnapshotTable({ saves }: { saves: Snapshot[] }): ReactNode {
             </td>
             <td className="mono">
               {save.uri} {save.removed && t("(removed after its retention time)")}
-              {save.reason && <div className="bad">{translateStored(save.reason)}</div>}
+              {save.reason && <div className="bad">{save.reason}</div>}
               {save.skipped.length > 0 && (
                 <div className="muted">{t("not included: {files}", { files: save.skipped.join(", ") })}</div>
               )}

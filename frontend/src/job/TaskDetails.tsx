@@ -8,7 +8,6 @@ import { formatElapsed, formatMib, formatNumber, formatPercent, formatTime } fro
 import { t } from "../language";
 import { LogView } from "../logs/LogView";
 import { href } from "../router";
-import { translateStored } from "../translateStored";
 import { hasEnded } from "./jobState";
 import { StackTracesButton } from "./StackTracesButton";
 import { describeTaskState } from "./taskColumns";
@@ -68,7 +67,7 @@ function TaskDescription({ task }: { task: Task }): ReactNode {
       items={[
         [t("State"), describeTaskState(task)],
         [t("Rank"), task.rank === null ? t("spare") : `${task.rank}`],
-        [t("Exit"), translateStored(task.exit)],
+        [t("Exit"), task.exit],
         [t("Host"), task.host || task.node],
         [t("Container"), task.log_url ? <SafeLink url={task.log_url}>{task.container}</SafeLink> : task.container],
         [t("Process id"), task.pid || ""],
@@ -112,7 +111,7 @@ function AttemptTable({ job, task }: { job: Job; task: Task }): ReactNode {
             <td className="mono">{each.container}</td>
             <td>{formatTime(each.started)}</td>
             <td>{formatElapsed(each.started, each.finished)}</td>
-            <td>{translateStored(each.exit)}</td>
+            <td>{each.exit}</td>
           </tr>
         ))}
       </tbody>

@@ -10,7 +10,6 @@ import { StaleNotice } from "../components/StaleNotice";
 import { VirtualTable } from "../components/VirtualTable";
 import { t } from "../language";
 import { updateQuery, useRoute } from "../router";
-import { storedText, translateStored } from "../translateStored";
 import { usePolling } from "../usePolling";
 import { hasEnded } from "./jobState";
 import { RoleFilter } from "./RoleFilter";
@@ -89,8 +88,7 @@ function matchesFilter(task: Task, search: string, role: string, state: string, 
     task.host,
     task.node,
     task.container,
-    storedText(task.exit),
-    translateStored(task.exit),
+    task.exit,
     task.gpus.join(" "),
   ]
     .join(" ")

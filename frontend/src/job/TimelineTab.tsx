@@ -8,7 +8,6 @@ import { formatDuration, formatTime } from "../format";
 import { t } from "../language";
 import { navigate, href, useRoute } from "../router";
 import { useDarkMode } from "../theme";
-import { storedText, translateStored } from "../translateStored";
 import { usePolling } from "../usePolling";
 import { hasEnded } from "./jobState";
 import { RoleFilter } from "./RoleFilter";
@@ -61,7 +60,7 @@ function FirstFailure({
   return (
     <p className="card failure" style={{ margin: "0 0 8px" }}>
       {t("The first failure, at {time}:", { time: formatTime(failure.time) })}{" "}
-      <a href={href(["jobs", job, "tasks", failure.task])}>{failure.task}</a> {translateStored(failure.text)}
+      <a href={href(["jobs", job, "tasks", failure.task])}>{failure.task}</a> {failure.text}
     </p>
   );
 }
@@ -99,11 +98,11 @@ function EventList({ job, timeline }: { job: string; timeline: TimelineAnswer })
         <table className="small">
           <tbody>
             {timeline.marks.slice(-500).map((event) => (
-              <tr key={`${event.time} ${event.kind} ${event.task} ${storedText(event.text)}`}>
+              <tr key={`${event.time} ${event.kind} ${event.task} ${event.text}`}>
                 <td style={{ whiteSpace: "nowrap" }}>{formatTime(event.time)}</td>
                 <td className={event.kind === "failed" || event.kind === "lost" ? "bad" : ""}>{eventName(event.kind)}</td>
                 <td>{event.task && <a href={href(["jobs", job, "tasks", event.task])}>{event.task}</a>}</td>
-                <td>{translateStored(event.text)}</td>
+                <td>{event.text}</td>
               </tr>
             ))}
           </tbody>

@@ -6,7 +6,6 @@ import type { TableColumn } from "../components/VirtualTable";
 import { formatElapsed, formatBytes, formatMib, formatNumber, formatPercent, formatTime } from "../format";
 import { t } from "../language";
 import { href } from "../router";
-import { translateStored } from "../translateStored";
 import { phaseName } from "./phaseNames";
 
 /** Returns the state, or for a pending task its phase and how much of its data is downloaded. */
@@ -54,12 +53,12 @@ export function taskColumns(job: string, tasks: Task[]): TableColumn<Task>[] {
         <>
           <StateTag state={task.state} text={describeTaskState(task)} />
           {task.straggler && (
-            <span className="bad" title={translateStored(task.straggler)}>
+            <span className="bad" title={task.straggler}>
               {" "}
               {t("slow")}
             </span>
           )}
-          {task.notice && <span className="bad"> {translateStored(task.notice)}</span>}
+          {task.notice && <span className="bad"> {task.notice}</span>}
         </>
       ),
     },
@@ -162,9 +161,9 @@ export function taskColumns(job: string, tasks: Task[]): TableColumn<Task>[] {
       key: "exit",
       title: t("Exit"),
       width: "minmax(90px, 1.6fr)",
-      sortValue: (task) => translateStored(task.exit),
-      cell: (task) => translateStored(task.exit),
-      tooltip: (task) => translateStored(task.exit),
+      sortValue: (task) => task.exit,
+      cell: (task) => task.exit,
+      tooltip: (task) => task.exit,
     },
   ];
   return columns.filter((column) => column !== false);

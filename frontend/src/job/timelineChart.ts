@@ -4,7 +4,6 @@ import type { Phase, Timeline } from "../api";
 import { formatDuration, formatTime } from "../format";
 import { t } from "../language";
 import { cssVariables } from "../theme";
-import { translateStored } from "../translateStored";
 import { eventName, phaseName } from "./phaseNames";
 
 export const PHASES: Phase[] = ["asked", "allocated", "launched", "localising", "joined", "running"];
@@ -39,7 +38,7 @@ export function timelineRows(timeline: Timeline, role: string): TimelineRow[] {
     .map(({ task, attempt, spans, exit }) => ({
       name: (attempts.get(task) ?? 0) > 1 ? `${task} #${attempt}` : task,
       spans,
-      exit: translateStored(exit),
+      exit,
     }));
 }
 

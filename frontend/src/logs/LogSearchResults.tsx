@@ -9,7 +9,6 @@ import { formatBytes, formatDuration, formatTime } from "../format";
 import { taskNames } from "../job/taskNames";
 import { t } from "../language";
 import { updateQuery, useRoute } from "../router";
-import { translateStored } from "../translateStored";
 import { usePolling } from "../usePolling";
 
 interface Props {
@@ -62,8 +61,8 @@ export function LogSearchResults({ job, text, level, task, searchCount, onRepeat
         </Button>
       </div>
       {response?.problems?.map((problem) => (
-        <p key={translateStored(problem)} className="bad" style={{ margin: "0 0 6px" }}>
-          {translateStored(problem)}
+        <p key={problem} className="bad" style={{ margin: "0 0 6px" }}>
+          {problem}
         </p>
       ))}
       {response && (

@@ -1,19 +1,17 @@
 import type { ReactNode } from "react";
 import type { EventRunsResponse } from "../api";
 import { t } from "../language";
-import { storedText, translateStored } from "../translateStored";
-import { isMemoryError } from "./memoryErrors";
 
 /** Lists event files that could not be read completely, and values that there was no memory for. */
 export function EventFileErrors({ errors }: { errors: EventRunsResponse["errors"] }): ReactNode {
-  const unread = errors.filter(({ text }) => !isMemoryError(storedText(text)));
+  const unread = errors.filter(({ memory }) => !memory);
   const count = new Set(unread.map(({ file }) => file)).size;
   return (
     <>
       <FileErrorList title={t("{count} event files could not be read completely", { count })} errors={unread} />
       <FileErrorList
         title={t("Some values are left out because memory is limited")}
-        errors={errors.filter(({ text }) => isMemoryError(storedText(text)))}
+        errors={errors.filter(({ memory }) => memory)}
       />
     </>
   );
@@ -27,8 +25,8 @@ export function FileErrorList({ title, errors }: { title: string; errors: EventR
       <summary>{title}</summary>
       <ul className="mono">
         {errors.map(({ file, text }) => (
-          <li key={file + storedText(text)}>
-            {file}: {translateStored(text)}
+          <li key={file + text}>
+            {file}: {text}
           </li>
         ))}
       </ul>

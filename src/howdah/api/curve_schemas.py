@@ -15,10 +15,11 @@ Number = float | str
 
 
 class Flaw(TypedDict):
-    """A file or directory that could not be read, or not all of it."""
+    """A file or directory that could not be read, or not all of it; `memory`: for want of memory."""
 
     file: str
     text: Sentence
+    memory: bool
 
 
 class RunTags(TypedDict):

@@ -14,7 +14,8 @@ INTRODUCTION = """What the page shows and does, for programs. Every call needs t
 or in the header `Howdah-Token`, unless the browser's cookie or the cluster's own proxy vouches for who asks. Times are
 epoch seconds. An answer with a `version` is asked again with `since=` that version; when nothing has changed it is
 `{"version": V, "unchanged": true}`. An error is `{"error": "one line", "place": "the parameter that is wrong"}`; who
-lacks a token is told the `command` that prints a link."""
+lacks a token is told the `command` that prints a link. Sentences for people (format `sentence`) are Chinese where
+`Accept-Language` prefers `zh`, otherwise English."""
 _PLACES = {
     "job": "The job's id.",
     "task": "A task, such as worker:0.",
@@ -38,6 +39,7 @@ async def document(_: ApiRequest) -> dict[str, Any]:
 def openapi() -> dict[str, Any]:
     """The whole document (OpenAPI 3.1)."""
     error = {name: _text() for name in ("error", "place", "command")}
+    error["error"]["format"] = "sentence"
     named: dict[str, Any] = {"Error": {"type": "object", "properties": error, "required": ["error", "place"]}}
     paths: dict[str, Any] = {f"{PREFIX}{call.path}": {"get": _operation(call, named)} for call in ROUTES}
     paths[f"{PREFIX}session"]["put"] = _session(named)

@@ -10,21 +10,25 @@ import asyncio
 import importlib
 import json
 import urllib.parse
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from howdah.api import static_files
+from howdah.api.answer_language import localised, request_language
 from howdah.api.errors import LinkNeeded, MethodNotAllowed, status_of
 from howdah.api.http_server import Request, Response
 from howdah.api.response_cache import ResponseCache, compact, pack, unpack
-from howdah.api.routes import PREFIX, ApiRequest, Route, handler, match
+from howdah.api.routes import ACTIONS, PREFIX, ApiRequest, Route, handler, match
 from howdah.api.sources import JobSource, Source
 from howdah.errors import InvalidRequest, JobNotFound, NotFound, NotPermitted, RequestRefused
+from howdah.locale.messages import render
 
 ANSWER_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
+    "Vary": "Accept-Language",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
 VIEW_HINT = "you need an access link: run `{command}` and open what it prints"
@@ -47,7 +51,7 @@ class ApiRouter:
         try:
             return await self._answer(request)
         except RequestRefused as refused:
-            return error_response(refused)
+            return error_response(refused, request)
 
     async def _answer(self, request: Request) -> Response:
         page_path = self.source.access.page_path
@@ -85,7 +89,9 @@ class ApiRouter:
         if route.cached:
             return await self._cached_answer(route, call)
         value = await handler(route)(call)
-        return value if isinstance(value, Response) else respond(value, request)
+        if isinstance(value, Response):
+            return value
+        return respond(localised(value, route.answer, request_language(request)), request)
 
     def _view_refusal(self) -> LinkNeeded:
         command = self.source.link_command
@@ -108,11 +114,17 @@ class ApiRouter:
 
     async def _cached_answer(self, route: Route, call: ApiRequest) -> Response:
         parameters = {name: value for name, value in call.query.items() if name not in ("since", "token", "open")}
-        key = f"{call.http.path}?{urllib.parse.urlencode(sorted(parameters.items()))}"
+        language = request_language(call.http)
+        key = f"{language} {call.http.path}?{urllib.parse.urlencode(sorted(parameters.items()))}"
         version = call.job_or_none.version if call.job_or_none else self.source.version
         make = handler(route)
         now = asyncio.get_running_loop().time()
-        version, packed = await self._cache.get(key, version, now, lambda: make(call))
+
+        async def localised_answer() -> Mapping[str, Any]:
+            answer: Mapping[str, Any] = localised(await make(call), route.answer, language)
+            return answer
+
+        version, packed = await self._cache.get(key, version, now, localised_answer)
         if call.query.get("since") == str(version):
             return respond({"version": version, "unchanged": True}, call.http)
         if _accepts_gzip(call.http):
@@ -125,7 +137,9 @@ class ApiRouter:
             raise MethodNotAllowed(f"only actions of a job take {request.method}")
         arguments = self._permitted_arguments(request, parts[1])
         job = await self._job(parts[1])
-        return respond(await job.act(parts[3], arguments), request)
+        answer = await job.act(parts[3], arguments)
+        shape = next((action.answer for action in ACTIONS if action.name == parts[3]), "")
+        return respond(localised(answer, shape, request_language(request)), request)
 
     def _permitted_arguments(self, request: Request, job_id: str) -> dict[str, Any]:
         """Return the arguments of an action, if the token beside them permits it."""
@@ -181,9 +195,9 @@ def _accepts_gzip(request: Request) -> bool:
     return "gzip" in request.headers.get("accept-encoding", "")
 
 
-def error_response(refused: RequestRefused) -> Response:
+def error_response(refused: RequestRefused, request: Request) -> Response:
     """Return the JSON answer, for people and programs, that says why a request is refused."""
-    said = {"error": str(refused), "place": refused.place}
+    said = {"error": render(str(refused), request_language(request)), "place": refused.place}
     if isinstance(refused, LinkNeeded):
         said["command"] = refused.command
     return Response(status_of(refused), compact(said), headers=ANSWER_HEADERS)

@@ -31,7 +31,7 @@ class Format(NamedTuple):
 
 
 Sentence = Annotated[str, Format("sentence")]
-"""English as it was written down, for people: the page tells it in the reader's language."""
+"""A sentence for people, in the language that the request asks for (howdah.api.answer_language)."""
 StateName = Annotated[str, Words(tuple(state.value for state in State))]
 JobStateName = Annotated[str, Words(tuple(state.value for state in JOB_STATES))]
 PhaseName = Annotated[str, Words(("asked", "allocated", "launched", "localising", "joined", "running"))]
@@ -45,6 +45,12 @@ class Description(TypedDict):
     paths: dict[str, Any]
     components: dict[str, Any]
     security: list[dict[str, list[str]]]
+
+
+class Error(TypedDict):
+    """Why a request is refused."""
+
+    error: Sentence
 
 
 class Unchanged(TypedDict):
@@ -122,7 +128,7 @@ class SaveRow(TypedDict):
     started: float
     finished: float
     reason: Sentence
-    skipped: list[str]
+    skipped: list[Sentence]
     removed: bool
 
 
@@ -172,7 +178,8 @@ class Hint(TypedDict):
 
 
 class Job(TypedDict):
-    """A job. `can` has the actions there are, and whether each is possible now; `eta_s` is null while nobody knows."""
+    """A job. `can` has the actions there are, and whether each is possible now; `eta_s` is null while nobody knows.
+    `tensorboard_ended` is how the job's TensorBoard ended, null if it never did or was started again."""
 
     id: str
     name: str
@@ -197,6 +204,7 @@ class Job(TypedDict):
     links: list[Link]
     notes: list[Note]
     saves: list[SaveRow]
+    tensorboard_ended: Note | None
     can: dict[str, bool]
     submitted: Submitted
     spec: dict[str, Any]

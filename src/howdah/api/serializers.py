@@ -13,8 +13,10 @@ from howdah.spec import JobSpec, State, TaskId, redaction
 from howdah.spec.attempt import AttemptView
 from howdah.spec.codec import encode
 from howdah.spec.eta import eta
+from howdah.spec.events import BoardChanged
 from howdah.spec.job_file_keys import job_file_record
 from howdah.spec.links import resolve_links
+from howdah.spec.message import message
 from howdah.spec.view import JobView, SaveView, TaskView
 
 _NOTES = ("note", "restarted", "takeover")
@@ -49,6 +51,7 @@ def job(view: JobView, can: Mapping[str, bool], now: float, board: str = "") -> 
         "links": list(_links(view, board)),
         "notes": [{"time": mark.time, "text": mark.text} for mark in view.marks if mark.kind in _NOTES],
         "saves": [_save(save) for save in view.saves],
+        "tensorboard_ended": _tensorboard_end(view.board),
         "can": dict(can),
         "submitted": {"yaml": redaction.lines(note.text), "file": note.file},
         "spec": masked(spec) if spec else {},
@@ -105,6 +108,12 @@ def failure(view: JobView) -> schemas.Failure | None:
         "exit": str(exit) if exit else "",
         "lines": list(exit.lines) if exit else [],
     }
+
+
+def _tensorboard_end(board: BoardChanged) -> schemas.Note | None:
+    if board.state != "ended":
+        return None
+    return {"time": board.time, "text": message("TensorBoard has ended: {reason}", reason=board.detail)}
 
 
 def _save(save: SaveView) -> schemas.SaveRow:

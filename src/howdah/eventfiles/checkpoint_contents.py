@@ -52,7 +52,7 @@ class CheckpointContents:
                     for row in self._rows(directory):
                         rows.setdefault(row["uri"], row)
                 except HowdahError as error:
-                    errors.append({"file": directory, "text": str(error)})
+                    errors.append({"file": directory, "text": str(error), "memory": False})
             newest = sorted(rows.values(), key=lambda row: -row["modified"])[:MAX_CHECKPOINTS]
             answer = {"checkpoints": newest, "errors": errors}
             self._checkpoints = {key: (time.monotonic(), answer)}

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any
 
 from howdah.errors import HowdahError
 from howdah.eventfiles import parallel
@@ -77,22 +78,23 @@ class EventDirectory:
                 threading.Thread(target=self._refresh_and_notify, daemon=True, name="refresh").start()
             self._refreshed.wait_for(lambda: not self._busy, limit_s)
 
-    def errors(self) -> list[dict[str, str]]:
-        """Return what could not be read or kept, as pairs of file (or directory) and text."""
-        found: list[tuple[str, str]] = []
+    def errors(self) -> list[dict[str, Any]]:
+        """Return what could not be read or kept: file (or directory), text, and whether memory was short."""
+        of_memory: list[str] = []
         if self.halvings:
             text = f"there is no memory for all of it: of each tag about one step in {2**self.halvings} is kept"
-            found.append((self.uri, text + (", and no further tags" if self.full else "")))
-        found += [(self.uri, text) for text in self._failed]
+            of_memory.append(text + (", and no further tags" if self.full else ""))
+        left_out = sum(run.left_out for run in self.runs.values())
+        if left_out:
+            of_memory.append(f"{left_out} values of more tags than can be kept are left out")
+        found = [(self.uri, text) for text in self._failed]
         if self._not_flushed:
             found.append((self.uri, f"what is being written is seen when its file is closed: {self._not_flushed}"))
         for file in list(self._files.values()):
             name = uris.below(file.uri, self.uri) or uris.name(file.uri)
             found += [(name, text) for text in (*file.warnings, file.failed) if text]
-        left_out = sum(run.left_out for run in self.runs.values())
-        if left_out:
-            found.append((self.uri, f"{left_out} values of more tags than can be kept are left out"))
-        return [{"file": file, "text": text} for file, text in found[:MAX_REPORTED]]
+        errors = [{"file": self.uri, "text": text, "memory": True} for text in of_memory]
+        return [*errors, *({"file": file, "text": text, "memory": False} for file, text in found)][:MAX_REPORTED]
 
     @property
     def points(self) -> int:

@@ -116,14 +116,14 @@ class HistoryServer:
         try:
             check_host_and_origin(request, self._hosts)
         except NotPermitted as refused:
-            return error_response(refused)
+            return error_response(refused, request)
         self._last_request_at = time.monotonic()
         try:
             return await self._router.answer(request)
         except sqlite3.Error as error:
             if type(error) is sqlite3.DatabaseError:  # the next scan may not read the damaged part
                 self._damage = error
-            return error_response(NotReady(f"the index can't be read now: {error}"))
+            return error_response(NotReady(f"the index can't be read now: {error}"), request)
 
     def _scan(self) -> None:
         """Update the index once; runs in a thread of its own."""

@@ -1,8 +1,8 @@
-"""Translates into Chinese the sentences that masters, executors, engines and compat commands write down in English.
+"""Translates into Chinese English sentences that have no template: of event logs of earlier versions, and from outside.
 
-Event logs of any age hold these sentences as they were written, so the catalogue's templates are compared with a
-sentence until one fits. The page does the same (frontend/src/translateStored.ts). What a name in braces may stand for
-is in `PLACEHOLDERS` (any text, if it is not there); the text that it stands for is translated in its turn.
+The catalogue's templates are compared with a sentence until one fits. What a name in braces may stand for is in
+`PLACEHOLDERS` (any text, if it is not there); the text that it stands for is translated in its turn. Sentences with a
+template need none of this (`howdah.locale.messages`), and nothing but that module calls this one for them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PLACEHOLDERS = {
     },
     MISTAKE: {"value": r"""'.*?'|".*?"|\[.*?\]|\(.*?\)|\{.*?\}|\S+ (?:MiB|s)|\S+"""},
 }
-"""For each context: what a placeholder matches. The page uses those of stored sentences, too."""
+"""For each context: what a placeholder matches."""
 
 
 def in_chinese(text: str, context: str = STORED, depth: int = DEPTH) -> str:

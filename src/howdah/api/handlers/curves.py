@@ -5,12 +5,15 @@ The rule: only its parent process can call the service, which trusts its parent;
 
 from __future__ import annotations
 
+import json
 import urllib.parse
 from collections.abc import Mapping
 
+from howdah.api.answer_language import has_sentences, localised, request_language
 from howdah.api.http_server import Response
+from howdah.api.response_cache import compact
 from howdah.api.router import ANSWER_HEADERS, compressed
-from howdah.api.routes import ApiRequest
+from howdah.api.routes import ROUTES, ApiRequest
 from howdah.eventfiles import locations
 from howdah.eventfiles.client import EMBED_HEADERS
 from howdah.spec.view import JobView
@@ -29,6 +32,9 @@ _EMBEDDED = (
 )
 
 
+_SHAPES = {route.path.removeprefix("jobs/{job}/"): route.answer for route in ROUTES if "relay" in route.handler}
+
+
 async def relay(call: ApiRequest) -> Response:
     """Pass the request on to the event-file service and return its answer."""
     path = call.http.path.split(f"/jobs/{call.path_params['job']}/", 1)[1]
@@ -36,11 +42,19 @@ async def relay(call: ApiRequest) -> Response:
     parameters = urllib.parse.parse_qsl(call.http.target.partition("?")[2])  # a parameter may be repeated
     query = urllib.parse.urlencode([(name, value) for name, value in parameters if name != "token" or embedded])
     status, kind, body = await call.job.event_file_answer(f"{urllib.parse.quote(path)}?{query}")
+    if kind.startswith("application/json"):
+        body = _localised(body, "Error" if status >= 400 else _SHAPES.get(path, ""), request_language(call.http))
     if embedded:
         return Response(status, body, kind, {**EMBED_HEADERS, "Cache-Control": "no-store"})
     if path in _EMBEDDED and not kind.startswith("application/json"):
         return Response(status, body, kind, _EMBEDDED_HEADERS)
     return compressed(Response(status, body, kind, ANSWER_HEADERS), call.http)
+
+
+def _localised(body: bytes, shape: str, language: str) -> bytes:
+    return (
+        body if language == "en" or not has_sentences(shape) else compact(localised(json.loads(body), shape, language))
+    )
 
 
 def checkpoints(view: JobView) -> list[str]:

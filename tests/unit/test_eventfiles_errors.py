@@ -1,8 +1,6 @@
-"""The page heads what could not be read, and what could not be kept, as what it is."""
+"""What could not be kept for want of memory is told apart from files that cannot be read."""
 
 from __future__ import annotations
-
-from page_script import called
 
 from howdah.eventfiles.event_directory import EventDirectory, EventFile
 from howdah.eventfiles.run_store import Run
@@ -14,7 +12,12 @@ def test_what_is_told_of_memory_is_told_apart_from_files_that_cannot_be_read() -
     root.runs["."].left_out = 7
     root._failed = ["it is not there any more"]
     root._files = {"file:///board/a": EventFile("file:///board/a", ".", failed="at byte 3: 7 values of more tags")}
-    texts = [error["text"] for error in root.errors()]
-    of_memory = dict(zip(texts, called("trainingCurves/memoryErrors.ts", "isMemoryError", texts), strict=True))
-    assert len(of_memory) == 4
-    assert [text for text, told in of_memory.items() if told] == [texts[0], texts[-1]]
+    errors = root.errors()
+    assert [error["text"] for error in errors if error["memory"]] == [
+        "there is no memory for all of it: of each tag about one step in 4 is kept, and no further tags",
+        "7 values of more tags than can be kept are left out",
+    ]
+    assert [error["text"] for error in errors if not error["memory"]] == [
+        "it is not there any more",
+        "at byte 3: 7 values of more tags",
+    ]
