@@ -223,7 +223,7 @@ class Done(TypedDict):
 
 
 class Saving(TypedDict):
-    """`saves` are pairs of an output and the number of its copy, which `jobs/ID` tells of."""
+    """`saves` are pairs of an output and the number of its snapshot, which `jobs/ID` describes."""
 
     saves: list[Annotated[list[int], Columns(int, int)]]
 

@@ -203,7 +203,7 @@ ROUTES: tuple[Route, ...] = (
     Route(
         "jobs/{job}/events",
         "howdah.api.handlers.job:events",
-        "Its event log, but for samples and points of curves.",
+        "The job's event log, without samples of usage and points of metrics.",
         (
             Parameter("since", "Number of the first event wanted.", "integer"),
             Parameter("limit", "At most so many, 1000 by default.", "integer"),
@@ -252,10 +252,10 @@ ROUTES: tuple[Route, ...] = (
     Route(
         "jobs/{job}/series",
         "howdah.api.handlers.metrics:series",
-        "What tasks used over time, and the curves they tell.",
+        "What tasks used over time, and the metrics that their programs reported.",
         (
             Parameter("name", "Of these names, with commas between; without it and `kind` only which there are."),
-            Parameter("kind", "Of all names of a kind: sampled, told (whatever is in them), or all of both."),
+            Parameter("kind", "All names of a kind: sampled (usage), told (the programs' metrics), or all."),
             Parameter("task", "Of these tasks, with commas between; all by default."),
             *RANGE,
             Parameter("points", "At most so many of each, 400 by default; extremes are kept.", "integer"),
@@ -312,7 +312,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("cancel", "End the job."),
     Action(
         "save",
-        "Copy outputs as they are now; answers pairs of an output and its copy's number.",
+        "Take a snapshot of outputs as they are now; answers pairs of an output and its snapshot's number.",
         (Parameter("output", "The number of the output; -1, also by default: all.", "integer"),),
         "Saving",
     ),

@@ -113,7 +113,7 @@ class Note(TypedDict):
 
 
 class SaveRow(TypedDict):
-    """A copy of an output, made while the programs run: `done` of `tasks` have made their part."""
+    """A snapshot of an output, taken while the programs run: `done` of `tasks` have made their part."""
 
     number: int
     output: int
