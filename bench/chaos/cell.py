@@ -127,7 +127,7 @@ class Cell:
         if self.moment == "start":
             time.sleep(0.3 + hash(self.fault.name) % 10 / 10)
             return
-        words = {"mid": "worker:1 | step 12", "save": "copy 1", "end": f"worker:1 | step {COUNT}"}[self.moment]
+        words = {"mid": "worker:1 | step 12", "save": "snapshot 1", "end": f"worker:1 | step {COUNT}"}[self.moment]
         until(lambda: words in log.read_text(errors="replace"), f"{words!r} of {job}", 90.0)
 
     def _ended(self, job: str) -> str:

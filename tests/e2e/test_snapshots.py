@@ -76,7 +76,7 @@ def test_copies_by_the_program_by_command_and_by_interval_in_xlearnings_place(ho
     assert any(each["by"].startswith("worker:") for each in saves(howdah, job))
     eventually(lambda: sum(each["removed"] for each in saves(howdah, job)) > 0, "an old copy that is removed")
     text = howdah("status", job).text
-    assert "copy: hdfs://" in text
+    assert "snapshot: hdfs://" in text
     flag = end(job)
     done = running.done()
     flag.unlink()

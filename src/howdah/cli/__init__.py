@@ -23,7 +23,7 @@ COMMANDS = {
     "list": ("howdah.cli.jobs:list_jobs", "List your jobs."),
     "status": ("howdah.cli.jobs:status", "Show a job and its tasks."),
     "logs": ("howdah.cli.logs:logs", "Print the logs of a job or a task."),
-    "save": ("howdah.cli.save:save", "Copy a running job's outputs as they are now."),
+    "save": ("howdah.cli.save:save", "Take a snapshot of a running job's outputs."),
     "tensorboard": ("howdah.cli.tensorboard:tensorboard", "TensorBoard of a job, or of all jobs."),
     "stacks": ("howdah.cli.stacks:stacks", "What a job's programs are doing: their stacks."),
     "explain": ("howdah.cli.explain:explain", "Why a job waits, failed, or started again."),

@@ -11,7 +11,7 @@ import click
 from howdah.api.cli_status import describe
 from howdah.cli.i18n import _, translate_stored
 from howdah.cli.sandbox import ended_daemons
-from howdah.cli.save import copies
+from howdah.cli.save import snapshot_lines
 from howdah.cli.terminal import TASK_COLUMNS, columns, hint_lines, python_lines, report_json, row, stream_lines, verdict
 from howdah.client.engine_registry import engine_of, engines
 from howdah.client.follow import fetch_update
@@ -134,7 +134,7 @@ def status(job_id: str, profile: str, as_json: bool) -> None:
     rows = [tuple(map(_, TASK_COLUMNS)), *((str(task.id), *row(task)) for task in view.tasks.values())]
     for line in columns(rows) if view.tasks else ():
         click.echo(line)
-    for line in (*python_lines(view), *stream_lines(view), *copies(view), *hint_lines(view)):
+    for line in (*python_lines(view), *stream_lines(view), *snapshot_lines(view), *hint_lines(view)):
         click.echo(line)
     for note in view.notes:
         click.echo(translate_stored(note))

@@ -1,4 +1,4 @@
-"""`howdah save`: a copy of what a running job has made so far."""
+"""`howdah save`: take a snapshot of what a running job has made so far."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import click
 
-from howdah.cli.i18n import _
+from howdah.cli.i18n import _, translate_stored
 from howdah.client.engine_registry import engine_of
 from howdah.client.follow import Follower
 from howdah.client.job_end import report_of
@@ -25,19 +25,22 @@ SHOWN = 5
 @click.command()
 @click.argument("job_id")
 @click.option("--output", default=-1, metavar="N", help="Only outputs.N of the job file, counted from 0.")
-@click.option("--wait", is_flag=True, help="Return when the copy is complete.")
+@click.option("--wait", is_flag=True, help="Return when the snapshot is complete.")
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def save(job_id: str, output: int, wait: bool, profile: str, as_json: bool) -> None:
-    """Copy the outputs of a running job as they are now; its programs go on."""
+    """Take a snapshot of the outputs of a running job as they are now; its programs go on."""
     engine = engine_of(job_id, profile)
     numbers = dict(_ask(engine, job_id, output))
     if not wait:
-        for number, copy in numbers.items():
+        for number, snapshot in numbers.items():
             line = _(
-                "copy {copy} of outputs.{number}: `howdah status {id}` shows it", copy=copy, number=number, id=job_id
+                "snapshot {snapshot} of outputs.{number}: `howdah status {id}` shows it",
+                snapshot=snapshot,
+                number=number,
+                id=job_id,
             )
-            click.echo(to_json({"output": number, "number": copy}) if as_json else line)
+            click.echo(to_json({"output": number, "number": snapshot}) if as_json else line)
         return
     failed = False
     for view in _await_snapshots(engine, job_id, set(numbers.values())):
@@ -53,7 +56,7 @@ def _ask(engine: Engine, job_id: str, output: int) -> list[tuple[int, int]]:
         raise JobEnded(f"{job_id} has ended: {report.state.value}")
     link = connect(report)
     if link is None:
-        raise EngineUnavailable(f"{job_id} waits for its master: nothing runs yet that could be copied")
+        raise EngineUnavailable(f"{job_id} waits for its master: nothing runs yet of which a snapshot could be taken")
     with link, refusals(job_id):
         return link.save(getpass.getuser(), output)
 
@@ -66,32 +69,35 @@ def _await_snapshots(engine: Engine, job_id: str, numbers: set[int]) -> Iterator
             yield view
         if not numbers:
             return
-    raise JobFailed(f"{job_id} ended before the copy was complete")
+    raise JobFailed(f"{job_id} ended before the snapshot was complete")
 
 
 def _ended(view: JobView, numbers: set[int]) -> list[SaveView]:
     return [each for each in view.saves if each.number in numbers and each.state is not State.RUNNING]
 
 
-def copies(view: JobView) -> Iterator[str]:
+def snapshot_lines(view: JobView) -> Iterator[str]:
     """Return lines about the snapshots: those from which the programs continued, and the newest ones."""
     if view.resumed:
         yield _("resumed from {uri}", uri=view.resumed)
     if len(view.saves) > SHOWN:
-        yield _("the newest {count} copies:", count=SHOWN)
+        yield _("the newest {count} snapshots:", count=SHOWN)
     yield from map(sentence, view.saves[-SHOWN:])
 
 
 def sentence(view: SaveView) -> str:
     """Return a line about a snapshot."""
     if view.state is State.FAILED:
-        return _("no copy of outputs.{number}: {reason}", number=view.output, reason=view.reason)
+        return _("no snapshot of outputs.{number}: {reason}", number=view.output, reason=translate_stored(view.reason))
     if view.state is State.RUNNING:
         return _(
-            "copying outputs.{number}: {done} of {tasks} tasks", number=view.output, done=view.done, tasks=view.tasks
+            "taking a snapshot of outputs.{number}: {done} of {tasks} tasks",
+            number=view.output,
+            done=view.done,
+            tasks=view.tasks,
         )
     text = _(
-        "copy: {uri} ({total} files, {files} of them new, {bytes} bytes)",
+        "snapshot: {uri} ({total} files, {files} of them new, {bytes} bytes)",
         uri=view.uri,
         total=view.total,
         files=view.files,

@@ -105,7 +105,7 @@ def sentence(event: Event) -> str:
     if isinstance(event, (LossAnnounced, Stalled, StacksTaken, Straggling)):
         return health_sentence(event)
     if isinstance(event, (SaveStarted, SaveDone, SaveFailed)):
-        return _copy(event)
+        return _snapshot(event)
     if isinstance(event, CheckpointFound):
         return _checkpoint(event)
     if isinstance(event, BoardChanged):
@@ -158,18 +158,20 @@ def _board(event: BoardChanged) -> str:
     return _("TensorBoard has ended: {reason}", reason=translate_stored(event.detail)) if event.state == "ended" else ""
 
 
-def _copy(event: SaveStarted | SaveDone | SaveFailed) -> str:
+def _snapshot(event: SaveStarted | SaveDone | SaveFailed) -> str:
     if isinstance(event, SaveFailed):
-        return _("no copy {number}: {reason}", number=event.number, reason=translate_stored(event.reason))
+        return _("no snapshot {number}: {reason}", number=event.number, reason=translate_stored(event.reason))
     if isinstance(event, SaveDone):
         return _(
-            "copy {number} is complete: {files} files, {bytes} bytes copied",
+            "snapshot {number} is complete: {files} files, {bytes} bytes copied",
             number=event.number,
             files=event.total,
             bytes=event.bytes,
         )
     number, tasks = event.output, event.tasks
-    return _("copying outputs.{number} of {tasks} tasks to {uri}", number=number, tasks=tasks, uri=event.uri)
+    return _(
+        "taking a snapshot of outputs.{number} of {tasks} tasks at {uri}", number=number, tasks=tasks, uri=event.uri
+    )
 
 
 def _checkpoint(event: CheckpointFound) -> str:
