@@ -13,7 +13,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.config.job_file import job_mistakes, load, loads, schema, to_yaml
+from howdah.config.job_file import job_mistakes, load, loads, to_yaml
+from howdah.config.job_schema import schema
 from howdah.errors import SpecError, StagingError
 from howdah.frameworks import BUILT_IN
 from howdah.spec import Environment, Input, JobSpec, Output, Resources, Role, Timeouts

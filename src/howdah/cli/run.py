@@ -70,9 +70,9 @@ def plan(as_json: bool, **options: Any) -> None:
 @click.command()
 def schema() -> None:
     """Print the JSON Schema of job files, for editors."""
-    from howdah.config.job_file import schema as published
+    from howdah.config import job_schema
 
-    click.echo(to_json(published()))
+    click.echo(to_json(job_schema.schema()))
 
 
 def prepared_job(

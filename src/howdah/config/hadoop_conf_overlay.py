@@ -1,6 +1,6 @@
 """Another cluster's Hadoop configuration: this machine's own with other files laid over it.
 
-It is a directory whose name is made of its content, because a job's cluster must be found again later.
+The directory's name is made of its content, because a job's cluster must be found again later.
 """
 
 from __future__ import annotations
@@ -21,20 +21,16 @@ def overlay_configuration(files: Sequence[str], base: str = "") -> Path:
     """Return the directory; `base` is the configuration below the files, HADOOP_CONF_DIR unless given.
 
     Raises:
-        SpecError: a file isn't there, or is no configuration.
+        SpecError: a file does not exist, or is no configuration.
     """
     over = [Path(file.removeprefix("file://")) for file in files]
-    missing = next((path for path in over if not path.is_file()), None)
-    if missing:
+    if missing := next((path for path in over if not path.is_file()), None):
         raise SpecError.at("--cluster", f"no such file: {missing}")
     own = conf.directory(base)
     below = [Path(own, name) for name in _NAMES] if own else []
     properties, _ = conf.merge([*below, *over])
-    return _written(conf.to_xml(properties))
-
-
-def _written(text: str) -> Path:
-    """Each file has all of them: who reads one of the files alone finds what it needs."""
+    text = conf.to_xml(properties)
+    # Each file has all properties: a program that reads one of the files alone finds what it needs.
     folder = local_directory() / "conf" / hashlib.sha256(text.encode()).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)
     for name in _NAMES:

@@ -32,6 +32,7 @@ class LoadedJob:
     """A job that was read from a file."""
 
     spec: JobSpec
+    """The job."""
     base_dir: Path
     """The directory to which relative paths of the job are relative: its file's, or the current one if the job came
     through a pipe."""
@@ -49,7 +50,7 @@ def load(
     fields: Mapping[str, str] | None = None,
 ) -> LoadedJob:
     """Return the job in the file at `path`, with `--set` applied; `environ` is this process's unless given. `fields`
-    are values of fields that have options of their own (`--name`), by the field's name.
+    holds values of options such as `--name`, by the name of their field.
 
     Raises:
         StagingError: the file can't be read.
@@ -73,11 +74,7 @@ def load(
 def loads(
     text: str, file: str, sets: Mapping[str, str], environ: Mapping[str, str], fields: Mapping[str, str] | None = None
 ) -> tuple[JobSpec, Mapping[str, str]]:
-    """Return the job in `text`, and the origin of each of its values; `file` is the name of the text.
-
-    Raises:
-        SpecError: every mistake in it.
-    """
+    """Return the job in `text`, as `from_tree` does; `file` is the name of the text."""
     root, found = parse(text, file)
     return from_tree(root, found, file, sets, environ, fields or {})
 
@@ -90,8 +87,7 @@ def from_tree(
     environ: Mapping[str, str],
     fields: Mapping[str, str],
 ) -> tuple[JobSpec, Mapping[str, str]]:
-    """Return the job that a tree describes, and the origin of each of its values; `found` are mistakes that are known
-    already.
+    """Return the job that a tree describes, and the origin of each of its values; `found` are the tree's own mistakes.
 
     Raises:
         SpecError: every mistake in it.
@@ -103,7 +99,7 @@ def from_tree(
     reader = Reader(variables)
     spec: JobSpec = reader.read(root, JobSpec, "")
     found += [*wrong_sets, *reader.mistakes]
-    found += [mistake for mistake in job_mistakes(spec, reader.sources) if not _said(mistake, found)]
+    found += [mistake for mistake in job_mistakes(spec, reader.sources) if not _is_reported(mistake, found)]
     if found:
         raise SpecError(sorted(found, key=lambda mistake: _line(mistake.origin or "", file)))
     return spec, {**sources, **reader.sources}
@@ -117,11 +113,12 @@ def check_job(spec: JobSpec, origins: Mapping[str, str] | None = None) -> None:
 
 def job_mistakes(spec: JobSpec, origins: Mapping[str, str] | None = None) -> list[Mistake]:
     """Return everything that is wrong with a job, wherever it comes from: a file, Python or a command line."""
-    found = _but_installed(spec, find_mistakes(spec, names(spec.framework), origins))
-    return found or _but_installed(spec, find_mistakes(find(spec.framework).expand(spec), origins=origins))
+    found = _without_installed_formats(spec, find_mistakes(spec, names(spec.framework), origins))
+    expanded = spec if found else find(spec.framework).expand(spec)
+    return found or _without_installed_formats(spec, find_mistakes(expanded, origins=origins))
 
 
-def _but_installed(spec: JobSpec, found: list[Mistake]) -> list[Mistake]:
+def _without_installed_formats(spec: JobSpec, found: list[Mistake]) -> list[Mistake]:
     """Leave out mistakes about formats that an installed package brings."""
     return [mistake for mistake in found if not _is_installed_format(spec, mistake.place)]
 
@@ -139,21 +136,14 @@ def to_yaml(spec: JobSpec) -> str:
     return yaml.dump(job_file_record(spec), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 
-def schema() -> dict[str, Any]:
-    """Return the JSON Schema of job files, for editors."""
-    from howdah.config.job_schema import schema as published
-
-    return published()
-
-
 def _line(origin: str, file: str) -> int:
-    """Return a mistake's place in the order of reading; what isn't from the file comes last."""
+    """Return the line of a mistake, by which mistakes are sorted; one that is not in the file comes last."""
     number = origin.removeprefix(f"{file}:")
     return int(number) if number != origin and number.isdigit() else MOST_BYTES
 
 
-def _said(mistake: Mistake, earlier: list[Mistake]) -> bool:
-    """Return whether `mistake` is about the stand-in for a value that was refused already."""
+def _is_reported(mistake: Mistake, earlier: list[Mistake]) -> bool:
+    """Return whether `mistake` is about the stand-in for a value that has an earlier mistake."""
     return any(mistake.place == other.place or mistake.place.startswith(other.place + ".") for other in earlier)
 
 
@@ -163,7 +153,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: _Dumper, text: str) -> yaml.Node:
-    # Only between double quotes does YAML keep the other characters that it takes for line ends.
+    # YAML takes some more characters for line ends, and keeps them only between double quotes.
     style = '"' if _ODD_BREAKS & set(text) else "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 

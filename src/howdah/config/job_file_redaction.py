@@ -1,7 +1,7 @@
-"""A job file's text without what looks like a secret, which is a job file still: it is shown, copied and used again.
+"""Masks what looks like a secret in a job file's text. The result is still a job file: it is shown, copied and used.
 
-Only the values that hold a secret are changed, and comments; all else stays byte for byte. What comes out is read again
-before it is taken: what a text cannot say in its own style is quoted.
+Only comments and values that hold a secret are changed; everything else stays byte for byte. The result is parsed again
+to check it. A value that cannot be written in the style of the old one is quoted.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _PROPERTIES = re.compile(r"(?:[&!]\S*\s+)*")
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 _Rewrite = Callable[[yaml.ScalarEvent, str, str], str]
-"""Takes a text's event, how it is written and its new value; gives what is to be written."""
+"""Takes a scalar's event, its text in the file and its new value; returns the text to write."""
 
 
 def mask_job_file(text: str, known: Iterable[str] = ()) -> str:
-    """`text` without the values that look secret, or hold one of `known`."""
+    """Return `text` without the values that look secret, or hold one of `known`."""
     known = list(known)
     try:
         events = list(yaml.parse(text, Loader=_LOADER))
@@ -34,8 +34,8 @@ def mask_job_file(text: str, known: Iterable[str] = ()) -> str:
         for number, event in enumerate(events):
             walk.see(number, event)
         masked = walk.found
-        wanted = [(type(event), _value(event, masked.get(number))) for number, event in enumerate(events)]
-        for rewrite in (_in_its_style, _quoted):
+        wanted = [(type(event), masked.get(number, _value(event))) for number, event in enumerate(events)]
+        for rewrite in (_in_same_style, _quoted):
             shown = "".join(_pieces(text, events, masked, known, rewrite))
             if [(type(event), _value(event)) for event in _parsed(shown)] == wanted:
                 return shown
@@ -51,26 +51,25 @@ def _parsed(text: str) -> list[yaml.Event]:
         return []
 
 
-def _value(event: yaml.Event, instead: str | None = None) -> str | None:
-    if instead is not None:
-        return instead
+def _value(event: yaml.Event) -> str | None:
     return event.value if isinstance(event, yaml.ScalarEvent) else getattr(event, "anchor", None)
 
 
 @dataclass(frozen=True)
 class _Collection:
-    """A mapping or a list that is being read, at `name` of what it lies in."""
+    """A mapping or a list whose end has not been reached."""
 
     is_mapping: bool
     name: str
+    """The key of the collection in the mapping around it, if any."""
     keys: list[str] = field(default_factory=list)
     """Of a mapping: the key whose value comes next."""
     items: list[int | None] = field(default_factory=list)
-    """Of a list: the events that are its texts, None for other items."""
+    """Of a list: the numbers of the events that are its scalars, None for other items."""
 
 
 class _Masking:
-    """Walks through the events; `found` is what stands instead of texts, by the numbers of their events."""
+    """Walks through the events; `found` has the new values of scalars, by the numbers of their events."""
 
     def __init__(self, known: Sequence[str]) -> None:
         self.found: dict[int, str] = {}
@@ -96,7 +95,7 @@ class _Masking:
             self._add_node(None)
 
     def _add_node(self, number: int | None) -> None:
-        """The text of this number, or (None) a collection, is a key, a value or an item."""
+        """Note the scalar of this number, or (None) a collection, as a key, a value or an item."""
         if not self._open:
             return
         within = self._open[-1]
@@ -124,7 +123,7 @@ class _Masking:
     def _put(self, number: int, value: str) -> None:
         event = self._texts[number]
         null = event.style in (None, "") and event.value in _NULLS
-        # A text that others refer to is hidden if it is a secret in one of its places.
+        # A scalar with aliases is masked if it is a secret in one of its places.
         if value != event.value and not null and self.found.get(number) != redaction.MASK:
             self.found[number] = value
 
@@ -151,11 +150,11 @@ def _pieces(
 
 
 def _comments(between: str, known: Sequence[str]) -> str:
-    """What stands between texts: only comments can hold words."""
+    """Return the text between scalars with its comments masked; nothing else in it can hold words."""
     return re.sub("#.*", lambda found: redaction.text(found[0], known), between)
 
 
-def _in_its_style(event: yaml.ScalarEvent, written: str, value: str) -> str:
+def _in_same_style(event: yaml.ScalarEvent, written: str, value: str) -> str:
     if event.style in (None, "") and written == event.value and not value.startswith(redaction.MASK):
         return value
     header, _, content = written.partition("\n")

@@ -1,5 +1,4 @@
-"""Where howdah keeps its own things on this machine: jobs, the sandbox, the history. Caches:
-`howdah.storage.content_cache`."""
+"""The directory of jobs, the sandbox and the history on this machine; caches: `howdah.storage.content_cache`."""
 
 from __future__ import annotations
 

@@ -28,18 +28,20 @@ SYSTEM_FILE = Path("/etc/howdah/config.yaml")
 
 @dataclass(frozen=True)
 class Setting:
-    """`kind` is text, path, paths, memory, whole or ports; `choices` are the only values, if there are any."""
+    """What one setting may be."""
 
     default: str
     help: str
     kind: str = "text"
+    """The form of its value: text, path, paths, memory, whole or ports."""
     choices: tuple[str, ...] = ()
+    """The only values, if there are any."""
 
 
 HISTORY_URL = "history_url"
+"""This setting reaches jobs without its token, because others may see the settings of a job."""
 SANDBOX = "the running sandbox"
-"""Where settings come from that nobody has made while a sandbox is up."""
-"""Jobs are told its address without the token: others may see their settings."""
+"""The source of settings that a running sandbox makes where nobody else makes them."""
 SETTINGS = {
     "engine": Setting("local", "Where jobs run: local, yarn, or another installed engine."),
     "hadoop_conf_dir": Setting("", "Folder with core-site.xml and yarn-site.xml; else HADOOP_CONF_DIR.", "path"),
@@ -63,12 +65,14 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Settings:
-    """The value of every setting as text, and its source, such as `user file ~/.config/howdah/config.yaml, profile
-    prod`."""
+    """All settings."""
 
     values: Mapping[str, str]
+    """The value of every setting, as text."""
     sources: Mapping[str, str]
+    """The source of every setting, such as `user file ~/.config/howdah/config.yaml, profile prod`."""
     profile: str = ""
+    """The profile in use."""
 
     def __getitem__(self, key: str) -> str:
         return self.values[key]
@@ -85,22 +89,25 @@ class Settings:
 
 @dataclass(frozen=True)
 class _Layer:
-    """The settings of one file or one part of a file; relative paths in it start at `base`."""
+    """The settings of one source: a file, a profile in a file, the flags, the environment."""
 
     source: str
     values: Mapping[str, str]
     base: Path
+    """Where relative paths in the values start."""
 
 
 def resolve(flags: Mapping[str, str | None], env: Mapping[str, str]) -> Settings:
     """Return all settings. `flags` are settings (and `profile`) from the command line; None and "" mean not given.
 
     Raises:
-        SpecError: an unknown key or profile, or a value that a setting can't have; says in which file or variable.
+        SpecError: an unknown key or profile, or a value that a setting can't have; names the file or variable.
     """
     given = {key: value for key, value in flags.items() if value}
     top = [_Layer("flag", {key: value for key, value in given.items() if key != "profile"}, Path.cwd())]
-    top.append(_Layer("environment", _from_environment(env), Path.cwd()))
+    # Other HOWDAH_ variables have other uses, so that unknown ones are no mistakes.
+    variables = {key: env[f"HOWDAH_{key.upper()}"] for key in SETTINGS if env.get(f"HOWDAH_{key.upper()}")}
+    top.append(_Layer("environment", variables, Path.cwd()))
     wanted = given.get("profile") or env.get("HOWDAH_PROFILE", "")
     files = [_read(user_file(env), "user file")]
     conf_dir = _first("hadoop_conf_dir", [*top, *_parts(files, wanted)]) or env.get("HADOOP_CONF_DIR", "")
@@ -151,27 +158,21 @@ def _source(layer: str, key: str) -> str:
     return f"environment HOWDAH_{key.upper()}" if layer == "environment" else layer
 
 
-def _from_environment(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings among the variables. Other HOWDAH_ variables have other uses, so unknown ones are no
-    mistakes."""
-    return {key: env[f"HOWDAH_{key.upper()}"] for key in SETTINGS if env.get(f"HOWDAH_{key.upper()}")}
-
-
 def _surroundings(env: Mapping[str, str]) -> Iterator[_Layer]:
-    """Return what is configured without howdah: Hadoop's variables and a running sandbox."""
+    """Yield what is configured outside howdah: Hadoop's variable and a running sandbox."""
     if env.get("HADOOP_CONF_DIR"):
         yield _Layer("environment HADOOP_CONF_DIR", {"hadoop_conf_dir": env["HADOOP_CONF_DIR"]}, Path.cwd())
     conf_dir = _sandbox(env)
     if conf_dir:
-        # Its nodes are this machine: they see every path that we see, and run the Python that we run.
-        here = {"shared_paths": "/", "python": os.path.realpath(sys.executable)}
-        values = {"hadoop_conf_dir": conf_dir} | ({} if env.get("HADOOP_CONF_DIR") else here)
+        # The sandbox's nodes are this machine: they have every path, and the Python of this process.
+        shared = {"shared_paths": "/", "python": os.path.realpath(sys.executable)}
+        values = {"hadoop_conf_dir": conf_dir} | ({} if env.get("HADOOP_CONF_DIR") else shared)
         yield _Layer(SANDBOX, values, Path("/"))
 
 
 def _sandbox(env: Mapping[str, str]) -> str:
-    """Return the configuration directory of the sandbox that is up, though some of its daemons may have ended; "" if
-    none is."""
+    """Return the configuration directory of the running sandbox, of which some daemons may have ended; "" if none
+    runs."""
     try:
         record = json.loads((state_directory(env) / "sandbox" / "sandbox.json").read_text())
         pids = [entry["pid"] for entry in record["pids"].values()]
@@ -214,11 +215,13 @@ def _profiles(node: Node | None, mistakes: list[Mistake]) -> dict[str, dict[str,
     entries = node.entries if isinstance(node, Keys) else {}
     if node is not None and not isinstance(node, Keys):
         mistakes.append(Mistake("profiles", "must be a mapping of names to settings", origin=node.origin))
+    found = {}
     for name, profile in entries.items():
-        if not isinstance(profile, Keys):
+        if isinstance(profile, Keys):
+            found[name] = _texts(profile.entries, f"profiles.{name}.", mistakes)
+        else:
             mistakes.append(Mistake(f"profiles.{name}", "must be a mapping of settings", origin=profile.origin))
-    keys = {name: profile for name, profile in entries.items() if isinstance(profile, Keys)}
-    return {name: _texts(profile.entries, f"profiles.{name}.", mistakes) for name, profile in keys.items()}
+    return found
 
 
 def _texts(entries: Mapping[str, Node], place: str, mistakes: list[Mistake]) -> dict[str, str]:
@@ -268,14 +271,6 @@ def _path(text: str, base: Path) -> str:
     return text if "://" in text else os.path.normpath(base / Path(text).expanduser())
 
 
-def _paths(text: str, base: Path) -> str:
-    return ",".join(_path(part.strip(), base) for part in text.split(",") if part.strip())
-
-
-def _memory(text: str, _: Path) -> str:
-    return str(memory_mib(text))
-
-
 def _whole(text: str, _: Path) -> str:
     if not text.isdecimal():
         raise ValueError("must be a whole number")
@@ -290,8 +285,8 @@ def _ports(text: str, _: Path) -> str:
 _KINDS: Mapping[str, Callable[[str, Path], str]] = {
     "text": lambda text, _: text,
     "path": _path,
-    "paths": _paths,
-    "memory": _memory,
+    "paths": lambda text, base: ",".join(_path(part.strip(), base) for part in text.split(",") if part.strip()),
+    "memory": lambda text, _: str(memory_mib(text)),
     "whole": _whole,
     "ports": _ports,
 }

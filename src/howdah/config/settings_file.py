@@ -1,7 +1,7 @@
 """Changes one setting in the user's file.
 
-One line is replaced, added or removed, and every other byte stays, comments included. A file in which that can't be
-done (flow style, a value over several lines) is left alone, and its owner is asked to edit it.
+One line is replaced, added or removed, and every other byte stays, comments included. If one line is not enough (flow
+style, a value over several lines), the file stays as it is, and a message asks its owner to edit it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from howdah.config.settings import checked
 from howdah.config.yaml_tree import Keys, Text, parse
 from howdah.errors import SpecError, StagingError
 
+_ENTRY = re.compile(r"""(\s*[^:]+:)[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^#\n]*?)([ \t]+#.*)?\n$""")
 _UNQUOTED = re.compile(r"[A-Za-z0-9_/.]([A-Za-z0-9_/.@+:,=-]*[A-Za-z0-9_/.@+=-])?")
 
 
@@ -59,18 +60,10 @@ def remove(path: Path, key: str, profile: str = "") -> None:
 
 def without(text: str, key: str, profile: str = "") -> str:
     """Return `text` without the setting's line, and without the headings below which nothing is left."""
-    lines = text.splitlines(keepends=True)
-    headings: list[int] = []
-    start, end, indent = 0, len(lines), ""
-    for name in ("profiles", profile) if profile else ():
-        at = _line_of(lines, name, start, end, indent)
-        if at is None:
-            return text
-        headings.append(at)
-        start, end = at + 1, _block_end(lines, at + 1, indent)
-        indent = _indent(lines, start, end, indent)
+    lines, names = text.splitlines(keepends=True), _headings(profile)
+    headings, start, end, indent = _block(lines, names)
     at = _line_of(lines, key, start, end, indent)
-    if at is None:
+    if at is None or len(headings) < len(names):
         return text
     del lines[at]
     for heading in reversed(headings):
@@ -94,22 +87,39 @@ def changed(text: str, key: str, value: str, profile: str = "") -> str:
     lines = text.splitlines(keepends=True)
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
+    names = _headings(profile)
+    headings, start, end, indent = _block(lines, names)
+    for name in names[len(headings) :]:
+        lines.insert(end if name == "profiles" else start, f"{indent}{name}:\n")
+        _, start, end, indent = _block(lines, names)
+    at = _line_of(lines, key, start, end, indent)
+    if at is None:
+        # At the end of the file the line could seem to belong to the last profile.
+        profiles = _line_of(lines, "profiles", 0, len(lines), "")
+        before = start if profile else len(lines) if profiles is None else profiles
+        lines.insert(before, f"{indent}{key}: {_quoted(value)}\n")
+    elif match := _ENTRY.match(lines[at]):
+        lines[at] = f"{match[1]} {_quoted(value)}{match[3] or ''}\n"
+    return "".join(lines)
+
+
+def _headings(profile: str) -> tuple[str, ...]:
+    return ("profiles", profile) if profile else ()
+
+
+def _block(lines: list[str], names: tuple[str, ...]) -> tuple[list[int], int, int, str]:
+    """Return the lines of those headings in `names` that exist, each below the one before it, and the first line, the
+    end and the indentation of what is below the last of them."""
+    headings: list[int] = []
     start, end, indent = 0, len(lines), ""
-    for name in ("profiles", profile) if profile else ():
+    for name in names:
         at = _line_of(lines, name, start, end, indent)
         if at is None:
-            at = end if name == "profiles" else start
-            lines.insert(at, f"{indent}{name}:\n")
-            end += 1
-        start = at + 1
-        end = _block_end(lines, start, indent)
+            break
+        headings.append(at)
+        start, end = at + 1, _block_end(lines, at + 1, indent)
         indent = _indent(lines, start, end, indent)
-    at = _line_of(lines, key, start, end, indent)
-    if at is not None:
-        lines[at] = _with_value(lines[at], value)
-    else:
-        lines.insert(start if profile else _before_profiles(lines), f"{indent}{key}: {_quoted(value)}\n")
-    return "".join(lines)
+    return headings, start, end, indent
 
 
 def _line_of(lines: list[str], key: str, start: int, end: int, indent: str) -> int | None:
@@ -126,17 +136,6 @@ def _block_end(lines: list[str], start: int, indent: str) -> int:
 def _indent(lines: list[str], start: int, end: int, outer: str) -> str:
     inner = (re.match(r"(\s+)[^\s#]", line) for line in lines[start:end])
     return next((match[1] for match in inner if match), outer + "  ")
-
-
-def _before_profiles(lines: list[str]) -> int:
-    """Return the line before the profiles: a line at the end could seem to belong to the last profile."""
-    at = _line_of(lines, "profiles", 0, len(lines), "")
-    return len(lines) if at is None else at
-
-
-def _with_value(line: str, value: str) -> str:
-    match = re.match(r"""(\s*[^:]+:)[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^#\n]*?)([ \t]+#.*)?\n$""", line)
-    return f"{match[1]} {_quoted(value)}{match[3] or ''}\n" if match else line
 
 
 def _quoted(value: str) -> str:

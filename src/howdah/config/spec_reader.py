@@ -1,6 +1,7 @@
-"""A YAML tree as a value of the spec, by the declared types of its dataclasses; docs/adr/0002 says why not by pydantic.
+"""Reads a YAML tree into a value of the spec, by the declared types of its dataclasses; docs/adr/0002 says why not by
+pydantic.
 
-The rule: reading goes on after a mistake with the field's default, so that all mistakes are found in one go.
+After a mistake reading goes on with the field's default, so that all mistakes are found at once.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from howdah.spec.units import memory_mib, seconds
 from howdah.spec.validation import nearest
 
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-# Shells have a use of their own for ${name} there.
+# In these places ${name} may be meant for a shell.
 SHELL_PLACES = re.compile(r"(roles\.[^.]+\.)?(command|env)(\..*)?|labels\..*")
 _WORDS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-# What other systems call it.
-_ELSEWHERE = {
+# The key that is meant, by the words of other systems.
+_MEANT = {
     **dict.fromkeys(("cpu", "cpus", "cores", "vcore"), "vcores"),
     **dict.fromkeys(("instances", "num", "count"), "replicas"),
     **dict.fromkeys(("cmd", "args", "entrypoint", "script"), "command"),
@@ -40,6 +41,7 @@ class Key:
 
     field: str
     kind: Any
+    """The declared type of the field."""
     required: bool
 
 
@@ -57,17 +59,8 @@ def keys_of(cls: Any) -> Mapping[str, Key]:
     }
 
 
-def _records(cls: Any) -> list[tuple[str, type]]:
-    """Return the keys of `cls` that hold one dataclass, with that dataclass."""
-    return [
-        (name, key.kind)
-        for name, key in keys_of(cls).items()
-        if isinstance(key.kind, type) and dataclasses.is_dataclass(key.kind)
-    ]
-
-
 class Reader:
-    """Reads one file. `variables` are the values of `${name}`; `sources` gets the origin of every value that is
+    """Reads one file. `variables` holds the values of `${name}`; `sources` gets the origin of every value that is
     read."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
@@ -76,11 +69,11 @@ class Reader:
         self.sources: dict[str, str] = {}
 
     def read(self, node: Node, kind: Any, place: str, name: str = "") -> Any:
-        """Return `node` as `kind`, or a stand-in (empty, zero) if it is none. `name` is the field: its end tells the
+        """Return `node` as `kind`, or a stand-in (empty, zero) if it is none. `name` is the field, which ends in its
         unit."""
         self.sources[place] = node.origin
         origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-        if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        if _is_record(kind):
             return self.record(node, kind, place)
         if origin is typing.Union:
             return self.union(node, arguments, place)
@@ -115,8 +108,10 @@ class Reader:
         return cls(**values)
 
     def unknown(self, name: str, node: Node, cls: type, place: str) -> None:
-        known, meant = keys_of(cls), _ELSEWHERE.get(name, name)
-        inside = next((outer for outer, kind in _records(cls) if meant in keys_of(kind)), None)
+        known, meant = keys_of(cls), _MEANT.get(name, name)
+        inside = next(
+            (outer for outer, key in known.items() if _is_record(key.kind) and meant in keys_of(key.kind)), None
+        )
         if inside and meant not in known:
             mistake = Mistake(below(place, name), f"is no key here: write {meant!r} inside {inside!r}")
         else:
@@ -182,6 +177,10 @@ class Reader:
         else:
             shown = "is a list, " if isinstance(node, Items) else "is a mapping, "
         self.mistakes.append(Mistake(place, shown + problem, origin=node.origin))
+
+
+def _is_record(kind: Any) -> bool:
+    return isinstance(kind, type) and dataclasses.is_dataclass(kind)
 
 
 def stand_in(kind: Any) -> Any:

@@ -20,6 +20,6 @@ def language_setting(env: Mapping[str, str]) -> str:
     try:
         text = user_file(env).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        return ""  # whoever needs the settings will say what is wrong with them
+        return ""  # reading the settings reports the error
     found = re.search(r"""^language:[ \t]*["']?(\w+)""", text, re.MULTILINE)
     return found[1] if found else ""

@@ -1,8 +1,8 @@
-"""`vars:` and `--set`: what of a job file can be changed without editing it.
+"""`vars:` and `--set`, by which a job file's values are changed without editing it.
 
 A name is a variable only if the file declares it under `vars`; so `$HOME` and `${HOME}` in a command reach the shell.
-Its value comes from `--set NAME=VALUE`, else the environment, else the file. A `--set` whose name isn't declared is a
-path into the spec (`roles.worker.replicas`) and replaces what is there.
+A variable's value comes from `--set NAME=VALUE`, else the environment, else the file. A `--set` whose name is not
+declared is a path into the spec (`roles.worker.replicas`), and replaces the value at that path.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from howdah.spec.validation import VARIABLE, nearest
 
 
 def declared(root: Node, sets: Mapping[str, str], environ: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the values of the variables under `vars` of `root`, and where each came from.
+    """Return the values of the variables under `vars` of `root`, and the source of each.
 
     Raises:
         SpecError: `vars` is no mapping of names to texts, or a variable has no value anywhere.
@@ -114,7 +114,7 @@ def _in_items(node: Node | None, kind: Any, path: list[str], leaf: Text, place: 
 
 
 def _value(leaf: Text, kind: Any) -> Node:
-    """Return a text if text is possible, byte for byte; YAML if the place takes a list or a mapping."""
+    """Return the text, byte for byte, for a kind that takes one; otherwise the list or mapping in YAML that it is."""
     if kind in (str, int, float, bool) or typing.get_origin(kind) is typing.Union:
         return dataclasses.replace(leaf, plain=kind is not str)
     tree, mistakes = parse(leaf.value, leaf.origin, lines=False)

@@ -1,8 +1,8 @@
-"""YAML text as a tree of texts, lists and mappings, each knowing its line.
+"""Parses YAML into a tree of texts, lists and mappings, each with its line.
 
-The rule: no scalar is given a type here. The field it is read into says what it is, so `no`, `on`, `010`, `1e3` or
-`12:30:00` in a place for text is exactly that text, and YAML 1.1's surprises can't happen. Tags, merge keys and
-documents after the first are refused; size, depth and the number of aliases are bounded.
+No scalar gets a type here: the field into which it is read has one. So `no`, `on`, `010`, `1e3` or `12:30:00` in a
+place for text is exactly that text, and YAML 1.1's surprises can't happen. Tags, merge keys and documents after the
+first are refused; size, depth and the number of aliases are bounded.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 @dataclass(frozen=True)
 class Text:
-    """A scalar as it was written. `plain` means without quotes and not a block; only such a scalar can be null."""
+    """A scalar as it was written."""
 
     value: str
     origin: str = ""
     plain: bool = True
+    """Whether it has no quotes and is no block; only such a scalar can be null."""
 
     @property
     def null(self) -> bool:
-        """Says that there is no value."""
+        """Return whether the scalar means that there is no value."""
         return self.plain and self.value in _NULLS
 
 
@@ -56,13 +57,12 @@ Node = Text | Items | Keys
 
 
 def parse(text: str, file: str, lines: bool = True) -> tuple[Node, list[Mistake]]:
-    """Return the tree of the first document; `file` is the name of the text in origins, as `file:line` if it has
-    `lines`.
+    """Return the tree of the first document, and the mistakes that leave a tree (a duplicate key, a tag).
 
-    Mistakes that leave a tree (a duplicate key, a tag) come with it.
+    An origin is `file:line`, or `file` alone without `lines`.
 
     Raises:
-        SpecError: the text is no YAML, or goes past the bounds.
+        SpecError: the text is no YAML, or exceeds the bounds.
     """
     if len(text) > MOST_BYTES:
         raise SpecError.at(file, f"is {len(text)} characters long, a job file has at most {MOST_BYTES}")
