@@ -1,1 +1,1 @@
-"""What a task writes: part files, the commit that shows them all at once, and snapshots while it runs."""
+"""What tasks write: part files, the commit that publishes them all at once, and snapshots while programs run."""

@@ -1,9 +1,9 @@
 """`python -m howdah.outputs.commit commit|discard`: moves an output to its place by one rename, or not at all.
 
-A helper process that the master runs (`howdah.wire.helper_main`). It can be run again after any interruption: every
-step first checks whether it has been done.
+The master runs this helper process (`howdah.wire.helper_main`). It can be run again after any interruption: every step
+first checks whether it has been done.
 
-    <temporary>/<from>            what one attempt uploaded; an attempt that does not count is simply not in `parts`
+    <temporary>/<from>            what one attempt uploaded; `parts` names the attempts that count
     <temporary>/_commit/<to>      the attempts that count, under their tasks' names, and _SUCCESS
     <final>                       `_commit`, renamed; copies made while the programs ran
                                   (`howdah.outputs.snapshots.snapshot`) that are there already come with it
@@ -14,6 +14,7 @@ step first checks whether it has been done.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from functools import partial
 
 from howdah.checkpoints import directory_lock
@@ -39,11 +40,11 @@ class Commitment:
     final: str
     """Where the output appears."""
     overwrite: bool = False
-    """Replace what is there."""
+    """Whether the output replaces what exists at `final`."""
     parts: tuple[tuple[str, str], ...] = ()
     """The parts that count: an attempt's own directory, and its name in the output ("" for the output itself)."""
     saves: str = ""
-    """What the names of the output's copies begin with; "" when there are none."""
+    """What the names of the output's copies begin with; "" if there are none."""
     unfinished: str = ""
     """Where those copies were written."""
     failed: str = ""
@@ -84,14 +85,14 @@ class CommitReply(HelperReply):
 
 
 def temporary(job_id: str, number: int, final: str) -> str:
-    """Return where the parts of a job's output `number` are gathered: beside its final place, so that one rename moves
+    """Return where the parts of a job's output `number` are collected: beside its final place, so that one rename moves
     the output."""
     return uris.join(uris.parent(final), f".howdah-{job_id}-{number}")
 
 
 def reserve(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
     """Make the directories of a job's outputs (absolute URIs), so that a missing permission shows before the work and
-    not after it, and lock the job's directory of checkpoints. `abandon` removes them.
+    not after it, and lock the job's directory of checkpoints. `abandon` undoes both.
 
     Raises:
         StagingError: no permission, no quota.
@@ -107,20 +108,20 @@ def reserve(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
 
 
 def abandon(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
-    """Remove what `reserve` made, with its content, because nobody will commit it.
+    """Undo what `reserve` did: remove the directories with their content, and release the lock.
 
     Raises:
         StagingError: no permission.
     """
     for number, output in enumerate(job.outputs):
-        given_up = Commitment(
+        abandoned = Commitment(
             temporary=temporary(job_id, number, output.path),
             final=output.path,
             overwrite=output.overwrite,
             saves=snapshot.place(output),
             unfinished=snapshot.temporary(job_id, number, output),
         )
-        discard(given_up, filesystem(given_up.temporary, conf_dir))
+        discard(abandoned, filesystem(abandoned.temporary, conf_dir))
     if job.checkpoint.path:
         directory_lock.release(filesystem(job.checkpoint.path, conf_dir), job.checkpoint.path, job_id)
 
@@ -129,10 +130,12 @@ def commit(output: Commitment, fs: FileSystem) -> None:
     """Move an output to its place.
 
     Raises:
-        StagingError: something else is there already, or may not be written; the uploads are kept, and named.
+        StagingError: something else is there already, or may not be written; the error names where the uploads are.
     """
-    if not _is_ours(fs, output):
-        _gather(fs, output)
+    if not _is_published(fs, output):
+        _collect(fs, output)
+        for name in (output.marker, SUCCESS):
+            fs.create(uris.join(output.gathered, name)).close()
         try:
             _publish(fs, output)
         except StagingError as error:
@@ -141,15 +144,16 @@ def commit(output: Commitment, fs: FileSystem) -> None:
 
 
 def discard(output: Commitment, fs: FileSystem) -> None:
-    """Remove what was uploaded for an output. An output that is in its place already stays there."""
+    """Remove what was uploaded for an output. An output that has been published stays."""
     if not fs.exists(output.final) and fs.exists(output.replaced):
         fs.rename(output.replaced, output.final)
     _tidy(fs, output)
 
 
 def set_aside(output: Commitment, fs: FileSystem, place: str) -> bool:
-    """Keep what was uploaded for an output of a job that failed at `place`, instead of what is there from an earlier
-    one, and remove the rest; whether there was anything. It has no _SUCCESS."""
+    """Move what was uploaded for an output of a failed job to `place`, without _SUCCESS, and remove the rest.
+
+    It replaces what an earlier job has left at `place`. Return whether anything was uploaded."""
     _collect(fs, output)
     found = bool(fs.children(output.gathered))
     if found:
@@ -164,25 +168,20 @@ def _tidy(fs: FileSystem, output: Commitment) -> None:
         same = uris.root(output.unfinished) == uris.root(output.final)
         snapshot.tidy(fs if same else filesystem(output.unfinished), output.unfinished, output.saves, output.final)
     fs.delete(output.replaced)
-    # The marker goes last: without it a second run would take the output for somebody else's.
+    # The marker is removed last: without it a second run would take the output for another job's.
     fs.delete(output.temporary)
     fs.delete(uris.join(output.final, output.marker))
 
 
-def _is_ours(fs: FileSystem, output: Commitment) -> bool:
-    """Say whether this job's rename is done: its marker is at the final place, or nothing is left to be moved there."""
+def _is_published(fs: FileSystem, output: Commitment) -> bool:
+    """Return whether this job's rename is done: its marker is at the final place, or nothing is left to move there."""
     if fs.exists(uris.join(output.final, output.marker)):
         return True
     if fs.exists(output.temporary) or not fs.exists(uris.join(output.final, SUCCESS)):
         return False
-    # Each part, even an empty one, was a directory below `temporary`: with parts it has existed, and was removed last.
+    # Each part, even an empty one, was a directory below `temporary`: so with parts `temporary` existed, and was
+    # removed.
     return bool(output.parts) or len(fs.children(output.final)) == 1
-
-
-def _gather(fs: FileSystem, output: Commitment) -> None:
-    _collect(fs, output)
-    for name in (output.marker, SUCCESS):
-        fs.create(uris.join(output.gathered, name)).close()
 
 
 def _collect(fs: FileSystem, output: Commitment) -> None:
@@ -193,17 +192,12 @@ def _collect(fs: FileSystem, output: Commitment) -> None:
             continue  # moved before an interruption, or the task wrote nothing
         if name:
             fs.rename(part, uris.join(output.gathered, name))
-        else:
-            _spill(fs, part, output.gathered)
+            continue
+        for entry in fs.children(part):
+            fs.rename(entry.uri, uris.join(output.gathered, uris.name(entry.uri)))
 
 
-def _spill(fs: FileSystem, part: str, target: str) -> None:
-    """Move the files and directories of `part` into `target`, each by one rename."""
-    for entry in fs.children(part):
-        fs.rename(entry.uri, uris.join(target, uris.name(entry.uri)))
-
-
-def _rescue(fs: FileSystem, output: Commitment) -> None:
+def _move_snapshots(fs: FileSystem, output: Commitment) -> None:
     """Move snapshots that are in the output's place into the output; the place is free if it held nothing else."""
     folder, final = snapshot.folder_of(output.saves) if output.saves else "", output.final.rstrip("/")
     if not f"{folder}/".startswith(f"{final}/"):
@@ -221,7 +215,7 @@ def _rescue(fs: FileSystem, output: Commitment) -> None:
 
 
 def _publish(fs: FileSystem, output: Commitment) -> None:
-    _rescue(fs, output)
+    _move_snapshots(fs, output)
     if fs.exists(output.final):
         if not output.overwrite:
             raise StagingError(f"{output.final}: exists already, and was not there when the job was submitted")
@@ -234,40 +228,45 @@ def _publish(fs: FileSystem, output: Commitment) -> None:
 
 def commit_outputs(request: CommitRequest) -> CommitReply:
     """Commit every output, also those after one that fails."""
-    done: list[str] = []
-    errors: list[str] = []
-    for output in request.outputs:
-        try:
-            retry_until(partial(commit, output, filesystem(output.final)))
-            done.append(output.final)
-        except HowdahError as error:
-            errors.append(one_line(error))
-    _release(request)
-    return CommitReply(committed=tuple(done), error="; ".join(errors))
+
+    def committed(output: Commitment, fs: FileSystem) -> str:
+        commit(output, fs)
+        return output.final
+
+    done, error = _apply_to_outputs(request, committed)
+    return CommitReply(committed=done, error=error)
 
 
 def discard_outputs(request: CommitRequest) -> CommitReply:
-    """Discard every output, or put it where a failed job keeps it; also those after one that fails."""
-    kept: list[str] = []
+    """Discard every output, or move it to where a failed job keeps it; also those after one that fails."""
+
+    def discarded(output: Commitment, fs: FileSystem) -> str:
+        if output.failed:
+            return output.failed if set_aside(output, fs, output.failed) else ""
+        discard(output, fs)
+        return ""
+
+    kept, error = _apply_to_outputs(request, discarded)
+    return CommitReply(kept=kept, error=error)
+
+
+def _apply_to_outputs(
+    request: CommitRequest, act: Callable[[Commitment, FileSystem], str]
+) -> tuple[tuple[str, ...], str]:
+    """Apply `act` to every output, and release the lock of the checkpoints; return the URIs that `act` returned, and
+    the errors."""
+    found: list[str] = []
     errors: list[str] = []
     for output in request.outputs:
-        fs = filesystem(output.final)
         try:
-            if not output.failed:
-                retry_until(partial(discard, output, fs))
-            elif retry_until(partial(set_aside, output, fs, output.failed)):
-                kept.append(output.failed)
+            found.append(retry_until(partial(act, output, filesystem(output.final))))
         except HowdahError as error:
             errors.append(one_line(error))
-    _release(request)
-    return CommitReply(kept=tuple(kept), error="; ".join(errors))
-
-
-def _release(request: CommitRequest) -> None:
     if request.lease:
         directory, job_id = request.lease
-        with contextlib.suppress(HowdahError):  # whoever wants the directory next sees that this job has ended
+        with contextlib.suppress(HowdahError):  # the next job that locks the directory sees that this one has ended
             directory_lock.release(filesystem(directory), directory, job_id)
+    return tuple(filter(None, found)), "; ".join(errors)
 
 
 if __name__ == "__main__":

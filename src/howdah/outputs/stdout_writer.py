@@ -1,8 +1,8 @@
 """`python -m howdah.outputs.stdout_writer`: writes what a program prints to a part file on any filesystem.
 
-A helper process beside an executor (`howdah.wire.helper_main`), which also writes a line {"bytes"} from time to time.
-When all is printed, one byte from the descriptor `verdict` says that the program has ended well; without that byte the
-part is removed. A slow filesystem slows the program down: no more than a block is kept in memory.
+An executor runs this helper process (`howdah.wire.helper_main`), which also writes a line {"bytes"} from time to time.
+At the end one byte from the descriptor `verdict` means that the program has succeeded; without that byte the part is
+removed. A slow filesystem slows the program down: no more than a block is kept in memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ LAST_BYTES = 4096
 
 
 class OutputPart:
-    """One part file, made when the first byte comes. A run of the same attempt before may have left one: it goes."""
+    """One part file, made when the first byte comes; one that an earlier run of the same attempt has left is
+    removed."""
 
     def __init__(self, uri: str, name: str, format: str, options: Mapping[str, str]) -> None:
         self._format, self._options = format, options
@@ -39,14 +40,14 @@ class OutputPart:
         self._writer: formats.RecordWriter | None = None
 
     def write(self, data: bytes) -> None:
-        """Take the next bytes."""
+        """Write the next bytes."""
         if self._writer is None:
             self._sink = self.fs.create(self.uri)
             self._writer = formats.writer(self._format, self._options, self._sink)
         self._writer.write(data)
 
     def remove(self) -> None:
-        """Nothing is left of it."""
+        """Remove the part with its directory."""
         self.fs.delete(self.directory)
 
     def close(self) -> None:
@@ -57,7 +58,7 @@ class OutputPart:
 
 
 class StdoutWriter:
-    """Moves bytes from descriptor `source` to `part` and reports."""
+    """Copies bytes from the descriptor `source` to `part`, and reports how many."""
 
     def __init__(self, part: OutputPart, source: int, verdict: int, stall_s: float) -> None:
         self.part, self.source, self.verdict, self.stall_s = part, source, verdict, stall_s
@@ -73,27 +74,24 @@ class StdoutWriter:
             HowdahError: it can't be written, or is not what the format takes.
         """
         while data := os.read(self.source, PIECE):
-            self._see(data)
-            self._guarded(self.part.write, data)
+            self.tail = (self.tail + data[-LAST_BYTES:])[-LAST_BYTES:]
+            self._timed(self.part.write, data)
             self.bytes += len(data)
-        is_wanted = os.read(self.verdict, 1) == b"k"
-        self._guarded(self.part.close if is_wanted else self.part.remove)
+        is_kept = os.read(self.verdict, 1) == b"k"
+        self._timed(self.part.close if is_kept else self.part.remove)
         return self.reply()
 
     def reply(self, error: str = "") -> StdoutWriterReply:
-        """Return what was printed until now."""
+        """Return what has been written so far."""
         return StdoutWriterReply(self.bytes, self.tail.decode("latin-1"), error)
 
-    def _see(self, data: bytes) -> None:
-        self.tail = (self.tail + data)[-LAST_BYTES:] if len(data) < LAST_BYTES else data[-LAST_BYTES:]
-
-    def _guarded(self, act: Callable[..., None], *arguments: bytes) -> None:
+    def _timed(self, act: Callable[..., None], *arguments: bytes) -> None:
         self._writing_since = time.monotonic()
         act(*arguments)
         self._writing_since = 0.0
 
     def _report(self) -> None:
-        """From a thread of its own: the other one may wait for ever."""
+        """Report from a thread of its own, because the main thread may wait for the filesystem for ever."""
         while True:
             time.sleep(REPORT_S)
             waited = time.monotonic() - (self._writing_since or time.monotonic())
@@ -106,7 +104,7 @@ class StdoutWriter:
 
 def write_stdout(request: StdoutWriterRequest) -> StdoutWriterReply:
     """Write what a program prints until it ends."""
-    # Behind everything of ours: people's own writers are in the program's directory.
+    # Writers of the user's are in the program's directory, which is searched last.
     sys.path.append(request.directory)
     part = OutputPart(request.uri, request.name, request.format, request.options)
     writer = StdoutWriter(part, request.source, request.verdict, request.stall_s)
@@ -114,7 +112,7 @@ def write_stdout(request: StdoutWriterRequest) -> StdoutWriterReply:
         return writer.run()
     except HowdahError as error:
         return writer.reply(one_line(error))
-    except Exception as error:  # of a library, or of somebody's own writer
+    except Exception as error:  # of a library, or of a writer of the user's
         sys.excepthook(*sys.exc_info())
         return writer.reply(one_line(f"{part.uri}: {type(error).__name__}: {error}"))
 

@@ -1,4 +1,4 @@
-"""Archives that are the same bytes for the same content: no times, owners or listing order of this machine in them."""
+"""Packs archives that are the same bytes for the same content: without times, owners or an order of this machine."""
 
 # ruff: noqa: PTH115, PTH118
 
@@ -23,30 +23,33 @@ from howdah.localfiles.symlinks import is_interpreter, stays_inside
 from howdah.storage.content_cache import local_directory, sha256_of
 
 NEVER = {".git", ".hg", ".svn", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".ipynb_checkpoints"}
-"""Directories that are not the user's code: never entered."""
+"""Directories that are not the user's code, and are never packed."""
 IGNORE = ".howdahignore"
-"""In a directory: what of it and below stays here, in the words of a .gitignore."""
+"""A file that says, in the form of a .gitignore, what in its directory and below is not packed."""
 LEAST, LARGEST = 8 << 20, 64 << 20
-"""Bytes of a part. A directory with more than the least is packed in parts, so that a change brings a part anew, not
-all: a part ends at a file whose name says so, which files elsewhere have no influence on."""
+"""Bytes of a part. A larger directory is packed in parts, so that after a change only one part is uploaded again. Where
+a part ends depends on the name of its last file alone, so that a change elsewhere does not move it."""
 
 
 @dataclass(frozen=True)
 class ArchiveMember:
-    """A file or a symbolic link (`link` is where it points) to be packed under `name`. `mark` differs when the file has
-    been changed."""
+    """A file or a symbolic link to be packed."""
 
     name: str
+    """The name in the archive."""
     path: str
     link: str = ""
+    """Where a symbolic link points; "" for a file."""
     size: int = 0
     mark: str = ""
+    """A text that differs when the file has changed."""
 
 
 def members(directory: Path, as_they_are: bool = False) -> Iterator[ArchiveMember]:
-    """All files in `directory`, sorted; links that stay inside it are kept as links, others to files are followed.
+    """Yield all files in `directory`, sorted. Links that stay inside it are kept as links, others to files are
+    followed.
 
-    `as_they_are`: of an environment, whose links to a Python outside are kept, too, and of which nothing is ignored.
+    `as_they_are` is for an environment: its links to a Python outside are kept, too, and nothing in it is ignored.
     """
     yield from _below(os.fspath(directory), "", (), os.path.realpath(directory), as_they_are)
 
@@ -98,23 +101,29 @@ def _rules(path: str, prefix: str) -> Ignored:
 
 
 def directory(source: Path, into: Path) -> list[Path]:
-    """A directory's files as .tar.gz archives below `into`: one, or several of a large directory, each named by its
-    content and made only when it is not there. What has not been changed since the last time is not read again.
+    """Pack a directory into .tar.gz archives below `into`: one, or several of a large directory. An archive is named by
+    its content, and made only if it does not exist. What has not changed since the last time is not read again.
 
     Raises:
         StagingError: something can't be read, or there is no room.
     """
     found = list(members(source))
-    known = _remembered(found)
-    if known and all((into / name).exists() for name in known):
-        return [into / name for name in known]
+    note = _note(found)
+    with contextlib.suppress(OSError):
+        known = [into / name for name in note.read_text().split()]
+        if known and all(path.exists() for path in known):
+            return known
     targets = []
     for part in _parts(found):
         target = into / f"{_digest(part)}.tar.gz"
         if not target.exists():
             write(part, target)
         targets.append(target)
-    _remember(found, [target.name for target in targets])
+    with contextlib.suppress(OSError):  # without the note the next time takes longer
+        note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fresh = note.with_name(f"{note.name}.{os.getpid()}")
+        fresh.write_text("\n".join(target.name for target in targets))
+        fresh.replace(note)
     return targets
 
 
@@ -132,28 +141,14 @@ def _parts(found: list[ArchiveMember]) -> Iterator[list[ArchiveMember]]:
 
 
 def _note(found: list[ArchiveMember]) -> Path:
+    """Return the file that holds the names of the archives of these files, as they are now."""
     lines = "".join(f"{member.path}\0{member.link}\0{member.size}\0{member.mark}\n" for member in found)
     digest = hashlib.sha256(os.fsencode(lines)).hexdigest()
     return local_directory() / "packed" / "known" / digest
 
 
-def _remembered(found: list[ArchiveMember]) -> list[str]:
-    with contextlib.suppress(OSError):
-        return _note(found).read_text().split()
-    return []
-
-
-def _remember(found: list[ArchiveMember], names: list[str]) -> None:
-    with contextlib.suppress(OSError):  # it costs time only
-        note = _note(found)
-        note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        fresh = note.with_name(f"{note.name}.{os.getpid()}")
-        fresh.write_text("\n".join(names))
-        fresh.replace(note)
-
-
 def write(found: Iterable[ArchiveMember], target: Path) -> None:
-    """Write a .tar (or, by its name, .tar.gz) of `found`, whole or not at all."""
+    """Write a .tar, or .tar.gz by its name, of `found`; after an error there is no file."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
@@ -168,16 +163,9 @@ def write(found: Iterable[ArchiveMember], target: Path) -> None:
 
 
 def _write_to(found: Iterable[ArchiveMember], file: BinaryIO, compress: bool) -> None:
-    if not compress:
-        _write_tar(found, file)
-        return
-    # The fastest level: what travels is often larger than the time to pack it better is worth.
-    with gzip.GzipFile("", "wb", 1, file, mtime=0) as zipped:
-        _write_tar(found, zipped)  # type: ignore[arg-type]
-
-
-def _write_tar(found: Iterable[ArchiveMember], file: BinaryIO) -> None:
-    with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as tar:
+    # The fastest level: a better one takes more time than the smaller archive saves.
+    sink = gzip.GzipFile("", "wb", 1, file, mtime=0) if compress else contextlib.nullcontext(file)
+    with sink as target, tarfile.open(fileobj=target, mode="w|", format=tarfile.PAX_FORMAT) as tar:
         for member in found:
             _add(tar, member)
 

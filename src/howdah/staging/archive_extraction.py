@@ -1,11 +1,11 @@
-"""Unpacks .zip and .tar archives, whoever has made them: nothing is written but below the directory that is given.
+"""Unpacks .zip and .tar archives of any origin, and writes only below the directory that is given.
 
-Python's own filters came with 3.12, with some of its older versions, for .tar alone, and let links lead anywhere. Here
-one check serves both kinds. What is refused, with the name of the member: names that are absolute or have `..`, control
-characters in names, names that are there twice, members below a link, links that lead out of the archive, and whatever
-is no file, directory or link. Set-uid bits and the right of others to write are dropped.
+Python's own filters are for .tar alone, came with 3.12 and later with some older versions, and let links lead anywhere.
+Here one check serves both kinds of archive. An error with the name of the member refuses: absolute names, `..` and
+control characters in names, names that occur twice, members below a link, links that lead out of the archive, and
+whatever is no file, directory or link. Set-uid bits and the right of others to write are dropped.
 
-One kind of link may lead out: that of a packed environment to the Python it was made with (`bin/python3`).
+One kind of link may lead out: that of a packed environment to the Python with which it was made (`bin/python3`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BROKEN = (
 
 
 def unpack(archive: Path, target: Path) -> None:
-    """Make `target`, with the archive's content. What is left there after an error is for the caller to remove.
+    """Make `target` with the archive's content. After an error the caller removes it.
 
     Raises:
         StagingError: it is no archive, is damaged, or has a member that is refused.
@@ -55,7 +55,7 @@ def unpack(archive: Path, target: Path) -> None:
     except OSError as error:
         if error.errno is not None:
             raise
-        raise StagingError(f"{archive.name} cannot be unpacked: {error}") from error  # as gzip and bz2 say it
+        raise StagingError(f"{archive.name} cannot be unpacked: {error}") from error  # of gzip or bz2
 
 
 class _Refused(Exception):
@@ -63,7 +63,7 @@ class _Refused(Exception):
 
 
 class _Tree:
-    """What has been made. Links come last, so that nothing is ever written through one."""
+    """Makes files and directories at once and links last, so that nothing is written through a link."""
 
     def __init__(self, target: Path) -> None:
         self.target = target
@@ -100,7 +100,7 @@ class _Tree:
         self._links.append((self._new(name, "link"), to))
 
     def finish(self) -> None:
-        """Make the links, and see where they lead when all are there."""
+        """Make the links. Where they lead is checked when all of them exist."""
         for name, to in self._links:
             (self.target / name).symlink_to(to)
         for name, to in self._links:
@@ -122,7 +122,7 @@ class _Tree:
             raise _Refused(f"{name!r} is there twice")
 
     def _parents(self, name: str) -> None:
-        """The directories that a member is in, which archives need not have as members."""
+        """Make the directories that a member is in, which need not be members themselves."""
         end = name.find("/")
         while end >= 0:
             parent = name[:end]
@@ -134,7 +134,7 @@ class _Tree:
 
 
 def _checked(name: str) -> str:
-    """The name without `.` and needless slashes; "" for the directory itself."""
+    """Return the name without `.` and needless slashes; "" for the directory itself."""
     if _CONTROL.search(name):
         raise _Refused(f"{name[:200]!r} has a control character in its name")
     parts = [part for part in name.split("/") if part not in ("", ".")]
@@ -159,20 +159,16 @@ def _untar(archive: Path, target: Path) -> None:
                 tree.hard_link(member.name, member.linkname)
             else:
                 raise _Refused(f"{member.name[:200]!r} is a device or a pipe")
-        _check_end(tar)
+        # tarfile takes a damaged header for the end.
+        assert tar.fileobj is not None
+        tar.fileobj.seek(tar.offset)
+        if tar.fileobj.read(tarfile.BLOCKSIZE).strip(b"\0"):
+            raise tarfile.ReadError("it is damaged")
         tree.finish()
 
 
-def _check_end(tar: tarfile.TarFile) -> None:
-    """tarfile takes a damaged header for the end."""
-    assert tar.fileobj is not None
-    tar.fileobj.seek(tar.offset)
-    if tar.fileobj.read(tarfile.BLOCKSIZE).strip(b"\0"):
-        raise tarfile.ReadError("it is damaged")
-
-
 def _unzip(archive: Path, target: Path) -> None:
-    """Modes and links are in the high half of the attributes, where the packer was a Unix one (APPNOTE 4.4.15)."""
+    """Unpack a .zip; if it was packed on Unix, the high half of the attributes is the mode (APPNOTE 4.4.15)."""
     with zipfile.ZipFile(archive) as zipped:
         tree = _Tree(target)
         for member in zipped.infolist():

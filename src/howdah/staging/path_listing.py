@@ -1,7 +1,7 @@
-"""What a user's path names, listed: files with their names below the task's directory.
+"""Lists the files that a user's path means, with their names below the task's directory.
 
 As in Hadoop, names that begin with `_` or `.` are not data (`_SUCCESS`, `.crc`, half-written files), at any depth below
-what was named; what the user names himself is taken whatever it is called.
+the path; the path itself may have any name.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from howdah.storage.filesystem import Entry, FileSystem
 
 @dataclass(frozen=True)
 class Listing:
-    """`found` tells whether anything is there at all: an empty directory is found, and has no files."""
+    """The files that a path means."""
 
     found: bool
+    """Whether the path exists: an empty directory is found, and has no files."""
     files: tuple[DataFile, ...] = ()
+    """The files, sorted by name."""
 
 
 def listing(fs: FileSystem, uri: str) -> Listing:
-    """All files that `uri` means: itself, those below it, or those of everything its pattern matches.
+    """List the files that `uri` means: itself, those below it, or those of everything that its pattern matches.
 
     Below a directory files are named by their paths in it. What a pattern matches keeps its own name, so that the
     files of several directories stay apart.
@@ -39,7 +41,7 @@ def listing(fs: FileSystem, uri: str) -> Listing:
 
 
 def tree(fs: FileSystem, entry: Entry) -> tuple[DataFile, ...]:
-    """All files below a directory, hidden ones too: code has an `__init__.py`."""
+    """Return all files below a directory, hidden ones too: code has an `__init__.py`."""
     files = (_file(file, uris.below(file.uri, entry.uri)) for file in fs.walk(entry.uri))
     return tuple(sorted(files, key=lambda file: file.name))
 
@@ -49,13 +51,10 @@ def _files(fs: FileSystem, entry: Entry, prefix: str) -> Iterator[DataFile]:
         yield _file(entry, uris.name(entry.uri))
         return
     names = ((uris.below(file.uri, entry.uri), file) for file in fs.walk(entry.uri))
-    for name, file in sorted((name, file) for name, file in names if not _is_hidden(name)):
-        yield _file(file, prefix + name)
+    for name, file in sorted(names):
+        if not any(part.startswith(("_", ".")) for part in name.split("/")):
+            yield _file(file, prefix + name)
 
 
 def _file(entry: Entry, name: str) -> DataFile:
     return DataFile(entry.uri, name, entry.size, entry.modified_ms, entry.etag)
-
-
-def _is_hidden(name: str) -> bool:
-    return any(part.startswith(("_", ".")) for part in name.split("/"))

@@ -1,7 +1,7 @@
-"""The runtime archive: howdah and the libraries it needs inside a container, as one zip to put on PYTHONPATH.
+"""Builds the runtime archive: howdah and the libraries that it needs inside a container, as one zip for PYTHONPATH.
 
-Only pure Python and abi3 wheels travel, so the same archive runs under every CPython from 3.10 on; the executor, which
-needs none of the libraries, from 3.9. It is built when one of its files has changed, and named by its content.
+It holds only pure Python and abi3 wheels, so that the same archive runs under every CPython from 3.10 on; the executor,
+which needs no library, runs from 3.9 on. It is built when one of its files has changed, and named by its content.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from howdah.storage.content_cache import local_directory, location, sha256_of
 from howdah.storage.object_stores import CLIENTS
 
 LIBRARIES = ("protobuf", "hdfs-native", "typing-extensions")
-# What streams use, where it is installed here. Their modules serve nodes with this very Python version, the C library
-# within google-crc32c every one; without them, streams take what the node has. nvidia-ml-py reads GPUs' figures,
-# resvg-py (1.3 MiB packed, abi3) draws the master's charts as PNG.
+# These are packed if they are installed here. Streams use the first three: compiled modules serve nodes with the same
+# Python version, the C library in google-crc32c serves every node; otherwise streams use what the node has.
+# nvidia-ml-py reads the figures of GPUs, resvg-py (1.3 MiB packed, abi3) draws the master's charts as PNG.
 OPTIONAL = ("cramjam", "google-crc32c", "isal", "nvidia-ml-py", "resvg-py")
-# Of botocore's 400 services.
+# The services that are packed of botocore's 400.
 _SERVICES = {"", "s3", "sts", "sso", "sso-oidc"}
 _NAME = re.compile(r"[^A-Za-z0-9._-]")
 # Programs of the submitting machine.
 _LEFT_OUT = {"cli", "client", "sandbox", "testing.py"}
-# The page is an archive of its own, for executors have no use for it.
+# The page is an archive of its own, because executors do not need it.
 _PAGE = Path("api", "static")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest a zip can tell
 
 
 def runtime(home: str, cache: Path | None = None, clients: Iterable[str] = ()) -> StagedFile:
-    """The archive as a file to stage below engine home `home`; it is built below `cache` when it is not there.
+    """Return the archive as a file to stage below the engine's home `home`, built below `cache` if it does not exist.
 
-    `clients` are distributions that travel with it, with all that they need.
+    `clients` are distributions that are packed with all that they need.
 
     Raises:
         StagingError: a library is not installed here, or there is no room.
@@ -53,7 +53,7 @@ def runtime(home: str, cache: Path | None = None, clients: Iterable[str] = ()) -
 
 
 def page(home: str, cache: Path | None = None) -> tuple[StagedFile, ...]:
-    """The files of the page, compressed as they are sent; nothing where it has not been built.
+    """Return the files of the page, compressed as they are sent; nothing if the page has not been built.
 
     Raises:
         StagingError: there is no room.
@@ -65,7 +65,7 @@ def page(home: str, cache: Path | None = None) -> tuple[StagedFile, ...]:
 
 
 def _archive(name: str, sources: Mapping[str, Path], home: str, cache: Path | None) -> StagedFile:
-    """The archive of these files, as a file of this name; it is built when it is not there."""
+    """Return the archive of these files as a file of this name; it is built if it does not exist."""
     folder = (cache or local_directory()) / "runtime"
     note = folder / f"{_fingerprint(sources)}.json"
     try:
@@ -74,7 +74,9 @@ def _archive(name: str, sources: Mapping[str, Path], home: str, cache: Path | No
         if not known or not archive.is_file():
             archive = _build(name, sources, folder)
             known = {"path": str(archive), "sha256": sha256_of(archive)}
-            _note(note, known)
+            fresh = note.with_suffix(f".{os.getpid()}.tmp")
+            fresh.write_text(json.dumps(known))
+            fresh.replace(note)
     except OSError as error:
         raise explain(error, error.filename or str(folder)) from error
     uri = location(home, known["sha256"], archive.name)
@@ -82,7 +84,7 @@ def _archive(name: str, sources: Mapping[str, Path], home: str, cache: Path | No
 
 
 def py_spy(home: str) -> StagedFile | None:
-    """The program that takes stacks, for nodes of this kind of machine; None where it is not installed here."""
+    """Return py-spy, which dumps stacks, for nodes like this machine; None if it is not installed here."""
     try:
         files = importlib.metadata.distribution("py-spy").files or []
     except importlib.metadata.PackageNotFoundError:
@@ -96,7 +98,7 @@ def py_spy(home: str) -> StagedFile | None:
 
 
 def _sources() -> Iterator[tuple[str, Path]]:
-    """Pairs of a name in the archive and the file; howdah's own entry points come with it, they find the engines."""
+    """Yield pairs of a name in the archive and a file; among them are howdah's entry points, which find the engines."""
     yield from _package(Path(howdah.__file__).parent)
     for name in ("howdah", *LIBRARIES):
         yield from _distribution(name)
@@ -106,7 +108,8 @@ def _sources() -> Iterator[tuple[str, Path]]:
 
 
 def _clients(names: Iterable[str]) -> Iterator[tuple[str, Path]]:
-    """Modules that are compiled serve nodes with this very Python; those that can do without them do elsewhere."""
+    """Yield the files of distributions with all that they need. Compiled modules serve nodes with the same Python
+    version; elsewhere a distribution works without them if it can."""
     for name in sorted(closure(["fsspec", *names])) if names else ():
         for file in _distribution_of(name).files or []:
             parts = file.parts
@@ -117,10 +120,10 @@ def _clients(names: Iterable[str]) -> Iterator[tuple[str, Path]]:
 
 
 def closure(names: Iterable[str]) -> set[str]:
-    """Yield these distributions and, of what they require without any extra, all that is installed.
+    """Return these distributions and what they require without any extra, as far as it is installed.
 
     Raises:
-        StagingError: one of them is not.
+        StagingError: one of `names` is not installed.
     """
     found: set[str] = set()
     waiting = [(name, True) for name in names]
@@ -130,7 +133,7 @@ def closure(names: Iterable[str]) -> set[str]:
             continue
         try:
             needs = _distribution_of(name).requires or []
-        except StagingError:  # for another system or Python, perhaps
+        except StagingError:  # perhaps it is for another system or Python
             if demanded:
                 raise
             continue
@@ -171,7 +174,7 @@ def _travels(file: importlib.metadata.PackagePath, of_howdah: bool) -> bool:
 
 
 def _fingerprint(sources: Mapping[str, Path]) -> str:
-    """Changes when a file does, without reading any."""
+    """Return a text that differs when a file has changed; no file is read."""
     digest = hashlib.sha256(f"{sys.implementation.cache_tag} {_version()}\n".encode())
     for name, path in sources.items():
         status = path.stat()
@@ -197,7 +200,7 @@ def _build(kind: str, sources: Mapping[str, Path], folder: Path) -> Path:
 
 
 def _packed(sources: Mapping[str, Path]) -> dict[str, bytes]:
-    """Each file gzipped, once and for all."""
+    """Return the files gzipped, as the master serves them."""
     import gzip
 
     found = {}
@@ -209,25 +212,19 @@ def _packed(sources: Mapping[str, Path]) -> dict[str, bytes]:
 
 
 def _contents(sources: Mapping[str, Path], work: Path) -> dict[str, bytes]:
-    """The files, and each module's byte code for this Python: half of a start's time where nodes have the same."""
+    """Return the files, and each module's byte code for this Python, which halves the time of a start on nodes that
+    have the same."""
     found = {"VERSION": f"howdah {_version()}\n".encode()}
     for name, path in sources.items():
         found[name] = path.read_bytes()
         if name.endswith(".py"):
-            found[_cached(name)] = _byte_code(path, name, work / "module.pyc")
+            module, into = PurePosixPath(name), work / "module.pyc"
+            # Unpacking sets times, so the byte code must not depend on them; nobody edits an unpacked archive.
+            mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+            py_compile.compile(str(path), str(into), name, doraise=True, invalidation_mode=mode)
+            cached = module.parent / "__pycache__" / f"{module.stem}.{sys.implementation.cache_tag}.pyc"
+            found[str(cached)] = into.read_bytes()
     return found
-
-
-def _cached(name: str) -> str:
-    module = PurePosixPath(name)
-    return str(module.parent / "__pycache__" / f"{module.stem}.{sys.implementation.cache_tag}.pyc")
-
-
-def _byte_code(path: Path, name: str, into: Path) -> bytes:
-    # Unpacking sets times, so the byte code must not depend on them; nobody edits an unpacked archive.
-    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
-    py_compile.compile(str(path), str(into), name, doraise=True, invalidation_mode=mode)
-    return into.read_bytes()
 
 
 def _info(name: str) -> zipfile.ZipInfo:
@@ -236,9 +233,3 @@ def _info(name: str) -> zipfile.ZipInfo:
     info.create_system = 3
     info.external_attr = (0o755 if name.endswith(".so") else 0o644) << 16
     return info
-
-
-def _note(path: Path, known: Mapping[str, str]) -> None:
-    fresh = path.with_suffix(f".{os.getpid()}.tmp")
-    fresh.write_text(json.dumps(known))
-    fresh.replace(path)

@@ -1,6 +1,6 @@
 """Makes a StagedJob from the user's job: finds its files, lists its inputs, and completes its URIs.
 
-Staging changes nothing but this machine's own cache (packed directories), because the dry run does it, too. All missing
+Staging changes nothing but this machine's own cache (packed directories), because the dry run stages, too. All missing
 files are reported together, each with the field of the job that names it.
 """
 
@@ -47,13 +47,13 @@ def stage(
 ) -> StagedJob:
     """Return `job` with its files found, its inputs listed, and its outputs absolute.
 
-    Paths are relative to `base`, the job file's directory. `home` is the URI of the engine's home: when that is on this
-    machine everything is, else paths without a scheme are on the default file system of the Hadoop configuration in
-    `conf_dir`. `overwrite` allows it for all outputs. Nothing is uploaded: files that must be have a `source`, the
-    inputs' are in `uploads`. The job's `environment` is not placed here.
+    Paths are relative to `base`, the job file's directory. `home` is the URI of the engine's home: if it is on this
+    machine, all paths are; otherwise paths without a scheme are on the default file system of the Hadoop configuration
+    in `conf_dir`. `overwrite` allows all outputs to replace what exists. Nothing is uploaded: files to upload have a
+    `source`, and inputs list theirs in `uploads`. The job's `environment` is not staged here.
 
     Raises:
-        FilesWrong: everything that is missing, in the way, or not what it should be.
+        FilesWrong: every file that is missing, in the way of an output, or of the wrong kind.
         EngineUnavailable: the file system does not answer.
     """
     conf = hadoop_conf.load(hadoop_conf.directory(conf_dir)) if uris.split(home)[0] != "file" else {}
@@ -74,9 +74,10 @@ def stage(
 
 
 def archive_file(name: str, path: str, home: str, place: str = "environment.archive", conf_dir: str = "") -> StagedFile:
-    """An environment to ship as `name`: an archive with a `bin` in it, or a pex, which becomes `<name>/bin/python`.
+    """Return an environment to ship as `name`: an archive with a `bin` in it, or a pex, which becomes
+    `<name>/bin/python`.
 
-    `path` is on this machine, or the URI of one that is on the cluster already; `place` is who names it.
+    `path` is on this machine, or the URI of an environment on the cluster; `place` is the field that names it.
 
     Raises:
         FilesWrong: there is no such file.
@@ -150,14 +151,14 @@ class _Stager:
         local = self.base / path
         try:
             if uris.has_scheme(path):
-                yield from self._file_there(place, uris.absolute(path, self.cluster_fs, ""), name, kind)
+                yield from self._cluster_file(place, uris.absolute(path, self.cluster_fs, ""), name, kind)
             elif regular_file.exists(local) and local.is_dir():
                 yield from self._directory(local, name, "archive" if kind == "file" else kind)
             elif local.exists():
                 self._check_archive(place, path, kind)
                 yield _local_file(local, name, kind, self.home)
             elif path.startswith("/") and not self.is_local:
-                yield from self._file_there(place, uris.absolute(path, self.cluster_fs, ""), name, kind, path)
+                yield from self._cluster_file(place, uris.absolute(path, self.cluster_fs, ""), name, kind, path)
             else:
                 self.wrong(place, f"{path!r}: no such file: {local}", _neighbour(local))
         except StagingError as error:
@@ -165,7 +166,9 @@ class _Stager:
 
     def _directory(self, folder: Path, name: str, kind: str) -> Iterator[StagedFile]:
         """Pack a directory; a large one gives several archives, which are unpacked into one directory."""
-        parts = _packed(folder)
+        from howdah.staging import archive  # is slow to import, and most jobs have no directory
+
+        parts = archive.directory(folder, local_directory() / "packed")
         if len(parts) == 1:
             yield _local_file(parts[0], name, kind, self.home)
             return
@@ -174,11 +177,11 @@ class _Stager:
             file = _local_file(part, f"howdah-part-{number}-{name}", "spread", self.home)
             yield replace(file, into=into)
 
-    def _file_there(
+    def _cluster_file(
         self, place: str, uri: str, name: str, kind: str, missing: str = ""
     ) -> Iterator[StagedFile | StagedInput]:
-        """Give a file of the cluster. A directory becomes an input, whose files each task downloads, because a node can
-        only unpack archives. `missing` is the local path at which the file was not found."""
+        """Yield a file of the cluster. A directory becomes an input, whose files each task downloads, because a node
+        can only unpack archives. `missing` is the local path at which the file was not found."""
         fs = filesystem(uri, self.conf_dir)
         entry = fs.stat(uri)
         if entry is None:
@@ -216,7 +219,7 @@ class _Stager:
         for place, path in _places(f"inputs.{number}.path", entry):
             try:
                 for file, source in self._input_files(place, path):
-                    files.setdefault(source or file.uri, file)  # named twice is there once
+                    files.setdefault(source or file.uri, file)  # a file that is named twice counts once
                     if source:
                         uploads[file.uri] = source
             except StagingError as error:
@@ -227,18 +230,15 @@ class _Stager:
             replace(file, name=posixpath.basename(file.name)) if entry.flat else file for file in files.values()
         )
         staged = StagedInput(entry.to, found, entry.roles, entry.share, uploads)
-        return self._cut(number, job, entry, staged) if entry.strategy == "stream" else staged
+        if entry.strategy == "stream":
+            from howdah.inputs.streaming.split_planner import prepared  # most jobs stream nothing
 
-    def _cut(self, number: int, job: JobSpec, entry: Input, staged: StagedInput) -> StagedInput:
-        # Most jobs stream nothing, and do without the readers.
-        from howdah.inputs.streaming.split_planner import prepared
-
-        staged, mistakes = prepared(number, job, entry, staged, self.conf_dir)
-        self.mistakes.extend(mistakes)
+            staged, stream_mistakes = prepared(number, job, entry, staged, self.conf_dir)
+            self.mistakes.extend(stream_mistakes)
         return staged
 
     def _check_shares(self, place: str, job: JobSpec, entry: Input, files: list[DataFile]) -> None:
-        """Refuse tasks without data: they train nothing, and others may wait for them. `allow_empty` allows them."""
+        """Refuse tasks without data: they train nothing, and others may wait for them."""
         if entry.strategy == "stream" or entry.allow_empty or entry.fewer_tasks:
             return  # splits of one file go to several tasks
         without = assignment.tasks_without_files(job, entry, files)
@@ -252,7 +252,7 @@ class _Stager:
             )
 
     def with_fewer_tasks(self, job: JobSpec, inputs: tuple[StagedInput, ...]) -> JobSpec:
-        """Return the job with no more tasks than files, where it allows that."""
+        """Return the job with no more tasks than files, as far as it allows fewer tasks."""
         fewer = assignment.with_fewer_tasks(job, inputs)
         named = {f"outputs.{number}.tasks": output.tasks for number, output in enumerate(job.outputs)}
         for place, task in {**named, "board.tasks": job.board.tasks, "checkpoint.tasks": job.checkpoint.tasks}.items():
@@ -263,12 +263,15 @@ class _Stager:
         return fewer
 
     def _input_files(self, place: str, path: str) -> Iterator[tuple[DataFile, str]]:
-        """Give pairs of a file and, when it must be uploaded, its local path."""
+        """Yield pairs of a file and its local path, which is "" if the file needs no upload."""
         beside = uris.of_local(self.base / path)
         relative = not uris.has_scheme(path) and not path.startswith("/")
         found = self._listing(beside) if relative else Listing(False)
         if found.found and not self.is_local:
-            yield from map(self._to_upload, found.files)
+            for file in found.files:
+                source = uris.path(file.uri)
+                # The upload is named by its content, and has no time of its own.
+                yield replace(file, uri=location(self.home, sha256_of(source), source), modified_ms=0), source
             return
         uri = uris.absolute(path, self.cluster_fs, self.user_directory)
         if not found.found:
@@ -284,13 +287,8 @@ class _Stager:
 
     def _listing(self, uri: str) -> Listing:
         if uris.split(uri)[0] == "file" and not uris.is_pattern(uris.path(uri)):
-            regular_file.exists(uris.path(uri))  # or a device is listed as a file without an end
+            regular_file.exists(uris.path(uri))  # refuses a device, which would be a file without an end
         return listing(filesystem(uri, self.conf_dir), uri)
-
-    def _to_upload(self, file: DataFile) -> tuple[DataFile, str]:
-        source = uris.path(file.uri)
-        # Its name tells its content; when it was uploaded does not matter.
-        return replace(file, uri=location(self.home, sha256_of(source), source), modified_ms=0), source
 
     # Outputs
 
@@ -313,7 +311,8 @@ class _Stager:
             yield replace(output, path=uri, overwrite=replaces, save=self._save(output.save))
 
     def _save(self, save: Save) -> Save:
-        """Complete the URI that a snapshot's name begins with; a `/` at its end stays, and makes it a directory."""
+        """Complete the URI with which the names of snapshots begin; a `/` at its end stays, and makes it a
+        directory."""
         if not save.to:
             return save
         end = "/" if save.to.endswith("/") else ""
@@ -346,13 +345,6 @@ def _shown(uri: str) -> str:
     return uris.path(uri) if uris.split(uri)[0] == "file" else uri
 
 
-def _packed(folder: Path) -> list[Path]:
-    # Most jobs have none, and archives are slow to import.
-    from howdah.staging import archive
-
-    return archive.directory(folder, local_directory() / "packed")
-
-
 def _places(place: str, entry: Input) -> list[tuple[str, str]]:
     if isinstance(entry.path, str):
         return [(place, entry.path)]
@@ -360,7 +352,7 @@ def _places(place: str, entry: Input) -> list[tuple[str, str]]:
 
 
 def _neighbour(path: Path) -> str | None:
-    """Return the name in the same directory that was probably meant."""
+    """Return the most similar name in the same directory."""
     try:
         return nearest(path.name, [each.name for each in path.parent.iterdir()])
     except OSError:

@@ -1,7 +1,7 @@
-"""Environments made from requirement files: once per content, under one lock, never seen half made.
+"""Makes virtual environments from requirements files: once for each content, under one lock, complete or not at all.
 
-`<cache>/environments/<first 16 digits of the file's SHA-256>` is a virtual environment that may be moved. It leads to
-the Python it was made with: a machine that runs it needs that Python at the same place.
+`<cache>/environments/<first 16 digits of the file's SHA-256>` is a virtual environment that may be moved. It links to
+the Python with which it was made: a machine that runs it needs that Python at the same path.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from howdah.storage.content_cache import local_directory
 Notice = Callable[[str], None]
 INSTALL_LIMIT_S = 3600.0
 REPORT_S = 5.0
-"""How often people are told that an installation goes on."""
+"""Seconds between two messages that an installation goes on."""
 MOST_BYTES = 4 << 20
-"""Of a requirements file."""
-# A shell finds the interpreter beside the script; Python reads the same lines as a string and goes on.
+"""The largest requirements file."""
+# A shell that runs these lines finds the interpreter beside the script; to Python they are a string.
 _HEADER = b"#!/bin/sh\n'''exec' \"$(dirname -- \"$(realpath -- \"$0\")\")\"/'python' \"$0\" \"$@\"\n' '''\n"
 
 
 def place(requirements: Path) -> Path:
-    """Where the environment of a requirements file is on this machine, once it is made.
+    """Return where the environment of a requirements file is on this machine when it has been made.
 
     Raises:
         FilesWrong: there is no such file.
@@ -46,7 +46,7 @@ def place(requirements: Path) -> Path:
 
 
 def key(requirements: Path) -> str:
-    """64 hexadecimal digits that differ when the environment would: by the file's content, this Python and machine.
+    """Return 64 hexadecimal digits of all that makes the environment: the file's content, this Python and machine.
 
     Raises:
         FilesWrong: there is no such file.
@@ -63,27 +63,28 @@ def _read(requirements: Path) -> bytes:
 
 
 def ready(requirements: Path, notice: Notice) -> Path:
-    """The environment of a requirements file, installed when it is not there. `notice` is told what takes time.
+    """Return the environment of a requirements file, which is installed if it does not exist. `notice` gets a line
+    about what takes time.
 
     Raises:
         FilesWrong: there is no such file.
-        StagingError: it can't be installed, or there is no room; nothing is left behind.
+        StagingError: it can't be installed, or there is no room; no part of it stays.
     """
     target = place(requirements)
     if target.is_dir():
         return target
     content = _read(requirements)
-    with _alone(target, notice):
+    with _locked(target, notice):
         if not target.is_dir():
             count = len(packages(content))
-            packages_said = f"{count} package" if count == 1 else f"{count} packages"
-            notice(f"installing {packages_said} for {requirements.name}: once, into {target}")
+            counted = f"{count} package" if count == 1 else f"{count} packages"
+            notice(f"installing {counted} for {requirements.name}: once, into {target}")
             _install(requirements, b"--hash=" in content, target, notice)
     return target
 
 
 def pack(venv: Path, notice: Notice) -> Path:
-    """An archive of an environment made by `ready`, for machines that have the same Python; made once.
+    """Return an archive of an environment made by `ready`, for machines that have the same Python; it is made once.
 
     Raises:
         StagingError: there is no room.
@@ -91,7 +92,7 @@ def pack(venv: Path, notice: Notice) -> Path:
     archive = venv.with_name(f"{venv.name}.tar.gz")
     if archive.is_file():
         return archive
-    with _alone(archive, notice):
+    with _locked(archive, notice):
         if not archive.is_file():
             notice(f"packing the environment {venv.name} (CPython {python_version(venv)}): once, into {archive}")
             packing.write(packing.members(venv, as_they_are=True), archive)
@@ -99,12 +100,12 @@ def pack(venv: Path, notice: Notice) -> Path:
 
 
 def python_version(venv: Path) -> str:
-    """`3.11.7`, of the Python an environment was made with; "" when it doesn't say."""
+    """Return the version of an environment's Python, such as `3.11.7`; "" if the environment does not name it."""
     return _setting(venv, "version_info") or _setting(venv, "version")
 
 
 def packages(content: bytes) -> list[str]:
-    """The requirements in a file: its lines but for comments, options and the hashes that continue a line."""
+    """Return the requirements in a file: its lines without comments, options and the hashes that continue a line."""
     lines = (line.strip() for line in content.decode("utf-8", "replace").splitlines())
     return [line for line in lines if line and not line.startswith(("#", "-"))]
 
@@ -150,8 +151,8 @@ def _uv() -> str | None:
 
 
 def run_installer(command: list[str], requirements: Path, notice: Notice, report_s: float = REPORT_S) -> None:
-    """Run `command` to its end; `notice` is told every `report_s` seconds that it goes on. Its own messages are kept
-    for the error: a person wants to see the last lines, with the name of what failed.
+    """Run `command` to its end; `notice` gets a line every `report_s` seconds while it goes on. An error has the last
+    lines of the command's own messages, which name what failed.
 
     Raises:
         StagingError: it failed, or took too long.
@@ -159,12 +160,12 @@ def run_installer(command: list[str], requirements: Path, notice: Notice, report
     began, pipe, none = time.monotonic(), subprocess.PIPE, subprocess.DEVNULL
     with subprocess.Popen(command, stdin=none, stdout=pipe, stderr=pipe, text=True, errors="replace") as run:
         try:
-            said, complained = _await_installer(run, began, requirements, notice, report_s)
+            output, errors = _await_installer(run, began, requirements, notice, report_s)
         except BaseException:
             run.kill()
             raise
     if run.returncode:
-        last = "\n".join((complained or said).strip().splitlines()[-6:])
+        last = "\n".join((errors or output).strip().splitlines()[-6:])
         raise StagingError(f"{requirements}: cannot be installed by {Path(command[0]).name}:\n{last}")
 
 
@@ -183,7 +184,7 @@ def _await_installer(
 
 
 def make_relocatable(venv: Path) -> None:
-    """Let its scripts find their Python beside them, wherever the environment is."""
+    """Make the scripts of an environment find their Python beside them, wherever the environment is."""
     for script in (venv / "bin").iterdir():
         if script.is_symlink() or not script.is_file():
             continue
@@ -197,8 +198,8 @@ def make_relocatable(venv: Path) -> None:
 
 
 @contextlib.contextmanager
-def _alone(target: Path, notice: Notice) -> Iterator[None]:
-    """One builder at a time; the others wait for it, as long as it may take."""
+def _locked(target: Path, notice: Notice) -> Iterator[None]:
+    """Let one process at a time make `target`; the others wait for it."""
     path = target.with_name(f".{target.name}.lock")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -211,7 +212,7 @@ def _alone(target: Path, notice: Notice) -> Iterator[None]:
 
 def _wait(lock: int, target: Path, notice: Notice) -> None:
     until = time.monotonic() + INSTALL_LIMIT_S
-    said = False
+    noticed = False
     while True:
         try:
             return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -220,7 +221,7 @@ def _wait(lock: int, target: Path, notice: Notice) -> None:
                 raise StagingError(
                     f"{target} is still being made by another howdah after {INSTALL_LIMIT_S:.0f} s"
                 ) from None
-            if not said:
+            if not noticed:
                 notice(f"waiting for another howdah that makes {target}")
-                said = True
+                noticed = True
             time.sleep(0.2)

@@ -1,10 +1,10 @@
 """`python -m howdah.outputs.snapshots.snapshot take|publish|discard`: copies of an output while its program still runs.
 
     <temporary>/<name>/<part>/    what one task's executor copies (`take`), and last its _SAVED
-    <to><name>                    the whole, renamed by the master when all tasks are done (`publish`)
+    <to><name>                    the complete copy, renamed by the master when all tasks are done (`publish`)
 
-A copy that is there is complete. _SAVED (JSON) lists its files: `size` and `modified_ns` as they were, and for a file
-that had not changed since an earlier copy, `at`: where that copy has it, seen from this part.
+A copy at its final place is complete. _SAVED (JSON) lists its files: `size` and `modified_ns` as they were, and for a
+file that had not changed since an earlier copy, `at`: the path in that copy, relative to this part.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ SAVED = "_SAVED"
 NAME = re.compile(r"\d{4}(_\d\d){5}")
 """yyyy_MM_dd_HH_mm_ss, as XLearning names them."""
 _EARLIER = re.compile(rf"(\.\./){{1,2}}[^/]*{NAME.pattern}(/(?!\.\.(/|$))[^/]*)+", re.DOTALL)
-"""A file of another copy, seen from a part of one: both are in the same directory."""
+"""The path of a file in another copy, relative to a part; all copies are in the same directory."""
 SAVED_SUFFIX = ".saved"
-"""Behind the path of an output: the directory of its copies, unless the job says otherwise."""
+"""What the default directory of an output's copies is called, after the path of the output."""
 
 
 def place(output: Output) -> str:
-    """What the names of an output's copies begin with: `<to>2026_11_21_15_00_00`."""
+    """Return what the names of an output's copies begin with: `<to>2026_11_21_15_00_00`."""
     return output.save.to or f"{output.path.rstrip('/')}{SAVED_SUFFIX}/"
 
 
 def temporary(job_id: str, number: int, output: Output) -> str:
-    """Where the copies of output `number` grow: in the directory that they will be in, but beside the output itself
-    when that is inside the output, which must not exist before the job has succeeded for other reasons than copies."""
+    """Return where the copies of output `number` are written: in the directory of the copies, but beside the output if
+    that directory is inside the output, because copies must not create the output before the job has succeeded."""
     folder = folder_of(place(output))
     return uris.join(uris.parent(output.path) if inside(output) else folder, f".howdah-{job_id}-{number}-saves")
 
 
 def inside(output: Output) -> bool:
-    """Whether the copies are in the output's own directory, as XLearning's are."""
+    """Return whether the copies are in the output's own directory, as XLearning's are."""
     return f"{folder_of(place(output))}/".startswith(f"{output.path.rstrip('/')}/")
 
 
 def folder_of(to: str) -> str:
-    """The directory in which copies are whose names begin with `to`."""
+    """Return the directory of the copies whose names begin with `to`."""
     return to.rstrip("/") if to.endswith("/") else uris.parent(to)
 
 
@@ -64,7 +64,7 @@ def folder_of(to: str) -> str:
 
 
 def copy_part_in_background(request: CopyPartRequest) -> CopyPartReply:
-    """Copy a part beside its running program, on idle cores alone."""
+    """Copy a part while its program runs, on idle cores alone."""
     cpu_throttle.enable(request.uri)
     return copy_part(request)
 
@@ -93,7 +93,7 @@ def copy_part(request: CopyPartRequest) -> CopyPartReply:
 
 
 class _PartCopy:
-    """Where the files of one task's part are put; `earlier` are those that an earlier copy has."""
+    """Writes the files of one task's part; `earlier` holds those that an earlier copy has."""
 
     def __init__(self, fs: FileSystem, uri: str, earlier: dict[str, dict[str, Any]]) -> None:
         self.fs, self.uri, self.earlier, self.report = fs, uri, earlier, ProgressLines()
@@ -119,21 +119,17 @@ class _PartCopy:
             self.fs.delete(uris.join(self.uri, name))
 
     def listed(self, files: Mapping[str, Stamp], before: str, final: str) -> dict[str, dict[str, Any]]:
-        """What _SAVED says; `before` is the path of the earlier copy's part, `final` that of this one."""
-        return {
-            name: {"size": stamp.size, "modified_ns": stamp.modified_ns, **self._where(name, before, final)}
-            for name, stamp in sorted(files.items())
-        }
-
-    def _where(self, name: str, before: str, final: str) -> dict[str, str]:
-        entry = self.earlier.get(name)
-        if entry is None:
-            return {}
-        return {"at": posixpath.relpath(posixpath.join(before, entry["at"]), final)}
+        """Return what _SAVED lists; `before` is the path of the earlier copy's part, `final` that of this one."""
+        found: dict[str, dict[str, Any]] = {}
+        for name, stamp in sorted(files.items()):
+            found[name] = {"size": stamp.size, "modified_ns": stamp.modified_ns}
+            if name in self.earlier:
+                found[name]["at"] = posixpath.relpath(posixpath.join(before, self.earlier[name]["at"]), final)
+        return found
 
 
 def _manifest(fs: FileSystem, part: str) -> dict[str, dict[str, Any]]:
-    """What a part's _SAVED lists; nothing when there is none that can be read.
+    """Return what a part's _SAVED lists; nothing if it does not exist or cannot be read.
 
     Raises:
         StagingError: a name in it leads elsewhere than to a file of this part, or of an earlier copy.
@@ -155,36 +151,34 @@ def _manifest(fs: FileSystem, part: str) -> dict[str, dict[str, Any]]:
 
 
 def contents(fs: FileSystem, part: str) -> dict[str, str]:
-    """Every file of a complete part by its path there, and where it really is."""
+    """Return the URI of every file of a complete part, by its path in the part."""
     return {name: uris.normal(uris.join(part, entry["at"])) for name, entry in _manifest(fs, part).items()}
 
 
 def elsewhere(fs: FileSystem, uri: str) -> dict[str, str]:
-    """Files of a copy, or of a part of one, that lie in an earlier copy: where, by their path below `uri`."""
-    if not any(NAME.fullmatch(uris.name(one)[-19:]) for one in (uri, uris.parent(uri))):
+    """Return the URI of every file of a copy, or of a part of one, that is in an earlier copy, by its path below
+    `uri`."""
+    if not any(NAME.fullmatch(uris.name(each)[-19:]) for each in (uri, uris.parent(uri))):
         return {}
-    found: dict[str, str] = {}
-    for part in parts(fs, uri):
-        names = contents(fs, part).items()
-        found.update((uris.below(uris.join(part, name), uri), there) for name, there in names if not _lies(there, part))
-    return found
+    return {
+        uris.below(uris.join(part, name), uri): file
+        for part in parts(fs, uri)
+        for name, file in contents(fs, part).items()
+        if not file.startswith(uris.normal(part) + "/")
+    }
 
 
-def _lies(uri: str, folder: str) -> bool:
-    return uri.startswith(uris.normal(folder) + "/")
-
-
-# The whole
+# The complete copy
 
 
 @dataclass(frozen=True)
 class PublishSnapshotRequest:
-    """Let a finished copy appear, then remove old ones."""
+    """Publish a finished copy, then remove old ones."""
 
     temporary: str
     """Where the copy was written."""
     final: str
-    """Where it appears."""
+    """Where it is published."""
     to: str
     """What the names of the output's copies begin with."""
     keep: int = 0
@@ -193,10 +187,10 @@ class PublishSnapshotRequest:
 
 @dataclass(frozen=True)
 class PublishSnapshotReply(HelperReply):
-    """How the publication went."""
+    """The result of publishing a copy."""
 
     empty: bool = False
-    """The copy held no file, and does not appear."""
+    """Whether the copy held no file, and is not published."""
     removed: tuple[str, ...] = ()
     """URIs of the old copies that were removed."""
     problem: str = ""
@@ -217,18 +211,18 @@ def publish(request: PublishSnapshotRequest) -> PublishSnapshotReply:
     Raises:
         StagingError: there is such a copy already, or it may not be written.
     """
-    grown, final = request.temporary, request.final
+    finished, final = request.temporary, request.final
     fs = filesystem(final)
-    if not fs.exists(grown) or not any(True for _ in fs.walk(grown)):
-        fs.delete(grown)
+    if not fs.exists(finished) or not any(True for _ in fs.walk(finished)):
+        fs.delete(finished)
         return PublishSnapshotReply(empty=True)
     fs.mkdirs(uris.parent(final))
-    if fs.exists(final):  # a rename would put it into that one
+    if fs.exists(final):  # a rename would move the new copy into the other one
         raise StagingError(f"{final}: exists already")
-    fs.rename(grown, final)
+    fs.rename(finished, final)
     try:
         return PublishSnapshotReply(removed=tuple(_prune(fs, request.to, request.keep)) if request.keep else ())
-    except HowdahError as error:  # the copy is there; the old ones are for the next time
+    except HowdahError as error:  # the copy is published; the next one removes the old copies
         return PublishSnapshotReply(problem=f"old copies were not removed: {error}")
 
 
@@ -238,7 +232,7 @@ def discard(request: DiscardSnapshotRequest) -> None:
 
 
 def named(fs: FileSystem, to: str) -> list[str]:
-    """The copies whose names begin with `to`, the oldest first; among them what is left of old ones."""
+    """Return the copies whose names begin with `to`, the oldest first; among them what is left of old ones."""
     folder = folder_of(to)
     if not fs.exists(folder):
         return []
@@ -248,7 +242,7 @@ def named(fs: FileSystem, to: str) -> list[str]:
 
 
 def parts(fs: FileSystem, copy: str) -> list[str]:
-    """The parts of a copy: itself, or one directory for each task; none when it isn't one, or not any more."""
+    """Return the parts of a copy: itself, or one directory for each task; none if `copy` is no copy, or no longer."""
     if fs.exists(uris.join(copy, SAVED)):
         return [copy]
     below = (entry.uri for entry in fs.children(copy) if entry.is_dir)
@@ -266,7 +260,7 @@ def _prune(fs: FileSystem, to: str, keep: int) -> list[str]:
         if not wanted:
             fs.delete(copy)
             continue
-        # Without its _SAVED it is no copy any more, only what the kept ones refer to.
+        # Without _SAVED the directory is no copy any more; it holds only files to which the kept copies refer.
         for part in parts(fs, copy):
             fs.delete(uris.join(part, SAVED))
         for entry in list(fs.walk(copy)):
@@ -276,8 +270,8 @@ def _prune(fs: FileSystem, to: str, keep: int) -> list[str]:
 
 
 def tidy(fs: FileSystem, temporary: str, to: str, output: str) -> None:
-    """Remove what unfinished copies have left, and the copies' own directories when there is nothing in them: what is
-    named by `to`, and what is made beside the `output` or its directory."""
+    """Remove what unfinished copies have left, and the copies' own directories if they are empty: the one that `to`
+    names, and those that are made beside the `output` or its directory."""
     if not fs.delete(temporary):
         return
     made = tuple(f"{path.rstrip('/')}{SAVED_SUFFIX}/" for path in (output, uris.parent(output)))
