@@ -1,6 +1,6 @@
 """The job file's JSON Schema, for editors: made from the same declared types by which `spec_reader` reads.
 
-Descriptions are the fields' docstrings. tools/generate.py writes the schema to docs/job.schema.json; a test compares them.
+Descriptions are the fields' docstrings. tools/generate.py writes it to docs/job.schema.json; a test keeps it so.
 """
 
 from __future__ import annotations
