@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah.engines.yarn import admission_checks, placement_constraints
+from howdah.engines.yarn.placement_constraints import PATIENCE_S, UnsatisfiedConstraints
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.rm.application_master_protocol import ContainerAsk
-from howdah.engines.yarn.unsatisfied_constraints import PATIENCE_S, UnsatisfiedConstraints
 from howdah.errors import SpecError
 from howdah.hadoop.constraints import parse
 from howdah.spec import JobSpec, Placement, Role

@@ -1,2 +1,1 @@
-"""Paths of this machine: regular files that people name, symbolic links, temporary directories. Standard library
-only."""
+"""Files of this machine: those that people name, symbolic links, temporary directories. Standard library only."""

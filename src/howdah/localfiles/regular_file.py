@@ -1,5 +1,5 @@
-"""Files of this machine that people name: a device, a socket or a pipe that nobody writes to is refused in one line,
-before anything is read from it without end."""
+"""Reads files of this machine that people name. It refuses a device, a socket, and a pipe to which nobody writes,
+because reading from those may never end."""
 
 from __future__ import annotations
 
@@ -21,17 +21,21 @@ _LONGEST_SHOWN = 200
 
 
 def exists(path: str | os.PathLike[str]) -> bool:
-    """Whether there is a regular file or a directory at `path`.
+    """Return whether there is a regular file or a directory at `path`.
 
     Raises:
-        StagingError: there is something else, or the path can't be looked at (its name is too long, say).
+        StagingError: there is something else, or the path cannot be examined (its name is too long, for instance).
     """
     try:
         mode = Path(path).stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         return False
     except (OSError, ValueError) as error:
-        raise _refused(path, error) from error
+        name = os.fspath(path)
+        shown = name if len(name) <= _LONGEST_SHOWN else f"{name[:_LONGEST_SHOWN]}…"
+        if isinstance(error, ValueError):  # no path may contain this byte
+            raise StagingError(f"{shown!r}: {error}") from error
+        raise explain(error, shown) from error
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise StagingError(f"{path} is {_NAMES.get(stat.S_IFMT(mode), 'something else')}, must be a file or directory")
     real = os.path.realpath(path)
@@ -41,15 +45,15 @@ def exists(path: str | os.PathLike[str]) -> bool:
 
 
 def read(path: str | os.PathLike[str], most: int, wait_s: float = PIPE_WAIT_S) -> bytes:
-    """The content of a file, or of a pipe, whose writers are waited for.
+    """Return the content of a file, or of a pipe when its writers have closed it.
 
     Raises:
-        OSError: it can't be read, is neither, is longer than `most` bytes, or nothing has come from the pipe for
+        OSError: it cannot be read, is neither, is longer than `most` bytes, or nothing has come from the pipe for
             `wait_s`.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
-    except ValueError as error:  # a byte that no path holds
+    except ValueError as error:  # no path may contain this byte
         raise OSError(errno.EINVAL, str(error), os.fspath(path)) from None
     try:
         mode = os.fstat(descriptor).st_mode
@@ -76,11 +80,3 @@ def _pieces(descriptor: int, most: int, wait_s: float) -> Iterator[bytes]:
             return
         yield piece
     raise TimeoutError(errno.ETIMEDOUT, f"it is a pipe, and nobody has written to it for {wait_s:.0f} s")
-
-
-def _refused(path: str | os.PathLike[str], error: OSError | ValueError) -> StagingError:
-    name = os.fspath(path)
-    shown = name if len(name) <= _LONGEST_SHOWN else f"{name[:_LONGEST_SHOWN]}…"
-    if isinstance(error, ValueError):  # a byte that no path holds
-        return StagingError(f"{shown!r}: {error}")
-    return explain(error, shown)

@@ -1,4 +1,4 @@
-"""Where symbolic links lead: what comes in archives, and what goes out with outputs, stays inside one directory."""
+"""Checks where symbolic links lead: those in archives and in outputs must stay inside one directory."""
 
 # ruff: noqa: PTH115, PTH117 - executors do without pathlib
 
@@ -11,18 +11,18 @@ _INTERPRETER = re.compile(r"(?:.*/)?bin/(?:python|pypy)[0-9.]*")
 
 
 def is_interpreter(name: str) -> bool:
-    """Whether `name`, seen from an archive's top, is that of a packed environment's link to the Python it was made
-    with: the one kind of link that may lead out of an archive."""
+    """Return whether `name`, relative to an archive's root, is the link of a packed environment to the Python with
+    which it was made: the only kind of link that may lead out of an archive."""
     return _INTERPRETER.fullmatch(name) is not None
 
 
 def is_inside(path: str, root: str) -> bool:
-    """Whether `path`, when all links are followed, is `root` or lies below it."""
+    """Return whether `path`, when all links are followed, is `root` or lies below it."""
     real_root = os.path.realpath(root)
     real = os.path.realpath(path)
     return real == real_root or real.startswith(real_root.rstrip(os.sep) + os.sep)
 
 
 def stays_inside(link: str, root: str) -> bool:
-    """Whether a link is relative, and leads to something inside `root`."""
+    """Return whether a link is relative, and leads to a path inside `root`."""
     return not os.path.isabs(os.readlink(link)) and is_inside(link, root)

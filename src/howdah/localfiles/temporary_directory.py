@@ -1,5 +1,5 @@
-"""Temporary directories that do not stay when the process that made them is killed: the next process that makes one of
-the same kind removes those whose lock is free."""
+"""Makes temporary directories that do not remain after their process was killed: the next process that makes one of the
+same kind removes those whose lock is free."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pathlib import Path
 
 _LOCK = ".lock"
 _UNLOCKED_S = 60.0
-"""A directory without a lock file is being made, unless it is older than this."""
+"""A directory without a lock file that is younger than this is just being made."""
 
 
 class TemporaryDirectory:
-    """A directory that only this user can enter, below `parent` (the system's directory for such things by default). It
-    goes with `remove`, or with this object, or when another of the same `prefix` is made after this process has ended.
-    """
+    """A directory that only this user can enter, below `parent` (by default the system's temporary directory). `remove`
+    deletes it, and so does the end of this object; after this process has ended, the next directory of the same
+    `prefix` does."""
 
     def __init__(self, prefix: str, parent: str | None = None) -> None:
         _remove_abandoned(prefix, Path(parent or tempfile.gettempdir()))
@@ -28,7 +28,7 @@ class TemporaryDirectory:
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def remove(self) -> None:
-        """Remove it with what is in it; nothing when that was done already."""
+        """Remove the directory with its content, unless that was done before."""
         if self._lock >= 0:
             shutil.rmtree(self.path, ignore_errors=True)
             os.close(self._lock)
@@ -40,10 +40,10 @@ class TemporaryDirectory:
 
 
 def remove_if_empty(path: Path) -> None:
-    """Remove a directory that another process has made, if nothing but its lock is in it.
+    """Remove a directory that another process has made, if it contains nothing but its lock.
 
     Raises:
-        OSError: something else is, or it cannot be removed.
+        OSError: it contains something else, or cannot be removed.
     """
     (path / _LOCK).unlink(missing_ok=True)
     path.rmdir()

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from howdah.engines import GONE, NO_PREFERENCES, Allocator, ContainerPreferences, Launch, MasterContext
 from howdah.engines.local.cgroup import MemoryGroup
-from howdah.engines.local.container import LocalContainer
-from howdah.engines.local.leftovers import kill_leftovers, remove_program_key
+from howdah.engines.local.container import LocalContainer, kill_leftovers, remove_program_key
 from howdah.engines.local.machine import Machine
 from howdah.engines.local.processes import alive
 from howdah.engines.local.resource_ledger import Ledger, NotGranted

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from howdah.engines import Launch
 from howdah.engines.local.cgroup import MemoryGroup
-from howdah.engines.local.leftovers import remove_program_key
 from howdah.engines.local.processes import MARK, alive, kill_marked, start_of
 from howdah.spec import Container, Exit
+from howdah.wire import program_protocol
 from howdah.wire.credentials import Credentials
 
 KILL_AFTER_S = 1.0
@@ -191,3 +192,20 @@ def _file_in_memory(content: bytes) -> int:
     with os.fdopen(os.dup(file), "wb") as stream:
         stream.write(content)
     return file
+
+
+def kill_leftovers(name: str, groups: Iterable[str], whole: bool = False) -> None:
+    """KILL all processes of a job's containers and remove their control groups, whose directories `groups` are.
+
+    `name` is the job's id, or with `whole` that of one container.
+    """
+    for directory in filter(None, groups):
+        group = MemoryGroup.at(directory)
+        group.kill()
+        group.remove()
+    kill_marked(f"{name}\0" if whole else f"{name}.")
+
+
+def remove_program_key(directory: Path) -> None:
+    """Remove the key of the programs that ran in a container's directory; an executor that was killed could not."""
+    shutil.rmtree(directory / program_protocol.DIRECTORY, ignore_errors=True)

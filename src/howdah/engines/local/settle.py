@@ -10,8 +10,8 @@ import os
 import sys
 from pathlib import Path
 
+from howdah.engines.local.container import kill_leftovers, remove_program_key
 from howdah.engines.local.jobs import JobDirectory
-from howdah.engines.local.leftovers import kill_leftovers, remove_program_key
 from howdah.errors import HowdahError
 from howdah.outputs.commit import abandon
 from howdah.spec import Outcome, State

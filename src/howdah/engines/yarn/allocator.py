@@ -24,7 +24,6 @@ from howdah.engines.yarn.preemption_warnings import PreemptionWarnings
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
 from howdah.engines.yarn.rm.application_master_protocol import TOKEN_KIND, ApplicationMaster, ContainerAsk
-from howdah.engines.yarn.unsatisfied_constraints import UnsatisfiedConstraints
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError
 from howdah.hadoop.rpc import RpcError
 from howdah.spec import Container, Exit, Outcome, State
@@ -63,7 +62,7 @@ class YarnAllocator(Allocator):
         self._sizes: dict[int, Mapping[str, int]] = {}
         self._leaders, _ = placement_constraints.order(job)
         self._standing: dict[str, str] = {}
-        self._unsatisfied = UnsatisfiedConstraints(job)
+        self._unsatisfied = placement_constraints.UnsatisfiedConstraints(job)
         self._avoided: dict[str, frozenset[str]] = {}
         self._racks: dict[str, str] = json.loads(served.staged.settings.get(RACKS) or "{}")
         self._granted: dict[str, pb.Container] = {}

@@ -38,11 +38,11 @@ from howdah.wire.credentials import JOB, JOB_KEY, SECRET_PREFIX, Credentials, la
 APPLICATION_TYPE = "HOWDAH"
 DEFAULT_RACK = "/default-rack"
 TAG = "howdah"
-"""On every application of ours, whatever its type: by this they are found again."""
+"""The tag of every application of howdah, by which it is found again whatever its type."""
 MASTER_MEMORY_MIB = 512
 AGGREGATION_S = 60.0
 LATE_S = 86400.0
-"""After a job's end nobody brings logs any more."""
+"""The time after a job's end from which no node brings logs any more."""
 CACHE_DAYS = 30
 LARGEST_PACKED = 128 << 10  # a ResourceManager keeps what was submitted in ZooKeeper, where 1 MiB is the most
 # LogAggregationStatusProto: 6 is "timed out", which a node that comes back does not mind.
@@ -125,13 +125,13 @@ class YarnEngine(Engine):
                 await asyncio.to_thread(files.mkdirs, directory, 0o700)
                 await self._start(rm, application.id, plan, directory, secrets, progress)
             except BaseException:
-                with contextlib.suppress(HowdahError):  # it may have arrived without our hearing so
+                with contextlib.suppress(HowdahError):  # the submission may have arrived although no answer came
                     await rm.kill(application.id, "its submission failed")
                 for undo in (
                     asyncio.to_thread(files.delete, directory),
                     asyncio.to_thread(abandon, plan.job.job, uris.name(directory), self._configuration.directory),
                 ):
-                    with contextlib.suppress(HowdahError):  # what went wrong first is what people need to know
+                    with contextlib.suppress(HowdahError):  # people need to know the first error
                         await undo
                 raise
         return records.application_id(application.id)
@@ -155,13 +155,13 @@ class YarnEngine(Engine):
         await asyncio.to_thread(reserve, plan.job.job, application, self._configuration.directory)
         record = asyncio.to_thread(stager.record, text, directory, key)
         held = {SECRET_PREFIX + name: os.fsencode(value) for name, value in secrets.items()} | {JOB_KEY: key}
-        packed, ours = zlib.compress(text), (*placed.runtime, *placed.page)
+        packed, programs = zlib.compress(text), (*placed.runtime, *placed.page)
         if len(packed) <= LARGEST_PACKED:
-            context = self._context(plan, id_, ours, Credentials(tokens, held | {JOB: packed}))
+            context = self._context(plan, id_, programs, Credentials(tokens, held | {JOB: packed}))
             clean = asyncio.to_thread(stager.clean, float(self._settings.get("cache_days") or CACHE_DAYS))
             await asyncio.gather(record, clean, self._sweep(rm, application), rm.submit(context))
         else:
-            await rm.submit(self._context(plan, id_, (await record, *ours), Credentials(tokens, held)))
+            await rm.submit(self._context(plan, id_, (await record, *programs), Credentials(tokens, held)))
 
     async def _sweep(self, rm: ResourceManagerClient, submitted: str) -> None:
         """Clean up after jobs whose master was killed; what cannot be done now is left to the next submission."""
@@ -221,7 +221,7 @@ class YarnEngine(Engine):
         id_ = records.application_id(found.id)
         home = self.home if found.user == self._configuration.user else self._home_of(found.user)
         master = f"http://{found.host}:{found.rpc_port}" if found.state == _RUNNING and found.rpc_port > 0 else ""
-        state, said = state_of(found), found.diagnostics
+        state, text = state_of(found), found.diagnostics
         return JobReport(
             id=id_,
             name=found.name,
@@ -233,7 +233,7 @@ class YarnEngine(Engine):
             started=found.launched_ms / 1000,
             finished=found.finished_ms / 1000,
             progress=found.progress,
-            diagnostics=waiting(said, found.queue) if state is State.PENDING else clean(said),
+            diagnostics=waiting(text, found.queue) if state is State.PENDING else clean(text),
             master=master,
             tracking_url="" if found.tracking_url == "N/A" else found.tracking_url,
             directory=uris.join(home, "jobs", id_),
@@ -264,12 +264,13 @@ class YarnEngine(Engine):
         report = found[0]
         asyncio.run(self._aggregated(job_id))
         ran = self._launches(report)
-        on = None if task is None else {id_: one.container.node for id_, one in ran.items() if one.task == task}
+        on = None if task is None else {id_: each.container.node for id_, each in ran.items() if each.task == task}
         files = self._files(self._configuration.text("fs.defaultFS"))
         for container, name, piece in logs.read(files, self._configuration, job_id, report.user, on):
             owner = ran.get(container)
             if name in logs.wanted(stream):
-                who = f"{owner.task} attempt {owner.attempt}" if owner else _unnamed(container)
+                other = "master" if container.endswith("_000001") else container
+                who = f"{owner.task} attempt {owner.attempt}" if owner else other
                 yield f"{who} {name}", piece
 
     def logs_complete(self, job_id: str) -> bool:
@@ -307,10 +308,6 @@ def state_of(report: pb.ApplicationReport) -> State:
     if report.state == _FINISHED:
         return _FINAL.get(report.final_status, State.FAILED)
     return {_RUNNING: State.RUNNING, _FAILED: State.FAILED, _KILLED: State.CANCELLED}.get(report.state, State.PENDING)
-
-
-def _unnamed(container: str) -> str:
-    return "master" if container.endswith("_000001") else container
 
 
 def _parse(job_id: str) -> pb.ApplicationId:

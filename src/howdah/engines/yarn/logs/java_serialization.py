@@ -1,5 +1,5 @@
-"""Reads what Java's serialization has written (Object Serialization Stream Protocol, version 5): values, and the
-names of their classes. Nothing that the bytes name is created or run."""
+"""Reads values and the names of their classes from Java's serialization (Object Serialization Stream Protocol, version
+5). No class that the bytes name is created or run."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ _PRIMITIVES = {"B": ">b", "C": ">H", "D": ">d", "F": ">f", "I": ">i", "J": ">q",
 
 
 class JavaError(ValueError):
-    """The bytes are not Java's serialization, or a part of it that is not read here."""
+    """The bytes are not Java's serialization, or use a part of it that this module does not read."""
 
 
 @dataclass
 class Instance:
-    """An object."""
+    """One Java object: its class name, its fields, and what its class has written in addition."""
 
     name: str
     fields: dict[str, Any] = field(default_factory=dict)
     more: list[Any] = field(default_factory=list)
 
     def items(self) -> list[Any]:
-        """Yield the items of one of Java's lists."""
-        return [one for one in self.more if not isinstance(one, bytes)]
+        """Return the items of one of Java's lists."""
+        return [value for value in self.more if not isinstance(value, bytes)]
 
     def pairs(self) -> list[tuple[Any, Any]]:
-        """Yield the pairs of one of Java's maps."""
+        """Return the pairs of one of Java's maps."""
         items = self.items()
         return list(zip(items[::2], items[1::2], strict=True))
 
@@ -84,21 +84,21 @@ class _Reader:
             return found
         if tag == _ENUM:
             self._described()
-            place = len(self._handles)
+            handle = len(self._handles)
             self._handles.append(None)
-            self._handles[place] = self.value()
-            return self._handles[place]
+            self._handles[handle] = self.value()
+            return self._handles[handle]
         raise JavaError(f"at {self._at - 1}: a value of kind {tag:#x} is not known")
 
     def _object(self) -> Instance:
         kind = self._described()
         found: Instance = self._known(Instance(kind.name))
-        for one in _lineage(kind):
-            if not one.flags & _SERIALIZABLE:
-                raise JavaError(f"{one.name} has a format of its own")
-            for code, name in one.fields:
+        for ancestor in _lineage(kind):
+            if not ancestor.flags & _SERIALIZABLE:
+                raise JavaError(f"{ancestor.name} has a format of its own")
+            for code, name in ancestor.fields:
                 found.fields[name] = self._of_type(code)
-            if one.flags & _WRITES_MORE:
+            if ancestor.flags & _WRITES_MORE:
                 found.more += self._to_end()
         return found
 
@@ -131,13 +131,13 @@ class _Reader:
     def _of_type(self, code: str) -> Any:
         return self._number(_PRIMITIVES[code]) if code in _PRIMITIVES else self.value()
 
-    def _known(self, one: Any) -> Any:
-        """Later values may refer to it."""
-        self._handles.append(one)
-        return one
+    def _known(self, value: Any) -> Any:
+        """Remember a value to which later ones may refer; return it."""
+        self._handles.append(value)
+        return value
 
     def _text(self, size: str) -> str:
-        # Java's own UTF-8 differs for zero and for what is beyond 16 bits.
+        # Java's own UTF-8 differs for zero and for characters beyond 16 bits.
         return self._bytes(self._number(size)).replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
 
     def _number(self, kind: str) -> Any:
