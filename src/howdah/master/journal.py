@@ -21,7 +21,7 @@ from howdah.storage.retry import retry_until
 if TYPE_CHECKING:
     from howdah.storage.filesystem import FileSystem
 
-TELL_S = 10.0
+REPORT_S = 10.0
 CLAIM_TRIES = 5
 """How often a file that grows while it is read is read again."""
 APPENDED_MODE = 0o644
@@ -183,11 +183,11 @@ class Journal:
                 self._file = path.open("a", encoding="utf-8", buffering=1)
             self._file.write(line)
         except OSError as error:
-            self._tell(f"{error}; the job goes on, this is lost")
+            self._report(f"{error}; the job goes on, this is lost")
 
-    def _tell(self, problem: str) -> None:
+    def _report(self, problem: str) -> None:
         """Report a problem once, not for each of a thousand lines."""
-        if time.monotonic() - self._reported_at > TELL_S:
+        if time.monotonic() - self._reported_at > REPORT_S:
             self._reported_at = time.monotonic()
             print(f"{self.what}: {problem}", file=sys.stderr, flush=True)
 
@@ -207,7 +207,7 @@ class Journal:
                 raise
             except Exception as error:  # the file system may not answer for a while: keep the lines
                 self._pending, self.problem = batch + self._pending, str(error).splitlines()[0] if str(error) else "?"
-                self._tell(f"{self.uri}: {error}; kept for later")
+                self._report(f"{self.uri}: {error}; kept for later")
                 return False
             return True
 
@@ -265,7 +265,7 @@ class Journal:
         except Changed:
             raise
         except HowdahError as error:
-            self._tell(f"{self.uri}: {error}; not replaced")
+            self._report(f"{self.uri}: {error}; not replaced")
             self._pending = [*kept, *self._pending]
             self.write(line)
 

@@ -5,53 +5,17 @@ from __future__ import annotations
 import dataclasses
 from typing import Callable, Dict, Iterable, Optional, Sequence, Type
 
+from howdah.spec import events
 from howdah.spec.attempt import MOST_ATTEMPTS, AttemptView
-from howdah.spec.events import (
-    Allocated,
-    AllocationLost,
-    Asked,
-    BoardChanged,
-    CancelRequested,
-    CheckpointFound,
-    Committed,
-    Ended,
-    Event,
-    GangReleased,
-    GangRestarted,
-    Greeted,
-    JobFinished,
-    JobStarted,
-    Joined,
-    Launched,
-    LossAnnounced,
-    MasterEnded,
-    Measured,
-    Noted,
-    PreflightPassed,
-    Resized,
-    SaveAdvanced,
-    SaveDone,
-    SaveFailed,
-    SaveStarted,
-    StacksTaken,
-    Stalled,
-    Started,
-    Stopping,
-    Straggling,
-    TimeLost,
-    TookOver,
-    Used,
-    WorldFormed,
-)
 from howdah.spec.message import Message, Sentence, joined, message
 from howdah.spec.task import State, TaskId
 from howdah.spec.view import MOST_SAVES, JobView, MetricPoint, ProgressRate, SaveView, TaskView
 
 
-def fold(events: Iterable[Event], view: Optional[JobView] = None) -> JobView:
-    """Apply `events` in order to `view` (a new one by default) and return it."""
+def fold(recorded: Iterable[events.Event], view: Optional[JobView] = None) -> JobView:
+    """Apply the events in order to `view` (a new one by default) and return it."""
     view = view or JobView()
-    for event in events:
+    for event in recorded:
         view.updated = max(view.updated, event.time)
         handler = _HANDLERS.get(type(event))
         if handler is not None:
@@ -59,16 +23,16 @@ def fold(events: Iterable[Event], view: Optional[JobView] = None) -> JobView:
     return view
 
 
-def fold_recorded(events: Iterable[Optional[Event]], view: Optional[JobView] = None) -> JobView:
+def fold_recorded(recorded: Iterable[Optional[events.Event]], view: Optional[JobView] = None) -> JobView:
     """Apply the events of a log that may be damaged (`event_lines.read_log`). What cannot be read, and what does not
     fit, is ignored and counted; a line in the middle of which a writer was killed is not counted."""
     view = view or JobView()
     unread = 0
-    for event in events:
+    for event in recorded:
         if event is None:
             unread += 1
             continue
-        view.unfitting += max(0, unread - isinstance(event, (TookOver, JobFinished)))
+        view.unfitting += max(0, unread - isinstance(event, (events.TookOver, events.JobFinished)))
         unread = 0
         try:
             fold([event], view)
@@ -78,7 +42,7 @@ def fold_recorded(events: Iterable[Optional[Event]], view: Optional[JobView] = N
     return view
 
 
-def _started(view: JobView, event: JobStarted) -> None:
+def _started(view: JobView, event: events.JobStarted) -> None:
     view.id, view.engine, view.user = event.id, event.engine, event.user
     view.job, view.python, view.host, view.started = event.job, event.python, event.host, event.time
     view.submission = event.submission
@@ -88,15 +52,15 @@ def _started(view: JobView, event: JobStarted) -> None:
             view.tasks.setdefault(task, TaskView(task))
 
 
-def _asked(view: JobView, event: Asked) -> None:
+def _asked(view: JobView, event: events.Asked) -> None:
     view.asked[event.role] = event.time
 
 
-def _allocated(view: JobView, event: Allocated) -> None:
+def _allocated(view: JobView, event: events.Allocated) -> None:
     view.allocated[event.container.id] = event.time
 
 
-def _launched(view: JobView, event: Launched) -> None:
+def _launched(view: JobView, event: events.Launched) -> None:
     known, container = view.tasks.get(event.task), event.container
     attempt = AttemptView(
         event.attempt, container=container.id, node=container.node, log_url=container.log_url, launched=event.time
@@ -126,20 +90,20 @@ def _attempt(view: JobView, task: TaskId, number: int) -> AttemptView:
     return next((attempt for attempt in reversed(known) if attempt.attempt == number), AttemptView(number))
 
 
-def _greeted(view: JobView, event: Greeted) -> None:
+def _greeted(view: JobView, event: events.Greeted) -> None:
     task = view.tasks[event.task]
     task.phase, task.host, task.python = "localising", event.host, event.python
     _attempt(view, event.task, event.attempt).greeted = event.time
 
 
-def _joined(view: JobView, event: Joined) -> None:
+def _joined(view: JobView, event: events.Joined) -> None:
     task = view.tasks[event.task]
     task.phase, task.host, task.ports, task.state, task.exit = "joined", event.host, event.ports, State.PENDING, None
     attempt = _attempt(view, event.task, event.attempt)
     attempt.joined, attempt.exit = attempt.joined or event.time, None
 
 
-def _preflight_passed(view: JobView, event: PreflightPassed) -> None:
+def _preflight_passed(view: JobView, event: events.PreflightPassed) -> None:
     singular = "pre-flight passed on {count} node in {seconds} s"
     plural = "pre-flight passed on {count} nodes in {seconds} s"
     text = message(singular if event.nodes == 1 else plural, count=event.nodes, seconds=f"{event.seconds:.1f}")
@@ -150,13 +114,13 @@ def _preflight_passed(view: JobView, event: PreflightPassed) -> None:
     view.mark(event.time, text)
 
 
-def _formed(view: JobView, event: WorldFormed) -> None:
+def _formed(view: JobView, event: events.WorldFormed) -> None:
     view.epoch, view.state = event.epoch, State.RUNNING
     view.running = view.running or event.time
     view.formed[event.epoch] = event.time
 
 
-def _running(view: JobView, event: Started) -> None:
+def _running(view: JobView, event: events.Started) -> None:
     task = view.tasks[event.task]
     task.phase, task.state, task.pid, task.started = "running", State.RUNNING, event.pid, event.time
     task.program, task.pace = event.python, None
@@ -167,7 +131,7 @@ def _running(view: JobView, event: Started) -> None:
     attempt.running, attempt.finished = attempt.running or event.time, 0.0
 
 
-def _used(view: JobView, event: Used) -> None:
+def _used(view: JobView, event: events.Used) -> None:
     task = view.tasks[event.task]
     if event.data_total_bytes:
         task.data_bytes, task.data_total_bytes = event.data_bytes, event.data_total_bytes
@@ -184,13 +148,13 @@ def _used(view: JobView, event: Used) -> None:
     task.usage = usage
 
 
-def _measured(view: JobView, event: Measured) -> None:
+def _measured(view: JobView, event: events.Measured) -> None:
     points = view.tasks[event.task].metrics.setdefault(event.name, [])
     if not points or points[-1].time < event.time:  # a client that follows a job gets the latest point repeatedly
         points.append(MetricPoint(event.time, event.step, event.value))
 
 
-def _ended(view: JobView, event: Ended) -> None:
+def _ended(view: JobView, event: events.Ended) -> None:
     task = view.tasks[event.task]
     task.exit, task.finished, task.phase = event.exit, event.time, "ended"
     if event.exit.ok:
@@ -205,7 +169,7 @@ def _ended(view: JobView, event: Ended) -> None:
     attempt.stopped = not event.counts
 
 
-def _released(view: JobView, event: GangReleased) -> None:
+def _released(view: JobView, event: events.GangReleased) -> None:
     for task, old in view.tasks.items():
         for attempt in old.attempts[-1:]:
             attempt.finished = attempt.finished or event.time
@@ -215,7 +179,7 @@ def _released(view: JobView, event: GangReleased) -> None:
     view.mark(event.time, text)
 
 
-def _restarted(view: JobView, event: GangRestarted) -> None:
+def _restarted(view: JobView, event: events.GangRestarted) -> None:
     if not event.tasks:
         view.state = State.PENDING
     if event.tasks:
@@ -229,17 +193,17 @@ def _names(tasks: Sequence[TaskId]) -> str:
     return ", ".join(map(str, tasks[:5])) + ("…" if len(tasks) > 5 else "")
 
 
-def _took_over(view: JobView, event: TookOver) -> None:
+def _took_over(view: JobView, event: events.TookOver) -> None:
     view.host, view.python = event.host, event.python
     text = message("attempt {number} of the master took over on {node}", number=event.attempt, node=event.host)
     view.mark(event.time, text, "takeover")
 
 
-def _allocation_lost(view: JobView, event: AllocationLost) -> None:
+def _allocation_lost(view: JobView, event: events.AllocationLost) -> None:
     view.mark(event.time, allocation_lost(event))
 
 
-def allocation_lost(event: AllocationLost) -> Message:
+def allocation_lost(event: events.AllocationLost) -> Message:
     """Return the sentence for people."""
     if event.comes_back:
         template = "this attempt of the master was ended: {reason}; the job goes on if another is started"
@@ -247,12 +211,12 @@ def allocation_lost(event: AllocationLost) -> Message:
     return message("the engine took the job's containers back: {reason}", reason=event.cause)
 
 
-def _master_ended(view: JobView, event: MasterEnded) -> None:
+def _master_ended(view: JobView, event: events.MasterEnded) -> None:
     text = message("attempt {number} of the master ended: {reason}", number=event.attempt, reason=event.reason)
     view.mark(event.time, text)
 
 
-def _time_lost(view: JobView, event: TimeLost) -> None:
+def _time_lost(view: JobView, event: events.TimeLost) -> None:
     view.mark(event.time, time_lost(event.seconds))
 
 
@@ -263,23 +227,23 @@ def time_lost(seconds: float) -> Message:
     return message("the master's clock was set back by {seconds} s", seconds=f"{-seconds:.0f}")
 
 
-def _resized(view: JobView, event: Resized) -> None:
+def _resized(view: JobView, event: events.Resized) -> None:
     view.sizes = {**view.sizes, event.role: event.replicas}
 
 
-def _loss_announced(view: JobView, event: LossAnnounced) -> None:
+def _loss_announced(view: JobView, event: events.LossAnnounced) -> None:
     for task in view.tasks.values():
         if task.container == event.container_id and not task.state.ended:
             task.notice = event.text
             view.mark(event.time, message("{task}: {what}", task=task.id, what=event.text))
 
 
-def _stalled(view: JobView, event: Stalled) -> None:
+def _stalled(view: JobView, event: events.Stalled) -> None:
     template = "{tasks} showed no sign of progress for {seconds} s"
     view.mark(event.time, message(template, tasks=_names(event.tasks), seconds=f"{event.quiet_s:.0f}"))
 
 
-def _stacks_taken(view: JobView, event: StacksTaken) -> None:
+def _stacks_taken(view: JobView, event: events.StacksTaken) -> None:
     if event.uri:
         view.stacks = [*view.stacks[-19:], event.uri]
     if event.problem:
@@ -291,7 +255,7 @@ def _stacks_taken(view: JobView, event: StacksTaken) -> None:
         view.mark(event.time, message(template, tasks=who, uri=event.uri, reason=event.reason))
 
 
-def _straggling(view: JobView, event: Straggling) -> None:
+def _straggling(view: JobView, event: events.Straggling) -> None:
     text: Sentence = ""
     if event.what:
         level, median = f"{event.value:g}", f"{event.median:g}"
@@ -301,30 +265,30 @@ def _straggling(view: JobView, event: Straggling) -> None:
     view.tasks[event.task].straggler = text
 
 
-def _board_changed(view: JobView, event: BoardChanged) -> None:
+def _board_changed(view: JobView, event: events.BoardChanged) -> None:
     view.board = event
     if event.state == "ended":
         view.mark(event.time, message("TensorBoard has ended: {reason}", reason=event.detail))
 
 
-def _cancel_requested(view: JobView, _: CancelRequested) -> None:
+def _cancel_requested(view: JobView, _: events.CancelRequested) -> None:
     view.ends_as = view.ends_as or State.CANCELLED
 
 
-def _stopping(view: JobView, event: Stopping) -> None:
+def _stopping(view: JobView, event: events.Stopping) -> None:
     view.ends_as = view.ends_as or State.STOPPED
     view.mark(event.time, event.reason)
 
 
-def _noted(view: JobView, event: Noted) -> None:
+def _noted(view: JobView, event: events.Noted) -> None:
     view.mark(event.time, event.text)
 
 
-def _committed(view: JobView, event: Committed) -> None:
+def _committed(view: JobView, event: events.Committed) -> None:
     view.outputs.append(event.uri)
 
 
-def _save_started(view: JobView, event: SaveStarted) -> None:
+def _save_started(view: JobView, event: events.SaveStarted) -> None:
     save = SaveView(
         event.number, output=event.output, uri=event.uri, tasks=event.tasks, by=event.by, started=event.time
     )
@@ -336,11 +300,11 @@ def _save(view: JobView, number: int) -> SaveView:
     return next((save for save in view.saves if save.number == number), SaveView(number, output=0, uri="", tasks=0))
 
 
-def _save_advanced(view: JobView, event: SaveAdvanced) -> None:
+def _save_advanced(view: JobView, event: events.SaveAdvanced) -> None:
     _save(view, event.number).done = event.done
 
 
-def _save_done(view: JobView, event: SaveDone) -> None:
+def _save_done(view: JobView, event: events.SaveDone) -> None:
     save = _save(view, event.number)
     save.state, save.finished, save.done = State.SUCCEEDED, event.time, save.tasks
     save.files, save.bytes, save.total, save.skipped = event.files, event.bytes, event.total, event.skipped
@@ -349,23 +313,23 @@ def _save_done(view: JobView, event: SaveDone) -> None:
     view.mark(event.time, message("copy {number} is at {uri}", number=event.number, uri=save.uri), "save")
 
 
-def _save_failed(view: JobView, event: SaveFailed) -> None:
+def _save_failed(view: JobView, event: events.SaveFailed) -> None:
     save = _save(view, event.number)
     save.state, save.finished, save.reason = State.FAILED, event.time, event.reason
 
 
-def _checkpoint_found(view: JobView, event: CheckpointFound) -> None:
+def _checkpoint_found(view: JobView, event: events.CheckpointFound) -> None:
     view.resumed = event.uri
     for line in event.skipped:
         view.mark(event.time, message("not a whole checkpoint: {what}", what=line))
 
 
-def _finished(view: JobView, event: JobFinished) -> None:
+def _finished(view: JobView, event: events.JobFinished) -> None:
     if view.outcome is not None:  # the end is final
         return
     view.outcome, view.state, view.finished = event.outcome, event.outcome.state, event.time
     if view.board.state in ("starting", "open"):
-        view.board = BoardChanged(event.time, "ended", detail=message("the job has ended"))
+        view.board = events.BoardChanged(event.time, "ended", detail=message("the job has ended"))
     for task in view.tasks.values():
         if not task.state.ended:  # nobody told of its end, and nothing of the job runs any more
             cancelled = event.outcome.state is State.CANCELLED
@@ -375,39 +339,39 @@ def _finished(view: JobView, event: JobFinished) -> None:
             attempt.finished = attempt.finished or event.time
 
 
-_HANDLERS: Dict[Type[Event], Callable[..., None]] = {
-    JobStarted: _started,
-    Asked: _asked,
-    Allocated: _allocated,
-    Launched: _launched,
-    Greeted: _greeted,
-    Joined: _joined,
-    PreflightPassed: _preflight_passed,
-    WorldFormed: _formed,
-    Started: _running,
-    Used: _used,
-    Measured: _measured,
-    Ended: _ended,
-    GangReleased: _released,
-    GangRestarted: _restarted,
-    TookOver: _took_over,
-    AllocationLost: _allocation_lost,
-    MasterEnded: _master_ended,
-    TimeLost: _time_lost,
-    Resized: _resized,
-    SaveStarted: _save_started,
-    SaveAdvanced: _save_advanced,
-    SaveDone: _save_done,
-    SaveFailed: _save_failed,
-    CheckpointFound: _checkpoint_found,
-    LossAnnounced: _loss_announced,
-    Stalled: _stalled,
-    StacksTaken: _stacks_taken,
-    Straggling: _straggling,
-    BoardChanged: _board_changed,
-    CancelRequested: _cancel_requested,
-    Stopping: _stopping,
-    Noted: _noted,
-    Committed: _committed,
-    JobFinished: _finished,
+_HANDLERS: Dict[Type[events.Event], Callable[..., None]] = {
+    events.JobStarted: _started,
+    events.Asked: _asked,
+    events.Allocated: _allocated,
+    events.Launched: _launched,
+    events.Greeted: _greeted,
+    events.Joined: _joined,
+    events.PreflightPassed: _preflight_passed,
+    events.WorldFormed: _formed,
+    events.Started: _running,
+    events.Used: _used,
+    events.Measured: _measured,
+    events.Ended: _ended,
+    events.GangReleased: _released,
+    events.GangRestarted: _restarted,
+    events.TookOver: _took_over,
+    events.AllocationLost: _allocation_lost,
+    events.MasterEnded: _master_ended,
+    events.TimeLost: _time_lost,
+    events.Resized: _resized,
+    events.SaveStarted: _save_started,
+    events.SaveAdvanced: _save_advanced,
+    events.SaveDone: _save_done,
+    events.SaveFailed: _save_failed,
+    events.CheckpointFound: _checkpoint_found,
+    events.LossAnnounced: _loss_announced,
+    events.Stalled: _stalled,
+    events.StacksTaken: _stacks_taken,
+    events.Straggling: _straggling,
+    events.BoardChanged: _board_changed,
+    events.CancelRequested: _cancel_requested,
+    events.Stopping: _stopping,
+    events.Noted: _noted,
+    events.Committed: _committed,
+    events.JobFinished: _finished,
 }

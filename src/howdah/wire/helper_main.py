@@ -47,10 +47,10 @@ def run_helper_main(verbs: Verbs) -> typing.NoReturn:
     os._exit(1 if "error" in answer else 0)
 
 
-def answer_request(verbs: Verbs, words: Sequence[str], text: bytes) -> Dict[str, Any]:
+def answer_request(verbs: Verbs, arguments: Sequence[str], text: bytes) -> Dict[str, Any]:
     """Return the answer to a request, which is JSON. Whatever the verb raises becomes its `error`."""
     try:
-        verb = verbs[words[0]] if words else next(iter(verbs.values()))
+        verb = verbs[arguments[0]] if arguments else next(iter(verbs.values()))
         request_type = next(iter(typing.get_type_hints(verb).values()))
         reply = encode(verb(decode(request_type, json.loads(text)))) or {}
     except HowdahError as error:

@@ -36,12 +36,16 @@ _BEYOND_START = (Phase.RUNNING, Phase.UPLOADING, Phase.ENDED)
 
 @dataclass(frozen=True)
 class OrderBuilder:
-    """Build orders for one job. `staged.job` is the spec as its framework expanded it."""
+    """Build the orders of one job's executors."""
 
     job_id: str
+    """The job's id."""
     staged: StagedJob
+    """The staged job, with the spec that the framework has expanded."""
     framework: Framework
+    """The framework."""
     _last: dict[str, StagedJob] = field(default_factory=dict, init=False, repr=False)
+    """The staged job with the last other sizes of its roles, by "job"."""
 
     def orders(self, state: GangState, status: Status, logs: tuple[LogRequest, ...] = ()) -> Orders:
         """Return the orders for the executor that sent `status`."""
@@ -53,7 +57,7 @@ class OrderBuilder:
             goal=goal,
             assignment=self.assignment(state, task) if status.phase is Phase.HELLO and task.epoch else None,
             environment=self.world_environment(state, task) if starts else {},
-            files=self.world_files(state, task) if starts else {},
+            files=files_of(self.framework, task.world, task.id) if starts and task.world else {},
             stop_s=state.job.timeouts.stop_s,
             lease_s=STOPPED_LEASE_S if goal is Goal.STOP else LEASE_S,
             log_requests=logs,
@@ -113,22 +117,17 @@ class OrderBuilder:
     def world_environment(self, state: GangState, task: TaskState) -> Mapping[str, str]:
         """Return variables that only the whole gang determines."""
         assert task.world is not None
-        world = task.world
-        ours = world_variables(
-            world,
+        variables = world_variables(
+            task.world,
             task.id,
             job_id=self.job_id,
             job_name=state.job.name,
             attempt=task.attempt,
             replicas=state.role(task.id).replicas,
         )
-        kept = {**_checkpoint(state, task), **_board_directory(state.job)}
-        return {**_announced_values(state), **kept, **ours, **self.framework.environment(world, task.id)}
-
-    def world_files(self, state: GangState, task: TaskState) -> Mapping[str, str]:
-        """Return files that only the whole gang determines."""
-        assert task.world is not None
-        return files_of(self.framework, task.world, task.id)
+        directories = {**_checkpoint(state, task), **_board_directory(state.job)}
+        environment = self.framework.environment(task.world, task.id)
+        return {**_announced_values(state), **directories, **variables, **environment}
 
 
 def _checkpoint(state: GangState, task: TaskState) -> dict[str, str]:
@@ -144,11 +143,11 @@ def _checkpoint(state: GangState, task: TaskState) -> dict[str, str]:
 
 def _board_directory(job: JobSpec) -> dict[str, str]:
     """Return the directory of event files; the executor sets it when the directory is local."""
-    where = job.board.path
-    if not where or job.board.local:
+    uri = job.board.path
+    if not uri or job.board.local:
         return {}
-    where = uris.path(where) if where.startswith("file:") else where
-    return {"HOWDAH_BOARD_DIR": where, "TENSORBOARD_LOGGING_DIR": where}
+    directory = uris.path(uri) if uri.startswith("file:") else uri
+    return {"HOWDAH_BOARD_DIR": directory, "TENSORBOARD_LOGGING_DIR": directory}
 
 
 def _checks(job: JobSpec, gpus: int) -> CheckOrder:
@@ -164,27 +163,23 @@ def _event_file_sync(job: JobSpec, task: TaskId) -> EventFileSyncOrder | None:
     if not spec.local:
         return None
     if spec.tasks == "chief":
-        mine, alone = task == chief(job), True
+        writes, is_only_writer = task == chief(job), True
     else:
-        mine = spec.tasks in ("", task.role, str(task))
-        alone = ":" in spec.tasks or (job.roles[task.role].replicas if spec.tasks else job.task_count) == 1
-    where = spec.path if alone else uris.join(spec.path, task.slug)
-    return EventFileSyncOrder(path=spec.local, uri=where if mine else "", every_s=spec.every_s)
+        writes = spec.tasks in ("", task.role, str(task))
+        is_only_writer = ":" in spec.tasks or (job.roles[task.role].replicas if spec.tasks else job.task_count) == 1
+    uri = spec.path if is_only_writer else uris.join(spec.path, task.slug)
+    return EventFileSyncOrder(path=spec.local, uri=uri if writes else "", every_s=spec.every_s)
 
 
 def _checkpoint_sync(job: JobSpec, task: TaskId) -> CheckpointSyncOrder | None:
     spec = job.checkpoint
     if not spec.path or not spec.local:
         return None
-    leads = task == chief(job)
-    writes = spec.tasks in ("all", task.role, str(task)) or (leads and spec.tasks == "chief")
+    is_chief = task == chief(job)
+    writes = spec.tasks in ("all", task.role, str(task)) or (is_chief and spec.tasks == "chief")
+    replaces = is_chief or spec.tasks == str(task)
     return CheckpointSyncOrder(
-        spec.local,
-        uri=spec.path,
-        every_s=spec.every_s,
-        writes=writes,
-        replaces=leads or spec.tasks == str(task),
-        valid=spec.valid,
+        spec.local, uri=spec.path, every_s=spec.every_s, writes=writes, replaces=replaces, valid=spec.valid
     )
 
 

@@ -1,5 +1,5 @@
-"""Preemption notices: the engine announces that it will take a container away, and the program in it is told while
-there is time to save."""
+"""Notify programs of preemption: the engine announces that it will take a container away, while there is time to
+save."""
 
 from __future__ import annotations
 
@@ -16,9 +16,13 @@ def on_announced(state: GangState, event: LossAnnounced, actions: list[Action]) 
     id_ = state.containers.get(event.container_id)
     if id_ is None or not state.open:
         return
-    task, told = state.tasks[id_], state.role(id_).preemption
+    task, spec = state.tasks[id_], state.role(id_).preemption
     state.notices += 1
     task.notice = PreemptionNotice(
-        state.notices, kind=event.cause, within_s=event.within_s or told.grace_s, text=event.text, signal=told.signal
+        state.notices,
+        kind=event.cause,
+        within_s=event.within_s or spec.grace_s,
+        text=event.text,
+        signal=spec.signal,
     )
     actions += [RecordEvent(replace(event, task=id_)), NotifyExecutors((id_,))]

@@ -23,35 +23,27 @@ WAIT_S = 90.0
 
 def check_for_hangs(state: GangState, now: float, actions: list[Action]) -> None:
     """Report the tasks whose time limit is over."""
-    stalls, limit = state.hangs, state.job.timeouts.stall_s
-    if stalls.awaited and now > stalls.until:
+    hangs, limit = state.hangs, state.job.timeouts.stall_s
+    if hangs.awaited and now > hangs.until:
         on_stacks_collected(state, StacksTaken(now, problem=f"nobody brought them within {WAIT_S:.0f} s"), actions)
-    if stalls.awaited or not state.open:
+    if hangs.awaited or not state.open:
         return
-    fresh: list[TaskState] = []
+    late: list[TaskState] = []
     for task in state.tasks.values():
-        epoch, quiet_s = stalls.reported.get(task.id, (0, 0.0))
+        epoch, reported_s = hangs.reported.get(task.id, (0, 0.0))
         if epoch and (task.epoch != epoch or task.idle_s < limit / 2):
-            del stalls.reported[task.id]
-            epoch, quiet_s = 0, 0.0
-        if (
-            deadline_passed(limit, task.idle_s - quiet_s)
-            and (not epoch or _acts(state, task))
-            and _watched(state, task)
-        ):
-            fresh.append(task)
-    if fresh:
-        longest = max(task.idle_s for task in fresh)
-        on_stalled(state, Stalled(now, tuple(task.id for task in fresh), longest), actions)
-
-
-def _watched(state: GangState, task: TaskState) -> bool:
-    return state.tracked(task.id) and _runs(task) and state.role(task.id).on_stall != "ignore"
+            del hangs.reported[task.id]
+            epoch, reported_s = 0, 0.0
+        is_late = deadline_passed(limit, task.idle_s - reported_s) and (not epoch or _acts(state, task))
+        if is_late and state.tracked(task.id) and _runs(task) and state.role(task.id).on_stall != "ignore":
+            late.append(task)
+    if late:
+        longest = max(task.idle_s for task in late)
+        on_stalled(state, Stalled(now, tuple(task.id for task in late), longest), actions)
 
 
 def _acts(state: GangState, task: TaskState) -> bool:
-    """Return True if more follows than a report: such a task is checked again when another one was dealt with and it
-    goes on."""
+    """Return True if more follows than a report: such a task is checked again once another task was restarted."""
     return state.role(task.id).on_stall in ("restart", "fail")
 
 
@@ -61,11 +53,11 @@ def _runs(task: TaskState) -> bool:
 
 def on_stalled(state: GangState, event: Stalled, actions: list[Action]) -> None:
     """Collect the stacks of all programs."""
-    stalls = state.hangs
-    stalls.reported |= {id_: (state.tasks[id_].epoch, state.tasks[id_].idle_s) for id_ in event.tasks}
-    stalls.awaited, stalls.idle_s, stalls.until = event.tasks, event.quiet_s, event.time + WAIT_S
-    stalls.epochs = {id_: state.tasks[id_].epoch for id_ in tasks_with_programs(state)}
-    actions += [RecordEvent(event), CollectStacks(tuple(stalls.epochs), event.tasks)]
+    hangs = state.hangs
+    hangs.reported |= {id_: (state.tasks[id_].epoch, state.tasks[id_].idle_s) for id_ in event.tasks}
+    hangs.awaited, hangs.idle_s, hangs.until = event.tasks, event.quiet_s, event.time + WAIT_S
+    hangs.epochs = {id_: state.tasks[id_].epoch for id_ in tasks_with_programs(state)}
+    actions += [RecordEvent(event), CollectStacks(tuple(hangs.epochs), event.tasks)]
 
 
 def tasks_with_programs(state: GangState) -> Iterable[TaskId]:
@@ -85,10 +77,10 @@ def on_stacks_collected(state: GangState, event: StacksTaken, actions: list[Acti
     candidates = [task.id for task in named if _runs(task) and state.hangs.epochs.get(task.id) == task.epoch]
     candidates = [id_ for id_ in candidates if _acts(state, state.tasks[id_])]
     if candidates:
-        _deal_with(state, candidates[0], stalled, event, actions)
+        _restart_or_fail(state, candidates[0], stalled, event, actions)
 
 
-def _deal_with(
+def _restart_or_fail(
     state: GangState, id_: TaskId, stalled: tuple[TaskId, ...], event: StacksTaken, actions: list[Action]
 ) -> None:
     why = f"; {event.reason}" if event.reason else ""

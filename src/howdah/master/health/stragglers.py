@@ -33,7 +33,7 @@ class Stragglers:
     def __init__(self, steps: Callable[[TaskId], int | None] = lambda _: None) -> None:
         self._steps = steps
         self._samples: dict[tuple[TaskId, int], deque[Mapping[str, float]]] = {}
-        self._told: dict[TaskId, str] = {}
+        self._reported: dict[TaskId, str] = {}
         self._due = 0.0
 
     def check(self, state: GangState, now: float) -> Iterator[Straggling | None]:
@@ -74,11 +74,11 @@ class Stragglers:
         for means in roles.values():
             found |= out_of_line(means)
         for id_, (what, value, middle) in found.items():
-            if self._told.get(id_) != what:
-                self._told[id_] = what
+            if self._reported.get(id_) != what:
+                self._reported[id_] = what
                 yield Straggling(now, task=id_, what=what, value=round(value, 2), median=round(middle, 2))
-        for id_ in [id_ for id_ in self._told if id_ not in found]:
-            del self._told[id_]
+        for id_ in [id_ for id_ in self._reported if id_ not in found]:
+            del self._reported[id_]
             yield Straggling(now, id_)
 
 

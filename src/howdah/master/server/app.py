@@ -52,7 +52,7 @@ MAX_BODY = 8 << 20
 """The most bytes in a message of an executor or a program: with a piece of a log, each byte of which may take six in
 JSON."""
 AT_ONCE, APART_S = 100, 0.01
-"""A large gang is woken in parts: between them the loop reads and writes, and not all answers are in memory at once."""
+"""A large gang is notified in parts: the loop reads and writes between them, and holds not all answers at once."""
 
 
 class MasterServer:

@@ -42,30 +42,23 @@ SNAPSHOT_EVENTS = (SaveRequested, SaveStarted, SaveAdvanced, SaveDone, SaveFaile
 def on_requested(state: GangState, event: SaveRequested, actions: list[Action]) -> None:
     """Request a snapshot as soon as possible."""
     actions.append(RecordEvent(event))
-    gather = GATHER_S if _is_task(state, event.by) else 0.0
+    gather = GATHER_S if event.by in map(str, state.tasks) else 0.0
     for number in wanted_outputs(state, event.output):
         _request(state, number, event.by, event.time, gather)
     _begin_wanted(state, event.time, actions)
 
 
-def _is_task(state: GangState, by: str) -> bool:
-    try:
-        return TaskId.parse(by) in state.tasks
-    except ValueError:
-        return False
-
-
 def wanted_outputs(state: GangState, output: int) -> list[int]:
     """Return the numbers of the outputs that are meant: one, or all (-1), of those that a directory is uploaded for."""
-    found = [number for number, each in enumerate(state.job.outputs) if each.strategy == "upload"]
-    return [number for number in found if output in (-1, number)]
+    outputs = enumerate(state.job.outputs)
+    return [number for number, each in outputs if each.strategy == "upload" and output in (-1, number)]
 
 
 def number_of(state: GangState, output: int) -> int:
     """Return the snapshot that answers the last request: the one that waits, else the one just begun."""
-    if output in state.snapshots.requested:
-        return state.snapshots.requested[output].number
-    return state.snapshots.running[output].number if output in state.snapshots.running else state.snapshots.number
+    snapshots = state.snapshots
+    answering = snapshots.requested.get(output) or snapshots.running.get(output) or snapshots
+    return answering.number
 
 
 def refusal(state: GangState, output: int) -> str:
