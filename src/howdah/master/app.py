@@ -21,20 +21,7 @@ from howdah.frameworks import GANG_KEY, find, shares_key
 from howdah.inputs.streaming.split_assignment import hosts_with_data
 from howdah.master import helper_process
 from howdah.master.clock_monitor import ClockMonitor
-from howdah.master.decisions.actions import (
-    Action,
-    CollectStacks,
-    Commit,
-    HandOver,
-    LaunchTask,
-    NotifyExecutors,
-    RecordEvent,
-    ReleaseContainer,
-    RequestContainers,
-    StartRecorded,
-    StatusReceived,
-    Tick,
-)
+from howdah.master.decisions import actions
 from howdah.master.decisions.executor_orders import OrderBuilder
 from howdah.master.decisions.step import step
 from howdah.master.event_log import LAST_S, EventLog
@@ -319,7 +306,7 @@ class JobMaster:
         while not self._finished.done():
             await asyncio.sleep(TICK_S)
             now = time.time()
-            self.apply(Tick(now))
+            self.apply(actions.Tick(now))
             for event in self.stragglers.check(self.state, now):
                 if event is None:
                     await asyncio.sleep(0)
@@ -338,47 +325,47 @@ class JobMaster:
             self.tensorboard.apply(gone)
         if self.tensorboard.owns_event(event):
             return self.tensorboard.apply(event)
-        if isinstance(event, Tick):
+        if isinstance(event, actions.Tick):
             self.tensorboard.apply(event)
-        if isinstance(event, StatusReceived) and event.status.phase is Phase.RUNNING:
+        if isinstance(event, actions.StatusReceived) and event.status.phase is Phase.RUNNING:
             self.metrics_recorder.add_sample(TaskId.parse(event.status.task), event.status.usage, event.time)
         self._do_all(step(self.state, event))
 
-    def _do_all(self, actions: Iterable[Action]) -> None:
-        for action in actions:
+    def _do_all(self, decided: Iterable[actions.Action]) -> None:
+        for action in decided:
             self._perform(action)
 
-    def _perform(self, action: Action) -> None:
+    def _perform(self, action: actions.Action) -> None:
         assert self.allocator is not None
-        if isinstance(action, RecordEvent):
+        if isinstance(action, actions.RecordEvent):
             self.log.append(action.event)
             self.api.program_api.observe(action.event)
             if isinstance(action.event, events.WorldFormed) and self.staged.job.board.show:
                 self._spawn(self._update_tensorboard())
             if isinstance(action.event, events.WorldFormed) and action.event.epoch in self.state.unrecorded:
                 self._spawn(self._record_start(action.event.epoch))
-        elif isinstance(action, NotifyExecutors):
+        elif isinstance(action, actions.NotifyExecutors):
             self.api.notify(action.tasks)
-        elif isinstance(action, RequestContainers):
+        elif isinstance(action, actions.RequestContainers):
             self.allocator.request(action.role, action.count, action.preferences)
-        elif isinstance(action, ReleaseContainer):
+        elif isinstance(action, actions.ReleaseContainer):
             self.allocator.release(action.container_id)
-        elif isinstance(action, LaunchTask):
+        elif isinstance(action, actions.LaunchTask):
             self._spawn(self._launch(action))
-        elif isinstance(action, Commit):
+        elif isinstance(action, actions.Commit):
             self._committing = self._spawn(self._commit(action.keep))
-        elif isinstance(action, CollectStacks):
+        elif isinstance(action, actions.CollectStacks):
             self._spawn(self._collect_stacks(action))
         elif isinstance(action, helper_process.BackgroundAction):
             self._spawn(self._perform_in_background(action))
         elif self._finished.done():
             return
-        elif isinstance(action, HandOver):
+        elif isinstance(action, actions.HandOver):
             self._finished.set_exception(AttemptOver(action.event.cause))
         else:
             self._finished.set_result(action.outcome)
 
-    async def _launch(self, action: LaunchTask) -> None:
+    async def _launch(self, action: actions.LaunchTask) -> None:
         assert self.allocator is not None
         try:
             await self.allocator.launch(action.container, self._executor(action))
@@ -387,7 +374,7 @@ class JobMaster:
             exit = Exit("start", detail=f"its container could not be started: {error}")
             self.apply(events.ContainerEnded(time.time(), action.container.id, exit))
 
-    def _executor(self, action: LaunchTask) -> Launch:
+    def _executor(self, action: actions.LaunchTask) -> Launch:
         assert self.context is not None
         task = str(action.task)
         key = auth.derive(self.identity.key, auth.executor_principal(task, action.attempt))
@@ -412,13 +399,13 @@ class JobMaster:
         command = (self.staged.python, "-m", "howdah.executor")
         return Launch(action.task, action.attempt, command, environment, {**secrets, JOB_KEY: key}, files)
 
-    async def _collect_stacks(self, action: CollectStacks) -> None:
+    async def _collect_stacks(self, action: actions.CollectStacks) -> None:
         self.apply(await stack_dumps.investigate_stall(self.api, action.tasks, action.stalled))
 
     async def _record_start(self, epoch: int) -> None:
         """Write the start of `epoch` to the event log's file, within the time limit for forming a gang."""
         written = await self.log.flush(self.staged.job.timeouts.gang_s or math.inf)
-        self.apply(StartRecorded(time.time(), epoch, "" if written else self.log.problem))
+        self.apply(actions.StartRecorded(time.time(), epoch, "" if written else self.log.problem))
 
     async def _update_tensorboard(self) -> None:
         """Start the TensorBoard that the job asks for; the job goes on without TensorBoard when this fails."""

@@ -12,14 +12,7 @@ from typing import TypeVar
 
 from howdah.checkpoints.discovery import FindCheckpointReply, FindCheckpointRequest
 from howdah.engines.node_penalties import NotePenaltiesRequest
-from howdah.master.decisions.actions import (
-    CommitDone,
-    DiscardSnapshot,
-    FindCheckpoint,
-    NoteNodeFailures,
-    PublishSnapshot,
-    SnapshotPublished,
-)
+from howdah.master.decisions import actions
 from howdah.master.decisions.outputs import commit_request
 from howdah.master.state import GangState
 from howdah.outputs.commit import CommitReply
@@ -34,17 +27,17 @@ COMMIT_TRIES, COMMIT_AGAIN_S = 3, 5.0
 """A helper that was killed, or could not start, has said nothing about the outputs: another one is started."""
 FIND_TRIES, FIND_AGAIN_S = 3, 5.0
 """A job does not fail because the file system did not answer once."""
-BackgroundAction = PublishSnapshot | DiscardSnapshot | FindCheckpoint | NoteNodeFailures
+BackgroundAction = actions.PublishSnapshot | actions.DiscardSnapshot | actions.FindCheckpoint | actions.NoteNodeFailures
 Reply = TypeVar("Reply", bound=HelperReply)
 
 
 async def run_action(action: BackgroundAction, staged: StagedJob, job_id: str) -> Event | None:
     """Carry out the action; return the event that reports it, if there is one."""
-    if isinstance(action, PublishSnapshot):
+    if isinstance(action, actions.PublishSnapshot):
         return await _publish(action)
-    if isinstance(action, FindCheckpoint):
+    if isinstance(action, actions.FindCheckpoint):
         return await _find(action, staged.job)
-    if isinstance(action, NoteNodeFailures):
+    if isinstance(action, actions.NoteNodeFailures):
         penalties = NotePenaltiesRequest(staged.home, job_id, action.failures)
         problem = (await _reply("howdah.engines.node_penalties", "note", penalties, HelperReply)).error
         text = f"later jobs are not told of bad nodes: {problem}"
@@ -55,7 +48,7 @@ async def run_action(action: BackgroundAction, staged: StagedJob, job_id: str) -
     return Noted(time.time(), text) if problem else None
 
 
-async def commit(keep: bool, state: GangState) -> CommitDone:
+async def commit(keep: bool, state: GangState) -> actions.CommitDone:
     """Move the outputs to their places (`keep`), or remove them."""
     verb, request, reply = "commit" if keep else "discard", commit_request(state), CommitReply()
     for number in range(COMMIT_TRIES):
@@ -68,13 +61,13 @@ async def commit(keep: bool, state: GangState) -> CommitDone:
             reply = CommitReply(error=f"{verb}: {error or type(error).__name__}")
             continue
         break
-    return CommitDone(time.time(), uris=reply.committed, error=reply.error, kept=reply.kept)
+    return actions.CommitDone(time.time(), uris=reply.committed, error=reply.error, kept=reply.kept)
 
 
-async def _publish(action: PublishSnapshot) -> SnapshotPublished:
+async def _publish(action: actions.PublishSnapshot) -> actions.SnapshotPublished:
     request = PublishSnapshotRequest(action.temporary, action.final, action.to, action.keep)
     reply = await _reply("howdah.outputs.snapshots.snapshot", "publish", request, PublishSnapshotReply)
-    return SnapshotPublished(
+    return actions.SnapshotPublished(
         time.time(),
         output=action.output,
         error=reply.error,
@@ -84,7 +77,7 @@ async def _publish(action: PublishSnapshot) -> SnapshotPublished:
     )
 
 
-async def _find(action: FindCheckpoint, job: JobSpec) -> CheckpointFound:
+async def _find(action: actions.FindCheckpoint, job: JobSpec) -> CheckpointFound:
     request, reply = FindCheckpointRequest(job.checkpoint.path, job.checkpoint.valid), FindCheckpointReply()
     for number in range(FIND_TRIES):
         await asyncio.sleep(FIND_AGAIN_S if number else 0.0)

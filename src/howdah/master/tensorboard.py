@@ -18,16 +18,7 @@ import howdah
 from howdah.eventfiles import locations
 from howdah.frameworks import find
 from howdah.master.broadcast import Broadcast
-from howdah.master.decisions.actions import (
-    Action,
-    Finish,
-    LaunchTask,
-    RecordEvent,
-    ReleaseContainer,
-    RequestContainers,
-    StartRecorded,
-    StatusReceived,
-)
+from howdah.master.decisions import actions
 from howdah.master.decisions.executor_orders import OrderBuilder, is_up_to_date
 from howdah.master.decisions.step import step
 from howdah.master.state import GangState
@@ -77,7 +68,7 @@ class TensorBoardTask:
         staged: StagedJob,
         key: bytes,
         record: Callable[[events.Event], None],
-        perform: Callable[[Iterable[Action]], None],
+        perform: Callable[[Iterable[actions.Action]], None],
     ) -> None:
         self.id, self.staged, self.record, self.perform = job_id, staged, record, perform
         self.name = name_of(staged.job)
@@ -109,7 +100,7 @@ class TensorBoardTask:
         """Return True if the event is about TensorBoard's container, not about the job's."""
         if isinstance(event, events.Allocated):
             return event.container.role == self.name
-        if isinstance(event, StatusReceived):
+        if isinstance(event, actions.StatusReceived):
             return event.status.task == self.task_name
         return (
             isinstance(event, events.ContainerEnded)
@@ -121,23 +112,23 @@ class TensorBoardTask:
         """Let `step` decide, and drop the actions that would only write to this gang's own log."""
         if self.state is None:
             if isinstance(event, events.Allocated):
-                self.perform([ReleaseContainer(event.container.id)])
+                self.perform([actions.ReleaseContainer(event.container.id)])
             return
-        actions = step(self.state, event)
-        own = (RequestContainers, LaunchTask, ReleaseContainer)
-        self.perform([action for action in actions if isinstance(action, own)])
+        decided = step(self.state, event)
+        own = (actions.RequestContainers, actions.LaunchTask, actions.ReleaseContainer)
+        self.perform([action for action in decided if isinstance(action, own)])
         self._orders_changed.notify_all()
-        for action in actions:
-            if isinstance(action, RecordEvent):
+        for action in decided:
+            if isinstance(action, actions.RecordEvent):
                 self._observe(action.event)
-            elif isinstance(action, Finish):
+            elif isinstance(action, actions.Finish):
                 self._finish(action.outcome)
 
     async def heartbeat(self, status: Status, wait_s: float) -> Orders | None:
         """Return orders for its executor, once they have changed or after `wait_s`; None when it is not wanted."""
         until = asyncio.get_running_loop().time() + wait_s
         if self._is_wanted(status):
-            self.apply(StatusReceived(time.time(), status))
+            self.apply(actions.StatusReceived(time.time(), status))
         while self._is_wanted(status):
             assert self.order_builder is not None
             assert self.state is not None
@@ -205,7 +196,7 @@ class TensorBoardTask:
         if isinstance(event, events.Launched):
             self._attempts = event.attempt
         elif isinstance(event, events.WorldFormed):  # no event log records it, and it may start twice
-            self.apply(StartRecorded(event.time, event.epoch))
+            self.apply(actions.StartRecorded(event.time, event.epoch))
         elif isinstance(event, events.Yielded) and self.state is not None:
             task = self.state.tasks[self.task]
             self._record_change("open", task.host, task.ports["main"])
@@ -219,7 +210,7 @@ class TensorBoardTask:
         last = exit.lines[-1] if exit is not None and exit.lines and exit.cause == "exit" and exit.code else ""
         held = self.containers
         self.state = self.order_builder = None
-        self.perform([ReleaseContainer(id_) for id_ in held])
+        self.perform([actions.ReleaseContainer(id_) for id_ in held])
         self._record_change("ended", detail=last or outcome.diagnostics or "nobody has looked for a while")
 
 

@@ -22,20 +22,7 @@ from howdah.master.program_api.kv_store import KeyValueEntry, KeyValueStore, Own
 from howdah.master.program_api.metrics import MetricThinning
 from howdah.master.snapshots import snapshot_policy
 from howdah.master.state import LEASE_S, GangState, TaskState
-from howdah.spec import State, TaskId
-from howdah.spec.events import (
-    Ended,
-    Event,
-    GangReleased,
-    GangRestarted,
-    Launched,
-    Measured,
-    SaveDone,
-    SaveFailed,
-    SaveRequested,
-    TimeLost,
-    WorldFormed,
-)
+from howdah.spec import State, TaskId, events
 from howdah.spec.values import dataclass
 from howdah.spec.view import JobView
 from howdah.wire import program_protocol as wire
@@ -46,8 +33,8 @@ GATHER_S = 0.05
 PAGE = 2 << 20
 """About so many bytes of values are in one answer to a watcher."""
 COMPACT_FROM = 8 << 20
-_PASSING = (Ended, GangRestarted, GangReleased, Launched, WorldFormed)
-_COPIES = (SaveDone, SaveFailed)
+_PASSING = (events.Ended, events.GangRestarted, events.GangReleased, events.Launched, events.WorldFormed)
+_COPIES = (events.SaveDone, events.SaveFailed)
 
 Message = Mapping[str, Any]
 
@@ -61,8 +48,8 @@ class ProgramApi:
         state: GangState,
         directory: str,
         view: JobView,
-        apply: Callable[[Event], None],
-        append: Callable[[Event], None],
+        apply: Callable[[events.Event], None],
+        append: Callable[[events.Event], None],
     ) -> None:
         self.state, self.view, self.apply, self.append = state, view, apply, append
         self.journal = Journal(f"{directory.rstrip('/')}/here.jsonl", "values of the programs")
@@ -102,24 +89,24 @@ class ProgramApi:
             raise ValueError("an object is wanted")
         return await self._calls[call](task, owner, message)
 
-    def observe(self, event: Event) -> None:
+    def observe(self, event: events.Event) -> None:
         """Take note of a recorded event: what it ends, ends here as well."""
         if isinstance(event, _COPIES):
             self._snapshot_ended.notify_all()
-        elif isinstance(event, TimeLost):
+        elif isinstance(event, events.TimeLost):
             self.store.shift_deadlines(lambda deadline: deadline + event.seconds)
         elif isinstance(event, _PASSING):
             self._needs.clear()
-            task = event.task if isinstance(event, (Ended, Launched)) else None
+            task = event.task if isinstance(event, (events.Ended, events.Launched)) else None
             self._drop_values_of_ended(self.store.owners(task))
             self.barriers.forget(self._is_alive)
-            if isinstance(event, Ended):
+            if isinstance(event, events.Ended):
                 self._note_end(event)
-            elif isinstance(event, GangRestarted):
+            elif isinstance(event, events.GangRestarted):
                 members = (task for task in self.state.tasks.values() if self.state.takes_part(task.id))
                 self.barriers.prune(min(task.epoch for task in members))
 
-    async def restore(self, log: Iterable[Event]) -> None:
+    async def restore(self, log: Iterable[events.Event]) -> None:
         """Continue where an earlier master was killed. `state` is that of its last moment already.
 
         Raises:
@@ -131,7 +118,7 @@ class ProgramApi:
         self.store.shift_deadlines(lambda deadline: max(deadline, spared))
         self.barriers.restore(lines)
         for event in log:
-            if isinstance(event, Measured):
+            if isinstance(event, events.Measured):
                 self.metrics.restore(event)
         self._drop_values_of_ended(self.store.owners())
 
@@ -174,7 +161,7 @@ class ProgramApi:
         gone = [owner for owner in owners if not self._is_alive(owner)]
         self._notify(self.store.drop_owned_by(gone, ended=self._is_current))
 
-    def _note_end(self, event: Ended) -> None:
+    def _note_end(self, event: events.Ended) -> None:
         task = self.state.tasks[event.task]
         for point in self.metrics.end(task.id):
             self.append(point)
@@ -336,7 +323,7 @@ class ProgramApi:
             raise NotReady(f"that the program of {task.id} runs is not known yet")
         if problem := snapshot_policy.refusal(self.state, -1):
             raise Conflict(problem)
-        self.apply(SaveRequested(time.time(), str(task.id)))
+        self.apply(events.SaveRequested(time.time(), str(task.id)))
         outputs = snapshot_policy.wanted_outputs(self.state, -1)
         return {"saves": [[number, snapshot_policy.number_of(self.state, number)] for number in outputs]}
 

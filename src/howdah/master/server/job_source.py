@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class MasterSource:
-    """Be the API's source of jobs and the only job in it."""
+    """Be the API's source of jobs and the only job in it (see `howdah.api.sources`)."""
 
     kind, conf_dir = "master", ""
 
@@ -40,32 +40,26 @@ class MasterSource:
 
     @property
     def engine(self) -> str:
-        """Return the engine's name."""
         return self.view.engine
 
     @property
     def only_job_id(self) -> str:
-        """Return the job's id."""
         return self._api.state.id
 
     @property
     def view(self) -> JobView:
-        """Return the job's present view."""
         return self._api.log.view
 
     @property
     def version(self) -> int:
-        """Return a number that grows with each event."""
         return self._api.log.version
 
     @property
     def directory(self) -> str:
-        """Return the URI of the job's directory."""
         return self._directory
 
     @property
     def link_command(self) -> str:
-        """Return the command that prints a link to this page."""
         return "howdah page ID"
 
     @property
@@ -83,7 +77,6 @@ class MasterSource:
         return not self._api.admits(request.peer, self.view.user)
 
     async def job(self, job_id: str) -> JobSource | None:
-        """Return itself, by its id."""
         return self if job_id == self.only_job_id else None
 
     def note_open_page(self, hidden: bool) -> None:
@@ -91,11 +84,9 @@ class MasterSource:
         self._api.open_pages.note_question(hidden, time.monotonic())
 
     def may_act(self, job_id: str, token: str) -> bool:
-        """Return True if `token` lets its holder change the job now."""
         return self.access.may_act(job_id, token)
 
     def records(self, since: int, limit: int) -> tuple[int, list[Mapping[str, Any]]]:
-        """Return the events from number `since` on, and the number to ask from next."""
         found: list[Mapping[str, Any]] = [*self._api.log.records[since : since + limit]]
         return since + len(found), found
 
@@ -104,11 +95,9 @@ class MasterSource:
         return await self._api.task_logs.read(task, stream, attempt, offset, limit)
 
     async def search(self, query: LogQuery, tasks: Sequence[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
-        """Search the logs, through the executors and in the files of earlier attempts."""
         return await self._api.task_logs.search(query, tasks, attempt, stream)
 
     def samples(self) -> tuple[int, list[str]]:
-        """Return the version and the unwritten lines of the resource metrics."""
         return self._api.metrics_recorder.version, self._api.metrics_recorder.unwritten()
 
     async def event_file_answer(self, path_and_query: str) -> tuple[int, str, bytes]:
@@ -128,7 +117,6 @@ class MasterSource:
             await self._service.close()
 
     async def act(self, action: str, arguments: Mapping[str, Any]) -> Any:
-        """Execute the action of a user whom the job's owner lets act."""
         return await user_actions.execute(self._api, action, arguments, f"{self.view.user} (page)")
 
     def tensorboard_url(self) -> str:
@@ -142,7 +130,6 @@ class MasterSource:
         return link(task.host, task.ports["main"], auth.gang_key(self._api.job_key))
 
     def actions(self) -> Mapping[str, bool]:
-        """Return the actions, and whether each is possible now."""
         return {
             name: action.possible(self._api) for name, action in user_actions.USER_ACTIONS.items() if name != "check"
         }
