@@ -12,7 +12,7 @@ from howdah.storage.factory import filesystem
 
 
 def remove_job_key(directory: str) -> None:
-    """Remove the job's key, as the last step: a job without its key is over and needs nobody to look after it."""
+    """Remove the job's key, as the last step: a job without its key is over, and no supervisor watches it."""
     with contextlib.suppress(HowdahError):
         filesystem(directory).delete(f"{directory.rstrip('/')}/key")
 

@@ -25,7 +25,7 @@ REPORT_S = 10.0
 CLAIM_TRIES = 5
 """How often a file that grows while it is read is read again."""
 APPENDED_MODE = 0o644
-"""The mode of a file that FileSystem.append makes; nobody else can enter its directory."""
+"""The mode of a file that FileSystem.append makes; no other user can enter its directory."""
 
 
 class Superseded(HowdahError):
@@ -212,7 +212,7 @@ class Journal:
             return True
 
     async def confirm(self) -> bool:
-        """Return True if all lines are in the file, and none of another master; False when nobody knows.
+        """Return True if all lines are in the file, and none of another master; False when this cannot be checked.
 
         Raises:
             Superseded: another master has written to it.

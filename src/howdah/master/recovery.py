@@ -48,7 +48,7 @@ def replay(state: GangState, log: Sequence[events.Event], now: float) -> list[Ac
     for event in log:
         before, last = last, event.time
         if isinstance(event, events.JobFinished):
-            # The end is final: people know of it, and may have moved the outputs. The engine was not told.
+            # The end is final: users know of it, and may have moved the outputs. Only the engine does not know of it.
             state.unrecorded.clear()
             state.replaying, state.stage, state.outcome = False, Stage.DONE, event.outcome
             return [Finish(event.outcome)]
@@ -69,8 +69,7 @@ def replay(state: GangState, log: Sequence[events.Event], now: float) -> list[Ac
 
 
 def _unanswered(state: GangState) -> Iterator[Action]:
-    """Return the requests that helper processes of the earlier master were working on: nobody will bring their
-    answers."""
+    """Return the requests that helper processes of the earlier master were working on: their answers are lost."""
     if state.checkpoint_lookups.looking:
         yield FindCheckpoint(state.checkpoint_lookups.looking)
     if state.stage is Stage.COMMITTING and state.outcome is not None:

@@ -73,7 +73,7 @@ class TaskState:
     adopted: bool = False
     """The container was started by an earlier master."""
     fenced_until: float = 0.0
-    """Until this moment a program of an attempt that nobody hears may still run."""
+    """Until this moment the program of an earlier attempt, which is not heard any more, may still run."""
     host: str = ""
     """The host at which peers reach the task."""
     ip: str = ""
@@ -244,7 +244,7 @@ class GangState:
     outcome: Outcome | None = None
     """The job's outcome; None until it is decided."""
     incomplete: bool = False
-    """The programs ended well, and the job failed because nobody made one of its outputs."""
+    """The programs ended well, and the job failed because no task made one of its outputs."""
     containers: dict[str, TaskId] = field(default_factory=dict)
     """The task of each container, by the container's id."""
     snapshots: SnapshotState = field(default_factory=SnapshotState)

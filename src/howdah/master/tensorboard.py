@@ -1,7 +1,7 @@
 """Run the job's TensorBoard as a gang of one task, apart from the job's own gang: its failures do not touch the job.
 
 It has a state of its own, which the same `step` changes, and a container of its own from the same allocator, which
-`with_tensorboard_role` told of the role beforehand. The job's log has only the `BoardChanged` events of it.
+knows the role by `with_tensorboard_role`. The job's log has only its `BoardChanged` events.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class TensorBoardTask:
         return task is not None and task.attempt == status.attempt and task.container is not None
 
     async def open(self, view: JobView, idle_s: float = IDLE_S) -> None:
-        """Start TensorBoard unless it runs; it ends when nobody has looked at it for `idle_s`.
+        """Start TensorBoard unless it runs; it ends when it got no request for `idle_s`.
 
         Raises:
             HowdahError: its environment cannot be searched.
@@ -176,7 +176,7 @@ class TensorBoardTask:
     def _job(self, view: JobView, python: str, idle_s: float) -> JobSpec:
         request = {
             "places": dict(locations.event_file_locations(view)),
-            "host": "0.0.0.0",  # noqa: S104 - whoever has the token may come from anywhere
+            "host": "0.0.0.0",  # noqa: S104 - the token admits users from anywhere
             "idle_s": idle_s,
             "title": view.job.name if view.job else self.id,
         }

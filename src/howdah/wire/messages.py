@@ -300,7 +300,7 @@ class PairOrder:
     epoch: int
     """The epoch of the exchange."""
     rounds: Tuple[Optional[Partner], ...]
-    """The partner of each round; None: nobody in that round."""
+    """The partner of each round; None for a round without one."""
     limit_s: float = 120.0
     """All rounds together take at most so many seconds."""
 
@@ -363,11 +363,11 @@ class PreemptionNotice:
     """A warning for the program that its container will be taken away."""
 
     number: int
-    """The program is told once for each number."""
+    """Counts the notices; the program gets each number once."""
     kind: str
     """`preemption`, `decommission` or `unhealthy`."""
     within_s: float
-    """Seconds from now until the container goes; 0: nobody knows."""
+    """Seconds from now until the container goes; 0 when this is not known."""
     text: Sentence
     """A sentence for people."""
     signal: str = "URG"

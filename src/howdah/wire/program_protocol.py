@@ -17,7 +17,7 @@ DIRECTORY = "howdah-here"
 KEY_FILE, MASTER_FILE, PROGRESS_FILE = "key", "master", "progress"
 BEAT_FILE, NOTICE_FILE = "beat", "notice"
 """The program touches `beat` to show that it goes on. `notice` exists when the container will be taken away: JSON with
-`kind`, `until` (epoch seconds of this node, 0: nobody knows) and `text`."""
+`kind`, `until` (epoch seconds of this node, 0 when not known) and `text`."""
 
 PROGRAM = "program "
 MAX_KEY = 512

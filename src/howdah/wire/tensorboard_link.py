@@ -1,4 +1,4 @@
-"""The command that starts a TensorBoard of ours, and the link to it: a path that nobody guesses, opened by a token.
+"""The command that starts a TensorBoard, and the link to it: a path that cannot be guessed, and a token.
 
 The process that starts a TensorBoard and the one that runs it share these names.
 """

@@ -1,7 +1,7 @@
 """Reassign containers: a spare takes the place of a lost container, and an elastic role goes on with fewer tasks, or
 grows back.
 
-The rule: nothing new is launched in such a container. Its executor is told to become the executor of the other task: it
+The rule: nothing new is launched in such a container. Its executor is ordered to become that of the other task: it
 ends what it does and starts anew, with a key that is derived from the one it has (`GangState.launch_attempt_of`), so
 that no key has to travel.
 """

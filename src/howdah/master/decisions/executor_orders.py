@@ -30,7 +30,7 @@ from howdah.wire.messages import (
 )
 
 STOPPED_LEASE_S = 10.0
-"""An executor that was told to stop has a shorter lease."""
+"""An executor that is ordered to stop has a shorter lease."""
 _BEYOND_START = (Phase.RUNNING, Phase.UPLOADING, Phase.ENDED)
 
 

@@ -64,7 +64,7 @@ _CLASSES = {
 _CONTAINER_GONE = ("lost", "preempted", "withdrawn")
 # strerror(ENOSPC); then what a NodeManager says.
 _NO_ROOM = re.compile("no space left on device|no space available in any of the local directories", re.IGNORECASE)
-# The cluster reports it before the node has ended the program, or nobody reports anything.
+# The cluster reports such an end before the node has ended the program, or only silence shows it.
 _UNCERTAIN = (*_CONTAINER_GONE, "silent", "localise", "start")
 
 
@@ -258,7 +258,7 @@ def _cause_weight(exit: Exit) -> int:
 
 
 def _exit_unknown(exit: Exit) -> bool:
-    """Return True if nobody knows how the program ended."""
+    """Return True if neither an exit code nor a signal of the program is known."""
     return exit.code is exit.signal is None
 
 

@@ -282,8 +282,8 @@ def on_start_recorded(state: GangState, event: StartRecorded, actions: list[Acti
 
 
 def on_checkpoint_found(state: GangState, event: events.CheckpointFound, actions: list[Action]) -> None:
-    """Start the programs that waited for their checkpoint. Where nobody could look for it they must not begin anew,
-    because they would overwrite what is there."""
+    """Start the programs that waited for their checkpoint. Where the lookup failed they must not begin anew, because
+    they would overwrite what is there."""
     actions.append(RecordEvent(event))
     state.checkpoint_lookups.end(event.epochs, event.uri, actions)
     if event.error and state.open:

@@ -131,7 +131,7 @@ def on_save_published(state: GangState, event: SnapshotPublished, actions: list[
 
 
 def on_cancel(state: GangState, event: CancelRequested, actions: list[Action]) -> None:
-    """End the job, because somebody wants it."""
+    """End the job, because a user cancels it."""
     actions.append(RecordEvent(event))
     if state.open:
         outcome = Outcome(State.CANCELLED, message("cancelled by {user}", user=event.by))

@@ -1,8 +1,8 @@
 """Detect programs that run and do nothing, by the time since their last sign of progress.
 
 Executors report for how long a program has shown no sign of progress. When that is too long for one program, the stacks
-of all are dumped. The stacks (or, when nobody brings them, the time alone) name the tasks that the others seem to wait
-for, and the `on_stall` of those tasks decides what follows.
+of all are dumped. The stacks name the tasks that the others seem to wait for (without stacks the longest time does),
+and the `on_stall` of those tasks decides what follows.
 """
 
 from __future__ import annotations

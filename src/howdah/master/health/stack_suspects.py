@@ -1,7 +1,7 @@
 """Find the task that the others wait for, by the stacks of all: the one that differs, and not one of those that wait
 together.
 
-This is a rule of thumb, and people are told so: they get all stacks. `stacks` are texts as py-spy prints them.
+This is a rule of thumb: users get the stacks of all tasks. `stacks` are texts as py-spy prints them.
 """
 
 from __future__ import annotations

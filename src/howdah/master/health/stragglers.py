@@ -2,7 +2,7 @@
 
 The measure is robust (median, and the median of the distances from it), so that one task does not move what it is
 compared with. Where all tasks wait for each other in every step, the slow one works while the others wait: it stands
-out by more CPU or GPU just as well as by less. Nothing follows from it: people are shown it.
+out by more CPU or GPU just as well as by less. The master does nothing about it: users see it.
 """
 
 from __future__ import annotations

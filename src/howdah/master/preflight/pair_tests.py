@@ -38,7 +38,7 @@ def rounds(order: Sequence[T], fresh: Collection[T]) -> tuple[list[tuple[T, T]],
 def blame(
     failed: Collection[TestPair], passed: Collection[TestPair]
 ) -> tuple[list[str], list[TestPair], list[TestPair]]:
-    """Return the containers that are bad; the pairs of which one is bad, and nobody knows which; and the pairs whose
+    """Return the containers that are bad; the pairs of which one is bad, but not which; and the pairs whose
     members both passed with others, so that the fault must lie between them."""
     bad: list[str] = []
     passed_once = {container for pair in passed for container in pair}

@@ -56,7 +56,7 @@ class BarrierRound:
 
     @property
     def missing_text(self) -> str:
-        """Return who is missing, for people."""
+        """Return a sentence that says which tasks are missing."""
         if self.count is not None:
             return f"{len(self.arrived)} of {self.count} have come"
         names = ", ".join(map(str, sorted(self.missing)[:5])) + (", …" if len(self.missing) > 5 else "")

@@ -1,7 +1,7 @@
 """Handle the calls of programs (`howdah.program`): values, barriers, metrics, snapshots.
 
 Only the program that runs now is answered: one of an older epoch or attempt is refused. A change is answered once it is
-in the journal, so that a master that takes over knows of it; whoever waits is woken by what it waits for.
+in the journal, so that a master that takes over knows of it. A call that waits is woken by what it waits for.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from howdah.wire import program_protocol as wire
 
 EXPIRE_S = 0.5
 GATHER_S = 0.05
-"""Whoever watches a prefix is woken this much later, so that a thousand changes are not reported one by one."""
+"""A call that watches a prefix is woken this much later, so that a thousand changes are not reported one by one."""
 PAGE = 2 << 20
 """About so many bytes of values are in one answer to a watcher."""
 COMPACT_FROM = 8 << 20
@@ -338,7 +338,7 @@ class ProgramApi:
 
 @dataclass
 class _KeyedBroadcast:
-    """Keep a Broadcast for each name that somebody waits for."""
+    """Keep a Broadcast for each name that a call waits for."""
 
     _waiting: dict[str, tuple[Broadcast, list[None]]] = field(default_factory=dict)
 

@@ -111,7 +111,7 @@ class MasterServer:
 
     @functools.cached_property
     def web(self) -> ApiRouter:
-        """Return the router of the page's API; a job at which nobody looks does not load it."""
+        """Return the router of the page's API, which is loaded with the first request of a page."""
         from howdah.api.router import ApiRouter
 
         return ApiRouter(self.source)

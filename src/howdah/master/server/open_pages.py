@@ -1,6 +1,6 @@
 """Track the pages of the job that are open in a browser: the master stays after the end until they have shown it.
 
-A page says with its requests whether its tab is visible, in which case it asks every two seconds, or hidden: once a
+A page's requests say whether its tab is visible: then they come every two seconds. Those of a hidden tab come once a
 minute.
 """
 
@@ -11,37 +11,37 @@ import contextlib
 import time
 
 VISIBLE_S, HIDDEN_S = 10.0, 75.0
-"""A page that has not asked for so long is closed."""
+"""A page that has sent no request for so long is closed."""
 LONGEST_S = 300.0
-"""So long at most an open page is answered after the end: time to read why a job failed."""
+"""The longest time for which open pages are answered after the end: users read why a job failed."""
 SEEN_S = 5.0
-"""Two questions of a visible page, where the master can't stay longer."""
+"""The time of two requests of a visible page, where the master cannot stay longer."""
 
 
 class OpenPages:
-    """Remember when pages asked last, on the running loop. Times are those of `time.monotonic`."""
+    """Remember when open pages sent their last request. Times are those of `time.monotonic`."""
 
     def __init__(self) -> None:
         self._visible_at = self._hidden_at = float("-inf")
         self._dismissed = asyncio.Event()
 
     def note_question(self, hidden: bool, now: float) -> None:
-        """Remember that an open page asked."""
+        """Remember that an open page has sent a request."""
         if hidden:
             self._hidden_at = now
         else:
             self._visible_at = now
 
     def visible_until(self) -> float:
-        """When the last page that asked from a visible tab counts as closed, unless it asks again."""
+        """Return when the last visible page counts as closed, unless it sends another request."""
         return self._visible_at + VISIBLE_S
 
     def open_until(self) -> float:
-        """When the last page counts as closed, unless it asks again."""
+        """Return when the last page counts as closed, unless it sends another request."""
         return max(self.visible_until(), self._hidden_at + HIDDEN_S)
 
     async def wait_until_seen(self) -> None:
-        """Wait until visible pages, if there are any, have asked twice; `dismiss` ends the wait."""
+        """Wait until visible pages, if there are any, have sent two requests; `dismiss` ends the wait."""
         if self.visible_until() > time.monotonic():
             await self._wait(SEEN_S)
 
@@ -53,7 +53,7 @@ class OpenPages:
             now = time.monotonic()
 
     def dismiss(self) -> None:
-        """End the wait now: the process was told to end."""
+        """End the wait now, because a signal has asked the process to end."""
         self._dismissed.set()
 
     async def _wait(self, limit_s: float) -> None:

@@ -18,7 +18,7 @@ from howdah.spec import TaskId
 from howdah.spec.usage import Usage
 
 VERSION_S = 5.0
-"""Whoever asks again within this time gets the same answer."""
+"""A client that asks again within this time gets the same answer."""
 
 
 class MetricsRecorder:
@@ -47,7 +47,7 @@ class MetricsRecorder:
     def add_sample(self, task: TaskId, usage: Usage, now: float) -> None:
         """Add a sample of a program that runs."""
         number = self._numbers.get(task)
-        if number is None or not self._begun or not (usage.memory_mib or usage.cpu):  # nobody has asked yet
+        if number is None or not self._begun or not (usage.memory_mib or usage.cpu):  # nothing was measured yet
             return
         self.tick(now)
         for name, value in _values(usage):

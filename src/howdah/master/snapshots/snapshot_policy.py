@@ -1,7 +1,7 @@
 """Decide when a snapshot of an output is made while the programs run, by which tasks, and when it is complete.
 
-One snapshot of an output is made at a time. Whoever asks meanwhile gets the next one, so that a snapshot holds what was
-there when somebody asked for it. A snapshot consists of parts of all tasks that run when it begins, or it fails; a
+One snapshot of an output is made at a time. A request that comes meanwhile gets the next one, so that a snapshot holds
+what was there when it was requested. A snapshot consists of parts of all tasks that run when it begins, or it fails; a
 failed snapshot does the job no harm.
 """
 
@@ -288,7 +288,7 @@ def end(state: GangState, now: float, actions: list[Action]) -> bool:
 
 
 def replay(state: GangState, event: Event) -> None:
-    """Note what an earlier master did. A snapshot that was being made belongs to nobody."""
+    """Note what an earlier master did. A snapshot that it was still making is given up."""
     saves = state.snapshots
     if isinstance(event, SaveDone) and event.number in saves.started:
         output, uri = saves.started[event.number]

@@ -36,7 +36,7 @@ class SnapshotRun:
     reported: int = 0
     """The number of parts that the event log says are made."""
     reported_at: float = 0.0
-    """When the event log was told last."""
+    """When the event log got this number."""
 
     @property
     def done(self) -> int:
