@@ -106,7 +106,8 @@ def write_stdout(request: StdoutWriterRequest) -> StdoutWriterReply:
     """Write what a program prints until it ends."""
     # Writers of the user's are in the program's directory, which is searched last.
     sys.path.append(request.directory)
-    part = OutputPart(request.uri, request.name, request.format, request.options)
+    output = request.output
+    part = OutputPart(output.uri, output.name, output.format, output.options)
     writer = StdoutWriter(part, request.source, request.verdict, request.stall_s)
     try:
         return writer.run()

@@ -10,6 +10,7 @@ from typing import List, Mapping, Optional, Tuple
 
 from howdah.spec.staged import Feed
 from howdah.spec.values import dataclass
+from howdah.wire.messages import StdoutOutput
 
 # howdah.inputs.transfer
 
@@ -243,10 +244,8 @@ class FeedReply:
 class StdoutWriterRequest:
     """Write what a program prints to a part file of an output."""
 
-    uri: str
-    """Directory of the part."""
-    name: str
-    """Name of the part file, without the format's suffix."""
+    output: StdoutOutput
+    """The part file."""
     source: int
     """Descriptor from which the program's stdout is read."""
     verdict: int
@@ -255,10 +254,6 @@ class StdoutWriterRequest:
     """The program's directory, from which record writers of users are imported."""
     stall_s: float
     """Seconds after which a filesystem that takes nothing has stalled; 0 waits forever."""
-    format: str = "text"
-    """The output's format."""
-    options: Mapping[str, str] = field(default_factory=dict)
-    """Options of the format."""
 
 
 @dataclass(frozen=True)

@@ -102,14 +102,7 @@ class ProgramStreams:
         source, self.stdout = wide_pipe()
         verdict, self._exit_ok_fd = os.pipe()
         request = StdoutWriterRequest(
-            uri=capture.uri,
-            name=capture.name,
-            format=capture.format,
-            options=capture.options,
-            source=source,
-            verdict=verdict,
-            directory=self._directory,
-            stall_s=self._stall_s,
+            capture, source=source, verdict=verdict, directory=self._directory, stall_s=self._stall_s
         )
         module, on_message, on_end = "howdah.outputs.stdout_writer", self._capturer_message, self._capturer_ended
         self._capturer = self._start_helper(module, request, on_message, on_end, (source, verdict), [capture.format])

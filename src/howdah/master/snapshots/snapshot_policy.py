@@ -255,7 +255,7 @@ def _check_deadlines(state: GangState, run: SnapshotRun, now: float, actions: li
     if run.publishing:
         return
     limit = state.job.outputs[run.output].save.limit_s
-    gone = next((id_ for id_, part in run.parts.items() if not _still_wanted(state.tasks[id_], part)), None)
+    gone = next((id_ for id_ in run.parts if not _makes_part(run, state.tasks[id_])), None)
     if gone is not None:
         _give_up(state, run, f"{gone} was started again, or is gone ({_count(run)})", now, actions)
     elif now - run.started_at > limit + MARGIN_S:
@@ -264,8 +264,9 @@ def _check_deadlines(state: GangState, run: SnapshotRun, now: float, actions: li
         _give_up(state, run, reason, now, actions)
 
 
-def _still_wanted(task: TaskState, part: tuple[int, int]) -> bool:
-    return task.container is not None and (task.attempt, task.epoch) == part
+def _makes_part(run: SnapshotRun, task: TaskState) -> bool:
+    """Return True if the attempt that began to make a part still can."""
+    return task.container is not None and run.parts.get(task.id) == (task.attempt, task.epoch)
 
 
 def _give_up(state: GangState, run: SnapshotRun, reason: str, now: float, actions: list[Action]) -> None:
