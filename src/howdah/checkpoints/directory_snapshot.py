@@ -89,8 +89,7 @@ def copy_directory(
     Raises:
         OSError: the directory can't be read; errors of `put` and `drop` are passed on.
     """
-    copier = _Copier(OutputFiles(directory, root, is_temporary), put, drop, dict(known or {}))
-    return copier.copy_until_settled(settle_s)
+    return _Copier(directory, root, put, drop, dict(known or {})).copy_until_settled(settle_s)
 
 
 def files(directory: str, root: str = "") -> dict[str, Stamp]:
@@ -139,7 +138,7 @@ def settled(directory: str, settle_s: float, root: str = "") -> tuple[dict[str, 
     The call waits up to `settle_s` for files that are being written. Links are followed within `root`, the working
     directory.
     """
-    copier = _Copier(OutputFiles(directory, root, is_temporary), lambda *_: None, lambda _: None, {})
+    copier = _Copier(directory, root, lambda *_: None, lambda _: None, {})
     copier.closed_until = time.monotonic() + min(CLOSED_S, settle_s)
     seen, skipped = copier.settled(time.monotonic() + settle_s)
     defects = {
@@ -153,8 +152,9 @@ def settled(directory: str, settle_s: float, root: str = "") -> tuple[dict[str, 
 class _Copier:
     """Copies one directory. `kept` are the files in the copy, by their stamps."""
 
-    def __init__(self, names: OutputFiles, put: Put, drop: Drop, kept: dict[str, Stamp]) -> None:
-        self.names, self.directory, self.put, self.drop, self.kept = names, names.directory, put, drop, kept
+    def __init__(self, directory: str, root: str, put: Put, drop: Drop, kept: dict[str, Stamp]) -> None:
+        self.names = OutputFiles(directory, root, is_temporary)
+        self.directory, self.put, self.drop, self.kept = directory, put, drop, kept
         self.logs: set[str] = set()
         """Files that are taken for logs, because they grow all the time."""
         self.copied: set[str] = set()

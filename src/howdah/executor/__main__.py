@@ -21,7 +21,7 @@ def main() -> int:
     ignore_full_disk()
     try:
         identity = Identity.from_environment(os.environ)
-        share_credentials(os.environ, False)
+        share_credentials(False)
         if identity.work_directory:
             os.chdir(identity.work_directory)
         executor = Executor(identity, dict(os.environ))
@@ -31,7 +31,7 @@ def main() -> int:
     status = executor.run()
     if executor.reassigned_to and status == 0:
         os.chdir(here)
-        share_credentials(os.environ, True)
+        share_credentials(True)
         os.execve(sys.executable, [sys.executable, "-m", "howdah.executor"], next_environment(executor))  # noqa: S606
     return status
 

@@ -360,9 +360,9 @@ class Executor:
         stopped = self._end_activity()
         self._release_ports()
         if self.stream_problem:
-            exit = Exit("stream", exit.code, exit.signal, self.stream_problem, exit.lines)
+            exit = replace(exit, cause="stream", detail=self.stream_problem)
         elif stopped:
-            exit = Exit("stopped", exit.code, exit.signal, stopped, exit.lines)
+            exit = replace(exit, cause="stopped", detail=stopped)
         exit = self.monitor.explain(explain(exit, self.directory))
         if self.directory_syncs is None or self.exit_status in (NOT_HEARD, NOT_WANTED):
             self._close_streams(exit)  # when this attempt is not wanted, another one may write the directories now
@@ -392,7 +392,7 @@ class Executor:
             self._end(Exit("stopped", detail=stopped, lines=exit.lines))
         elif problem and exit.cause not in ("stopped", "stream"):
             # A program that can't print any more dies of SIGPIPE, which explains nothing.
-            self._end(Exit("stream", exit.code, exit.signal, problem, exit.lines))
+            self._end(replace(exit, cause="stream", detail=problem))
         elif not exit.ok:
             self._end(exit)
         elif self.assignment.uploads:
@@ -428,7 +428,7 @@ class Executor:
 
     def _end(self, exit: Exit) -> None:
         if not exit.ok and exit.cause != "stopped" and self._files_removed():
-            exit = Exit("withdrawn", exit.code, exit.signal, FILES_REMOVED, exit.lines)
+            exit = replace(exit, cause="withdrawn", detail=FILES_REMOVED)
         self.exit = exit
         self._enter(Phase.ENDED)
         self._reconcile()
@@ -469,13 +469,13 @@ class Executor:
             deadline = time.monotonic() + _TERM_GRACE_S
             while not self.loop.reaper.reap() and time.monotonic() < deadline:
                 time.sleep(0.005)
-        process_tree.end_everything(self.loop.reaper, 0.1)
+        self.loop.reaper.end_everything(0.1)
         if isinstance(self.activity, Program):
             self.activity.drain()
         self.exit_status, self.activity = TERMINATED, None
 
     def _leave(self) -> int:
-        for pid in process_tree.end_everything(self.loop.reaper, 2.0):
+        for pid in self.loop.reaper.end_everything(2.0):
             note(f"{process_tree.name(pid)} (pid {pid}) could not be killed")
         if self._orphan_killer:
             orphan_killer.dismiss(self._orphan_killer)

@@ -91,9 +91,9 @@ class Identity:
         )
 
 
-def share_credentials(environment: Mapping[str, str], share: bool) -> None:
+def share_credentials(share: bool) -> None:
     """Share the credentials with child processes and through exec, or not, where they are an open file on no disk."""
-    directory, _, file = environment.get("HOWDAH_CREDENTIALS", "").rpartition("/")
+    directory, _, file = os.environ.get("HOWDAH_CREDENTIALS", "").rpartition("/")
     if directory == "/proc/self/fd":
         os.set_inheritable(int(file), share)
 

@@ -14,6 +14,7 @@ A call that fails raises HereError with one clear sentence; `inside` says before
 from __future__ import annotations
 
 import base64
+import json
 import os
 import secrets
 import time
@@ -22,7 +23,6 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from howdah.program.task_identity import NAMES, HereError, HereTimeout, Notice, Peer, Peers
 from howdah.program.task_identity import current as _current
-from howdah.program.task_identity import initial_world as _initial_world
 from howdah.program.task_identity import inside as _inside
 from howdah.program.task_identity import read_notice as _read_notice
 from howdah.wire import program_protocol as _wire
@@ -89,9 +89,8 @@ def world(now: bool = False) -> Peers:
 
     With `now` the answer names the hosts and ports of tasks that have been started again since.
     """
-    identity = _current()
-    initial = None if now else _initial_world(identity)
-    return initial or Peers.of_message(_call("world", {"now": now}))
+    text = _current().world_text
+    return Peers.of_message(json.loads(text) if text and not now else _call("world", {"now": now}))
 
 
 # Progress

@@ -170,8 +170,3 @@ def read_notice(identity: TaskIdentity) -> Optional[Notice]:
     except (OSError, ValueError):
         return None
     return Notice(str(notice["kind"]), float(notice["until"]) or None, str(notice["text"]))
-
-
-def initial_world(identity: TaskIdentity) -> Optional[Peers]:
-    """Return the peers that the environment names; None where they are too many for a variable."""
-    return Peers.of_message(json.loads(identity.world_text)) if identity.world_text else None

@@ -24,8 +24,8 @@ if __name__ == "__main__":
     # The directory that holds the package `howdah`; with -I and -S nothing but the standard library is on the path.
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
-from howdah.supervisor.masters import SECRETS, lock_job, master_pid, read_start_record, start_master
-from howdah.supervisor.state import Damaged, MachineState, StateChange, decide_end, has_room, unlink, unlink_all
+from howdah.supervisor.masters import lock_job, master_pid, read_start_record, remove_secrets, start_master
+from howdah.supervisor.state import Damaged, MachineState, StateChange, decide_end, has_room, unlink
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class Supervisor:
             self._forget(job_id)
             del change.entries[job_id]
         elif entry.get("left"):
-            unlink_all(os.path.join(directory, name) for name in SECRETS)
+            remove_secrets(directory)
             self._forget(job_id)
             del change.entries[job_id]
         elif job_id in self.helpers:
@@ -294,7 +294,7 @@ class Supervisor:
                 self.start_records[job_id] = read_start_record(directory)
             except (OSError, ValueError, KeyError, TypeError, AttributeError):
                 self.start_records[job_id] = {"command": [sys.executable], "environment": os.environb}
-        unlink_all(os.path.join(directory, name) for name in SECRETS)
+        remove_secrets(directory)
         record = self.start_records[job_id]
         command = [record["command"][0], "-m", "howdah.engines.local.settle", self.state.directory, job_id]
         log = os.path.join(directory, "master.log")

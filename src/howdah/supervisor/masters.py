@@ -13,6 +13,8 @@ import os
 import resource
 import signal
 
+from howdah.supervisor.state import unlink
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,6 +63,12 @@ def read_start_record(job_directory: str) -> dict[str, Any]:
     record["command"] = [word.encode("latin-1") for word in command]
     record["environment"] = {name.encode("latin-1"): value.encode("latin-1") for name, value in environment.items()}
     return record
+
+
+def remove_secrets(job_directory: str) -> None:
+    """Remove the files of a job's directory that hold secrets."""
+    for name in SECRETS:
+        unlink(os.path.join(job_directory, name))
 
 
 def lock_job(job_directory: str) -> int:

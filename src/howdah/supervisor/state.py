@@ -22,7 +22,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any, Protocol
 
     Entry = dict[str, Any]
@@ -286,9 +286,3 @@ def unlink(path: str) -> None:
         os.unlink(path)
     except FileNotFoundError:
         return
-
-
-def unlink_all(paths: Iterable[str]) -> None:
-    """Remove those of the files that exist."""
-    for path in paths:
-        unlink(path)

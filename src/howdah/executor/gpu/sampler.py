@@ -86,31 +86,26 @@ class Devices:
             return seen[-1] in HARDWARE and HARDWARE.keys().isdisjoint(seen[:-1])
         return False
 
-    def _fault(self, name: str) -> int:
-        return next((xid for xid in self._xids[name] if xid in HARDWARE), LOST if name in self._lost else 0)
-
     def sample(self) -> list[Gpu]:
         """Sample all devices now."""
-        return [self._one(name, handle) for name, handle in self._handles.items()]
+        return [self._sample_one(name, handle) for name, handle in self._handles.items()]
 
-    def _one(self, name: str, handle: Any) -> Gpu:
+    def _sample_one(self, name: str, handle: Any) -> Gpu:
         nvml, xids = self._nvml, self._xids[name]
         memory = self._ask(lambda: nvml.nvmlDeviceGetMemoryInfo(handle), name)
-        use = self._ask(lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100)
-        watts = self._ask(lambda: round(nvml.nvmlDeviceGetPowerUsage(handle) / 1000, 1))
         kinds = (nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC)
         return Gpu(
-            name,
-            self._ask(lambda: _text(nvml.nvmlDeviceGetName(handle))) or "",
-            use,
-            round(memory.used / _MIB, 1) if memory else None,
-            round(memory.total / _MIB, 1) if memory else None,
-            self._ask(lambda: float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))),
-            watts,
-            self._ask(lambda: int(nvml.nvmlDeviceGetTotalEccErrors(handle, *kinds))),
-            len(xids),
-            xids[-1] if xids else 0,
-            self._fault(name),
+            id=name,
+            name=self._ask(lambda: _text(nvml.nvmlDeviceGetName(handle))) or "",
+            use=self._ask(lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100),
+            memory_mib=round(memory.used / _MIB, 1) if memory else None,
+            total_mib=round(memory.total / _MIB, 1) if memory else None,
+            celsius=self._ask(lambda: float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))),
+            watts=self._ask(lambda: round(nvml.nvmlDeviceGetPowerUsage(handle) / 1000, 1)),
+            ecc=self._ask(lambda: int(nvml.nvmlDeviceGetTotalEccErrors(handle, *kinds))),
+            xids=len(xids),
+            xid=xids[-1] if xids else 0,
+            fault=next(filter(HARDWARE.__contains__, xids), LOST if name in self._lost else 0),
         )
 
     def _ask(self, question: Callable[[], Any], name: str = "") -> Any:

@@ -90,6 +90,18 @@ class Reaper:
         helpers = {pid for helper in self._helpers for pid in tree(helper)}
         return [pid for pid in descendants() if pid not in helpers]
 
+    def end_everything(self, limit: float) -> List[int]:
+        """Kill all descendants until none is left or `limit` seconds are over; return those left. It blocks."""
+        deadline = time.monotonic() + limit
+        while not self.reap():
+            left = descendants()
+            if time.monotonic() > deadline:
+                return left
+            for pid in left:
+                kill(pid, signal.SIGKILL)
+            time.sleep(0.002)
+        return []
+
 
 def _exec_child(
     argv: Sequence[str],
@@ -126,11 +138,6 @@ def _exec_child(
 def adopt_orphans(adopt: bool = True) -> None:
     """Become the parent of every descendant whose own parent ends, or stop that. The setting survives exec."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, int(adopt), 0, 0, 0)
-
-
-def exists(pid: int) -> bool:
-    """Say whether there is such a process."""
-    return os.path.exists(f"/proc/{pid}")
 
 
 def read(path: str) -> bytes:
@@ -202,16 +209,3 @@ def kill_group(group: int, number: int) -> None:
     """Send signal `number` to a whole process group, unless it is gone."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
-
-
-def end_everything(reaper: Reaper, limit: float) -> List[int]:
-    """Kill all descendants until none is left or `limit` seconds are over; return those that are left. It blocks."""
-    deadline = time.monotonic() + limit
-    while not reaper.reap():
-        left = descendants()
-        if time.monotonic() > deadline:
-            return left
-        for pid in left:
-            kill(pid, signal.SIGKILL)
-        time.sleep(0.002)
-    return []
