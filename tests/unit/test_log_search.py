@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from howdah.errors import InvalidRequest
 from howdah.executor.io.task_output import TaskOutput
 from howdah.logs import search as logsearch
 from howdah.logs.query import LogMatch, LogQuery, SearchedStream
@@ -193,7 +194,7 @@ def test_the_number_of_hits_is_limited() -> None:
 
 @pytest.mark.parametrize("query", [{}, {"text": "(", "regex": "1"}, {"level": "loud"}, {"text": "x", "limit": "many"}])
 def test_a_wish_that_makes_no_sense_is_refused(query: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match=r"\w"):
+    with pytest.raises(InvalidRequest, match=r"\w"):
         LogQuery.from_parameters(query)
 
 

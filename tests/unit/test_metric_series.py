@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from howdah.api import metric_series as web
 from howdah.api.downsample import SampledPoint, downsample
+from howdah.errors import InvalidRequest
 from howdah.master.server.resource_metrics import MetricsRecorder
 from howdah.spec import TaskId, uris
 from howdah.spec.codec import encode
@@ -146,9 +147,9 @@ def test_weeks_of_many_tasks_are_read_in_little_memory(tmp_path: Path) -> None:
 
 def test_what_is_asked_for_is_bounded() -> None:
     assert web.SeriesQuery.from_parameters({"points": "1000000"}).points == web.MOST_POINTS
-    with pytest.raises(ValueError, match="int"):
+    with pytest.raises(InvalidRequest, match="points is 'many'"):
         web.SeriesQuery.from_parameters({"points": "many"})
-    with pytest.raises(ValueError, match="worker:7"):
+    with pytest.raises(InvalidRequest, match="worker:7"):
         web.tasks_of(JobView(tasks={task: TaskView(task) for task in TASKS}), web.SeriesQuery(tasks=("worker:7",)))
 
 
@@ -172,7 +173,7 @@ def test_curves_are_told_without_naming_them_whatever_is_in_their_names() -> Non
     assert web.program_series(view, web.SeriesQuery.from_parameters({"kind": "all"}), NAMES[1:]) == told
     assert web.program_series(view, web.SeriesQuery.from_parameters({"kind": "sampled"}), NAMES) == []
     assert web.SeriesQuery.from_parameters({"kind": "all", "name": "cpu,loss"}).names == (*web.UNITS, "loss")
-    with pytest.raises(ValueError, match="kind is 'other'"):
+    with pytest.raises(InvalidRequest, match="kind is 'other'"):
         web.SeriesQuery.from_parameters({"kind": "other"})
 
 

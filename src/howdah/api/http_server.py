@@ -14,6 +14,7 @@ import sys
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
+from http import HTTPStatus
 from pathlib import Path
 from typing import Protocol
 
@@ -34,24 +35,7 @@ read is not copied into the buffer of the connection."""
 BACKLOG, ACCEPTED_AT_ONCE = 1024, 64
 """Connections that may wait to be accepted; and those that one turn of the event loop accepts. What they have sent is
 read two turns later, so these must be few enough for the connections that strangers may have."""
-_REASONS = {
-    200: "OK",
-    304: "Not Modified",
-    400: "Bad Request",
-    401: "Unauthorized",
-    403: "Forbidden",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    409: "Conflict",
-    410: "Gone",
-    413: "Content Too Large",
-    431: "Request Header Fields Too Large",
-    500: "Internal Server Error",
-    501: "Not Implemented",
-    502: "Bad Gateway",
-    503: "Service Unavailable",
-    504: "Gateway Timeout",
-}
+_REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
 class Pieces(Protocol):

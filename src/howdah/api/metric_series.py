@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +21,9 @@ from itertools import islice
 from typing import Any
 
 from howdah.api.downsample import SampledPoint, downsample, merge, spans
+from howdah.errors import InvalidRequest
 from howdah.eventfiles.oom_priority import prefer_as_oom_victim
+from howdah.logs.query import moment, whole_number
 from howdah.spec import TaskId, uris
 from howdah.spec.codec import decode
 from howdah.spec.values import dataclass
@@ -77,17 +80,17 @@ class SeriesQuery:
         """Return the query that the parameters of a `series` call describe.
 
         Raises:
-            ValueError: a number is malformed, or the kind does not exist.
+            InvalidRequest: a number is malformed, or the kind does not exist.
         """
         kind = query.get("kind", "")
         if kind not in ("", *KINDS):
-            raise ValueError(f"kind is {kind[:40]!r}, must be one of {', '.join(KINDS)}")
+            raise InvalidRequest(f"kind is {kind[:40]!r}, must be one of {', '.join(KINDS)}", "kind")
         tasks = () if query.get("task", "*") in ("", "*") else tuple(query["task"].split(","))
         names = tuple(filter(None, query.get("name", "").split(",")))
         if kind in ("sampled", "all"):
             names = (*UNITS, *(name for name in names if name not in UNITS))
-        begin, end = float(query.get("from") or 0.0), float(query.get("to") or "inf")
-        points = min(max(LEAST_POINTS, int(query.get("points") or 400)), MOST_POINTS)
+        begin, end = moment(query, "from", 0.0), moment(query, "to", math.inf)
+        points = min(max(LEAST_POINTS, whole_number(query, "points", 400)), MOST_POINTS)
         return cls(names, tasks, begin, end, points, kind in ("told", "all"))
 
 
@@ -137,12 +140,12 @@ def tasks_of(view: JobView, query: SeriesQuery) -> list[str]:
     """Return the tasks that the query asks for.
 
     Raises:
-        ValueError: one does not exist.
+        InvalidRequest: a task does not exist.
     """
     known = [str(task) for task in view.tasks]
     for task in query.tasks:
         if task not in known:
-            raise ValueError(f"the job has no task {task[:80]!r}")
+            raise InvalidRequest(f"the job has no task {task[:80]!r}", "task")
     return [task for task in known if not query.tasks or task in query.tasks]
 
 

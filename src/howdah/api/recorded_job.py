@@ -1,6 +1,6 @@
-"""Jobs that have ended, as the handlers see them: made from the event log and from archived logs, not from a master.
+"""Sources of ended jobs for the handlers of the API: made from event logs and archived logs, without a master.
 
-The rule: the history server and `howdah.Client` without a server answer by the same handlers from the same class.
+The rule: the history server and `howdah.Client` without a server use the same handlers and the same classes.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def event_file_service(conf_dir: str) -> EventFileService:
 
 
 class RecordedJob:
-    """A `JobSource` of a job that is read from its directory. `archive` returns where its tasks' logs are, and raises
-    a RequestRefused when they can't be had."""
+    """A `JobSource` of a job that is read from its directory. `archive` returns the archive of the job's logs, and
+    raises RequestRefused when there is none."""
 
     def __init__(
         self,
@@ -90,34 +90,44 @@ class RecordedJob:
         return {}
 
 
+class ReadOnlyAccess(Access):
+    """Permits no change: a job is changed through its own master only."""
+
+    def may_act(self, job_id: str, token: str) -> bool:
+        return False
+
+
+class _LocalAccess(ReadOnlyAccess):
+    """Lets everybody view: whoever calls this process's code can read the files themselves."""
+
+    def may_view(self, request: Request) -> bool:
+        return True
+
+
 class ReadOnlySource:
-    """What all sources of recorded jobs have in common: `key` makes the tokens to look, and nothing can be changed."""
+    """The base of all sources of recorded jobs, which cannot be changed."""
 
     kind, only_job_id, history = "history", "", ""
 
-    def __init__(self, key: bytes, key_of_job: Callable[[str], bytes | None], link_command: str) -> None:
-        self.access, self.link_command = Access(key, key_of_job), link_command
-
-    def may_act(self, job_id: str, token: str) -> bool:
-        """A job is changed through its own master only."""
-        return False
+    def __init__(self, access: Access, link_command: str) -> None:
+        self.access, self.link_command = access, link_command
 
     def note_open_page(self, hidden: bool) -> None:
         """Do nothing: this source does not end with a job."""
 
     def owns_origin(self, request: Request) -> bool:
-        """True: no engine's proxy leads here."""
+        """Return True: no engine's proxy leads here."""
         return True
 
 
 class EndedJobSource(ReadOnlySource):
-    """Answers calls about one ended job within this process. `log` has been read; the engine is the `archive` of the
-    logs of its tasks. An async context manager."""
+    """Answers calls about one ended job within this process: an async context manager. `log` has been read; `archive`
+    has the logs of the job's tasks."""
 
     version = 0
 
     def __init__(self, log: RecordedLog, archive: LogArchive, conf_dir: str) -> None:
-        super().__init__(secrets.token_bytes(32), lambda _: None, "howdah history")
+        super().__init__(_LocalAccess(secrets.token_bytes(32), lambda _: None), "howdah history")
         self.only_job_id, self.engine = log.view.id, log.view.engine
         self._folder = TemporaryDirectory("howdah-logs-")
         self._archived_logs = ArchivedLogs(self._folder.path / "logs")
@@ -135,10 +145,6 @@ class EndedJobSource(ReadOnlySource):
     async def job(self, job_id: str) -> JobSource | None:
         """Return the job, None for any other id."""
         return self._job if job_id == self.only_job_id else None
-
-    def may_view(self, request: Request) -> bool:
-        """True: whoever calls this process's code can read the files themselves."""
-        return True
 
     async def get(self, path: str, query: str) -> Response:
         """Answer a GET of `path` below `jobs/ID/`."""

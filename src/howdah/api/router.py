@@ -144,7 +144,7 @@ class ApiRouter:
     def _permitted_arguments(self, request: Request, job_id: str) -> dict[str, Any]:
         """Return the arguments of an action, if the token beside them permits it."""
         arguments = _json_object(request.body)
-        if not self.source.may_act(job_id, str(arguments.pop("token", ""))):
+        if not self.source.access.may_act(job_id, str(arguments.pop("token", ""))):
             raise NotPermitted(ACT_HINT, "token")
         return arguments
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from howdah.api.http_server import Request
 from howdah.api.sources import JobSource, Source
-from howdah.errors import InvalidRequest
+from howdah.logs.query import whole_number
 
 PREFIX = "/api/v1/"
 
@@ -83,11 +83,7 @@ class ApiRequest:
         Raises:
             InvalidRequest: the value is not a whole number.
         """
-        text = self.query.get(name, "")
-        try:
-            value = int(text) if text else default
-        except ValueError:
-            raise InvalidRequest(f"{name} is {text[:40]!r}, must be a whole number", name) from None
+        value = whole_number(self.query, name, default)
         value = value if least is None else max(least, value)
         return value if most is None else min(most, value)
 

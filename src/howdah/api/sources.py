@@ -121,7 +121,3 @@ class Source(Protocol):
     async def job(self, job_id: str) -> JobSource | None:
         """Return the job of this id, None if there is none."""
         ...
-
-    def may_act(self, job_id: str, token: str) -> bool:
-        """Return whether `token` lets its holder change this job now."""
-        ...

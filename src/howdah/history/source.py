@@ -1,4 +1,4 @@
-"""All jobs, as the handlers see them: lists from the index, a job from its event log, its logs from its engine."""
+"""The source of all jobs for the API: lists come from the index, a job from its event log, its logs from its engine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from howdah.api.recorded_job import ReadOnlySource, RecordedJob, event_file_service
+from howdah.api.recorded_job import ReadOnlyAccess, ReadOnlySource, RecordedJob, event_file_service
 from howdah.api.recorded_log import RecordedLog
 from howdah.api.serializers import masked
 from howdah.api.sources import JobSource
@@ -29,12 +29,12 @@ T = TypeVar("T")
 
 
 class HistorySource(ReadOnlySource):
-    """The source of a history server. `key` makes the tokens to look, `problems` are sentences for whoever looks."""
+    """The source of a history server. `key` makes the tokens to view; `problems` are sentences that the page shows."""
 
     def __init__(
         self, index: Index, engines: tuple[Engine, ...], conf_dir: str, key: bytes, link_command: str = "howdah history"
     ) -> None:
-        super().__init__(key, lambda job_id: job_key(key, job_id), link_command)
+        super().__init__(ReadOnlyAccess(key, lambda job_id: job_key(key, job_id)), link_command)
         self.index, self.engines, self.conf_dir = index, engines, conf_dir
         self.problems: list[str] = []
         self._problem_changes = 0
@@ -46,12 +46,12 @@ class HistorySource(ReadOnlySource):
 
     @property
     def engine(self) -> str:
-        """The engine of all these jobs, "" when there are several."""
+        """Return the engine of all jobs, "" when there are several engines."""
         return self.engines[0].name if len(self.engines) == 1 else ""
 
     @property
     def version(self) -> int:
-        """Grows with each change of the index, and of the problems."""
+        """Return a number that grows with each change of the index and of the problems."""
         return self.index.version + self._problem_changes
 
     def set_problems(self, problems: list[str]) -> None:
@@ -128,16 +128,16 @@ class HistorySource(ReadOnlySource):
         row, _ = await asyncio.to_thread(self._row, found["job"])
         try:
             job = await self.job(found["job"])
-        except RequestRefused:  # its log can't be read now; what the list knows of it is more than nothing
+        except RequestRefused:  # the log can't be read now: answer with what the index knows
             job = None
         view = job.view if job is not None else JobView(id=found["job"])
-        whole: dict[str, Any] = {**describe(view, found["task"], found["attempt"])}
+        described: dict[str, Any] = {**describe(view, found["task"], found["attempt"])}
         known = {name: row[name] for name in ("name", "state", "user", "queue", "engine") if row[name]} if row else {}
-        return {**whole, **known, "url": (row or {}).get("url") or whole["url"]}
+        return {**described, **known, "url": (row or {}).get("url") or described["url"]}
 
 
 def differences(one: Any, other: Any, path: str = "") -> Iterator[dict[str, Any]]:
-    """`{"path", "a", "b"}` of each place where two JSON values differ; null is for what is not there."""
+    """Yield `{"path", "a", "b"}` for each place where two JSON values differ; a value that is missing is null."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in [*one, *(key for key in other if key not in one)]:
             yield from differences(one.get(key), other.get(key), f"{path}.{key}" if path else str(key))

@@ -25,8 +25,7 @@ from urllib.parse import quote
 from howdah.errors import AnswerTimeout, EngineUnavailable, HowdahError, NotFound, NotReady
 from howdah.logs.archive import LogArchive, copy_streams
 from howdah.logs.archived_search import ArchivedSearches
-from howdah.logs.query import LogQuery
-from howdah.logs.search_results import SearchResults
+from howdah.logs.query import LogQuery, SearchResults
 from howdah.logs.store import DirectoryLogs
 from howdah.logs.stream_index import BOTH, STREAMS, TIMES
 from howdah.spec import TaskId

@@ -1,4 +1,4 @@
-"""What a search of logs asks for and gives back: the query, the files, the matches. Standard library only."""
+"""Values of a search of logs: the query, the streams, the matches and the joined results. Standard library only."""
 
 from __future__ import annotations
 
@@ -7,91 +7,103 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from howdah.errors import InvalidRequest
 from howdah.logs.levels import LEVELS
 from howdah.spec.values import dataclass
 from howdah.wire.helper_main import HelperReply
 
 MOST_HITS = 2000
+MOST_PROBLEMS = 20
 
 
 @dataclass(frozen=True)
 class LogQuery:
-    """Lines that hold `text` (a regular expression if `regex`), of a level, printed in a span of time (epoch seconds;
-    lines whose time is not known are taken). At most `limit` of each stream, from its beginning on."""
+    """Selects lines of logs."""
 
     text: str = ""
+    """The text that a line holds."""
     regex: bool = False
+    """`text` is a regular expression."""
     level: str = ""
+    """Only lines of this level (`error`), or of this or a worse level (`warning`)."""
     since: float = 0.0
+    """Only lines that were printed at this time or later, in epoch seconds; lines without a known time match."""
     until: float = float("inf")
+    """Only lines that were printed at this time or earlier."""
     limit: int = 200
+    """The most lines of each stream, from its beginning on."""
 
     @classmethod
     def from_parameters(cls, query: Mapping[str, str]) -> LogQuery:
-        """From the query of `search`.
+        """Return the query that the parameters of a `search` call describe.
 
         Raises:
-            QueryError: which parameter is wrong, and why.
+            InvalidRequest: a parameter is malformed.
         """
         limit = whole_number(query, "limit", 200)
-        since, until = _moment(query, "since", 0.0), _moment(query, "until", math.inf)
+        since, until = moment(query, "since", 0.0), moment(query, "until", math.inf)
         text, regex, level = query.get("text", ""), query.get("regex", "0") not in ("", "0"), query.get("level", "")
         if level and level not in LEVELS:
-            raise QueryError("level", f"level is {level[:40]!r}, must be {' or '.join(LEVELS)}")
+            raise InvalidRequest(f"level is {level[:40]!r}, must be {' or '.join(LEVELS)}", "level")
         if not text and not level:
-            raise QueryError("text", "text or level is wanted")
+            raise InvalidRequest("text or level is wanted", "text")
         if regex:
             try:
                 re.compile(text.encode())
             except re.error as error:
-                raise QueryError("text", f"text is no regular expression: {error}") from None
+                raise InvalidRequest(f"text is no regular expression: {error}", "text") from None
         return cls(text, regex, level, since, until, max(1, min(limit, MOST_HITS)))
 
 
-class QueryError(ValueError):
-    """A parameter of a search is wrong; `name` is the parameter's, the message a sentence."""
-
-    def __init__(self, name: str, message: str) -> None:
-        super().__init__(message)
-        self.name = name
-
-
 def whole_number(query: Mapping[str, str], name: str, default: int) -> int:
-    """The query's whole number of this name.
+    """Return the query's whole number of this name.
 
     Raises:
-        QueryError: it is none.
+        InvalidRequest: the value is not a whole number.
     """
     text = query.get(name) or str(default)
     try:
         return int(text)
     except ValueError:
-        raise QueryError(name, f"{name} is {text[:40]!r}, must be a whole number") from None
+        raise InvalidRequest(f"{name} is {text[:40]!r}, must be a whole number", name) from None
 
 
-def _moment(query: Mapping[str, str], name: str, default: float) -> float:
+def moment(query: Mapping[str, str], name: str, default: float) -> float:
+    """Return the query's time of this name, in epoch seconds.
+
+    Raises:
+        InvalidRequest: the value is not a number.
+    """
     text = query.get(name) or str(default)
     try:
-        moment = float(text)
+        time = float(text)
     except ValueError:
-        moment = math.nan
-    if math.isnan(moment):
-        raise QueryError(name, f"{name} is {text[:40]!r}, must be epoch seconds")
-    return moment
+        time = math.nan
+    if math.isnan(time):
+        raise InvalidRequest(f"{name} is {text[:40]!r}, must be epoch seconds", name)
+    return time
 
 
 @dataclass(frozen=True)
 class LogMatch:
-    """A line: its number from 1 and offset in its stream, what is to be seen of it, and when it was printed."""
+    """A line that a search found."""
 
     task: str
+    """The task."""
     attempt: int
+    """Number of the attempt."""
     stream: str
+    """`stdout` or `stderr`."""
     offset: int
+    """Offset of the line in its stream."""
     line: int
+    """Number of the line in its stream, from 1."""
     text: str
+    """The line, or the part of a long line around the match."""
     level: str = ""
+    """`error`, `warning` or ""."""
     time: float | None = None
+    """When the line was printed, in epoch seconds; None if that is not known."""
 
 
 @dataclass(frozen=True)
@@ -142,3 +154,38 @@ class LogSearchReply(HelperReply):
     """Everything was searched, and no limit cut the matches short."""
     problems: tuple[str, ...] = ()
     """Streams that could not be searched, and why."""
+
+
+class SearchResults:
+    """Joins the results of searches in several places; at most `limit` matches are kept, the earliest first."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._hits: list[Mapping[str, Any]] = []
+        self._scanned, self._complete = 0, True
+        self._problems: list[str] = []
+
+    def add(self, answer: Mapping[str, Any]) -> None:
+        """Add what was found in one place."""
+        self._hits += answer.get("hits", ())
+        self._scanned += int(answer.get("scanned_bytes", 0))
+        self._complete = self._complete and bool(answer.get("complete"))
+        for problem in (*answer.get("problems", ()), *filter(None, (answer.get("error"),))):
+            self.lack(str(problem))
+
+    def lack(self, problem: str) -> None:
+        """Note that one place could not be searched."""
+        self._complete = False
+        if len(self._problems) < MOST_PROBLEMS:
+            self._problems.append(problem)
+
+    def answer(self, seconds: float) -> dict[str, Any]:
+        """Return the answer of the API's `search`."""
+        hits = sorted(self._hits, key=lambda hit: (hit["time"] or 0.0, hit["task"], hit["attempt"], hit["offset"]))
+        return {
+            "hits": hits[: self._limit],
+            "scanned_bytes": self._scanned,
+            "seconds": round(seconds, 3),
+            "complete": self._complete and len(hits) <= self._limit,
+            "problems": self._problems,
+        }

@@ -6,10 +6,10 @@ import codecs
 import time
 
 from howdah.api import schemas, serializers
+from howdah.api.handlers.logs import stream_of
 from howdah.api.routes import ApiRequest
 from howdah.api.timeline import timeline as job_timeline
 from howdah.errors import InvalidRequest, NotFound
-from howdah.logs.stream_index import BOTH, STREAMS
 from howdah.spec import TaskId
 from howdah.wire import auth
 from howdah.wire.messages import LogChunk
@@ -78,9 +78,7 @@ async def events(call: ApiRequest) -> schemas.Events:
 async def logs(call: ApiRequest) -> schemas.Log:
     """Return a piece of a task's log as text; a byte that is part of no character becomes U+FFFD."""
     task = task_of(call)
-    stream = call.query.get("stream") or "stdout"
-    if stream not in (BOTH, *STREAMS):
-        raise InvalidRequest(f"stream is {stream[:40]!r}, must be stdout, stderr or both", "stream")
+    stream = stream_of(call.query, "stdout")
     limit = max(MAX_CHARACTER_BYTES, call.number("limit", 65536, 1, MAX_LOG_BYTES))
     attempt = call.number("attempt", 0, least=0)
     chunk = await call.job.log(task, stream, attempt, call.number("offset", -limit), limit)

@@ -9,7 +9,7 @@ from howdah.api.http_server import Response
 from howdah.api.routes import ApiRequest
 from howdah.api.sources import JobSource
 from howdah.errors import InvalidRequest, NotFound, NotReady
-from howdah.logs.query import LogQuery, QueryError, whole_number
+from howdah.logs.query import LogQuery, whole_number
 from howdah.logs.stream_index import BOTH, STREAMS
 from howdah.spec import TaskId
 from howdah.spec.view import JobView
@@ -30,14 +30,20 @@ async def find(job: JobSource, query: Mapping[str, str]) -> Any:
     Raises:
         InvalidRequest, NotFound: a parameter is wrong.
     """
-    try:
-        log_query, attempt = LogQuery.from_parameters(query), whole_number(query, "attempt", 0)
-    except QueryError as error:
-        raise InvalidRequest(str(error), error.name) from None
-    stream = query.get("stream") or BOTH
+    log_query, attempt = LogQuery.from_parameters(query), whole_number(query, "attempt", 0)
+    return await job.search(log_query, tasks_of(job.view, query.get("task", "")), attempt, stream_of(query, BOTH))
+
+
+def stream_of(query: Mapping[str, str], default: str) -> str:
+    """Return the stream that the query names.
+
+    Raises:
+        InvalidRequest: there is no such stream.
+    """
+    stream = query.get("stream") or default
     if stream not in (BOTH, *STREAMS):
         raise InvalidRequest(f"stream is {stream[:40]!r}, must be stdout, stderr or both", "stream")
-    return await job.search(log_query, tasks_of(job.view, query.get("task", "")), attempt, stream)
+    return stream
 
 
 def tasks_of(view: JobView, text: str) -> list[TaskId]:
@@ -110,9 +116,7 @@ async def download(call: ApiRequest) -> Response:
     """Answer with a whole stream of one attempt as a file to download."""
     from howdah.api.handlers.job import task_of
 
-    task, stream = task_of(call), call.query.get("stream") or BOTH
-    if stream not in (BOTH, *STREAMS):
-        raise InvalidRequest(f"stream is {stream[:40]!r}, must be stdout, stderr or both", "stream")
+    task, stream = task_of(call), stream_of(call.query, BOTH)
     attempt = call.number("attempt", 0, least=0)
     pieces = Download(call.job, task, stream, attempt)
     await pieces.begin()

@@ -21,7 +21,7 @@ from howdah.api.http_server import Response
 from howdah.api.metric_series import SampledSeriesRequest
 from howdah.api.routes import ApiRequest
 from howdah.api.sources import JobSource
-from howdah.errors import AnswerTimeout, InvalidRequest, NotReady
+from howdah.errors import AnswerTimeout, NotReady
 from howdah.spec.codec import encode
 
 READ_S = 60.0
@@ -115,11 +115,8 @@ async def _ask_process(process: asyncio.subprocess.Process, request: SampledSeri
 async def series(call: ApiRequest) -> Response | dict[str, Any]:
     """Return usage and program metrics over time."""
     job = call.job
-    try:
-        query = metric_series.SeriesQuery.from_parameters(call.query)
-        tasks = metric_series.tasks_of(job.view, query)
-    except ValueError as error:
-        raise InvalidRequest(str(error), "name") from None
+    query = metric_series.SeriesQuery.from_parameters(call.query)
+    tasks = metric_series.tasks_of(job.view, query)
     version, unwritten = job.samples()
     if call.query.get("since") == str(version):
         return {"version": version, "unchanged": True}

@@ -83,9 +83,6 @@ class MasterSource:
         """Note that a page is open in a tab, so that the master stays after the end until the page has shown it."""
         self._api.open_pages.note_question(hidden, time.monotonic())
 
-    def may_act(self, job_id: str, token: str) -> bool:
-        return self.access.may_act(job_id, token)
-
     def records(self, since: int, limit: int) -> tuple[int, list[Mapping[str, Any]]]:
         found: list[Mapping[str, Any]] = [*self._api.log.records[since : since + limit]]
         return since + len(found), found

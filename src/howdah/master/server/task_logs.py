@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from howdah.errors import HowdahError, NoLongerThere, NotFound, RequestRefused
 from howdah.logs.last_lines import LAST_BYTES, readable
-from howdah.logs.query import LogQuery, LogSearchReply, LogSearchRequest, SearchedStream
-from howdah.logs.search_results import SearchResults
+from howdah.logs.query import LogQuery, LogSearchReply, LogSearchRequest, SearchedStream, SearchResults
 from howdah.logs.store import logs_of_attempt
 from howdah.logs.stream_index import BOTH, STREAMS
 from howdah.master.helper_process import run_helper
