@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.api.handlers.job import MAX_CHARACTER_BYTES, whole_characters
+from howdah.api.handlers.logs import MAX_CHARACTER_BYTES, whole_characters
 from howdah.wire.messages import LogChunk
 
 CHINESE = "第一轮训练完成，损失 0.25；😀 ok\n" * 40

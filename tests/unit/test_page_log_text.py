@@ -6,7 +6,7 @@ import pytest
 from page_script import FRONTEND, run_node
 from test_api_logs import piece
 
-from howdah.api.handlers.job import whole_characters
+from howdah.api.handlers.logs import whole_characters
 
 SCRIPT = """
 const fs = require("fs");

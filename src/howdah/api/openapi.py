@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from howdah.api import curve_schemas, schemas
-from howdah.api.routes import ACTIONS, PREFIX, ROUTES, SINCE, Action, ApiRequest, Parameter, Route
+from howdah.api.routes import ACTIONS, PREFIX, ROUTES, SINCE, Action, Parameter, Route
 
 INTRODUCTION = """What the page shows and does, for programs. Every call needs the token of the job's link, as `?token=`
 or in the header `Howdah-Token`, unless the browser's cookie or the cluster's own proxy vouches for who asks. Times are
@@ -29,11 +29,6 @@ _SIMPLE: Mapping[Any, dict[str, Any]] = {
     bool: {"type": "boolean"},
     Any: {},
 }
-
-
-async def document(_: ApiRequest) -> dict[str, Any]:
-    """The handler of `openapi.json`."""
-    return openapi()
 
 
 def openapi() -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""The table of all calls of the API: the router finds the handler of a request in it, and `openapi.json` is made from
-it.
+"""The table of all calls of the API: the router finds the handler of a request in the table, and `openapi.json` is made
+from the table.
 
-A handler is named `module:function` and imported at its first call: `async (ApiRequest) -> JSON value | Response`.
+A handler, `async (ApiRequest) -> JSON value | Response`, is named `module:function` below `howdah.api.handlers`, and
+imported at its first call.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Route:
     path: str
     """The path below `api/v1/`: `{job}` and `{task}` stand for one segment, a final `{rest}` for all that follows."""
     handler: str
-    """The function that answers, as `module:function`."""
+    """The function that answers, as `module:function` below `howdah.api.handlers`."""
     summary: str
     """One sentence for docs/api.md and openapi.json."""
     parameters: tuple[Parameter, ...] = ()
@@ -125,11 +126,11 @@ URI = Parameter("uri", "The checkpoint's, as the list has it.")
 NAME = Parameter("name", "The tensor's name.")
 
 ROUTES: tuple[Route, ...] = (
-    Route("server", "howdah.api.handlers.job:server", "Who answers here.", answer="Server"),
-    Route("openapi.json", "howdah.api.openapi:document", "This description.", answer="Description"),
+    Route("server", "job:server", "Who answers here.", answer="Server"),
+    Route("openapi.json", "job:openapi", "This description.", answer="Description"),
     Route(
         "jobs",
-        "howdah.api.handlers.jobs:jobs",
+        "jobs:jobs",
         "A page of the list of jobs (history server).",
         (
             Parameter("user", "Of these users, with commas between."),
@@ -149,34 +150,25 @@ ROUTES: tuple[Route, ...] = (
         "Jobs",
         cached=True,
     ),
-    Route(
-        "users",
-        "howdah.api.handlers.jobs:users",
-        "GPU-hours by user (history server).",
-        (*RANGE, SINCE),
-        "Users",
-        cached=True,
-    ),
+    Route("users", "jobs:users", "GPU-hours by user (history server).", (*RANGE, SINCE), "Users", cached=True),
     Route(
         "compare",
-        "howdah.api.handlers.jobs:compare",
+        "jobs:compare",
         "Two jobs side by side (history server).",
         (Parameter("jobs", "Their ids, with a comma between."),),
         "Compare",
     ),
     Route(
         "trace",
-        "howdah.api.handlers.jobs:trace",
+        "jobs:trace",
         "Whose a container, process or GPU is: job, user, queue, task, rank, GPUs.",
         (Parameter("of", "A container's id, host:pid, or host/gpu3."),),
         "Traced",
     ),
-    Route(
-        "session", "howdah.api.handlers.job:session", "What a link to this page is made of, to pass on.", (), "PageLink"
-    ),
+    Route("session", "job:session", "What a link to this page is made of, to pass on.", (), "PageLink"),
     Route(
         "jobs/{job}",
-        "howdah.api.handlers.job:job",
+        "job:job",
         "A job: what it is and how it goes.",
         (
             SINCE,
@@ -187,18 +179,11 @@ ROUTES: tuple[Route, ...] = (
         "Job",
         cached=True,
     ),
-    Route("jobs/{job}/tasks", "howdah.api.handlers.job:tasks", "Its tasks.", (SINCE,), "Tasks", cached=True),
-    Route(
-        "jobs/{job}/timeline",
-        "howdah.api.handlers.job:timeline",
-        "Where its time went.",
-        (SINCE,),
-        "Timeline",
-        cached=True,
-    ),
+    Route("jobs/{job}/tasks", "job:tasks", "Its tasks.", (SINCE,), "Tasks", cached=True),
+    Route("jobs/{job}/timeline", "job:timeline", "Where its time went.", (SINCE,), "Timeline", cached=True),
     Route(
         "jobs/{job}/events",
-        "howdah.api.handlers.job:events",
+        "job:events",
         "The job's event log, without samples of usage and points of metrics.",
         (
             Parameter("since", "Number of the first event wanted.", "integer"),
@@ -208,7 +193,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         "jobs/{job}/logs/{task}",
-        "howdah.api.handlers.job:logs",
+        "logs:logs",
         "What a task printed.",
         (
             Parameter("stream", "stdout (also by default), stderr, or both as they came."),
@@ -220,7 +205,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         "jobs/{job}/logs/{task}/download",
-        "howdah.api.handlers.logs:download",
+        "logs:download",
         "All that a task printed, as a file.",
         (
             Parameter("stream", "stdout, stderr, or both (also by default)."),
@@ -230,7 +215,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         "jobs/{job}/search",
-        "howdah.api.handlers.logs:search",
+        "logs:search",
         "Lines in what all tasks printed, in all attempts.",
         (
             Parameter("text", "What the lines hold."),
@@ -247,7 +232,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         "jobs/{job}/series",
-        "howdah.api.handlers.metrics:series",
+        "metrics:series",
         "What tasks used over time, and the metrics that their programs reported.",
         (
             Parameter("name", "Of these names, with commas between; without it and `kind` only which there are."),
@@ -259,16 +244,9 @@ ROUTES: tuple[Route, ...] = (
         ),
         "Series",
     ),
-    Route("jobs/{job}/metrics.prom", "howdah.api.handlers.metrics:metrics", "For Prometheus.", answer="text/plain"),
+    Route("jobs/{job}/metrics.prom", "metrics:metrics", "For Prometheus.", answer="text/plain"),
     *(
-        Route(
-            f"jobs/{{job}}/{path}",
-            "howdah.api.handlers.curves:relay",
-            summary,
-            parameters,
-            answer,
-            embeddable=embeddable,
-        )
+        Route(f"jobs/{{job}}/{path}", "curves:relay", summary, parameters, answer, embeddable=embeddable)
         for path, summary, parameters, answer, embeddable in (
             ("curves/runs", "Training curves: runs and what there is of each.", (SINCE,), "Runs", True),
             ("curves/scalars", "Lines.", (*RUNS, POINTS, SINCE), "Lines", True),
@@ -358,5 +336,5 @@ def _match_segments(pattern: list[str], segments: list[str]) -> dict[str, str] |
 def handler(route: Route) -> Handler:
     """Import the function that answers this route."""
     module, _, name = route.handler.partition(":")
-    found: Handler = getattr(importlib.import_module(module), name)
+    found: Handler = getattr(importlib.import_module(f"howdah.api.handlers.{module}"), name)
     return found

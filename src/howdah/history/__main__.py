@@ -1,4 +1,4 @@
-"""`python -m howdah.history`: the server, where there is no command line of howdah's: as a job's task."""
+"""`python -m howdah.history`: runs the server where howdah's command line is missing, as a task of a job."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from howdah.spec import plugins
 
 
 def main() -> int:
-    """Serve until told to end; 0 then."""
+    """Serve until a signal ends the server; return the exit status."""
     asked = _arguments().parse_args()
     try:
-        serve_until_signal(_options(asked), lambda link: print(_open(link, asked.in_job), flush=True))
+        serve_until_signal(_options(asked), lambda link: print(_printed_link(link, asked.in_job), flush=True))
     except HowdahError as error:
         print(f"howdah history: {error}", file=sys.stderr)
         return error.exit_code
@@ -47,7 +47,7 @@ def _arguments() -> argparse.ArgumentParser:
 
 
 def _options(asked: argparse.Namespace) -> HistoryOptions:
-    settings = dict(one.partition("=")[::2] for one in asked.set)
+    settings = dict(setting.partition("=")[::2] for setting in asked.set)
     user = user_on(settings.get("hadoop_conf_dir", ""))
     engines: list[Engine] = [plugins.load(plugins.find("howdah.engines", name))(settings) for name in asked.engine]
     roots = (*(root_of(engine, user) for engine in engines), *asked.root)
@@ -68,13 +68,13 @@ def _options(asked: argparse.Namespace) -> HistoryOptions:
     )
 
 
-def _open(link: str, in_job: bool) -> str:
-    """What a task prints is kept, and read by others than those who may look."""
+def _printed_link(link: str, in_job: bool) -> str:
+    """Return the link to print: without its token in a job, whose output others may read."""
     return link.partition("#")[0] if in_job else link
 
 
 def _names() -> tuple[str, ...]:
-    """By which the job's other tasks and its page know this one's host."""
+    """Return the names by which the job's other tasks and its page know the host of this task."""
     world = json.loads(os.environ["HOWDAH_WORLD"])
     return tuple({member["host"] for members in world["roles"].values() for member in members})
 

@@ -1,7 +1,7 @@
-"""Scans the directories of jobs, and brings the index up to date: new jobs, logs that have grown, jobs that are gone.
+"""Scans the directories of jobs and updates the index: new jobs, logs that have grown, jobs that are gone.
 
-The rule: a log is read once. Of one that has ended nothing is asked again, of the others whether they have grown, and
-the reading goes on where it stopped. A job that cannot be read is listed as far as it is known.
+The rule: each byte of a log is read once. The log of an ended job is not checked again; any other log is checked for
+growth, and read on from where the last scan stopped. A job that cannot be read is listed as far as it is known.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import CHUNK, Entry, FileSystem
 
 AT_A_TIME = 32 << 20
-"""Bytes of one log that are read before others have their turn."""
+"""Bytes of one log that are read before other logs have their turn."""
 LIST_S = 60.0
-"""All jobs of a home are listed at least this often: 100,000 take seconds. In between, when one has come or gone."""
+"""Seconds after which the directories of a home are listed again even if none has come or gone: listing 100,000 jobs
+takes seconds."""
 CLOSED_S, CLOCK_MS = 3600.0, 2000
+"""Seconds after which unreadable jobs are tried again, and the precision in ms that directory times are trusted to."""
 AT_ONCE = 16
 """Logs of a cluster that are read at the same time: each takes a few round trips."""
 
@@ -53,22 +55,22 @@ class Scanner:
         """Bring the index up to date.
 
         Raises:
-            sqlite3.Error: it can't be written.
+            sqlite3.Error: the index can't be written.
         """
-        looked, homes = ScanResult(), []
+        result, homes = ScanResult(), []
         for root in self.roots:
             try:
                 for home in self._homes(root):
                     homes.append(home)
-                    self._home(home, looked, "*" in root)
+                    self._home(home, result, "*" in root)
             except HowdahError as error:
-                looked.problems.append(f"{root}: {error}")
-        if not looked.problems and not self._ended:
-            looked.gone += self.index.only(homes)
-        return looked
+                result.problems.append(f"{root}: {error}")
+        if not result.problems and not self._ended:
+            result.gone += self.index.only(homes)
+        return result
 
     def end(self) -> None:
-        """Stop a scan soon, called from another thread: a scan of many jobs takes long."""
+        """Stop a scan soon; called from another thread, because a scan of many jobs takes long."""
         self._ended = True
 
     def _files(self, uri: str) -> FileSystem:
@@ -82,33 +84,33 @@ class Scanner:
         above = self._files(before).children(before.rstrip("/"))
         return [uris.join(entry.uri, after.strip("/")) for entry in above if entry.is_dir]
 
-    def _home(self, home: str, looked: ScanResult, one_of_many: bool) -> None:
+    def _home(self, home: str, result: ScanResult, one_of_many: bool) -> None:
         jobs, files = uris.join(home, "jobs"), self._files(home)
         try:
             entry = files.stat(jobs)
             if self._unchanged(home, entry.modified_ms if entry else 0):
-                self._read_new_events(files, home, [self.index.open_jobs(home)], looked)
+                self._read_new_events(files, home, [self.index.open_jobs(home)], result)
                 return
             listing = files.children(jobs) if entry else []
         except StagingError:
-            looked.closed += 1
+            result.closed += 1
             if not one_of_many:
                 raise
             return
-        looked.gone += self.index.update_listing(home, _found(listing))
+        result.gone += self.index.update_listing(home, _found(listing))
         del listing
-        self._read_new_events(files, home, self.index.news(home), looked)
+        self._read_new_events(files, home, self.index.news(home), result)
         modified_ms = entry.modified_ms if entry else 0
-        if time.time() * 1000 - modified_ms > CLOCK_MS:  # else another may come and the directory's time be the same
+        if time.time() * 1000 - modified_ms > CLOCK_MS:  # else another job may come without changing the time
             self._listed[home] = (modified_ms, time.monotonic())
 
     def _unchanged(self, home: str, modified_ms: int) -> bool:
-        """Return whether no job has come or gone. An ended job may still have changed, which is checked less often."""
+        """Return whether no job has come or gone. Whether an ended job has changed is checked less often."""
         known, at = self._listed.get(home, (-1, 0.0))
         return known == modified_ms and time.monotonic() - at < LIST_S
 
     def _read_new_events(
-        self, files: FileSystem, home: str, news: Iterable[list[IndexedJob]], looked: ScanResult
+        self, files: FileSystem, home: str, news: Iterable[list[IndexedJob]], result: ScanResult
     ) -> None:
         if time.monotonic() - self._closed_at > CLOSED_S:
             self._closed, self._closed_at = {}, time.monotonic()
@@ -121,7 +123,7 @@ class Scanner:
                 read = [job for job in at_once(lambda job: self._read(files, job), part) if job is not None]
                 if read:
                     self.index.put(home, read)
-                    looked.read += len(read)
+                    result.read += len(read)
 
     def _read(self, files: FileSystem, job: IndexedJob) -> IndexedJob | None:
         try:
@@ -139,17 +141,17 @@ def read(files: FileSystem, job: IndexedJob) -> IndexedJob | None:
     """Return the job with what its log says now; None when nothing is new, or the log can't be read now.
 
     Raises:
-        Closed: it is not ours to read.
+        Closed: this user may not read the job.
     """
     uri = uris.join(job.directory, LOG)
-    if job.anew and not uri.startswith("file:") and _tells_all(files, uri, job):
+    if job.anew and not uri.startswith("file:") and _read_whole(files, uri, job):
         return job
     try:
         entry = files.stat(uri)
         size, written = (entry.size, entry.modified_ms) if entry else (0, job.folder_ms)
         if (size, written) == (job.size, job.written_ms):
             return None
-        if entry is not None and not _go_on(files, uri, size, job):
+        if entry is not None and not _read_on(files, uri, size, job):
             size = -1
     except EngineUnavailable:
         return None
@@ -164,8 +166,8 @@ def read(files: FileSystem, job: IndexedJob) -> IndexedJob | None:
     return job
 
 
-def _tells_all(files: FileSystem, uri: str, job: IndexedJob) -> bool:
-    """Read a new log; return whether it has the job's end: then its size, another round trip, is not needed."""
+def _read_whole(files: FileSystem, uri: str, job: IndexedJob) -> bool:
+    """Read a new log; return whether it holds the job's end. Then its size, another round trip, is not needed."""
     reader = LineReader()
     try:
         data = files.head(uri, CHUNK)
@@ -181,8 +183,9 @@ def _tells_all(files: FileSystem, uri: str, job: IndexedJob) -> bool:
     return job.digest.over
 
 
-def _go_on(files: FileSystem, uri: str, size: int, job: IndexedJob) -> bool:
-    """Read on, from the beginning if the log was replaced; return whether the log was read to its end."""
+def _read_on(files: FileSystem, uri: str, size: int, job: IndexedJob) -> bool:
+    """Read on where the last scan stopped, from the beginning if the log was replaced; return whether the log was read
+    to its end."""
     reader = LineReader(job.offset, job.skipping)
     with files.open_read(uri) as log:
         if reader.offset:

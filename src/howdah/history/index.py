@@ -1,7 +1,7 @@
-"""The index: one SQLite file with a row for each job, and one for each attempt that ran.
+"""The index of all jobs: a SQLite file with a row for each job, and a row for each attempt that ran.
 
-The rule: it is a copy of what the logs say and nothing else. One that is damaged or of another version is made anew,
-and one that cannot be written (a full disk) goes on being read. One process writes it, by a lock on a file beside it.
+The rule: the index holds only what the logs say. A damaged index, or one of another version, is made anew; an index
+that cannot be written (on a full disk) is still read. One process writes, by a lock on a file beside the index.
 """
 
 from __future__ import annotations
@@ -44,11 +44,15 @@ CREATE TABLE dropped (root TEXT, id TEXT, folder_ms INTEGER, PRIMARY KEY (root, 
 CREATE TABLE changes (number INTEGER);
 INSERT INTO changes VALUES (1);
 """
-_COLUMNS = (
-    *("id", "directory", "root", "name", "user", "queue", "engine", "framework", "state", "started", "finished"),
-    *("duration", "tasks", "gpus", "gpu_hours", "wasted", "cause", "progress", "diagnostics", "words", "over"),
-    *("offset", "skipping", "size", "written_ms", "folder_ms", "kept"),
+_OF_SUMMARY = (
+    *("queue", "engine", "framework", "state", "finished", "duration", "tasks", "gpu_hours", "cause", "progress"),
+    "diagnostics",
 )
+"""Columns that are attributes of the summary, unchanged."""
+_OF_LOG = ("id", "directory", "offset", "skipping", "size", "written_ms", "folder_ms")
+"""Columns that are attributes of the indexed job."""
+_OTHERS = ("root", "name", "user", "started", "gpus", "wasted", "words", "over", "kept")
+_COLUMNS = (*_OF_LOG, *_OF_SUMMARY, *_OTHERS)
 
 
 def _assignment(name: str) -> str:
@@ -57,8 +61,8 @@ def _assignment(name: str) -> str:
 
 
 _UPSERT = (
-    f"INSERT INTO job ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))}) "  # noqa: S608 - our own names
-    f"ON CONFLICT (id) DO UPDATE SET {', '.join(map(_assignment, _COLUMNS[1:]))} "
+    f"INSERT INTO job ({', '.join(_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in _COLUMNS)}) "  # noqa: S608 - our own names
+    f"ON CONFLICT (id) DO UPDATE SET {', '.join(map(_assignment, _COLUMNS))} "
     "RETURNING number"
 )
 
@@ -72,30 +76,38 @@ _NEWS = (
 
 @dataclass
 class FoundJob:
-    """A job's directory as a listing shows it: `folder_ms` is when something was last made or removed in it."""
+    """A job's directory as a listing shows it."""
 
     id: str
     directory: str
+    """URI of the directory."""
     folder_ms: int
+    """When a file was last created or removed in the directory, in epoch milliseconds."""
     owner: str = ""
 
 
 @dataclass
 class IndexedJob(FoundJob):
-    """A job as the index knows it: how far its log was read, and the summary up to there. If `anew`, the log is read
-    from the beginning."""
+    """A job as the index knows it."""
 
     offset: int = 0
+    """How far the log was read."""
     skipping: bool = False
+    """The reader skips a line that is too long (`LineReader.skipping`)."""
     size: int = -1
+    """Size of the log when it was read."""
     written_ms: int = 0
+    """Modification time of the log when it was read."""
     over: bool = False
+    """The engine reported the end, which the log does not have."""
     anew: bool = True
+    """The log is read from its beginning."""
     digest: JobSummary = field(default_factory=JobSummary)
+    """The summary of the log up to `offset`."""
 
 
 class Index:
-    """The index in `folder`, which is made where it is missing. Each thread that calls has a connection of its own."""
+    """The index in `folder`, which is created if it is missing. Each calling thread has a connection of its own."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -121,7 +133,7 @@ class Index:
 
     @property
     def writes(self) -> bool:
-        """True if this process is the one that writes."""
+        """Return whether this process is the one that writes."""
         return self._lock is not None
 
     def close(self) -> None:
@@ -162,7 +174,7 @@ class Index:
     def _make(self) -> None:
         try:
             self._prepare()
-        except sqlite3.OperationalError:  # no room, no right: whatever is there is served
+        except sqlite3.OperationalError:  # no space or no permission: an existing index is served
             self._fixed = self.path.exists() and self.path.stat().st_size > 0
             if not self._fixed:
                 raise
@@ -185,7 +197,7 @@ class Index:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Lend this thread's connection; the index is not renewed meanwhile."""
+        """Yield this thread's connection; the index is not renewed meanwhile."""
         with self._turn:
             while self._renewing:
                 self._turn.wait()
@@ -217,7 +229,7 @@ class Index:
         """Run a transaction: all of it is written or nothing.
 
         Raises:
-            sqlite3.Error: it could not be written.
+            sqlite3.Error: the index could not be written.
         """
         connection = self.connection
         connection.execute("BEGIN IMMEDIATE")
@@ -232,12 +244,12 @@ class Index:
 
     @property
     def version(self) -> int:
-        """The number of the latest change."""
+        """Return the number of the latest change."""
         with self.reading() as connection:
             return int(connection.execute("SELECT number FROM changes").fetchone()[0])
 
     def put(self, root: str, jobs: Iterable[IndexedJob]) -> None:
-        """Write what is known now of these jobs below `root`."""
+        """Write the present state of these jobs below `root`."""
         with self.change() as connection:
             for job in jobs:
                 number = connection.execute(_UPSERT, _row(root, job)).fetchone()[0]
@@ -274,7 +286,7 @@ class Index:
     def news(self, root: str) -> Iterator[list[IndexedJob]]:
         """Yield, some at a time, those of the stored jobs whose log may have grown, the newest first.
 
-        A job of the same name that another root has is left to it.
+        A job of the same id below another root stays with that root.
         """
         last = chr(0x10FFFF)
         while rows := self.connection.execute(_NEWS, (root, last, root)).fetchall():
@@ -282,7 +294,7 @@ class Index:
             yield [_known(FoundJob(*row[:4]), row[4:]) for row in rows]
 
     def open_jobs(self, root: str = "") -> list[IndexedJob]:
-        """Return the jobs, below `root` or all, whose log does not have their end."""
+        """Return the jobs (of `root`, or all) whose log does not hold their end."""
         rows = self.connection.execute(
             "SELECT id, directory, folder_ms, user, offset, skipping, size, written_ms, over, kept, folder_ms FROM job "
             "WHERE NOT over AND (root = ? OR ? = '')",
@@ -290,13 +302,13 @@ class Index:
         )
         return [_known(FoundJob(*row[:4]), row[4:]) for row in rows.fetchall()]
 
-    def tell(self, id_: str, told: Mapping[str, object]) -> None:
-        """Store what is known of a job beyond its log; nothing is written when it is stored already."""
-        columns, values = ", ".join(told), tuple(told.values())
-        found = self.connection.execute(f"SELECT {columns} FROM job WHERE id = ?", (id_,)).fetchone()  # noqa: S608
+    def update_columns(self, id_: str, columns: Mapping[str, object]) -> None:
+        """Store columns of a job that its log does not have; nothing is written when they are stored already."""
+        values = tuple(columns.values())
+        found = self.connection.execute(f"SELECT {', '.join(columns)} FROM job WHERE id = ?", (id_,)).fetchone()  # noqa: S608
         if found is not None and found != values:
             with self.change() as connection:
-                assignments = ", ".join(f"{name} = ?" for name in told)
+                assignments = ", ".join(f"{name} = ?" for name in columns)
                 connection.execute(f"UPDATE job SET {assignments} WHERE id = ?", (*values, id_))  # noqa: S608
 
     def root_of(self, id_: str) -> str:
@@ -305,8 +317,8 @@ class Index:
         return str(found[0]) if found else ""
 
     def ended_before(self, moment: float, most: int, but: Collection[str] = ()) -> list[tuple[str, str, str]]:
-        """Return (id, directory, root) of the jobs that ended before that moment, the oldest first, but for roots in
-        `but`."""
+        """Return (id, directory, root) of the jobs that ended before that moment, the oldest first; leave out the roots
+        in `but`."""
         others = f"AND root NOT IN ({', '.join('?' * len(but))})"
         rows = self.connection.execute(
             f"SELECT id, directory, root FROM job WHERE over AND finished < ? {others} ORDER BY finished LIMIT ?",  # noqa: S608 - our own words
@@ -339,39 +351,24 @@ def _known(found: FoundJob, kept: tuple[Any, ...]) -> IndexedJob:
     return known
 
 
-def _row(root: str, job: IndexedJob) -> tuple[object, ...]:
-    one = job.digest
-    over = job.over or one.over
-    words = " ".join((job.id, one.name, one.user or job.owner, one.queue, one.framework, one.words, one.diagnostics))
-    return (
-        job.id,
-        job.directory,
-        root,
-        one.name or job.id,
-        one.user or job.owner,
-        one.queue,
-        one.engine,
-        one.framework,
-        one.state,
-        one.started or job.folder_ms / 1000,
-        one.finished,
-        one.duration,
-        one.tasks,
-        one.gpu_count,
-        one.gpu_hours,
-        sum(one.wasted.values()),
-        one.cause,
-        one.progress,
-        one.diagnostics,
-        words.casefold(),
-        over,
-        job.offset,
-        job.skipping,
-        job.size,
-        job.written_ms,
-        job.folder_ms,
-        "" if over else one.dump(),
-    )
+def _row(root: str, job: IndexedJob) -> dict[str, object]:
+    """Return the values of all columns of a job's row."""
+    summary = job.digest
+    over, user = job.over or summary.over, summary.user or job.owner
+    texts = (job.id, summary.name, user, summary.queue, summary.framework, summary.words, summary.diagnostics)
+    return {
+        **{name: getattr(job, name) for name in _OF_LOG},
+        **{name: getattr(summary, name) for name in _OF_SUMMARY},
+        "root": root,
+        "name": summary.name or job.id,
+        "user": user,
+        "started": summary.started or job.folder_ms / 1000,
+        "gpus": summary.gpu_count,
+        "wasted": sum(summary.wasted.values()),
+        "words": " ".join(texts).casefold(),
+        "over": over,
+        "kept": "" if over else summary.dump(),
+    }
 
 
 def _put_attempts(connection: sqlite3.Connection, number: int, job: IndexedJob) -> None:

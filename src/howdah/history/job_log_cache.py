@@ -1,6 +1,6 @@
-"""The event logs of the jobs that people looked at last, kept folded in memory.
+"""A cache of the event logs of the jobs that were viewed last, folded into views.
 
-The rule: what is kept of all jobs together is bounded by bytes of log.
+The rule: the cached logs of all jobs together are bounded by bytes of log.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from howdah.api.recorded_log import LogReplaced, RecordedLog
 from howdah.spec import Outcome, State
 
 MAX_BYTES = 64 << 20
-"""Bytes of events that are kept for all jobs together."""
+"""The most bytes of events that are kept for all jobs together."""
 FRESH_S = 1.0
-"""A log is not read again within so many seconds."""
+"""Seconds within which a log is not read again."""
 
 
 class JobLogCache:
-    """Keeps the logs used last; `open_log(job_id, directory)` makes the one of another job."""
+    """Keeps the logs that were used last; `open_log(job_id, directory)` makes the log of another job."""
 
     def __init__(self, open_log: Callable[[str, str], RecordedLog]) -> None:
         self._open_log = open_log
@@ -57,7 +57,7 @@ class JobLogCache:
             log = self._open_log(log.id, log.directory)
             new = await asyncio.to_thread(log.read)
         if self._logs.get(log.id) is log:
-            log.apply(new)  # on the event loop: answers are being made of this view
+            log.apply(new)  # on the event loop, because answers are being made from this view
         else:
             await asyncio.to_thread(log.apply, new)
         return log

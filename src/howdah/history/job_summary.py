@@ -1,7 +1,7 @@
-"""What the list needs of a job, taken from the lines of its log as they come, and kept between two looks.
+"""The summary of a job for the list of jobs: built from the lines of its log as they come, and stored between scans.
 
-The rule: a log may hold anything. A line that is not as expected counts as `bad` and changes nothing else; every text
-is cut to a length, every number is finite, no duration is negative whatever the nodes' clocks say.
+The rule: a log may hold anything. A malformed line counts as `bad` and changes nothing else; every text is cut to a
+length, every number is finite, and no duration is negative whatever the nodes' clocks say.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 from howdah.spec import State
 
 NAME, WORD, SENTENCE = 200, 100, 400
-"""Most letters of a name, of a word such as a queue's, and of the diagnostics."""
-_UNSEEN = tuple(
+"""The most characters of a name, of a word such as a queue's name, and of the diagnostics."""
+_IGNORED = tuple(
     b'{"kind":"%b"' % kind
     for kind in (b"Measured", b"Asked", b"Allocated", b"Greeted", b"Noted", b"SaveAdvanced", b"ContainerEnded")
 )
@@ -28,7 +28,7 @@ _PROGRESS = re.compile(rb'"task":\{"role":"([^"\\]{1,100})","index":(\d{1,6})\}.
 
 @dataclass
 class AttemptSpan:
-    """One attempt of a task: where it ran. `gpus` are their numbers or UUIDs there, separated by commas, as told."""
+    """One attempt of a task: where and when it ran. The fields are stored in the index."""
 
     task: str
     attempt: int
@@ -37,19 +37,18 @@ class AttemptSpan:
     host: str = ""
     pid: int = 0
     gpus: str = ""
+    """Numbers or UUIDs of the GPUs, separated by commas."""
     held: int = 0
+    """Number of GPUs that the attempt holds."""
     epoch: int = 0
     since: float = 0.0
     until: float = 0.0
+    """When the attempt ended; 0 while it runs."""
 
 
 @dataclass
 class JobSummary:
-    """`gpu_hours` are all that ended attempts held; `wasted` those of attempts that came to nothing, by cause.
-
-    `live` are attempts that have not ended; `stopped_hours` those that were stopped in order, wasted if the job fails.
-    `changed` are attempts touched since the last `load`.
-    """
+    """The summary of one job. The fields are stored in the index as JSON, so their names stay."""
 
     id: str = ""
     name: str = ""
@@ -58,83 +57,91 @@ class JobSummary:
     engine: str = ""
     framework: str = ""
     words: str = ""
+    """Tags and labels, for the search of words."""
     state: str = State.PENDING.value
     started: float = 0.0
     finished: float = 0.0
     latest: float = 0.0
+    """Time of the latest event."""
     tasks: int = 0
     gpus: dict[str, int] = field(default_factory=dict)
     replicas: dict[str, int] = field(default_factory=dict)
     gpu_hours: float = 0.0
+    """GPU-hours that ended attempts held."""
     wasted: dict[str, float] = field(default_factory=dict)
+    """Those of attempts whose work was lost, by cause."""
     stopped_hours: float = 0.0
+    """Those of attempts that were stopped in order, which are wasted if the job fails."""
     epoch: int = 0
     cause: str = ""
     failed: str = ""
     diagnostics: str = ""
     told: dict[str, float] = field(default_factory=dict)
+    """The latest progress that each task reported."""
     live: dict[str, AttemptSpan] = field(default_factory=dict)
+    """The attempts that have not ended, by task."""
     bad: int = 0
+    """Number of malformed lines."""
     changed: dict[tuple[str, int], AttemptSpan] = field(default_factory=dict)
 
     @classmethod
     def load(cls, text: str) -> JobSummary:
-        """The inverse of `dump`; a new one of nothing."""
-        digest = cls(**json.loads(text)) if text else cls()
-        digest.live = {task: AttemptSpan(**kept) for task, kept in digest.live.items()}  # type: ignore[arg-type]
-        return digest
+        """Return the summary that `dump` stored; a new one for ""."""
+        summary = cls(**json.loads(text)) if text else cls()
+        summary.live = {task: AttemptSpan(**kept) for task, kept in summary.live.items()}  # type: ignore[arg-type]
+        return summary
 
     def dump(self) -> str:
-        """As JSON, to go on from."""
+        """Return the summary as JSON, from which `load` continues."""
         kept = {name: value for name, value in vars(self).items() if value and name not in ("changed", "live")}
         return json.dumps({**kept, "live": {task: vars(attempt) for task, attempt in self.live.items()}})
 
     @property
     def over(self) -> bool:
-        """The log says how the job ended."""
+        """Return whether the log says how the job ended."""
         return State(self.state).ended
 
     @property
     def duration(self) -> float:
-        """Seconds from its start to its end, or to the last that was heard."""
+        """Return the seconds from the job's start to its end, or to its latest event."""
         return max(0.0, (self.finished or self.latest) - self.started) if self.started else 0.0
 
     @property
     def progress(self) -> float:
-        """Mean over the tasks, 0 to 1."""
+        """Return the mean progress of the tasks, 0 to 1."""
         if self.state == State.SUCCEEDED.value:
             return 1.0
         return min(1.0, sum(self.told.values()) / len(self.told)) if self.told else 0.0
 
     @property
     def gpu_count(self) -> int:
-        """GPUs that the whole gang holds."""
+        """Return the number of GPUs that the whole gang holds."""
         return sum(count * self.gpus.get(role, 0) for role, count in self.replicas.items())
 
     def feed(self, lines: Iterable[bytes]) -> None:
-        """Take further lines of the log."""
-        wanted: list[bytes] = []
+        """Apply further lines of the log."""
+        pending: list[bytes] = []
         for line in lines:
             if line.startswith(_USED):
                 if b'"gpus"' in line:
-                    wanted.append(line)
+                    pending.append(line)
                 if b'"progress"' in line:
-                    self._apply(wanted)
-                    wanted = []
-                    self._progressed(line)
-            elif line and not line.startswith(_UNSEEN):
-                wanted.append(line)
-        self._apply(wanted)
+                    self._apply(pending)
+                    pending = []
+                    self._progress_reported(line)
+            elif line and not line.startswith(_IGNORED):
+                pending.append(line)
+        self._apply(pending)
 
-    def _progressed(self, line: bytes) -> None:
+    def _progress_reported(self, line: bytes) -> None:
         found = _PROGRESS.match(line, line.find(b'"task"'))
         if found:
             with contextlib.suppress(ValueError):
                 task = f"{found[1].decode('utf-8', 'replace')}:{int(found[2])}"
                 self.told[task] = min(1.0, max(0.0, _number(found[3])))
 
-    def _gpus(self, record: Mapping[str, Any]) -> None:
-        """Which GPUs a task has is told with their use, again and again; once is enough."""
+    def _gpus_used(self, record: Mapping[str, Any]) -> None:
+        """Note which GPUs a task has. Every sample of usage names them; the first is enough."""
         attempt = self.live.get(_task(record))
         if attempt is not None and not attempt.gpus:
             attempt.gpus = _text(",".join(str(gpu["id"]) for gpu in record["gpus"]), SENTENCE)
@@ -154,7 +161,7 @@ class JobSummary:
         job = record["job"]
         roles = {_text(name, WORD): role for name, role in job["roles"].items()}
         labels = [f"{key}:{value}" for key, value in dict(job.get("labels") or {}).items()]
-        told = {
+        fields = {
             "id": _text(record.get("id"), WORD),
             "engine": _text(record.get("engine"), WORD),
             "user": _text(record.get("user"), WORD),
@@ -166,13 +173,15 @@ class JobSummary:
             "replicas": {name: _whole(role.get("replicas", 1)) for name, role in roles.items()},
             "gpus": {name: _whole((role.get("resources") or {}).get("gpus")) for name, role in roles.items()},
         }
-        vars(self).update(told)  # all of it, or nothing where something of it is wrong
+        vars(self).update(fields)  # all fields, or none if one of them is malformed
         self.tasks = sum(self.replicas.values())
 
     def _launched(self, record: Mapping[str, Any]) -> None:
         task, container = _task(record), record.get("container") or {}
-        for before in filter(None, (record.get("giver"), record["task"])):  # one whose container it was is not lost
-            self._gone(_task({"task": before}), _number(record.get("time")), "")
+        for before in filter(
+            None, (record.get("giver"), record["task"])
+        ):  # a task that gave its container away wasted nothing
+            self._end_attempt(_task({"task": before}), _number(record.get("time")), "")
         held = self.gpus.get(task.rpartition(":")[0], 0)
         attempt = AttemptSpan(task, _whole(record.get("attempt")), held=held, since=_number(record.get("time")))
         attempt.container, attempt.node = _text(container.get("id"), WORD), _text(container.get("node"), NAME)
@@ -207,10 +216,10 @@ class JobSummary:
         else:
             behind = _whole(record.get("epoch")) < self.epoch and self.failed
             cause = self.failed if behind else "stopped"
-        self._gone(task, _number(record.get("time")), "" if ok else cause)
+        self._end_attempt(task, _number(record.get("time")), "" if ok else cause)
 
-    def _gone(self, task: str, moment: float, cause: str) -> None:
-        """The attempt of this task has ended; what it held came to nothing if there is a `cause`."""
+    def _end_attempt(self, task: str, moment: float, cause: str) -> None:
+        """End the present attempt of a task; the GPU-hours that it held are wasted if there is a `cause`."""
         attempt = self.live.pop(task, None)
         if attempt is None:
             return
@@ -225,7 +234,7 @@ class JobSummary:
 
     def _released(self, record: Mapping[str, Any]) -> None:
         for task in list(self.live):
-            self._gone(task, _number(record.get("time")), "released")
+            self._end_attempt(task, _number(record.get("time")), "released")
 
     def _restarted(self, record: Mapping[str, Any]) -> None:
         self.epoch = _whole(record.get("epoch"))
@@ -239,14 +248,15 @@ class JobSummary:
     def _finished(self, record: Mapping[str, Any]) -> None:
         outcome = record["outcome"]
         cause = _text((outcome.get("exit") or {}).get("cause"), WORD)
-        said = _text(outcome.get("diagnostics"), SENTENCE)
-        self.end(State(outcome["state"]), _number(record.get("time")), said, cause)
+        diagnostics = _text(outcome.get("diagnostics"), SENTENCE)
+        self.end(State(outcome["state"]), _number(record.get("time")), diagnostics, cause)
 
     def end(self, state: State, moment: float, diagnostics: str, cause: str = "") -> None:
-        """How the job ended, from its log or from its engine. What was stopped because it failed is wasted, too."""
+        """Note how the job ended, as its log or its engine reports. If it failed, the hours of stopped attempts are
+        wasted, too."""
         self.state, self.finished, self.diagnostics = state.value, max(moment, self.started), diagnostics
         for task in list(self.live):
-            self._gone(task, self.finished, "stopped")
+            self._end_attempt(task, self.finished, "stopped")
         if state is not State.SUCCEEDED:
             self.cause = cause or self.failed or ("cancelled" if state is State.CANCELLED else "other")
             if self.stopped_hours:
@@ -255,7 +265,8 @@ class JobSummary:
 
 
 def _records(lines: list[bytes]) -> Iterable[Any]:
-    """What each of them says, None for one that can't be read. All at once, if that works: it takes half the time."""
+    """Return the record of each line, None for a malformed one. All lines are parsed at once if that works, which takes
+    half the time."""
     try:
         records = json.loads(b"[%b]" % b",".join(lines))
     except (ValueError, RecursionError):
@@ -271,14 +282,14 @@ def _parsed(line: bytes) -> Any:
 
 
 def _text(value: Any, most: int) -> str:
-    """As text that can be stored and shown; what is longer is cut."""
+    """Return the value as text that can be stored and shown, cut to `most` characters."""
     text = "" if value is None else value if isinstance(value, str) else str(value)
     text = text[:most] + "…" if len(text) > most else text
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _number(value: Any) -> float:
-    """A finite number, else 0."""
+    """Return the value as a finite number, else 0."""
     number = float(value or 0.0)
     return number if math.isfinite(number) else 0.0
 
@@ -302,6 +313,6 @@ _HANDLERS = {
     "GangReleased": JobSummary._released,
     "GangRestarted": JobSummary._restarted,
     "Resized": JobSummary._resized,
-    "Used": JobSummary._gpus,
+    "Used": JobSummary._gpus_used,
     "JobFinished": JobSummary._finished,
 }

@@ -21,22 +21,32 @@ KEY_VARIABLE = "HOWDAH_HISTORY_KEY"
 
 @dataclass(frozen=True)
 class HistoryOptions:
-    """`roots` are URIs of homes; `keep_s` is how long an ended job is kept (0: for ever); `state` is where the index
-    and the key are. `user` is who removes files on a cluster; by `names` the host is known beside its own; `idle_s` is
-    after how long without a question the server ends (0: never); `link_command` prints the link to it."""
+    """The options of one server."""
 
     engines: tuple[Engine, ...]
+    """The engines whose jobs are shown."""
     roots: tuple[str, ...]
+    """URIs of homes."""
     state: Path
+    """Folder of the index and of the key."""
     conf_dir: str = ""
+    """Folder of the Hadoop configuration."""
     host: str = "127.0.0.1"
+    """Address at which the server listens."""
     port: int = 0
+    """Port at which the server listens; 0 takes a free one."""
     keep_s: float = 0.0
+    """Seconds for which an ended job is kept; 0 keeps it forever."""
     remove_files: bool = False
+    """The directories of jobs that are no longer kept are removed, too."""
     user: str = ""
+    """The user who removes files on a cluster."""
     names: tuple[str, ...] = ()
+    """Further names of this host."""
     idle_s: float = 0.0
+    """Seconds without a request after which the server ends; 0: never."""
     link_command: str = "howdah history"
+    """The command that prints a link to the server."""
 
 
 def key_of(state: Path) -> bytes:

@@ -1,8 +1,8 @@
 """Queries of the index: a page of jobs, users and their GPU-hours, the job of a process or a GPU.
 
-The rule: a page goes on behind the last row that was seen, by that row's values: nothing is counted off, nothing is
-shown twice or left out because jobs came in between. Words are looked for in one folded text by job, read through from
-end to end (100,000 jobs: 40 ms), so that a part of a word is found in every language.
+The rule: a page begins behind the values of the last row of the page before, not at a row number, so that no job is
+shown twice or left out when jobs come in between. Words are searched in one case-folded text per job, which is scanned
+from end to end (100,000 jobs: 40 ms), so that a part of a word is found in every language.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
+from howdah.api.trace import GPU, PROCESS
 from howdah.errors import InvalidRequest
 from howdah.spec import State
 
@@ -31,9 +32,11 @@ SORTS = {
 }
 _EXACT = ("user", "queue", "state", "framework")
 _COLUMNS = (
-    "number, id, name, user, queue, engine, framework, state, started, finished, duration, tasks, gpus, gpu_hours, "
-    "wasted, cause, progress, diagnostics, url, over"
+    "number, id, name, user, queue, engine, framework, state, started, finished, duration AS duration_s, tasks, gpus, "
+    "gpu_hours, wasted AS wasted_gpu_hours, cause, progress, diagnostics, url, over"
 )
+_DIGITS = {"started": 3, "finished": 3, "duration_s": 3, "gpu_hours": 4, "wasted_gpu_hours": 4, "progress": 4}
+"""The decimal digits of the numbers in a row of the list."""
 
 
 def page(connection: sqlite3.Connection, query: Mapping[str, str], now: float) -> dict[str, Any]:
@@ -56,24 +59,25 @@ def page(connection: sqlite3.Connection, query: Mapping[str, str], now: float) -
         where += (" AND " if where else "WHERE ") + f"({column}, number) {'<' if down else '>'} (?, ?)"
         values = [*values, *after]
     order = "DESC" if down else "ASC"
-    rows = connection.execute(
-        f"SELECT {column}, {_COLUMNS} FROM job {where} "  # noqa: S608 - our own names
+    found = connection.execute(
+        f"SELECT {_COLUMNS}, {column} AS sorted_by FROM job {where} "  # noqa: S608 - our own names
         f"ORDER BY {column} {order}, number {order} LIMIT ?",
         [*values, limit + 1],
-    ).fetchall()
+    )
+    rows = _rows(found)
     more, rows = len(rows) > limit, rows[:limit]
-    next_ = _to_cursor(sort, rows[-1][0], rows[-1][1]) if more else None
-    return {"jobs": [_job(row[2:], now) for row in rows], "next": next_, "total": total}
+    next_ = _to_cursor(sort, rows[-1]["sorted_by"], rows[-1]["number"]) if more else None
+    return {"jobs": [_job(row, now) for row in rows], "next": next_, "total": total}
 
 
 def _where(query: Mapping[str, str]) -> tuple[str, list[Any]]:
     clauses: list[str] = []
     values: list[Any] = []
     for name in _EXACT:
-        wanted = [one for one in query.get(name, "").split(",") if one]
-        if wanted:
-            clauses.append(f"{name} IN ({', '.join('?' * len(wanted))})")
-            values += wanted
+        choices = [choice for choice in query.get(name, "").split(",") if choice]
+        if choices:
+            clauses.append(f"{name} IN ({', '.join('?' * len(choices))})")
+            values += choices
     if query.get("name"):
         clauses.append("instr(folded(name), ?)")
         values.append(query["name"].casefold())
@@ -87,37 +91,25 @@ def _where(query: Mapping[str, str]) -> tuple[str, list[Any]]:
     return (f"WHERE {' AND '.join(clauses)}" if clauses else ""), values
 
 
-def _job(row: tuple[Any, ...], now: float) -> dict[str, Any]:
-    id_, name, user, queue, engine, framework, state, started, finished, duration, *rest = row
-    tasks, gpus, gpu_hours, wasted, cause, progress, diagnostics, url, over = rest
-    if not over and State(state) is State.RUNNING:
-        duration = max(duration, now - started)
-    return {
-        "id": id_,
-        "name": name,
-        "user": user,
-        "queue": queue,
-        "engine": engine,
-        "framework": framework,
-        "state": state,
-        "started": round(started, 3),
-        "finished": round(finished, 3),
-        "duration_s": round(duration, 3),
-        "tasks": tasks,
-        "gpus": gpus,
-        "gpu_hours": round(gpu_hours, 4),
-        "wasted_gpu_hours": round(wasted, 4),
-        "cause": cause,
-        "progress": round(progress, 4),
-        "diagnostics": diagnostics,
-        "url": "" if over else url,
-    }
+def _rows(found: sqlite3.Cursor) -> list[dict[str, Any]]:
+    names = [column[0] for column in found.description]
+    return [dict(zip(names, row, strict=True)) for row in found]
+
+
+def _job(row: Mapping[str, Any], now: float) -> dict[str, Any]:
+    """Return a row of the index as the list of jobs shows it."""
+    job = {name: value for name, value in row.items() if name not in ("number", "over", "sorted_by")}
+    if row["over"]:
+        job["url"] = ""
+    elif State(row["state"]) is State.RUNNING:
+        job["duration_s"] = max(row["duration_s"], now - row["started"])
+    return job | {name: round(job[name], digits) for name, digits in _DIGITS.items()}
 
 
 def row_of(connection: sqlite3.Connection, id_: str, now: float) -> dict[str, Any] | None:
     """Return the row of one job, None if there is none."""
-    found = connection.execute(f"SELECT {_COLUMNS} FROM job WHERE id = ?", (id_,)).fetchone()  # noqa: S608
-    return _job(found[1:], now) if found else None
+    found = _rows(connection.execute(f"SELECT {_COLUMNS} FROM job WHERE id = ?", (id_,)))  # noqa: S608
+    return _job(found[0], now) if found else None
 
 
 def users(connection: sqlite3.Connection, query: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -140,23 +132,20 @@ def users(connection: sqlite3.Connection, query: Mapping[str, str]) -> list[dict
 
 _CONTAINER = re.compile(r"container_(?:e\d+_)?(\d+_\d+)_\d+_\d+")
 _LOCAL = re.compile(r"(local-[A-Za-z0-9_-]+)\.\d+")
-_GPU = re.compile(r"(.+)/gpu([A-Za-z0-9-]+)")
-_PROCESS = re.compile(r"(.+):(\d+)")
 
 
 def trace(connection: sqlite3.Connection, of: str, live: bool = False) -> dict[str, Any] | None:
-    """Whose a container, `host:pid` or `host/gpu3` is, or was last: `{"job", "task", "attempt"}`; with `live` only of
-    attempts that have not ended.
-    """
+    """Return `{"job", "task", "attempt"}` of the owner of a container, `host:pid` or `host/gpu3`: the present owner, or the
+    last; with `live` only an attempt that has not ended."""
     if found := _CONTAINER.fullmatch(of) or _LOCAL.fullmatch(of):
         job = found[1] if of.startswith("local-") else f"application_{found[1]}"
         number = connection.execute("SELECT number FROM job WHERE id = ?", (job,)).fetchone()
         if number is None:
             return None
         rows = _ran(connection, "job = ? AND container = ?", number[0], of) or [(job, "", 0)]
-    elif found := _GPU.fullmatch(of):
+    elif found := GPU.fullmatch(of):
         rows = [row for row in _ran(connection, "held AND host = ?", found[1]) if found[2] in row[5].split(",")]
-    elif found := _PROCESS.fullmatch(of):
+    elif found := PROCESS.fullmatch(of):
         rows = _ran(connection, "pid = ? AND (host = ? OR node = ?)", int(found[2]), found[1], found[1])
     else:
         rows = _ran(connection, "container = ?", of)
@@ -178,8 +167,8 @@ def _to_cursor(sort: str, value: Any, number: int) -> str:
 
 def _cursor(text: str, sort: str) -> tuple[Any, int]:
     try:
-        told, value, number = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-        if told != sort or not isinstance(value, (str, int, float)) or not isinstance(number, int):
+        sorted_by, value, number = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        if sorted_by != sort or not isinstance(value, (str, int, float)) or not isinstance(number, int):
             raise ValueError
         return value, number
     except (ValueError, TypeError):

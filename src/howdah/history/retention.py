@@ -1,8 +1,8 @@
 """Removes jobs that ended long ago from the index, and their directories if the options say so.
 
-The rule: what is removed is exactly `<home>/jobs/<id>`, of a job that has ended, in a home whose owner owns it, and
-only if this user is that owner. Anything else stays, and is told of. Where a file system does not answer, the home's
-jobs stay in the index as well: without it nobody would come back for them.
+The rule: only `<home>/jobs/<id>` of a job that has ended is removed, and only if this user owns it and its home. Any
+other directory stays, and a sentence says so. Where a file system does not answer, the home's jobs stay in the index as
+well, because no later sweep would find their directories without it.
 """
 
 from __future__ import annotations
@@ -16,40 +16,42 @@ from howdah.spec import uris
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import ConnectionBroken
 
-AT_ONCE, MOST_TOLD = 500, 5
+AT_ONCE, MAX_SENTENCES = 500, 5
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def sweep(index: Index, before: float, owner: Callable[[str], str] | None, conf_dir: str) -> list[str]:
     """Remove jobs that ended before `before` (epoch seconds); return sentences about directories that stay.
 
-    With `owner`, which tells who we are where a URI is, our own directories of these jobs are removed.
+    With `owner`, which returns this user's name on the file system of a URI, the user's own directories of these jobs
+    are removed, too.
 
     Raises:
         sqlite3.Error: the index can't be written.
     """
-    told: list[str] = []
+    sentences: list[str] = []
     away: set[str] = set()
     while rows := index.ended_before(before, AT_ONCE, away):
         gone = []
         for id_, directory, root in rows:
             try:
                 if owner is not None and root not in away:
-                    told += filter(None, [_remove(id_, directory, root, owner(directory), conf_dir)])
+                    sentences += filter(None, [_remove(id_, directory, root, owner(directory), conf_dir)])
             except HowdahError as error:
                 away.add(root)
-                told.append(f"jobs of {root} are removed later: {error}")
+                sentences.append(f"jobs of {root} are removed later: {error}")
             if root not in away:
                 gone.append(id_)
         index.drop(gone)
-    return told if len(told) <= MOST_TOLD else [*told[:MOST_TOLD], f"{len(told) - MOST_TOLD} more directories stay"]
+    more = len(sentences) - MAX_SENTENCES
+    return sentences if more <= 0 else [*sentences[:MAX_SENTENCES], f"{more} more directories stay"]
 
 
 def _remove(id_: str, directory: str, root: str, me: str, conf_dir: str) -> str:
-    """Why it stays for good, else "".
+    """Remove the directory of a job; return why it stays for good, "" if it does not.
 
     Raises:
-        HowdahError: nobody knows now whether it may go.
+        HowdahError: whether it may be removed can't be found out now.
     """
     jobs = uris.join(root, "jobs")
     if not _SAFE.fullmatch(id_) or uris.normal(directory) != uris.normal(uris.join(jobs, id_)):

@@ -18,8 +18,10 @@ SETTLED_S = 10.0
 FORGOTTEN_S = 86400.0
 """A job that no engine knows, and whose log has been silent for this long, is over."""
 AT_A_TIME = 50
+"""Jobs of one `refresh`."""
 FEW = 5
-"""More jobs than this are asked for in one call for all of the user's jobs; the local engine reads each one's log."""
+"""Reports on more jobs than this are requested in one call for all of the user's jobs; the local engine, which reads
+each job's log anyway, is always asked for single jobs."""
 
 
 class RunningJobs:
@@ -49,11 +51,11 @@ class RunningJobs:
         found: dict[str, JobReport] = {}
         problems = []
         for engine in self.engines:
-            mine = [job.id for job in jobs if job.id.startswith("application_") == (engine.name == "yarn")]
+            ids = [job.id for job in jobs if job.id.startswith("application_") == (engine.name == "yarn")]
             try:
-                if engine.name != "local" and len(mine) > FEW:
+                if engine.name != "local" and len(ids) > FEW:
                     found.update((report.id, report) for report in engine.describe())
-                for id_ in mine:
+                for id_ in ids:
                     if id_ not in found:
                         found.update((report.id, report) for report in engine.describe(id_))
             except HowdahError as error:
@@ -78,12 +80,12 @@ class RunningJobs:
             job.digest.engine, job.digest.started = report.engine, report.started or report.submitted
 
     def _follow(self, job: IndexedJob, report: JobReport) -> None:
-        told: dict[str, object] = {"url": page_of(report), "queue": job.digest.queue or report.queue}
+        columns: dict[str, object] = {"url": page_of(report), "queue": job.digest.queue or report.queue}
         if not job.digest.id:
-            told |= {"name": report.name, "user": report.user, "engine": report.engine}
-            told |= {"state": report.state.value, "diagnostics": report.diagnostics}
-            told["started"] = report.started or report.submitted
-        self.index.tell(job.id, told)
+            columns |= {"name": report.name, "user": report.user, "engine": report.engine}
+            columns |= {"state": report.state.value, "diagnostics": report.diagnostics}
+            columns["started"] = report.started or report.submitted
+        self.index.update_columns(job.id, columns)
 
     def _end(self, job: IndexedJob, state: State, moment: float, diagnostics: str) -> None:
         job.digest.end(state, moment, diagnostics[:400], "" if state is State.CANCELLED else "master")

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import codecs
 import time
+from typing import Any
 
 from howdah.api import schemas, serializers
-from howdah.api.handlers.logs import stream_of
 from howdah.api.routes import ApiRequest
 from howdah.api.timeline import timeline as job_timeline
-from howdah.errors import InvalidRequest, NotFound
-from howdah.spec import TaskId
 from howdah.wire import auth
-from howdah.wire.messages import LogChunk
 
-MAX_EVENTS, MAX_LOG_BYTES = 10_000, 1 << 20
-MAX_CHARACTER_BYTES = 4
+MAX_EVENTS = 10_000
 
 
 async def server(call: ApiRequest) -> schemas.Server:
@@ -31,6 +26,13 @@ async def server(call: ApiRequest) -> schemas.Server:
         "history": source.history,
         "link_command": source.link_command,
     }
+
+
+async def openapi(_: ApiRequest) -> dict[str, Any]:
+    """Return the OpenAPI document of all calls."""
+    from howdah.api.openapi import openapi  # only this call needs the descriptions of all answers
+
+    return openapi()
 
 
 async def session(call: ApiRequest) -> schemas.PageLink:
@@ -73,58 +75,3 @@ async def events(call: ApiRequest) -> schemas.Events:
     since, limit = call.number("since", 0, least=0), call.number("limit", 1000, 1, MAX_EVENTS)
     next_number, records = call.job.records(since, limit)
     return {"next": next_number, "events": [dict(serializers.masked_record(record)) for record in records]}
-
-
-async def logs(call: ApiRequest) -> schemas.Log:
-    """Return a piece of a task's log as text; a byte that is part of no character becomes U+FFFD."""
-    task = task_of(call)
-    stream = stream_of(call.query, "stdout")
-    limit = max(MAX_CHARACTER_BYTES, call.number("limit", 65536, 1, MAX_LOG_BYTES))
-    attempt = call.number("attempt", 0, least=0)
-    chunk = await call.job.log(task, stream, attempt, call.number("offset", -limit), limit)
-    view = call.job.view.tasks[task]
-    complete = view.state.ended or attempt not in (0, view.attempt)
-    offset, text, end = whole_characters(chunk, complete)
-    return {
-        "offset": offset,
-        "size": chunk.size,
-        "next": end,
-        "text": text,
-        "complete": complete and end >= chunk.size,
-        "attempts": [each.attempt for each in view.attempts],
-    }
-
-
-def whole_characters(chunk: LogChunk, complete: bool) -> tuple[int, str, int]:
-    """Return where the first whole character of a piece begins, the piece as text, and where its last character ends.
-
-    The first bytes of a character at the end of the piece are left for the next piece, unless none will come: the
-    stream ends here and is `complete`, or the piece holds nothing else before a gap.
-    """
-    data, end = chunk.text.encode("latin-1"), chunk.offset + len(chunk.text)
-    # Bytes of a character that began in the piece before; none if this is not UTF-8.
-    heads = (number for number, byte in enumerate(data[:MAX_CHARACTER_BYTES]) if byte & 0xC0 != 0x80)
-    begin = next(heads, 0) if chunk.offset else 0
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    text = decoder.decode(data[begin:])
-    rest = len(decoder.getstate()[0])
-    nothing_follows = complete if end >= chunk.size else not text
-    if rest and nothing_follows:
-        return chunk.offset + begin, text + decoder.decode(b"", final=True), end
-    return chunk.offset + begin, text, end - rest
-
-
-def task_of(call: ApiRequest) -> TaskId:
-    """Return the task that the path of a call names.
-
-    Raises:
-        InvalidRequest, NotFound: the job has no task of this name.
-    """
-    name = call.path_params["task"]
-    try:
-        task = TaskId.parse(name)
-    except ValueError as error:
-        raise InvalidRequest(str(error), "task") from None
-    if task not in call.job.view.tasks:
-        raise NotFound(f"the job has no task {name[:80]}", "task")
-    return task

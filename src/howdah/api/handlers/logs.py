@@ -1,10 +1,12 @@
-"""Handlers that search the logs of all tasks, and that send a whole log as a file."""
+"""Handlers of logs: a piece of a task's log, a search of the logs of all tasks, and a whole log as a file."""
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+from howdah.api import schemas
 from howdah.api.http_server import Response
 from howdah.api.routes import ApiRequest
 from howdah.api.sources import JobSource
@@ -13,10 +15,69 @@ from howdah.logs.query import LogQuery, whole_number
 from howdah.logs.stream_index import BOTH, STREAMS
 from howdah.spec import TaskId
 from howdah.spec.view import JobView
+from howdah.wire.messages import LogChunk
 
+MAX_LOG_BYTES = 1 << 20
+MAX_CHARACTER_BYTES = 4
 PIECE_BYTES, MAX_BYTES = 512 << 10, 2 << 30
+"""Bytes of a piece of a download, and the most bytes of a download."""
 MAX_DOWNLOADS = 4
-"""Downloads of this process at a time: each has a few pieces in memory."""
+"""The most downloads of this process at a time: each has a few pieces in memory."""
+
+
+async def logs(call: ApiRequest) -> schemas.Log:
+    """Return a piece of a task's log as text; a byte that is part of no character becomes U+FFFD."""
+    task = task_of(call)
+    stream = stream_of(call.query, "stdout")
+    limit = max(MAX_CHARACTER_BYTES, call.number("limit", 65536, 1, MAX_LOG_BYTES))
+    attempt = call.number("attempt", 0, least=0)
+    chunk = await call.job.log(task, stream, attempt, call.number("offset", -limit), limit)
+    view = call.job.view.tasks[task]
+    complete = view.state.ended or attempt not in (0, view.attempt)
+    offset, text, end = whole_characters(chunk, complete)
+    return {
+        "offset": offset,
+        "size": chunk.size,
+        "next": end,
+        "text": text,
+        "complete": complete and end >= chunk.size,
+        "attempts": [each.attempt for each in view.attempts],
+    }
+
+
+def whole_characters(chunk: LogChunk, complete: bool) -> tuple[int, str, int]:
+    """Return where the first whole character of a piece begins, the piece as text, and where its last character ends.
+
+    The first bytes of a character at the end of the piece are left for the next piece, unless none will come: the
+    stream ends here and is `complete`, or the piece holds nothing else before a gap.
+    """
+    data, end = chunk.text.encode("latin-1"), chunk.offset + len(chunk.text)
+    # Bytes of a character that began in the piece before; none if this is not UTF-8.
+    heads = (number for number, byte in enumerate(data[:MAX_CHARACTER_BYTES]) if byte & 0xC0 != 0x80)
+    begin = next(heads, 0) if chunk.offset else 0
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    text = decoder.decode(data[begin:])
+    rest = len(decoder.getstate()[0])
+    nothing_follows = complete if end >= chunk.size else not text
+    if rest and nothing_follows:
+        return chunk.offset + begin, text + decoder.decode(b"", final=True), end
+    return chunk.offset + begin, text, end - rest
+
+
+def task_of(call: ApiRequest) -> TaskId:
+    """Return the task that the path of a call names.
+
+    Raises:
+        InvalidRequest, NotFound: the job has no task of this name.
+    """
+    name = call.path_params["task"]
+    try:
+        task = TaskId.parse(name)
+    except ValueError as error:
+        raise InvalidRequest(str(error), "task") from None
+    if task not in call.job.view.tasks:
+        raise NotFound(f"the job has no task {name[:80]}", "task")
+    return task
 
 
 async def search(call: ApiRequest) -> Any:
@@ -50,7 +111,7 @@ def tasks_of(view: JobView, text: str) -> list[TaskId]:
     """Return the tasks that `text` names, with commas between: a task, a role, or a range such as worker:0-7.
 
     Raises:
-        NotFound: there is no such task.
+        NotFound: the job has no such task.
     """
     if text in ("", "*"):
         return list(view.tasks)
@@ -114,8 +175,6 @@ class Download:
 
 async def download(call: ApiRequest) -> Response:
     """Answer with a whole stream of one attempt as a file to download."""
-    from howdah.api.handlers.job import task_of
-
     task, stream = task_of(call), stream_of(call.query, BOTH)
     attempt = call.number("attempt", 0, least=0)
     pieces = Download(call.job, task, stream, attempt)
