@@ -1,4 +1,4 @@
-"""What tasks of ended jobs printed, as the history server brings it: late nodes, slow ones, those that have nothing."""
+"""Logs of ended jobs, as the history server copies them: late nodes, slow ones, those that have nothing."""
 
 from __future__ import annotations
 

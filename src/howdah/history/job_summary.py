@@ -178,9 +178,7 @@ class JobSummary:
 
     def _launched(self, record: Mapping[str, Any]) -> None:
         task, container = _task(record), record.get("container") or {}
-        for before in filter(
-            None, (record.get("giver"), record["task"])
-        ):  # a task that gave its container away wasted nothing
+        for before in filter(None, (record.get("giver"), record["task"])):  # the giver of a container wasted nothing
             self._end_attempt(_task({"task": before}), _number(record.get("time")), "")
         held = self.gpus.get(task.rpartition(":")[0], 0)
         attempt = AttemptSpan(task, _whole(record.get("attempt")), held=held, since=_number(record.get("time")))

@@ -135,8 +135,8 @@ _LOCAL = re.compile(r"(local-[A-Za-z0-9_-]+)\.\d+")
 
 
 def trace(connection: sqlite3.Connection, of: str, live: bool = False) -> dict[str, Any] | None:
-    """Return `{"job", "task", "attempt"}` of the owner of a container, `host:pid` or `host/gpu3`: the present owner, or the
-    last; with `live` only an attempt that has not ended."""
+    """Return `{"job", "task", "attempt"}` of the present or last owner of a container, `host:pid` or `host/gpu3`; with
+    `live` only of an attempt that has not ended."""
     if found := _CONTAINER.fullmatch(of) or _LOCAL.fullmatch(of):
         job = found[1] if of.startswith("local-") else f"application_{found[1]}"
         number = connection.execute("SELECT number FROM job WHERE id = ?", (job,)).fetchone()

@@ -1,4 +1,4 @@
-"""The last lines of what a program printed, for the message about its end. Any bytes may come."""
+"""The last lines of what a program printed, for the message about its end."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ LAST_LINES = 20
 
 
 def readable(data: bytes) -> tuple[str, ...]:
-    """The last lines of `data`: undecodable and control bytes are escaped, and of a line that was overwritten with
-    carriage returns only what was seen last is kept."""
+    """Return the last lines of `data`, which may hold any bytes. Undecodable and control bytes are escaped; a line that
+    was overwritten with carriage returns is cut to what was visible last."""
     text = data.decode("utf-8", "backslashreplace")
     lines = [_printable(line.rstrip("\r").rpartition("\r")[2]) for line in text.split("\n")]
     while lines and not lines[-1].strip():
@@ -19,4 +19,4 @@ def readable(data: bytes) -> tuple[str, ...]:
 def _printable(line: str) -> str:
     if line.isprintable():
         return line
-    return "".join(one if one.isprintable() or one == "\t" else f"\\x{ord(one):02x}" for one in line)
+    return "".join(char if char.isprintable() or char == "\t" else f"\\x{ord(char):02x}" for char in line)

@@ -1,4 +1,4 @@
-"""The level of a log line, by words that programs write in many ways. Standard library only."""
+"""The level of a log line, from words that programs write in many ways. Standard library only."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ LEVELS: Mapping[str, tuple[bytes, ...]] = {
     ),
     "warning": (b"warn", b"Warn", b"WARN", b": W "),
 }
-"""Words by which a line is of a level, which programs write in many ways; who asks for warnings gets errors, too. The
-page colours by the same (frontend/src/logs/logLines.ts)."""
+"""Words that give a line its level. A search for warnings finds errors, too. The page colours lines by the same words
+(frontend/src/logs/logLines.ts)."""
 BEGINNINGS: Mapping[str, tuple[bytes, ...]] = {"error": (b"E0", b"E1", b"F0", b"F1"), "warning": (b"W0", b"W1")}
 DAY = rb"\d[0-3]\d "
-"""And how its line begins where a program writes as glog does: a letter, month and day."""
+"""How lines of glog begin, which also give a level: a letter, the month and the day."""
 
 
 def level_of(line: bytes) -> str:

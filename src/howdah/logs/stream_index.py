@@ -1,25 +1,27 @@
-"""In which order, and when, a task printed to its two streams: a short index beside them, the file `times`.
+"""The index of an attempt's two streams, the short file `times`: in which order, and when, the task printed.
 
-Each line of it, `time stdout stderr lines lines`, says that what lies in the streams from these offsets on came at that
-moment or later, before the next line's, and how many lines of each stream lie before. The merged stream is what lies
-between two lines, standard output first, one after the other: its offsets are the sums of both, so every byte has one
-place in it. Offsets are at beginnings of lines. Nothing but the standard library is needed (an executor writes it);
-whatever the index lacks, no byte is lost.
+A line of the index is `time stdout stderr lines lines`: the bytes of the streams from these offsets on were printed at
+that time or later, and before the time of the next line; so many lines of each stream lie before them. The merged
+stream (`both`) consists of the bytes between two lines of the index, standard output first. Its offsets are the sums of
+both offsets, so each byte has one place. Offsets lie at the beginnings of lines. The module needs the standard library
+alone, because an executor writes the index; no byte of a log is lost, whatever the index lacks.
 """
 
 from __future__ import annotations
 
+import bisect
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 
 STREAMS = ("stdout", "stderr")
 BOTH, TIMES = "both", "times"
 Read = Callable[[str, int, int], tuple[int, bytes]]
-"""`read(stream, offset, limit)` gives bytes and where they begin: further on than asked, if some are not kept."""
+"""`read(stream, offset, limit)` returns the offset of the bytes and the bytes; the offset is greater than the requested
+one if the bytes before are no longer kept."""
 
 
 class StreamIndex:
-    """The index, in memory: 40 bytes a line."""
+    """Holds the index in memory: 40 bytes a line."""
 
     def __init__(self) -> None:
         self.times, self.stdout, self.stderr = array("d"), array("q"), array("q")
@@ -30,19 +32,18 @@ class StreamIndex:
 
     @classmethod
     def parse(cls, text: bytes) -> StreamIndex:
-        """From the file; lines that are none, or go back, are passed over."""
+        """Return the index that the file's text holds; malformed lines, and lines that go back, are skipped."""
         order = cls()
         for line in text.split(b"\n"):
-            words = line.split()
-            if len(words) == 5:
-                try:
-                    order.add(float(words[0]), (int(words[1]), int(words[3])), (int(words[2]), int(words[4])))
-                except ValueError:
-                    continue
+            try:
+                time, stdout, stderr, out_lines, err_lines = line.split()
+                order.add(float(time), (int(stdout), int(out_lines)), (int(stderr), int(err_lines)))
+            except ValueError:
+                continue
         return order
 
     def add(self, time: float, out: tuple[int, int], err: tuple[int, int]) -> None:
-        """From these places of the streams on, (offset, lines before it), it came at `time`."""
+        """Add a line: the bytes from these places of the streams on, each (offset, lines before it), came at `time`."""
         (stdout, out_lines), (stderr, err_lines) = out, err
         if self.times and (stdout < self.stdout[-1] or stderr < self.stderr[-1]):
             return
@@ -53,31 +54,36 @@ class StreamIndex:
         self._lines["stderr"].append(err_lines)
 
     def line(self, number: int) -> str:
-        """As it stands in the file."""
+        """Return a line of the index as it stands in the file."""
         out, err = (self.place(name, number) for name in STREAMS)
         return f"{self.times[number]:.3f} {out[0]} {err[0]} {out[1]} {err[1]}\n"
 
     def place(self, stream: str, number: int) -> tuple[int, int]:
-        """The offset in a stream, and how many lines lie before it, that line `number` of the index tells."""
+        """Return the offset in a stream that line `number` of the index holds, and the number of lines before it."""
         return self._offset(stream, number), self._lines[stream][number]
 
     def before(self, stream: str, offset: int) -> tuple[int, int]:
-        """The last such place at or before `offset`."""
-        number = _last(len(self), lambda one: self._offset(stream, one) <= offset)
+        """Return the last such place at or before `offset`."""
+        number = self._line_at(stream, offset)
         return self.place(stream, number) if number >= 0 else (0, 0)
 
     def when(self, stream: str, offset: int) -> float | None:
-        """When the byte at `offset` of `stream` came, as exactly as is known; None when nothing is."""
-        number = _last(len(self), lambda one: self._offset(stream, one) <= offset)
+        """Return the time at which the byte at `offset` of `stream` was printed; None when it is not known."""
+        number = self._line_at(stream, offset)
         return self.times[number] if number >= 0 else None
 
+    def _line_at(self, stream: str, offset: int) -> int:
+        """Return the number of the last line whose offset is not greater; -1 if there is none."""
+        return bisect.bisect_right(self.stdout if stream == "stdout" else self.stderr, offset) - 1
+
     def span(self, stream: str, since: float, until: float) -> tuple[int, int]:
-        """Offsets between which all bytes of `stream` lie that came in a span of time, or may have."""
+        """Return the offsets between which all bytes of `stream` lie that were printed, or may have been printed, in a
+        span of time."""
         numbers = range(len(self))
-        first = next((one for one in numbers if self.times[one] >= since), len(self))
-        last = next((one for one in reversed(numbers) if self.times[one] <= until), -1)
+        first = next((number for number in numbers if self.times[number] >= since), len(self))
+        last = next((number for number in reversed(numbers) if self.times[number] <= until), -1)
         end = 1 << 62
-        if not numbers or self._offset(stream, 0) > 0:  # when the first bytes came is not known
+        if not numbers or self._offset(stream, 0) > 0:  # the time of the first bytes is not known
             first = 0
         start = 0 if first == 0 else self._offset(stream, first) if first < len(self) else end
         return start, self._offset(stream, last + 1) if last + 1 < len(self) else end
@@ -86,14 +92,15 @@ class StreamIndex:
         return (self.stdout if stream == "stdout" else self.stderr)[number]
 
     def pieces(self, sizes: Mapping[str, int], position: int) -> Iterator[tuple[int, str, int, int]]:
-        """(place in the merged stream, stream, from, to), in order, from the one that holds `position` on."""
+        """Yield (place in the merged stream, stream, from, to) in order, beginning with the piece that holds
+        `position`."""
 
         def offset(stream: str, number: int) -> int:
             if number < 0:
                 return 0
             return sizes[stream] if number >= len(self) else min(self._offset(stream, number), sizes[stream])
 
-        number = _last(len(self), lambda one: sum(offset(stream, one) for stream in STREAMS) <= position)
+        number = _last(len(self), lambda at: sum(offset(stream, at) for stream in STREAMS) <= position)
         while number < len(self):
             place = sum(offset(stream, number) for stream in STREAMS)
             for stream in STREAMS:
@@ -105,7 +112,7 @@ class StreamIndex:
 
 
 def read_both(order: StreamIndex, sizes: Mapping[str, int], read: Read, offset: int, limit: int) -> tuple[int, bytes]:
-    """Up to `limit` bytes of the merged stream from `offset` on (from its end if negative), and where they begin."""
+    """Return up to `limit` bytes of the merged stream from `offset` on (from its end if negative), and their offset."""
     whole = sum(sizes[stream] for stream in STREAMS)
     offset = max(0, whole + offset) if offset < 0 else offset
     found: list[bytes] = []
@@ -116,7 +123,7 @@ def read_both(order: StreamIndex, sizes: Mapping[str, int], read: Read, offset: 
         while begin < end and left > 0:
             at, data = read(stream, begin, min(end - begin, left))
             if found and (at != begin or not data):
-                return start, b"".join(found)  # what follows is not kept: the next call begins after it
+                return start, b"".join(found)  # a gap follows: the next call begins after it
             if at >= end or not data:
                 break
             data = data[: end - at]
@@ -130,7 +137,8 @@ def read_both(order: StreamIndex, sizes: Mapping[str, int], read: Read, offset: 
 
 
 def _last(count: int, holds: Callable[[int], bool]) -> int:
-    """The last number below `count` for which it holds, given that it does for all before; -1 for none."""
+    """Return the last number below `count` for which `holds` is true, given that it is true for all before it; -1 if
+    there is none."""
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2
