@@ -1,6 +1,6 @@
-"""Shapes of the answers to `curves/…` and `checkpoints…`, and to actions: what `openapi.json` tells of them.
+"""Shapes of the answers to `curves/…`, to `checkpoints…` and to actions, as `openapi.json` describes them.
 
-Lists of numbers have their places' meanings in their record's words. A number that JSON has none for is its name: NaN,
+The docstring of a record says what the elements of its lists mean. A number that JSON cannot express is its name: NaN,
 Infinity, -Infinity.
 """
 
@@ -11,11 +11,11 @@ from typing import Annotated, Any, TypedDict
 from howdah.api.schemas import Columns, Sentence
 
 Number = float | str
-"""As JSON has it, or the name of one that it has none for."""
+"""A number of JSON, or the name of a number that JSON cannot express."""
 
 
 class Flaw(TypedDict):
-    """A file or directory that could not be read, or not all of it; `memory`: for want of memory."""
+    """A file or directory that could not be read, or not completely; `memory` says whether memory was short."""
 
     file: str
     text: Sentence
@@ -23,7 +23,7 @@ class Flaw(TypedDict):
 
 
 class RunTags(TypedDict):
-    """Tags by kind; `hparams`: whether the run tells its hyperparameters."""
+    """The tags of a run by kind; `hparams` says whether the run recorded its hyperparameters."""
 
     scalar: list[str]
     histogram: list[str]
@@ -34,11 +34,11 @@ class RunTags(TypedDict):
 
 # `from` is a keyword.
 RunRow = TypedDict("RunRow", {"run": str, "tags": RunTags, "from": float, "to": float, "steps": int})
-"""A run: its tags, when it began and was last heard of, and its last step."""
+"""A run: its tags, the times of its first and last value, and its last step."""
 
 
 class Runs(TypedDict):
-    """All runs; not `complete` while files are still read."""
+    """All runs; not `complete` while files are still being read."""
 
     version: int
     runs: list[RunRow]
@@ -47,9 +47,9 @@ class Runs(TypedDict):
 
 
 class Line(TypedDict):
-    """One scalar of one run. `points` are [step, time, least, mean, greatest], each for a stretch of the `count` that
-    there are, null where nothing in it is a number; `last` is [step, time, value]; `nan` and `infinite` are counts, of
-    which `odd` has the first as [step, time, name]."""
+    """One scalar of one run. `points` are [step, time, least, mean, greatest], each for a stretch of the `count`
+    values, null where no value of the stretch is a number; `last` is [step, time, value]; `nan` and `infinite` count
+    such values, and `odd` lists the first of them as [step, time, name]."""
 
     run: str
     tag: str
@@ -63,7 +63,7 @@ class Line(TypedDict):
 
 
 class Lines(TypedDict):
-    """The lines that were asked for, by tag and run; not `complete` while files are still read."""
+    """The requested lines, by tag and run; not `complete` while files are still being read."""
 
     version: int
     complete: bool
@@ -71,7 +71,7 @@ class Lines(TypedDict):
 
 
 class HistogramStep(TypedDict):
-    """`buckets` are [left, right, count]."""
+    """The histogram of one step; `buckets` are [left, right, count]."""
 
     step: int
     time: float
@@ -79,7 +79,7 @@ class HistogramStep(TypedDict):
 
 
 class Histograms(TypedDict):
-    """Of one tag of one run."""
+    """The histograms of one tag of one run."""
 
     version: int
     run: str
@@ -88,7 +88,7 @@ class Histograms(TypedDict):
 
 
 class DistributionStep(TypedDict):
-    """`percentiles` are [percent, value below which so much lies]."""
+    """The distribution of one step; `percentiles` are [percent, value below which that share lies]."""
 
     step: int
     time: float
@@ -96,7 +96,7 @@ class DistributionStep(TypedDict):
 
 
 class Distributions(TypedDict):
-    """Of one tag of one run."""
+    """The distributions of one tag of one run."""
 
     version: int
     run: str
@@ -105,7 +105,7 @@ class Distributions(TypedDict):
 
 
 class ImageRow(TypedDict):
-    """`count` images of one step, in pixels."""
+    """The images of one step: `count` of them, with their size in pixels."""
 
     step: int
     time: float
@@ -115,7 +115,7 @@ class ImageRow(TypedDict):
 
 
 class Images(TypedDict):
-    """Which there are of one tag of one run; `curves/image` has them."""
+    """The list of images of one tag of one run; `curves/image` returns an image."""
 
     version: int
     run: str
@@ -124,7 +124,7 @@ class Images(TypedDict):
 
 
 class TextStep(TypedDict):
-    """What a program wrote: data, not markup."""
+    """A text that a program wrote: data, not markup."""
 
     step: int
     time: float
@@ -132,7 +132,7 @@ class TextStep(TypedDict):
 
 
 class Texts(TypedDict):
-    """Of one tag of one run."""
+    """The texts of one tag of one run."""
 
     version: int
     run: str
@@ -153,14 +153,15 @@ class Session(TypedDict):
 
 
 class Hyperparameters(TypedDict):
-    """Of all runs that tell theirs."""
+    """The hyperparameters of all runs that recorded them."""
 
     version: int
     runs: list[Session]
 
 
 class CheckpointRow(TypedDict):
-    """`step` is the number in its name, null without; `valid` is null where nobody looked, `reason` why it is not."""
+    """A checkpoint. `step` is the number in its name, null if there is none; `valid` is null if it was not checked;
+    `reason` says why it is not valid."""
 
     uri: str
     name: str
@@ -174,14 +175,14 @@ class CheckpointRow(TypedDict):
 
 
 class Checkpoints(TypedDict):
-    """The newest first."""
+    """All checkpoints, the newest first."""
 
     checkpoints: list[CheckpointRow]
     errors: list[Flaw]
 
 
 class TensorRow(TypedDict):
-    """One tensor of a checkpoint; `count` numbers in `bytes`."""
+    """One tensor of a checkpoint: `count` numbers in `bytes` bytes."""
 
     name: str
     dtype: str
@@ -191,14 +192,15 @@ class TensorRow(TypedDict):
 
 
 class Tensors(TypedDict):
-    """All of a checkpoint."""
+    """All tensors of a checkpoint."""
 
     uri: str
     tensors: list[TensorRow]
 
 
 class TensorStatistics(TypedDict):
-    """Of `sampled` of its `count` numbers; null where none of them is finite. `histogram` has [left, right, count]."""
+    """Statistics of `sampled` of a tensor's `count` numbers, null if none of them is finite; `histogram` has [left,
+    right, count]."""
 
     name: str
     dtype: str
@@ -219,17 +221,17 @@ class TensorStatistics(TypedDict):
 
 
 class Done(TypedDict):
-    """Nothing more: it is done, or begun."""
+    """An empty answer: the action is done, or has begun."""
 
 
 class Saving(TypedDict):
-    """`saves` are pairs of an output and the number of its snapshot, which `jobs/ID` describes."""
+    """The snapshots that were begun: `saves` are pairs of an output and the number of its snapshot, as in `jobs/ID`."""
 
     saves: list[Annotated[list[int], Columns(int, int)]]
 
 
 class Stacks(TypedDict):
-    """Text by task; kept at `uri`, or not for the reason in `problem`."""
+    """Stacks as text, by task; they are stored at `uri`, or were not stored because of `problem`."""
 
     stacks: dict[str, str]
     uri: str
@@ -237,7 +239,7 @@ class Stacks(TypedDict):
 
 
 class TensorBoardState(TypedDict):
-    """Of a TensorBoard: `url` is "" until its `state` is open; ask again."""
+    """The state of the job's TensorBoard: `url` is "" until `state` is open; ask again."""
 
     state: str
     url: str

@@ -1,4 +1,4 @@
-"""The table of calls as an OpenAPI document: what there is, is described, for both are made from one table."""
+"""The OpenAPI document of all calls, made from the table by which calls are answered, so that it is complete."""
 
 from __future__ import annotations
 
@@ -10,29 +10,23 @@ from typing import Annotated, Any
 from howdah.api import curve_schemas, schemas
 from howdah.api.routes import ACTIONS, PREFIX, ROUTES, SINCE, Action, Parameter, Route
 
-INTRODUCTION = """What the page shows and does, for programs. Every call needs the token of the job's link, as `?token=`
-or in the header `Howdah-Token`, unless the browser's cookie or the cluster's own proxy vouches for who asks. Times are
-epoch seconds. An answer with a `version` is asked again with `since=` that version; when nothing has changed it is
-`{"version": V, "unchanged": true}`. An error is `{"error": "one line", "place": "the parameter that is wrong"}`; who
-lacks a token is told the `command` that prints a link. Sentences for people (format `sentence`) are Chinese where
-`Accept-Language` prefers `zh`, otherwise English."""
+INTRODUCTION = """The calls that the page uses, for programs. Every call needs the token of the job's link, as `?token=`
+or in the header `Howdah-Token`, unless the browser's cookie or the cluster's proxy vouches for the caller. Times are
+epoch seconds. Repeat a call whose answer has a `version` with `since=` that version; if nothing has changed, the answer
+is `{"version": V, "unchanged": true}`. An error is `{"error": "one line", "place": "the parameter that is wrong"}`; if
+the token is missing, the error also has the `command` that prints a link. Sentences for people (format
+`sentence`) are Chinese if `Accept-Language` prefers `zh`, otherwise English."""
 _PLACES = {
     "job": "The job's id.",
     "task": "A task, such as worker:0.",
     "rest": "The rest of the path.",
-    "action": "What to do.",
+    "action": "The action.",
 }
-_SIMPLE: Mapping[Any, dict[str, Any]] = {
-    str: {"type": "string"},
-    int: {"type": "integer"},
-    float: {"type": "number"},
-    bool: {"type": "boolean"},
-    Any: {},
-}
+_SIMPLE: Mapping[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 def openapi() -> dict[str, Any]:
-    """The whole document (OpenAPI 3.1)."""
+    """Return the whole document (OpenAPI 3.1)."""
     error = {name: _text() for name in ("error", "place", "command")}
     error["error"]["format"] = "sentence"
     named: dict[str, Any] = {"Error": {"type": "object", "properties": error, "required": ["error", "place"]}}
@@ -75,7 +69,7 @@ def _operation(call: Route, named: dict[str, Any]) -> dict[str, Any]:
 
 
 def _name(path: str) -> str:
-    """As generators of clients call what answers: `job`, `tasks`, `curves_scalars_svg`."""
+    """Return the operation's name for generators of clients: `job`, `tasks`, `curves_scalars_svg`."""
     if path == "jobs/{job}":
         return "job"
     parts = [part for part in path.removeprefix("jobs/{job}/").split("/") if not part.startswith("{")]
@@ -89,7 +83,7 @@ def _tag(path: str) -> str:
 
 def _action_body(action: Action, named: dict[str, Any]) -> dict[str, Any]:
     words = {each.name: {"type": each.kind, "description": each.summary} for each in action.words}
-    token = {"type": "string", "description": "A token that may act, as the link of `howdah page` has it."}
+    token = {"type": "string", "description": "A token that may act, from the link that `howdah page` prints."}
     answer = {"application/json": {"schema": _shape(action.answer, named)}}
     body = {"type": "object", "properties": {"token": token, **words}, "required": ["token"]}
     return {
@@ -97,21 +91,21 @@ def _action_body(action: Action, named: dict[str, Any]) -> dict[str, Any]:
         "summary": action.summary,
         "parameters": list(_placed("{job}")),
         "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
-        "responses": {"200": {"description": "It is done, or begun.", "content": answer}, **_errors()},
+        "responses": {"200": {"description": "The action is done, or has begun.", "content": answer}, **_errors()},
     }
 
 
 def _session(named: dict[str, Any]) -> dict[str, Any]:
-    """Of the exchange that browsers make."""
+    """Return the call by which browsers exchange a token for a cookie."""
     token = {"type": "string", "description": "The token of the link."}
     body = {"type": "object", "properties": {"token": token}, "required": ["token"]}
     content = {"application/json": {"schema": _shape("PagePlace", named)}}
     return {
         "operationId": "open_session",
         "tags": ["server"],
-        "summary": "Exchange the token of a link for a cookie that lets a browser look below the path of the answer.",
+        "summary": "Exchange the token of a link for a cookie that lets a browser view the page without the token.",
         "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
-        "responses": {"200": {"description": "The cookie comes with it.", "content": content}, **_errors()},
+        "responses": {"200": {"description": "The answer sets the cookie.", "content": content}, **_errors()},
     }
 
 
@@ -135,7 +129,7 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
 
 def _errors() -> dict[str, Any]:
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-    says = {"4XX": "Why not.", "5XX": "Who should know does not answer, or something lacks here."}
+    says = {"4XX": "The request is refused.", "5XX": "The answer is not available now."}
     return {status: {"description": text, "content": content} for status, text in says.items()}
 
 
@@ -149,12 +143,14 @@ def _shape(name: str, named: dict[str, Any]) -> dict[str, Any]:
 
 
 def _schema(kind: Any, named: dict[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of a type as `shapes` uses them; records are added to `named`."""
+    """Return the JSON Schema of a type that `schemas` uses; records are added to `named`."""
+    if kind is Any:
+        return {}
     if kind in _SIMPLE:
-        return dict(_SIMPLE[kind])
+        return {"type": _SIMPLE[kind]}
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Annotated:
-        return _narrowed(arguments[0], arguments[1], named)
+        return _annotated(arguments[0], arguments[1], named)
     if origin is list:
         return {"type": "array", "items": _schema(arguments[0], named)}
     if origin is dict:
@@ -166,16 +162,13 @@ def _schema(kind: Any, named: dict[str, Any]) -> dict[str, Any]:
     return {"$ref": f"#/components/schemas/{kind.__name__}"}
 
 
-def _narrowed(kind: Any, told: Any, named: dict[str, Any]) -> dict[str, Any]:
-    """The schema of `kind` with what is `told` of it."""
-    if isinstance(told, schemas.Columns):
-        places = [_schema(each, named) for each in told.kinds]
-        count = {"minItems": len(places), "maxItems": len(places)}
-        return {"type": "array", "prefixItems": places, "items": False, **count}
-    return {
-        **_schema(kind, named),
-        **({"enum": [*told.words]} if isinstance(told, schemas.Words) else {"format": told.name}),
-    }
+def _annotated(kind: Any, annotation: Any, named: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of `kind` with its annotation."""
+    if isinstance(annotation, schemas.Columns):
+        items = [_schema(each, named) for each in annotation.kinds]
+        return {"type": "array", "prefixItems": items, "items": False, "minItems": len(items), "maxItems": len(items)}
+    limits = {"enum": [*annotation.words]} if isinstance(annotation, schemas.Words) else {"format": annotation.name}
+    return {**_schema(kind, named), **limits}
 
 
 def _record(kind: Any, named: dict[str, Any]) -> None:

@@ -21,8 +21,8 @@ PREFIX = "/api/v1/"
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a query. `kind` is a type of JSON Schema: string, integer, number; an array is of strings, given
-    by repeating the parameter."""
+    """A parameter of a query. `kind` is a type of JSON Schema: string, integer, number; an array holds strings, one for
+    each time that the parameter is given."""
 
     name: str
     summary: str
@@ -44,16 +44,16 @@ class Route:
     answer: str = ""
     """The name of the answer's shape in `howdah.api.schemas` or `curve_schemas`, or its content type."""
     cached: bool = False
-    """True where the answer depends on the job's version alone: then it is rendered at most once a second, and `since=`
-    is answered shortly."""
+    """True if the answer depends on the job's version alone: it is rendered at most once a second, and a request with
+    `since=` gets a short answer if nothing has changed."""
     embeddable: bool = False
-    """True where an embed token is enough."""
+    """True if an embed token permits the call."""
 
 
 @dataclass(frozen=True)
 class Action:
     """A call that changes a job, by PUT or POST on `jobs/{job}/actions/<name>`. `words` are the values in its body
-    beside the token, `answer` is the shape of its answer. The master's table of actions has the code."""
+    beside the token, `answer` is the shape of its answer. The table of actions in the master has the code."""
 
     name: str
     summary: str
@@ -63,7 +63,7 @@ class Action:
 
 @dataclass(frozen=True)
 class ApiRequest:
-    """A call as its handler sees it. `http` is the request itself, `path_params` are the values in its path,
+    """A call as its handler sees it. `http` is the HTTP request, `path_params` are the values in its path,
     `job_or_none` is the job that the path names."""
 
     http: Request
@@ -91,60 +91,61 @@ class ApiRequest:
 
 Handler = Callable[[ApiRequest], Awaitable[Any]]
 
-SINCE = Parameter("since", "The version you have: the answer is short when nothing has changed.", "integer")
+SINCE = Parameter("since", "The version that you have; the answer is short if nothing has changed.", "integer")
 RANGE = (Parameter("from", "Epoch seconds.", "number"), Parameter("to", "Epoch seconds.", "number"))
 
-RUN, TAG = Parameter("run", "The run's name."), Parameter("tag", "What of it.")
+RUN, TAG = Parameter("run", "The run's name."), Parameter("tag", "The tag.")
 RUNS = (
-    Parameter("run", "A run's name, or several with commas between; may be repeated. All by default.", "array"),
-    Parameter("tag", "What of them; as `run`.", "array"),
+    Parameter("run", "A run's name, or several separated by commas; may be repeated. All by default.", "array"),
+    Parameter("tag", "A tag, or several, as in `run`.", "array"),
 )
 POINTS = Parameter(
-    "points", "At most so many of each line, 1000 by default; of a picture as many as it is wide.", "integer"
+    "points", "The most points of each line, 1000 by default; of a picture its width in pixels.", "integer"
 )
 PICTURE = (
-    Parameter("x", "step (also by default), time or relative."),
-    Parameter("scale", "linear (also by default) or log, of the values; of histograms of the counts."),
-    Parameter("title", "Instead of the tags."),
-    Parameter("width", "In pixels.", "integer"),
-    Parameter("height", "In pixels.", "integer"),
+    Parameter("x", "step (the default), time or relative."),
+    Parameter("scale", "linear (the default) or log, of the values; of histograms of the counts."),
+    Parameter("title", "A title instead of the tags."),
+    Parameter("width", "Pixels.", "integer"),
+    Parameter("height", "Pixels.", "integer"),
     Parameter("language", "en or zh."),
     Parameter("theme", "auto, light or dark."),
 )
 EMBEDDED = (
-    Parameter("chart", "scalars (also by default), histograms or distributions, with their parameters."),
+    Parameter("chart", "scalars (the default), histograms or distributions, with their parameters."),
     *PICTURE,
-    Parameter("refresh", "Seconds until it is drawn again, 5 by default.", "number"),
+    Parameter("refresh", "Seconds between two updates, 5 by default.", "number"),
 )
 IMAGE = (
-    Parameter("step", "Of this step; the last by default.", "integer"),
-    Parameter("index", "Which of the step's images, from 0.", "integer"),
+    Parameter("step", "The step; the last by default.", "integer"),
+    Parameter("index", "The number of the image within the step, from 0.", "integer"),
 )
-STEPS = Parameter("steps", "At most so many, 50 by default.", "integer")
-STEP = Parameter("step", "Of this step alone, as bars; without it a map of all steps.", "integer")
-URI = Parameter("uri", "The checkpoint's, as the list has it.")
+STEPS = Parameter("steps", "The most steps, 50 by default.", "integer")
+STEP = Parameter("step", "Only this step, as bars; by default a map of all steps.", "integer")
+URI = Parameter("uri", "The checkpoint's URI, as in the list.")
 NAME = Parameter("name", "The tensor's name.")
 
 ROUTES: tuple[Route, ...] = (
-    Route("server", "job:server", "Who answers here.", answer="Server"),
-    Route("openapi.json", "job:openapi", "This description.", answer="Description"),
+    Route("server", "job:server", "The server that answers.", answer="Server"),
+    Route("openapi.json", "job:openapi", "The OpenAPI document.", answer="Description"),
     Route(
         "jobs",
         "jobs:jobs",
         "A page of the list of jobs (history server).",
         (
-            Parameter("user", "Of these users, with commas between."),
-            Parameter("queue", "In these queues."),
-            Parameter("name", "With this in their name."),
-            Parameter("state", "In these states."),
-            Parameter("framework", "With these frameworks."),
-            Parameter("text", "With all these words in name, id, tags, labels or diagnostics."),
+            Parameter("user", "Jobs of these users, separated by commas."),
+            Parameter("queue", "Jobs in these queues."),
+            Parameter("name", "Jobs whose name contains this text."),
+            Parameter("state", "Jobs in these states."),
+            Parameter("framework", "Jobs with these frameworks."),
+            Parameter("text", "Jobs with all these words in name, id, tags, labels or diagnostics."),
             *RANGE,
             Parameter(
-                "sort", "started, finished, name, user, state, duration, gpu_hours, wasted_gpu_hours; - turns it."
+                "sort",
+                "started, finished, name, user, state, duration, gpu_hours, wasted_gpu_hours; - reverses.",
             ),
-            Parameter("limit", "At most so many, 50 by default.", "integer"),
-            Parameter("after", "The `next` of the page before."),
+            Parameter("limit", "The most jobs, 50 by default.", "integer"),
+            Parameter("after", "The `next` of the previous page."),
             SINCE,
         ),
         "Jobs",
@@ -155,105 +156,116 @@ ROUTES: tuple[Route, ...] = (
         "compare",
         "jobs:compare",
         "Two jobs side by side (history server).",
-        (Parameter("jobs", "Their ids, with a comma between."),),
+        (Parameter("jobs", "The ids of two jobs, separated by a comma."),),
         "Compare",
     ),
     Route(
         "trace",
         "jobs:trace",
-        "Whose a container, process or GPU is: job, user, queue, task, rank, GPUs.",
+        "The owner of a container, process or GPU: job, user, queue, task, rank, GPUs.",
         (Parameter("of", "A container's id, host:pid, or host/gpu3."),),
         "Traced",
     ),
-    Route("session", "job:session", "What a link to this page is made of, to pass on.", (), "PageLink"),
+    Route("session", "job:session", "The parts of a link to this page.", (), "PageLink"),
     Route(
         "jobs/{job}",
         "job:job",
-        "A job: what it is and how it goes.",
+        "A job: its spec, state and progress.",
         (
             SINCE,
-            Parameter(
-                "open", "visible or hidden: a page in such a tab asks, and the server waits for it after the end."
-            ),
+            Parameter("open", "visible or hidden: the page's tab. The server waits for it after the job's end."),
         ),
         "Job",
         cached=True,
     ),
-    Route("jobs/{job}/tasks", "job:tasks", "Its tasks.", (SINCE,), "Tasks", cached=True),
-    Route("jobs/{job}/timeline", "job:timeline", "Where its time went.", (SINCE,), "Timeline", cached=True),
+    Route("jobs/{job}/tasks", "job:tasks", "The tasks of a job.", (SINCE,), "Tasks", cached=True),
+    Route(
+        "jobs/{job}/timeline",
+        "job:timeline",
+        "The phases of the job and of each attempt.",
+        (SINCE,),
+        "Timeline",
+        cached=True,
+    ),
     Route(
         "jobs/{job}/events",
         "job:events",
-        "The job's event log, without samples of usage and points of metrics.",
+        "The event log of a job, without samples and reported metrics.",
         (
-            Parameter("since", "Number of the first event wanted.", "integer"),
-            Parameter("limit", "At most so many, 1000 by default.", "integer"),
+            Parameter("since", "Number of the first event.", "integer"),
+            Parameter("limit", "The most events, 1000 by default.", "integer"),
         ),
         "Events",
     ),
     Route(
         "jobs/{job}/logs/{task}",
         "logs:logs",
-        "What a task printed.",
+        "The output of a task.",
         (
-            Parameter("stream", "stdout (also by default), stderr, or both as they came."),
-            Parameter("attempt", "Of this attempt; the latest by default.", "integer"),
-            Parameter("offset", "Where to begin; from the end when it is negative.", "integer"),
-            Parameter("limit", "At most so many bytes, 65536 by default.", "integer"),
+            Parameter("stream", "stdout (the default), stderr, or both in order of time."),
+            Parameter("attempt", "The attempt; the latest by default.", "integer"),
+            Parameter("offset", "Offset of the first byte; from the end if negative.", "integer"),
+            Parameter("limit", "The most bytes, 65536 by default.", "integer"),
         ),
         "Log",
     ),
     Route(
         "jobs/{job}/logs/{task}/download",
         "logs:download",
-        "All that a task printed, as a file.",
+        "The whole output of a task, as a file.",
         (
-            Parameter("stream", "stdout, stderr, or both (also by default)."),
-            Parameter("attempt", "Of this attempt; the latest by default.", "integer"),
+            Parameter("stream", "stdout, stderr, or both (the default)."),
+            Parameter("attempt", "The attempt; the latest by default.", "integer"),
         ),
         "text/plain",
     ),
     Route(
         "jobs/{job}/search",
         "logs:search",
-        "Lines in what all tasks printed, in all attempts.",
+        "A search of the output of all tasks, in all attempts.",
         (
-            Parameter("text", "What the lines hold."),
-            Parameter("regex", "1: it is a regular expression.", "integer"),
-            Parameter("level", "Only errors (error), or warnings too (warning)."),
-            Parameter("task", "Of these tasks, roles or ranks (worker:0-7), with commas between."),
-            Parameter("attempt", "Of this attempt alone.", "integer"),
-            Parameter("stream", "stdout or stderr alone."),
-            Parameter("since", "Printed after this moment (epoch seconds).", "number"),
-            Parameter("until", "Printed before it.", "number"),
-            Parameter("limit", "At most so many, 200 by default.", "integer"),
+            Parameter("text", "The text that the lines contain."),
+            Parameter("regex", "1: the text is a regular expression.", "integer"),
+            Parameter("level", "Only errors (error), or errors and warnings (warning)."),
+            Parameter("task", "These tasks, roles or ranks (worker:0-7), separated by commas."),
+            Parameter("attempt", "Only this attempt.", "integer"),
+            Parameter("stream", "Only stdout or stderr."),
+            Parameter("since", "Only lines printed after this time (epoch seconds).", "number"),
+            Parameter("until", "Only lines printed before this time.", "number"),
+            Parameter("limit", "The most lines, 200 by default.", "integer"),
         ),
         "Found",
     ),
     Route(
         "jobs/{job}/series",
         "metrics:series",
-        "What tasks used over time, and the metrics that their programs reported.",
+        "The resource usage of tasks over time, and the metrics that programs report.",
         (
-            Parameter("name", "Of these names, with commas between; without it and `kind` only which there are."),
-            Parameter("kind", "All names of a kind: sampled (usage), told (the programs' metrics), or all."),
-            Parameter("task", "Of these tasks, with commas between; all by default."),
+            Parameter("name", "Names of series, separated by commas; without it and `kind` only the names are listed."),
+            Parameter("kind", "All names of a kind: sampled, told (reported by programs), or all."),
+            Parameter("task", "These tasks, separated by commas; all by default."),
             *RANGE,
-            Parameter("points", "At most so many of each, 400 by default; extremes are kept.", "integer"),
+            Parameter("points", "The most points of each series, 400 by default; extremes are kept.", "integer"),
             SINCE,
         ),
         "Series",
     ),
-    Route("jobs/{job}/metrics.prom", "metrics:metrics", "For Prometheus.", answer="text/plain"),
+    Route("jobs/{job}/metrics.prom", "metrics:metrics", "The present metrics for Prometheus.", answer="text/plain"),
     *(
         Route(f"jobs/{{job}}/{path}", "curves:relay", summary, parameters, answer, embeddable=embeddable)
         for path, summary, parameters, answer, embeddable in (
-            ("curves/runs", "Training curves: runs and what there is of each.", (SINCE,), "Runs", True),
+            ("curves/runs", "Training curves: the runs and their tags.", (SINCE,), "Runs", True),
             ("curves/scalars", "Lines.", (*RUNS, POINTS, SINCE), "Lines", True),
             ("curves/scalars.svg", "Lines as a picture.", (*RUNS, POINTS, *PICTURE), "image/svg+xml", True),
             ("curves/scalars.png", "Lines as a picture.", (*RUNS, POINTS, *PICTURE), "image/png", True),
             ("curves/histograms", "A distribution over time, in buckets.", (RUN, TAG, STEPS), "Histograms", True),
-            ("curves/distributions", "The same in percentiles.", (RUN, TAG, STEPS), "Distributions", True),
+            (
+                "curves/distributions",
+                "A distribution over time, in percentiles.",
+                (RUN, TAG, STEPS),
+                "Distributions",
+                True,
+            ),
             *(
                 (f"curves/{name}.{form}", summary, (RUN, TAG, STEPS, *more, *PICTURE), kind, True)
                 for name, summary, more in (
@@ -265,47 +277,47 @@ ROUTES: tuple[Route, ...] = (
             ("curves/images", "A list of images.", (RUN, TAG, STEPS), "Images", True),
             ("curves/image", "One image.", (RUN, TAG, *IMAGE), "image/*", True),
             ("curves/text", "Texts.", (RUN, TAG, STEPS), "Texts", True),
-            ("curves/hparams", "Runs by their hyperparameters.", (), "Hyperparameters", True),
+            ("curves/hparams", "Runs with their hyperparameters.", (), "Hyperparameters", True),
             ("curves/embed.html", "A chart as a page for an iframe.", (*RUNS, POINTS, *EMBEDDED), "text/html", True),
             (
                 "curves/embed.js",
-                "A chart where the script stands.",
+                "A script that draws a chart in its place.",
                 (*RUNS, POINTS, *EMBEDDED),
                 "text/javascript",
                 True,
             ),
-            ("checkpoints", "Checkpoints that are there.", (), "Checkpoints", False),
+            ("checkpoints", "The checkpoints of the job.", (), "Checkpoints", False),
             ("checkpoints/tensors", "The tensors of a checkpoint.", (URI,), "Tensors", False),
-            ("checkpoints/statistics", "Figures of one tensor.", (URI, NAME), "TensorStatistics", False),
+            ("checkpoints/statistics", "Statistics of one tensor.", (URI, NAME), "TensorStatistics", False),
         )
     ),
 )
 
 ACTIONS: tuple[Action, ...] = (
-    Action("check", "Nothing: it tells whether the token may act."),
+    Action("check", "Check whether the token may act."),
     Action("cancel", "End the job."),
     Action(
         "save",
-        "Take a snapshot of outputs as they are now; answers pairs of an output and its snapshot's number.",
-        (Parameter("output", "The number of the output; -1, also by default: all.", "integer"),),
+        "Take a snapshot of outputs; the answer has pairs of an output and the number of its snapshot.",
+        (Parameter("output", "The number of the output; -1 (the default) for all.", "integer"),),
         "Saving",
     ),
     Action(
         "stacks",
-        "See where the programs are just now; answers the stacks by task.",
+        "Read the present stacks of the programs; the answer has them by task.",
         (
-            Parameter("task", "Of this task alone; by default of all."),
-            Parameter("native", "With the frames of compiled code.", "boolean"),
+            Parameter("task", "Only this task; by default all."),
+            Parameter("native", "Include the frames of compiled code.", "boolean"),
         ),
         "Stacks",
     ),
     Action(
         "tensorboard",
-        "Start the job's TensorBoard; answers its state, and its url when it is open.",
-        (Parameter("idle_s", "It ends when nobody has looked for so long, 1800 s by default.", "number"),),
+        "Start the job's TensorBoard; the answer has its state, and its url when it is open.",
+        (Parameter("idle_s", "Seconds without a request after which it ends, 1800 by default.", "number"),),
         "TensorBoardState",
     ),
-    Action("tensorboard/stop", "End it."),
+    Action("tensorboard/stop", "End the job's TensorBoard."),
 )
 
 

@@ -1,6 +1,7 @@
-"""Shapes of the answers: what the handlers give back, and what `openapi.json` tells of them.
+"""Shapes of the API's answers: what handlers return, what `openapi.json` describes, and what the page's types are made
+from.
 
-Times are epoch seconds, 0 for what has not come; a size's unit is in its name. The page's types are made of these.
+Times are epoch seconds, 0 for what has not happened; the unit of a size is in its name.
 """
 
 from __future__ import annotations
@@ -12,20 +13,20 @@ from howdah.spec.task import JOB_STATES
 
 
 class Words(NamedTuple):
-    """The values that a text can have."""
+    """Lists the values that a text can have."""
 
     words: tuple[str, ...]
 
 
 class Columns:
-    """The types of a list's places, in order."""
+    """Lists the types of the elements of a list, in order."""
 
     def __init__(self, *kinds: Any) -> None:
         self.kinds = kinds
 
 
 class Format(NamedTuple):
-    """JSON Schema's `format`."""
+    """Holds the `format` of a JSON Schema."""
 
     name: str
 
@@ -54,16 +55,16 @@ class Error(TypedDict):
 
 
 class Unchanged(TypedDict):
-    """What is asked for `since` a version is as it was then."""
+    """Answers a request with `since` when nothing has changed since that version."""
 
     version: int
     unchanged: bool
 
 
 class Server(TypedDict):
-    """Who answers. `job` is the only job, null where there are many; `may_act`: whether links that act are honoured;
-    `history` is the address of a history server that shows the job after its end, without a token, "" where none is
-    known; `link_command` is the command that prints a link to this page."""
+    """The server that answers. `job` is its only job, null if it has many; `may_act` says whether it accepts links that
+    may act; `history` is the address, without a token, of a history server that shows the job after its end, "" if none
+    is known; `link_command` is the command that prints a link to this page."""
 
     kind: Annotated[str, Words(("master", "history"))]
     version: str
@@ -76,7 +77,7 @@ class Server(TypedDict):
 
 
 class PagePlace(TypedDict):
-    """The path below which the browser now looks without a token; "" where it goes on with the token."""
+    """The path below which the browser now needs no token; "" if it still needs the token."""
 
     path: str
 
@@ -98,7 +99,7 @@ class Failure(TypedDict):
 
 
 class Link(TypedDict):
-    """`kind` is user, tensorboard or notebook."""
+    """A link that the page shows; `kind` is user, tensorboard or notebook."""
 
     name: str
     url: str
@@ -113,7 +114,7 @@ class Note(TypedDict):
 
 
 class SaveRow(TypedDict):
-    """A snapshot of an output, taken while the programs run: `done` of `tasks` have made their part."""
+    """A snapshot of an output, taken while the programs run: `done` of `tasks` tasks have copied their part."""
 
     number: int
     output: int
@@ -133,7 +134,7 @@ class SaveRow(TypedDict):
 
 
 class RoleRow(TypedDict):
-    """Its tasks by state; `resources` are those of one container."""
+    """A role with the number of its tasks in each state; `resources` are those of one container."""
 
     name: str
     replicas: int
@@ -147,14 +148,14 @@ class RoleRow(TypedDict):
 
 
 class Submitted(TypedDict):
-    """The job file as it was; both are empty for a job that had none."""
+    """The job file as it was submitted; both fields are empty for a job without a job file."""
 
     yaml: str
     file: str
 
 
 class Captured(TypedDict):
-    """What the submitter noted. `variables` are the job's own, without secrets."""
+    """What was recorded at the submission. `variables` are the job's own variables, without secrets."""
 
     git_commit: str
     git_dirty: bool
@@ -178,8 +179,8 @@ class Hint(TypedDict):
 
 
 class Job(TypedDict):
-    """A job. `can` has the actions there are, and whether each is possible now; `eta_s` is null while nobody knows.
-    `tensorboard_ended` is how the job's TensorBoard ended, null if it never did or was started again."""
+    """A job. `can` lists all actions, and for each whether it is possible now; `eta_s` is null while it is not known;
+    `tensorboard_ended` says how the job's TensorBoard ended, null if it did not, or was started again."""
 
     id: str
     name: str
@@ -229,8 +230,9 @@ class Attempt(TypedDict):
 
 
 class Task(TypedDict):
-    """A task as it is now; `rank` is its place in the job, null for a spare. `attempt` counts its containers, as logs
-    do, `tries` also each time its program was started again in one. What was not measured is null or 0."""
+    """A task as it is now; `rank` is its rank in the job, null for a spare. `attempt` counts the containers of the
+    task, as its logs do; `tries` also counts each restart of its program in a container. What was not measured is null
+    or 0."""
 
     task: str
     role: str
@@ -270,7 +272,7 @@ class Task(TypedDict):
 
 
 class Tasks(TypedDict):
-    """In order of rank."""
+    """All tasks, in order of rank."""
 
     tasks: list[Task]
 
@@ -292,7 +294,7 @@ class Span(TypedDict):
 
 
 class Row(TypedDict):
-    """The life of one attempt of a task."""
+    """The phases of one attempt of a task."""
 
     task: str
     attempt: int
@@ -302,7 +304,8 @@ class Row(TypedDict):
 
 
 class Moment(TypedDict):
-    """`kind` is failed, lost, restarted, takeover, save or note; `task` is empty when it is of the whole job."""
+    """Something that happened at a moment: `kind` is failed, lost, restarted, takeover, save or note; `task` is empty
+    if it concerns the whole job."""
 
     time: float
     kind: Annotated[str, Words(("failed", "lost", "restarted", "takeover", "save", "note"))]
@@ -311,7 +314,7 @@ class Moment(TypedDict):
 
 
 class FirstFailure(TypedDict):
-    """Which failure came first."""
+    """The first failure."""
 
     task: str
     time: float
@@ -329,18 +332,19 @@ Timeline = TypedDict(
         "first_failure": FirstFailure | None,
     },
 )
-"""Where the job's time went; `job` are the phases of the whole."""
+"""The phases of the job (`job`) and of each attempt."""
 
 
 class Events(TypedDict):
-    """Events as the event log has them, and the number to ask from next."""
+    """Events as in the event log, and the number from which to ask next."""
 
     next: int
     events: list[dict[str, Any]]
 
 
 class Log(TypedDict):
-    """Of `size` bytes the `text` from `offset` on; `next` is where to go on. `complete`: no more will come."""
+    """The `text` of a log of `size` bytes from `offset` on; `next` is the offset of the next piece. If `complete`, no
+    more will come."""
 
     offset: int
     size: int
@@ -351,7 +355,7 @@ class Log(TypedDict):
 
 
 class Hit(TypedDict):
-    """A line: its number from 1, offset in its stream, and when it was printed, as far as is known."""
+    """A line that was found: its number from 1, its offset in the stream, and when it was printed, if that is known."""
 
     task: str
     attempt: int
@@ -364,7 +368,8 @@ class Hit(TypedDict):
 
 
 class Found(TypedDict):
-    """What a search found; not `complete` when there is more, or when `problems` tell who could not be searched."""
+    """The result of a search; not `complete` if there are more hits, or if `problems` names logs that could not be
+    searched."""
 
     hits: list[Hit]
     scanned_bytes: int
@@ -374,7 +379,7 @@ class Found(TypedDict):
 
 
 class SeriesName(TypedDict):
-    """`kind` is sampled (of every task) or told (by its program)."""
+    """A name of a series; `kind` is sampled (for every task) or told (reported by its program)."""
 
     name: str
     unit: str
@@ -382,7 +387,7 @@ class SeriesName(TypedDict):
 
 
 class TaskSeries(TypedDict):
-    """`points` are [time, least, mean, most]; null where nothing is known."""
+    """One series of a task; `points` are [time, least, mean, most], null where there is no value."""
 
     task: str
     name: str
@@ -391,7 +396,7 @@ class TaskSeries(TypedDict):
 
 
 class Series(TypedDict):
-    """What can be asked for, and what was."""
+    """The names of all series, and the series that were requested."""
 
     version: int
     names: list[SeriesName]
@@ -399,8 +404,8 @@ class Series(TypedDict):
 
 
 class JobRow(TypedDict):
-    """A job in a list. `url` is a living job's own page, "" for others; `cause` is one word for why it did not succeed;
-    GPU-hours are those of attempts that have ended, and wasted are those of attempts that came to nothing."""
+    """A job in the list. `url` is the page of a running job, "" for others; `cause` is one word for why the job did not
+    succeed; GPU-hours are those of ended attempts, wasted GPU-hours those of attempts whose work was lost."""
 
     id: str
     name: str
@@ -423,8 +428,8 @@ class JobRow(TypedDict):
 
 
 class Jobs(TypedDict):
-    """A page of the list; `next` is the cursor of the one after it. `total` counts all that fit the filters; `problems`
-    are sentences for people, such as that the list cannot be brought up to date now."""
+    """A page of the list; `next` is the cursor of the next page. `total` counts all jobs that match the filters;
+    `problems` are sentences for people, such as that the list cannot be updated now."""
 
     jobs: list[JobRow]
     next: str | None
@@ -433,7 +438,7 @@ class Jobs(TypedDict):
 
 
 class UserRow(TypedDict):
-    """What one user's jobs took; `by_cause` are wasted GPU-hours by why."""
+    """The GPU-hours of one user's jobs; `by_cause` are the wasted GPU-hours by cause."""
 
     user: str
     jobs: int
@@ -449,7 +454,7 @@ class Users(TypedDict):
 
 
 class Difference(TypedDict):
-    """A place where two values differ; null is for what is not there, or is as by default."""
+    """A place where two values differ; a value that is missing, or is the default, is null."""
 
     path: str
     a: Any
@@ -457,7 +462,7 @@ class Difference(TypedDict):
 
 
 class Compare(TypedDict):
-    """Two jobs: their rows, where their specs differ, and where what was noted at their submission does."""
+    """Two jobs: their rows, the differences of their specs, and the differences of what was recorded at submission."""
 
     jobs: list[JobRow]
     spec: list[Difference]
@@ -465,8 +470,9 @@ class Compare(TypedDict):
 
 
 class Traced(TypedDict):
-    """`task` is "" and `attempt` 0 when only the job is known (the container was the master's). `rank` is null for a
-    spare; `pid` is the program's, of which the process asked for may be a child; `gpus` are numbers or UUIDs."""
+    """The owner of a container, process or GPU. `task` is "" and `attempt` 0 if only the job is known (the container
+    was the master's). `rank` is null for a spare; `pid` is the program's process, of which the requested process may be
+    a child; `gpus` are numbers or UUIDs."""
 
     job: str
     name: str
