@@ -17,7 +17,7 @@ from howdah.wire import auth
 HEADER = "howdah-token"
 MAX_BODY = 64 << 10
 """The largest body, in bytes, that the holder of a token may send."""
-COOKIE_LIVES_S = 90 * 86400
+COOKIE_LIFETIME_S = 90 * 86400
 _OWN_PAGES = ("", "same-origin", "none")
 """Values of `Sec-Fetch-Site` for requests from the page itself and for typed addresses; "" in browsers that do not send
 it."""
@@ -28,13 +28,16 @@ class Access:
     job, None where there is none; `trusts_proxy(peer, proxy_user)` asks the engine whether `peer` is its proxy."""
 
     def __init__(
-        self, key: bytes, of_job: Callable[[str], bytes | None], admits: Callable[[str, str], bool] | None = None
+        self,
+        key: bytes,
+        key_of_job: Callable[[str], bytes | None],
+        trusts_proxy: Callable[[str, str], bool] | None = None,
     ) -> None:
-        self.key, self.key_of_job, self.trusts_proxy = key, of_job, admits
+        self.key, self.key_of_job, self.trusts_proxy = key, key_of_job, trusts_proxy
 
     @property
     def page_path(self) -> str:
-        """The path below which a browser sends the cookie of `open_session`; it begins and ends with a slash."""
+        """Return the path below which a browser sends the cookie of `open_session`; it begins and ends with a slash."""
         return auth.page_place(self.key)
 
     def may_view(self, request: Request) -> bool:
@@ -66,7 +69,7 @@ class Access:
         if not _equal(token, auth.view_token(self.key)):
             raise NotPermitted("this is not the token of this page's link", "token")
         value = f"{self._cookie}={auth.session_token(self.key)}"
-        return f"{value}; Path={self.page_path}; Max-Age={COOKIE_LIVES_S}; HttpOnly; SameSite=Strict"
+        return f"{value}; Path={self.page_path}; Max-Age={COOKIE_LIFETIME_S}; HttpOnly; SameSite=Strict"
 
     def may_embed(self, job_id: str, request: Request) -> bool:
         """Return whether the request's token permits to see this job's curves."""

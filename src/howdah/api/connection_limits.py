@@ -1,9 +1,9 @@
 """Limits of what callers may use of a server before they have proved who they are.
 
-A *stranger* is a connection on which no request has come yet that shows by its head who sends it. Anybody may open
-one, so strangers are few, hold little, and do not stay: the rules are those of `ConnectionLimits`. When all places are
-taken, the newest caller gets that of the oldest stranger of the address that holds most. So who says at once who it
-is, as executors do, always comes through, from the address of an attacker, too.
+A *stranger* is a connection on which no request has come yet whose head proves who sends it. Anybody may open a
+connection, so strangers are few, use little, and do not stay (`ConnectionLimits`). When there are too many, a new
+connection replaces the oldest stranger of the address that has most. So a caller that proves at once who it is, as
+executors do, always gets through, even from the address of an attacker.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from typing import Protocol
 from howdah.spec.values import dataclass
 
 MAX_BODY = 4 << 10
-"""Bytes of a body that a stranger may send: an action's token and its few words."""
+"""The most bytes of a body that a stranger may send: an action's token and a few values."""
 MAX_READS = 256
-"""A request of a stranger that comes in more pieces only wants to be read often."""
+"""The most pieces in which a stranger's request may come: each piece costs as much as a large one."""
 WRITE_BUFFER = 16 << 10
-"""Bytes of an answer that wait for a caller who does not take them."""
+"""Bytes of an answer that are buffered for a caller who does not read them."""
 LOG_AGAIN_S = 60.0
+"""Seconds between two lines of the log."""
 
 
 class Closable(Protocol):
@@ -32,15 +33,15 @@ class Closable(Protocol):
     peer: str
     """Address of the caller."""
     since: float
-    """Loop time since which its next request is waited for."""
+    """Loop time at which the wait for its next request began."""
     deadline: float
-    """Loop time at which it is closed if it is a stranger still."""
+    """Loop time at which the connection is closed if it is still a stranger."""
     stranger: bool
     """True until the caller has proved who it is; set by this module."""
 
     @property
     def busy(self) -> bool:
-        """Whether a request is being answered."""
+        """Return whether a request is being answered."""
         ...
 
     def abort(self) -> None:
@@ -50,24 +51,26 @@ class Closable(Protocol):
 
 @dataclass(frozen=True)
 class Limits:
-    """How many callers, and for how long; seconds and connections."""
+    """The numbers of connections, and the seconds that they may take."""
 
     strangers: int = 512
-    """At most so many strangers, and a quarter of the descriptors that this process may open."""
+    """The most strangers; never more than a quarter of the descriptors that this process may open."""
     per_peer: int = 64
-    """Of one address, once they had `settle_s` to say who they are."""
+    """The most strangers of one address that have been connected for `settle_s`."""
     settle_s: float = 1.0
+    """Seconds in which a new connection may prove who sends its requests."""
     request_s: float = 10.0
-    """How long a stranger may take from connecting, or from its last answer, until its next request is whole."""
+    """Seconds from connecting, or from the last answer, within which a stranger's next request must be complete."""
     answer_s: float = 60.0
-    """How long a stranger may take for taking an answer."""
+    """Seconds within which a stranger must have read an answer."""
     visitors: int = 1024
-    """At most so many connections of those who have shown a token; whoever has signed (executors, programs, the client)
-    is not counted."""
+    """The most connections of callers with a token; callers that sign (executors, programs, the client) do not
+    count."""
 
 
 class ConnectionLimits:
-    """The strangers and visitors of one server. `report` gets a line for the log, at most one in LOG_AGAIN_S."""
+    """Limits the strangers and visitors of one server. `report` writes a line to the log, at most one in
+    LOG_AGAIN_S."""
 
     def __init__(
         self,
@@ -119,7 +122,7 @@ class ConnectionLimits:
             self.count -= 1
 
     def turn_away(self, connection: Closable, why: str) -> None:
-        """Close a connection, and report that in the log."""
+        """Close a connection, and report it in the log."""
         self.remove(connection)
         connection.abort()
         self.count_refusal(connection.peer, why)
@@ -128,7 +131,7 @@ class ConnectionLimits:
         """Count a caller that was refused before it had proved who it is."""
         self._turned_away[why] += 1
         self._last_peer = peer
-        self._tell()
+        self._report_refusals()
 
     def sweep(self, now: float) -> None:
         """Close strangers that are overdue, and those that one address has too many of; `now` is loop time."""
@@ -141,9 +144,9 @@ class ConnectionLimits:
                 elif excess > 0 and now - connection.since > limits.settle_s:
                     self.turn_away(connection, f"more than {limits.per_peer} from one address")
                 excess -= 1
-        self._tell()
+        self._report_refusals()
 
-    def _tell(self) -> None:
+    def _report_refusals(self) -> None:
         now = self._clock()
         if not self._turned_away or now - self._reported_at < LOG_AGAIN_S:
             return

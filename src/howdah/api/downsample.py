@@ -21,7 +21,7 @@ class SampledPoint(NamedTuple):
 def downsample(
     points: Iterable[SampledPoint], most: int, begin: float | None = None, end: float | None = None
 ) -> list[SampledPoint]:
-    """At most `most` points of `points`, which are in the order of `x`.
+    """Return at most `most` points of `points`, which are in the order of `x`.
 
     Points of one span become one, at the `x` of its first, with the least, the weighted mean and the greatest of all.
     A span of gaps is a gap; what is not finite is a gap.

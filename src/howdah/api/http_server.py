@@ -33,8 +33,8 @@ SLICE = 64 << 10
 """An answer is written in slices of so many bytes, each when there is room for it: an answer that the caller does not
 read is not copied into the buffer of the connection."""
 BACKLOG, ACCEPTED_AT_ONCE = 1024, 64
-"""Connections that may wait to be accepted; and those that one turn of the event loop accepts. What they have sent is
-read two turns later, so these must be few enough for the connections that strangers may have."""
+"""Connections that may wait to be accepted; and the connections that one turn of the event loop accepts. Their bytes
+are read two turns later, so they must be fewer than the strangers that are allowed."""
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
@@ -50,8 +50,9 @@ class Pieces(Protocol):
 
 @dataclass(frozen=True)
 class Response:
-    """An answer; the server adds its length. Instead of `body` a `file` is sent from the disk without being held in
-    memory, or `pieces` are sent as fast as the caller reads; an error while they are produced aborts the connection."""
+    """An answer, to which the server adds its length. Instead of `body`, a `file` is sent from the disk without being
+    held in memory, or `pieces` are sent as fast as the caller reads; an error while they are produced aborts the
+    connection."""
 
     status: int = 200
     body: bytes = b""
@@ -131,7 +132,8 @@ def _start_sweeping(server: asyncio.Server, shared: _Shared) -> asyncio.Server:
 
 
 class _Connection(asyncio.Protocol):
-    """A connection whose requests are answered one after the other; the bytes of the next wait in the buffer."""
+    """A connection whose requests are answered one after the other; the bytes of the next request stay in the
+    buffer."""
 
     __slots__ = (
         "_answering",
@@ -171,7 +173,7 @@ class _Connection(asyncio.Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether a request is being answered."""
+        """Return whether a request is being answered."""
         return self._answering is not None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

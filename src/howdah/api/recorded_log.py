@@ -1,7 +1,7 @@
-"""The view and the events of one job, read from its event log as far as that is written.
+"""The view and the events of one job, read from its event log as far as the log is written.
 
-The rule: what is kept is bounded by bytes of log, and a log of any size is read in pieces. Of the usage samples of a
-task between two other events only the last is folded: the view shows present usage, not its course.
+The rule: the events in memory are bounded by bytes of log, and a log of any size is read in pieces. Of a task's usage
+samples between two other events only the last is folded, because the view shows the present usage, not its history.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class RecordedLog:
         self.view.id = self.id
 
     def add_outcome(self, outcome: Outcome, finished: float) -> None:
-        """Fold the outcome that others know of a job whose own log does not hold it: its master was killed."""
+        """Fold the outcome of a job whose log does not hold it, because its master was killed."""
         if outcome.state.ended and self.view.outcome is None:
             fold([JobFinished(finished, outcome)], self.view)
             self._ended, self.version = True, self.version + 1

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 class JobSource(Protocol):
-    """One job as the handlers see it. `version` grows with each event folded into `view`; `directory` is the URI of the
-    job's directory."""
+    """One job, as handlers see it. `version` grows with each event that is folded into `view`; `directory` is the URI
+    of the job's directory."""
 
     @property
     def view(self) -> JobView: ...
@@ -34,7 +34,7 @@ class JobSource(Protocol):
 
     @property
     def conf_dir(self) -> str:
-        """The Hadoop configuration that reads the job's directory, "" for the usual one."""
+        """Return the Hadoop configuration that reads the job's directory, "" for the usual one."""
         ...
 
     def records(self, since: int, limit: int) -> tuple[int, list[Mapping[str, Any]]]:
@@ -97,17 +97,18 @@ class Source(Protocol):
 
     @property
     def access(self) -> Access:
-        """The permissions to view, embed and act."""
+        """Return the permissions to view, embed and act."""
         ...
 
     @property
     def link_command(self) -> str:
-        """The command that prints a link to this page."""
+        """Return the command that prints a link to this page."""
         ...
 
     @property
     def history(self) -> str:
-        """Address of a history server that shows the job after its end, without a token; "" where none is known."""
+        """Return the address, without a token, of a history server that shows the job after its end; "" if none is
+        known."""
         ...
 
     def note_open_page(self, hidden: bool) -> None:

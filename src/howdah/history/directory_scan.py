@@ -33,11 +33,14 @@ AT_ONCE = 16
 
 @dataclass
 class ScanResult:
-    """The result of a scan of all roots: jobs read, jobs gone, directories without permission, and problems."""
+    """The result of a scan of all roots."""
 
     read: int = 0
+    """Number of jobs of which something new was read."""
     gone: int = 0
+    """Number of jobs that were removed from the index."""
     closed: int = 0
+    """Number of homes that this user may not read."""
     problems: list[str] = field(default_factory=list)
 
 

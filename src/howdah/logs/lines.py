@@ -32,7 +32,8 @@ class LogLine(NamedTuple):
 
 
 class LineFilter(NamedTuple):
-    """Chooses lines: of a level, matching a pattern, since a moment, only the last `tail` of them (0: all)."""
+    """Selects lines: of a level, matching a pattern, printed since a time, and only the last `tail` of them (0:
+    all)."""
 
     level: str = ""
     pattern: re.Pattern[bytes] | None = None

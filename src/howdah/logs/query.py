@@ -38,7 +38,7 @@ class LogQuery:
         """Return the query that the parameters of a `search` call describe.
 
         Raises:
-            InvalidRequest: a parameter is malformed.
+            InvalidRequest: a parameter is malformed, or text and level are missing.
         """
         limit = whole_number(query, "limit", 200)
         since, until = moment(query, "since", 0.0), moment(query, "until", math.inf)
@@ -144,7 +144,7 @@ class LogSearchRequest:
 
 @dataclass(frozen=True)
 class LogSearchReply(HelperReply):
-    """What was found."""
+    """The matches of one search."""
 
     hits: tuple[Mapping[str, Any], ...] = ()
     """The fields of each `LogMatch`."""

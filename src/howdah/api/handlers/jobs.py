@@ -13,7 +13,7 @@ from howdah.errors import InvalidRequest, NotFound
 
 @runtime_checkable
 class Catalogue(Protocol):
-    """What a source of many jobs answers in addition to the calls about one job."""
+    """Answers the calls about many jobs."""
 
     async def jobs(self, query: Mapping[str, str]) -> Mapping[str, Any]:
         """Return the jobs that the query asks for, one page of them."""
