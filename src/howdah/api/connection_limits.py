@@ -42,11 +42,9 @@ class Closable(Protocol):
     @property
     def busy(self) -> bool:
         """Return whether a request is being answered."""
-        ...
 
     def abort(self) -> None:
         """Close the connection at once, and drop what is still to be sent."""
-        ...
 
 
 @dataclass(frozen=True)

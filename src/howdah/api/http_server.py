@@ -45,7 +45,6 @@ class Pieces(Protocol):
 
     async def aclose(self) -> None:
         """Called once when no more pieces are needed, even if none was requested."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -136,24 +135,9 @@ class _Connection(asyncio.Protocol):
     buffer."""
 
     __slots__ = (
-        "_answering",
-        "_buffer",
-        "_finished",
-        "_keep_alive",
-        "_last_read_at",
-        "_length",
-        "_loop",
-        "_reads",
-        "_request",
-        "_scanned",
-        "_shared",
-        "_transport",
-        "_writable",
-        "_write_paused",
-        "deadline",
-        "peer",
-        "since",
-        "stranger",
+        *("_answering", "_buffer", "_finished", "_keep_alive", "_last_read_at", "_length", "_loop"),
+        *("_reads", "_request", "_scanned", "_shared", "_transport", "_writable", "_write_paused"),
+        *("deadline", "peer", "since", "stranger"),
     )
     _transport: asyncio.Transport
     _loop: asyncio.AbstractEventLoop

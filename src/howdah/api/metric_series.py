@@ -270,15 +270,13 @@ def _program_points(
         known = view.tasks.get(task, TaskView(task))
         for name in sorted(known.metrics):
             wanted = name not in UNITS and (query.program_metrics or name in named)
-            points = list(_points_in_range(known, name, query)) if wanted else []
+            points = [
+                SampledPoint(point.time, point.value, point.value, point.value)
+                for point in (known.metrics.get(name, ()) if wanted else ())
+                if query.begin <= point.time <= query.end
+            ]
             if points:
                 yield str(task), name, points
-
-
-def _points_in_range(task: TaskView, name: str, query: SeriesQuery) -> Iterator[SampledPoint]:
-    for point in task.metrics.get(name, ()):
-        if query.begin <= point.time <= query.end:
-            yield SampledPoint(point.time, point.value, point.value, point.value)
 
 
 def lines_of(pieces: Iterable[bytes]) -> Iterator[bytes]:

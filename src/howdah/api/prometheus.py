@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from howdah.spec.eta import eta
 from howdah.spec.gpu import Gpu
@@ -78,11 +78,8 @@ def _family(name: str, kind: str, about: str, values: Sequence[tuple[dict[str, s
     if known:
         yield f"# HELP howdah_{name} {about}\n# TYPE howdah_{name} {kind}\n"
         for labels, value in known:
-            yield f"howdah_{name}{{{_labels(labels)}}} {float(value)!r}\n"
-
-
-def _labels(labels: Mapping[str, str]) -> str:
-    return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
+            pairs = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
+            yield f"howdah_{name}{{{pairs}}} {float(value)!r}\n"
 
 
 def _escaped(text: str) -> str:

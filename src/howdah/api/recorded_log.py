@@ -10,7 +10,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, BinaryIO
 
 from howdah.spec import Outcome, uris
 from howdah.spec.event_lines import parse_line, read_lines, to_line
@@ -60,6 +60,12 @@ class LineReader:
             if whole:
                 yield whole
 
+    def read(self, file: BinaryIO, size: int, until: int) -> Iterator[list[bytes]]:
+        """Yield the lines of a file of about `size` bytes from `offset` to about offset `until`."""
+        file.seek(self.offset)
+        pieces = iter(lambda: file.read(min(CHUNK, max(size, 1))), b"")
+        return self.lines(itertools.takewhile(lambda _: self.offset < until, pieces))
+
 
 class LogReplaced(Exception):
     """The event log that was read before has been replaced by another one."""
@@ -107,9 +113,7 @@ class RecordedLog:
         if entry is None:
             return NewLines([], reader, size_and_time)
         with self._files.open_read(uri) as log:
-            log.seek(reader.offset)
-            pieces = iter(lambda: log.read(min(CHUNK, max(size, 1))), b"")
-            lines = list(reader.lines(itertools.takewhile(lambda _: reader.offset < MAX_BYTES, pieces)))
+            lines = list(reader.read(log, size, MAX_BYTES))
             if MAX_BYTES <= reader.offset < size:
                 if reader.offset < size - LAST_BYTES:
                     left_out = Noted(0.0, "the log is too large to be shown whole: what is between is left out")

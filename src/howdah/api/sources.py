@@ -35,11 +35,9 @@ class JobSource(Protocol):
     @property
     def conf_dir(self) -> str:
         """Return the Hadoop configuration that reads the job's directory, "" for the usual one."""
-        ...
 
     def records(self, since: int, limit: int) -> tuple[int, list[Mapping[str, Any]]]:
         """Return the number to ask from next, and up to `limit` events as JSON from number `since` on."""
-        ...
 
     async def log(self, task: TaskId, stream: str, attempt: int, offset: int, limit: int) -> LogChunk:
         """Return bytes of the log of one attempt (0: the latest one); a negative `offset` counts from the end.
@@ -47,21 +45,17 @@ class JobSource(Protocol):
         Raises:
             RequestRefused: the task or attempt is not there, its output is gone, or nobody answers in time.
         """
-        ...
 
     async def search(self, query: LogQuery, tasks: Sequence[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
         """Search the logs of these tasks in `stream` (or `both`), of one attempt or of all (0); return the answer to
         the API call `search`."""
-        ...
 
     def samples(self) -> tuple[int, list[str]]:
         """Return the version of the usage samples, which grows with each sample, and the lines of `metrics.jsonl` that
         are not in the job's directory yet."""
-        ...
 
     async def event_file_answer(self, path_and_query: str) -> tuple[int, str, bytes]:
         """Return status, content type and body of the event-file service's answer to `curves/…` or `checkpoints…`."""
-        ...
 
     async def act(self, action: str, arguments: Mapping[str, Any]) -> Any:
         """Execute an action for somebody who is permitted to; return the JSON value to answer.
@@ -69,15 +63,12 @@ class JobSource(Protocol):
         Raises:
             RequestRefused: there is no such action, or the action is not possible now.
         """
-        ...
 
     def tensorboard_url(self) -> str:
         """Return the address that opens the job's TensorBoard, "" while there is none."""
-        ...
 
     def actions(self) -> Mapping[str, bool]:
         """Return the names of all actions, and for each whether it is possible now."""
-        ...
 
 
 class Source(Protocol):
@@ -98,27 +89,21 @@ class Source(Protocol):
     @property
     def access(self) -> Access:
         """Return the permissions to view, embed and act."""
-        ...
 
     @property
     def link_command(self) -> str:
         """Return the command that prints a link to this page."""
-        ...
 
     @property
     def history(self) -> str:
         """Return the address, without a token, of a history server that shows the job after its end; "" if none is
         known."""
-        ...
 
     def note_open_page(self, hidden: bool) -> None:
         """Record that a page is open, in a tab that is visible or hidden, and will ask again soon."""
-        ...
 
     def owns_origin(self, request: Request) -> bool:
         """Return whether the browser sees this server at an origin of its own, not behind an engine's proxy."""
-        ...
 
     async def job(self, job_id: str) -> JobSource | None:
         """Return the job of this id, None if there is none."""
-        ...

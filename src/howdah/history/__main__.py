@@ -8,6 +8,7 @@ import os
 import sys
 from pathlib import Path
 
+from howdah.config.paths import state_directory
 from howdah.engines import Engine
 from howdah.errors import HowdahError
 from howdah.history.options import HistoryOptions, root_of, user_on
@@ -19,7 +20,10 @@ def main() -> int:
     """Serve until a signal ends the server; return the exit status."""
     asked = _arguments().parse_args()
     try:
-        serve_until_signal(_options(asked), lambda link: print(_printed_link(link, asked.in_job), flush=True))
+        # Others may read what a task of a job prints, so the link is printed without its token.
+        serve_until_signal(
+            _options(asked), lambda link: print(link.partition("#")[0] if asked.in_job else link, flush=True)
+        )
     except HowdahError as error:
         print(f"howdah history: {error}", file=sys.stderr)
         return error.exit_code
@@ -52,37 +56,26 @@ def _options(asked: argparse.Namespace) -> HistoryOptions:
     engines: list[Engine] = [plugins.load(plugins.find("howdah.engines", name))(settings) for name in asked.engine]
     roots = (*(root_of(engine, user) for engine in engines), *asked.root)
     if asked.in_job:
-        asked.host, asked.port = "0.0.0.0", int(os.environ["HOWDAH_PORT"])  # noqa: S104 - its token lets in, no place
+        asked.host, asked.port = "0.0.0.0", int(os.environ["HOWDAH_PORT"])  # noqa: S104 - access needs the token, wherever one is
     return HistoryOptions(
-        tuple(engines),
-        roots,
-        Path(asked.state or ("history" if asked.in_job else _home_of_state())),
-        settings.get("hadoop_conf_dir", ""),
-        asked.host,
-        asked.port,
-        asked.keep,
-        asked.remove_files,
-        user,
-        _names() if asked.in_job else (),
+        engines=tuple(engines),
+        roots=roots,
+        state=Path(asked.state or ("history" if asked.in_job else state_directory(os.environ) / "history")),
+        conf_dir=settings.get("hadoop_conf_dir", ""),
+        host=asked.host,
+        port=asked.port,
+        keep_s=asked.keep,
+        remove_files=asked.remove_files,
+        user=user,
+        names=_names() if asked.in_job else (),
         link_command=f"howdah history --on {asked.engine[0]}" if asked.in_job and asked.engine else "howdah history",
     )
-
-
-def _printed_link(link: str, in_job: bool) -> str:
-    """Return the link to print: without its token in a job, whose output others may read."""
-    return link.partition("#")[0] if in_job else link
 
 
 def _names() -> tuple[str, ...]:
     """Return the names by which the job's other tasks and its page know the host of this task."""
     world = json.loads(os.environ["HOWDAH_WORLD"])
     return tuple({member["host"] for members in world["roles"].values() for member in members})
-
-
-def _home_of_state() -> Path:
-    from howdah.config.paths import state_directory
-
-    return state_directory(os.environ) / "history"
 
 
 if __name__ == "__main__":

@@ -195,10 +195,8 @@ def _read_on(files: FileSystem, uri: str, size: int, job: IndexedJob) -> bool:
             log.seek(reader.offset - 1)
             if size < reader.offset or not (reader.skipping or log.read(1) == b"\n"):
                 reader, job.digest, job.anew = LineReader(), JobSummary(), True
-        log.seek(reader.offset)
         until = reader.offset + AT_A_TIME
-        pieces = iter(lambda: log.read(min(CHUNK, max(size, 1))), b"")
-        for lines in reader.lines(itertools.takewhile(lambda _: reader.offset < until, pieces)):
+        for lines in reader.read(log, size, until):
             job.digest.feed(lines)
     job.offset, job.skipping = reader.offset, reader.skipping
     return reader.offset < until

@@ -17,19 +17,15 @@ class Catalogue(Protocol):
 
     async def jobs(self, query: Mapping[str, str]) -> Mapping[str, Any]:
         """Return the jobs that the query asks for, one page of them."""
-        ...
 
     async def users(self, query: Mapping[str, str]) -> Mapping[str, Any]:
         """Return jobs and GPU-hours by user."""
-        ...
 
     async def compare(self, one: str, other: str) -> Mapping[str, Any]:
         """Return the keys and values in which two jobs differ."""
-        ...
 
     async def trace(self, of: str) -> Mapping[str, Any] | None:
         """Return the job and task of a container, process or GPU, None if there is none."""
-        ...
 
 
 async def jobs(call: ApiRequest) -> schemas.Jobs:
