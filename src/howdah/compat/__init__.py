@@ -1,4 +1,4 @@
-"""Command lines of other systems. Each makes a JobSpec of what the users of that system type."""
+"""Command lines of other systems. Each turns what the users of that system type into a JobSpec."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from howdah.spec import JobSpec
 
 @dataclass(frozen=True)
 class Parsed:
-    """A command line that was read."""
+    """What a command line means."""
 
     job: JobSpec
     """The job that the command line describes."""
     origins: Mapping[str, str] = field(default_factory=dict)
-    """The words that the user typed (`--worker-num`), by place of the spec (`roles.worker.replicas`)."""
+    """The option or key that the user typed (`--worker-num`), by place of the spec (`roles.worker.replicas`)."""
     notes: tuple[str, ...] = ()
-    """Sentences to show: what this command line means differently here."""
+    """Sentences to show: what of this command line has another meaning here."""
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables that this process needs to reach the job's data, and the values to which the spec's `secrets` refer."""
     conf_files: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Console scripts named as other systems' commands: `xl-submit` is `howdah xl-submit`, `xl-kill ID` cancels a job."""
+"""Runs console scripts with the names of other systems' commands: `xl-submit`, `xl-kill ID`, `hbox-logs`."""
 
 from __future__ import annotations
 

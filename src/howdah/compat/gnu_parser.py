@@ -1,7 +1,7 @@
-"""commons-cli's GnuParser, by which XLearning, TonY and Submarine took their command lines apart.
+"""Parses command lines as commons-cli's GnuParser did for XLearning, TonY and Submarine.
 
-The rules: an option has one dash or two; its value is the next word, or follows a `=`; the next word is no value if it
-is an option itself. What differs between the three commands is in their `OptionTable`.
+An option has one dash or two; its value is the next word, or follows a `=`; the next word is no value if it is an
+option itself. What differs between the three commands is in their `OptionTable`.
 """
 
 from __future__ import annotations
@@ -20,22 +20,23 @@ class OptionTable:
     names: Mapping[str, str]
     """The long name of an option by each of its spellings."""
     flags: Collection[str] = ()
-    """Options without a value. The word `true` or `false` behind one belongs to it if `flags_take_truth` is set."""
+    """Options without a value."""
     flags_take_truth: bool = False
+    """Whether the word `true` or `false` after a flag belongs to the flag."""
     multi_valued: Collection[str] = ()
     """Options that take every word up to the next option."""
     assignments: Collection[str] = ()
     """Those of the multi-valued options whose second and later words must hold a `=`."""
 
     def split(self, word: str) -> tuple[str | None, str | None]:
-        """Return the long name of the option that `word` is, and the value after its `=`; (None, None) of another."""
+        """Return the long name of the option `word`, and the value after its `=`; (None, None) if it is no option."""
         if not word.startswith("-"):
             return None, None
         name, equals, value = word.lstrip("-").partition("=")
         return self.names.get(name), value if equals else None
 
     def nearest(self, word: str) -> str | None:
-        """Return the option whose name is most like that of `word`, with its dashes."""
+        """Return the option with the most similar name, with its dashes."""
         known = nearest(word.lstrip("-").partition("=")[0], list(dict.fromkeys(self.names.values())))
         return known and f"--{known}"
 
@@ -51,11 +52,11 @@ class OptionUse:
     values: tuple[str, ...] = ()
     """The option's values as they were typed, with the quotes that a script left around them."""
     glued: bool = False
-    """The value followed a `=`."""
+    """Whether the value followed a `=`."""
 
 
 def option_uses(words: list[str], table: OptionTable) -> Iterator[OptionUse]:
-    """Split a command line into options and other words, and remove from `words` what has been yielded."""
+    """Yield the options and other words of a command line; what has been yielded is removed from `words`."""
     while words:
         word = words.pop(0)
         name, glued = table.split(word)

@@ -1,8 +1,8 @@
-"""Submarine's `job run`, 0.1 to 0.4: its options, its YAML file, and its two runtimes.
+"""Makes a job of Submarine's `job run`, 0.1 to 0.4: of its options, its YAML file, and its two runtimes.
 
 `options` reads the command line, `yaml_file` the file of -f, and `option_values` the values of single options.
-`service_runtime` and `tony_runtime` make the roles, as a YARN service had them or as TonY has.
-docs/coming-from-submarine.md says what differs.
+`service_runtime` and `tony_runtime` make the roles of a YARN service or of TonY. docs/coming-from-submarine.md says
+what differs.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _MOUNTS = f"{PREFIX}DOCKER_MOUNTS"
 
 
 def words(argv: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the Java class that was called ("" for none), and the words after it. Options of Java before it, or a jar
-    in its place, are left out: scripts keep them when their `java`, or `yarn jar`, becomes `howdah submarine`."""
+    """Return the Java class that was called ("" for none), and the words after it, without Java's options or a jar
+    before it: scripts keep those words when their `java`, or `yarn jar`, becomes `howdah submarine`."""
     rest = list(argv)
     before = rest[: rest.index("job")] if "job" in rest else rest
     name = next((word for word in before if word.rpartition(".")[2] == "Cli"), "")
@@ -60,7 +60,7 @@ class Submarine:
         """Return the options of `job run …`, including those of its YAML file.
 
         Raises:
-            SpecError, StagingError: the file is none.
+            SpecError, StagingError: the words are not `job run`, or the file is wrong.
         """
         name, rest = words(argv)
         if rest[:2] != ["job", "run"]:
@@ -85,13 +85,13 @@ class Submarine:
         commands = launch.commands(options, lambda: self._home(options))
         if options.mistakes:
             raise SpecError(options.mistakes)
-        tonys = options.runtime == "tony" or options.text("framework").lower() == "mxnet"
-        if tonys and not commands.roles:  # TensorBoard alone
-            options.notes += [f"--conf {text}: has no effect, there is no task" for text in options.listed("conf")]
-        if tonys and commands.roles:
+        by_tony = options.runtime == "tony" or options.text("framework").lower() == "mxnet"
+        if by_tony and commands.roles:
             parsed = tony_runtime.job(options, commands, self.folder, self.environ, self.hadoop)
         else:
             parsed = Parsed(service_runtime.job(options, commands))
+        if by_tony and not commands.roles:  # TensorBoard alone
+            options.notes += [f"--conf {text}: has no effect, there is no task" for text in options.listed("conf")]
         job = _with_variables(options, launch.with_board(options, parsed.job, commands))
         job = _with_files(options, _with_mounts(options, job))
         job = replace(job, links=launch.links(options, job, commands))
@@ -138,8 +138,8 @@ class Submarine:
         return self.home
 
     def _is_tony(self, name: str) -> bool:
-        """Return whether the runtime is TonY's. `submarine.xml`, later `submarine-site.xml`, beside Hadoop's own files
-        says so; otherwise the class `name` does, because that of 0.3 and later has no other runtime."""
+        """Return whether the runtime is TonY's. It is set in `submarine.xml`, later `submarine-site.xml`, beside
+        Hadoop's own files; otherwise the class `name` decides, because that of 0.3 and later has no other runtime."""
         from howdah.hadoop import conf as hadoop_conf
 
         folder = hadoop_conf.directory(self.hadoop)
@@ -162,7 +162,7 @@ def _with_variables(options: SubmarineOptions, job: JobSpec) -> JobSpec:
 
 
 def _with_mounts(options: SubmarineOptions, job: JobSpec) -> JobSpec:
-    """Add the mounts. Without an image there is no container to mount anything in, and a note says so."""
+    """Add the mounts. Without an image there is no container for mounts, and a note says so."""
     images = _images(job)
     env = dict(job.env)
     given = [*filter(None, env.pop(_MOUNTS, "").split(",")), *options.listed("mount")]
@@ -180,23 +180,24 @@ def _with_mounts(options: SubmarineOptions, job: JobSpec) -> JobSpec:
 
 
 def _with_files(options: SubmarineOptions, job: JobSpec) -> JobSpec:
-    """Add the localised files. What is localised below a role of the YAML file is for that role only. An absolute path
-    is a mount if there is a container."""
+    """Add the localised files; files below a role of the YAML file are for that role only. An absolute path is a mount
+    if there is a container."""
     images = _images(job)
-    everyones = _localised(options, "localization")
+    common = _localised(options, "localization")
     roles = {}
     for name, role in job.roles.items():
         option = f"{service_runtime.kind(name)}.localization"
-        own = () if options.given("legacy") else _localised(options, option, everyones)
-        mounts = tuple(one.as_mount for one in own if one.mount and images[name])
-        entries = dict.fromkeys((*role.files, *(one.entry for one in own)))
-        files = tuple(one for one in entries if one not in {each.entry for each in everyones})
+        own = () if options.given("legacy") else _localised(options, option, common)
+        mounts = tuple(file.as_mount for file in own if file.mount and images[name])
+        entries = dict.fromkeys((*role.files, *(file.entry for file in own)))
+        files = tuple(entry for entry in entries if entry not in {file.entry for file in common})
         roles[name] = replace(role, files=files, mounts=(*role.mounts, *mounts))
-        for one in (one for one in (*everyones, *own) if one.mount and not images[name]):
-            note = f"{one.mount} is {one.name} in the working directory of {name}, for it has no image"
-            options.notes.append(note)
-    files = tuple(dict.fromkeys((*job.files, *(one.entry for one in everyones))))
-    mounts = tuple(one.as_mount for one in everyones if one.mount and any(images.values()))
+        for one in (*common, *own):
+            if one.mount and not images[name]:
+                note = f"{one.mount} is {one.name} in the working directory of {name}, for it has no image"
+                options.notes.append(note)
+    files = tuple(dict.fromkeys((*job.files, *(file.entry for file in common))))
+    mounts = tuple(file.as_mount for file in common if file.mount and any(images.values()))
     environment = replace(job.environment, mounts=(*job.environment.mounts, *mounts))
     return replace(job, roles=roles, files=files, environment=environment)
 

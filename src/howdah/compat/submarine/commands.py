@@ -83,7 +83,7 @@ def _run(argv: Sequence[str]) -> None:
 
 
 def _make_checkpoint_directory(job: JobSpec) -> None:
-    """Make the default checkpoint directory: programs write to it without making it."""
+    """Make the default checkpoint directory, because programs expect it to exist."""
     path = job.links.get(CHECKPOINT_PATH, "")
     if path:
         from howdah.spec import uris

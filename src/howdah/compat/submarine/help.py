@@ -1,4 +1,4 @@
-"""The text of `howdah submarine --help`: its actions, and each option of `job run` with its meaning."""
+"""Makes the text of `howdah submarine --help`: its actions, and each option of `job run` with its meaning."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _INDENT, _WIDTH = 30, 100
 
 
 def lines() -> Iterator[str]:
-    """Return all lines of the help."""
+    """Yield all lines of the help."""
     for action, text in ACTIONS.items():
         yield from _entry(f"howdah submarine {action}", _(text))
     yield ""
@@ -61,7 +61,7 @@ def lines() -> Iterator[str]:
 
 
 def _entry(words: str, text: str) -> Iterator[str]:
-    """Return the words of an option, with their meaning behind or below them."""
+    """Yield the words of an option, with their meaning beside or below them."""
     width = (_WIDTH - _INDENT) // (1 if text.isascii() else 2)  # Chinese takes two places
     wrapped = textwrap.wrap(text, width, break_on_hyphens=False)
     beside = len(words) < _INDENT

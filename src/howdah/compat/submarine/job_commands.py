@@ -1,5 +1,4 @@
-"""Submarine's `job show`, and `job list` and `job kill`, which it did not have; and the output of a job that is
-followed."""
+"""Runs Submarine's `job show`, and `job list` and `job kill`, which it did not have; prints the links of a job."""
 
 from __future__ import annotations
 
@@ -56,7 +55,7 @@ def show(argv: Sequence[str]) -> None:
 
 
 def run_parameters(command: Sequence[str]) -> str:
-    """Return what was typed after `job run`, without secrets; "" for a job that was submitted otherwise."""
+    """Return the words after `job run`, without secrets; "" for a job that another command submitted."""
     words = list(command)
     if "submarine" not in words[:2] or "run" not in words:
         return ""

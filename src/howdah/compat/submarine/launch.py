@@ -1,4 +1,4 @@
-"""What the roles run under either runtime: commands with their placeholders filled in, TensorBoard, and links."""
+"""Makes what the roles run under either runtime: commands with their placeholders filled in, TensorBoard, and links."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from howdah.spec import Board, JobSpec, Role
 BOARD, _TASK = "tensorboard", "tensorboard-0"
 _BOARD_SIZE = "memory=4G,vcores=1"
 CHECKPOINT_PATH = "Checkpoint Path"
-"""The label of the link that says where it is."""
+"""The label of the link with the checkpoint path."""
 _PATHS = {"input_path": "Input Path", "saved_model_path": "Saved Model Path", "checkpoint_path": CHECKPOINT_PATH}
 _JOBS = "submarine/jobs"
 
 
 @dataclass(frozen=True)
 class Commands:
-    """What each kind of task runs and gets."""
+    """The commands and resources of each kind of task."""
 
     counts: Mapping[str, int]
     """The number of tasks of each kind."""
     roles: Mapping[str, Role]
     """The role of each kind of task."""
     paths: Mapping[str, str] = field(default_factory=dict)
-    """The paths that placeholders were replaced by."""
+    """The paths that replaced the placeholders."""
     board: str = ""
     """The directory that TensorBoard shows."""
 
 
 def commands(options: SubmarineOptions, home: Callable[[], str]) -> Commands:
-    """Return what each kind of task runs and gets; mistakes are added to `options`."""
+    """Return the commands and resources of each kind of task; mistakes are added to `options`."""
     counts = {role: options.number(option, 1 if role == "worker" else 0) for role, option in ROLES.items()}
     for role in _foreign(options):
         counts[role] = 0
@@ -102,8 +102,8 @@ def _role(options: SubmarineOptions, role: str, path: Callable[[str], str]) -> R
 
 
 def with_board(options: SubmarineOptions, job: JobSpec, commands: Commands) -> JobSpec:
-    """Add TensorBoard beside the tasks, or as the job's only task. In an image, or with --legacy, it is the image's own
-    TensorBoard, also if a quicklink leads to it."""
+    """Add TensorBoard beside the tasks, or as the job's only task. With an image, with --legacy, or if a quicklink
+    leads to it, it is a task that runs the image's own TensorBoard."""
     if not commands.board:
         return job
     image = options.text("tensorboard_docker_image") or options.text("docker_image")

@@ -1,4 +1,4 @@
-"""The values of single options: resources, localisation, quicklinks, variables."""
+"""Reads the values of single options: resources, localisation, quicklinks, variables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FIELDS |= {"gpu": "gpus", "yarn.io/gpu": "gpus"}
 _BESIDE = re.compile(r"\./?|\./[^/]+|/.*")
 _LINK = re.compile(r"([^=]+)=(https?://)([a-z]+-[0-9]+):([0-9]{1,5})((?:[/?#].*)?)")
 _LEAST_WITHOUT_UNIT = 128
-"""`memory=4` was meant to be 4 GiB: no program of this kind runs in 4 MiB."""
+"""The least MiB without a unit: whoever writes `memory=4` means 4 GiB, because no such program runs in 4 MiB."""
 
 
 def resources(options: SubmarineOptions, name: str, default: str = "") -> Resources:
@@ -67,18 +67,18 @@ class Local:
     remote: str
     """A path on this machine, or a URI."""
     name: str
-    """What it is called in the working directory."""
+    """The name in the working directory."""
     mount: str = ""
-    """Where a container wants to see it besides."""
+    """The path in a container at which it is mounted, too."""
 
     @property
     def entry(self) -> str:
-        """Return it as an entry of a job's `files`."""
+        """Return the entry of a job's `files`."""
         return f"{self.remote}#{self.name}"
 
     @property
     def as_mount(self) -> str:
-        """Return it as an entry of an image's `mounts`."""
+        """Return the entry of an image's `mounts`."""
         return f"{self.name}:{self.mount}:rw"
 
 
@@ -109,7 +109,7 @@ def quicklink(options: SubmarineOptions, text: str, tasks: Collection[str]) -> t
     label, scheme, instance, port, path = match.groups()
     task = instance.replace("-", ":")
     if task not in tasks:
-        known = [one.replace(":", "-") for one in tasks]
+        known = [name.replace(":", "-") for name in tasks]
         wrong = f"is {text!r}, but there is no component instance {instance}; there are {', '.join(known[:8])}"
         options.wrong("quicklink", wrong, nearest(instance, known))
         return "", ""
@@ -117,7 +117,7 @@ def quicklink(options: SubmarineOptions, text: str, tasks: Collection[str]) -> t
 
 
 def variables(options: SubmarineOptions, option: str) -> dict[str, str]:
-    """Read variables `K=V`. The values of a name that is given again are joined, which suits those like PATH."""
+    """Read variables `K=V`. Several values of one name are joined by colons, as in PATH."""
     found: dict[str, str] = {}
     for text in options.listed(option):
         name, equals, value = text.partition("=")

@@ -1,4 +1,4 @@
-"""The options of Submarine's `job run`, read by the rules of `gnu_parser`, and their values.
+"""Parses the options of Submarine's `job run` by the rules of `gnu_parser`.
 
 A word that belongs to no option is ignored, and a note says so.
 """
@@ -12,10 +12,10 @@ from howdah.compat.gnu_parser import OptionTable, given_twice, option_uses, unqu
 from howdah.errors import Mistake
 
 ROLES = {"worker": "num_workers", "ps": "num_ps", "scheduler": "num_schedulers"}
-"""The roles that have a size and a command of their own, and the option that says how many."""
+"""The roles that have a size and a command of their own, with the option for their number."""
 OF_ROLE = ("resources", "launch_cmd", "docker_image")
 BELOW_ROLE = ("env", "localization", "mount")
-"""What a role of a YAML file may have besides, as `worker.env`."""
+"""Options that only a role of a YAML file has, as `worker.env`."""
 SINGLE = (
     *("name", "framework", "docker_image", "input_path", "checkpoint_path", "saved_model_path", "queue"),
     *("keytab", "principal", "f", *ROLES.values(), *(f"{role}_{what}" for role in ROLES for what in OF_ROLE)),
@@ -70,13 +70,12 @@ class SubmarineOptions:
         return int(text)
 
     def where(self, name: str) -> str:
-        """Return the words with which the option was set."""
+        """Return the option, or the key and line of the YAML file that set it."""
         place, origin = self.places.get(name, (f"--{name}", ""))
         return f"{place}, {origin}" if origin else place
 
     def absent(self, name: str, problem: str) -> None:
-        """Add the mistake that the option is not set; say nothing if some name was misspelt, because that may be this
-        option."""
+        """Add the mistake that the option is not set, unless some name was misspelt, which may be this option."""
         if not self.misread:
             self.wrong(name, f"is absent{problem}")
 

@@ -1,4 +1,4 @@
-"""The runtime of 0.1 and 0.2, a YARN service: the first worker is `master`, and the job ends when it ends."""
+"""Makes the roles of the runtime of 0.1 and 0.2, a YARN service: the first worker is `master`, and ends the job."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _NATIVE = {"tensorflow": "submarine-tensorflow", "pytorch": "submarine-pytorch"}
 
 
 def kind(role: str) -> str:
-    """Return the kind of task that a role is, in the options' words."""
+    """Return the kind of task that a role is, as the options call it."""
     return {"master": "worker", "server": "ps"}.get(role, role)
 
 
 def job(options: SubmarineOptions, commands: Commands) -> JobSpec:
-    """Return the job: its roles, and who decides on its end."""
+    """Return the job with its roles and its rule for success."""
     roles, count = dict(commands.roles), commands.counts["worker"]
     legacy = options.given("legacy")
     if count:
@@ -31,23 +31,23 @@ def job(options: SubmarineOptions, commands: Commands) -> JobSpec:
     if "ps" in roles:
         roles["ps"] = replace(roles["ps"], replicas=commands.counts["ps"])
     framework = options.text("framework", "tensorflow").lower()
-    strangers = not count or (legacy and "ps" not in roles)
+    independent = not count or (legacy and "ps" not in roles)
     return JobSpec(
         roles=roles,
         name=options.text("name"),
-        framework="submarine" if strangers else _NATIVE[framework],
+        framework="submarine" if independent else _NATIVE[framework],
         success="chief" if count > 1 else "all",
         queue=options.text("queue"),
     )
 
 
 def notes(options: SubmarineOptions, job: JobSpec) -> Iterator[str]:
-    """Yield what is different here, as far as this job shows it."""
-    ours = not options.given("legacy")
-    if ours and "worker" in job.roles and "ps" not in job.roles and job.framework.startswith("submarine-"):
+    """Yield notes on what is different here for this job."""
+    improved = not options.given("legacy")
+    if improved and "worker" in job.roles and "ps" not in job.roles and job.framework.startswith("submarine-"):
         what = "a process group" if job.framework == "submarine-pytorch" else "a cluster with a chief"
         yield f"the workers form {what}; to Submarine they were strangers, as they are with --legacy"
     below = [option for option in options.places if "." in option]
-    if below and ours:
+    if below and improved:
         places = ", ".join(options.places[option][0] for option in below)
         yield f"{places}: counts here; Submarine passed over what is below a role: --legacy"

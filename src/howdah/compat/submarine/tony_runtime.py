@@ -1,4 +1,4 @@
-"""The runtime of 0.3 and 0.4: its options become TonY's keys, which `compat.tony` reads."""
+"""Makes the job of the runtime of 0.3 and 0.4: options become TonY's keys, which `compat.tony` reads."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ def wanted(options: SubmarineOptions) -> bool:
 
 
 def job(options: SubmarineOptions, commands: Commands, folder: Path, environ: Mapping[str, str], hadoop: str) -> Parsed:
-    """Return what TonY makes of the roles.
+    """Return the job that TonY makes of the roles.
 
     Raises:
         SpecError: `compat.tony` refuses a key.
     """
     from howdah.compat.tony import Tony  # only these jobs need it
     from howdah.compat.tony.conf import Conf
-    from howdah.compat.tony.options import TonyOptions as TonyOptions
-    from howdah.compat.tony.options import pair
+    from howdah.compat.tony.options import TonyOptions, pair
 
     conf = Conf(environ, hadoop)
     framework = options.text("framework", "tensorflow").lower()
@@ -42,11 +41,11 @@ def job(options: SubmarineOptions, commands: Commands, folder: Path, environ: Ma
     put("tony.application.name", options.text("name"), "name")
     put("tony.application.framework", framework, "framework")
     put("tony.yarn.queue", options.text("queue"), "queue")
-    for role, asked in commands.roles.items():
+    for role, requested in commands.roles.items():
         name = servers if role == "ps" else role
         put(f"tony.{name}.instances", str(commands.counts[role]), ROLES[role])
-        put(f"tony.{name}.command", str(asked.command), f"{role}_launch_cmd")
-        size = asked.resources
+        put(f"tony.{name}.command", str(requested.command), f"{role}_launch_cmd")
+        size = requested.resources
         for what, amount in (("memory", f"{size.memory_mib}m"), ("vcores", size.vcores), ("gpus", size.gpus)):
             put(f"tony.{name}.{what}", str(amount), f"{role}_resources")
     for text in options.listed("conf"):
@@ -55,15 +54,9 @@ def job(options: SubmarineOptions, commands: Commands, folder: Path, environ: Ma
         if not key.startswith("tony."):
             options.notes.append(f"--conf {key}: has no effect, only tony.… keys have")
     parsed = Tony(folder, environ, hadoop).job("cluster", TonyOptions(), conf)
-    sizes = {name: commands.roles[kind(name)] for name in parsed.job.roles if kind(name) in commands.roles}
-    roles = {
-        name: replace(
-            role,
-            resources=replace(role.resources, named=sizes[name].resources.named),
-            image=role.image or sizes[name].image,
-        )
-        if name in sizes
-        else role
-        for name, role in parsed.job.roles.items()
-    }
+    roles = dict(parsed.job.roles)
+    for name, made in parsed.job.roles.items():
+        if source := commands.roles.get(kind(name)):
+            resources = replace(made.resources, named=source.resources.named)
+            roles[name] = replace(made, resources=resources, image=made.image or source.image)
     return replace(parsed, job=replace(parsed.job, roles=roles))

@@ -1,6 +1,6 @@
-"""The file of `job run -f`: its keys, in snake_case or camelCase, are the options under other names.
+"""Reads the file of `job run -f`: its keys, in snake_case or camelCase, are the options under other names.
 
-A key that is set on the command line as well is a mistake.
+It is a mistake if the file and the command line set the same option.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LISTS = {"envs": "env", "localizations": "localization", "quicklinks": "quickli
 _CONFIGS = ("input_path", "checkpoint_path", "saved_model_path", "docker_image", "wait_job_finish")
 _ROLE = {"envs": "env", "localizations": "localization", "mounts": "mount"}
 _REQUIRED = ("spec", "configs", "roles")
-# Sections, their keys, and the option that each is; "" is for what says nothing here.
+# The option of each key, by section; "" for a key without an effect here.
 SECTIONS: Mapping[str, Mapping[str, str]] = {
     "spec": {"name": "name", "framework": "framework", "job_type": ""},
     "configs": {**{name: name for name in _CONFIGS}, **_LISTS},
@@ -33,8 +33,8 @@ def add(options: SubmarineOptions, folder: Path) -> None:
     """Read the file of `-f` into `options`.
 
     Raises:
-        SpecError: it is no such file, or no YAML.
-        StagingError: it can't be read.
+        SpecError: the file has the wrong form.
+        StagingError: the file cannot be read.
     """
     name = options.text("f")
     try:
@@ -98,7 +98,7 @@ class _Reader:
             self._set(option, place, node, [node.value])
 
     def _listed(self, node: Node, place: str, pairs: bool) -> Iterator[str]:
-        """Texts; of a mapping, `key=value`."""
+        """Yield the texts of a list, or `key=value` of a mapping with `pairs`."""
         if pairs and isinstance(node, Keys):
             entries = [(f"{key}=", value) for key, value in node.entries.items()]
         elif not pairs and isinstance(node, Items):

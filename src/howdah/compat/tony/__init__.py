@@ -1,7 +1,7 @@
-"""TonY's submit commands (ClusterSubmitter, LocalSubmitter, NotebookSubmitter): its options and its configuration.
+"""TonY's submit commands (ClusterSubmitter, LocalSubmitter, NotebookSubmitter): makes a job of options and keys.
 
-`howdah tony …` means what `java … com.linkedin.tony.cli.ClusterSubmitter …` meant; the class names are read as their
-short names. docs/coming-from-tony.md says what differs.
+`howdah tony …` means what `java … com.linkedin.tony.cli.ClusterSubmitter …` meant; class names may stand for the short
+names. docs/coming-from-tony.md says what differs.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from pathlib import Path
 from howdah.compat import Parsed
 from howdah.compat.tony import keys, roles, task_command
 from howdah.compat.tony.conf import Conf, merged
-from howdah.compat.tony.files import Files, collected
+from howdah.compat.tony.files import VENV, Files, collected
 from howdah.compat.tony.options import OPTIONS, TonyOptions, mode, parse_options
-from howdah.compat.tony.origins import origins
 from howdah.errors import SpecError
 from howdah.spec import JobSpec
 from howdah.spec.job import Environment, Master, Role, Timeouts
@@ -25,6 +24,23 @@ __all__ = ["OPTIONS", "Tony", "mode"]
 
 RUNTIMES = ("tensorflow", "pytorch", "mxnet", "horovod", "standalone")
 NOTEBOOK_S = 24 * 3600.0
+_RUN_LIMITS = ("tony.worker.timeout", "tony.task.executor.execution-timeout-ms")
+# The key or option behind each place of the spec, of a role and of an entry of `files` or `archives`.
+_KEYS = {
+    "name": "tony.application.name",
+    "queue": "tony.yarn.queue",
+    "tags": "tony.application.tags",
+    "framework": "tony.application.framework",
+    "node_label": "tony.application.node-label",
+    "retries": "tony.am.retry-count",
+    "environment.image": "tony.docker.containers.image",
+    "env": "tony.execution.envs",
+}
+_ROLE_KEYS = {"replicas": "instances", "node_label": "node-label", "placement.constraint": "placement-spec"}
+_ROLE_KEYS |= {f"resources.{what}": what for what in ("memory", "vcores", "gpus")}
+_ROLE_KEYS |= dict.fromkeys(("files", "archives"), "resources")
+_FILE_OPTIONS = {".": "--src_dir", VENV: "--python_venv"}
+_FILE_OPTIONS |= {f"{which}-site.xml": f"tony.application.{which}-conf-path" for which in ("hdfs", "yarn", "mapred")}
 
 
 class Tony:
@@ -55,7 +71,7 @@ class Tony:
         mistakes = [*options.mistakes, *conf.mistakes]
         if mistakes:
             raise SpecError(list(dict.fromkeys(mistakes)))
-        return Parsed(job, origins(job, options, conf), (*notes, *files.notes, *_notes(options, conf, types)))
+        return Parsed(job, _origins(job, options, conf), (*notes, *files.notes, *_notes(options, conf, types)))
 
 
 def _job(submitter: str, options: TonyOptions, conf: Conf, types: Mapping[str, int], files: Files) -> JobSpec:
@@ -64,7 +80,7 @@ def _job(submitter: str, options: TonyOptions, conf: Conf, types: Mapping[str, i
     gang = conf.get("tony.application.distributed-mode").upper() != "FCFS"
     runtime = _runtime(conf, types)
     job = JobSpec(
-        roles={name: task_command.at_home(name, role) for name, role in found.items()},
+        roles={name: task_command.with_home(name, role) for name, role in found.items()},
         name=conf.get("tony.application.name"),
         framework=runtime if gang and types else "tony",
         env=env,
@@ -81,7 +97,7 @@ def _job(submitter: str, options: TonyOptions, conf: Conf, types: Mapping[str, i
         application_type=conf.get("tony.application.type"),
         master=Master(node_label=conf.get("tony.am.node-label")),
     )
-    return roles.deciding(job)
+    return roles.with_success_rule(job)
 
 
 def _roles(submitter: str, options: TonyOptions, conf: Conf, types: Mapping[str, int]) -> dict[str, Role]:
@@ -129,30 +145,44 @@ def _docker(conf: Conf) -> Environment:
 
 
 def _timeouts(conf: Conf, submitter: str) -> Timeouts:
-    """Return the timeouts; TonY's defaults wait for ever."""
-    forming = [
-        *(conf.seconds(f"tony.container.{what}.timeout") for what in ("allocation", "registration")),
-        conf.seconds("tony.task.executor.registry-timeout-sec", 1.0),
-    ]
-    running = [
-        conf.seconds("tony.worker.timeout"),
-        conf.seconds("tony.task.executor.execution-timeout-ms"),
-    ]
+    """Return the timeouts; by default TonY had none."""
+    forming_s = sum(conf.seconds(f"tony.container.{what}.timeout") for what in ("allocation", "registration"))
+    forming_s += conf.seconds("tony.task.executor.registry-timeout-sec", 1.0)
+    running = map(conf.seconds, _RUN_LIMITS)
     total = NOTEBOOK_S if submitter == "notebook" else conf.seconds("tony.application.timeout")
-    return Timeouts(gang_s=sum(forming), run_s=min(filter(None, running), default=0.0), total_s=total)
+    return Timeouts(gang_s=forming_s, run_s=min(filter(None, running), default=0.0), total_s=total)
 
 
 def _notes(options: TonyOptions, conf: Conf, types: Mapping[str, int]) -> list[str]:
     notes = []
     if conf.get("tony.am.startup-timeout") not in ("", "0"):
         notes.append("tony.am.startup-timeout has no effect: while the master waits for room, you are told")
-    for key in ("tony.worker.timeout", "tony.task.executor.execution-timeout-ms"):
+    for key in _RUN_LIMITS:
         if conf.seconds(key):
             notes.append(f"{key} ends the whole job here, not one task")
     if conf.flag(roles.SINGLE_NODE) and any(key.endswith(".instances") for key in conf.given()):
         notes.append(f"{roles.SINGLE_NODE} is true: instances of job types have no effect")
-    for key, name in roles.commands_of_nobody(conf, types):
+    for key, name in roles.unused_commands(conf, types):
         notes.append(f"{key} ({conf.origins[key]}) has no effect: tony.{name}.instances is not set, or is 0")
     if "debug" in options.flags:
         notes.append("--debug keeps nothing: howdah makes no zip files beside your sources")
     return notes
+
+
+def _origins(job: JobSpec, options: TonyOptions, conf: Conf) -> dict[str, str]:
+    """Return the option or key behind each place of the spec, with the file and line of a key."""
+
+    def located(key: str) -> str:
+        return f"{key}, {conf.origins[key]}" if key in conf.origins else key
+
+    found = {place: located(key) for place, key in _KEYS.items()}
+    found |= {f"env.{name}": "--shell_env" for name in options.pairs("shell_env")}
+    for name in job.roles:
+        command = f"tony.{name}.command"
+        found[f"roles.{name}.command"] = located(command) if conf.get(command) else "--executes"
+        found |= {f"roles.{name}.{place}": located(f"tony.{name}.{key}") for place, key in _ROLE_KEYS.items()}
+    for kind, entries in (("files", job.files), ("archives", job.archives)):
+        for number, entry in enumerate(entries):
+            key = _FILE_OPTIONS.get(entry.rpartition("#")[2], "tony.containers.resources")
+            found[f"{kind}.{number}"] = located(key)
+    return found

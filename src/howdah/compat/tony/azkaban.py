@@ -1,4 +1,4 @@
-"""Azkaban's job type for TonY: reads a job's properties.
+"""Reads the properties of a job of Azkaban's job type for TonY.
 
 The rules are those of Java's property files and of TonyJob: `worker_env.X` is --shell_env, names that begin with
 `tony.` are configuration, the other names are those of the options; the flow becomes tags. Later files override earlier
@@ -57,7 +57,7 @@ class AzkabanJob:
 
 
 def _configuration(names: Iterable[str], values: Mapping[str, str]) -> Iterator[Property]:
-    """Return the keys as a tony.xml, because TonyJob wrote one: a site's file overrides them."""
+    """Yield the keys as properties of a file, because TonyJob wrote a tony.xml: the site's file overrides them."""
     for name in names:
         if name.startswith("tony.") and not name.startswith(_ENVIRONMENT):
             yield Property(name, values[name])
@@ -92,15 +92,13 @@ def read(path: Path) -> dict[str, str]:
 def _entries(text: str) -> Iterator[tuple[str, str]]:
     for line in _BREAK.sub("", text).splitlines():
         stripped = line.lstrip(" \t\f")
-        if stripped and stripped[0] not in "#!":
-            match = _ENTRY.match(stripped)
-            if match:
-                yield _plain(match[1]), _plain(match[2])
+        if stripped and stripped[0] not in "#!" and (match := _ENTRY.match(stripped)):
+            yield _plain(match[1]), _plain(match[2])
 
 
 def _plain(text: str) -> str:
     def letter(match: re.Match[str]) -> str:
-        one = match[1]
-        return chr(int(one[1:], 16)) if len(one) == 5 else _LETTERS.get(one, one)
+        escaped = match[1]
+        return chr(int(escaped[1:], 16)) if len(escaped) == 5 else _LETTERS.get(escaped, escaped)
 
     return _ESCAPE.sub(letter, text)

@@ -1,7 +1,7 @@
-"""TonY's configuration: tony-default.xml < tony.xml or --conf_file < tony-site.xml < --conf, as Hadoop merges them.
+"""Merges TonY's configuration as Hadoop does: tony-default.xml < tony.xml or --conf_file < tony-site.xml < --conf.
 
-The site's file overrides the job's, which surprises users; so the origin of each value is kept for the messages. --conf
-adds to three of the keys, and replaces the others.
+The site's file overrides the job's, which surprises users; so messages name the origin of a value. --conf adds to three
+of the keys, and replaces the others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from howdah.errors import Mistake, SpecError
 from howdah.hadoop.conf import Property, environment_variable, expand, parse, read_properties
 from howdah.spec import uris
 
-# Of tony-default.xml, those that decide something here.
+# The defaults of tony-default.xml that matter here.
 DEFAULTS = {
     "tony.application.name": "TensorFlowApplication",
     "tony.application.type": "TONY",
@@ -32,31 +32,35 @@ DEFAULTS = {
 APPENDED = ("tony.containers.envs", "tony.execution.envs", "tony.containers.resources")
 SITE_DIRECTORY = "/export/apps/tony/conf"
 _NUMBER = re.compile(r"[+-]?\d+")
-# As TonY's own reader takes it: digits up to the first g or m, whatever follows.
+# TonY's own reader takes the digits up to the first g or m, and ignores what follows.
 _MEMORY = re.compile(r"(\d+)(?:([gGmM]).*)?")
 
 
 @dataclass
 class Conf:
-    """The merged properties. `mistakes` collects mistakes in the values that were asked for; `hadoop` is the directory
-    of Hadoop's own configuration, for files on the cluster; `site` is the administrator's file."""
+    """The merged properties."""
 
     environ: Mapping[str, str]
     hadoop: str = ""
+    """The directory of Hadoop's own configuration, for files on the cluster."""
     values: dict[str, str] = field(default_factory=lambda: dict(DEFAULTS))
+    """The value of each key, before `${…}` is replaced."""
     origins: dict[str, str] = field(default_factory=dict)
+    """The file and line, or option, that set each key; defaults have none."""
     mistakes: list[Mistake] = field(default_factory=list)
+    """The mistakes in values that were read."""
     site: str = ""
+    """The path of the administrator's file."""
     _final: set[str] = field(default_factory=set)
 
     def add(self, properties: Iterable[Property], file: str) -> None:
         """Add the properties of a file; a property that an earlier file calls final stays."""
-        for one in properties:
-            if one.name not in self._final:
-                place = f"{file}:{one.line}" if one.line else file
-                self.values[one.name], self.origins[one.name] = one.value.strip(), place
-            if one.final:
-                self._final.add(one.name)
+        for entry in properties:
+            if entry.name not in self._final:
+                origin = f"{file}:{entry.line}" if entry.line else file
+                self.values[entry.name], self.origins[entry.name] = entry.value.strip(), origin
+            if entry.final:
+                self._final.add(entry.name)
 
     def set(self, key: str, value: str) -> None:
         """Set a property by --conf, which overrides every file."""
@@ -69,11 +73,11 @@ class Conf:
         return expand(self.values.get(key, ""), self._variable).strip()
 
     def given(self) -> Iterator[str]:
-        """Return the keys that somebody set."""
+        """Return the keys that are set, without defaults."""
         return (key for key in self.values if key in self.origins)
 
     def of_site(self, key: str) -> bool:
-        """Return whether the value is from the administrator's file, which the user cannot edit."""
+        """Return whether the administrator's file, which the user cannot edit, sets the key."""
         return bool(self.site) and self.origins.get(key, "").rpartition(":")[0] == self.site
 
     def listed(self, key: str) -> list[str]:
@@ -131,12 +135,12 @@ def merged(
     hadoop: str = "",
     own: Mapping[str, Iterable[Property]] = MappingProxyType({}),
 ) -> Conf:
-    """Return everything that configures this submission; a site's file may be absent. `own` is what the job itself
-    sets, by file: it overrides its tony.xml, and the site's file overrides it.
+    """Return everything that configures this submission. `own` holds the properties of the job's own files: they
+    override its tony.xml, and the site's file, if there is one, overrides them.
 
     Raises:
         SpecError: a file is no configuration; names its line.
-        StagingError: the one of --conf_file can't be read.
+        StagingError: the file of --conf_file can't be read.
     """
     conf = Conf(environ, hadoop)
     named = options.first("conf_file")
@@ -160,6 +164,6 @@ def _named(path: str, directory: Path, hadoop: str) -> list[Property]:
         if not (directory / path).is_file():
             raise SpecError.at("--conf_file", f"{path!r}: no such file")
         return list(read_properties(directory / path))
-    from howdah.storage.factory import filesystem  # most command lines have no need of it
+    from howdah.storage.factory import filesystem  # most command lines name a local file
 
     return parse(filesystem(path, hadoop).read_bytes(path), path)

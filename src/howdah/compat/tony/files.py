@@ -1,4 +1,4 @@
-"""The files of a TonY job: sources, virtual environment, resources, HDFS class path.
+"""Collects the files of a TonY job: sources, virtual environment, resources, HDFS class path.
 
 TonY writes a resource as `SOURCE[::NAME][#archive]`. NAME is its name in the container; a local directory arrives as a
 directory, a directory on the cluster as the files directly in it.
@@ -7,7 +7,7 @@ directory, a directory on the cluster as the files directly in it.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,20 +26,25 @@ VENV = "venv"
 
 @dataclass
 class Files:
-    """The `files` and `archives` of the spec by role, with notes on them; those of the role `all` are for every one."""
+    """The files of all roles, or of one role."""
 
     files: list[str] = field(default_factory=list)
+    """The entries of the spec's `files`."""
     archives: list[str] = field(default_factory=list)
+    """The entries of the spec's `archives`."""
     notes: list[str] = field(default_factory=list)
     of_role: dict[str, Files] = field(default_factory=dict)
+    """The files of each role, beside those of all roles."""
     all: Files | None = None
+    """The files of all roles, in those of one role."""
 
     def add(self, path: str, name: str, archive: bool) -> None:
         """Add a resource once."""
         entry = f"{path}#{name}" if name else path
-        kind, there = ("archives", self.archives) if archive else ("files", self.files)
-        if entry not in there and (self.all is None or entry not in getattr(self.all, kind)):
-            there.append(entry)
+        kind = "archives" if archive else "files"
+        entries = getattr(self, kind)
+        if entry not in entries and (self.all is None or entry not in getattr(self.all, kind)):
+            entries.append(entry)
 
     def given(self, roles: Mapping[str, Role]) -> dict[str, Role]:
         """Return these roles with their own files."""
@@ -64,12 +69,12 @@ def collected(options: TonyOptions, conf: Conf, types: list[str], directory: Pat
         _resource(found, conf, "tony.containers.resources", entry, directory)
     for path in options.first("hdfs_classpath").split(","):
         if path.strip():
-            _there(found, conf, path.strip())
+            _class_path_entry(found, conf, path.strip())
     for key, name in (("hdfs", "hdfs-site.xml"), ("yarn", "yarn-site.xml"), ("mapred", "mapred-site.xml")):
         path = conf.get(f"tony.application.{key}-conf-path")
         if path:
             found.add(path, name, False)
-    for name in types:  # last: what all get they have
+    for name in types:  # last, because what all roles get is not added again
         own = found.of_role[name] = Files(all=found)
         for entry in conf.listed(f"tony.{name}.resources"):
             _resource(own, conf, f"tony.{name}.resources", entry, directory)
@@ -82,8 +87,8 @@ def _resource(found: Files, conf: Conf, key: str, entry: str, directory: Path) -
     if not source or rest or "/" in name:
         conf.wrong(key, f"has {entry!r}, must be SOURCE, SOURCE::NAME or SOURCE::NAME#archive with a plain NAME")
     elif uris.has_scheme(source):
-        for path in _below(source, conf) or [source]:
-            # Of a directory there are many, and one name is not enough for them.
+        for path in _files_of(source, conf):
+            # The name is for a single file, not for the files of a directory.
             found.add(path, name if path == source else "", bool(archive))
     elif (directory / source).is_dir():
         found.add(source, name, False)
@@ -92,34 +97,28 @@ def _resource(found: Files, conf: Conf, key: str, entry: str, directory: Path) -
 
 
 def _filesystem(uri: str, conf: Conf) -> FileSystem:
-    from howdah.storage.factory import filesystem  # most command lines name nothing that is elsewhere
+    from howdah.storage.factory import filesystem  # most command lines name local files only
 
     return filesystem(uri, conf.hadoop)
 
 
-def _there(found: Files, conf: Conf, path: str) -> None:
-    """Yield what exists of the HDFS class path."""
-    uri = path if uris.has_scheme(path) else uris.absolute(path, _cluster(conf), _cluster(conf))
-    files = _filesystem(uri, conf)
-    if not files.exists(uri):
-        found.notes.append(f"--hdfs_classpath: {uri} isn't there, and is passed over")
+def _class_path_entry(found: Files, conf: Conf, path: str) -> None:
+    """Add the files of one entry of the HDFS class path, or a note that there is none."""
+    if not uris.has_scheme(path):
+        from howdah.hadoop import conf as hadoop_conf
+
+        root = hadoop_conf.default_filesystem(hadoop_conf.load(hadoop_conf.directory(conf.hadoop)))
+        path = uris.absolute(path, root, root)
+    if not _filesystem(path, conf).exists(path):
+        found.notes.append(f"--hdfs_classpath: {path} isn't there, and is passed over")
         return
-    for each in _below(uri, conf) or [uri]:
-        found.add(each, "", False)
+    for file in _files_of(path, conf):
+        found.add(file, "", False)
 
 
-def _cluster(conf: Conf) -> str:
-    from howdah.hadoop import conf as hadoop_conf
-
-    return hadoop_conf.default_filesystem(hadoop_conf.load(hadoop_conf.directory(conf.hadoop)))
-
-
-def _below(uri: str, conf: Conf) -> list[str]:
-    """Yield the files directly in a directory; none for a file."""
+def _files_of(uri: str, conf: Conf) -> list[str]:
+    """Return the files directly in a directory, or the URI itself if there are none."""
     files = _filesystem(uri, conf)
     entry = files.stat(uri)
-    return list(_files_in(files, uri)) if entry is not None and entry.is_dir else []
-
-
-def _files_in(files: FileSystem, uri: str) -> Iterator[str]:
-    return (entry.uri for entry in files.children(uri) if not entry.is_dir)
+    found = files.children(uri) if entry is not None and entry.is_dir else []
+    return [entry.uri for entry in found if not entry.is_dir] or [uri]

@@ -1,7 +1,7 @@
-"""Importing TonY's history: a `.jhist` file, with the configuration beside it, becomes a job with an event log.
+"""Imports TonY's history: a `.jhist` file, with the configuration beside it, becomes a job with an event log.
 
-The file's name has most facts: application, begin, end, user, state. What TonY didn't write down isn't made up: exit
-codes are those that its diagnostics name, peaks of memory those of its metrics.
+The file's name holds most facts: application, begin, end, user, state. Nothing is guessed: exit codes are those that
+TonY's diagnostics name, and memory peaks those of its metrics.
 """
 
 from __future__ import annotations
@@ -47,29 +47,29 @@ class History:
     """The job's events."""
 
 
-def histories(places: Iterable[str], hadoop: str = "") -> Iterator[str]:
-    """Yield the URIs of the finished histories in files and directories, here or on the cluster of the configuration in
-    `hadoop`; of an application with several attempts the last one.
+def histories(paths: Iterable[str], hadoop: str = "") -> Iterator[str]:
+    """Yield the URIs of the finished histories in files and directories, on this machine or on the cluster of the
+    configuration in `hadoop`; of an application with several attempts the last one.
 
     Raises:
-        StagingError: there is no such place, or no such history in it.
+        StagingError: a path does not exist, or has no such history below it.
     """
-    for place in places:
-        uri = place if uris.has_scheme(place) else uris.of_local(place)
+    for path in paths:
+        uri = path if uris.has_scheme(path) else uris.of_local(path)
         files = filesystem(uri, hadoop)
         entry = files.stat(uri)
         if entry is None:
-            raise StagingError(f"{place}: no such file or directory")
+            raise StagingError(f"{path}: no such file or directory")
         if not entry.is_dir:
             yield entry.uri
             continue
         found: dict[str, str] = {}
-        for one in sorted((each.uri for each in files.walk(uri)), key=uris.name):
-            if one.endswith(".jhist"):
-                match = _NAME.fullmatch(uris.name(one))
-                found[match[1] if match else one] = one
+        for file in sorted((each.uri for each in files.walk(uri)), key=uris.name):
+            if file.endswith(".jhist"):
+                match = _NAME.fullmatch(uris.name(file))
+                found[match[1] if match else file] = file
         if not found:
-            raise StagingError(f"{place}: no .jhist file of a job that has ended is in it or below it")
+            raise StagingError(f"{path}: no .jhist file of a job that has ended is in it or below it")
         yield from found.values()
 
 
@@ -77,7 +77,7 @@ def imported(uri: str, hadoop: str = "") -> History:
     """Read one history.
 
     Raises:
-        StagingError: it isn't finished, or is no history; names the file.
+        StagingError: the job has not ended, or the file is no history; names the file.
     """
     name, shown = uris.name(uri), uris.path(uri) if uri.startswith("file:") else uri
     match = _NAME.fullmatch(name)
@@ -104,7 +104,7 @@ def _read(files: FileSystem, uri: str, id_: str, begun: str, ended: str, user: s
 
 
 def _configuration(files: FileSystem, directory: str) -> Conf:
-    """Return the configuration that is kept beside a history; one that can't be read is ignored."""
+    """Return the configuration beside a history; one that cannot be read is ignored."""
     conf = Conf({})
     for name in _CONFIGURATIONS:
         uri = uris.join(directory, name)
@@ -116,18 +116,16 @@ def _configuration(files: FileSystem, directory: str) -> Conf:
 
 
 def kept(history: History, home: str, hadoop: str = "") -> str:
-    """Write a history below `home`, the URI of an engine's home, in place of an earlier import of the same job; return
-    the job's directory.
-
-    On this machine a job's name says that it is here: `local-application_…`.
+    """Write a history below `home`, the URI of an engine's home, over an earlier import of the same job; return the
+    job's directory. A job on this machine is called `local-application_…`.
     """
-    here = uris.split(home)[0] == "file"
-    directory = uris.join(home, "jobs", f"local-{history.id}" if here else history.id)
+    is_local = uris.split(home)[0] == "file"
+    directory = uris.join(home, "jobs", f"local-{history.id}" if is_local else history.id)
     files = filesystem(directory, hadoop)
     files.mkdirs(directory, 0o700)
     begun = history.events[0].time
     files.write_bytes(uris.join(directory, "job.json"), json.dumps(encode(history.staged)).encode())
-    if here:  # the engine lists jobs by this time
+    if is_local:  # the engine sorts jobs by this time
         files.write_bytes(uris.join(directory, SUBMITTED), json.dumps({"submitted": begun}).encode())
     log = "".join(map(event_lines.to_line, history.events))
     files.write_bytes(uris.join(directory, "events.jsonl"), log.encode())
@@ -145,7 +143,7 @@ def _written(data: bytes) -> Iterator[Mapping[str, Any]]:
 
 
 def avro_records(data: bytes) -> Iterator[Any]:
-    """Yield the records of an Avro file; of a file whose end is cut off or damaged those of its whole blocks.
+    """Yield the records of an Avro file; of a file that is cut off or damaged those of its complete blocks.
 
     Raises:
         StagingError: fastavro is not installed.
@@ -165,7 +163,7 @@ def avro_records(data: bytes) -> Iterator[Any]:
 
 
 def _job(conf: Conf, found: list[Mapping[str, Any]], name: str) -> JobSpec:
-    """Return the job's spec, from the configuration if it is kept, else from the job's tasks."""
+    """Return the job's spec, from its configuration if there is one, and from its tasks."""
     made = roles.roles(conf, roles.job_types(conf), conf.get("tony.containers.command"))
     for event in found:
         body = _body(event)
@@ -205,17 +203,17 @@ class _Log:
     def events(self, found: list[Mapping[str, Any]]) -> Iterator[Event]:
         host = next((str(_body(one).get("host", "")) for one in found if one["type"] == "APPLICATION_INITED"), "")
         yield JobStarted(self.begin, self.id, "tony", self.user, self.job, host)
-        yield WorldFormed(self.begin, 1)  # from here on TonY counted how long the job took
+        yield WorldFormed(self.begin, 1)  # TonY counted the job's duration from here
         reason = ""
-        for one in found:
-            moment, body = float(one.get("timestamp", self.begin * 1000)) / 1000, _body(one)
-            if one["type"] == "TASK_STARTED":
+        for event in found:
+            moment, body = float(event.get("timestamp", self.begin * 1000)) / 1000, _body(event)
+            if event["type"] == "TASK_STARTED":
                 yield from self._started(moment, body)
-            elif one["type"] == "TASK_FINISHED":
+            elif event["type"] == "TASK_FINISHED":
                 yield from self._finished(moment, body)
                 if body.get("status") == "FAILED":
                     reason = reason or f"{self._task(body)}: {_exit(body)}"
-            elif one["type"] == "APPLICATION_FINISHED":
+            elif event["type"] == "APPLICATION_FINISHED":
                 reason = str(body.get("diagnostics") or reason)
         yield JobFinished(self.end, Outcome(self.state, "" if self.state is State.SUCCEEDED else reason))
 
@@ -240,18 +238,18 @@ class _Log:
 
 
 def _exit(body: Mapping[str, Any]) -> Exit:
-    status, said = str(body.get("status", "")), _text(body.get("containerDiagnostic")).strip()
+    status, diagnostics = str(body.get("status", "")), _text(body.get("containerDiagnostic")).strip()
     if status == "SUCCEEDED":
         return Exit("exit", 0)
     if status != "FAILED":  # FINISHED: TonY's master ended it
-        return Exit("stopped", detail=said)
-    match = _EXIT_CODE.search(said)
-    lines = tuple(said.splitlines()[-20:])
+        return Exit("stopped", detail=diagnostics)
+    match = _EXIT_CODE.search(diagnostics)
+    lines = tuple(diagnostics.splitlines()[-20:])
     return Exit("exit", int(match[1]) if match else None, detail="" if match else "failed", lines=lines)
 
 
 def _text(value: Any) -> str:
-    """Return a text, also from JSON's form of a union's branch that holds one."""
+    """Return a text; in JSON it may be in a mapping with the name of its type."""
     if isinstance(value, Mapping):
         value = next(iter(value.values()), "")
     return "" if value is None else str(value)

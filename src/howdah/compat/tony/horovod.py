@@ -16,7 +16,7 @@ folder = os.environ["DRIVER_OUTPUT_PATH"] = os.path.abspath("horovod_driver")
 shutil.rmtree(folder, ignore_errors=True)
 os.makedirs(folder)
 server = socket.create_server(("", int(os.environ["HOWDAH_PORT"])), backlog=1024)
-def copied(source, target):
+def copy(source, target):
     try:
         while data := source.recv(1 << 16):
             target.sendall(data)
@@ -25,25 +25,25 @@ def copied(source, target):
         for end in (source, target):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
-def led(near):
+def connect(caller):
     while not (found := glob.glob(folder + "/*____HOROVOD_RENDEZVOUS_SERVER____")):
         time.sleep(0.1)
     try:
-        far = socket.create_connection(("127.0.0.1", int(os.path.basename(found[0]).split("_")[0])))
+        target = socket.create_connection(("127.0.0.1", int(os.path.basename(found[0]).split("_")[0])))
     except OSError:
-        return near.close()
-    threading.Thread(target=copied, args=(far, near), daemon=True).start()
-    copied(near, far)
-def accepted():
+        return caller.close()
+    threading.Thread(target=copy, args=(target, caller), daemon=True).start()
+    copy(caller, target)
+def serve():
     while True:
-        threading.Thread(target=led, args=(server.accept()[0],), daemon=True).start()
+        threading.Thread(target=connect, args=(server.accept()[0],), daemon=True).start()
 driver = subprocess.Popen(["bash", "-c", sys.argv[1]])
-threading.Thread(target=accepted, daemon=True).start()
+threading.Thread(target=serve, daemon=True).start()
 code = driver.wait()
 sys.exit(code if code >= 0 else 128 - code)
 """
-"""Runs a driver of the user's, which listens where it likes and says so by the name of a file in DRIVER_OUTPUT_PATH; it
-is reached through the port that all know before it begins."""
+"""Runs the user's own driver, which listens at a port of its choice and writes a file in DRIVER_OUTPUT_PATH whose name
+holds the port. Workers connect to the task's main port, which is known before; this program passes their bytes on."""
 
 __all__ = ["DRIVER", "RELAY", "RENDEZVOUS", "TonyHorovod"]
 
@@ -60,7 +60,7 @@ class TonyHorovod(TonyFramework):
         variables = super().environment(world, task)
         workers = [member for member in world.members if member.task.role not in _BESIDE]
         driver = next(iter(world.members_of(DRIVER)), None)
-        slots = ",".join(f"{host}:{len(those)}" for host, those in by_host(workers).items())
+        slots = ",".join(f"{host}:{len(tasks)}" for host, tasks in by_host(workers).items())
         if task.role == DRIVER:
             return {**variables, "CLUSTER_WORKER_LIST": slots}
         if driver is None or task.role in _BESIDE:

@@ -1,6 +1,6 @@
-"""TonY's keys, of 0.4 and 0.5: which are read, which have no effect here, and which ask for something impossible.
+"""Lists TonY's keys, of 0.4 and 0.5: those that are read, those without an effect here, and those that are refused.
 
-A key in none of the tables is unknown; all unknown keys are named once, together.
+A key in none of the tables is unknown; one note names all unknown keys.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ROLE = (
     *("instances", "max-instances", "memory", "vcores", "gpus", "command", "resources", "node-label"),
     *("placement-spec", "allocation-tags"),
 )
-# How TonY's own processes are run: there are none here.
+# Keys for TonY's own processes, which do not exist here.
 NOTHING = re.compile(
     r"tony\.(task\.(am|executor|default)\.jvm\.opts|task\.(heartbeat-interval(-ms)?|max-missed-heartbeats)"
     r"|task\.(metrics-interval-ms|gpu-metrics\.enabled)|task\.executor\.execution\.error-message-max-depth"
@@ -44,7 +44,7 @@ NOTHING = re.compile(
 _PER_ROLE = re.compile(rf"tony\.([a-z]+)\.({'|'.join(ROLE)})")
 _GROUPS = re.compile(r"tony\.(docker\.[a-z]+\.image|task\.max-total-[a-z]+|application\.group\.\w+)")
 DEPENDENCY = re.compile(r"tony\.application\.dependency\.([a-z]+)\.timeout\.after\.(\w+)(\.ignored)?")
-# Keys by why they cannot be had; the value that asks for nothing stands after them.
+# Refused keys, each with the value that asks for nothing, and the reason.
 REFUSED = {
     "tony.horovod.mode.test": ("false", "it was for TonY's own tests"),
     "tony.horovod.mode.test.fast.fail": ("false", "it was for TonY's own tests"),
@@ -54,8 +54,8 @@ _PAGE = "docs/coming-from-tony.md#keys"
 
 
 def judge(conf: Conf) -> Iterator[str]:
-    """Add a mistake for each key that asks for something impossible; return notes on keys that are unknown or have no
-    effect."""
+    """Add a mistake for each key that asks for something impossible; yield notes on such keys of the administrator's,
+    and on unknown keys."""
     unknown = []
     for key in conf.given():
         problem = _problem(conf, key)

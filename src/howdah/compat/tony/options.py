@@ -1,6 +1,6 @@
-"""The options of TonY's command line, read by the rules of `gnu_parser`.
+"""Parses TonY's command line by the rules of `gnu_parser`.
 
-TonY silently ignored everything from the first word that it did not know; here such a word is a mistake.
+TonY silently ignored everything from the first unknown word on; here an unknown word is a mistake.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""TonY's job types as roles: who is waited for, whose failure ends the job, who comes after whom.
+"""Turns TonY's job types into roles: which are waited for, which failures end the job, which roles start later.
 
-Its rules (TonySession, TaskScheduler, MLGenericRuntime): a failure of the chief (`chief`, else `worker:0`), or of a job
-type that stops on failure, ends the job at once; other tracked tasks may fail as long as not all do; a crash of an
-untracked one ends the job, that of a sidecar nobody cares about.
+TonY's rules (TonySession, TaskScheduler, MLGenericRuntime): a failure of the chief (`chief`, else `worker:0`), or of a
+job type that stops on failure, ends the job at once. Other tracked tasks may fail as long as not all do. A crash of an
+untracked task ends the job, a crash of a sidecar does not.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from howdah.compat.tony.conf import Conf
@@ -21,7 +22,7 @@ _INSTANCES = re.compile(r"tony\.([a-z]+)\.instances")
 _COMMAND = re.compile(r"tony\.([a-z]+)\.command")
 _LIMIT = re.compile(r"tony\.task\.max-total-([a-z]+)")
 SINGLE = ("driver", "notebook")
-"""What TonY called the task of single-node mode, the second for NotebookSubmitter."""
+"""The names of the only task in single-node mode; the second is that of NotebookSubmitter."""
 PREPROCESS = "preprocess"
 """The role that stands for the first run of the command, in TonY's application master."""
 OWN_DRIVER = "tony.horovod.driver.mode.debug"
@@ -31,13 +32,12 @@ WITHOUT_LIMIT_S = 10 * 365 * 86400.0
 
 
 def job_types(conf: Conf) -> dict[str, int]:
-    """Return the number of instances of each job type; none at all means single-node mode, which may also be set."""
+    """Return the number of instances of each job type; no job type means single-node mode, which may also be set."""
     found: dict[str, int] = {}
     if conf.flag(SINGLE_NODE):
         return found
     for key in conf.values:
-        match = _INSTANCES.fullmatch(key)
-        if match:
+        if match := _INSTANCES.fullmatch(key):
             count = conf.number(key)
             if count < 0:
                 conf.wrong(key, f"is {count}, must be 0 or more")
@@ -49,23 +49,22 @@ def job_types(conf: Conf) -> dict[str, int]:
     return found
 
 
-def commands_of_nobody(conf: Conf, types: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+def unused_commands(conf: Conf, types: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     """Yield the keys that give a command to a job type without instances, and the job type."""
     for key in conf.given():
-        match = _COMMAND.fullmatch(key)
-        if match and match[1] not in (*types, "containers", "am"):
+        if (match := _COMMAND.fullmatch(key)) and match[1] not in (*types, "containers", "am"):
             yield key, match[1]
 
 
 def single(conf: Conf, name: str, command: str) -> Role:
-    """Return the one role of single-node mode; it has the size of TonY's application master."""
+    """Return the only role of single-node mode, which has the size of TonY's application master."""
     return Role(command=command, resources=_resources(conf, "am"), image=_image(conf, name), tracked=True)
 
 
 def roles(conf: Conf, types: Mapping[str, int], command: str) -> dict[str, Role]:
     """Return the role of each job type, with its own command if it has one."""
-    found = _staged(conf, {name: role(conf, name, command, count) for name, count in types.items()})
-    return _timed(conf, _forgiving(conf, found))
+    found = _with_stages(conf, {name: role(conf, name, command, count) for name, count in types.items()})
+    return _with_deadlines(conf, _with_ignored_failures(conf, found))
 
 
 def role(conf: Conf, name: str, command: str, count: int = 1) -> Role:
@@ -83,15 +82,15 @@ def role(conf: Conf, name: str, command: str, count: int = 1) -> Role:
     )
 
 
-def deciding(job: JobSpec) -> JobSpec:
-    """Set what decides on success: `worker:0` alone if other workers may fail and all may end."""
+def with_success_rule(job: JobSpec) -> JobSpec:
+    """Set the rule for success: `worker:0` alone decides if other workers may fail."""
     tracked = [name for name, role in job.roles.items() if role.tracked]
     alone = tracked[0] if len(tracked) == 1 and job.roles[tracked[0]].replicas == 1 else ""
     name = alone or "worker"
     worker = job.roles.get(name)
     if worker is None or worker.on_failure != "ignore" or "chief" in job.roles:
         return job
-    if worker.replicas == 1 or "master" in job.roles:  # for us a master would lead
+    if worker.replicas == 1 or "master" in job.roles:  # a role `master` would be the chief here
         return dataclasses.replace(job, roles={**job.roles, name: dataclasses.replace(worker, on_failure="fail")})
     timeouts = dataclasses.replace(job.timeouts, grace_s=WITHOUT_LIMIT_S)
     return dataclasses.replace(job, success="chief", timeouts=timeouts)
@@ -118,13 +117,13 @@ def _resources(conf: Conf, name: str) -> Resources:
 
 
 def _placement(conf: Conf, name: str) -> Placement:
-    places = (f"tony.{name}", "tony.containers", "tony.application")
-    key = next((f"{place}.placement-spec" for place in places if conf.get(f"{place}.placement-spec")), "")
+    prefixes = (f"tony.{name}", "tony.containers", "tony.application")
+    key = next((f"{prefix}.placement-spec" for prefix in prefixes if conf.get(f"{prefix}.placement-spec")), "")
     try:
         _ = parse(conf.get(key)) if key else None
     except ValueError as error:
         conf.wrong(key, f"is {conf.get(key)!r}: {error}")
-    tags = next(filter(None, (conf.listed(f"{place}.allocation-tags") for place in places[:2])), [])
+    tags = next(filter(None, (conf.listed(f"{prefix}.allocation-tags") for prefix in prefixes[:2])), [])
     return Placement(constraint=conf.get(key) if key else "", tags=tuple(tags))
 
 
@@ -132,8 +131,8 @@ def _image(conf: Conf, name: str) -> str:
     return conf.get(f"tony.docker.{name}.image") if conf.flag("tony.docker.enabled") else ""
 
 
-def _forgiving(conf: Conf, found: Mapping[str, Role]) -> dict[str, Role]:
-    """Return the tracked roles whose failure TonY ignored as long as not all tasks failed."""
+def _with_ignored_failures(conf: Conf, found: Mapping[str, Role]) -> dict[str, Role]:
+    """Ignore failures of the tracked roles whose failure TonY ignored as long as not all tasks failed."""
     stopping = {"chief", *conf.listed("tony.application.stop-on-failure-jobtypes")}
     stopping |= {other for role in found.values() for other in role.after}
     if conf.flag("tony.application.fail-on-worker-failure-enabled"):
@@ -144,7 +143,7 @@ def _forgiving(conf: Conf, found: Mapping[str, Role]) -> dict[str, Role]:
     }
 
 
-def _staged(conf: Conf, found: Mapping[str, Role]) -> dict[str, Role]:
+def _with_stages(conf: Conf, found: Mapping[str, Role]) -> dict[str, Role]:
     """Make training-stage wait for prepare-stage; if one is not set, it means all other roles."""
     keys = [f"tony.application.{stage}-stage" for stage in ("prepare", "training")]
     first, second = (_known(conf, key, conf.listed(key), found) for key in keys)
@@ -163,7 +162,7 @@ def _staged(conf: Conf, found: Mapping[str, Role]) -> dict[str, Role]:
     }
 
 
-def _timed(conf: Conf, found: dict[str, Role]) -> dict[str, Role]:
+def _with_deadlines(conf: Conf, found: dict[str, Role]) -> dict[str, Role]:
     """Read `dependency.evaluator.timeout.after.A=3600`, in seconds, where `group.A=worker,chief`."""
     for key in list(conf.given()):
         match = DEPENDENCY.fullmatch(key)
@@ -193,15 +192,13 @@ def _check_limits(conf: Conf, types: Mapping[str, int]) -> None:
         most = conf.number(f"tony.{name}.max-instances", -1) if conf.get(f"tony.{name}.max-instances") else -1
         if 0 <= most < count:
             conf.wrong(f"tony.{name}.instances", f"is {count}, the limit is {most} (tony.{name}.max-instances)")
-    for key, match in [(key, _LIMIT.fullmatch(key)) for key in conf.given()]:
-        most = conf.number(key, -1) if match else -1
-        total = sum(count * _each(conf, name, match[1]) for name, count in types.items()) if match else 0
+    totals: Counter[str] = Counter()
+    for name, count in types.items():
+        size = _resources(conf, name)
+        each = {"instances": 1, "memory": size.memory_mib, "vcores": size.vcores, "gpus": size.gpus}
+        totals.update({what: count * amount for what, amount in each.items()})
+    for key in conf.given():
+        match = _LIMIT.fullmatch(key)
+        most, total = conf.number(key, -1) if match else -1, totals[match[1]] if match else 0
         if 0 <= most < total:
             conf.wrong(key, f"is {most}, but the job types ask for {total} together")
-
-
-def _each(conf: Conf, name: str, what: str) -> int:
-    if what == "instances":
-        return 1
-    resources = _resources(conf, name)
-    return {"memory": resources.memory_mib, "vcores": resources.vcores, "gpus": resources.gpus}.get(what, 0)

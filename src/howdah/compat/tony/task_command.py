@@ -1,4 +1,4 @@
-"""The command of TonY's tasks, and the variables that TonY gave them."""
+"""Makes the command of TonY's tasks, and the variables that TonY gave them."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def line(options: TonyOptions, conf: Conf) -> str:
 
 
 def _bare(text: str) -> str:
-    """Remove the quotes that scripts for TonY's first versions put around the whole, for a shell on the way."""
+    """Remove the quotes around the whole, which scripts for TonY's first versions wrote for a shell in between."""
     text = text.strip()
     quoted = len(text) > 1 and text[0] == text[-1] == "'" and "'" not in text[1:-1]
     return text[1:-1] if quoted else text
 
 
 def with_rendezvous(conf: Conf, options: TonyOptions, found: Mapping[str, Role]) -> dict[str, Role]:
-    """Add Horovod's driver, a role that TonY added without saying so: it starts with the workers, and nobody waits for
-    its end. In debug mode the user's own driver takes its place, at a port that the workers know."""
-    from howdah.compat.tony.horovod import RELAY, RENDEZVOUS  # few jobs have need of it
+    """Add Horovod's driver, as TonY did: it starts with the workers, and the job does not wait for its end. In debug
+    mode the user's own driver takes its place, at a port that the workers know."""
+    from howdah.compat.tony.horovod import RELAY, RENDEZVOUS  # few jobs need it
 
     workers = {name: role for name, role in found.items() if name != "driver"}
     after = next(iter(workers.values()), Role()).after
@@ -69,9 +69,9 @@ def with_tensorboard(options: TonyOptions, conf: Conf, found: dict[str, Role]) -
     logs = options.first("sidecar_tensorboard_log_dir") or conf.get("tony.application.tensorboard-log-dir")
     if logs:
         python = _python(options)
-        one = roles.role(conf, "tensorboard", f"{python} -m {_TENSORBOARD}")
-        one = replace(one, tracked=False, on_failure="ignore", after=(), env={"TB_LOG_DIR": logs})
-        found = {**found, "tensorboard": one}
+        board = roles.role(conf, "tensorboard", f"{python} -m {_TENSORBOARD}")
+        board = replace(board, tracked=False, on_failure="ignore", after=(), env={"TB_LOG_DIR": logs})
+        found = {**found, "tensorboard": board}
     serving = next((name for name in ("tensorboard", "chief", "worker") if name in found), "")
     return {name: replace(role, ports=("tensorboard",)) if name == serving else role for name, role in found.items()}
 
@@ -90,6 +90,7 @@ def _python(options: TonyOptions) -> str:
 
 
 def check(conf: Conf, found: Mapping[str, Role]) -> None:
+    """Add a mistake if a role has no command."""
     without = [name for name, role in found.items() if not str(role.command).strip()]
     if without:
         alone = len(found) == 1 and without[0] in roles.SINGLE
@@ -100,21 +101,19 @@ def check(conf: Conf, found: Mapping[str, Role]) -> None:
 
 
 def variables(options: TonyOptions, conf: Conf, found: Mapping[str, Role]) -> dict[str, str]:
-    """Return the user's variables over TonY's; a program inherited those of its container."""
+    """Return TonY's variables, those of the container and those of the program; a later one overrides an earlier
+    one."""
     tracked = sum(role.replicas for name, role in found.items() if role.tracked and name != roles.PREPROCESS)
-    ours = {
-        "TASK_NUM": str(tracked),
-        "DISTRIBUTED_MODE": conf.get("tony.application.distributed-mode").upper(),
-    }
+    values = {"TASK_NUM": str(tracked), "DISTRIBUTED_MODE": conf.get("tony.application.distributed-mode").upper()}
     for key in ("hdfs", "yarn", "mapred"):
         if conf.get(f"tony.application.{key}-conf-path"):
-            ours[f"{key.upper()}_CONF_PATH"] = f"{key}-site.xml"
-    containers = {**conf.pairs("tony.containers.envs"), **options.pairs("container_env")}
-    return {**ours, **containers, **conf.pairs("tony.execution.envs"), **options.pairs("shell_env")}
+            values[f"{key.upper()}_CONF_PATH"] = f"{key}-site.xml"
+    values |= {**conf.pairs("tony.containers.envs"), **options.pairs("container_env")}
+    return {**values, **conf.pairs("tony.execution.envs"), **options.pairs("shell_env")}
 
 
-def at_home(name: str, role: Role) -> Role:
-    """Set HOME in the container that was TonY's master: it had a home directory of its own."""
+def with_home(name: str, role: Role) -> Role:
+    """Set HOME for a program that ran in TonY's master, which had a home directory of its own."""
     if (name in roles.SINGLE and role.tracked) or name == roles.PREPROCESS:
         return replace(role, command=f"{_HOME}{role.command}")
     return role

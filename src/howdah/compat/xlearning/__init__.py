@@ -26,12 +26,12 @@ PRIORITIES = ("DEFAULT", "VERY_LOW", "LOW", "NORMAL", "HIGH", "VERY_HIGH")
 
 @dataclass(frozen=True)
 class CommandVariant:
-    """What is different between the two commands."""
+    """The differences between the two commands."""
 
     program: str
     """The name of the command."""
     prefix: str
-    """What its configuration's keys begin with."""
+    """What the keys of its configuration begin with."""
     app_type: str
     """The application type if none is set."""
     splits: bool
@@ -43,15 +43,17 @@ class CommandVariant:
     saved: str
     """What the names of saved outputs begin with."""
     master: Resources
-    """The size of what runs in the master's container there."""
+    """The size of a helper, which ran in the application master."""
     boards: bool
     """Whether TensorBoard was on by default."""
     fewer_workers: bool
-    """There are no more workers than files to read."""
+    """Whether there are no more workers than files to read."""
 
 
 XLEARNING = CommandVariant(
-    *("xl-submit", "xlearning", "XLEARNING"),
+    program="xl-submit",
+    prefix="xlearning",
+    app_type="XLEARNING",
     splits=False,
     strategy=False,
     growth={"worker": "0.5", "ps": "0.2"},
@@ -61,7 +63,9 @@ XLEARNING = CommandVariant(
     fewer_workers=True,
 )
 HBOX = CommandVariant(
-    *("hbox-submit", "hbox", "HBOX"),
+    program="hbox-submit",
+    prefix="hbox",
+    app_type="HBOX",
     splits=True,
     strategy=True,
     growth={},
@@ -70,6 +74,41 @@ HBOX = CommandVariant(
     boards=False,
     fewer_workers=False,
 )
+
+# The option or key behind each place of the spec.
+_OPTIONS = {
+    "files": "--files, --cacheFile, --jars",
+    "archives": "--archiveFiles, --cacheArchive",
+    "directories": "--output, --board-logdir",
+    "inputs": "--input",
+    "outputs": "--output",
+    "extend": "--user-path",
+    "env": "--conf …container.env.NAME",
+    "success": "container.maxFailures.rate",
+    "port_range": "reserve.port.begin, reserve.port.end",
+}
+_KEYS = {
+    "name": "app.name",
+    "framework": "app.type",
+    "queue": "app.queue",
+    "priority": "app.priority",
+    "retries": "app.max.attempts",
+    "node_label": "job.labelname",
+    "master.memory": "driver.memory",
+    "environment.image": "docker.image.name",
+    "board": "tf.board.log.dir",
+    "board.tasks": "tf.board.worker.index",
+    "timeouts.run": "job.exec.timeout",
+}
+_ROLE_KEYS = {
+    "resources.memory": "memory",
+    "resources.vcores": "cores",
+    "resources.gpus": "gpus",
+    "replicas": "num",
+    "resources.growth": "mem.autoscale",
+    "node_label": "nodeLabelExpression",
+}
+_MEMORY_KEYS = {f"roles.{role}.resources.memory": f"{role}.worker.memory" for role in ("chief", "evaluator")}
 
 
 class XlSubmit:
@@ -81,7 +120,7 @@ class XlSubmit:
         self.environ = os.environ if environ is None else environ
 
     def parse(self, argv: Sequence[str]) -> Parsed:
-        settings = _gathered(self.variant, parse_options(argv, self.variant.program), self.environ)
+        settings = _merged(self.variant, parse_options(argv, self.variant.program), self.environ)
         kind = roles.kind_of(settings, self.variant.app_type, self.variant.strategy)
         command = _command(settings, self.variant, kind.name)
         gang = roles.gang(settings, kind, command, self.variant.growth, self.variant.master)
@@ -110,11 +149,17 @@ class XlSubmit:
             port_range=_port_range(settings),
         )
         notes = (*settings.options.notes, *settings.notes, *settings.notes_on_ignored())
-        clusters, beside = tuple(_cluster(settings)), data.client_variables(settings)
+        parsed = Parsed(
+            job,
+            origins=_origins(settings, job),
+            notes=notes,
+            variables={**data.variables(settings), **data.secrets(settings)},
+            conf_files=tuple(_cluster(settings)),
+            same_hosts=settings.flag("host.local.enable"),
+        )
         if settings.mistakes:
             raise SpecError(settings.mistakes)
-        origins = dict(_origins(settings, job))
-        return Parsed(job, origins, notes, beside, clusters, settings.flag("host.local.enable"))
+        return parsed
 
 
 class HboxSubmit(XlSubmit):
@@ -123,29 +168,29 @@ class HboxSubmit(XlSubmit):
     variant = HBOX
 
 
-def _gathered(door: CommandVariant, words: ParsedOptions, environ: Mapping[str, str]) -> XLearningSettings:
-    settings = XLearningSettings(words, mistakes=list(words.mistakes))
-    file = f"{door.prefix}-site.xml"
-    settings.add_site(site.properties(door.prefix, environ), file)
-    settings.add_options(file, door.program)
+def _merged(variant: CommandVariant, options: ParsedOptions, environ: Mapping[str, str]) -> XLearningSettings:
+    settings = XLearningSettings(options, mistakes=list(options.mistakes))
+    file = f"{variant.prefix}-site.xml"
+    settings.add_site(site.properties(variant.prefix, environ), file)
+    settings.add_options(file, variant.program)
     settings.add_conf()
     settings.check()
     return settings
 
 
-def _command(settings: XLearningSettings, door: CommandVariant, kind: str) -> roles.Command:
+def _command(settings: XLearningSettings, variant: CommandVariant, kind: str) -> roles.Command:
     """Return the words at the end of the command line as they are, or --launch-cmd as this command read it."""
-    words, line = settings.options, settings.text("cmd")
+    command, line = settings.options.command, settings.text("cmd")
     option = settings.where("cmd")
-    if words.command and line:
-        settings.wrong_at(option, f"is given, and a command at the end too, from {words.command[0]!r} on: keep one")
-    if not words.command and not line and kind not in IDLE_APP_TYPES:
-        taken = [f"--{name}" for name in MANY if len(words.values.get(name, [])) > 1]
+    if command and line:
+        settings.wrong_at(option, f"is given, and a command at the end too, from {command[0]!r} on: keep one")
+    if not command and not line and kind not in IDLE_APP_TYPES:
+        taken = [f"--{name}" for name in MANY if len(settings.options.values.get(name, [])) > 1]
         hint = f" (an option like {taken[0]} takes every word up to the next option)" if taken else ""
         settings.wrong_at(option, f"is missing: give a command by it, or as the last words{hint}")
-    if not line or words.command:
-        return words.command
-    if not door.splits:
+    if not line or command:
+        return command
+    if not variant.splits:
         if re.search(r"""["'\\$`;&|<>*?(){}]""", line):
             settings.notes.append(f"{option} runs as a shell line: quotes and $ count")
         return line
@@ -154,10 +199,10 @@ def _command(settings: XLearningSettings, door: CommandVariant, kind: str) -> ro
     return tuple(line.split())
 
 
-def _queue(settings: XLearningSettings, door: CommandVariant) -> str:
+def _queue(settings: XLearningSettings, variant: CommandVariant) -> str:
     if not settings.given("app.queue"):
         settings.notes.append(
-            f"--queue isn't given: the cluster's default queue is used, where {door.program} took your user name"
+            f"--queue isn't given: the cluster's default queue is used, where {variant.program} took your user name"
         )
     return settings.text("app.queue")
 
@@ -175,10 +220,9 @@ def _priority(settings: XLearningSettings) -> int | None:
 
 
 def _extend(settings: XLearningSettings) -> Mapping[str, str]:
-    """Return the lists to which the user adds; the working directory is among the libraries' directories."""
-    libraries = [settings.text("user.ldlibrarypath"), settings.text("mpi.extra.ld.lirbary.path")]
-    libraries.append(settings.text("horovod.extra.ld.lirbary.path"))
-    paths = [settings.text("user.path")]
+    """Return the path lists to which the user adds; the working directory is among the libraries' directories."""
+    keys = ("user.ldlibrarypath", "mpi.extra.ld.lirbary.path", "horovod.extra.ld.lirbary.path")
+    libraries, paths = [settings.text(key) for key in keys], [settings.text("user.path")]
     if settings.flag("mpi.install.dir.enable"):
         install = settings.text("mpi.install.dir", "/usr/local/openmpi/").rstrip("/")
         paths, libraries = [*paths, f"{install}/bin"], [*libraries, f"{install}/lib"]
@@ -220,7 +264,7 @@ def _port_range(settings: XLearningSettings) -> str:
 
 
 def _cluster(settings: XLearningSettings) -> Iterator[str]:
-    """Return the configuration files of --cluster, which are laid over this machine's own."""
+    """Yield the configuration files of --cluster, which are laid over this machine's own."""
     name = settings.text("cluster.name")
     if name and name not in settings.clusters:
         known = f"known are {', '.join(settings.clusters)}" if settings.clusters else "none is known"
@@ -230,26 +274,11 @@ def _cluster(settings: XLearningSettings) -> Iterator[str]:
         yield from (part.strip() for part in settings.clusters[name].split(",") if part.strip())
 
 
-def _origins(settings: XLearningSettings, job: JobSpec) -> Iterator[tuple[str, str]]:
+def _origins(settings: XLearningSettings, job: JobSpec) -> dict[str, str]:
     """Return the option or key behind each place of the spec."""
-    for place, key in (("name", "app.name"), ("framework", "app.type"), ("queue", "app.queue")):
-        yield place, settings.where(key)
-    yield "files", "--files, --cacheFile, --jars"
-    yield from (("archives", "--archiveFiles, --cacheArchive"), ("directories", "--output, --board-logdir"))
-    yield from (("inputs", "--input"), ("outputs", "--output"), ("priority", settings.where("app.priority")))
-    yield from (("retries", settings.where("app.max.attempts")), ("node_label", settings.where("job.labelname")))
-    yield from (("master.memory", settings.where("driver.memory")), ("extend", "--user-path"))
-    yield from (("env", "--conf …container.env.NAME"), ("environment.image", settings.where("docker.image.name")))
-    yield from (("board", settings.where("tf.board.log.dir")), ("board.tasks", settings.where("tf.board.worker.index")))
-    yield from (("timeouts.run", settings.where("job.exec.timeout")), ("success", "container.maxFailures.rate"))
-    yield "port_range", "reserve.port.begin, reserve.port.end"
-    sizes = {"resources.memory": "memory", "resources.vcores": "cores", "resources.gpus": "gpus", "replicas": "num"}
+    found = {**_OPTIONS, **{place: settings.where(key) for place, key in _KEYS.items()}}
     for role in job.roles:
-        yield f"roles.{role}.command", settings.where("cmd")
-        key = role if role in ("worker", "ps") else "worker"
-        for place, size in sizes.items():
-            yield f"roles.{role}.{place}", settings.where(f"{key}.{size}")
-        yield f"roles.{role}.resources.growth", settings.where(f"{key}.mem.autoscale")
-        yield f"roles.{role}.node_label", settings.where(f"{key}.nodeLabelExpression")
-    yield "roles.chief.resources.memory", settings.where("chief.worker.memory")
-    yield "roles.evaluator.resources.memory", settings.where("evaluator.worker.memory")
+        kind = role if role in ("worker", "ps") else "worker"
+        found[f"roles.{role}.command"] = settings.where("cmd")
+        found |= {f"roles.{role}.{place}": settings.where(f"{kind}.{key}") for place, key in _ROLE_KEYS.items()}
+    return {**found, **{place: settings.where(key) for place, key in _MEMORY_KEYS.items()}}

@@ -15,15 +15,15 @@ class AppType:
     framework: str
     """The framework of its variables."""
     servers: bool = False
-    """Whether it has parameter servers (--ps-…), without which its tasks are independent."""
+    """Whether it can have parameter servers (--ps-…); without them its tasks are independent."""
     strict: bool = True
     """Whether the first failure ends the job; otherwise `container.maxFailures.rate` of the tasks may fail."""
     helper: str = ""
-    """The role that ran in the master's container there, with the user's own command."""
+    """A role with the user's own command, which ran in the application master."""
     helper_command: str = ""
-    """The helper's command if the user's `helper_archive` brings what it needs."""
+    """The helper's own command, if it has one; it needs `helper_archive`."""
     helper_archive: str = ""
-    """The name of the archive that brings the helper."""
+    """The name of the user's archive with the program of `helper_command`."""
 
 
 INDEPENDENT = AppType("xlearning", strict=False)

@@ -1,4 +1,4 @@
-"""The inputs, outputs and files of an XLearning job."""
+"""Makes the inputs, outputs and files of an XLearning job."""
 
 from __future__ import annotations
 
@@ -34,41 +34,36 @@ def inputs(settings: XLearningSettings, gang: JobRoles, kind: str, fewer_workers
     together: dict[tuple[str, str], list[str]] = {}
     for option, to, paths in (*_paths(settings, "input"), *_paths(settings, "s3input")):
         parts = [part.strip() for part in paths.split(",") if part.strip()]
-        together.setdefault((option, to), []).extend(_there(settings, option, path) for path in parts)
+        together.setdefault((option, to), []).extend(_uri(settings, option, path) for path in parts)
     whole = strategy == "placeholder" and settings.flag("placeholder.whole.enable")
-    as_all = Input(
+    chief_files = settings.number("chief.worker.minimum.file.num", 1)
+    common = Input(
         path="",
         roles=_readers(settings, gang, kind),
         share="all" if whole else "split",
         strategy=strategy,
-        chief=_chiefs_share(settings),
+        chief=chief_files if settings.flag("chief.worker.minimum.data") else None,
         allow_empty=not fewer_workers or strategy == "stream",
         fewer_tasks=fewer_workers and not whole and strategy != "stream",
     )
     found = [
         replace(
-            as_all,
-            path=tuple(those) if len(those) != 1 else those[0],
+            common,
+            path=tuple(paths) if len(paths) != 1 else paths[0],
             to=to,
-            flat=strategy == "download" and option == "input",  # of a bucket they got their whole keys
+            flat=strategy == "download" and option == "input",  # a file of a bucket is named by its whole key
         )
-        for (option, to), those in together.items()
+        for (option, to), paths in together.items()
     ]
     if strategy == "stream" and len(found) > 1:
         settings.notes.append(f"--input-strategy STREAM: {found[0].to!r} alone is streamed, as it was ({PAGE})")
-    return tuple(found) if strategy != "stream" else tuple(_streamed(settings, entry) for entry in found[:1])
+    return tuple(_streamed(settings, entry) for entry in found[:1]) if strategy == "stream" else tuple(found)
 
 
 def _readers(settings: XLearningSettings, gang: JobRoles, kind: str) -> tuple[str, ...]:
     servers = ("ps",) if "ps" in gang.roles and settings.flag("tf.input.ps.enable") and kind in TENSORFLOWS else ()
     readers = (*gang.trainers, *servers)
     return () if set(gang.roles) - {"ps", "evaluator"} == set(readers) else readers
-
-
-def _chiefs_share(settings: XLearningSettings) -> int | None:
-    if not settings.flag("chief.worker.minimum.data"):
-        return None
-    return settings.number("chief.worker.minimum.file.num", 1)
 
 
 def _streamed(settings: XLearningSettings, entry: Input) -> Input:
@@ -83,7 +78,7 @@ def _streamed(settings: XLearningSettings, entry: Input) -> Input:
 
 
 def _format(settings: XLearningSettings, key: str) -> tuple[str, Mapping[str, str]]:
-    """Return howdah's name for what a class of Hadoop reads or writes, and its options."""
+    """Return the format that a class of Hadoop reads or writes, and its options."""
     name = settings.text(key)
     if not name:
         return "text", {}
@@ -109,15 +104,21 @@ def directories(settings: XLearningSettings, boards: bool) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def outputs(settings: XLearningSettings, gang: JobRoles, dir_: str) -> tuple[Output, ...]:
-    """Return the outputs; the names of saved models begin with `dir_` if nothing else is set."""
+def outputs(settings: XLearningSettings, gang: JobRoles, saved: str) -> tuple[Output, ...]:
+    """Return the outputs; the names of saved models begin with `saved` if nothing else is set."""
     strategy = OUTPUT_STRATEGIES[settings.choice("output.strategy")]
     strategy = "stream" if settings.flag("out.stream") else strategy
-    writer = _one_writer(settings, gang)
+    writer = _only_writer(settings, gang)
+    prefix = settings.text("interresult.dir", saved).lstrip("/")
     format_, options = _format(settings, "outputformat.class") if strategy == "stream" else ("text", {})
     found = []
     for option, source, text in (*_paths(settings, "output"), *_paths(settings, "s3output")):
-        path = _there(settings, option, text)
+        path = _uri(settings, option, text)
+        save = Save(
+            every_s=settings.number("interresult.upload.interval", 0) / 1000,
+            to=f"{path.rstrip('/')}.saved/{prefix}",
+            incremental=settings.flag("interresult.upload.inc"),
+        )
         found.append(
             Output(
                 path=f"{path.rstrip('/')}/{source}" if writer else path,
@@ -127,33 +128,19 @@ def outputs(settings: XLearningSettings, gang: JobRoles, dir_: str) -> tuple[Out
                 format=format_,
                 options=options,
                 keep_failed=settings.flag("failed.upload"),
-                save=_save(settings, path, dir_) if strategy == "upload" else Save(),
-                optional=strategy == "upload",  # what was not there was passed over
+                save=save if strategy == "upload" else Save(),
+                optional=strategy == "upload",  # a directory that did not exist was no error
             )
         )
     return tuple(found)
 
 
-def _one_writer(settings: XLearningSettings, gang: JobRoles) -> str:
-    """Return the only task whose output counts, "" if the output of all counts."""
-    order = [f"{name}:{n}" for name in gang.trainers for n in range(gang.roles[name].replicas)]
-    index = settings.number("output.index", -1)
-    if index >= len(order):
-        settings.wrong("output.index", f"is {index}, the workers are 0 to {len(order) - 1}")
-    elif index >= 0:
-        return order[index]
-    elif not settings.flag("createcontainerid.dir", True) and len(order) == 1:
-        return order[0]
-    return ""
-
-
-def _save(settings: XLearningSettings, path: str, dir_: str) -> Save:
-    dir_ = settings.text("interresult.dir", dir_).lstrip("/")
-    return Save(
-        every_s=settings.number("interresult.upload.interval", 0) / 1000,
-        to=f"{path.rstrip('/')}.saved/{dir_}",
-        incremental=settings.flag("interresult.upload.inc"),
-    )
+def _only_writer(settings: XLearningSettings, gang: JobRoles) -> str:
+    """Return the only task whose output is kept, "" if the output of all is."""
+    if settings.number("output.index", -1) >= 0:
+        return gang.trainer(settings, "output.index")
+    alone = gang.trainer_names if len(gang.trainer_names) == 1 else [""]
+    return "" if settings.flag("createcontainerid.dir", True) else alone[0]
 
 
 def _paths(settings: XLearningSettings, option: str) -> Iterator[tuple[str, str, str]]:
@@ -164,9 +151,8 @@ def _paths(settings: XLearningSettings, option: str) -> Iterator[tuple[str, str,
         yield option, directory.strip() or default, path.strip()
 
 
-def _there(settings: XLearningSettings, option: str, path: str) -> str:
-    """Return the URI of a path: in a bucket for --s3input and --s3output, for the others on the file system that was
-    set."""
+def _uri(settings: XLearningSettings, option: str, path: str) -> str:
+    """Return the URI of a path: in a bucket for --s3input and --s3output, otherwise on the file system that is set."""
     if option.startswith("s3"):
         bucket, _, prefix = path.lstrip("/").partition(settings.text("s3.bucket.dir.split", "/"))
         return path if "://" in path else f"s3://{bucket}/{prefix}" if prefix else f"s3://{bucket}"
@@ -183,20 +169,15 @@ def variables(settings: XLearningSettings) -> Mapping[str, str]:
     return {"AWS_ENDPOINT_URL": cluster if "://" in cluster else f"{prefix}{cluster}"}
 
 
-def client_variables(settings: XLearningSettings) -> Mapping[str, str]:
-    """Return the variables by which the submitting process reaches the buckets."""
-    return {**variables(settings), **secrets(settings)}
-
-
 def secrets(settings: XLearningSettings) -> Mapping[str, str]:
-    """Return the keys of S3, by the variable that they become; they are no part of a job."""
+    """Return the keys of S3 by their variables; they are no part of a job."""
     return {variable: settings.text(key) for key, variable in SECRETS.items() if settings.given(key)}
 
 
 def _on_cluster(settings: XLearningSettings, key: str) -> list[str]:
-    """Return files of the cluster: a relative path would be looked for on this machine."""
+    """Return files of the cluster. A relative path is a mistake, because it would mean a file of this machine."""
     entries = settings.listed(key)
     for entry in entries:
         if "://" not in entry and not entry.startswith("/"):
             settings.wrong(key, f"is {entry!r}, must be a path on the cluster: /… or hdfs://…")
-    return [_there(settings, key, entry) for entry in entries]
+    return [_uri(settings, key, entry) for entry in entries]

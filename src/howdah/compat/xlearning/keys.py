@@ -1,7 +1,7 @@
-"""The keys of XLearning's and HBox's configuration, without their prefix: which are read, and which have no effect
-here.
+"""Lists the keys of XLearning's and HBox's configuration, without their prefix: those that are read, and those that
+have no effect here.
 
-Where their documents and their code spell a key differently, both spellings are read.
+If the documents and the code of those systems spell a key differently, both spellings are read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from howdah.compat.xlearning.options import OPTIONS
 
 PREFIXES = ("hbox.", "xlearning.")
-# Another spelling, by the name that is read.
+# The spelling that is read, by the other one.
 SPELLINGS = {
     "am.memory": "driver.memory",
     "am.cores": "driver.cores",
@@ -24,29 +24,22 @@ SPELLINGS = {
     "worker.gcores": "worker.gpus",
     "ps.gcores": "ps.gpus",
 }
-# Read without being the key of an option.
-READ = (
+# Texts that have no option.
+TEXTS = (
     *("job.labelname", "am.nodeLabelExpression", "worker.nodeLabelExpression", "ps.nodeLabelExpression"),
-    *("memory.overhead.fraction", "memory.overhead.minimum", "worker.mem.autoscale", "ps.mem.autoscale"),
-    *("app.max.attempts", "job.exec.timeout", "localresource.timeout", "container.maxFailures.rate"),
-    *("chief.worker.minimum.data", "chief.worker.minimum.file.num", "placeholder.whole.enable", "tf.input.ps.enable"),
-    *("tf.mode.single", "mxnet.mode.single", "tf.distribution.strategy", "host.blacklist"),
-    *("reserve.port.begin", "reserve.port.end"),
-    "container.auto.create.output.dir",
-    *("output.local.dir", "failed.upload", "interresult.dir", "interresult.upload.interval", "interresult.upload.inc"),
-    *("remote.defaultFS", "container.mode"),
+    *("host.blacklist", "output.local.dir", "interresult.dir", "remote.defaultFS", "container.mode"),
     *("s3.cluster", "s3.cluster.prefix", "s3.bucket.dir.split", "s3.key.access", "s3.key.secret"),
-    *("docker.registry.host", "docker.registry.port", "digits.image-name"),
-    *("mpi.install.dir.enable", "mpi.install.dir", "mpi.extra.ld.lirbary.path", "horovod.extra.ld.lirbary.path"),
-    *("horovod.timeline", "horovod.fusion.threshold", "horovod.cycle.time", "horovod.stall.check.disable"),
-    *("horovod.hierarchical.allreduce", "horovod.mpi.threads.disable", "horovod.process.num.per.worker"),
+    *("docker.registry.host", "docker.registry.port", "digits.image-name", "mpi.install.dir"),
+    *("mpi.extra.ld.lirbary.path", "horovod.extra.ld.lirbary.path"),
+    *("horovod.timeline", "horovod.fusion.threshold", "horovod.cycle.time"),
 )
-# Keys of other names that are read with these.
-PLAIN = {
+# Keys without the prefix that are read, too.
+UNPREFIXED = {
     "yarn.nodemanager.docker-container-executor.image-name": "docker.executor.image",
     "yarn.nodemanager.container-executor.type": "container.mode",
 }
-# They tune what is not there (a JVM in every container, polling, sockets, a server of theirs), or need no setting.
+# Keys for what does not exist here (a JVM in every container, polling, sockets, servers of those systems), or needs no
+# setting.
 NEEDLESS = re.compile(
     r"app\.id|cluster\.name|staging\.dir|log\.pull\.interval|container\.jvm\..*|container\.mem\.usage\.warn\.fraction"
     r"|cachefile\.check\.enable|inputfile\.rename|env\.maxlength|container\.extra\.java\.opts|allocate\.interval"
@@ -60,7 +53,7 @@ NEEDLESS = re.compile(
     r"|log\.sampling|tf\.board\.(upload|path|ps\.enable)|board\.path|mpi\.exec\.dir(\.enable)?|am\.env\..*"
     r"|.*\.history\.webapp\.address|docker\.work(er)?\.dir|append\.defaultfs\.enable|commom\.cache\.archive\.hdfs"
 )
-# What it asks for can't be had: what to do instead.
+# Keys that ask for something impossible, with what to do instead.
 REFUSED = {
     "am.cmd": "the master runs no command of yours: make it a role of a job file",
     "am.cmd.enable": "the master runs no command of yours: make it a role of a job file",
@@ -75,9 +68,9 @@ REFUSED = {
 HARMLESS = {"am.cmd.enable": "false", "commom.cache.archive.hdfs.convert.enable": "false", "docker.num.per.worker": "0"}
 """The values of refused keys that ask for nothing."""
 VARIABLE = "container.env."
-"""What a key begins with that sets a variable of every task."""
+"""The beginning of keys that set a variable of every task."""
 
-# What a value must look like, wherever it is set; all others are texts.
+# Keys by the form of their value; all others are texts.
 FLAGS = (
     *("input.stream", "out.stream", "input.stream.shuffle", "inputfile.rename", "createcontainerid.dir"),
     *("tf.evaluator", "tf.board.enable", "user.classpath.first", "host.local.enable", "chief.worker.minimum.data"),
@@ -102,15 +95,16 @@ CHOICES = {
     "output.strategy": ("UPLOAD", "STREAM"),
     "container.type": ("YARN", "DOCKER"),
 }
-"""In any case; the first is meant where nothing is said."""
+"""The possible values, in capital or small letters; the first is the default."""
 
-KNOWN = {key for key in (*OPTIONS.values(), *READ) if "." in key}
+KNOWN = {key for key in OPTIONS.values() if "." in key}
+KNOWN |= {*TEXTS, *FLAGS, *MEMORIES, *FRACTIONS, *NUMBERS, *CHOICES}
 
 
 def plain(key: str) -> str | None:
-    """Return `key` without its prefix and in the spelling that is read; None if it is not a key of theirs."""
+    """Return `key` without its prefix and in the spelling that is read; None for a key of another system."""
     for prefix in PREFIXES:
         if key.startswith(prefix):
             bare = key[len(prefix) :]
             return SPELLINGS.get(bare, bare)
-    return PLAIN.get(key)
+    return UNPREFIXED.get(key)

@@ -1,4 +1,4 @@
-"""The command line of `xl-submit` and `hbox-submit`, read by the rules of `gnu_parser`.
+"""Parses the command line of `xl-submit` and `hbox-submit` by the rules of `gnu_parser`.
 
 Users' scripts rely on three more rules: an option has a long name and a short one in camel case; of an option given
 twice the first counts; the first word that is no option begins the user's command, which is kept word for word.
@@ -60,18 +60,12 @@ OPTIONS = {
     "launch-cmd": "cmd",
     "hbox-cmd": "cmd",
 }
-"""Every option with the key that says the same, without its prefix; a key of no dot is the option's alone."""
+"""The key that means the same as each option, without its prefix; a key without a dot is no key of a configuration."""
 MANY = ("conf", "input", "output", "s3input", "s3output")
-"""They take every word up to the next option, and may be repeated."""
-
-
-def _camel(name: str) -> str:
-    return re.sub(r"-([a-z])", lambda match: match[1].upper(), name)
-
-
+"""Options that take every word up to the next option, and may be repeated."""
 _LINE_END = "\\"
-"""A word of the command line where a script ends behind the backslash at the end of its last line."""
-# Their short names, where these are not the long ones in camel-case; the last two are of a fork for GPUs.
+"""The last word of the command line of a script whose last line ends in a backslash."""
+# Short names that are not the long ones in camel case; the last two lines are of a fork for GPUs.
 _SHORT = {
     "chiefWorkerMemory": "chiefworker-memory",
     "evaluatorWorkerMemory": "evaluatorworker-memory",
@@ -86,7 +80,11 @@ _SHORT = {
     **dict.fromkeys(("ps-gcores", "psGcores"), "ps-gpus"),
 }
 _TABLE = OptionTable(
-    {**{spelling: name for name in (*OPTIONS, *MANY) for spelling in (name, _camel(name))}, **_SHORT},
+    {
+        **{name: name for name in (*OPTIONS, *MANY)},
+        **{re.sub(r"-([a-z])", lambda match: match[1].upper(), name): name for name in OPTIONS},
+        **_SHORT,
+    },
     multi_valued=MANY,
     # A word without `=` begins the command, as in HBox's own example for LightLDA.
     assignments=("conf",),
@@ -103,7 +101,7 @@ class ParsedOptions:
     """The user's command."""
     mistakes: list[Mistake] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """Sentences to show: what was read otherwise than it looks."""
+    """Sentences to show: what does not mean what it seems to mean."""
 
 
 def parse_options(argv: Sequence[str], program: str) -> ParsedOptions:

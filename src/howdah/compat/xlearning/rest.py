@@ -1,7 +1,7 @@
-"""The REST calls of XLearning's application master, `/ws/…`, answered in its form from a job's view.
+"""Answers the REST calls of XLearning's application master, `/ws/…`, in its form from a job's view.
 
-GET changes nothing. The calls that changed a job there by GET need POST and an action's token here, and do the same as
-an action of the API; as GET they are answered with what to do instead.
+GET changes nothing. Calls by which GET changed a job there need POST and an action's token here, and do the same as an
+action of the API; the answer to GET says what to do instead.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from howdah.spec.view import JobView, TaskView
 PREFIX = "/ws/"
 TEXT, JSON, XML = "text/plain; charset=utf-8", "application/json", "application/xml"
 LOG_BYTES = 1 << 20
-"""Theirs sent what was printed since the last call; here it is the end of all of it, at most so much."""
+"""The most bytes of a log's end that are sent; XLearning sent what was printed since the last call."""
 _CONTAINERS, _SAVE, _SIGNAL = "/ws/containers/", "/ws/app/savemodel", "/ws/app/signal/"
 _SERVERS = ("ps", "server")
 _BESIDE = (*_SERVERS, "scheduler", "tracker", "tensorboard", "evaluator")
 _ENDING = tuple(str(int(each)) for each in (signal.SIGINT, signal.SIGKILL, signal.SIGTERM))
-# The XML element that each answer was in, by the last word of its path; all others are one container.
+# The XML element around each answer, by the last word of its path; all other answers are one container.
 _ROOTS = {"app": "info", "containers": "containerInfo", "savemodel": "outputInfo"}
 
 
@@ -73,9 +73,12 @@ def answer(view: JobView, path: str, board: str = "") -> Any:
     """
     if path == "/ws/app/boardUrl":
         return _board(view, board)
-    fixed = {"/ws/app": _app, "/ws/containers": _containers, "/ws/app/evaluator": _evaluator}
-    if path in fixed:
-        return fixed[path](view)
+    if path == "/ws/app":
+        return _app(view)
+    if path == "/ws/containers":
+        return {"containerInfos": [_container(view, task) for task in view.tasks.values() if task.container]}
+    if path == "/ws/app/evaluator":
+        return next((task.container for task in view.tasks.values() if task.id.role == "evaluator"), "")
     if path == _SAVE:
         raise MethodNotAllowed(_how(view, "save"))
     if path.startswith(_SIGNAL):
@@ -143,7 +146,7 @@ def _app(view: JobView) -> Mapping[str, Any]:
 
 
 def _sizes(name: str, roles: Mapping[str, Role]) -> Mapping[str, Any]:
-    """Return the sizes of the last role, which is not the chief if there are others; memory is in words, as it was."""
+    """Return the sizes of the last role, which is not the chief if there are others; memory is a text, as it was."""
     size = [role.resources for role in roles.values()][-1] if roles else Resources(0, 0)
     return {
         f"{name}Num": sum(role.replicas for role in roles.values()),
@@ -151,10 +154,6 @@ def _sizes(name: str, roles: Mapping[str, Role]) -> Mapping[str, Any]:
         f"{name}VCores": size.vcores,
         f"{name}GCores": size.gpus,
     }
-
-
-def _containers(view: JobView) -> Mapping[str, Any]:
-    return {"containerInfos": [_container(view, task) for task in view.tasks.values() if task.container]}
 
 
 def _container(view: JobView, task: TaskView) -> Mapping[str, Any]:
@@ -167,10 +166,6 @@ def _task(view: JobView, container: str) -> TaskView:
     if task is None:
         raise NotFound(f"no container {container[:80]}")
     return task
-
-
-def _evaluator(view: JobView) -> str:
-    return next((task.container for task in view.tasks.values() if task.id.role == "evaluator"), "")
 
 
 def _board(view: JobView, board: str) -> str:

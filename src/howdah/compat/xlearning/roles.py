@@ -1,4 +1,4 @@
-"""The roles of an XLearning job: workers and the roles beside them, and what their failures mean."""
+"""Makes the roles of an XLearning job: the workers, the roles beside them, and what their failures mean."""
 
 from __future__ import annotations
 
@@ -38,6 +38,19 @@ class JobRoles:
     success: str = "all"
     """The spec's rule for success."""
 
+    @property
+    def trainer_names(self) -> list[str]:
+        """Return the tasks of the trainers, by their number."""
+        return [f"{name}:{number}" for name in self.trainers for number in range(self.roles[name].replicas)]
+
+    def trainer(self, settings: XLearningSettings, key: str) -> str:
+        """Return the task whose number the value of `key` is; "" and a mistake if there is none."""
+        index, names = settings.number(key, 0), self.trainer_names
+        if index < len(names):
+            return names[index]
+        settings.wrong(key, f"is {index}, the workers are 0 to {len(names) - 1}")
+        return ""
+
 
 @dataclass(frozen=True)
 class AppKind:
@@ -72,8 +85,8 @@ def kind_of(settings: XLearningSettings, default: str, strategy: bool) -> AppKin
 def gang(
     settings: XLearningSettings, kind: AppKind, command: Command, growth: Mapping[str, str], master: Resources
 ) -> JobRoles:
-    """Return all roles, with those that share the data. The command has defaults for `growth` after a failure and the
-    `master`'s size."""
+    """Return all roles, with those that share the data. `growth` has the command's defaults for the memory after a
+    failure, `master` is the size of a helper."""
     if settings.number("app.max.attempts", 1) > 1:
         for name, share in growth.items():
             settings.values.setdefault(f"{name}.mem.autoscale", XLearningSetting(share, f"{name}.mem.autoscale"))
@@ -85,7 +98,7 @@ def gang(
     trainers = tuple(name for name in roles if name != "evaluator")
     strict = kind.type.strict and not kind.single
     if kind.type.servers and settings.number("ps.num", 0):
-        # Beside tasks that are strangers to each other they serve nobody, but were started all the same.
+        # XLearning started servers also beside independent tasks, which do not use them.
         roles["ps"] = _role(settings, "ps", command, 0)
     elif not kind.type.servers and any(settings.given(f"ps.{size}") for size in ("memory", "cores", "gpus", "num")):
         settings.notes.append(f"--ps-… is ignored: {kind.name} has no parameter servers")
@@ -117,7 +130,7 @@ def _role(settings: XLearningSettings, name: str, command: Command, replicas: in
 
 
 def _with_overhead(settings: XLearningSettings, memory_mib: int) -> int:
-    """Return the memory of a task. All of it is the program's here; what was added for a JVM is added if it is set."""
+    """Return the memory of a task. All of it is the program's; the overhead for a JVM is added only if it is set."""
     if not (settings.given("memory.overhead.fraction") or settings.given("memory.overhead.minimum")):
         return memory_mib
     share = memory_mib * settings.fraction("memory.overhead.fraction", 0.1)
@@ -125,7 +138,7 @@ def _with_overhead(settings: XLearningSettings, memory_mib: int) -> int:
 
 
 def _with_chief_and_evaluator(settings: XLearningSettings, workers: Role) -> dict[str, Role]:
-    """Make a chief of another size a role of its own, and the evaluator too: both are counted as workers."""
+    """Make a chief of another size a role of its own, and the evaluator too; both count among the workers."""
     roles, left = {"worker": workers}, workers.replicas
     memory = settings.memory("worker.memory")
     if settings.flag("tf.evaluator"):
@@ -145,7 +158,7 @@ def _of_size(settings: XLearningSettings, workers: Role, key: str, memory_mib: i
 
 
 def _helper(settings: XLearningSettings, type_: AppType, command: Command, master: Resources) -> dict[str, Role]:
-    """Return the role for what ran in the master's container there; it has the master's size."""
+    """Return the helper's role, which has the size of the application master in which it ran."""
     memory = settings.memory("driver.memory", master.memory_mib)
     size = Resources(memory, settings.number("driver.cores", master.vcores))
     if not type_.helper_command:
@@ -155,8 +168,7 @@ def _helper(settings: XLearningSettings, type_: AppType, command: Command, maste
 
 
 def _share(settings: XLearningSettings, roles: Mapping[str, Role], trainers: tuple[str, ...]) -> str:
-    """Return the success rule: fewer than half of the tasks, or than the rate, may fail; the others go on, and the job
-    succeeds."""
+    """Return the success rule: the job succeeds if fewer tasks fail than half of them, or than the rate that is set."""
     rate = settings.fraction("container.maxFailures.rate", 0.5)
     count = sum(roles[name].replicas for name in trainers)
     needed = min(count, max(0, count + 1 - math.ceil(count * rate)))
@@ -174,7 +186,7 @@ def _percent(needed: int, count: int) -> str:
 
 
 def variables(settings: XLearningSettings, gang: JobRoles, kind: AppKind) -> Mapping[str, str]:
-    """Return the variables by which programs of some types get settings of their job."""
+    """Return the variables that programs of some types read."""
     if kind.name == "HOROVOD":
         return dict(_horovod(settings))
     if kind.name != "XDL":

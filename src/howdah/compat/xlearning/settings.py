@@ -19,35 +19,38 @@ PAGE = "docs/coming-from-xlearning.md"
 
 @dataclass(frozen=True)
 class XLearningSetting:
-    """A value, and the words with which it was set: `--worker-num`, `--conf hbox.worker.num`, `hbox-site.xml: …`."""
+    """A value with its origin."""
 
     text: str
     where: str
+    """The words with which it was set: `--worker-num`, `--conf hbox.worker.num`, `hbox-site.xml: …`."""
 
 
 @dataclass
 class XLearningSettings:
-    """All settings of one submission. `environment` holds the tasks' variables, `clusters` the configuration files of
-    other clusters by name."""
+    """All settings of one submission."""
 
     options: ParsedOptions
     values: dict[str, XLearningSetting] = field(default_factory=dict)
+    """The value of each key."""
     environment: dict[str, str] = field(default_factory=dict)
+    """The tasks' variables."""
     clusters: dict[str, str] = field(default_factory=dict)
+    """The configuration files of other clusters, by name."""
     mistakes: list[Mistake] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _needless: list[str] = field(default_factory=list)
     _foreign: list[str] = field(default_factory=list)
     _unknown: list[str] = field(default_factory=list)
 
-    # Gathering
+    # Merging
 
     def add_site(self, properties: Mapping[str, str], file: str) -> None:
         """Add the keys of the site file; Hadoop's own keys in it are left out."""
         for name, value in properties.items():
             key = keys.plain(name)
             if not self._cluster(name, value) and key is not None:
-                self._set(key, XLearningSetting(value.strip(), f"{file}: {name}"), name, told=False)
+                self._set(key, XLearningSetting(value.strip(), f"{file}: {name}"), name, noted=False)
 
     def add_options(self, file: str, program: str) -> None:
         """Add the command line's options, over the site file."""
@@ -82,31 +85,31 @@ class XLearningSettings:
     def _typed(self, key: str) -> bool:
         return any(OPTIONS.get(name) == key for name in self.options.values)
 
-    def _set(self, key: str, setting: XLearningSetting, name: str, told: bool = True) -> None:
+    def _set(self, key: str, setting: XLearningSetting, name: str, noted: bool = True) -> None:
         if key.startswith(keys.VARIABLE) and key != keys.VARIABLE:
             self.environment[key[len(keys.VARIABLE) :]] = setting.text
         elif key in keys.REFUSED:
             self._refuse(key, setting, name)
-        elif key in keys.KNOWN or key in OPTIONS.values() or key in keys.PLAIN.values():
+        elif key in keys.KNOWN or key in OPTIONS.values() or key in keys.UNPREFIXED.values():
             self.values[key] = setting
         elif not keys.NEEDLESS.fullmatch(key):
             known = nearest(key, keys.KNOWN)
             prefix = name.partition(".")[0]
             self._unknown.append(f"{name} (did you mean {prefix}.{known}?)" if known else name)
-        elif told:
+        elif noted:
             self._needless.append(name)
 
     def _refuse(self, key: str, setting: XLearningSetting, name: str) -> None:
         if setting.text.lower() in ("", keys.HARMLESS.get(key, "")):
             return
         if not setting.where.startswith("-"):
-            self._needless.append(name)  # an administrator's file is not for the user to edit
+            self._needless.append(name)  # the user cannot edit the administrator's file
         else:
             instead = keys.REFUSED[key].format(prefix=name.partition(".")[0] + ".")
             self.wrong_at(setting.where, f"is not possible here: {instead} ({PAGE})")
 
     def notes_on_ignored(self) -> Iterable[str]:
-        """Return a line for each group of keys that have no effect here."""
+        """Yield a note on each group of keys that have no effect here."""
         for names, problem in (
             (self._needless, "nothing to set here"),
             (self._foreign, "Hadoop's own keys are read from HADOOP_CONF_DIR alone"),
@@ -116,7 +119,7 @@ class XLearningSettings:
                 yield f"{', '.join(dict.fromkeys(names))}: {problem} ({PAGE})"
 
     def check(self) -> None:
-        """Check every value that is set, whether this job uses it or not."""
+        """Read every value that is set, whether this job uses it or not, so that its mistakes are found."""
         for key in self.values:
             if key in keys.FLAGS:
                 self.flag(key)
@@ -164,7 +167,7 @@ class XLearningSettings:
         return int(text) if text else default
 
     def fraction(self, key: str, default: float) -> float:
-        """Return a number that isn't negative."""
+        """Return a number that is not negative."""
         text = self.text(key)
         if text and not re.fullmatch(r"\+?([0-9]+\.?[0-9]*|\.[0-9]+)[fFdD]?", text):
             self.wrong(key, f"is {text!r}, must be a number such as {default:g}")

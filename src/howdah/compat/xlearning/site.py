@@ -1,4 +1,4 @@
-"""`xlearning-site.xml` and `hbox-site.xml`: where an installation keeps them, and what a submission reads from them."""
+"""Finds and reads `xlearning-site.xml` and `hbox-site.xml`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def properties(prefix: str, environ: Mapping[str, str]) -> Mapping[str, str]:
     """Return what the site file sets, with variables replaced as in Hadoop's own files; nothing if there is no file.
 
     Raises:
-        SpecError: it is no such file; names the line.
+        SpecError: the file is no configuration; names the line.
     """
     where = folder(prefix, environ)
     if where is None:

@@ -1,7 +1,6 @@
-"""TensorBoard of an XLearning job. There it ran beside one worker and showed that worker's directory; here it belongs
-to the job.
+"""Makes TensorBoard of an XLearning job; it ran beside one worker and showed the worker's directory.
 
-VisualDL's logs have another format: for a directory on the cluster it still runs in a container of its own.
+VisualDL's logs have another format: for a directory on the cluster VisualDL still runs in a container of its own.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ _SHOWN = ("tf.board.log.dir", "tf.board.history.dir", "board.modelpb")
 
 
 def board(settings: XLearningSettings, gang: JobRoles, kind: str, unasked: bool) -> Board:
-    """Return TensorBoard of the worker that had it, or of the directory on the cluster. `unasked`: there it also ran
-    for users who had not asked for it. Here it does not; the directory of its logs is made all the same."""
+    """Return TensorBoard of the worker that had it, or of the directory on the cluster. With `unasked` it was on by
+    default; here it is not, and only the directory of its logs is made."""
     directory = settings.text("tf.board.log.dir", "eventLog")
     if unasked and kind in TENSORFLOWS and not settings.given("tf.board.enable"):
         settings.notes.append("--board-enable isn't given: there is no TensorBoard, where xl-submit started one")
@@ -44,22 +43,13 @@ def board(settings: XLearningSettings, gang: JobRoles, kind: str, unasked: bool)
         posixpath.join(history, "{job}") if history else "",
         local=directory,
         every_s=max(_LEAST_S, every),
-        tasks=_chosen_worker(settings, gang),
+        tasks=gang.trainer(settings, "tf.board.worker.index"),
         show=True,
     )
 
 
-def _chosen_worker(settings: XLearningSettings, gang: JobRoles) -> str:
-    order = [f"{name}:{n}" for name in gang.trainers for n in range(gang.roles[name].replicas)]
-    index = settings.number("tf.board.worker.index", 0)
-    if index < len(order):
-        return order[index]
-    settings.wrong("tf.board.worker.index", f"is {index}, the workers are 0 to {len(order) - 1}")
-    return ""
-
-
 def role(settings: XLearningSettings, kind: str) -> Mapping[str, Role]:
-    """Return VisualDL's role, if it was asked for and can read what the workers write."""
+    """Return VisualDL's role, if TensorBoard is on and its directory is on the cluster."""
     directory = settings.text("tf.board.log.dir", "eventLog")
     if not settings.flag("tf.board.enable") or "://" not in directory or kind in TENSORFLOWS:
         return {}
