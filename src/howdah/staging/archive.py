@@ -62,11 +62,8 @@ def _below(
 ) -> Iterator[ArchiveMember]:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError as error:
-        raise explain(error, error.filename or folder) from error
-    if not as_they_are and any(entry.name == IGNORE for entry in entries):
-        rules = (*rules, _rules(os.path.join(folder, IGNORE), prefix))
-    try:
+        if not as_they_are and any(entry.name == IGNORE for entry in entries):
+            rules = (*rules, _rules(os.path.join(folder, IGNORE), prefix))
         yield from _walk_entries(entries, prefix, rules, root, as_they_are)
     except OSError as error:
         raise explain(error, error.filename or folder) from error

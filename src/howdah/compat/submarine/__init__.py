@@ -1,8 +1,7 @@
 """Makes a job of Submarine's `job run`, 0.1 to 0.4: of its options, its YAML file, and its two runtimes.
 
 `options` reads the command line, `yaml_file` the file of -f, and `option_values` the values of single options.
-`service_runtime` and `tony_runtime` make the roles of a YARN service or of TonY. docs/coming-from-submarine.md says
-what differs.
+`runtimes` makes the roles of a YARN service or of TonY. docs/coming-from-submarine.md says what differs.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from howdah.compat import Parsed
-from howdah.compat.submarine import launch, option_values, service_runtime, tony_runtime
+from howdah.compat.submarine import launch, option_values, runtimes
 from howdah.compat.submarine.options import FLAGS, OPTIONS, PAGE, SubmarineOptions, parse_options
 from howdah.errors import SpecError
 from howdah.spec import JobSpec
@@ -71,7 +70,7 @@ class Submarine:
 
             yaml_file.add(options, self.folder)
         options.misread = bool(options.mistakes)
-        if tony_runtime.wanted(options) or self._is_tony(name):
+        if runtimes.wants_tony(options) or self._is_tony(name):
             options.runtime = "tony"
         return options
 
@@ -87,9 +86,9 @@ class Submarine:
             raise SpecError(options.mistakes)
         by_tony = options.runtime == "tony" or options.text("framework").lower() == "mxnet"
         if by_tony and commands.roles:
-            parsed = tony_runtime.job(options, commands, self.folder, self.environ, self.hadoop)
+            parsed = runtimes.tony_job(options, commands, self.folder, self.environ, self.hadoop)
         else:
-            parsed = Parsed(service_runtime.job(options, commands))
+            parsed = Parsed(runtimes.service_job(options, commands))
         if by_tony and not commands.roles:  # TensorBoard alone
             options.notes += [f"--conf {text}: has no effect, there is no task" for text in options.listed("conf")]
         job = _with_variables(options, launch.with_board(options, parsed.job, commands))
@@ -98,7 +97,7 @@ class Submarine:
         if options.mistakes:
             raise SpecError(options.mistakes)
         variables = self._login(options)
-        notes = (*options.notes, *parsed.notes, *service_runtime.notes(options, job))
+        notes = (*options.notes, *parsed.notes, *runtimes.notes(options, job))
         origins = {**parsed.origins, **launch.origins(options, job)}
         return Parsed(job, origins, tuple(dict.fromkeys(notes)), variables)
 
@@ -156,7 +155,7 @@ def _with_variables(options: SubmarineOptions, job: JobSpec) -> JobSpec:
         environment = replace(environment, image=options.text("docker_image"))
     roles = dict(job.roles)
     for name, role in () if options.given("legacy") else job.roles.items():
-        below = option_values.variables(options, f"{service_runtime.kind(name)}.env")
+        below = option_values.variables(options, f"{runtimes.kind_of_task(name)}.env")
         roles[name] = replace(role, env={**role.env, **below})
     return replace(job, roles=roles, env={**job.env, **inside, **env}, environment=environment)
 
@@ -169,7 +168,7 @@ def _with_mounts(options: SubmarineOptions, job: JobSpec) -> JobSpec:
     idle = [] if any(images.values()) else [*given, *(name for name in env if name.startswith(PREFIX))]
     roles = dict(job.roles)
     for name, role in () if options.given("legacy") else job.roles.items():
-        own = options.listed(f"{service_runtime.kind(name)}.mount")
+        own = options.listed(f"{runtimes.kind_of_task(name)}.mount")
         idle += [] if images[name] else own
         roles[name] = replace(role, mounts=tuple(own) if images[name] else ())
     if idle:
@@ -186,7 +185,7 @@ def _with_files(options: SubmarineOptions, job: JobSpec) -> JobSpec:
     common = _localised(options, "localization")
     roles = {}
     for name, role in job.roles.items():
-        option = f"{service_runtime.kind(name)}.localization"
+        option = f"{runtimes.kind_of_task(name)}.localization"
         own = () if options.given("legacy") else _localised(options, option, common)
         mounts = tuple(file.as_mount for file in own if file.mount and images[name])
         entries = dict.fromkeys((*role.files, *(file.entry for file in own)))

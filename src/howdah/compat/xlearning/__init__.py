@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from howdah.compat import Parsed
-from howdah.compat.xlearning import data, roles, site, tensorboard
+from howdah.compat.xlearning import data, roles, tensorboard
 from howdah.compat.xlearning.app_types import IDLE_APP_TYPES
 from howdah.compat.xlearning.options import MANY, OPTIONS, ParsedOptions, parse_options
-from howdah.compat.xlearning.settings import PAGE, XLearningSettings
+from howdah.compat.xlearning.settings import PAGE, XLearningSettings, site_properties
 from howdah.errors import SpecError
 from howdah.spec import Environment, JobSpec, Master, Resources, Timeouts
 from howdah.spec.validation import nearest
@@ -171,7 +171,7 @@ class HboxSubmit(XlSubmit):
 def _merged(variant: CommandVariant, options: ParsedOptions, environ: Mapping[str, str]) -> XLearningSettings:
     settings = XLearningSettings(options, mistakes=list(options.mistakes))
     file = f"{variant.prefix}-site.xml"
-    settings.add_site(site.properties(variant.prefix, environ), file)
+    settings.add_site(site_properties(variant.prefix, environ), file)
     settings.add_options(file, variant.program)
     settings.add_conf()
     settings.check()

@@ -8,13 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from howdah.compat.xlearning import keys
 from howdah.compat.xlearning.options import MANY, OPTIONS, ParsedOptions
-from howdah.errors import Mistake
+from howdah.errors import Mistake, SpecError
 from howdah.spec.validation import nearest
 
 PAGE = "docs/coming-from-xlearning.md"
+_NEEDLESS = "nothing to set here"
+_FOREIGN = "Hadoop's own keys are read from HADOOP_CONF_DIR alone"
+_UNKNOWN = "no keys that are known"
 
 
 @dataclass(frozen=True)
@@ -39,9 +43,8 @@ class XLearningSettings:
     """The configuration files of other clusters, by name."""
     mistakes: list[Mistake] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    _needless: list[str] = field(default_factory=list)
-    _foreign: list[str] = field(default_factory=list)
-    _unknown: list[str] = field(default_factory=list)
+    _ignored: dict[str, list[str]] = field(default_factory=lambda: {_NEEDLESS: [], _FOREIGN: [], _UNKNOWN: []})
+    """The keys without an effect, by the reason."""
 
     # Merging
 
@@ -72,7 +75,7 @@ class XLearningSettings:
             elif self._cluster(name.strip(), value):
                 continue
             elif key is None:
-                self._foreign.append(name.strip())
+                self._ignored[_FOREIGN].append(name.strip())
             else:
                 self._set(key, XLearningSetting(value.strip(), f"--conf {name.strip()}"), name.strip())
 
@@ -95,28 +98,24 @@ class XLearningSettings:
         elif not keys.NEEDLESS.fullmatch(key):
             known = nearest(key, keys.KNOWN)
             prefix = name.partition(".")[0]
-            self._unknown.append(f"{name} (did you mean {prefix}.{known}?)" if known else name)
+            self._ignored[_UNKNOWN].append(f"{name} (did you mean {prefix}.{known}?)" if known else name)
         elif noted:
-            self._needless.append(name)
+            self._ignored[_NEEDLESS].append(name)
 
     def _refuse(self, key: str, setting: XLearningSetting, name: str) -> None:
         if setting.text.lower() in ("", keys.HARMLESS.get(key, "")):
             return
         if not setting.where.startswith("-"):
-            self._needless.append(name)  # the user cannot edit the administrator's file
+            self._ignored[_NEEDLESS].append(name)  # the user cannot edit the administrator's file
         else:
             instead = keys.REFUSED[key].format(prefix=name.partition(".")[0] + ".")
             self.wrong_at(setting.where, f"is not possible here: {instead} ({PAGE})")
 
     def notes_on_ignored(self) -> Iterable[str]:
         """Yield a note on each group of keys that have no effect here."""
-        for names, problem in (
-            (self._needless, "nothing to set here"),
-            (self._foreign, "Hadoop's own keys are read from HADOOP_CONF_DIR alone"),
-            (self._unknown, "no keys that are known"),
-        ):
+        for reason, names in self._ignored.items():
             if names:
-                yield f"{', '.join(dict.fromkeys(names))}: {problem} ({PAGE})"
+                yield f"{', '.join(dict.fromkeys(names))}: {reason} ({PAGE})"
 
     def check(self) -> None:
         """Read every value that is set, whether this job uses it or not, so that its mistakes are found."""
@@ -202,3 +201,33 @@ class XLearningSettings:
     def listed(self, key: str) -> list[str]:
         """Return the parts between commas."""
         return [part.strip() for part in self.text(key).split(",") if part.strip()]
+
+
+def site_directory(prefix: str, environ: Mapping[str, str]) -> Path | None:
+    """Return $HBOX_CONF_DIR, else $HBOX_HOME/conf (XLEARNING_… for the older one); None if neither is set.
+
+    Raises:
+        SpecError: the variable names no directory.
+    """
+    name = prefix.upper()
+    if environ.get(f"{name}_CONF_DIR"):
+        named = Path(environ[f"{name}_CONF_DIR"])
+        if not named.is_dir():
+            raise SpecError.at(f"{name}_CONF_DIR", f"no such directory: {named}")
+        return named
+    return Path(environ[f"{name}_HOME"], "conf") if environ.get(f"{name}_HOME") else None
+
+
+def site_properties(prefix: str, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Return what the site file sets, with variables replaced as in Hadoop's own files; nothing if there is no file.
+
+    Raises:
+        SpecError: the file is no configuration; names the line.
+    """
+    directory = site_directory(prefix, environ)
+    if directory is None:
+        return {}
+    from howdah.hadoop import conf  # most users have no such file
+
+    raw, _ = conf.merge([directory / f"{prefix}-site.xml"])
+    return {name: conf.expand(value, raw.get) for name, value in raw.items()}
