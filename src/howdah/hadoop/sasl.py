@@ -41,10 +41,10 @@ class DigestClient:
     """Does one login with a token. `finished` becomes true only when the server has proved that it knows the password;
     `layered` then says whether all later messages must be wrapped, which is never so with `plain`."""
 
-    def __init__(self, identifier: bytes, password: bytes, uri: str, cnonce: str = "", plain: bool = False) -> None:
+    def __init__(self, identifier: bytes, password: bytes, uri: str, plain: bool = False) -> None:
         self.finished, self._plain = False, plain
         self._user, self._password = _text(identifier), _text(password)
-        self._uri, self._cnonce, self._expected = uri, cnonce or _text(os.urandom(24)), ""
+        self._uri, self._cnonce, self._expected = uri, _text(os.urandom(24)), ""
         self._ours: Layer | None = None
         self._theirs: Layer | None = None
 

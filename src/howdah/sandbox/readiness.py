@@ -24,16 +24,16 @@ _ERROR = re.compile(r"\b(ERROR|FATAL)\b|^Error|^Exception in thread")
 Watched = Mapping[str, tuple[Process, Path]]
 
 
-def wait(what: str, ready: Callable[[], bool], watched: Watched, limit_s: float = READY_LIMIT_S) -> None:
+def wait(what: str, ready: Callable[[], bool], watched: Watched) -> None:
     """Return when `ready()` is true. Raises EngineUnavailable if a watched daemon (process, log) ends or time is up."""
     started = time.monotonic()
     while not ready():
         for name, (process, log) in watched.items():
             if not process.alive():
                 raise EngineUnavailable(f"{name} ended while starting; the end of {log}:\n{tail(log)}")
-        if time.monotonic() - started > limit_s:
+        if time.monotonic() - started > READY_LIMIT_S:
             logs = ", ".join(str(log) for _, log in watched.values())
-            raise EngineUnavailable(f"{what} is not ready after {limit_s:.0f} s; logs are beside {logs}")
+            raise EngineUnavailable(f"{what} is not ready after {READY_LIMIT_S:.0f} s; logs are beside {logs}")
         time.sleep(_POLL_S)
 
 

@@ -61,9 +61,9 @@ class MemoryGroup:
         used = self._mib("memory.peak" if self.version == 2 else "memory.max_usage_in_bytes") or limit
         return f"killed by the kernel: used {used} MiB of {limit} MiB"
 
-    def kill(self, limit: float = 2.0) -> None:
-        """KILL every process of the group until none is left, for at most `limit` seconds."""
-        kill_all(lambda: map(int, self._read("cgroup.procs").split()), limit)
+    def kill(self) -> None:
+        """KILL every process of the group, as `kill_all` does."""
+        kill_all(lambda: map(int, self._read("cgroup.procs").split()))
 
     def remove(self) -> None:
         """Remove the group. The kernel may need a moment for that after the last process has ended."""

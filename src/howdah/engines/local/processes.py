@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 MARK = "HOWDAH_CONTAINER"
+KILL_LIMIT_S = 2.0
 
 
 def start_of(pid: int) -> int:
@@ -50,20 +51,19 @@ def marked(prefix: str) -> Iterator[int]:
                 yield int(entry.name)
 
 
-def kill_marked(prefix: str, limit: float = 2.0) -> int:
-    """KILL the processes of these containers until none is left, for at most `limit` seconds; return how many were
-    found.
+def kill_marked(prefix: str) -> int:
+    """KILL the processes of these containers as `kill_all` does; return how many were found.
 
     Raises:
         OSError: this process could not look in all that time.
     """
-    return kill_all(lambda: marked(prefix), limit)
+    return kill_all(lambda: marked(prefix))
 
 
-def kill_all(find: Callable[[], Iterable[int]], limit: float) -> int:
-    """KILL the processes that `find` returns until there are none, for at most `limit` seconds; return how many were
+def kill_all(find: Callable[[], Iterable[int]]) -> int:
+    """KILL the processes that `find` returns until there are none, for at most KILL_LIMIT_S; return how many were
     found."""
-    deadline, killed = time.monotonic() + limit, set[int]()
+    deadline, killed = time.monotonic() + KILL_LIMIT_S, set[int]()
     while found := list(find()):
         killed.update(found)
         for pid in found:

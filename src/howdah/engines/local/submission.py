@@ -1,7 +1,6 @@
-"""Submitting a job: its directory is filled where no reader looks, then appears complete, with a place in the queue.
+"""Submits a job: fills its directory where no reader looks, then makes it appear complete, with a place in the queue.
 
-Until then the submitting process holds a lock on a file in the directory. If that lock is free, the submitting process
-was killed.
+Until then the submitting process holds a lock on a file in the directory. If that lock is free, the process was killed.
 """
 
 from __future__ import annotations

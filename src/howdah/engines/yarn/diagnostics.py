@@ -1,4 +1,4 @@
-"""The ResourceManager's diagnostics of an application, reduced to the cause.
+"""Reduces the ResourceManager's diagnostics of an application to the cause.
 
 The sentences that are removed are those of Hadoop 3's AMState and CSAMContainerLaunchDiagnosticsConstants.
 """
@@ -61,5 +61,5 @@ def waiting(diagnostics: str, queue: str) -> str:
 def _limits(text: str) -> str:
     """Return ` (asks <memory:512, vCores:1>, limit …)`, as far as the ResourceManager says it."""
     found = ((word, re.search(rf"{name} = (<[^>]*>)", text)) for word, name in _LIMITS.items())
-    said = ", ".join(f"{word} {match[1]}" for word, match in found if match)
-    return f" ({said})" if said else ""
+    limits = ", ".join(f"{word} {match[1]}" for word, match in found if match)
+    return f" ({limits})" if limits else ""

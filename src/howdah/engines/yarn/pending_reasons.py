@@ -43,8 +43,8 @@ async def pending_reasons(
     master's container."""
     found: list[PendingReason] = []
     if not missing:
-        said = waiting(report.diagnostics, report.queue)
-        found += [PendingReason("said", {"text": said})] if said else []
+        text = waiting(report.diagnostics, report.queue)
+        found += [PendingReason("said", {"text": text})] if text else []
     root, nodes = await rm.queue("root"), await rm.nodes()
     asked = await rm.nodes(_OUT)
     path = queue_path(root, report.queue) if root is not None else []

@@ -33,9 +33,9 @@ DISABLED = (
 )
 
 
-def disabled(said: str) -> bool:
+def disabled(text: str) -> bool:
     """Return whether the ResourceManager's message says that placement constraints are disabled."""
-    return "cannot handle placement constraints" in said
+    return "cannot handle placement constraints" in text
 
 
 def constraint_of(job: JobSpec, role: str) -> Constraint | None:
@@ -88,14 +88,13 @@ def first(constraint: Constraint | None, tags: Collection[str]) -> Constraint | 
     return Composite(constraint.kind, left)
 
 
-def placeable(constraint: Constraint | None, there: Collection[str]) -> bool:
-    """Return whether everything that the constraint wants to be near to exists, if containers with the tags `there`
-    do."""
+def placeable(constraint: Constraint | None, existing: Collection[str]) -> bool:
+    """Return whether everything that the constraint wants to be near to exists, if the tags `existing` do."""
     if constraint is None:
         return True
     if isinstance(constraint, Single):
-        return constraint.least == 0 or set(_names_own_role(constraint)) <= set(there)
-    return (all if constraint.kind == "and" else any)(placeable(part, there) for part in constraint.parts)
+        return constraint.least == 0 or set(_names_own_role(constraint)) <= set(existing)
+    return (all if constraint.kind == "and" else any)(placeable(part, existing) for part in constraint.parts)
 
 
 def _names_own_role(constraint: Single) -> Iterator[str]:
@@ -105,18 +104,18 @@ def _names_own_role(constraint: Single) -> Iterator[str]:
 def order(job: JobSpec) -> tuple[set[str], list[str]]:
     """Return the roles whose first container comes before what it wants to be near to, and the roles that can have
     no container, because what they want to be near to never exists, or waits for them."""
-    waiting, there = list(job.roles), set[str]()
+    waiting, existing = list(job.roles), set[str]()
     leaders = set[str]()
     while waiting:
-        ready = [role for role in waiting if placeable(constraint_of(job, role), there)]
+        ready = [role for role in waiting if placeable(constraint_of(job, role), existing)]
         if not ready:
             ahead = ((role, first(constraint_of(job, role), tags_of(job, role))) for role in waiting)
-            ready = [role for role, constraint in ahead if placeable(constraint, there)][:1]
+            ready = [role for role, constraint in ahead if placeable(constraint, existing)][:1]
             leaders.update(ready)
         if not ready:
             break
         waiting = [role for role in waiting if role not in ready]
-        there.update(tag for role in ready for tag in tags_of(job, role))
+        existing.update(tag for role in ready for tag in tags_of(job, role))
     return leaders, waiting
 
 

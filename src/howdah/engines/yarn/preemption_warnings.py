@@ -1,4 +1,4 @@
-"""YARN's warnings of containers that it will take away, each given once: preemption, and nodes that leave or are
+"""Turns YARN's warnings that it will take containers away into events: preemption, and nodes that leave or are
 unhealthy.
 
 The ResourceManager repeats a preemption contract with every heartbeat until the containers are gone; the

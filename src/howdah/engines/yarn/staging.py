@@ -1,8 +1,7 @@
-"""Uploads before an application is submitted: the files that the cluster lacks, by content hash, and the job's own
-directory.
+"""Uploads the files that the cluster lacks, by content hash, and the job's own directory, before the submission.
 
-A file that the cluster has is not sent again. YARN refuses a file whose size or modification time differs from what it
-was told, so both are read back from the cluster after the upload, and a file in the cache is never changed.
+A file that the cluster has is not sent again. YARN refuses a file whose size or modification time differs from those at
+submission, so both are read back from the cluster after the upload, and a file in the cache is never changed.
 """
 
 from __future__ import annotations
@@ -50,10 +49,10 @@ class Stager:
         return dataclasses.replace(job, files=files, page=page, runtime=(*runtime, conf_file.result()))
 
     def record(self, text: bytes, directory: str, key: bytes) -> StagedFile:
-        """Keep the job's key and text in its own directory; the latter as a file that a container can have.
+        """Write the job's key and text into its own directory; return the text as a file for a container.
 
-        Small files take HDFS half a second each, for its client waits that long before it asks again whether a block
-        has arrived: both at once.
+        Both are written at once, because a small file takes HDFS half a second: its client waits that long before it
+        asks again whether a block has arrived.
         """
         job_uri = uris.join(directory, "job.json")
         with ThreadPoolExecutor(2) as pool:
@@ -68,7 +67,7 @@ class Stager:
             self._cache.clean(days * 86400, limit_s=CLEAN_S)
 
     def _configuration(self, properties: Mapping[str, str]) -> StagedFile:
-        """The client's Hadoop configuration, merged into one file: master and executors read the same as we do."""
+        """Upload the client's Hadoop configuration as one file, so that master and executors read the same."""
         content = conf.to_xml(properties).encode()
         digest = hashlib.sha256(content).hexdigest()
         uri = location(self._home, digest, "conf.xml")

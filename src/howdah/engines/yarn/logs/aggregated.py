@@ -1,8 +1,8 @@
-"""Logs of ended applications, from the files that the NodeManagers left on the cluster's file system.
+"""Reads logs of ended applications from the files that the NodeManagers left on the cluster's file system.
 
-By then the NodeManagers themselves answer 404. Hadoop versions put the files into different directories; all known ones
-are read. A file has the name of its node, `host_port` (LogAggregationUtils.getNodeString), and after that a time if the
-node has brought several.
+The NodeManagers themselves then answer 404. Hadoop versions use different directories; all known ones are read. A file
+has the name of its node, `host_port` (LogAggregationUtils.getNodeString), and after that a time if the node has brought
+several.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def read(
     begun, brought = "", False
     nodes = {node.uri for node in files.children(directory)}
     for node in sorted(nodes):
-        there = None if on is None else {id_ for id_, host in on.items() if uris.name(node).startswith(f"{host}_")}
-        if there == set() or node.endswith(indexed_file.GOOD):
+        ids = None if on is None else {id_ for id_, host in on.items() if uris.name(node).startswith(f"{host}_")}
+        if ids == set() or node.endswith(indexed_file.GOOD):
             continue
         if node.endswith(_UNDER_WAY):
             begun = node
@@ -73,7 +73,7 @@ def read(
         good = files.read_bytes(node + indexed_file.GOOD) if node + indexed_file.GOOD in nodes else b""
         with files.open_read(node) as file:
             mark = indexed_file.mark(file, application)
-            yield from _named(node, indexed_file.read(file, mark, good, there) if mark else _of_tfile(file, there))
+            yield from _named(node, indexed_file.read(file, mark, good, ids) if mark else _of_tfile(file, ids))
     if begun and not brought:
         raise EngineUnavailable(f"{begun}: this node has not brought its logs yet, or was stopped before it could")
 

@@ -164,11 +164,11 @@ def _blocks(file: BinaryIO) -> list[Block]:
         raise TFileError("it has no block index")
     index = metas[INDEX]
     default = index.text()
-    places = [(index.vlong(), index.vlong(), index.vlong())[:2] for _ in range(index.vlong())]
-    lasts = _lasts(metas[KEYS], len(places)) if KEYS in metas else []
-    if len(lasts) != len(places):
-        return [Block(*place, default) for place in places]
-    return [Block(*place, default, *last) for place, last in zip(places, lasts, strict=True)]
+    positions = [(index.vlong(), index.vlong(), index.vlong())[:2] for _ in range(index.vlong())]
+    lasts = _lasts(metas[KEYS], len(positions)) if KEYS in metas else []
+    if len(lasts) != len(positions):
+        return [Block(*position, default) for position in positions]
+    return [Block(*position, default, *last) for position, last in zip(positions, lasts, strict=True)]
 
 
 def _metas(file: BinaryIO) -> dict[str, Stream]:

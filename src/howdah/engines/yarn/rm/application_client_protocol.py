@@ -86,10 +86,10 @@ class ResourceManagerClient:
         return answer.report.diagnostics
 
     async def reports(
-        self, types: Iterable[str] = (), users: Iterable[str] = (), states: Iterable[int] = (), tags: Iterable[str] = ()
+        self, types: Iterable[str] = (), users: Iterable[str] = (), tags: Iterable[str] = ()
     ) -> list[pb.ApplicationReport]:
-        """Return the applications that match all of the given criteria; `states` by number (5: running)."""
-        request = pb.ApplicationsRequest(types=types, users=users, states=states, tags=tags)
+        """Return the applications that match all of the given criteria."""
+        request = pb.ApplicationsRequest(types=types, users=users, tags=tags)
         return list((await self._rm.call("getApplications", request, pb.ApplicationsResponse)).reports)
 
     async def kill(self, id_: pb.ApplicationId, diagnostics: str = "") -> None:

@@ -1,7 +1,7 @@
-"""ApplicationMasterProtocol: asks go out, containers come in, one allocate at a time.
+"""ApplicationMasterProtocol: sends asks and receives containers, one `allocate` call at a time.
 
-The ResourceManager may forget us at any time (a restart, a failover). Everything it must know is therefore kept here
-as what is wanted, not as what was sent, and is said again after a new registration.
+The ResourceManager may forget a master at any time (a restart, a failover). What it must know is therefore kept here as
+the wanted state, not as messages that were sent, and is sent again after a new registration.
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ class ContainerAsk:
 
 
 class ApplicationMaster:
-    """One attempt of an application, seen by the ResourceManager.
+    """Speaks to the ResourceManager for one attempt of an application.
 
-    Every method raises EngineUnavailable when no ResourceManager answers; what was to be said is said by the next call.
-    The first and the last word have no next call: they are repeated for `limit_s` seconds.
+    Every method raises EngineUnavailable if no ResourceManager answers; the next call then sends what was to be sent.
+    `register` and `finish` have no next call, so they are repeated for `limit_s` seconds.
     """
 
     def __init__(self, addresses: Sequence[Address], token: Token, limit_s: float = SILENCE_LIMIT_S) -> None:
@@ -96,9 +96,9 @@ class ApplicationMaster:
         self._response_id = 0
         self._asks: dict[int, ContainerAsk] = {}
         self._releases: dict[str, pb.ContainerId] = {}
-        self._unsaid: set[int | str] = set()  # the ids of asks, the names of released containers
+        self._unsent: set[int | str] = set()  # the ids of asks, the names of released containers
         self._blacklist: set[str] = set()
-        self._blacklist_said: set[str] = set()
+        self._blacklist_sent: set[str] = set()
         self._renewed = False
 
     async def register(self, host: str, port: int, tracking_url: str) -> pb.RegisterResponse:
@@ -117,13 +117,13 @@ class ApplicationMaster:
         await asyncio.sleep(pause)
 
     async def _register(self) -> pb.RegisterResponse:
-        self._response_id, self._unsaid, self._blacklist_said = 0, {*self._asks, *self._releases}, set()
+        self._response_id, self._unsent, self._blacklist_sent = 0, {*self._asks, *self._releases}, set()
         try:
             return await self._rm.call("registerApplicationMaster", self._registration, pb.RegisterResponse)
         except RpcError as error:
             if error.name in _ENDED:
                 raise AttemptOver(f"YARN has ended it ({error.name})") from None
-            if "already registered" in error.text:  # it heard us the first time, and we did not hear the answer
+            if "already registered" in error.text:  # the answer to the first request was lost
                 return pb.RegisterResponse()
             raise
 
@@ -153,13 +153,13 @@ class ApplicationMaster:
         """Replace what is wanted under `ask.id`; a count of 0 withdraws it."""
         if ask.count or ask.id in self._asks:
             self._asks[ask.id] = ask
-            self._unsaid.add(ask.id)
+            self._unsent.add(ask.id)
 
     def release(self, id_: pb.ContainerId) -> None:
         """Release a container; its processes are killed."""
         name = records.container_id(id_)
         self._releases[name] = id_
-        self._unsaid.add(name)
+        self._unsent.add(name)
 
     def avoid(self, hosts: Iterable[str]) -> None:
         """Want no container on exactly these hosts from now on."""
@@ -173,18 +173,18 @@ class ApplicationMaster:
             AttemptOver: the ResourceManager has ended this attempt, or wants it to end.
             RpcError: it refuses an ask.
         """
-        said, self._unsaid = self._unsaid, set()
+        sent, self._unsent = self._unsent, set()
         avoided = set(self._blacklist)
         try:
-            response = await self._call_allocate(self._request(progress, said))
+            response = await self._call_allocate(self._request(progress, sent))
         except BaseException:
-            self._unsaid |= said
+            self._unsent |= sent
             raise
         if response is None:
             renewed = await self._register()
             self._renewed = True
             return pb.AllocateResponse(nm_tokens=renewed.nm_tokens, previous=renewed.previous)
-        self._blacklist_said, self._response_id = avoided, response.response_id
+        self._blacklist_sent, self._response_id = avoided, response.response_id
         if response.HasField("am_rm_token"):
             new = response.am_rm_token
             await self._rm.log_in(Token(new.identifier, new.password, new.kind, new.service))
@@ -205,18 +205,18 @@ class ApplicationMaster:
             return None
         return None if response.command == _RESYNC else response
 
-    def _request(self, progress: float, unsaid: Collection[int | str]) -> pb.AllocateRequest:
-        asks = [ask for ask in self._asks.values() if ask.id in unsaid]
+    def _request(self, progress: float, unsent: Collection[int | str]) -> pb.AllocateRequest:
+        asks = [ask for ask in self._asks.values() if ask.id in unsent]
         request = pb.AllocateRequest(
             asks=[request for ask in asks if not ask.tags for request in ask.messages()],
             scheduling_requests=[ask.scheduling_request() for ask in asks if ask.tags],
-            releases=[id_ for name, id_ in self._releases.items() if name in unsaid],
+            releases=[id_ for name, id_ in self._releases.items() if name in unsent],
             response_id=self._response_id,
             progress=progress,
         )
-        if self._blacklist != self._blacklist_said:
-            request.blacklist.add.extend(sorted(self._blacklist - self._blacklist_said))
-            request.blacklist.remove.extend(sorted(self._blacklist_said - self._blacklist))
+        if self._blacklist != self._blacklist_sent:
+            request.blacklist.add.extend(sorted(self._blacklist - self._blacklist_sent))
+            request.blacklist.remove.extend(sorted(self._blacklist_sent - self._blacklist))
         return request
 
     def _settle(self, response: pb.AllocateResponse) -> None:
@@ -232,11 +232,11 @@ class ApplicationMaster:
                 response.allocated.append(container)
         for status in response.completed:
             self._releases.pop(records.container_id(status.id), None)
-        self._unsaid |= {rejected.request.allocation_request_id for rejected in response.rejected} & self.outstanding
+        self._unsent |= {rejected.request.allocation_request_id for rejected in response.rejected} & self.outstanding
 
-    async def finish(self, final_status: int, diagnostics: str, tracking_url: str = "") -> None:
+    async def finish(self, final_status: int, diagnostics: str) -> None:
         """End the application: 1 succeeded, 2 failed, 3 killed. YARN then kills all its containers."""
-        request = pb.FinishRequest(diagnostics=diagnostics, tracking_url=tracking_url, final_status=final_status)
+        request = pb.FinishRequest(diagnostics=diagnostics, tracking_url="", final_status=final_status)
         deadline = asyncio.get_running_loop().time() + self._limit_s
         unheard = EngineUnavailable("the ResourceManager has not let us go")
         asked = False
@@ -249,7 +249,7 @@ class ApplicationMaster:
             except EngineUnavailable as error:
                 unheard = error
             except RpcError as error:
-                if error.name in _ENDED and asked:  # it heard us, and we did not hear the answer
+                if error.name in _ENDED and asked:  # the answer to an earlier request was lost
                     return
                 if error.name != "ApplicationMasterNotRegisteredException":
                     raise
@@ -258,7 +258,7 @@ class ApplicationMaster:
                 except EngineUnavailable as error:
                     unheard = error
                 except (AttemptOver, RpcError):
-                    if asked:  # the ResourceManager before this one heard us: it knows no such attempt any more
+                    if asked:  # an earlier ResourceManager has ended the attempt, so this one does not know it
                         return
                     raise
             asked = True
