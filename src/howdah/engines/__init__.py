@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from howdah.errors import HowdahError
 from howdah.spec import Container, Exit, JobReport, JobSpec, Outcome, Plan, StagedFile, StagedJob, TaskId
+from howdah.spec.message import message
 from howdah.spec.values import dataclass
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ killed within ATTEMPTS_WITHIN_S seconds; YARN has its own limit to the number.""
 
 NO_PREFERENCES = ContainerPreferences()
 
-GONE = "its container was gone when the master had been replaced"
+GONE = message("its container was gone when the master had been replaced")
 
 
 class AttemptOver(HowdahError):

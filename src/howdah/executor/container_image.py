@@ -19,9 +19,10 @@ from typing import Mapping, Optional, Set, Tuple
 
 from howdah.executor.process import process_tree
 from howdah.spec.containers import TYPE, requested_image
+from howdah.spec.message import message
 
 NOT_USED = (
-    "image {image} is not used: the NodeManager of {host} started the task outside of a container; its administrator "
+    "image {image} is not used: the NodeManager of {node} started the task outside of a container; its administrator "
     "has to name {runtime} in yarn.nodemanager.runtime.linux.allowed-runtimes, and LinuxContainerExecutor in "
     "yarn.nodemanager.container-executor.class"
 )
@@ -42,8 +43,8 @@ def check_image(variables: Mapping[str, str], host: str, directory: str) -> Tupl
     if used:
         return "", ""
     if used is None:
-        return "", UNKNOWN.format(image=repr(image))
-    return NOT_USED.format(image=repr(image), host=host, runtime=variables[TYPE]), ""
+        return "", message(UNKNOWN, image=repr(image))
+    return message(NOT_USED, image=repr(image), node=host, runtime=variables[TYPE]), ""
 
 
 def in_container(variables: Mapping[str, str], directory: str) -> Optional[bool]:

@@ -38,6 +38,7 @@ from howdah.executor.process.exit_explanation import explain, why_not_started
 from howdah.executor.process.program import Program
 from howdah.spec import port_range
 from howdah.spec.containers import requested_image
+from howdah.spec.message import message
 from howdah.spec.task import Exit
 from howdah.spec.usage import Usage
 from howdah.storage import object_stores
@@ -47,7 +48,7 @@ LEFT, TERMINATED = 0, 143
 """Exit statuses: the master ordered LEAVE or REASSIGN; a signal ended the executor."""
 _TERM_GRACE_S = 0.1  # YARN sends KILL 250 ms after TERM.
 _LOST_GRACE_S = 2.0  # Another attempt may begin three seconds after the lease.
-FILES_REMOVED = "the node has removed the container's files"
+FILES_REMOVED = message("the node has removed the container's files")
 _NOT_READY = ("image", "localise", "preflight")  # causes of an end before the program was started
 
 
@@ -188,7 +189,7 @@ class Executor:
         elif self.phase is Phase.LOCALISING:
             self.epoch = epoch
         elif self.activity is not None:
-            self._stop_activity("the tasks start again", self.orders.stop_s)
+            self._stop_activity(message("the tasks start again"), self.orders.stop_s)
         elif self.phase is Phase.ENDED and self.exit is not None and self.exit.cause in _NOT_READY and self.assignment:
             self.epoch, self.exit = epoch, None
             self._localise(self.assignment)
@@ -198,10 +199,10 @@ class Executor:
 
     def _stop(self) -> None:
         if self.activity is not None and not self.uploads.keeping:
-            self._stop_activity("stopped as the master asked", self.orders.stop_s)
+            self._stop_activity(message("stopped as the master asked"), self.orders.stop_s)
         elif self.phase is not Phase.ENDED:
             self.epoch = self.orders.epoch
-            self._end(Exit("stopped", detail="stopped before it began"))
+            self._end(Exit("stopped", detail=message("stopped before it began")))
         elif self.orders.keep and self.activity is None and not self.uploads.kept:
             self.activity = self.uploads
             self.uploads.keep(self.assignment, self._kept)
@@ -235,7 +236,7 @@ class Executor:
                 self.activity = self.preflight
                 return
         except (claims.NotEnoughGpus, OSError) as error:
-            self._end(Exit("preflight", detail=f"pre-flight: {error}"))
+            self._end(Exit("preflight", detail=message("pre-flight: {reason}", reason=str(error))))
             return
         self._join()
 
@@ -267,7 +268,9 @@ class Executor:
             self.ports = PortReservation(self.identity.host, self.assignment.ports, among)
             self.preflight.listen(self.assignment)
         except OSError as error:
-            self._end(Exit("start", detail=f"no port on {self.identity.host}: {error.strerror or error}"))
+            reason = error.strerror or str(error)
+            detail = message("no port on {node}: {reason}", node=self.identity.host, reason=reason)
+            self._end(Exit("start", detail=detail))
             return
         self.port_numbers = self.ports.ports
         self.ip = self.identity.numeric(self.ports.address)

@@ -36,6 +36,7 @@ from howdah.master.server.resource_metrics import MetricsRecorder
 from howdah.master.state import FENCE_S, GangState
 from howdah.master.tensorboard import TensorBoardTask, resolve_event_dir, with_tensorboard_role
 from howdah.spec import Exit, Outcome, StagedJob, State, TaskId, events, port_range
+from howdah.spec.message import message
 from howdah.spec.values import dataclass
 from howdah.storage.retry import retry_until
 from howdah.wire import auth
@@ -191,7 +192,8 @@ class JobMaster:
         """Record that the master itself failed, as the end of the job, unless an end is recorded already."""
         if self.log.view.outcome is not None:
             return self.log.view.outcome
-        outcome = Outcome(State.FAILED, f"the master failed: {error if str(error) else type(error).__name__}")
+        reason = message("the master failed: {reason}", reason=str(error) or type(error).__name__)
+        outcome = Outcome(State.FAILED, reason)
         self.log.append(events.JobFinished(time.time(), outcome))
         return outcome
 
@@ -232,8 +234,11 @@ class JobMaster:
             )
         )
         if anew:
-            lost = f"attempt {self.allocator.attempt} of the master found no event log: the job begins anew"
-            self.log.append(events.Noted(now, f"{lost}, when what may still run has ended"))
+            template = (
+                "attempt {number} of the master found no event log: the job begins anew, when what may still run has "
+                "ended"
+            )
+            self.log.append(events.Noted(now, message(template, number=self.allocator.attempt)))
         if identity.directory.startswith("file:"):  # on a cluster the engine knows the master's address
             publish_master_address(identity.directory, self.context.url)
 
@@ -371,7 +376,7 @@ class JobMaster:
             await self.allocator.launch(action.container, self._executor(action))
         except (HowdahError, OSError) as error:
             self.allocator.release(action.container.id)
-            exit = Exit("start", detail=f"its container could not be started: {error}")
+            exit = Exit("start", detail=message("its container could not be started: {reason}", reason=str(error)))
             self.apply(events.ContainerEnded(time.time(), action.container.id, exit))
 
     def _executor(self, action: actions.LaunchTask) -> Launch:
@@ -412,7 +417,7 @@ class JobMaster:
         try:
             await self.tensorboard.open(self.log.view)
         except HowdahError as error:
-            self.apply(events.Noted(time.time(), f"no TensorBoard: {error}"))
+            self.apply(events.Noted(time.time(), message("no TensorBoard: {reason}", reason=str(error))))
 
     async def _perform_in_background(self, action: helper_process.BackgroundAction) -> None:
         event = await helper_process.run_action(action, self.staged, self.identity.job_id)
@@ -476,4 +481,4 @@ def _tune_gc(tasks: int) -> None:
 
 
 def _files_removed() -> events.AllocationLost:
-    return events.AllocationLost(time.time(), "the node has removed the files that the master runs from")
+    return events.AllocationLost(time.time(), message("the node has removed the files that the master runs from"))

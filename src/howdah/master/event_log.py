@@ -14,6 +14,7 @@ from howdah.spec.codec import encode
 from howdah.spec.event_lines import read_lines, to_line
 from howdah.spec.events import Ended, Event, GangRestarted, Measured, Noted, Stopping, TookOver, Used, WorldFormed
 from howdah.spec.fold import fold
+from howdah.spec.message import message
 from howdah.spec.view import JobView
 
 FLUSH_S, URGENT_S = 2.0, 0.2
@@ -109,9 +110,12 @@ class EventLog:
         written = await self._journal.flush()
         if written == self._behind:
             self._behind = not written
-            why = f"cannot be written for now, and is kept by the master: {self._journal.problem}"
+            text = message("the event log is whole again")
+            if not written:
+                template = "the event log cannot be written for now, and is kept by the master: {reason}"
+                text = message(template, reason=self._journal.problem)
             if not self.view.state.ended:
-                self.append(Noted(time.time(), f"the event log {'is whole again' if written else why}"))
+                self.append(Noted(time.time(), text))
         return written
 
     def close(self) -> None:

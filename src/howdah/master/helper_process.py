@@ -20,6 +20,7 @@ from howdah.outputs.snapshots.snapshot import DiscardSnapshotRequest, PublishSna
 from howdah.spec import JobSpec, StagedJob
 from howdah.spec.codec import decode, encode
 from howdah.spec.events import CheckpointFound, Event, Noted
+from howdah.spec.message import message
 from howdah.wire.helper_main import HelperReply
 
 LIMIT_S, COMMIT_S = 120.0, 600.0
@@ -40,11 +41,11 @@ async def run_action(action: BackgroundAction, staged: StagedJob, job_id: str) -
     if isinstance(action, actions.NoteNodeFailures):
         penalties = NotePenaltiesRequest(staged.home, job_id, action.failures)
         problem = (await _reply("howdah.engines.node_penalties", "note", penalties, HelperReply)).error
-        text = f"later jobs are not told of bad nodes: {problem}"
+        text = message("later jobs are not told of bad nodes: {reason}", reason=problem)
     else:
         unfinished = DiscardSnapshotRequest(action.temporary)
         problem = (await _reply("howdah.outputs.snapshots.snapshot", "discard", unfinished, HelperReply)).error
-        text = f"an unfinished copy is left at {action.temporary}: {problem}"
+        text = message("an unfinished copy is left at {uri}: {reason}", uri=action.temporary, reason=problem)
     return Noted(time.time(), text) if problem else None
 
 

@@ -20,6 +20,7 @@ from howdah.engines.local.workdir import prepare
 from howdah.errors import EngineRejected
 from howdah.spec import Container, Exit, Outcome, Resources, uris
 from howdah.spec.events import Allocated, AllocationLost, CancelRequested, ContainerEnded, Event, Noted
+from howdah.spec.message import message
 from howdah.supervisor import launcher
 from howdah.supervisor.state import MachineState
 
@@ -80,7 +81,9 @@ class LocalAllocator(Allocator):
         if not self._supervised:
             return super().signalled(signal)
         by = self._ledger.cancelled_by()
-        return CancelRequested(time.time(), by) if by else AllocationLost(time.time(), f"signal {signal}")
+        if by:
+            return CancelRequested(time.time(), by)
+        return AllocationLost(time.time(), message("signal {name}", name=signal))
 
     def request(self, role: str, count: int, preferences: ContainerPreferences = NO_PREFERENCES) -> None:
         self._wanted[role], self._preferences[role] = count, preferences
@@ -107,7 +110,8 @@ class LocalAllocator(Allocator):
             if self._supervised and not launcher.is_running(self._state):
                 launcher.ensure_running(self._state)
         except OSError as error:
-            self._note(f"nobody looks after the jobs of this machine: {error}", "supervisor")
+            text = message("nobody looks after the jobs of this machine: {reason}", reason=error)
+            self._note(text, "supervisor")
 
     async def _wait(self, seconds: float) -> None:
         try:
@@ -194,7 +198,7 @@ class LocalAllocator(Allocator):
         try:
             local.group = MemoryGroup.create(container.id, container.resources.memory_mib)
         except OSError as error:
-            self._note(f"memory limits are not enforced: {error}", "limits")
+            self._note(message("memory limits are not enforced: {reason}", reason=error), "limits")
         else:
             self._ledger.note(container.id, group=str(local.group.directory))
 

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from howdah.engines.local.processes import kill_all
+from howdah.spec.message import message
 
 _ROOT = Path("/sys/fs/cgroup")
 
@@ -59,7 +60,7 @@ class MemoryGroup:
             return ""
         limit = self._mib("memory.max" if self.version == 2 else "memory.limit_in_bytes")
         used = self._mib("memory.peak" if self.version == 2 else "memory.max_usage_in_bytes") or limit
-        return f"killed by the kernel: used {used} MiB of {limit} MiB"
+        return message("killed by the kernel: used {used} MiB of {limit} MiB", used=used, limit=limit)
 
     def kill(self) -> None:
         """KILL every process of the group, as `kill_all` does."""

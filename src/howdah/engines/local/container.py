@@ -15,6 +15,7 @@ from howdah.engines import Launch
 from howdah.engines.local.cgroup import MemoryGroup
 from howdah.engines.local.processes import MARK, alive, kill_marked, start_of
 from howdah.spec import Container, Exit
+from howdah.spec.message import message
 from howdah.wire import program_protocol
 from howdah.wire.credentials import Credentials
 
@@ -140,7 +141,8 @@ class LocalContainer:
             if tries < FINISH_TRIES:
                 asyncio.get_running_loop().call_later(FINISH_RETRY_S, self._finish, status, tries + 1)
                 return
-            exit = Exit("exit", status, detail=f"its executor ended with {status}; why could not be found out: {error}")
+            template = "its executor ended with {status}; why could not be found out: {reason}"
+            exit = Exit("exit", status, detail=message(template, status=status, reason=error))
         self._on_ended(self, exit)
 
     def _status(self) -> int | None:
@@ -157,23 +159,25 @@ class LocalContainer:
 
     def _exit(self, status: int) -> Exit:
         if self.released:
-            return Exit("stopped", detail="its container was given back")
+            return Exit("stopped", detail=message("its container was given back"))
         memory = self.group.oom_kill_text() if self.group is not None else ""
         if memory and status != 0:
             return Exit("memory", signal=signal.SIGKILL, detail=memory)
         if status < 0:
-            return Exit("signal", signal=-status, detail=f"its executor was killed by signal {-status}")
+            detail = message("its executor was killed by signal {number}", number=-status)
+            return Exit("signal", signal=-status, detail=detail)
         if status == 0:
             return Exit("exit", 0)
         if status == UNKNOWN:
-            return Exit("signal", detail=f"its executor (pid {self.pid}) is gone")
-        return Exit("exit", status, detail=f"its executor ended with {status}: {self._last_log_line()}")
+            return Exit("signal", detail=message("its executor (pid {pid}) is gone", pid=self.pid))
+        detail = message("its executor ended with {code}: {reason}", code=status, reason=self._last_log_line())
+        return Exit("exit", status, detail=detail)
 
     def _last_log_line(self) -> str:
         with contextlib.suppress(OSError):
             lines = (self._directory / "executor.log").read_text(encoding="utf-8", errors="replace").splitlines()
-            return lines[-1] if lines else "it said nothing"
-        return "it left no log"
+            return lines[-1] if lines else message("it said nothing")
+        return message("it left no log")
 
     def _clean_up(self, status: int) -> None:
         if self.group is not None:

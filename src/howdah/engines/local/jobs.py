@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from howdah.engines.local.resource_ledger import explain_shortage
 from howdah.spec import JobReport, StagedJob, State, uris
 from howdah.spec.codec import decode, is_well_typed
+from howdah.spec.message import message
 from howdah.spec.values import dataclass
 from howdah.supervisor.state import SUBMITTED, Damaged, MachineState, WaitingJob
 
@@ -51,7 +52,8 @@ class JobPositions:
         number = self._queue_numbers[job_id]
         if number:
             first = self.queue[0].job_id
-            return f"number {number + 1} in this machine's queue, in which {first} is the first"
+            template = "number {number} in this machine's queue, in which {job} is the first"
+            return message(template, number=number + 1, job=first)
         return self._first_waits(self.queue[0])
 
     def _first_waits(self, job: WaitingJob) -> str:
@@ -190,7 +192,8 @@ class JobDirectory:
 
 def unreadable_report(directory: Path, error: OSError) -> JobReport:
     """Return the report of a job whose files cannot be read."""
-    diagnostics = f"its directory cannot be read: {error.filename or directory}: {error.strerror or error}"
+    reason = f"{error.filename or directory}: {error.strerror or error}"
+    diagnostics = message("its directory cannot be read: {reason}", reason=reason)
     uri = uris.of_local(directory)
     return JobReport(directory.name, "", State.FAILED, "local", diagnostics=diagnostics, directory=uri)
 

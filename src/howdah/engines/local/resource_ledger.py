@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from howdah.engines.local.machine import Machine, gib
 from howdah.spec import Resources
+from howdah.spec.message import message
 from howdah.spec.values import dataclass
 from howdah.supervisor import launcher
 from howdah.supervisor.state import MachineState, Offer, new_entry, shortage
@@ -44,7 +45,7 @@ class Ledger:
             own["waiting"] = True
             first = None if own["held"] else _first_before(change.entries, own)
             if first is not None:
-                return NotGranted(f"waiting behind {first}, which came first")
+                return NotGranted(message("waiting behind {job}, which came first", job=first))
             problem = explain_shortage(change.entries, total(wanted.values()), self.machine)
             if problem:
                 return NotGranted(problem)
@@ -119,9 +120,11 @@ def explain_shortage(
     holders = ", ".join(uses) or "nobody"
     of = (machine.memory_mib, machine.vcores, len(machine.gpus))[kind]
     if kind == 0:
-        return f"waiting for {gib(wanted[kind])}: {gib(used)} of {gib(of)} are used by {holders}"
-    what = ("vcores", "GPUs")[kind - 1]
-    return f"waiting for {wanted[kind]} {what}: {used} of {of} are used by {holders}"
+        template = "waiting for {amount}: {used} of {limit} are used by {holders}"
+        return message(template, amount=gib(wanted[kind]), used=gib(used), limit=gib(of), holders=holders)
+    amount = f"{wanted[kind]} {('vcores', 'GPUs')[kind - 1]}"
+    template = "waiting for {amount}: {used} of {limit} are used by {holders}"
+    return message(template, amount=amount, used=used, limit=of, holders=holders)
 
 
 def _first_before(entries: Mapping[str, Entry], own: Entry) -> str | None:

@@ -29,6 +29,7 @@ from howdah.hadoop.rpc import RpcError
 from howdah.spec import Container, Exit, Outcome, State
 from howdah.spec.containers import runtime_variables
 from howdah.spec.events import Allocated, AllocationLost, ContainerEnded, Event, MasterEnded, Noted
+from howdah.spec.message import message
 from howdah.wire import credentials
 from howdah.wire.clock import since_boot
 from howdah.wire.credentials import Credentials
@@ -125,7 +126,7 @@ class YarnAllocator(Allocator):
         """Return that the allocation is lost. NodeManagers end containers by this signal for every reason; if the
         job is to end, the ResourceManager says so to clients."""
         left = self._configuration.number("yarn.nodemanager.sleep-delay-before-sigkill.ms", 250) / 1000
-        return AllocationLost(time.time(), f"signal {signal}", within_s=left)
+        return AllocationLost(time.time(), message("signal {name}", name=signal), within_s=left)
 
     def request(self, role: str, count: int, preferences: ContainerPreferences = NO_PREFERENCES) -> None:
         job = self._served.staged.job
@@ -216,7 +217,8 @@ class YarnAllocator(Allocator):
         limit = self._configuration.silence_limit
         if not self._silent_since:
             self._silent_since = now
-            return [Noted(time.time(), f"{error}; containers run on, trying again for {limit / 60:g} min")]
+            template = "{reason}; containers run on, trying again for {minutes} min"
+            return [Noted(time.time(), message(template, reason=str(error), minutes=f"{limit / 60:g}"))]
         if now - self._silent_since > limit:
             self._dismissed = True
             raise EngineUnavailable(f"no ResourceManager for {now - self._silent_since:.0f} s: {error}")
@@ -232,9 +234,11 @@ class YarnAllocator(Allocator):
         renewed, manager = self._am.registered_anew(), self._am.manager
         if self._silent_since:
             seconds, self._silent_since = time.monotonic() - self._silent_since, 0.0
-            yield Noted(time.time(), f"{manager} answers again after {seconds:.0f} s")
+            template = "{manager} answers again after {seconds} s"
+            yield Noted(time.time(), message(template, manager=manager, seconds=f"{seconds:.0f}"))
         elif renewed:
-            yield Noted(time.time(), f"registered anew with {manager}: it was restarted, or took over from another")
+            template = "registered anew with {manager}: it was restarted, or took over from another"
+            yield Noted(time.time(), message(template, manager=manager))
 
     def _news(self, response: pb.AllocateResponse) -> Iterator[Event]:
         now = time.time()

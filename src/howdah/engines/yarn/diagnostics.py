@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from howdah.engines.yarn.exit_codes import explain
+from howdah.spec.message import message
 
 _MASTER = re.compile(r"AM Container for appattempt_\w+ exited with\s+exitCode: (-?\d+)")
 _HEAD = re.compile(r"\s*Failing this attempt\.\s*Diagnostics: ")
@@ -51,11 +52,13 @@ def waiting(diagnostics: str, queue: str) -> str:
     if not text or _MASTER.search(diagnostics):
         return text
     if _STARTING.match(text):
-        return "the master is starting"
+        return message("the master is starting")
     reason = _DETAILS.sub("", _STATE.sub("", text)).strip().rstrip(".")
     if "limit exceeded" in reason:
         reason += _limits(text)
-    return f"waiting for the master's container in queue {queue}" + (f": {reason}" if reason else "")
+    if not reason:
+        return message("waiting for the master's container in queue {queue}", queue=queue)
+    return message("waiting for the master's container in queue {queue}: {reason}", queue=queue, reason=reason)
 
 
 def _limits(text: str) -> str:

@@ -7,13 +7,13 @@ import re
 import signal
 from collections.abc import Mapping
 
-from howdah.engines import GONE
 from howdah.spec import Exit
 from howdah.spec.containers import TYPE, requested_image
+from howdah.spec.message import Message, message
 
 _NEVER_STARTED = -1000
 REFUSED = (
-    "image {image} is refused: the NodeManager of {host} starts no such container, and its log has the reason; its "
+    "image {image} is refused: the NodeManager of {node} starts no such container, and its log has the reason; its "
     "administrator may have to name {runtime} in yarn.nodemanager.runtime.linux.allowed-runtimes"
 )
 # status: (cause, what people read)
@@ -48,14 +48,16 @@ def explain(status: int, diagnostics: str) -> Exit:
         detail = _memory(status, diagnostics) if cause == "memory" else ""
         if not detail and cause in ("localise", "lost", "logs", "stopped"):
             detail = _with_reason(sentence, diagnostics)
-        return Exit(cause, detail=detail or sentence)
+        return Exit(cause, detail=detail or message(sentence))
     lines = last_lines(diagnostics)
     if 128 < status < 128 + signal.NSIG:
         number = status - 128
-        hint = " (often the kernel, out of memory)" if number == signal.SIGKILL else ""
-        return Exit("signal", signal=number, detail=f"killed by signal {number}{hint}", lines=lines)
+        template = "killed by signal {number}"
+        if number == signal.SIGKILL:
+            template = "killed by signal {number} (often the kernel, out of memory)"
+        return Exit("signal", signal=number, detail=message(template, number=number), lines=lines)
     if status < 0:
-        return Exit("lost", detail=_with_reason(f"ended by YARN with status {status}", diagnostics))
+        return Exit("lost", detail=_with_reason("ended by YARN with status {status}", diagnostics, status))
     return Exit("exit", code=status, lines=lines)
 
 
@@ -66,14 +68,17 @@ def refused_image(status: int, diagnostics: str, variables: Mapping[str, str], h
     image = requested_image(variables)
     if status != _NEVER_STARTED or diagnostics.strip() or not image:
         return None
-    return Exit("image", detail=REFUSED.format(image=repr(image), host=host, runtime=variables[TYPE]))
+    return Exit("image", detail=message(REFUSED, image=repr(image), node=host, runtime=variables[TYPE]))
 
 
 def unheard(status: int, diagnostics: str) -> Exit:
     """Return the Exit of a container that ended while there was no master. What ended the master may have ended the
     container, too: the reason counts only if the container itself caused its end, or was preempted."""
     exit = explain(status, diagnostics)
-    return exit if exit.cause in _ITS_OWN else Exit("withdrawn", detail=f"{GONE}: {exit}", lines=exit.lines)
+    if exit.cause in _ITS_OWN:
+        return exit
+    detail = message("its container was gone when the master had been replaced: {reason}", reason=exit)
+    return Exit("withdrawn", detail=detail, lines=exit.lines)
 
 
 def last_lines(diagnostics: str) -> tuple[str, ...]:
@@ -91,15 +96,17 @@ def _memory(status: int, diagnostics: str) -> str:
     if not match:
         return ""
     used, used_unit, limit, limit_unit = match.groups()[:4] if status == -104 else match.groups()[4:]
-    kind = "" if status == -104 else " of virtual memory"
-    return f"killed by the node, used {_amount(used, used_unit)} of {_amount(limit, limit_unit)}{kind}"
+    template = "killed by the node, used {used} of {limit}"
+    if status != -104:
+        template = "killed by the node, used {used} of {limit} of virtual memory"
+    return message(template, used=_amount(used, used_unit), limit=_amount(limit, limit_unit))
 
 
 def _amount(number: str, unit: str) -> str:
     return f"{float(number):g} {unit + 'i' if unit else ''}B"
 
 
-def _with_reason(sentence: str, diagnostics: str) -> str:
+def _with_reason(template: str, diagnostics: str, status: int = 0) -> Message:
     lines = [_STAMP.sub("", line).strip() for line in diagnostics.splitlines()]
     first = next((line for line in lines if line), "")
-    return f"{sentence}: {first}" if first else sentence
+    return message(f"{template}: {{reason}}" if first else template, reason=first, status=status)

@@ -14,6 +14,7 @@ from howdah.engines.yarn import records
 from howdah.engines.yarn.conf import Configuration
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.spec.events import Event, LossAnnounced, Noted
+from howdah.spec.message import message
 
 WAIT_KEY, WAIT_MS = "yarn.resourcemanager.monitor.capacity.preemption.max_wait_before_kill", 15_000
 _UNHEALTHY, _DECOMMISSIONING = 3, 7
@@ -36,7 +37,8 @@ class PreemptionWarnings:
         for entry in (*contracts.strict.containers, *contracts.negotiable.containers):
             id_ = records.container_id(entry.id)
             if id_ in granted and self._new(id_, "preemption"):
-                text = f"YARN is about to preempt its container on {granted[id_].node.host}, in {self._wait_s:.0f} s"
+                template = "YARN is about to preempt its container on {node}, in {seconds} s"
+                text = message(template, node=granted[id_].node.host, seconds=f"{self._wait_s:.0f}")
                 yield LossAnnounced(now, id_, "preemption", self._wait_s, text)
 
     def _new(self, what: str, why: str) -> bool:
@@ -51,13 +53,17 @@ class PreemptionWarnings:
             if node.state == records.NODE_RUNNING:
                 self._warned = {(what, why) for what, why in self._warned if what != name}
             elif held and node.state == _DECOMMISSIONING and self._new(name, "decommission"):
-                left = f"in at most {node.decommissioning_s} s" if node.decommissioning_s else "nobody says when"
-                text = f"node {node.node.host} is being decommissioned, {left}"
+                template = "node {node} is being decommissioned, nobody says when"
+                if node.decommissioning_s:
+                    template = "node {node} is being decommissioned, in at most {seconds} s"
+                text = message(template, node=node.node.host, seconds=node.decommissioning_s)
                 yield from (LossAnnounced(now, id_, "decommission", node.decommissioning_s, text) for id_ in held)
             elif held and node.state == _UNHEALTHY and self._new(name, "unhealthy"):
-                text = f"node {node.node.host} is unhealthy: {node.health_report.strip() or 'it does not say why'}"
+                reason = node.health_report.strip() or message("it does not say why")
+                text = message("node {node} is unhealthy: {reason}", node=node.node.host, reason=reason)
                 yield from (LossAnnounced(now, id_, "unhealthy", 0.0, text) for id_ in held)
             elif held and node.state in _GONE and self._new(name, str(node.state)):
                 state = records.name(records.NODE_STATES, node.state)
-                text = f"node {node.node.host} with {len(held)} of our containers is {state} {node.health_report}"
-                yield Noted(now, text.strip())
+                state = f"{state} {node.health_report}".strip()
+                template = "node {node} with {count} of our containers is {state}"
+                yield Noted(now, message(template, node=node.node.host, count=len(held), state=state))

@@ -10,6 +10,7 @@ from typing import Callable, Optional
 from howdah.executor.io.program_api_files import ProgramApiDir
 from howdah.executor.process import process_tree
 from howdah.executor.process.program import Program
+from howdah.spec.message import message
 from howdah.spec.task import Exit
 from howdah.wire.messages import PreemptionNotice
 
@@ -47,4 +48,5 @@ class PreemptionNotices:
         """Give preemption as the reason of a program's failure after a notice."""
         if self._last is None or exit.ok or exit.cause not in ("exit", "signal") or time.monotonic() > self._until:
             return exit
-        return replace(exit, cause="preempted", detail=f"it ended after it was told: {self._last.text}")
+        detail = message("it ended after it was told: {reason}", reason=self._last.text)
+        return replace(exit, cause="preempted", detail=detail)

@@ -10,6 +10,7 @@ from howdah.executor.helper_process import HelperProcess
 from howdah.executor.process.usage import PERIOD_S
 from howdah.spec.codec import decode
 from howdah.spec.gpu import HARDWARE, Gpu
+from howdah.spec.message import message
 from howdah.wire.helper_messages import GpuSamplerRequest
 
 _NAMES = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
@@ -71,9 +72,10 @@ def fault(gpus: Sequence[Gpu], ecc: Mapping[str, int]) -> str:
     for gpu in gpus:
         more = (gpu.ecc or 0) - ecc.get(gpu.id, gpu.ecc or 0)
         if gpu.fault:
-            return f"GPU {gpu.id}: XID {gpu.fault}, {HARDWARE.get(gpu.fault, 'a fault of the device')}"
+            what = message(HARDWARE.get(gpu.fault, "a fault of the device"))
+            return message("GPU {gpu}: XID {xid}, {reason}", gpu=gpu.id, xid=gpu.fault, reason=what)
         if more > 0:
-            return f"GPU {gpu.id}: {more} uncorrected memory errors (ECC)"
+            return message("GPU {gpu}: {count} uncorrected memory errors (ECC)", gpu=gpu.id, count=more)
     return ""
 
 

@@ -11,6 +11,7 @@ import re
 from dataclasses import replace
 from typing import Mapping, Optional, Sequence
 
+from howdah.spec.message import Message, message
 from howdah.spec.task import Exit
 
 _NOT_EXECUTABLE, _NOT_FOUND = 126, 127
@@ -32,10 +33,12 @@ def explain(exit: Exit, directory: str) -> Exit:
     found = _of_python(exit.lines, directory)
     if found is None and exit.code in (_NOT_EXECUTABLE, _NOT_FOUND):
         found = next(filter(None, (_of_shell(line, directory) for line in reversed(exit.lines))), None)
-    return exit if found is None else replace(exit, detail=f"exit code {exit.code}: {found}")
+    if found is None:
+        return exit
+    return replace(exit, detail=message("exit code {code}: {reason}", code=exit.code, reason=found))
 
 
-def why_not_started(argv: Sequence[str], variables: Mapping[str, str], directory: str, error: OSError) -> str:
+def why_not_started(argv: Sequence[str], variables: Mapping[str, str], directory: str, error: OSError) -> Message:
     """Explain why `argv` could not be executed by the kernel's `error`."""
     name = argv[0]
     if isinstance(error, PermissionError):
@@ -43,13 +46,14 @@ def why_not_started(argv: Sequence[str], variables: Mapping[str, str], directory
     if error.errno == errno.ENOEXEC:
         return _no_program(name)
     if not isinstance(error, FileNotFoundError):
-        return f"{name!r} cannot be run: {error.strerror or error}"
+        return message("{command} cannot be run: {reason}", command=repr(name), reason=error.strerror or error)
     if "/" not in name:
-        return f"{_no_command(name)}; PATH is {variables.get('PATH', os.defpath)}"
+        path = variables.get("PATH", os.defpath)
+        return message("{problem}; PATH is {path}", problem=_no_command(name), path=path)
     return _no_interpreter(name) if os.path.exists(os.path.join(directory, name)) else _no_file(name, directory)
 
 
-def _of_python(lines: Sequence[str], directory: str) -> Optional[str]:
+def _of_python(lines: Sequence[str], directory: str) -> Optional[Message]:
     last = next((line for line in reversed(lines) if line.strip()), "")
     script, module = _NO_SCRIPT.search(last), _NO_MODULE.match(last.strip())
     if script is not None:
@@ -57,7 +61,7 @@ def _of_python(lines: Sequence[str], directory: str) -> Optional[str]:
     return _no_module(module[1]) if module is not None else None
 
 
-def _of_shell(line: str, directory: str) -> Optional[str]:
+def _of_shell(line: str, directory: str) -> Optional[Message]:
     *before, problem = (part.strip(_QUOTES) for part in _SEPARATOR.split(line.strip().rstrip(".")))
     problem = problem.lower()
     if not before or not before[-1]:
@@ -76,28 +80,36 @@ def _of_shell(line: str, directory: str) -> Optional[str]:
     return _no_program(name) if problem in _NO_PROGRAM else None
 
 
-def _no_command(name: str) -> str:
-    return f"{name!r} is not found on PATH: name an environment that has it (environment), or write its path"
+def _no_command(name: str) -> Message:
+    template = "{name} is not found on PATH: name an environment that has it (environment), or write its path"
+    return message(template, name=repr(name))
 
 
-def _no_file(name: str, directory: str) -> str:
+def _no_file(name: str, directory: str) -> Message:
     inside = os.path.relpath(os.path.join(directory, name), directory)
     if inside.startswith(os.pardir):
-        return f"this node has no {name!r}: add it to `files`, or name an environment that has it (environment)"
-    return f"{inside!r} is not in the working directory: add it to `files`"
+        template = "this node has no {name}: add it to `files`, or name an environment that has it (environment)"
+        return message(template, name=repr(name))
+    return message("{name} is not in the working directory: add it to `files`", name=repr(inside))
 
 
-def _no_module(name: str) -> str:
-    return f"Python has no module {name!r} here: name an environment that has it (environment), or add it to `files`"
+def _no_module(name: str) -> Message:
+    template = "Python has no module {name} here: name an environment that has it (environment), or add it to `files`"
+    return message(template, name=repr(name))
 
 
-def _no_interpreter(name: str) -> str:
-    return f"the interpreter that the first line of {name!r} names is not there: change it, or write it in the command"
+def _no_interpreter(name: str) -> Message:
+    template = "the interpreter that the first line of {name} names is not there: change it, or write it in the command"
+    return message(template, name=repr(name))
 
 
-def _denied(name: str) -> str:
-    return f"{name!r} may not be executed: write its interpreter before it, or make it executable (chmod +x)"
+def _denied(name: str) -> Message:
+    template = "{name} may not be executed: write its interpreter before it, or make it executable (chmod +x)"
+    return message(template, name=repr(name))
 
 
-def _no_program(name: str) -> str:
-    return f"{name!r} is no program for this node: it was made for another system, or lacks a first line like #!/bin/sh"
+def _no_program(name: str) -> Message:
+    template = (
+        "{name} is no program for this node: it was made for another system, or lacks a first line like #!/bin/sh"
+    )
+    return message(template, name=repr(name))

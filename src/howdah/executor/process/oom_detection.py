@@ -6,6 +6,7 @@ import os
 from typing import Optional, Tuple
 
 from howdah.executor.process import process_tree
+from howdah.spec.message import message
 
 _ROOT = "/sys/fs/cgroup"
 _MIB = 1 << 20
@@ -38,7 +39,8 @@ class OomDetector:
         used = self._number("memory.peak" if self._v2 else "memory.max_usage_in_bytes") or limit
         if limit is None or used is None or limit >= 1 << 60:
             return "killed by the kernel, which was out of memory" if killed else None
-        return f"killed by the kernel: used {used // _MIB} MiB of {limit // _MIB} MiB"
+        template = "killed by the kernel: used {used} MiB of {limit} MiB"
+        return message(template, used=used // _MIB, limit=limit // _MIB)
 
     def _number(self, name: str) -> Optional[int]:
         text = self._read(name).strip()

@@ -24,6 +24,7 @@ from howdah.executor.process.announced_values import AnnouncedValues
 from howdah.executor.process.oom_detection import OomDetector
 from howdah.executor.process.read_throttle import ReadThrottle
 from howdah.executor.process.usage import Meter
+from howdah.spec.message import Message, message
 from howdah.spec.task import Exit
 from howdah.spec.usage import Usage
 
@@ -257,13 +258,14 @@ class Program:
         assert self._status is not None
         number = os.WTERMSIG(self._status) if os.WIFSIGNALED(self._status) else None
         code = None if number is not None else os.WEXITSTATUS(self._status)
-        cause, detail = ("exit", "") if number is None else ("signal", f"killed by {_signal_name(number)}")
+        cause, detail = ("exit", "") if number is None else ("signal", _killed_by(number))
         if code != 0:
             memory = self._oom.verdict(killed=signal.SIGKILL in (number, (code or 0) - 128))
             if memory is not None:
                 cause, detail = "memory", memory
             elif self._port_was_taken():
-                cause, detail = "port", f"exit code {code}: a port it wanted to listen on was taken meanwhile"
+                template = "exit code {code}: a port it wanted to listen on was taken meanwhile"
+                cause, detail = "port", message(template, code=code)
         return Exit(cause, code, number, detail, self.last_lines())
 
     def last_lines(self) -> Tuple[str, ...]:
@@ -283,8 +285,8 @@ def wide_pipe() -> Sequence[int]:
     return reader, writer
 
 
-def _signal_name(number: int) -> str:
+def _killed_by(number: int) -> Message:
     try:
-        return f"{signal.Signals(number).name} ({number})"
+        return message("killed by {signal}", signal=f"{signal.Signals(number).name} ({number})")
     except ValueError:
-        return f"signal {number}"
+        return message("killed by signal {number}", number=number)

@@ -8,6 +8,7 @@ from howdah.master.state import GangState, TaskState
 from howdah.outputs.commit import Commitment, CommitRequest, temporary
 from howdah.outputs.snapshots import snapshot
 from howdah.spec import JobSpec, Output, State, TaskId, chief
+from howdah.spec.message import message
 from howdah.wire.messages import StdoutOutput
 
 
@@ -69,8 +70,14 @@ def stdout_output(job_id: str, job: JobSpec, task: TaskState) -> StdoutOutput | 
 
 def empty_outputs(state: GangState) -> list[str]:
     """Return sentences about outputs that no task had anything for, and that may be empty."""
+    nothing_printed = "output {uri} is empty: no task printed anything"
+    no_directory = "output {uri} is empty: no task made a directory {path}"
     return [
-        f"output {output.path} is empty: no task {_made(output)}"
+        message(
+            nothing_printed if output.strategy == "stream" else no_directory,
+            uri=output.path,
+            path=repr(output.source),
+        )
         for output in _unmade(state)
         if output.optional or output.strategy == "stream"
     ]
@@ -78,8 +85,9 @@ def empty_outputs(state: GangState) -> list[str]:
 
 def missing_outputs(state: GangState) -> list[str]:
     """Return sentences about outputs that no task made, and without which the job has not succeeded."""
+    template = "output {uri} is missing: no task made a directory {path}, and the output is not `optional`"
     return [
-        f"output {output.path} is missing: no task {_made(output)}, and the output is not `optional`"
+        message(template, uri=output.path, path=repr(output.source))
         for output in _unmade(state)
         if not output.optional and output.strategy != "stream"
     ]
@@ -92,10 +100,6 @@ def _unmade(state: GangState) -> list[Output]:
         for number, output in enumerate(state.job.outputs)
         if not any(uri.startswith(f"{temporary(state.id, number, output.path)}/") for uri in uploaded)
     ]
-
-
-def _made(output: Output) -> str:
-    return "printed anything" if output.strategy == "stream" else f"made a directory {output.source!r}"
 
 
 def part(task: TaskState) -> str:

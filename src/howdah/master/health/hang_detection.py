@@ -13,9 +13,11 @@ from howdah.master.decisions import failure_policy
 from howdah.master.decisions.actions import Action, CollectStacks, NotifyExecutors, RecordEvent
 from howdah.master.decisions.gang_formation import deadline_passed
 from howdah.master.decisions.job_completion import stop
+from howdah.master.decisions.success_policy import end_sentence
 from howdah.master.state import GangState, TaskState
 from howdah.spec import Exit, Outcome, State, TaskId
 from howdah.spec.events import StacksTaken, Stalled
+from howdah.spec.message import message
 
 WAIT_S = 90.0
 """How long the master waits for the stacks."""
@@ -25,7 +27,8 @@ def check_for_hangs(state: GangState, now: float, actions: list[Action]) -> None
     """Report the tasks whose time limit is over."""
     hangs, limit = state.hangs, state.job.timeouts.stall_s
     if hangs.awaited and now > hangs.until:
-        on_stacks_collected(state, StacksTaken(now, problem=f"nobody brought them within {WAIT_S:.0f} s"), actions)
+        problem = message("nobody brought them within {seconds} s", seconds=f"{WAIT_S:.0f}")
+        on_stacks_collected(state, StacksTaken(now, problem=problem), actions)
     if hangs.awaited or not state.open:
         return
     late: list[TaskState] = []
@@ -83,13 +86,18 @@ def on_stacks_collected(state: GangState, event: StacksTaken, actions: list[Acti
 def _restart_or_fail(
     state: GangState, id_: TaskId, stalled: tuple[TaskId, ...], event: StacksTaken, actions: list[Action]
 ) -> None:
-    why = f"; {event.reason}" if event.reason else ""
     others = len({*stalled} - {id_})
-    more = f", with {others} more" if others else ""
-    detail = f"no sign of progress for {state.hangs.idle_s:.0f} s (timeouts.stall){more}{why}"
+    template = "no sign of progress for {seconds} s (timeouts.stall)"
+    if others and event.reason:
+        template = "no sign of progress for {seconds} s (timeouts.stall), with {count} more; {reason}"
+    elif others:
+        template = "no sign of progress for {seconds} s (timeouts.stall), with {count} more"
+    elif event.reason:
+        template = "no sign of progress for {seconds} s (timeouts.stall); {reason}"
+    detail = message(template, seconds=f"{state.hangs.idle_s:.0f}", count=others, reason=event.reason)
     exit, task = Exit("stalled", detail=detail), state.tasks[id_]
     if state.role(id_).on_stall == "fail":
-        reason = f"{id_}{f' on {task.node}' if task.node else ''}: {detail}"
+        reason = end_sentence(id_, task.node, exit)
         stop(state, Outcome(State.FAILED, reason, id_, exit), reason, event.time, actions)
         return
     failure_policy.task_ended(state, task, exit, event.time, actions)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from howdah.spec import TaskId
+from howdah.spec.message import message
 
 _THREAD = re.compile(r"^Thread (?:0x[0-9A-Fa-f]+|\d+)[^\n]*\n((?:    .+\n?)*)", re.MULTILINE)
 _FRAME = re.compile(r"^    (.+?) \((.*?)(?::(\d+))?\)\s*$", re.MULTILINE)
@@ -77,7 +78,8 @@ def _not_waiting(known: Mapping[TaskId, tuple[StackFrame, ...]]) -> Suspect | No
     if not waiting or not others or len(others) > len(waiting):
         return None
     place = next(frame for frame in known[waiting[0]] if _COLLECTIVE.search(f"{frame.function} {frame.file}"))
-    return Suspect(others, f"it is in {known[others[0]][0]}, while {len(waiting)} wait in {place}")
+    template = "it is in {place}, while {count} wait in {where}"
+    return Suspect(others, message(template, place=known[others[0]][0], count=len(waiting), where=place))
 
 
 def _differs_from_majority(known: Mapping[TaskId, tuple[StackFrame, ...]]) -> Suspect | None:
@@ -87,7 +89,8 @@ def _differs_from_majority(known: Mapping[TaskId, tuple[StackFrame, ...]]) -> Su
         return None
     others = tuple(task for task, shape in shapes.items() if shape != common[0][0])
     like = next(frames for task, frames in known.items() if shapes[task] == common[0][0])
-    return Suspect(others, f"it is in {known[others[0]][0]}, while {common[0][1]} are in {like[0]}")
+    template = "it is in {place}, while {count} are in {where}"
+    return Suspect(others, message(template, place=known[others[0]][0], count=common[0][1], where=like[0]))
 
 
 def _first_silent(quiet: Mapping[TaskId, float]) -> Suspect | None:
@@ -97,4 +100,4 @@ def _first_silent(quiet: Mapping[TaskId, float]) -> Suspect | None:
     lead = quiet[first] - quiet[second]
     if lead < LEAD_S:
         return None
-    return Suspect((first,), f"it fell silent {lead:.0f} s before any other")
+    return Suspect((first,), message("it fell silent {seconds} s before any other", seconds=f"{lead:.0f}"))

@@ -15,6 +15,7 @@ from howdah.master.preflight.state import PairTest
 from howdah.master.state import GangState, TaskState
 from howdah.spec import Exit, Outcome, State, TaskId
 from howdah.spec.events import Checked, Noted
+from howdah.spec.message import message
 from howdah.wire.messages import Status
 
 MARGIN_S = 30.0
@@ -83,7 +84,9 @@ def _conclude(state: GangState, epoch: int, test: PairTest, now: float, actions:
         if container is not None and container.id in passed_once:
             state.tasks[id_].paired = container.id
     for pair in between:
-        actions.append(RecordEvent(Noted(now, f"pre-flight: {_between(state, pair)}: both get on with others")))
+        names = [str(state.containers.get(container, container)) for container in pair]
+        template = "pre-flight: {pair} can't exchange data: both get on with others"
+        actions.append(RecordEvent(Noted(now, message(template, pair=f"{names[0]} and {names[1]}"))))
     suspects = [pair[1] if pair[1] in state.containers else pair[0] for pair in found.failed]
     found.suspected_containers.update(suspects)
     _replace(state, [*bad, *suspects], failed, now, actions)
@@ -95,11 +98,6 @@ def _pair(state: GangState, pair: tuple[TaskId, TaskId]) -> tuple[str, str]:
     """Return the containers of the pair, in the order of their tasks."""
     one, other = (state.tasks[id_].container for id_ in sorted(pair))
     return (one.id if one else "", other.id if other else "")
-
-
-def _between(state: GangState, pair: tuple[str, str]) -> str:
-    names = [str(state.containers.get(one, one)) for one in pair]
-    return f"{names[0]} and {names[1]} can't exchange data"
 
 
 def _replace(
@@ -118,14 +116,16 @@ def _replace(
 
 def _exit(state: GangState, container: str, failed: list[tuple[tuple[str, str], str]]) -> Exit:
     others = [str(state.containers.get(one, one)) for pair, _ in failed for one in pair if one != container]
-    doubt = "; which of the two is to blame is not known" if container in state.preflight.suspected_containers else ""
-    return Exit("preflight", detail=f"pre-flight: all-reduce with {' and with '.join(others)}: {failed[0][1]}{doubt}")
+    template = "pre-flight: all-reduce with {others}: {reason}"
+    if container in state.preflight.suspected_containers:
+        template = "pre-flight: all-reduce with {others}: {reason}; which of the two is to blame is not known"
+    return Exit("preflight", detail=message(template, others=" and with ".join(others), reason=failed[0][1]))
 
 
 def _blame_nobody(state: GangState, test: PairTest, now: float, actions: list[Action]) -> None:
     (one, other), why = next(iter(test.failed.items()))
-    what = f"pre-flight: all-reduce: no two of {len(test.partners)} tasks can exchange data"
-    reason = f"{what}; {one} with {other}: {why}"
+    template = "pre-flight: all-reduce: no two of {count} tasks can exchange data; {one} with {other}: {reason}"
+    reason = message(template, count=len(test.partners), one=one, other=other, reason=why)
     outcome = Outcome(State.FAILED, reason, one, Exit("preflight", detail=why))
     stop(state, outcome, reason, now, actions, unrecorded=True)
 
@@ -138,5 +138,6 @@ def check_deadlines(state: GangState, now: float, actions: list[Action]) -> None
         late = [id_ for id_ in sorted(test.awaited) if is_over and state.tasks[id_].live]
         for id_ in late[:1]:
             if state.open:
-                detail = f"pre-flight: all-reduce: nothing heard of it within {limit:.0f} s"
+                template = "pre-flight: all-reduce: nothing heard of it within {seconds} s"
+                detail = message(template, seconds=f"{limit:.0f}")
                 failure_policy.task_ended(state, state.tasks[id_], Exit("preflight", detail=detail), now, actions)

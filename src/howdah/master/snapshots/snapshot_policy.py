@@ -24,6 +24,7 @@ from howdah.outputs.snapshots import snapshot
 from howdah.outputs.snapshots.snapshot import place
 from howdah.spec import TaskId, uris
 from howdah.spec.events import Event, Noted, SaveAdvanced, SaveDone, SaveFailed, SaveRequested, SaveStarted
+from howdah.spec.message import message
 from howdah.wire.messages import SaveOrder, SaveReport, Status
 
 GATHER_S = 1.0
@@ -137,7 +138,7 @@ def _begin(
         RecordEvent(SaveStarted(now, number=request.number, output=number, uri=uri, tasks=len(parts), by=request.by))
     )
     if not parts:
-        actions.append(RecordEvent(SaveFailed(now, request.number, "no program runs that writes it")))
+        actions.append(RecordEvent(SaveFailed(now, request.number, message("no program runs that writes it"))))
         return
     grown = uris.join(snapshot.temporary(state.id, number, output), name)
     previous = saves.last.get(number, "") if output.save.incremental else ""
@@ -196,7 +197,7 @@ def _advance(state: GangState, run: SnapshotRun, now: float, actions: list[Actio
         return
     broken = next(((task, report) for task, report in run.reports.items() if report.problem), None)
     if broken is not None:
-        _give_up(state, run, f"{broken[0]}: {broken[1].problem} ({_count(run)})", now, actions)
+        _give_up(state, run, message("{task}: {what}", task=broken[0], what=broken[1].problem), now, actions)
     elif run.done == len(run.parts):
         run.publishing = True
         output = state.job.outputs[run.output]
@@ -209,10 +210,6 @@ def _advance(state: GangState, run: SnapshotRun, now: float, actions: list[Actio
         actions.append(RecordEvent(SaveAdvanced(now, run.number, run.done)))
 
 
-def _count(run: SnapshotRun) -> str:
-    return f"{run.done} of {len(run.parts)} tasks had made their part"
-
-
 def on_published(state: GangState, event: SnapshotPublished, actions: list[Action]) -> None:
     """Record that the snapshot is in its place, or is not."""
     run = state.snapshots.running.pop(event.output, None)
@@ -220,7 +217,8 @@ def on_published(state: GangState, event: SnapshotPublished, actions: list[Actio
         return
     if event.error or event.empty:
         source = state.job.outputs[event.output].source
-        reason = event.error or f"nothing to copy: no task has a finished file in {source!r}"
+        template = "nothing to copy: no task has a finished file in {path}"
+        reason = event.error or message(template, path=repr(source))
         actions.append(RecordEvent(SaveFailed(event.time, run.number, reason)))
         if event.error:
             actions.append(DiscardSnapshot(run.temporary))
@@ -257,10 +255,11 @@ def _check_deadlines(state: GangState, run: SnapshotRun, now: float, actions: li
     limit = state.job.outputs[run.output].save.limit_s
     gone = next((id_ for id_ in run.parts if not _makes_part(run, state.tasks[id_])), None)
     if gone is not None:
-        _give_up(state, run, f"{gone} was started again, or is gone ({_count(run)})", now, actions)
+        _give_up(state, run, message("{tasks} was started again, or is gone", tasks=gone), now, actions)
     elif now - run.started_at > limit + MARGIN_S:
         late = [str(id_) for id_ in run.parts if id_ not in run.reports or not run.reports[id_].done]
-        reason = f"not done after {now - run.started_at:.0f} s: {', '.join(late[:5])} ({_count(run)})"
+        seconds = f"{now - run.started_at:.0f}"
+        reason = message("not done after {seconds} s: {tasks}", seconds=seconds, tasks=", ".join(late[:5]))
         _give_up(state, run, reason, now, actions)
 
 
@@ -269,7 +268,9 @@ def _makes_part(run: SnapshotRun, task: TaskState) -> bool:
     return task.container is not None and run.parts.get(task.id) == (task.attempt, task.epoch)
 
 
-def _give_up(state: GangState, run: SnapshotRun, reason: str, now: float, actions: list[Action]) -> None:
+def _give_up(state: GangState, run: SnapshotRun, why: str, now: float, actions: list[Action]) -> None:
+    template = "{reason} ({count} of {all} tasks had made their part)"
+    reason = message(template, reason=why, count=run.done, all=len(run.parts))
     del state.snapshots.running[run.output]
     actions += [
         RecordEvent(SaveFailed(now, run.number, reason)),
@@ -284,7 +285,7 @@ def end(state: GangState, now: float, actions: list[Action]) -> bool:
     state.snapshots.requested.clear()
     for run in list(state.snapshots.running.values()):
         if not run.publishing:
-            _give_up(state, run, f"the job ended ({_count(run)})", now, actions)
+            _give_up(state, run, message("the job ended"), now, actions)
     return bool(state.snapshots.running)
 
 
