@@ -53,5 +53,5 @@ def test_those_asked_for_least_lately_go_first() -> None:
     for number in range(6):
         get(rendered, large, 1, 0.0, f"/{number}")
     get(rendered, small, 1, 0.0, "/small")
-    assert list(rendered._kept) == ["/4", "/5", "/small"]
-    assert rendered._bytes == sum(len(kept.packed) for kept in rendered._kept.values()) <= MOST_BYTES
+    assert list(rendered._answers) == ["/4", "/5", "/small"]
+    assert rendered._bytes == sum(len(kept.packed) for kept in rendered._answers.values()) <= MOST_BYTES

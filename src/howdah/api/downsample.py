@@ -37,8 +37,8 @@ def spans(xs: Sequence[float], most: int, begin: float | None = None, end: float
         return [slice(number, number + 1) for number in range(len(xs))]
     first = xs[0] if begin is None else begin
     width = max(((xs[-1] if end is None else end) - first) / most, 1e-9)
-    places = [max(0, min(most - 1, int((x - first) / width))) for x in xs]
-    starts = [number for number, place in enumerate(places) if number == 0 or place != places[number - 1]]
+    parts = [max(0, min(most - 1, int((x - first) / width))) for x in xs]
+    starts = [number for number, part in enumerate(parts) if number == 0 or part != parts[number - 1]]
     return [slice(start, following) for start, following in zip(starts, [*starts[1:], len(xs)], strict=True)]
 
 

@@ -249,7 +249,7 @@ def _points(
         for task, value in zip(bucket.tasks, column if isinstance(column, list) else (), strict=False):
             if task in tasks and value is not None:
                 three = value if isinstance(value, list) else [value] * 3
-                if len(three) == 3 and all(isinstance(one, (int, float)) for one in three):
+                if len(three) == 3 and all(isinstance(number, (int, float)) for number in three):
                     yield (task, name), SampledPoint(bucket.time, three[0], three[1], three[2], weight)
 
 

@@ -34,35 +34,35 @@ class ResponseCache:
     """Keeps answers by their request; those requested least recently are removed first."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, _CachedAnswer] = OrderedDict()
+        self._answers: OrderedDict[str, _CachedAnswer] = OrderedDict()
         self._bytes = 0
 
     async def get(
-        self, asked: str, version: int, now: float, make: Callable[[], Awaitable[Mapping[str, Any]]]
+        self, request: str, version: int, now: float, make: Callable[[], Awaitable[Mapping[str, Any]]]
     ) -> tuple[int, bytes]:
         """Return version and gzipped JSON of the value that `make` returns; `now` is any clock's seconds, `version` is
         that of the source."""
-        kept = self._kept.get(asked)
-        if kept is None or (kept.source != version and now - kept.made_at >= FRESH_S):
-            kept = self._keep(asked, version, now, await make())
-        self._kept.move_to_end(asked)
-        return kept.version, kept.packed
+        answer = self._answers.get(request)
+        if answer is None or (answer.source != version and now - answer.made_at >= FRESH_S):
+            answer = self._store(request, version, now, await make())
+        self._answers.move_to_end(request)
+        return answer.version, answer.packed
 
-    def _keep(self, asked: str, version: int, now: float, value: Mapping[str, Any]) -> _CachedAnswer:
+    def _store(self, request: str, version: int, now: float, value: Mapping[str, Any]) -> _CachedAnswer:
         text = compact(value)
         digest = hashlib.blake2b(text, digest_size=16).digest()
-        before = self._kept.pop(asked, None)
+        before = self._answers.pop(request, None)
         if before is not None and before.digest == digest:
             before.source, before.made_at = version, now
-            self._kept[asked] = before
+            self._answers[request] = before
             return before
         rest = text[1:] if text == b"{}" else b"," + text[1:]
-        kept = _CachedAnswer(version, version, now, digest, pack(b'{"version":%d' % version + rest))
-        self._kept[asked] = kept
-        self._bytes += len(kept.packed) - (len(before.packed) if before else 0)
-        while self._bytes > MOST_BYTES and len(self._kept) > 1:
-            self._bytes -= len(self._kept.popitem(last=False)[1].packed)
-        return kept
+        answer = _CachedAnswer(version, version, now, digest, pack(b'{"version":%d' % version + rest))
+        self._answers[request] = answer
+        self._bytes += len(answer.packed) - (len(before.packed) if before else 0)
+        while self._bytes > MOST_BYTES and len(self._answers) > 1:
+            self._bytes -= len(self._answers.popitem(last=False)[1].packed)
+        return answer
 
 
 def compact(value: Any) -> bytes:

@@ -67,7 +67,7 @@ def job(view: JobView, can: Mapping[str, bool], now: float, board: str = "") -> 
             "variables": redaction.variables(spec.env) if spec else {},
         },
         "roles": list(_roles(view)),
-        "hints": [_hint(one) for one in hints(view)],
+        "hints": [_hint(hint) for hint in hints(view)],
         "labels": dict(spec.labels) if spec else {},
         "tags": list(spec.tags) if spec else [],
     }

@@ -261,7 +261,7 @@ class Index:
         connection.execute("CREATE TEMP TABLE IF NOT EXISTS seen (id TEXT PRIMARY KEY, directory, folder_ms, owner)")
         connection.execute("BEGIN")
         connection.execute("DELETE FROM temp.seen")
-        rows = ((one.id, one.directory, one.folder_ms, one.owner) for one in listing)
+        rows = ((job.id, job.directory, job.folder_ms, job.owner) for job in listing)
         connection.executemany("INSERT OR IGNORE INTO temp.seen VALUES (?, ?, ?, ?)", rows)
         connection.execute("COMMIT")
         gone = "FROM {} WHERE root = ? AND id NOT IN (SELECT id FROM temp.seen)".format
@@ -277,7 +277,8 @@ class Index:
         known = {root for (root,) in self.connection.execute("SELECT DISTINCT root FROM job")}
         numbers: list[int] = []
         for root in known.difference(roots):
-            numbers += [one for (one,) in self.connection.execute("SELECT number FROM job WHERE root = ?", (root,))]
+            found = self.connection.execute("SELECT number FROM job WHERE root = ?", (root,))
+            numbers += [number for (number,) in found]
         if numbers:
             with self.change() as connection:
                 _forget(connection, numbers)

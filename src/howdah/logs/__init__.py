@@ -1,1 +1,1 @@
-"""What tasks print: where it is stored, indexed by time, and searched."""
+"""Logs of tasks: read live, on the node or from an archive (`store`, `archive`), indexed by time, and searched."""

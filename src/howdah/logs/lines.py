@@ -50,7 +50,7 @@ class LineFilter(NamedTuple):
         return self.pattern is None or self.pattern.search(line.text) is not None
 
     def select(self, lines: Iterable[LogLine]) -> Iterable[LogLine]:
-        """Return the chosen ones of `lines`."""
+        """Return those of `lines` that are chosen."""
         chosen = filter(self.matches, lines)
         return deque(chosen, self.tail) if self.tail else chosen
 
