@@ -7,6 +7,7 @@ import json
 import pytest
 
 from howdah.api.errors import LinkNeeded, MethodNotAllowed, status_of
+from howdah.api.http_server import Request
 from howdah.api.router import error_response
 from howdah.errors import (
     AnswerTimeout,
@@ -24,6 +25,8 @@ from howdah.errors import (
     SpecError,
     StagingError,
 )
+
+REQUEST = Request("GET", "/", {}, b"", "127.0.0.1")
 
 
 @pytest.mark.parametrize(
@@ -45,11 +48,11 @@ from howdah.errors import (
 def test_each_error_has_its_status_and_exit_code(error: type[RequestRefused], status: int, exit_code: int) -> None:
     assert status_of(error("why", "task")) == status
     assert error.exit_code == exit_code
-    answer = error_response(error("why", "task"))
+    answer = error_response(error("why", "task"), REQUEST)
     assert (answer.status, json.loads(answer.body)) == (status, {"error": "why", "place": "task"})
 
 
 def test_a_refusal_names_the_command_that_prints_a_link() -> None:
-    answer = error_response(LinkNeeded("why", "howdah page"))
+    answer = error_response(LinkNeeded("why", "howdah page"), REQUEST)
     assert answer.status == 403
     assert json.loads(answer.body) == {"error": "why", "place": "token", "command": "howdah page"}
