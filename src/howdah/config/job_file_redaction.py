@@ -34,10 +34,10 @@ def mask_job_file(text: str, known: Iterable[str] = ()) -> str:
         for number, event in enumerate(events):
             walk.see(number, event)
         masked = walk.found
-        wanted = [(type(event), masked.get(number, _value(event))) for number, event in enumerate(events)]
+        expected = [(type(event), masked.get(number, _value(event))) for number, event in enumerate(events)]
         for rewrite in (_in_same_style, _quoted):
             shown = "".join(_pieces(text, events, masked, known, rewrite))
-            if [(type(event), _value(event)) for event in _parsed(shown)] == wanted:
+            if [(type(event), _value(event)) for event in _parsed(shown)] == expected:
                 return shown
     except yaml.YAMLError:
         pass

@@ -33,9 +33,9 @@ def write(path: Path, key: str, value: str, profile: str = "") -> None:
         checked(key, value, "howdah config set", path.parent)
     text = _text(path)
     new = changed(text, key, value, profile)
-    wanted = _values(text)
-    wanted[(profile, key)] = value
-    if _values(new) != wanted:
+    expected = _values(text)
+    expected[(profile, key)] = value
+    if _values(new) != expected:
         raise SpecError.at(str(path), f"has a form in which {key} can't be changed line by line: edit it yourself")
     _replace(path, new)
 
@@ -48,12 +48,12 @@ def remove(path: Path, key: str, profile: str = "") -> None:
         StagingError: it can't be read or written.
     """
     text = _text(path)
-    wanted = _values(text)
-    if wanted.pop((profile, key), None) is None:
+    expected = _values(text)
+    if expected.pop((profile, key), None) is None:
         where = f"profile {profile!r} of {path}" if profile else str(path)
         raise SpecError.at(key, f"is not set in {where}")
     new = without(text, key, profile)
-    if _values(new) != wanted:
+    if _values(new) != expected:
         raise SpecError.at(str(path), f"has a form in which {key} can't be removed line by line: edit it yourself")
     _replace(path, new)
 

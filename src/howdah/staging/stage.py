@@ -67,7 +67,7 @@ def stage(
     checkpoint = stager.checkpoint(job.checkpoint)
     board = stager.board(job.board)
     if stager.mistakes:
-        found = (replace(one, origin=origin_of(one.place, origins or {})) for one in stager.mistakes)
+        found = (replace(each, origin=origin_of(each.place, origins or {})) for each in stager.mistakes)
         raise FilesWrong(list(found))
     job = replace(job, outputs=outputs, checkpoint=checkpoint, board=board)
     return StagedJob(job, home, files, (*inputs, *stager.directories), user=stager.user)
@@ -88,10 +88,10 @@ def archive_file(name: str, path: str, home: str, place: str = "environment.arch
             raise FilesWrong.at(place, f"{path!r}: no such file")
         return StagedFile(name, entry.uri, "archive", size=entry.size, modified_ms=entry.modified_ms)
     try:
-        there = regular_file.exists(path)
+        exists = regular_file.exists(path)
     except StagingError as error:
         raise FilesWrong.at(place, str(error)) from None
-    if not there or Path(path).is_dir():
+    if not exists or Path(path).is_dir():
         raise FilesWrong.at(place, f"{path!r}: no such file", _neighbour(Path(path)))
     if path.endswith(ARCHIVES):
         return _local_file(Path(path), name, "archive", home)
@@ -332,8 +332,8 @@ class _Stager:
             return ""
         uri = uris.absolute(path, self.cluster_fs, self.user_directory)
         try:
-            there = filesystem(uri, self.conf_dir).stat(uri)
-            if there is not None and not there.is_dir:
+            entry = filesystem(uri, self.conf_dir).stat(uri)
+            if entry is not None and not entry.is_dir:
                 self.wrong(place, f"{_shown(uri)} is a file, must be a directory or not there yet")
         except StagingError as error:
             self.wrong(place, str(error))

@@ -201,7 +201,7 @@ class _Log:
     state: State
 
     def events(self, found: list[Mapping[str, Any]]) -> Iterator[Event]:
-        host = next((str(_body(one).get("host", "")) for one in found if one["type"] == "APPLICATION_INITED"), "")
+        host = next((str(_body(event).get("host", "")) for event in found if event["type"] == "APPLICATION_INITED"), "")
         yield JobStarted(self.begin, self.id, "tony", self.user, self.job, host)
         yield WorldFormed(self.begin, 1)  # TonY counted the job's duration from here
         reason = ""
@@ -225,7 +225,7 @@ class _Log:
         yield Started(moment, task, 1, 1, 0)
 
     def _finished(self, moment: float, body: Mapping[str, Any]) -> Iterator[Event]:
-        metrics = {str(one["name"]): float(one["value"]) for one in body.get("metrics") or ()}
+        metrics = {str(metric["name"]): float(metric["value"]) for metric in body.get("metrics") or ()}
         peak, mean = metrics.get("MAX_MEMORY_BYTES", 0.0), metrics.get("AVG_MEMORY_BYTES", 0.0)
         task = self._task(body)
         if peak > 0:
