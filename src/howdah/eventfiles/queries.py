@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
@@ -137,18 +137,16 @@ class JobEventFiles:
 
     def histograms(self, query: Query) -> dict[str, Any]:
         """Return the histograms of one tag of one run, by step."""
-        name, tag, found = self._values_of_tag(query, "histograms")
-        steps = [
-            {"step": one.step, "time": one.wall, "buckets": _triples([_json_number(edge) for edge in one.buckets])}
-            for one in found
-        ]
-        return {"version": self.version, "run": name, "tag": tag, "steps": steps}
+        return self._by_step(
+            query,
+            "histograms",
+            "steps",
+            lambda each: {"buckets": _triples([_json_number(edge) for edge in each.buckets])},
+        )
 
     def distributions(self, query: Query) -> dict[str, Any]:
         """Return the percentiles of the histograms of one tag of one run, by step."""
-        name, tag, found = self._values_of_tag(query, "histograms")
-        steps = [{"step": one.step, "time": one.wall, "percentiles": percentiles(one)} for one in found]
-        return {"version": self.version, "run": name, "tag": tag, "steps": steps}
+        return self._by_step(query, "histograms", "steps", lambda each: {"percentiles": percentiles(each)})
 
     def tag_histograms(self, query: Query) -> TagHistograms:
         """Return the histograms of one tag of one run, as a chart shows them; only one step's if the query names it.
@@ -161,23 +159,20 @@ class JobEventFiles:
         started = found[0].wall if found else 0.0
         if step is None:
             return TagHistograms(name, tag, evenly_spread(found, _number(query, "steps", 50, 1, 1000)), started)
-        chosen = [one for one in found if str(one.step) == step]
+        chosen = [each for each in found if str(each.step) == step]
         if not chosen:
             raise Absent(f"no histogram {tag!r} of run {name!r} at step {step[:40]}")
         return TagHistograms(name, tag, chosen, started)
 
     def texts(self, query: Query) -> dict[str, Any]:
         """Return the texts of one tag of one run, by step."""
-        name, tag, found = self._values_of_tag(query, "texts")
-        texts = [{"step": one.step, "time": one.wall, "text": one.text} for one in found]
-        return {"version": self.version, "run": name, "tag": tag, "texts": texts}
+        return self._by_step(query, "texts", "texts", lambda each: {"text": each.text})
 
     def images(self, query: Query) -> dict[str, Any]:
         """Return which images one tag of one run has, by step."""
-        name, tag, found = self._values_of_tag(query, "images")
-        keys = ("step", "time", "width", "height", "count")
-        rows = [dict(zip(keys, (one.step, one.wall, one.width, one.height, one.count), strict=True)) for one in found]
-        return {"version": self.version, "run": name, "tag": tag, "images": rows}
+        return self._by_step(
+            query, "images", "images", lambda each: {"width": each.width, "height": each.height, "count": each.count}
+        )
 
     def image(self, query: Query) -> tuple[str, bytes]:
         """Return the type and bytes of one image; of the last step if the query names none.
@@ -187,23 +182,23 @@ class JobEventFiles:
         """
         name, tag, found = self._values_of_tag(query, "images", every=True)
         step, number = _last_value(query, "step"), _number(query, "index", 0, 0, 1 << 20)
-        chosen = [one for one in found if step is None or str(one.step) == step]
+        chosen = [each for each in found if step is None or str(each.step) == step]
         if not chosen:
             raise Absent(f"no image {tag!r} of run {name!r} at step {step}")
-        one = chosen[-1]
+        image = chosen[-1]
         frame = b""
-        for piece in filesystem(one.uri).iter_chunks(one.uri, one.offset):
+        for piece in filesystem(image.uri).iter_chunks(image.uri, image.offset):
             frame += piece
-            if len(frame) >= one.length:
+            if len(frame) >= image.length:
                 break
-        frame = frame[: one.length]
-        body = events.image(frame[12:-4], one.tag, number)
+        frame = frame[: image.length]
+        body = events.image(frame[12:-4], image.tag, number)
         for mark, kind in IMAGE_TYPES:
             if body.startswith(mark):
                 return kind, body
         if body[:4] == b"RIFF" and body[8:12] == b"WEBP":
             return "image/webp", body
-        raise Absent(f"image {tag!r} of run {name!r} at step {one.step} is none that can be shown")
+        raise Absent(f"image {tag!r} of run {name!r} at step {image.step} is none that can be shown")
 
     def hparams(self, query: Query) -> dict[str, Any]:
         """Return the hyperparameters of all runs that have some, with the last values of their metrics."""
@@ -227,6 +222,12 @@ class JobEventFiles:
                 }
             )
         return {"version": self.version, "runs": rows}
+
+    def _by_step(self, query: Query, kind: str, key: str, fields: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        """Return an answer with a row for each value of one tag of one run."""
+        name, tag, found = self._values_of_tag(query, kind)
+        rows = [{"step": each.step, "time": each.wall, **fields(each)} for each in found]
+        return {"version": self.version, "run": name, "tag": tag, key: rows}
 
     def _values_of_tag(self, query: Query, kind: str, every: bool = False) -> tuple[str, str, list[Any]]:
         """Return the run and the tag that the query names, and the tag's values. The query need not name what is there

@@ -329,14 +329,10 @@ def _rebuild_typed_tensor(storage: Any, offset: Any, shape: Any, stride: Any, *r
     return _rebuild_tensor(storage, offset, shape, stride)
 
 
-def _rebuild_parameter(data: Any, *_: Any) -> Any:
-    return data
-
-
 _REBUILDERS = {
     "_rebuild_tensor": _rebuild_tensor,
     "_rebuild_tensor_v2": _rebuild_tensor,
     "_rebuild_tensor_v3": _rebuild_typed_tensor,
-    "_rebuild_parameter": _rebuild_parameter,
-    "_rebuild_parameter_with_state": _rebuild_parameter,
+    "_rebuild_parameter": lambda data, *_: data,
+    "_rebuild_parameter_with_state": lambda data, *_: data,
 }

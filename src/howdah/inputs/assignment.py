@@ -8,13 +8,13 @@ from __future__ import annotations
 import heapq
 import itertools
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Generic, TypeVar
 
 from howdah.spec.job import Input, JobSpec
 from howdah.spec.staged import DataFile, Fetch, StagedInput, StagedJob
 from howdah.spec.task import TaskId
-from howdah.spec.values import dataclass
 
 NO_DATA = ("ps", "evaluator")
 """Roles that get no input unless it names them."""
@@ -23,6 +23,7 @@ _OF_FILES = ""
 TRAINERS = ("chief", "master", "worker")
 """Roles that train together: their tasks share the files of an input as one group, the chief first. Every other role
 is a group of its own."""
+Part = TypeVar("Part")
 
 
 def fetches(staged: StagedJob, task: TaskId) -> tuple[Fetch, ...]:
@@ -174,48 +175,53 @@ def _first_unused(path: str, first: int, *used: set[str]) -> tuple[str, int]:
     return next(pair for pair in numbered if not any(pair[0] in names for names in used))
 
 
-@dataclass
-class _Assignment:
-    """One input, assigned to one group of tasks."""
+class Assignments(Generic[Part]):
+    """The parts of each input that tasks get, computed once for each group of tasks: a master asks once per task, and a
+    job may have thousands of tasks and 100,000 files. `divide` returns the parts for a number of tasks."""
 
-    positions: dict[TaskId, int]
-    """The position of each task in the group."""
-    parts: list[tuple[DataFile, ...]]
-    """The files of each task, by its position."""
+    def __init__(
+        self,
+        job: JobSpec,
+        inputs: Sequence[tuple[Input, StagedInput]],
+        divide: Callable[[Input, StagedInput, int], list[tuple[Part, ...]]],
+    ) -> None:
+        self._job, self.inputs, self._divide = job, inputs, divide
+        self._parts: dict[tuple[int, str], dict[TaskId, tuple[Part, ...]]] = {}
 
-
-class _Assignments:
-    """A job's inputs with unique names, each assigned once: a master asks once per task, and a job may have thousands
-    of tasks and 100,000 files."""
-
-    def __init__(self, staged: StagedJob) -> None:
-        self.staged = staged
-        count = len(staged.job.inputs)
-        self.inputs = list(zip(staged.job.inputs, deduplicate_names(staged.inputs[:count]), strict=True))
-        # Directories that `files` names: two roles may have different ones of one name, and their files keep theirs.
-        directories = staged.inputs[count:]
-        self.inputs += [(Input(_OF_FILES, each.to, each.roles, each.share), each) for each in directories]
-        self._assignments: dict[tuple[int, str], _Assignment] = {}
-
-    def of_role(self, number: int, role: str) -> _Assignment:
-        """Return the assignment of input `number` to the group of tasks that `role` belongs to."""
-        if (number, role) not in self._assignments:
-            entry, found = self.inputs[number]
-            tasks = sharing_tasks(self.staged.job, entry.roles, role)
-            positions = {task: position for position, task in enumerate(tasks)}
-            self._assignments[number, role] = _Assignment(positions, assign_files(entry, found.files, len(tasks)))
-        return self._assignments[number, role]
+    def part(self, number: int, task: TaskId) -> tuple[Part, ...] | None:
+        """Return what `task` gets of input `number`; None if its role does not read the input."""
+        if (number, task.role) not in self._parts:
+            entry, staged = self.inputs[number]
+            tasks = sharing_tasks(self._job, entry.roles, task.role)
+            self._parts[number, task.role] = dict(zip(tasks, self._divide(entry, staged, len(tasks)), strict=True))
+        return self._parts[number, task.role].get(task)
 
 
-_last: _Assignments | None = None
+def for_last_job(make: Callable[[StagedJob], Assignments[Part]]) -> Callable[[StagedJob], Assignments[Part]]:
+    """Keep the result of `make` for the job with which it was called last."""
+    last: list[tuple[StagedJob, Assignments[Part]]] = []
+
+    def assignments(staged: StagedJob) -> Assignments[Part]:
+        if not last or last[0][0] is not staged:
+            last[:] = [(staged, make(staged))]
+        return last[0][1]
+
+    return assignments
+
+
+@for_last_job
+def _file_assignments(staged: StagedJob) -> Assignments[DataFile]:
+    count = len(staged.job.inputs)
+    inputs = list(zip(staged.job.inputs, deduplicate_names(staged.inputs[:count]), strict=True))
+    # Directories that `files` names: two roles may have different ones of one name, and their files keep theirs.
+    inputs += [(Input(_OF_FILES, each.to, each.roles, each.share), each) for each in staged.inputs[count:]]
+    return Assignments(staged.job, inputs, lambda entry, found, tasks: assign_files(entry, found.files, tasks))
 
 
 def _files_of(staged: StagedJob, task: TaskId, strategy: str) -> Iterator[tuple[Input, str, tuple[DataFile, ...]]]:
     """Yield each input of a strategy with its directory and the task's files."""
-    global _last
-    if _last is None or _last.staged is not staged:
-        _last = _Assignments(staged)
-    for number, (entry, staged_input) in enumerate(_last.inputs):
-        found = _last.of_role(number, task.role) if entry.strategy == strategy else None
-        if found and task in found.positions:
-            yield entry, staged_input.to, found.parts[found.positions[task]]
+    assignments = _file_assignments(staged)
+    for number, (entry, found) in enumerate(assignments.inputs):
+        files = assignments.part(number, task) if entry.strategy == strategy else None
+        if files is not None:
+            yield entry, found.to, files

@@ -45,10 +45,7 @@ Move = Callable[[FileCopy, ByteCounter], None]
 
 
 def download(
-    copies: Iterable[FileCopy],
-    report: ProgressCallback,
-    cache: NodeCache | None = None,
-    back_off_s: float = BACK_OFF_S,
+    copies: Iterable[FileCopy], report: ProgressCallback, cache: NodeCache | None = None, back_off_s: float = BACK_OFF_S
 ) -> tuple[int, int]:
     """Download files; return their number and size. A local file of the right size is not downloaded again.
 

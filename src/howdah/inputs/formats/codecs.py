@@ -15,14 +15,7 @@ from typing import Any
 from howdah.inputs.formats.base import PIECE_BYTES, Corrupt
 from howdah.storage import native_codecs
 
-SUFFIXES = {
-    ".gz": "gzip",
-    ".bz2": "bzip2",
-    ".zst": "zstd",
-    ".snappy": "snappy",
-    ".lz4": "lz4",
-    ".deflate": "deflate",
-}
+SUFFIXES = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd", ".snappy": "snappy", ".lz4": "lz4", ".deflate": "deflate"}
 CLASSES = {
     "org.apache.hadoop.io.compress.DefaultCodec": "deflate",
     "org.apache.hadoop.io.compress.DeflateCodec": "deflate",

@@ -11,13 +11,11 @@ import heapq
 import itertools
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import field
 
 from howdah.inputs import assignment
 from howdah.spec.job import Input
 from howdah.spec.staged import DataFile, Feed, Split, StagedInput, StagedJob
 from howdah.spec.task import TaskId
-from howdah.spec.values import dataclass
 
 MAX_PREFERRED = 3
 """How many nodes a task prefers: those that have most of its data."""
@@ -27,7 +25,7 @@ def feeds(staged: StagedJob, task: TaskId) -> tuple[Feed, ...]:
     """Return the streams that `task` reads, in the order of the inputs; also those that have no split for it."""
     found = []
     for number, entry in enumerate(staged.job.inputs):
-        splits = _assignments_of(staged).splits(number, task) if entry.strategy == "stream" else None
+        splits = _split_assignments(staged).part(number, task) if entry.strategy == "stream" else None
         if splits is not None:
             order = (entry.epochs, entry.shuffle, entry.window, entry.seed)
             found.append(Feed(number, splits, entry.format, entry.options, *order))
@@ -151,28 +149,9 @@ def _fill_empty(found: list[list[int]], splits: Sequence[Split]) -> None:
                 several = []
 
 
-@dataclass
-class _Assignments:
-    """The splits of one job, assigned once: a master asks once per task."""
-
-    staged: StagedJob
-    _found: dict[tuple[int, str], dict[TaskId, tuple[Split, ...]]] = field(default_factory=dict)
-
-    def splits(self, number: int, task: TaskId) -> tuple[Split, ...] | None:
-        """Return the splits that `task` has of input `number`; None when its role does not read it."""
-        if (number, task.role) not in self._found:
-            entry, staged = self.staged.job.inputs[number], self.staged.inputs[number]
-            tasks = assignment.sharing_tasks(self.staged.job, entry.roles, task.role)
-            parts = shares(entry, all_splits(staged), len(tasks))
-            self._found[number, task.role] = dict(zip(tasks, parts, strict=True))
-        return self._found[number, task.role].get(task)
-
-
-_last: _Assignments | None = None
-
-
-def _assignments_of(staged: StagedJob) -> _Assignments:
-    global _last
-    if _last is None or _last.staged is not staged:
-        _last = _Assignments(staged)
-    return _last
+@assignment.for_last_job
+def _split_assignments(staged: StagedJob) -> assignment.Assignments[Split]:
+    inputs = list(zip(staged.job.inputs, staged.inputs, strict=False))
+    return assignment.Assignments(
+        staged.job, inputs, lambda entry, found, tasks: shares(entry, all_splits(found), tasks)
+    )
