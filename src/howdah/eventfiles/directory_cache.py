@@ -1,5 +1,5 @@
-"""Keep what was read of event directories, within one bound on memory: unused directories go first, then every second
-step of what is largest.
+"""Keep the values of event directories within one bound on memory: unused directories are dropped first, then every
+second step of the largest directory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from howdah.eventfiles.run_store import POINTS
 IDLE_S = 60.0
 """A directory that was not requested for this long may be dropped to free memory."""
 COLD_S, WARM_S = 12.0, 1.0
-"""The longest wait for a directory that was never read, and for one that was; then the answer has what is known."""
+"""The longest wait for a directory that was never read, and for others; then the answer has the values read so far."""
 MAX_DIRECTORIES, MAX_HALVINGS = 256, 20
 
 
@@ -30,7 +30,7 @@ class EventDirectories:
         self._first_version = int(time.time()) * 1000
 
     def read_job(self, locations: Sequence[tuple[str, str]]) -> JobEventFiles:
-        """Return what is in the directories of a job, as recent as it can be read at once. `locations` are pairs of a
+        """Return the event files of a job, as recent as they can be read at once. `locations` are pairs of a
         prefix for names of runs and a URI."""
         pairs = [
             (prefix, self._directories.setdefault(uri, EventDirectory(uri, self._enforce_budget)))

@@ -1,7 +1,7 @@
-"""Read the event files in a directory and below it, and keep what was read; each request checks for changes.
+"""Read the event files in a directory and below it, and keep their values; each request checks for changes.
 
-The rule: a changed file is read on from behind its last complete record; if a file was replaced, its whole run is read
-anew. What cannot be read is reported, and what was read before stays.
+The rule: of a changed file, the bytes after its last complete record are read; if a file was replaced, its whole run is
+read anew. Errors are reported, and the values that were read before stay.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class EventFile:
 
 
 class EventDirectory:
-    """Keep what was read below `uri`. Hold `lock` to access `runs`, which are named by their directory below `uri`, or
-    "." for `uri` itself. `on_growth` is called, without the lock, after more was read."""
+    """Keep the runs that were read below `uri`. Hold `lock` to access `runs`, which are named by their directory below
+    `uri`, or "." for `uri` itself. `on_growth` is called, without the lock, after more was read."""
 
     def __init__(self, uri: str, on_growth: Callable[[], object] = int) -> None:
         self.uri, self._on_growth = uri, on_growth
@@ -70,7 +70,7 @@ class EventDirectory:
         self.halvings, self.full, self._closed = 0, False, False
 
     def refresh(self, limit_s: float) -> None:
-        """Read what is new, unless that was done just now; wait at most `limit_s`, while reading goes on."""
+        """Read changed files, unless that was done just now. Wait for it at most `limit_s`; reading then continues."""
         self.used_at = time.monotonic()
         with self._refreshed:
             if not self._busy and time.monotonic() >= self._next:
@@ -79,7 +79,7 @@ class EventDirectory:
             self._refreshed.wait_for(lambda: not self._busy, limit_s)
 
     def errors(self) -> list[dict[str, Any]]:
-        """Return what could not be read or kept: file (or directory), text, and whether memory was short."""
+        """Return the errors of reading and the values left out: file or directory, text, whether memory was short."""
         of_memory: list[str] = []
         if self.halvings:
             text = f"there is no memory for all of it: of each tag about one step in {2**self.halvings} is kept"
@@ -118,7 +118,7 @@ class EventDirectory:
         self.full = self.size > 0.9 * before
 
     def close(self) -> None:
-        """Remove everything, and ignore what is still being read."""
+        """Remove all runs, and ignore the values of a read that is still running."""
         with self.lock:
             self._closed = True
             self.runs.clear()

@@ -26,7 +26,8 @@ _STATUS = {1: "SUCCESS", 2: "FAILURE", 3: "RUNNING"}
 
 
 def read(content: bytes, at: int, length: int, batch: Batch, kinds: dict[bytes, bytes]) -> bool:
-    """Put what an event says into `batch`; return False if `content` is no event. Its frame has `length` bytes at `at`.
+    """Add the values of an event to `batch`; return False if `content` is no event. Its frame has `length` bytes at
+    `at`.
 
     `kinds` has the plugins of tags, which writers need to name with the first value only.
     """

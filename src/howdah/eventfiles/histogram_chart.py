@@ -28,7 +28,7 @@ def draw_map(histograms: TagHistograms, style: Style) -> str:
     counts."""
     columns = [_Column.from_histogram(one, style, histograms.started) for one in histograms.steps]
     frame = svg.frame(style, 1)
-    span = _values([column.buckets for column in columns])
+    span = _value_range([column.buckets for column in columns])
     edges = _edges([column.x for column in columns])
     x_range = (edges[0], edges[-1]) if columns else (0.0, 1.0)
     cells = [_binned(column.buckets, span) for column in columns]
@@ -45,7 +45,7 @@ def draw_bars(histograms: TagHistograms, style: Style) -> str:
     """Draw the last step: values to the right, counts up."""
     last = _Column.from_histogram(histograms.steps[-1], style, histograms.started)
     frame = svg.frame(style, 1)
-    span = _values([last.buckets])
+    span = _value_range([last.buckets])
     counts = _binned(last.buckets, span)
     positive = [count for count in counts if count > 0]
     high = max(positive, default=1.0)
@@ -115,19 +115,19 @@ class _Column:
         return cls(style.across(histogram.step, histogram.wall, started), limited, left_out)
 
 
-def _values(steps: Sequence[Sequence[Bucket]]) -> Span:
+def _value_range(steps: Sequence[Sequence[Bucket]]) -> Span:
     """Return the range of the values of all steps."""
     return svg.value_range(
         [edge for buckets in steps for left, right, _ in buckets for edge in (left, right)], log=False
     )
 
 
-def _edges(places: Sequence[float]) -> list[float]:
+def _edges(centres: Sequence[float]) -> list[float]:
     """Return the edges of the columns, which lie halfway between neighbours; the outermost columns are symmetric."""
-    if len(places) < 2:
-        return [place + side for place in places for side in (-0.5, 0.5)]
-    middles = [(left + right) / 2 for left, right in pairwise(places)]
-    return [2 * places[0] - middles[0], *middles, 2 * places[-1] - middles[-1]]
+    if len(centres) < 2:
+        return [centre + side for centre in centres for side in (-0.5, 0.5)]
+    middles = [(left + right) / 2 for left, right in pairwise(centres)]
+    return [2 * centres[0] - middles[0], *middles, 2 * centres[-1] - middles[-1]]
 
 
 def _binned(buckets: Sequence[Bucket], span: Span) -> list[float]:

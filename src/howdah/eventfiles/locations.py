@@ -15,7 +15,7 @@ def event_file_locations(view: JobView) -> list[tuple[str, str]]:
     """Return pairs of a prefix for names of runs, and a directory (URI) that may hold event files, in it or below.
 
     A run is named by the prefix and its path below the directory. If the job's `board` names a directory, only that one
-    is returned; without it, the checkpoints and what exists of each output may hold event files.
+    is returned; without it, the checkpoints and the existing parts of each output may hold event files.
     """
     if view.job is None:
         return []
@@ -25,7 +25,7 @@ def event_file_locations(view: JobView) -> list[tuple[str, str]]:
 
 
 def checkpoint_locations(view: JobView) -> list[tuple[str, str]]:
-    """Return the checkpoint directory and what exists of each output, as such pairs: models are there, too."""
+    """Return the checkpoint directory and the existing parts of each output, as such pairs: models are there, too."""
     found: dict[str, str] = {}
     if view.job is None:
         return []

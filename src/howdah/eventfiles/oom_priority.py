@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 CONTAINER_VARIABLE, BUDGET_VARIABLE = "HOWDAH_MEMORY_MIB", "HOWDAH_CURVES_MIB"
-"""The container's memory, if there is a container; and the user's limit for what is kept of event files, if set."""
+"""The container's memory, if there is a container; and the user's limit for event files in memory, if set."""
 DEFAULT_MIB, MIN_MIB, MAX_PROCESSES = 384, 16, 8
 PREFER_AS_OOM_VICTIM = 500
 """Of 1000: the kernel counts half of the machine's memory on top of the process's (proc(5), oom_score_adj)."""

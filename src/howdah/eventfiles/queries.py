@@ -1,4 +1,4 @@
-"""Answer `curves/…` with JSON values made of what was read. Names of runs and tags are never used as code or paths."""
+"""Answer `curves/…` with JSON from event files. Names of runs and tags are never used as code or paths."""
 
 from __future__ import annotations
 
@@ -276,13 +276,13 @@ def percentiles(histogram: Histogram) -> list[list[float]]:
     total = sum(count for _, _, count in buckets)
     if not total > 0:
         return []
-    found, below, place = [], 0.0, 0
+    found, below, index = [], 0.0, 0
     for percent in PERCENTS:
         wanted = total * percent / 100
-        while place < len(buckets) - 1 and below + buckets[place][2] < wanted:
-            below += buckets[place][2]
-            place += 1
-        left, right, count = buckets[place]
+        while index < len(buckets) - 1 and below + buckets[index][2] < wanted:
+            below += buckets[index][2]
+            index += 1
+        left, right, count = buckets[index]
         part = min(1.0, max(0.0, (wanted - below) / count)) if count > 0 else 0.0
         found.append([percent, _json_number(left + (right - left) * part)])
     return found

@@ -1,7 +1,7 @@
-"""Keep what was read of each run: columns of scalars, and a bounded number of histograms, images and texts.
+"""Keep the values of each run: columns of scalars, and a bounded number of histograms, images and texts.
 
-A program that restarts from an earlier step invalidates the later steps. TensorBoard learns this from a START in the
-file; here a later file that begins after the one before has ended says it, too.
+A program that restarts from an earlier step invalidates the later steps. TensorBoard notices a restart by a START in
+the file; this module also notices it by a later file that begins after the one before has ended.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Run:
         """About how many bytes of memory the values need."""
 
     def add(self, batch: Batch, share: int, halvings: int = 0, full: bool = False) -> None:
-        """Add what a stretch of a file says.
+        """Add the values of a section of a file.
 
         Each scalar may keep `share` points; this and the number of all else are halved `halvings` times to save memory.
         If `full`, new tags are left out.

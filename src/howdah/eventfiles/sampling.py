@@ -1,6 +1,6 @@
-"""Reduce a long curve to few points, each with the minimum, mean and maximum of a stretch of the curve. Pure.
+"""Reduce a long curve to few points, each with the minimum, mean and maximum of a section of the curve. Pure.
 
-The result is deterministic: a stretch has a power of two of points and begins at a multiple of it, so that a growing
+The result is deterministic: a section has a power of two of points and begins at a multiple of it, so that a growing
 curve keeps its points until there are too many. The first and the last point stay as they are. NaNs and infinities are
 counted and listed apart from the rest.
 """
@@ -33,14 +33,14 @@ def sample(steps: array[int], walls: array[float], values: array[float], limit: 
     """Return a curve in at most about `limit` points, four at least."""
     count, found = len(values), Sample()
     if count <= 2:
-        stretches = [(number, number + 1) for number in range(count)]
+        sections = [(number, number + 1) for number in range(count)]
     else:
         size = 1
         while (count - 2) / size > max(2, limit - 2):
             size *= 2
         inner = [(max(1, at), min(at + size, count - 1)) for at in range(0, count - 1, size)]
-        stretches = [(0, 1), *(pair for pair in inner if pair[0] < pair[1]), (count - 1, count)]
-    for start, end in stretches:
+        sections = [(0, 1), *(pair for pair in inner if pair[0] < pair[1]), (count - 1, count)]
+    for start, end in sections:
         middle = (start + end) // 2 if end - start > 1 else start
         found.points.append((steps[middle], walls[middle], *_summary(steps, walls, values, start, end, found)))
     return found

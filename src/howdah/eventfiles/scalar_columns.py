@@ -83,35 +83,35 @@ def _tensor(frame: bytes, outer: Field) -> tuple[int, str]:
     return start, _FORMATS[kind, end - start]
 
 
-def _message(data: bytes, place: int, end: int) -> dict[int, Field]:
+def _message(data: bytes, position: int, end: int) -> dict[int, Field]:
     """Return the fields of a message, each of which may be there once only."""
     found: dict[int, Field] = {}
-    while place < end:
-        tag, place = _varint(data, place)
-        wire, number, start = tag & 7, tag >> 3, place
+    while position < end:
+        tag, position = _varint(data, position)
+        wire, number, start = tag & 7, tag >> 3, position
         if wire == _BYTES:
-            size, start = _varint(data, place)
-            place = start + size
+            size, start = _varint(data, position)
+            position = start + size
         elif wire == _VARINT:
-            place = _varint(data, place)[1]
+            position = _varint(data, position)[1]
         else:
-            place += {_FIXED64: 8, _FIXED32: 4}[wire]
+            position += {_FIXED64: 8, _FIXED32: 4}[wire]
         if number in found:
             raise ValueError
-        found[number] = wire, start, place
-    if place != end:
+        found[number] = wire, start, position
+    if position != end:
         raise ValueError
     return found
 
 
-def _varint(data: bytes, place: int) -> tuple[int, int]:
+def _varint(data: bytes, position: int) -> tuple[int, int]:
     value = shift = 0
     while shift < 70:
-        byte = data[place]
+        byte = data[position]
         value |= (byte & 0x7F) << shift
-        place, shift = place + 1, shift + 7
+        position, shift = position + 1, shift + 7
         if byte < 0x80:
-            return value, place
+            return value, position
     raise ValueError
 
 
@@ -181,13 +181,13 @@ def _row(found: Layout) -> tuple[struct.Struct, list[int], tuple[int, int, int]]
     size = found.step[1] - found.step[0]
     if size:
         spans.append((found.step[0], size, f"{size}s"))
-    parts, fixed, items, place = ["<12x"], [], {}, 12
+    parts, fixed, items, position = ["<12x"], [], {}, 12
     for start, width, form in [*sorted(spans), (found.length - 4, 4, "4x")]:
-        if start > place:
+        if start > position:
             fixed.append(len(parts) - 1)
-            parts.append(f"{start - place}s")
+            parts.append(f"{start - position}s")
         items[start] = len(parts) - 1
         parts.append(form)
-        place = start + width
+        position = start + width
     numbers = items[found.wall], items[found.step[0]] if size else -1, items[found.value]
     return struct.Struct("".join(parts)), fixed, numbers

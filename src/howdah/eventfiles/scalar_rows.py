@@ -94,19 +94,19 @@ def decode_rows(
 def _row(data: bytes, at: int, is_scalar: Callable[[bytes], bool]) -> RecordRow | None:
     """Return the row that begins at `at` and ends where its first tag comes again."""
     records: list[tuple[int, Layout]] = []
-    place = at
-    while len(records) <= _MAX_RECORDS and place + 12 <= len(data):
-        length = length_of(data[place : place + 12])
-        frame = data[place : place + length]
+    position = at
+    while len(records) <= _MAX_RECORDS and position + 12 <= len(data):
+        length = length_of(data[position : position + 12])
+        frame = data[position : position + length]
         found = layout(frame) if 0 < length == len(frame) else None
         if found is None or found.step[1] - found.step[0] > _MAX_STEP_BYTES:
             return None
         if records and found.tag == records[0][1].tag:
-            return _masked(data[at:place], records)
+            return _masked(data[at:position], records)
         if not is_scalar(frame):
             return None
-        records.append((place - at, found))
-        place += length
+        records.append((position - at, found))
+        position += length
     return None
 
 

@@ -44,7 +44,7 @@ BROKEN: tuple[type[Exception], ...] = (
     *(zipfile.BadZipFile, zlib.error, struct.error, pickle.PickleError, OSError, EOFError, RuntimeError, ValueError),
     *(ArithmeticError, AttributeError, LookupError, MemoryError, SyntaxError, TypeError),
 )
-"""What reading a damaged file raises, in the libraries that read it and in code that gets wrong bytes."""
+"""The errors that a damaged file causes, in the libraries that read it and in code that gets wrong bytes."""
 with contextlib.suppress(ImportError):  # a Python built without lzma, whose zipfile cannot read such members either
     import lzma
 

@@ -168,7 +168,7 @@ def _without_written(blocks: list[Piece], written: int) -> list[Piece]:
 
 def feed(request: FeedRequest) -> FeedReply:
     """Feed a program to the end of its input."""
-    # Behind all of howdah's own: users' readers are in the program's directory.
+    # After howdah's own directories: users' readers are in the program's directory.
     sys.path.append(request.directory)
     names = {request.host, socket.gethostname(), socket.getfqdn(), "localhost", "127.0.0.1"}
     stream = RecordStream(request.feeds, request.task, names)
