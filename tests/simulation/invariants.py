@@ -9,7 +9,8 @@ from executors import UNHEARD_GRACE_S, Broken, Executor
 from masters import LOST_ATTEMPTS, Master
 
 from howdah.master.app import CLAIM_S
-from howdah.master.state import FENCE_S, TAKEOVER_S, Stage
+from howdah.master.decisions.heartbeat_timeouts import FENCE_S, TAKEOVER_S
+from howdah.master.state import Stage
 from howdah.spec import Outcome, State, TaskId, event_lines
 from howdah.spec.events import CancelRequested, Event, JobFinished
 from howdah.wire.messages import Status

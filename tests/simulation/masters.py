@@ -35,10 +35,11 @@ from howdah.master.decisions.actions import (
     Tick,
 )
 from howdah.master.decisions.admission import reassignment, refusal
+from howdah.master.decisions.heartbeat_timeouts import FENCE_S
 from howdah.master.decisions.step import step
 from howdah.master.journal import CLAIM_TRIES, Changed, Superseded
 from howdah.master.recovery import replay
-from howdah.master.state import FENCE_S, GangState, Stage
+from howdah.master.state import GangState, Stage
 from howdah.spec import Exit, Outcome, State, TaskId, event_lines
 from howdah.spec.events import (
     AllocationLost,

@@ -11,8 +11,9 @@ from howdah.frameworks import find
 from howdah.master.decisions.actions import Action, LaunchTask, NoteNodeFailures, ReleaseContainer, RequestContainers
 from howdah.master.decisions.executor_orders import OrderBuilder
 from howdah.master.decisions.gang_formation import bad_nodes
+from howdah.master.decisions.heartbeat_timeouts import FENCE_S
 from howdah.master.decisions.step import step
-from howdah.master.state import FENCE_S, GangState, Stage
+from howdah.master.state import GangState, Stage
 from howdah.spec import (
     Container,
     Deadline,

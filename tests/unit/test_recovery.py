@@ -18,9 +18,10 @@ from howdah.master.decisions.actions import (
     StatusReceived,
     Tick,
 )
+from howdah.master.decisions.heartbeat_timeouts import FENCE_S, TAKEOVER_S
 from howdah.master.decisions.step import step
 from howdah.master.recovery import replay
-from howdah.master.state import FENCE_S, TAKEOVER_S, GangState, Stage
+from howdah.master.state import GangState, Stage
 from howdah.spec import Deadline, Exit, JobSpec, Outcome, Output, Preflight, Role, State, TaskId, Timeouts
 from howdah.spec.events import (
     CancelRequested,

@@ -16,8 +16,9 @@ from howdah.master.decisions.actions import (
     StatusReceived,
     Tick,
 )
+from howdah.master.decisions.heartbeat_timeouts import FENCE_S
 from howdah.master.decisions.outputs import commit_request
-from howdah.master.state import FENCE_S, GangState, Stage
+from howdah.master.state import GangState, Stage
 from howdah.spec import Checkpoint, Exit, Output, Resources, Role, State, TaskId, Timeouts
 from howdah.spec.events import (
     CancelRequested,

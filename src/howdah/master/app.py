@@ -23,6 +23,7 @@ from howdah.master import helper_process
 from howdah.master.clock_monitor import ClockMonitor
 from howdah.master.decisions import actions
 from howdah.master.decisions.executor_orders import OrderBuilder
+from howdah.master.decisions.heartbeat_timeouts import FENCE_S
 from howdah.master.decisions.step import step
 from howdah.master.event_log import LAST_S, EventLog
 from howdah.master.health import stack_dumps
@@ -33,7 +34,7 @@ from howdah.master.recovery import replay
 from howdah.master.server.app import MasterServer
 from howdah.master.server.listening import bind_with_retry
 from howdah.master.server.resource_metrics import MetricsRecorder
-from howdah.master.state import FENCE_S, GangState
+from howdah.master.state import GangState
 from howdah.master.tensorboard import TensorBoardTask, resolve_event_dir, with_tensorboard_role
 from howdah.spec import Exit, Outcome, StagedJob, State, TaskId, events, port_range
 from howdah.spec.message import message

@@ -27,9 +27,10 @@ from howdah.master.decisions.gang_formation import (
     request_containers,
     start_if_all_joined,
 )
+from howdah.master.decisions.heartbeat_timeouts import TAKEOVER_S
 from howdah.master.decisions.step import HANDLERS, decide_by_time, step
 from howdah.master.snapshots import snapshot_policy
-from howdah.master.state import TAKEOVER_S, GangState, Stage
+from howdah.master.state import GangState, Stage
 from howdah.spec import events
 from howdah.spec.event_lines import to_line
 from howdah.wire.messages import Phase, Status

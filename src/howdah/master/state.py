@@ -7,23 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 
 from howdah.master.decisions.checkpoint_lookup import CheckpointLookups
+from howdah.master.decisions.heartbeat_timeouts import FENCE_S
 from howdah.master.preflight.state import PreflightState
 from howdah.master.snapshots.state import SnapshotState
 from howdah.spec import Container, Exit, JobSpec, Member, Outcome, Role, TaskId, World
 from howdah.spec.usage import Usage
 from howdah.spec.values import dataclass
 from howdah.wire.messages import Phase, PreemptionNotice
-
-LEASE_S = 20.0
-"""An executor that hears nothing from its master for so long ends its program and itself."""
-FENCE_S = LEASE_S + 3.0
-"""The fence of a task, counted from when the master last heard its executor: an answer may be under way for two
-seconds. Until the fence ends, the program may still run somewhere, and no other program of the same task is started."""
-
-
-TAKEOVER_S = 3.0
-"""A master that has been replaced may renew leases for so much longer after another master owns the log: it reads the
-log every second, relies on what it read for two seconds, and claiming the log takes a moment."""
 
 
 class Stage(enum.Enum):

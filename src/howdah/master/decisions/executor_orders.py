@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from howdah.frameworks import GANG_KEY, Framework, command_of, files_of, shares_key, world_variables
 from howdah.inputs.assignment import fetches, listed
 from howdah.inputs.streaming.split_assignment import feeds
-from howdah.master.decisions import failed_outputs
+from howdah.master.decisions import failed_outputs, heartbeat_timeouts
 from howdah.master.decisions.outputs import part, stdout_output, uploads
 from howdah.master.preflight import preflight_policy
 from howdah.master.snapshots import snapshot_policy
-from howdah.master.state import LEASE_S, GangState, TaskState
+from howdah.master.state import GangState, TaskState
 from howdah.outputs.commit import temporary
 from howdah.spec import JobSpec, StagedJob, TaskId, chief, preflight, uris
 from howdah.wire.messages import (
@@ -29,8 +29,6 @@ from howdah.wire.messages import (
     Upload,
 )
 
-STOPPED_LEASE_S = 10.0
-"""An executor that is ordered to stop has a shorter lease."""
 _BEYOND_START = (Phase.RUNNING, Phase.UPLOADING, Phase.ENDED)
 
 
@@ -59,7 +57,7 @@ class OrderBuilder:
             environment=self.world_environment(state, task) if starts else {},
             files=files_of(self.framework, task.world, task.id) if starts and task.world else {},
             stop_s=state.job.timeouts.stop_s,
-            lease_s=STOPPED_LEASE_S if goal is Goal.STOP else LEASE_S,
+            lease_s=heartbeat_timeouts.lease_s(goal),
             log_requests=logs,
             saves=snapshot_policy.orders(state, task),
             keep=goal is Goal.STOP and failed_outputs.is_keeping(state),

@@ -6,8 +6,9 @@ The module is pure. The end of the job waits for the uploads, but not for a sile
 
 from __future__ import annotations
 
+from howdah.master.decisions.heartbeat_timeouts import FENCE_S
 from howdah.master.decisions.outputs import keeps_failed, uploads
-from howdah.master.state import FENCE_S, GangState, TaskState
+from howdah.master.state import GangState, TaskState
 from howdah.spec import State
 from howdah.wire.messages import Status
 

@@ -28,6 +28,7 @@ from howdah.master.decisions.actions import (
     Tick,
 )
 from howdah.master.decisions.gang_formation import deadline_passed
+from howdah.master.decisions.heartbeat_timeouts import exit_of_unheard
 from howdah.master.health import hang_detection
 from howdah.master.preflight import results
 from howdah.master.snapshots import snapshot_policy
@@ -35,13 +36,6 @@ from howdah.master.state import GangState, Stage, TaskState
 from howdah.spec import Exit, TaskId, events
 from howdah.spec.message import message
 from howdah.wire.messages import Phase, Status
-
-GREET_S = 120.0
-"""An executor must send its first status within this time after its start (a node may have to fetch the runtime
-first)."""
-SILENT_S = 9.0
-"""An executor that is not heard for so long counts as dead. The decision falls within 10 s, since executors are checked
-twice a second; their heartbeat comes every 2 s."""
 
 
 def step(state: GangState, event: events.Event) -> list[Action]:
@@ -207,13 +201,9 @@ def _watch_silence(state: GangState, now: float, actions: list[Action]) -> None:
 
 def _exit_of_late(state: GangState, task: TaskState, now: float) -> Exit | None:
     limits = state.job.timeouts
-    if task.phase is None:
-        if now - task.launched_at > GREET_S:
-            template = "its executor did not report within {seconds} s of its container's start"
-            return Exit("start", detail=message(template, seconds=f"{GREET_S:.0f}"))
-    elif now - task.heard_at > SILENT_S:
-        return Exit("silent", detail=message("not heard for {seconds} s", seconds=f"{now - task.heard_at:.0f}"))
-    elif task.joined != task.epoch and deadline_passed(limits.localise_s, now - task.launched_at):
+    if exit := exit_of_unheard(task.phase, task.launched_at, task.heard_at, now):
+        return exit
+    if task.phase and task.joined != task.epoch and deadline_passed(limits.localise_s, now - task.launched_at):
         template = "files and data not in place after {seconds} s (timeouts.localise)"
         return Exit("localise", detail=message(template, seconds=f"{limits.localise_s:.0f}"))
     return None

@@ -16,12 +16,13 @@ from typing import Any
 
 from howdah.errors import Conflict, HowdahError, InvalidRequest, LimitExceeded, NoLongerThere, NotFound, NotReady
 from howdah.master.broadcast import Broadcast
+from howdah.master.decisions.heartbeat_timeouts import LEASE_S
 from howdah.master.journal import Journal
 from howdah.master.program_api.barriers import BarrierName, BarrierRound, Barriers
 from howdah.master.program_api.kv_store import KeyValueEntry, KeyValueStore, Owner, Value
 from howdah.master.program_api.metrics import MetricThinning
 from howdah.master.snapshots import snapshot_policy
-from howdah.master.state import LEASE_S, GangState, TaskState
+from howdah.master.state import GangState, TaskState
 from howdah.spec import State, TaskId, events
 from howdah.spec.values import dataclass
 from howdah.spec.view import JobView

@@ -1,0 +1,44 @@
+"""Decide by heartbeats: when an executor counts as dead, and until when its program may still run.
+
+An executor sends a heartbeat every 2 s (`howdah.executor.master_link.heartbeat`), and each answer renews its lease. It
+counts as dead long before its lease ends, and no other program of its task starts before the fence ends.
+"""
+
+from __future__ import annotations
+
+from howdah.spec import Exit
+from howdah.spec.message import message
+from howdah.wire.messages import Goal, Phase
+
+GREET_S = 120.0
+"""An executor must send its first status within this time after its start (a node may have to fetch the runtime
+first)."""
+SILENT_S = 9.0
+"""An executor that is not heard for so long counts as dead. The decision falls within 10 s, since executors are checked
+twice a second; their heartbeat comes every 2 s."""
+LEASE_S = 20.0
+"""An executor that hears nothing from its master for so long ends its program and itself."""
+STOPPED_LEASE_S = 10.0
+"""An executor that is ordered to stop has a shorter lease."""
+FENCE_S = LEASE_S + 3.0
+"""The fence of a task, counted from when the master last heard its executor: an answer may be under way for two
+seconds. Until the fence ends, the program may still run somewhere, and no other program of the same task is started."""
+TAKEOVER_S = 3.0
+"""A master that has been replaced may renew leases for so much longer after another master owns the log: it reads the
+log every second, relies on what it read for two seconds, and claiming the log takes a moment."""
+
+
+def exit_of_unheard(phase: Phase | None, launched_at: float, heard_at: float, now: float) -> Exit | None:
+    """Return the end of an executor that has never sent a status (`phase` is None), or sends none any more; None while
+    it is in time."""
+    if phase is None and now - launched_at > GREET_S:
+        template = "its executor did not report within {seconds} s of its container's start"
+        return Exit("start", detail=message(template, seconds=f"{GREET_S:.0f}"))
+    if phase is not None and now - heard_at > SILENT_S:
+        return Exit("silent", detail=message("not heard for {seconds} s", seconds=f"{now - heard_at:.0f}"))
+    return None
+
+
+def lease_s(goal: Goal) -> float:
+    """Return the lease of an executor that is ordered towards `goal`."""
+    return STOPPED_LEASE_S if goal is Goal.STOP else LEASE_S
