@@ -132,7 +132,7 @@ def test_beside_a_job_and_after_it(line: CommandLine) -> None:
     _by_the_pages_buttons(line, id_)
     again = line.start("tensorboard", id_, "--idle", "0.3").done(OPEN_S)
     assert again.code == 0, again.text
-    eventually(lambda: "nobody has looked" in line("status", id_).text, "it to end by itself")
+    eventually(lambda: "no request" in line("status", id_).text, "it to end by itself")
     assert line("cancel", id_).code == 0
     assert line.status(id_)["state"] == "CANCELLED"
 

@@ -145,7 +145,9 @@ def test_a_killed_program_goes_on_from_the_newest_whole_checkpoint_and_so_does_t
     assert "no checkpoint yet" in done.stdout
     assert "worker:0 | epoch 1 after 0" in done.stdout
     assert "worker:0 | epoch 2 after 3" in done.stdout
-    assert ("passed over: step-4.pt: it is cut" in done.stdout) == (not local), "half a file is not stored at all"
+    assert ("skipped checkpoint: step-4.pt: it is cut" in done.stdout) == (not local), (
+        "half a file is not stored at all"
+    )
     again = machine("run", "--on", "local", job)
     assert "worker:0 | epoch 1 after 5" in again.stdout, again.stdout + again.stderr
     names = {path.name for path in (machine.folder / "ck").iterdir()}

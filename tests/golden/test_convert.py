@@ -1,4 +1,4 @@
-"""Every golden job, of whichever dialect, is the same job when it is written as a job file and read again."""
+"""Every golden job, of whichever compat command, is the same job when it is written as a job file and read again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences that masters, executors, engines and dialects write down for people, found by reading the source."""
+"""Sentences that masters, executors, engines and compat commands write down for people, found by reading the source."""
 
 from __future__ import annotations
 
@@ -99,9 +99,9 @@ def _of(function: ast.FunctionDef | ast.AsyncFunctionDef, path: Path) -> Iterato
                 yield from ((node.lineno, sample) for sample in _samples(text, known))
 
 
-def _texts(call: ast.Call, dialect: bool) -> Iterator[ast.expr]:
+def _texts(call: ast.Call, is_compat: bool) -> Iterator[ast.expr]:
     name = _name(call)
-    if dialect:
+    if is_compat:
         if name == "append" and isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value).endswith("notes"):
             yield call.args[0]
         return

@@ -80,7 +80,7 @@ def test_different_questions_are_read_one_after_the_other_and_not_too_many_wait(
             await first[0]
         answers = await asyncio.gather(*first[1:])
         assert all(version == 1 and b"[10.0,3" in rows for version, rows in answers)
-        with pytest.raises(NotReady, match="can't be read now"):
+        with pytest.raises(NotReady, match="can't be read: see"):
             await again
         assert b"[10.0,3" in (await asked(job, 0))[1]  # a failure is not kept
 

@@ -273,7 +273,7 @@ def test_a_service_that_becomes_too_large_ends_by_itself(
             await service.close()
 
     assert asyncio.run(ended()).status == 200  # another one is started
-    assert "10 are the most: it ends" in capfd.readouterr().err
+    assert "above its limit of 10 MiB: exiting" in capfd.readouterr().err
 
 
 def test_the_kernel_is_told_whom_to_end_first(ask: Asker) -> None:

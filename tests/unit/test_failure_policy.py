@@ -321,7 +321,7 @@ class TestRestart:
             gang.join(task)
         gang.take_over()
         gang.wait(1)
-        words = "until then an earlier program of ps:0 may run, of whose end nobody has said"
+        words = "until then an earlier program of ps:0 may still run: its end was not reported"
         assert [words in noted.text for noted in gang.recorded(Noted)] == [True]
 
     def test_memory_grows_with_each_restart(self):

@@ -95,7 +95,7 @@ class TestSuspects:
         assert find_suspect(alike, {W0: 100.0, W1: 102.0}) == Suspect()
 
     def test_nobody_could_look(self) -> None:
-        refused = "Process 7: the node does not let us look\n"
+        refused = "Process 7: the node does not permit reading\n"
         assert find_suspect({W0: refused, W1: ""}, {W0: 9.0, W1: 90.0}).tasks == (W1,)
         assert find_suspect({}, {}) == Suspect()
 
@@ -204,7 +204,7 @@ class TestMaster:
         for second in range(0, 93, 7):
             job.now += 7
             quiet(job, 100 + second, 0)
-        assert job.recorded(StacksTaken)[0].problem == "nobody brought them within 90 s"
+        assert job.recorded(StacksTaken)[0].problem == "they did not arrive within 90 s"
         assert not job.state.open
 
     def test_who_looks_on_his_own_account_decides_nothing(self) -> None:

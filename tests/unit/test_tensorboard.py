@@ -1,4 +1,4 @@
-"""TensorBoard's door and the tree it reads: without TensorBoard, which neither of them needs."""
+"""TensorBoard's token middleware and the tree that it reads: without TensorBoard, which neither of them needs."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ HERE = path(TOKEN)
 
 
 class Visitor:
-    """Asks a door as a browser would, with what it was given."""
+    """Sends requests to the middleware as a browser would, with the cookies it was given."""
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.door = TokenMiddleware(self._application, TOKEN, lambda: self.now)
+        self.middleware = TokenMiddleware(self._application, TOKEN, lambda: self.now)
 
     def _application(self, environ: Mapping[str, Any], start: Any) -> Iterable[bytes]:
         start("200 OK", [])
@@ -42,7 +42,7 @@ class Visitor:
     def asks(self, where: str, query: str = "", cookie: str = "") -> tuple[str, dict[str, str]]:
         answered: list[Any] = []
         environ = {"PATH_INFO": where, "QUERY_STRING": query, "HTTP_COOKIE": cookie}
-        b"".join(self.door(environ, lambda *answer: answered.append(answer)))
+        b"".join(self.middleware(environ, lambda *answer: answered.append(answer)))
         return answered[0][0][:3], dict(answered[0][1])
 
 
@@ -51,12 +51,12 @@ def test_a_token_becomes_a_cookie_of_a_path_nobody_guesses() -> None:
     visitor.now = 5.0
     assert link("h", 7, TOKEN) == f"http://h:7{HERE}/?token={TOKEN}"
     status, headers = visitor.asks(f"{HERE}/", f"token={TOKEN}&tab=1")
-    assert (status, headers["Location"], visitor.door.last_request_at) == ("303", f"{HERE}/?tab=1", 5.0)
+    assert (status, headers["Location"], visitor.middleware.last_request_at) == ("303", f"{HERE}/?tab=1", 5.0)
     assert f"Path={HERE}/; HttpOnly" in headers["Set-Cookie"]
     visitor.now = 9.0
     cookie = headers["Set-Cookie"].split(";")[0]
     assert visitor.asks(f"{HERE}/data/runs", cookie=f"other=1; {cookie}")[0] == "200"
-    assert visitor.door.last_request_at == 9.0
+    assert visitor.middleware.last_request_at == 9.0
 
 
 @pytest.mark.parametrize(
@@ -77,18 +77,18 @@ def test_nobody_else_is_let_in_nor_keeps_it_awake(where: str, query: str, cookie
     visitor = Visitor()
     visitor.now = 5.0
     assert visitor.asks(where, query, cookie)[0] == "403"
-    assert visitor.door.last_request_at == 0.0
+    assert visitor.middleware.last_request_at == 0.0
 
 
 @contextlib.contextmanager
 def served(application: Any) -> Iterator[tuple[TokenMiddleware, int]]:
     """By our own server, in a thread."""
-    door = TokenMiddleware(application, TOKEN)
-    server = WsgiServer(door, "127.0.0.1", 0)
+    middleware = TokenMiddleware(application, TOKEN)
+    server = WsgiServer(middleware, "127.0.0.1", 0)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield door, server.port
+        yield middleware, server.port
     finally:
         server.stop()
         thread.join(20)

@@ -321,9 +321,9 @@ def main() -> int:
     """Answer requests (`python -m howdah.api.metric_series`): a `SampledSeriesRequest` in each line of stdin; for each
     a line with the length of the answer on stdout, and the answer, which is JSON.
 
-    A master has neither memory nor time to read weeks of buckets, so this process reads them. It is no helper in the
-    way of `howdah.wire.helper_main`, which answers one request and ends: starting takes longer than most answers, so
-    this process stays for the next request; and an answer of megabytes is passed on as it is, without being parsed.
+    A master has neither memory nor time to read weeks of buckets, so this process reads them. Unlike a
+    helper of `howdah.wire.helper_main`, it serves many requests, because starting takes longer than most answers; and
+    an answer of megabytes is passed on as it is, without being parsed.
     """
     prefer_as_oom_victim()
     for line in sys.stdin.buffer:

@@ -39,7 +39,7 @@ _EXTRAS = {
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def doctor(engine_name: str, with_job: bool, profile: str, as_json: bool) -> None:
-    """Check this machine's and the cluster's set-up; ends with 1 if something must be mended."""
+    """Check this machine's and the cluster's set-up; the exit status is 1 if a check failed."""
     failed = False
     for finding in findings(engine_name, with_job, profile):
         failed = failed or finding.state == "fail"
@@ -129,7 +129,7 @@ def stack_tools() -> Finding:
         return warn("py-spy", _("not here: stacks show what the kernel says only"), how_to_install("stacks"))
     scope = Path("/proc/sys/kernel/yama/ptrace_scope")
     if scope.exists() and int(scope.read_text(encoding="ascii")) > 1 and os.geteuid():
-        text = _("this machine lets nobody look into programs (kernel.yama.ptrace_scope)")
+        text = _("this machine forbids reading the stacks of programs (kernel.yama.ptrace_scope)")
         return warn("py-spy", text, "sysctl kernel.yama.ptrace_scope=1")
     return ok("py-spy", found)
 

@@ -141,7 +141,7 @@ def staging(settings: Settings) -> Iterator[Finding]:
     if whole:
         yield ok(_("staging"), _("{uri} can be written and read", uri=home))
     else:
-        yield fail(_("staging"), _("{uri}: what was written is not what is read", uri=home), "")
+        yield fail(_("staging"), _("{uri}: a file read back differs from what was written", uri=home), "")
 
 
 def web(configuration: conf.Configuration) -> Iterator[Finding]:

@@ -77,7 +77,7 @@ def lines(found: Explanation) -> Iterator[str]:
 
 
 def _event_sentences(found: Explanation) -> list[Event]:
-    """Yield sentences in the order of events; the end of a task is said together with the restart that it caused."""
+    """Return the events to tell, oldest first; an end that caused a restart is told with the restart."""
     told_with_restart = {event.time for event in found.moments if isinstance(event, (GangRestarted, Stopping))}
     ends = [event for event in found.failures if event.time not in told_with_restart]
     return sorted([*found.moments, *ends], key=lambda event: event.time)
@@ -141,7 +141,7 @@ def advice(cause: str) -> str:
 
 def _runs(found: Explanation) -> Iterator[str]:
     out = [f"{id_}: {task.straggler}" for id_, task in found.view.tasks.items() if task.straggler]
-    yield _("its programs run; nothing is waited for")
+    yield _("all programs run; the job waits for nothing")
     yield from (f"  {line}" for line in out)
 
 

@@ -39,7 +39,7 @@ from howdah.wire import auth
 )
 @click.option("--keep", default="", metavar="TIME", help="How long ended jobs are listed, such as 90d; else for ever.")
 @click.option("--remove-files", is_flag=True, help="With --keep: remove the directories of your jobs, too.")
-@click.option("--idle", default="", metavar="TIME", help="End when nobody has asked for so long, such as 30m.")
+@click.option("--idle", default="", metavar="TIME", help="End after this long without a request, such as 30m.")
 @click.option("--on", "engine_name", default="", metavar="ENGINE", help="Run it as a job there, and print its address.")
 @click.option(
     "--embed", "embedded", default="", metavar="ID", help="Only print where that job's curves are for other pages."

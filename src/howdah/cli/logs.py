@@ -78,9 +78,12 @@ class Wanted:
 @click.argument("tasks", nargs=-1, metavar="[TASK]...")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the job ends.")
 @click.option(
-    "--stream", type=click.Choice(["stdout", "stderr", "both", ""]), default="", help="Only this stream; both as one."
+    "--stream",
+    type=click.Choice(["stdout", "stderr", "both", ""]),
+    default="",
+    help="Only this stream; `both` merges the two.",
 )
-@click.option("--attempt", default="", metavar="N|all", help="Of this attempt, or of all.")
+@click.option("--attempt", default="", metavar="N|all", help="Only attempt N, or all attempts.")
 @click.option("--level", type=click.Choice(["error", "warning", ""]), default="", help="Only lines of this level.")
 @click.option("--grep", default="", metavar="RE", help="Only lines with this regular expression.")
 @click.option("--since", default="", metavar="TIME", help="Only lines since 10m ago, or since 2026-11-21T18:00.")

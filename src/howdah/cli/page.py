@@ -44,7 +44,7 @@ def page(job_id: str, look_only: bool, embed: bool, hours: int, profile: str, as
 
 
 def _tell_start() -> None:
-    notice(_("a history server was started on this machine; it ends when nobody has asked for {time}", time=IDLE))
+    notice(_("a history server was started on this machine; it ends after {time} without a request", time=IDLE))
 
 
 def _tell_wait(limit_s: float) -> None:

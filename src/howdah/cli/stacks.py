@@ -65,5 +65,5 @@ def _taken(report: JobReport, task: str, native: bool) -> dict[str, dict[str, st
 
 def _kept(view: JobView) -> str:
     if not view.stacks:
-        raise NotFound(f"{view.id}: no stacks are kept; nobody asked for any while it ran")
+        raise NotFound(f"{view.id}: no stacks were saved while the job ran")
     return view.stacks[-1]

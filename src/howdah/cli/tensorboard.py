@@ -27,21 +27,29 @@ from howdah.spec.events import Yielded
 
 @click.command()
 @click.argument("job_id", default="")
-@click.option("--stop", is_flag=True, help="End the one that runs beside the job.")
-@click.option("--here", is_flag=True, help="On this machine, although the job runs.")
-@click.option("--on", "engine_name", default="", metavar="ENGINE", help="Of all jobs there, as a job there.")
-@click.option("--user", default="", metavar="NAMES", help="Of all jobs those of these users, with commas between.")
-@click.option("--name", default="", metavar="TEXT", help="Of all jobs those with TEXT in their name.")
+@click.option("--stop", is_flag=True, help="Stop the TensorBoard that runs beside the job.")
+@click.option("--here", is_flag=True, help="Run TensorBoard on this machine, even while the job runs.")
+@click.option(
+    "--on",
+    "engine_name",
+    default="",
+    metavar="ENGINE",
+    help="Run TensorBoard for all jobs of ENGINE, as a job on ENGINE.",
+)
+@click.option("--user", default="", metavar="NAMES", help="Only the jobs of these users, separated by commas.")
+@click.option("--name", default="", metavar="TEXT", help="Only the jobs with TEXT in their name.")
 @click.option(
     "--root", "roots", multiple=True, metavar="URI", help="Another home with jobs in it; * stands for any name."
 )
 @click.option(
-    "--last", default=200, show_default=True, type=click.IntRange(1), metavar="N", help="Of all jobs the newest N."
+    "--last", default=200, show_default=True, type=click.IntRange(1), metavar="N", help="Only the newest N jobs."
 )
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port on this machine; any by default."
 )
-@click.option("--idle", default=30.0, show_default=True, metavar="MINUTES", help="How long it stays unlooked at.")
+@click.option(
+    "--idle", default=30.0, show_default=True, metavar="MINUTES", help="Stop after this many minutes without a request."
+)
 @click.option("--profile", default="", help="A profile of your configuration.")
 def tensorboard(
     job_id: str,
@@ -66,7 +74,7 @@ def tensorboard(
             return
         found = locations.event_file_locations(fetch_update(engine, job_id).view)
         if not found:
-            raise NotFound(f"{job_id}: nobody knows where its event files are: `board` in the job file says it")
+            raise NotFound(f"{job_id}: the location of its event files is unknown: set `board` in the job file")
         _serve({**request, "places": dict(found), "conf_dir": report.conf_dir})
         return
     conf_dir = settings_for({"engine": "yarn", "profile": profile})["hadoop_conf_dir"]

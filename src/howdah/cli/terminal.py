@@ -177,7 +177,7 @@ def _snapshot(event: SaveStarted | SaveDone | SaveFailed) -> str:
 def _checkpoint(event: CheckpointFound) -> str:
     if event.error:
         return ""
-    lines = [_("passed over: {what}", what=line) for line in event.skipped]
+    lines = [_("skipped checkpoint: {what}", what=line) for line in event.skipped]
     none = _("no checkpoint yet: the programs begin anew")
     return "; ".join([*lines, _("going on from {uri}", uri=event.uri) if event.uri else none])
 
@@ -407,7 +407,7 @@ def verdict(view: JobView) -> Iterator[str]:
         yield _("last lines of {task}:", task=outcome.first)
         yield from (f"    {line}" for line in outcome.exit.lines)
     if outcome.first is not None:
-        yield _("all it printed: howdah logs {id} {task}", id=view.id, task=outcome.first)
+        yield _("full output: howdah logs {id} {task}", id=view.id, task=outcome.first)
 
 
 def report_json(report: JobReport) -> dict[str, Any]:

@@ -44,7 +44,7 @@ _OF_JOB = ("name", "state", "user", "queue", "engine")
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def trace(of: str, profile: str, as_json: bool) -> None:
-    """Tell which job and task OF is or was of: a container's id, host:pid, host/gpu3; a pid or gpu3 of this machine."""
+    """Show the job and task that own OF, or owned it: a container's id, host:pid, host/gpu3, or a local pid or gpu3."""
     options = options_of(profile)
     with Index(index_folder(options)) as index:
         if index.claim():  # else a history server keeps it up to date

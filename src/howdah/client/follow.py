@@ -70,7 +70,7 @@ def settled_report(engine: Engine, job_id: str) -> JobReport:
 class Follower:
     """Follows one job; `log_tasks` names whose logs to follow, too: `all`, `chief`, a role, a task, or "" for none.
 
-    An engine that does not answer, because it restarts for example, is asked again for `patience_s`.
+    An engine that does not answer, because it restarts for example, is asked again for `retry_s` seconds.
     """
 
     def __init__(self, engine: Engine, job_id: str, log_tasks: str = "", retry_s: float = 0.0) -> None:

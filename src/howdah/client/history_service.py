@@ -97,7 +97,7 @@ def link(engine: Engine, job_id: str, conf_dir: str, notice: Callable[[str], Non
     while time.monotonic() < until:
         report = next(iter(engine.describe(job_id)), None)
         if report is None or report.state.ended:
-            raise JobFailed(f"{job_id} has ended: {report.diagnostics if report else 'nobody knows it'}")
+            raise JobFailed(f"{job_id} has ended: {report.diagnostics if report else 'the engine does not know it'}")
         address = _address(report)
         if address:
             return f"http://{address}{auth.page_link(key(engine, conf_dir))}"

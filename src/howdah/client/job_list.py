@@ -26,7 +26,7 @@ def jobs_of_history(wanted: JobFilter, engine: str, profile: str, most: int) -> 
     if given.
 
     Raises:
-        NotFound: no history server is known. NotPermitted: the server does not let us in.
+        NotFound: no history server is known. NotPermitted: the server refuses the user.
         EngineUnavailable: the server does not answer.
     """
     found = RemoteJobs(ApiClient(history_link(profile))).listed(wanted.query, most)

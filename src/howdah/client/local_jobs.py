@@ -111,7 +111,7 @@ class LocalJobs(JobsApi):
         engine = self._engine(job_id)
         with self._master(job_id) as master, refusals(job_id):
             if not locations.event_file_locations(self.job(job_id)):
-                raise NotFound("nobody knows where its event files are: `board` in the job file says it")
+                raise NotFound("the location of its event files is unknown: set `board` in the job file")
             install(engine, settings_for({"engine": engine.name, "profile": self.profile}), _quiet)
             return wait_until_open(job_id, lambda: master.tensorboard(getpass.getuser(), idle_s), master.changes())
 

@@ -184,7 +184,7 @@ class Allocator(ABC):
         """Register with the engine.
 
         Raises:
-            EngineUnavailable, EngineRejected: it does not let us in.
+            EngineUnavailable, EngineRejected: the registration failed or was refused.
             AttemptOver: it has ended this attempt meanwhile.
         """
 

@@ -1,4 +1,4 @@
-"""Read one event by its protobuf message, for everything that `scalar_columns` does not read by the thousand."""
+"""Read one event by its protobuf message, for everything that `scalar_columns` does not read in bulk."""
 
 from __future__ import annotations
 

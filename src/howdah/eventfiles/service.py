@@ -216,7 +216,8 @@ def serve(path: str, idle_s: float = IDLE_S) -> None:
     while os.getppid() == parent and (service.active_requests or time.monotonic() - service.last_request_at < idle_s):
         time.sleep(min(TICK_S, idle_s / 4))
         if limit and (size := oom_priority.resident()) > limit:
-            print(f"the curves service has {size >> 20} MiB, {limit >> 20} are the most: it ends", file=sys.stderr)
+            used, most = size >> 20, limit >> 20
+            print(f"the curves service uses {used} MiB, above its limit of {most} MiB: exiting", file=sys.stderr)
             break
     _exit(Path(path))
 

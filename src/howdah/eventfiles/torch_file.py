@@ -176,7 +176,7 @@ def _find_parts(
     """Return where the chunks of a tensor lie; or no parts and a reason, unless the chunks are the whole tensor."""
     chunks = entry.get("chunks")
     if not isinstance(chunks, list) or not chunks or len(chunks) > max_parts:
-        return (), "nobody knows in which parts it lies, or they are too many"
+        return (), "the list of its parts is missing or too long"
     parts: list[TensorPart] = []
     for chunk in map(_attributes, chunks):
         offsets, sizes = chunk.get("offsets"), chunk.get("sizes")

@@ -26,9 +26,7 @@ NOT_USED = (
     "has to name {runtime} in yarn.nodemanager.runtime.linux.allowed-runtimes, and LinuxContainerExecutor in "
     "yarn.nodemanager.container-executor.class"
 )
-UNKNOWN = (
-    "nobody can tell whether image {image} is used: none of its directories is mounted, and no NodeManager is seen"
-)
+UNKNOWN = "it is unknown whether image {image} is used: none of its directories is mounted, and no NodeManager is seen"
 _NODEMANAGER = b"org.apache.hadoop.yarn.server.nodemanager.NodeManager"
 _FIRST_IPC_NAMESPACE = 0xEFFFFFFF  # PROC_IPC_INIT_INO, linux/proc_ns.h
 

@@ -211,7 +211,7 @@ class TensorBoardTask:
         held = self.containers
         self.state = self.order_builder = None
         self.perform([actions.ReleaseContainer(id_) for id_ in held])
-        self._record_change("ended", detail=last or outcome.diagnostics or "nobody has looked for a while")
+        self._record_change("ended", detail=last or outcome.diagnostics or "no request for a while")
 
 
 async def _environment(staged: StagedJob) -> tuple[tuple[StagedFile, ...], tuple[str, ...]]:

@@ -35,5 +35,5 @@ def retry_until(
             waited, limit = time.monotonic() - began, room_s if isinstance(error, NoSpace) else patience_s
             if waited + again_s > limit:
                 raise
-            print(f"waits for {waited:.0f} of {limit:.0f} s: {error}", file=sys.stderr, flush=True)
+            print(f"retrying for {limit:.0f} s ({waited:.0f} s so far): {error}", file=sys.stderr, flush=True)
             time.sleep(again_s)

@@ -34,7 +34,7 @@ def main(argv: list[str]) -> int:
     request = json.loads(argv[1])
     token = os.environ.pop(VARIABLE, "") or os.environ.pop(GANG_KEY, "")
     if not token:
-        print(f"the variable {VARIABLE} is not set: nobody could be let in", file=sys.stderr)
+        print(f"the variable {VARIABLE} is not set: no request could be allowed", file=sys.stderr)
         return 2
     try:
         application = _start(request, token)
@@ -49,7 +49,7 @@ def main(argv: list[str]) -> int:
             time.sleep(TICK_S)
         elif select.select([sys.stdin], [], [], TICK_S)[0]:
             return 0  # the process that started this one is gone
-    print(f"nobody has looked for {idle:.0f} s: this TensorBoard ends", flush=True)
+    print(f"no request for {idle:.0f} s: TensorBoard ends", flush=True)
     return 0
 
 

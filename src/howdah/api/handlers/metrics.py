@@ -53,13 +53,13 @@ class SeriesReader:
         try:
             self._requests.put_nowait((request, answer))
         except asyncio.QueueFull:
-            raise NotReady("what was sampled is being read for others: ask again in a few seconds") from None
+            raise NotReady("too many metric queries are waiting: ask again in a few seconds") from None
         if self._serving is None or self._serving.done():
             self._serving = asyncio.create_task(self._serve())
         try:
             return await asyncio.wait_for(answer, READ_S)
         except asyncio.TimeoutError:
-            raise AnswerTimeout(f"what was sampled could not be read within {READ_S:.0f} s") from None
+            raise AnswerTimeout(f"the metrics could not be read within {READ_S:.0f} s") from None
 
     async def _serve(self) -> None:
         while not self._requests.empty():
@@ -78,9 +78,7 @@ class SeriesReader:
                     found = await asyncio.wait_for(_ask_process(process, request), READ_S)
                 except (OSError, EOFError, ValueError, asyncio.TimeoutError):
                     if not answer.done():
-                        answer.set_exception(
-                            NotReady("what was sampled can't be read now: the log of the server has more")
-                        )
+                        answer.set_exception(NotReady("the metrics can't be read: see the server's log"))
                     return
                 if not answer.done():
                     answer.set_result(found)

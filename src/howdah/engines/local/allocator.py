@@ -110,7 +110,7 @@ class LocalAllocator(Allocator):
             if self._supervised and not launcher.is_running(self._state):
                 launcher.ensure_running(self._state)
         except OSError as error:
-            text = message("nobody looks after the jobs of this machine: {reason}", reason=error)
+            text = message("the supervisor of this machine's jobs can't be started: {reason}", reason=error)
             self._note(text, "supervisor")
 
     async def _wait(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Finds out whether a job can never run on a cluster, before anything is uploaded."""
+"""Checks, before the upload, that the cluster can run the job at all."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class PreemptionWarnings:
             if node.state == records.NODE_RUNNING:
                 self._warned = {(what, why) for what, why in self._warned if what != name}
             elif held and node.state == _DECOMMISSIONING and self._new(name, "decommission"):
-                template = "node {node} is being decommissioned, nobody says when"
+                template = "node {node} is being decommissioned, at an unknown time"
                 if node.decommissioning_s:
                     template = "node {node} is being decommissioned, in at most {seconds} s"
                 text = message(template, node=node.node.host, seconds=node.decommissioning_s)

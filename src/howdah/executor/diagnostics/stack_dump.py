@@ -29,7 +29,7 @@ _AFTER_COMMAND = "\nPython v"
 MAX_DATA = 1 << 30
 """Memory that reading native frames may take."""
 REFUSED = (
-    "the node does not let us look into the program (ptrace): containers need the capability SYS_PTRACE, "
+    "the node does not permit reading the program's memory (ptrace): containers need the capability SYS_PTRACE, "
     "other nodes kernel.yama.ptrace_scope 0 or 1"
 )
 

@@ -228,7 +228,7 @@ class Program:
         self._finish_if_drained()
 
     def _nothing_left(self) -> bool:
-        """Say whether no process is left: by the kernel's word, or beside helpers by two scans of /proc."""
+        """Tell whether no process is left: waitpid reports no child, or with helpers two scans of /proc find none."""
         if self.loop.reaper.reap():
             return True
         is_empty = self.loop.reaper.has_helpers and not self.loop.reaper.program_processes()

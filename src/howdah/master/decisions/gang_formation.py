@@ -265,7 +265,7 @@ def _announce_wait(state: GangState, formation: Formation, wait_s: float, now: f
     fenced = max((state.tasks[id_] for id_ in formation.tasks), key=lambda task: task.fenced_until)
     text = message("all have joined; the programs start in {seconds} s", seconds=f"{wait_s:.0f}")
     if fenced.fenced_until > max(now, formation.not_before):
-        template = "{sentence}: until then an earlier program of {task} may run, of whose end nobody has said"
+        template = "{sentence}: until then an earlier program of {task} may still run: its end was not reported"
         text = message(template, sentence=text, task=fenced.id)
     actions.append(RecordEvent(events.Noted(now, text, decided=True)))
 

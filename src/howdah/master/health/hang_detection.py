@@ -27,7 +27,7 @@ def check_for_hangs(state: GangState, now: float, actions: list[Action]) -> None
     """Report the tasks whose time limit is over."""
     hangs, limit = state.hangs, state.job.timeouts.stall_s
     if hangs.awaited and now > hangs.until:
-        problem = message("nobody brought them within {seconds} s", seconds=f"{WAIT_S:.0f}")
+        problem = message("they did not arrive within {seconds} s", seconds=f"{WAIT_S:.0f}")
         on_stacks_collected(state, StacksTaken(now, problem=problem), actions)
     if hangs.awaited or not state.open:
         return

@@ -137,7 +137,7 @@ class ProgramApi:
             if self.journal.size:
                 self.journal.remove()
         except HowdahError as error:
-            print(f"{self.journal.uri} is left: {error}", file=sys.stderr, flush=True)
+            print(f"{self.journal.uri} can't be removed: {error}", file=sys.stderr, flush=True)
 
     # Owners: programs that run, and programs that have ended
 
@@ -321,7 +321,7 @@ class ProgramApi:
 
     async def _save(self, task: TaskState, _: Owner, __: Message) -> Any:
         if task.started != task.epoch:
-            raise NotReady(f"that the program of {task.id} runs is not known yet")
+            raise NotReady(f"the program of {task.id} has not been reported as running yet")
         if problem := snapshot_policy.refusal(self.state, -1):
             raise Conflict(problem)
         self.apply(events.SaveRequested(time.time(), str(task.id)))

@@ -52,7 +52,8 @@ MAX_BODY = 8 << 20
 """The most bytes in a message of an executor or a program: with a piece of a log, each byte of which may take six in
 JSON."""
 AT_ONCE, APART_S = 100, 0.01
-"""A large gang is notified in parts: the loop reads and writes between them, and holds not all answers at once."""
+"""A large gang is notified in parts: between two parts the event loop serves requests, and only one part's answers are
+in memory at a time."""
 
 
 class MasterServer:

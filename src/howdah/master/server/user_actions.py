@@ -67,7 +67,7 @@ async def _tensorboard(api: MasterServer, arguments: Mapping[str, Any], _: str) 
     if not isinstance(idle, (int, float)) or not 1 <= idle <= LONGEST_IDLE_S:
         raise InvalidRequest(f"idle_s is {str(idle)[:40]!r}, must be 1 to {LONGEST_IDLE_S} seconds", "idle_s")
     if not locations.event_file_locations(api.log.view):
-        raise Conflict("nobody knows where its event files are: `board` in the job file says it")
+        raise Conflict("the location of its event files is unknown: set `board` in the job file")
     try:
         await api.tensorboard.open(api.log.view, float(idle))
     except HowdahError as error:

@@ -232,7 +232,7 @@ def discard(request: DiscardSnapshotRequest) -> None:
 
 
 def named(fs: FileSystem, to: str) -> list[str]:
-    """Return the copies whose names begin with `to`, the oldest first; among them what is left of old ones."""
+    """Return the copies whose names begin with `to`, oldest first. Copies that are only partly removed are included."""
     folder = folder_of(to)
     if not fs.exists(folder):
         return []
@@ -242,7 +242,7 @@ def named(fs: FileSystem, to: str) -> list[str]:
 
 
 def parts(fs: FileSystem, copy: str) -> list[str]:
-    """Return the parts of a copy: itself, or one directory for each task; none if `copy` is no copy, or no longer."""
+    """Return the parts of a copy: itself, or one directory for each task. An incomplete or removed copy has none."""
     if fs.exists(uris.join(copy, SAVED)):
         return [copy]
     below = (entry.uri for entry in fs.children(copy) if entry.is_dir)

@@ -88,7 +88,7 @@ class DirectReader:
                     yield from self._block(block, start - block.offset, end - block.offset)
                     start = end
             if start == reached:
-                raise NotSupported(f"nobody says where byte {start} of {uri} is")
+                raise NotSupported(f"the NameNode reports no block for byte {start} of {uri}")
             if start < stop:
                 located = self._run(self._located(uri, start))
 
@@ -145,7 +145,7 @@ class DirectReader:
         addresses = [(self._host(node.id), node.id.ipc_port) for node in last.locations]
         length = await visible_length(last, addresses, self._user, _CONNECT_S)
         if length is None:
-            raise NotSupported(f"nobody says how much of block {last.block.block_id} is flushed")
+            raise NotSupported(f"no DataNode reports how much of block {last.block.block_id} is flushed")
         if length:
             last.block.length = length
             located.blocks.append(last)
@@ -159,7 +159,7 @@ class DirectReader:
 
     def _block(self, block: pb.LocatedBlock, start: int, stop: int) -> Iterator[list[memoryview]]:
         """Yield a range of a block from the nearest node; what one node fails to send, the next one sends."""
-        failure = OSError("nobody has the block")
+        failure = OSError("no DataNode has the block")
         for address in self._addresses(block):
             for kept in (True, False):
                 connection = None

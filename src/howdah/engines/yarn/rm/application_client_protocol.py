@@ -101,7 +101,7 @@ class ResourceManagerClient:
             while not (await self._rm.call("forceKillApplication", request, pb.KillResponse)).completed:
                 if clock() > deadline:
                     raise EngineUnavailable(
-                        f"{records.application_id(id_)} was told to die {KILL_TIMEOUT_S:g} s ago and is not dead yet"
+                        f"{records.application_id(id_)} has not ended {KILL_TIMEOUT_S:g} s after the kill request"
                     )
                 await asyncio.sleep(0.1)
         except RpcError as error:

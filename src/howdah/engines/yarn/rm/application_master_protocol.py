@@ -238,7 +238,7 @@ class ApplicationMaster:
         """End the application: 1 succeeded, 2 failed, 3 killed. YARN then kills all its containers."""
         request = pb.FinishRequest(diagnostics=diagnostics, tracking_url="", final_status=final_status)
         deadline = asyncio.get_running_loop().time() + self._limit_s
-        unheard = EngineUnavailable("the ResourceManager has not let us go")
+        unheard = EngineUnavailable("the ResourceManager did not confirm the unregistration")
         asked = False
         while True:
             pause = RETRY_S
