@@ -38,15 +38,16 @@ class Resources:
     """What one container of a role gets."""
 
     memory_mib: int = 1024
-    """Memory, as `2GiB`, `512MiB`, or a number of MiB."""
+    """Memory of the task and all its processes, as `2GiB`, `512MiB`, or a number of MiB."""
     vcores: int = 1
-    """Virtual cores."""
+    """Number of virtual cores."""
     gpus: int = 0
-    """Whole GPUs, each used by this container alone."""
+    """Number of whole GPUs, each used by this container alone."""
     named: Mapping[str, int] = field(default_factory=dict)
-    """Any other resource type the cluster knows, by its name: `{yarn.io/fpga: 1}`."""
+    """Amounts of other resource types that the cluster knows, by name: `{yarn.io/fpga: 1}`."""
     growth: float = 0.0
-    """Share of the memory that is added each time the gang starts again: 0.5 asks for 2, then 3, then 4 GiB."""
+    """Share of the memory that is added each time the gang restarts: with 0.5, 2 GiB become 3 GiB, then 4 GiB. 0: the
+    memory stays the same."""
 
 
 @dataclass(frozen=True)
@@ -54,40 +55,42 @@ class Placement:
     """On which nodes the tasks of a role should run."""
 
     prefer: Tuple[str, ...] = ()
-    """Hosts to take if they have room within a short while."""
+    """Hosts to use if they have room within a short time."""
     avoid: Tuple[str, ...] = ()
-    """Hosts never to take."""
+    """Hosts never to use."""
     spread: bool = False
-    """At most one task of the role on each host."""
+    """Whether each host runs at most one task of the role."""
     constraint: str = ""
-    """Placement in the cluster's own words; on YARN a placement constraint, such as `notin,node,worker`."""
+    """Placement in the cluster's own language; on YARN a placement constraint, such as `notin,node,worker`. Empty: no
+    constraint."""
     tags: Tuple[str, ...] = ()
-    """Allocation tags of the role's containers, which constraints speak of; without any a role that is spoken of
-    carries its name."""
+    """Allocation tags of the role's containers, to which constraints refer; default: the role's name."""
 
 
 @dataclass(frozen=True)
 class Deadline:
-    """When tasks that are not needed any more must have ended."""
+    """When tasks that the others no longer need must have ended."""
 
     after: Tuple[str, ...] = ()
-    """Counted from the moment when all tasks of these roles have ended."""
+    """Roles whose end starts the clock: the time is counted from the moment when all their tasks have ended. Empty: no
+    deadline."""
     within_s: float = 0.0
-    """How long they may still take; 0 is without limit."""
+    """Seconds that this role's tasks may still take. 0: no limit."""
     then: str = "fail"
-    """What happens to those still running: `fail` the job, `stop` them, which does not count as a failure, or `untrack`
-    them: they run on, but the job waits for them no more; should one fail while it runs, that fails the job."""
+    """What happens to the tasks that still run: `fail` fails the job; `stop` stops them, which does not count as a
+    failure; `untrack` lets them run on: the job does not wait for them, but fails if one of them fails before it
+    ends."""
 
 
 @dataclass(frozen=True)
 class Preemption:
-    """What a program is told when the cluster announces that it will take its container away."""
+    """What a program gets when the cluster announces that it will take its container away."""
 
     signal: str = "URG"
-    """Sent to the program's process group: URG, USR1, USR2, TERM, INT, HUP, CONT, or `none`. A program that has no
+    """Signal to the program's process group: URG, USR1, USR2, TERM, INT, HUP, CONT, or `none`. A program without a
     handler ignores URG and CONT; the others end it."""
     grace_s: float = 15.0
-    """How long the program is told that it has, where the cluster does not say."""
+    """Seconds announced to the program if the cluster gives no deadline."""
 
 
 @dataclass(frozen=True)
@@ -95,143 +98,151 @@ class Role:
     """One kind of task. `command` is a shell line (text) or an argument vector (list); it is kept byte for byte."""
 
     command: Union[str, Tuple[str, ...]] = ""
-    """What each task runs: a shell line, or a list of arguments run without a shell."""
+    """What each task runs: a shell line, or a list of arguments that is run without a shell."""
     replicas: int = 1
-    """How many tasks of this role."""
+    """Number of tasks of this role."""
     resources: Resources = field(default_factory=Resources)
-    """Memory, cores, GPUs of each task."""
+    """Memory, cores and GPUs of each task."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """Variables of this role, over the job's."""
+    """Environment variables of this role's tasks; they override the job's."""
     node_label: str = ""
-    """Run only on nodes that carry this label."""
+    """Node label: the tasks run only on nodes that carry it. Empty: the job's `node_label`."""
     tracked: Optional[bool] = None
-    """Whether the job waits for this role's tasks to end. Unset: as the framework says (a `ps` is not waited for)."""
+    """Whether the job waits for this role's tasks to end. Unset: the framework decides (the job does not wait for a
+    `ps`)."""
     on_failure: str = ""
-    """`fail` the job (or use up one of its retries), `ignore`, `restart` the task alone, or `restart-role`: all tasks
-    of the role. Unset: as the framework says."""
+    """What follows from a task's failure: `fail` fails the job (or uses up one of its retries), `ignore` does nothing,
+    `restart` restarts this task alone, `restart-role` restarts all tasks of the role. Empty: the framework decides."""
     restarts: int = 3
-    """How often `restart` starts a task again, and `restart-role` the role, before the job fails."""
+    """How often `restart` restarts a task, and `restart-role` the role, before the job fails."""
     backoff_s: float = 1.0
-    """Wait before a restart; it doubles with each, up to five minutes."""
+    """Seconds to wait before the first restart; the wait doubles with each restart, up to five minutes."""
     causes: Mapping[str, str] = field(default_factory=dict)
     """What a failure is, by exit status (`75`) or by a regular expression found in the last lines: `user` is never
     tried again, `node` and `preempted` use up no retry, `transient` and `memory` do."""
     min_replicas: int = 0
-    """Elastic: when no container comes within `timeouts.hold` the gang goes on with fewer, down to this many; with a
-    checkpoint it grows back when there is room. 0 is never fewer."""
+    """Least number of tasks of an elastic role: when no container comes within `timeouts.hold`, the gang goes on with
+    fewer tasks, down to this number; with a checkpoint it grows back when there is room. 0: not elastic."""
     spares: int = 0
-    """Containers held ready beside the tasks: one takes the place of a container that is lost."""
+    """Number of containers that wait beside the tasks: one takes the place of a container that is lost."""
     ports: Tuple[str, ...] = ()
-    """Extra ports to reserve, by name: `tensorboard` arrives as HOWDAH_PORT_TENSORBOARD."""
+    """Names of extra ports to reserve: `tensorboard` arrives as HOWDAH_PORT_TENSORBOARD."""
     after: Tuple[str, ...] = ()
-    """Roles that must have ended well before this one gets its containers: prepare, then train."""
+    """Roles that must have succeeded before this role gets its containers: prepare, then train."""
     deadline: Deadline = field(default_factory=Deadline)
-    """A limit for tasks that others no longer need, such as an evaluator after the workers."""
+    """Time limit for tasks that the others no longer need, such as an evaluator after the workers."""
     placement: Placement = field(default_factory=Placement)
-    """Where its tasks run."""
+    """On which nodes the tasks run."""
     image: str = ""
-    """Container image of this role, over the environment's."""
+    """Container image of this role. Empty: the image of `environment`."""
     mounts: Tuple[str, ...] = ()
-    """Directories of the node that containers of this role see, beside those of the environment, as
+    """Directories of the node that containers of this role see, in addition to those of `environment`, as
     `source:target:ro`."""
     yields: Mapping[str, str] = field(default_factory=dict)
-    """Variables for the roles that come after this one, each by the words that announce it: the value is what follows
-    them, on the first line of standard output that has them."""
+    """Variables for the roles that come after this role, each with the words that announce its value: the value is the
+    rest of the first line of standard output that has these words."""
     preemption: Preemption = field(default_factory=Preemption)
-    """How the program is told that its container, or its node, will be taken away; a text is the signal."""
+    """How the program learns that its container, or its node, will be taken away; a text is the signal."""
     on_stall: str = ""
-    """What follows when a task shows no sign of progress for `timeouts.stall`: `report` it with the stacks of all
-    tasks (also when unset), `restart`, as after a failure of the task, `fail` the job, or `ignore` it."""
+    """What follows when a task shows no sign of progress for `timeouts.stall`: `report` reports it with the stacks of
+    all tasks, `restart` treats it as a failure of the task, `fail` fails the job, `ignore` does nothing. Empty:
+    `report`."""
     files: Tuple[str, ...] = ()
-    """Files and directories that tasks of this role alone have, written as the job's."""
+    """Files and directories that only this role's tasks have, written as the job's `files`."""
     archives: Tuple[str, ...] = ()
-    """Archives that tasks of this role alone have, written as the job's."""
+    """Archives that only this role's tasks have, written as the job's `archives`."""
 
 
 @dataclass(frozen=True)
 class Input:
-    """Files each task finds below `to` in its working directory when it starts."""
+    """Files that each task finds below `to` in its working directory when it starts."""
 
     path: Union[str, Tuple[str, ...]]
-    """Where the data is: files, directories, globs. On a cluster a path without scheme is on its file system;
-    a relative one is looked for beside the job file first, and uploaded. `path#name` is short for `to: name`."""
+    """Where the data is: files, directories, globs. On a cluster a path without a scheme is on the cluster's file
+    system; a relative path is looked for beside the job file first, and uploaded. `path#name` is short for `to:
+    name`."""
     to: str = "input"
-    """Directory in the task's working directory; several inputs may share one."""
+    """Directory of the files in the task's working directory; several inputs may share one."""
     roles: Tuple[str, ...] = ()
-    """The roles that get it. Empty: every role but those that hold no data (`ps`, `evaluator`)."""
+    """Roles whose tasks get the files. Empty: every role but those that hold no data (`ps`, `evaluator`)."""
     share: str = "split"
-    """`split` deals the files to a role's tasks round-robin, `bytes` so that all get about the same number of bytes;
-    `all` gives every task every file."""
+    """How a role's tasks share the files: `split` deals them out in turn, `bytes` gives each task about the same number
+    of bytes, `all` gives every task every file."""
     strategy: str = "download"
     """How the data reaches the program: `download` as files below `to`; `placeholder` as a list of URIs in
     INPUT_FILE_LIST; `stream` as records on the program's standard input."""
     chief: Optional[int] = None
-    """How many of the files the first of the tasks gets; the others share the rest. Unset: as many as any other."""
+    """Number of files for the first task; the other tasks share the rest. Unset: the first task gets as many as any
+    other."""
     allow_empty: bool = False
-    """Tasks may be left without a file. Otherwise a job with more tasks than files is refused."""
+    """Whether some tasks may be left without a file. Otherwise a job with more tasks than files is refused."""
     fewer_tasks: bool = False
-    """Where there are more tasks than files, the job starts with fewer tasks: one for each file, but at least one of
-    each role."""
+    """Whether a job with more tasks than files starts with fewer tasks: one for each file, but at least one of each
+    role."""
     flat: bool = False
-    """All files lie directly in `to`, without the directories that they are in where they come from. Of two files with
-    one name the second becomes `a-2.csv`."""
+    """Whether all files lie directly in `to`, without the directories of their source. Of two files with one name the
+    second becomes `a-2.csv`."""
     cache: bool = False
-    """Keep downloaded files on the node: a restart, or another task there, does not fetch them again."""
+    """Whether downloaded files stay on the node, so that a restart, or another task there, need not fetch them
+    again."""
     format: str = "text"
-    """Records of a stream: text, whole, csv, jsonl, sequencefile, tfrecord, parquet, orc, avro, or your own reader as
-    `module:function`."""
+    """Format of the records of a stream: text, whole, csv, jsonl, sequencefile, tfrecord, parquet, orc, avro, or your
+    own reader as `module:function`."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """What the format's reader takes."""
+    """Options of the format's reader."""
     epochs: int = 1
-    """How often a stream is repeated; 0 is without end."""
+    """How often a stream is repeated. 0: without end."""
     shuffle: bool = False
-    """Stream the splits in another order each epoch, the same in each run with the same `seed`."""
+    """Whether each epoch streams the splits in another order. The same `seed` gives the same orders."""
     window: int = 0
-    """Shuffle records of a stream, too, among this many; 0 leaves them in order."""
+    """Number of records of a stream among which records are shuffled, too. 0: records stay in order."""
     seed: int = 0
-    """Of the shuffling."""
+    """Seed of the shuffling: the same seed gives the same order."""
 
 
 @dataclass(frozen=True)
 class Save:
-    """Copies of an output while the program still runs."""
+    """Copies of an output that are made while the program still runs."""
 
     every_s: float = 0.0
-    """Time between two copies; 0 copies only when somebody asks: `howdah save`, or the program itself."""
+    """Seconds between two copies. 0: only on request, by `howdah save` or by the program itself."""
     to: str = ""
-    """What a copy's name begins with, before its time. Empty: `<path>.saved/`."""
+    """Beginning of a copy's name, which its time follows. Empty: `<path>.saved/`."""
     keep: int = 0
-    """How many complete copies are kept; 0 keeps all."""
+    """Number of complete copies that are kept. 0: all."""
     incremental: bool = False
-    """Copy only files that have changed since the last copy, which the new one then refers to."""
+    """Whether to copy only files that have changed since the last copy, to which the new copy then refers."""
     limit_s: float = 3600.0
-    """How long a copy may take; one that takes longer is given up, and the programs go on."""
+    """Seconds that a copy may take; a copy that takes longer is given up, and the programs go on."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """A directory the tasks write, kept when the job succeeds: moved to `path` once, by one rename."""
+    """A directory that tasks write. When the job succeeds, one rename moves it to `path`."""
 
     path: str
-    """Where it goes. One that exists already is refused before anything starts, unless `overwrite`."""
+    """Where the output appears. A path that exists already is refused before anything starts, unless `overwrite` is
+    true."""
     source: str = "output"
-    """Directory in the task's working directory."""
+    """Directory of the output in the task's working directory."""
     tasks: str = ""
-    """`worker:0` or `chief` uploads alone, straight into `path`. Empty: every task, each below its own name."""
+    """Which tasks write the output: `chief`, a role, or a task like `worker:0`. A single task writes straight into
+    `path`, several tasks each below their own name. Empty: every tracked task."""
     overwrite: bool = False
-    """Replace what is at `path`."""
+    """Whether to replace what is at `path`."""
     strategy: str = "upload"
-    """`upload` the directory `from` after the program has ended well, or `stream` what it prints to standard output."""
+    """How the output is stored: `upload` stores the directory `from` after the program has succeeded, `stream` stores
+    what the program prints to standard output."""
     format: str = "text"
-    """Of a stream: text, gzip, sequencefile, tfrecord, parquet, or your own writer as `module:function`."""
+    """Format of a stream: text, gzip, sequencefile, tfrecord, parquet, or your own writer as `module:function`."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """What the format's writer takes."""
+    """Options of the format's writer."""
     keep_failed: bool = False
-    """When the job fails, what the tasks made is kept, too: at `<path>.failed`, instead of what is there."""
+    """Whether the tasks' output is kept when the job fails: at `<path>.failed`, where it replaces what is there."""
     save: Save = field(default_factory=Save)
-    """Copies while the program runs."""
+    """Copies that are made while the program runs."""
     optional: bool = False
-    """The job may succeed although no task made the directory `from`; otherwise it fails then."""
+    """Whether the job may succeed although no task made the directory `from`. Otherwise the job fails then."""
 
 
 @dataclass(frozen=True)
@@ -239,16 +250,19 @@ class Checkpoint:
     """A directory on the shared file system in which programs keep what they need to go on after a restart."""
 
     path: str = ""
-    """The directory; HOWDAH_CHECKPOINT_DIR names it. It stays when the job ends."""
+    """The directory, a path or URI; HOWDAH_CHECKPOINT_DIR names it. It stays when the job ends. Empty: the job has no
+    checkpoint."""
     local: str = ""
-    """Directory in the working directory to mirror it in, both ways, for programs that cannot reach `path`."""
+    """Directory in the working directory that is mirrored in both ways with `path`, for programs that cannot reach
+    `path`. Empty: no mirror."""
     every_s: float = 30.0
-    """How often the mirror is brought up to date."""
+    """Seconds between two updates of the mirror."""
     tasks: str = "chief"
-    """Whose local directory is stored: `chief`, a role, a task, or `all`, in which case the files that a task stored
-    are replaced by itself and the chief only."""
+    """Tasks whose local directory is stored: `chief`, a role, a task, or `all`. With `all`, a file that a task has
+    stored is replaced only by this task or the chief."""
     valid: str = ""
-    """What makes a checkpoint complete: `tensorflow`, `torch`, `marker:NAME` or `glob:PATTERN`. Empty: found out."""
+    """What makes a checkpoint complete: `tensorflow`, `torch`, `marker:NAME` or `glob:PATTERN`. Empty: detected from
+    the files."""
 
 
 @dataclass(frozen=True)
@@ -256,84 +270,89 @@ class Board:
     """Where the programs' event files are: curves and TensorBoard show what is there."""
 
     path: str = ""
-    """A directory on the shared file system, which HOWDAH_BOARD_DIR names; `{job}` in it is the job's id. Empty, with
-    `local`: in the job's own directory. Empty, without: event files are looked for in checkpoints and outputs."""
+    """Directory on the shared file system, which HOWDAH_BOARD_DIR names; `{job}` in it is the job's id. Empty: with
+    `local` a directory of the job itself; without `local` event files are looked for in checkpoints and outputs."""
     local: str = ""
-    """Directory in the working directory that is copied there while the program writes it: straight into `path` by a
-    single task, else each below its own name."""
+    """Directory in the working directory that is copied to `path` while the program writes it: straight into `path` by
+    a single task, else each task's below its own name. Empty: nothing is copied."""
     every_s: float = 10.0
-    """How often the copy is brought up to date."""
+    """Seconds between two updates of the copy."""
     tasks: str = ""
-    """Whose `local` is copied: `chief`, a role, or a task like `worker:0`. Empty: every task's."""
+    """Tasks whose `local` is copied: `chief`, a role, or a task like `worker:0`. Empty: every task."""
     show: bool = False
-    """Start TensorBoard with the job. Otherwise `howdah tensorboard` and the job's page do."""
+    """Whether TensorBoard starts with the job. Otherwise `howdah tensorboard` and the job's page start it."""
 
 
 @dataclass(frozen=True)
 class Environment:
-    """The Python (and more) the commands run in; at most one of the three, else the node's own."""
+    """The Python (and more) in which the commands run: at most one of `python`, `archive` and `requirements`. Without
+    any of them, commands run in the node's own environment."""
 
     python: str = ""
-    """An interpreter that the nodes have, by path."""
+    """Path of an interpreter that the nodes have."""
     archive: str = ""
-    """A packed venv, conda environment or pex: shipped, unpacked on each node once, put first on PATH."""
+    """A packed venv, conda environment or pex: sent to the nodes, unpacked on each node once, put first on PATH."""
     requirements: str = ""
-    """A requirements file: made into an environment once per content, here, and shipped where it must be."""
+    """A requirements file. At submission it is made into an environment, once per content, which is sent to the
+    nodes."""
     image: str = ""
-    """Container image that the cluster runs the tasks in, beside any of the others."""
+    """Container image in which the cluster runs the tasks; it may be combined with any of the other keys."""
     mounts: Tuple[str, ...] = ()
     """Directories of the node that a container sees, as `source:target:ro`."""
 
 
 @dataclass(frozen=True)
 class Master:
-    """The process that runs the job: it needs little, whatever the job needs."""
+    """Resources of the master, the process that runs the job; independent of the job's size."""
 
     memory_mib: int = 0
-    """Memory of its container; 0 leaves it to the engine."""
+    """Memory of the master's container, as `2GiB`, `512MiB`, or a number of MiB. 0: the engine's default."""
     vcores: int = 0
-    """Its virtual cores; 0 leaves it to the engine."""
+    """Number of the master's virtual cores. 0: the engine's default."""
     node_label: str = ""
-    """Run it only on nodes that carry this label."""
+    """Node label: the master runs only on nodes that carry it. Empty: any node."""
     attempts: int = 0
-    """How often the cluster may start it; 0 leaves it to the engine."""
+    """How many attempts of the master the cluster may start. 0: the engine's default."""
 
 
 @dataclass(frozen=True)
 class Timeouts:
-    """Limits of the waits, in seconds; people write `30s`, `10min`, `2h`."""
+    """Time limits in seconds; people write `30s`, `10min`, `2h`."""
 
     gang_s: float = 3600.0
-    """All containers must be granted and joined within this."""
+    """Seconds until all containers must be granted and all tasks must have joined. 0: no limit."""
     hold_s: float = 60.0
-    """An incomplete gang gives its containers back after this long without a new one, and asks again later."""
+    """Seconds that an incomplete gang keeps its containers without getting another one; then it gives them back, and
+    asks again later."""
     localise_s: float = 1800.0
-    """Files and data of a task must be in place within this."""
+    """Seconds until a task's files and data must be in place. 0: no limit."""
     run_s: float = 0.0
-    """The job's whole running time; 0 means without limit."""
+    """Seconds that the job may run. 0: no limit."""
     stop_s: float = 10.0
-    """Between asking a program to stop (TERM) and killing it."""
+    """Seconds between TERM and KILL."""
     grace_s: float = 0.0
-    """How long the other tasks may go on when `success: chief` is reached; then they are stopped."""
+    """Seconds that the other tasks may go on after `success: chief` is reached; then they are stopped. 0: they are
+    stopped at once."""
     stall_s: float = 3600.0
-    """How long a program may show no sign of progress (its role's `on_stall` says what follows), leave its input stream
-    unread, or an output's file system what the program prints; 0 means without limit."""
+    """Seconds that a program may show no sign of progress (`on_stall` of its role decides what follows) or may leave
+    its input stream unread, and that an output's file system may accept no data. 0: no limit."""
     total_s: float = 0.0
-    """The job's whole time since its master began, waiting for containers included; 0 means without limit."""
+    """Seconds from the start of the job's master to the job's end, waiting for containers included. 0: no limit."""
 
 
 @dataclass(frozen=True)
 class Preflight:
-    """What is checked in each container before programs start there: a node that fails is left for another."""
+    """What is checked in each container before programs start there: a node that fails is replaced by another."""
 
     checks: Tuple[str, ...] = ()
-    """`disk`: room in the working directory, and a small file is written, synced and read; `memory`: the container may
-    use what was asked for; `gpu`: the GPUs are there; `matmul`: each multiplies correctly, by the job's torch (named
-    without GPUs: the CPU does); `all-reduce`: tasks exchange data in pairs, in two rounds. `all` is all of them."""
+    """Checks to make. `disk`: the working directory has room, and a small file is written, synced and read; `memory`:
+    the container may use the memory that was requested; `gpu`: the GPUs are there; `matmul`: each GPU multiplies
+    correctly, by the job's torch (named without GPUs: the CPU does); `all-reduce`: tasks exchange data in pairs, in two
+    rounds; `all`: all of these. Empty: no checks."""
     disk_mib: int = 1024
-    """Room that the working directory must have, as `10GiB`."""
+    """Free space that the working directory must have, as `10GiB`, `512MiB`, or a number of MiB."""
     limit_s: float = 120.0
-    """The checks of a container must be done within this, and so must the exchange in pairs."""
+    """Seconds that the checks of a container may take, and that the exchange in pairs may take."""
 
 
 @dataclass(frozen=True)
@@ -341,68 +360,71 @@ class JobSpec:
     """A whole job."""
 
     roles: Mapping[str, Role]
-    """The kinds of task, by name: ps, worker, chief, or any other."""
+    """The kinds of task, by name: ps, worker, chief, or any other name."""
     name: str = "job"
-    """What people call it."""
+    """The job's name; it need not be unique."""
     framework: str = "generic"
-    """Decides the variables a task gets, and whether the job waits for it: tensorflow, pytorch, jax, xgboost, lightgbm,
-    mxnet, generic, or another."""
+    """Framework of the programs: tensorflow, pytorch, jax, xgboost, lightgbm, mxnet, generic, or another. It decides
+    which variables a task gets, and whether the job waits for the task."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """Variables of every task."""
+    """Environment variables of every task."""
     extend: Mapping[str, str] = field(default_factory=dict)
-    """Variables that hold lists, such as PATH: this is joined by `:` behind what the node has."""
+    """Environment variables that hold lists, such as PATH: each value is appended to the node's value with `:` between
+    them."""
     files: Tuple[str, ...] = ()
-    """Files and directories from beside the job file, present in each working directory under their own name
-    (`path#name` renames; `directory#.` puts what is in it straight into the working directory)."""
+    """Files and directories from beside the job file. Each working directory has them under their own name (`path#name`
+    renames; `directory#.` puts the directory's content straight into the working directory)."""
     directories: Tuple[str, ...] = ()
     """Directories that each task finds in its working directory, empty, when its program starts."""
     archives: Tuple[str, ...] = ()
-    """Archives (.zip, .tar.gz, .tgz, .tar) unpacked into a directory of their name (`path#name` renames; `path#.`
-    unpacks straight into the working directory)."""
+    """Archives (.zip, .tar.gz, .tgz, .tar) that are unpacked into a directory of their name (`path#name` renames;
+    `path#.` unpacks straight into the working directory)."""
     inputs: Tuple[Input, ...] = ()
-    """Data in."""
+    """Files that tasks read."""
     outputs: Tuple[Output, ...] = ()
-    """Data out."""
+    """Directories that tasks write."""
     environment: Environment = field(default_factory=Environment)
-    """The Python the commands run in."""
+    """The Python in which the commands run."""
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
-    """Where programs keep what they go on from; a text is its path."""
+    """Directory from which programs go on after a restart; a text is its path."""
     board: Board = field(default_factory=Board)
-    """Where the programs' event files are; a text is its path."""
+    """Where the programs' event files are; a text is their path."""
     success: str = "all"
-    """The job has succeeded when: `all` tracked tasks, `any` one of them, a share (`50%`, `99.5%`) or the `chief` ended
-    well."""
+    """When the job has succeeded: when `all` tracked tasks, `any` of them, a share of them (`50%`, `99.5%`) or the
+    `chief` ended with status 0."""
     gang: bool = True
-    """All tasks start together, or not at all, and know each other. `false`: each starts as soon as it can, alone."""
+    """Whether all tasks start together, or not at all, and know each other. `false`: each task starts alone, as soon as
+    it can."""
     retries: int = 0
-    """How often the whole gang is started again after a failure. With 0 no program starts a second time, whatever
-    happens to its node, unless a role says so."""
+    """How often the whole gang restarts after a failure. 0: no program starts a second time, whatever happens to its
+    node, unless a role allows it."""
     queue: str = ""
-    """Queue; empty: the cluster's default."""
+    """Queue of the cluster. Empty: the cluster's default."""
     priority: Optional[int] = None
-    """Priority within the queue."""
+    """Priority within the queue. Unset: the queue's default."""
     node_label: str = ""
     """Node label of every role that has none of its own."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Your own marks, shown with the job."""
+    """Labels of your own, by name, which are shown with the job."""
     tags: Tuple[str, ...] = ()
-    """Words to find the job by."""
+    """Words by which to find the job."""
     secrets: Mapping[str, str] = field(default_factory=dict)
-    """Variables whose values must not be seen, by reference: `env:NAME` or `file:/path`, read at submission."""
+    """Environment variables whose values must not be seen, by reference: `env:NAME` or `file:/path`, read at
+    submission."""
     timeouts: Timeouts = field(default_factory=Timeouts)
-    """Limits of the waits."""
+    """Time limits of the job."""
     preflight: Preflight = field(default_factory=Preflight)
     """Checks of the nodes before the programs start; a text or a list are the checks."""
     links: Mapping[str, str] = field(default_factory=dict)
-    """Addresses to show with the job, by label; `{worker:0}` stands for that task's host,
-    `{worker:0:main}` for its port of that name."""
+    """Addresses to show with the job, by label; `{worker:0}` stands for that task's host, `{worker:0:main}` for its
+    port of that name."""
     application_type: str = ""
-    """What the cluster lists the job as; empty: HOWDAH."""
+    """Application type under which the cluster lists the job. Empty: HOWDAH."""
     master: Master = field(default_factory=Master)
-    """The process that runs the job."""
+    """Resources of the process that runs the job."""
     port_range: str = ""
-    """Where the ports that are reserved for its tasks, and the master's, are taken from: `20000-30000`. Empty: your
-    setting, else the system chooses."""
+    """Range from which the ports of the tasks and of the master are taken: `20000-30000`. Empty: your setting, else the
+    system chooses."""
 
     @property
     def task_count(self) -> int:
