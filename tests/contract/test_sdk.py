@@ -86,6 +86,10 @@ def filters_are_those_of_the_list(client: howdah.Client) -> None:
     """They mean the same here and by an address; `client` knows one job, `set`."""
     (job,) = client.jobs(limit=2, text="set", name="se", state="succeeded,FAILED", **{"from": 1.0, "to": time.time()})
     assert job.name == "set"
+    assert client.jobs(state=[State.SUCCEEDED, "FAILED"], user=None, since=1.0, until=time.time()) == [job]
+    assert client.jobs(until=1.0) == client.jobs(since=time.time() + 3600) == client.jobs(**{"to": 1.0}) == []
+    with pytest.raises(SpecError, match="since: is 'x', must be epoch seconds"):
+        client.jobs(since="x")  # type: ignore[arg-type]
     assert client.jobs(text="sets") == client.jobs(user="nobody") == client.jobs(queue="none") == []
     with pytest.raises(SpecError) as refused:
         client.jobs(bogus=1, after="x", limit=0, state="GONE")
@@ -153,7 +157,8 @@ def through_the_page(client: howdah.Client, job_id: str) -> None:
     while acting.job(job_id).saves[-1].state is State.RUNNING:
         assert time.monotonic() < until
         time.sleep(0.1)
-    assert client.save(job_id) == [(0, first + 1)]
+    (begun,) = client.save(job_id, output=-1)  # as programs asked before None meant all
+    assert begun == (begun.output, begun.number) == (0, first + 1)
     with pytest.raises(JobNotFound, match="no job"):
         looking.job("local-0")
     with pytest.raises(SpecError):

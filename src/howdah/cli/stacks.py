@@ -6,6 +6,7 @@ import getpass
 
 import click
 
+from howdah.api.curve_schemas import Stacks
 from howdah.cli.i18n import _
 from howdah.client.engine_registry import engine_of
 from howdah.client.follow import fetch_update
@@ -55,7 +56,7 @@ def _checked(task: str) -> str:
         raise SpecError.at("TASK", str(error)) from None
 
 
-def _taken(report: JobReport, task: str, native: bool) -> dict[str, dict[str, str]]:
+def _taken(report: JobReport, task: str, native: bool) -> Stacks:
     link = connect(report)
     if link is None:
         raise EngineUnavailable(f"{report.id} waits for its master: nothing runs yet that could be looked into")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from howdah.errors import Mistake, SpecError
@@ -12,8 +12,10 @@ from howdah.spec.task import JOB_STATES
 from howdah.spec.validation import nearest
 from howdah.spec.values import dataclass
 
-OF_REPORTS = ("user", "queue", "name", "state", "text", "from", "to", "limit")
+OF_REPORTS = ("user", "queue", "name", "state", "text", "since", "until", "limit")
 """Filters of the fields that every engine reports."""
+MOMENTS = {"since": "since", "until": "until", "from": "since", "to": "until"}
+"""Filters that are moments, with the field of JobFilter that each sets; docs/api.md has `from` and `to`."""
 OF_SERVERS = ("framework", "sort")
 """Filters that only a history server has."""
 
@@ -66,15 +68,16 @@ def read_filters(filters: Mapping[str, Any], known: tuple[str, ...]) -> tuple[Jo
     Raises:
         SpecError: filters are wrong, or none of `known`; the error has all mistakes.
     """
-    mistakes = [_unknown(name, known) for name in filters if name not in known]
-    moments = {"from": 0.0, "to": 0.0}
-    for name in moments.keys() & filters.keys() & set(known):
+    mistakes = [_unknown(name, known) for name in filters if name not in known and name not in MOMENTS]
+    moments = {"since": 0.0, "until": 0.0}
+    for name in [name for name in MOMENTS if name in filters]:
         try:
-            moments[name] = float(filters[name])
+            moment = float(filters[name])
         except (TypeError, ValueError):
-            moments[name] = math.nan
-        if not math.isfinite(moments[name]):
+            moment = math.nan
+        if not math.isfinite(moment):
             mistakes.append(Mistake(name, f"is {filters[name]!r}, must be epoch seconds"))
+        moments[MOMENTS[name]] = moment
     limit = filters.get("limit")
     if limit is not None and (isinstance(limit, bool) or not str(limit).isdecimal() or int(limit) < 1):
         mistakes.append(Mistake("limit", f"is {limit!r}, must be a whole number, at least 1"))
@@ -86,13 +89,13 @@ def read_filters(filters: Mapping[str, Any], known: tuple[str, ...]) -> tuple[Jo
     if mistakes:
         raise SpecError(mistakes)
     texts = {name: _text(filters.get(name, "")) for name in ("user", "queue", "name", "text")}
-    wanted = JobFilter(**texts, state=state, since=moments["from"], until=moments["to"])
+    wanted = JobFilter(**texts, state=state, since=moments["since"], until=moments["until"])
     return wanted, int(limit) if limit is not None else None
 
 
 def _text(value: Any) -> str:
     """Return a filter's text: the value of a State, several texts with commas between."""
-    if isinstance(value, (list, tuple, set, frozenset)):
+    if isinstance(value, Collection) and not isinstance(value, str):
         return ",".join(map(_text, value))
     return str(getattr(value, "value", value))
 

@@ -6,11 +6,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from howdah.api.curve_schemas import Stacks
 from howdah.client.api_client import ApiClient
 from howdah.spec import JobReport, JobSpec, TaskId
 from howdah.spec.view import JobView
+
+ALL_OUTPUTS = -1
+"""The `output` of a request for snapshots of all outputs."""
+
+
+class BegunSnapshot(NamedTuple):
+    """A snapshot that has begun: snapshot `number` of the output whose place in the job's list is `output`."""
+
+    output: int
+    number: int
 
 
 class JobsApi(ABC):
@@ -42,11 +53,11 @@ class JobsApi(ABC):
         """Return the JSON of the API call `jobs/ID/path`."""
 
     @abstractmethod
-    def save(self, job_id: str, output: int) -> list[tuple[int, int]]:
-        """Take snapshots of outputs; return pairs of an output and the number of its snapshot."""
+    def save(self, job_id: str, output: int) -> list[BegunSnapshot]:
+        """Begin a snapshot of an output, or of ALL_OUTPUTS."""
 
     @abstractmethod
-    def stacks(self, job_id: str, task: str, native: bool) -> Mapping[str, Any]:
+    def stacks(self, job_id: str, task: str, native: bool) -> Stacks:
         """Return the stacks of the running programs."""
 
     @abstractmethod

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from howdah.api.curve_schemas import Stacks
 from howdah.api.http_server import Response
 from howdah.api.recorded_job import EndedJobSource
 from howdah.api.recorded_log import RecordedLog
@@ -20,7 +21,7 @@ from howdah.client.follow import Follower, settled_report
 from howdah.client.job_end import cancel_job, report_of
 from howdah.client.job_filter import OF_REPORTS, read_filters
 from howdah.client.job_list import history_link
-from howdah.client.jobs_api import JobsApi
+from howdah.client.jobs_api import BegunSnapshot, JobsApi
 from howdah.client.master_client import MasterClient, connect, job_key, refusals
 from howdah.client.submit import prepare
 from howdah.client.wait_for_tensorboard import wait_until_open
@@ -97,11 +98,11 @@ class LocalJobs(JobsApi):
         answer: Mapping[str, Any] = decode_answer(path, response.status, response.body)
         return answer
 
-    def save(self, job_id: str, output: int) -> list[tuple[int, int]]:
+    def save(self, job_id: str, output: int) -> list[BegunSnapshot]:
         with self._master(job_id) as master, refusals(job_id):
-            return master.save(getpass.getuser(), output)
+            return list(itertools.starmap(BegunSnapshot, master.save(getpass.getuser(), output)))
 
-    def stacks(self, job_id: str, task: str, native: bool) -> Mapping[str, Any]:
+    def stacks(self, job_id: str, task: str, native: bool) -> Stacks:
         with self._master(job_id) as master, refusals(job_id):
             return master.stacks(getpass.getuser(), task, native)
 

@@ -7,6 +7,7 @@ import urllib.parse
 from collections.abc import Iterator
 from typing import Any
 
+from howdah.api.curve_schemas import Stacks
 from howdah.api.errors import refusal
 from howdah.errors import EngineUnavailable, RequestRefused, StagingError
 from howdah.spec import JobReport, TaskId
@@ -84,11 +85,11 @@ class MasterClient:
         answer = self._connection.call("POST", "/v1/actions/save", {"by": by, "output": output})
         return [(int(number), int(copy)) for number, copy in answer["saves"]]
 
-    def stacks(self, by: str, task: str = "", native: bool = False) -> dict[str, Any]:
+    def stacks(self, by: str, task: str = "", native: bool = False) -> Stacks:
         """Return the stacks of the programs: `stacks` by task, the `uri` where they are kept, or the `problem` with
         that."""
         arguments = {"by": by, "task": task, "native": native}
-        answer: dict[str, Any] = self._connection.call("POST", "/v1/actions/stacks", arguments, timeout=45.0)
+        answer: Stacks = self._connection.call("POST", "/v1/actions/stacks", arguments, timeout=45.0)
         return answer
 
     def tensorboard(self, by: str, idle_s: float) -> dict[str, str]:

@@ -9,9 +9,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from howdah.api.curve_schemas import Stacks
 from howdah.client.api_client import ApiClient
 from howdah.client.job_filter import OF_REPORTS, OF_SERVERS, read_filters
-from howdah.client.jobs_api import JobsApi
+from howdah.client.jobs_api import BegunSnapshot, JobsApi
 from howdah.client.wait_for_tensorboard import wait_until_open
 from howdah.errors import RequestRefused, StagingError
 from howdah.spec import JobReport, JobSpec, State, TaskId
@@ -75,12 +76,12 @@ class RemoteJobs(JobsApi):
         found: Mapping[str, Any] = self.remote.get(f"jobs/{job_id}/{path}".rstrip("/"), **query)
         return found
 
-    def save(self, job_id: str, output: int) -> list[tuple[int, int]]:
+    def save(self, job_id: str, output: int) -> list[BegunSnapshot]:
         answer = self.remote.act(job_id, "save", output=output)
-        return [(int(number), int(copy)) for number, copy in answer["saves"]]
+        return [BegunSnapshot(int(number), int(copy)) for number, copy in answer["saves"]]
 
-    def stacks(self, job_id: str, task: str, native: bool) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.remote.act(job_id, "stacks", task=task, native=native)
+    def stacks(self, job_id: str, task: str, native: bool) -> Stacks:
+        found: Stacks = self.remote.act(job_id, "stacks", task=task, native=native)
         return found
 
     def tensorboard(self, job_id: str, idle_s: float) -> str:

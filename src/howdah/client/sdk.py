@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
+from howdah.api.curve_schemas import Lines, Runs, Stacks
+from howdah.api.schemas import Compare, Traced, UserRow
 from howdah.client.api_client import ApiClient
-from howdah.client.jobs_api import JobsApi
+from howdah.client.jobs_api import ALL_OUTPUTS, BegunSnapshot, JobsApi
 from howdah.client.local_jobs import LocalJobs
 from howdah.client.remote_jobs import RemoteJobs
-from howdah.spec import JobReport, JobSpec, Outcome, TaskId
+from howdah.spec import JobReport, JobSpec, Outcome, State, TaskId
 from howdah.spec.view import JobView
 
 MIN_INTERVAL_S = 1.0
@@ -53,16 +55,33 @@ class Client:
         """
         return self._jobs.submit(job, Path(base), sets or {}, overwrite)
 
-    def jobs(self, **filters: Any) -> list[JobReport]:
-        """Return jobs, the newest first. Filters: `limit` (how many), `user`, `queue` and `state` (one, or several with
-        commas between), `name` (a part of the job's name), `text` (words that must all be in name, id or diagnostics),
-        `from` and `to` (epoch seconds between which the job began). A history server has `framework` and `sort` as
-        well.
+    def jobs(
+        self,
+        *,
+        user: str | Collection[str] | None = None,
+        queue: str | Collection[str] | None = None,
+        state: State | str | Collection[State | str] | None = None,
+        name: str | None = None,
+        text: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        limit: int | None = None,
+        framework: str | None = None,
+        sort: str | None = None,
+        **moments: float,
+    ) -> list[JobReport]:
+        """Return jobs, the newest first, at most `limit`. `user`, `queue` and `state` are one or several (a text may
+        have commas between them), `name` is a part of the job's name, all words of `text` must be in name, id or
+        diagnostics, and the job began between `since` and `until` (epoch seconds). Only a history server has
+        `framework` and `sort`. `moments` may have `since` and `until` by the names that they have in docs/api.md,
+        `from` and `to`, which are keywords of Python.
 
         Raises:
             SpecError: a filter is unknown, or has a wrong value.
         """
-        return self._jobs.jobs(filters)
+        filters = {"user": user, "queue": queue, "state": state, "name": name, "text": text, "since": since}
+        filters |= {"until": until, "limit": limit, "framework": framework, "sort": sort, **moments}
+        return self._jobs.jobs({name: value for name, value in filters.items() if value is not None})
 
     def job(self, job_id: str) -> JobView:
         """Return a job as it is now."""
@@ -92,7 +111,15 @@ class Client:
         """Yield in pieces what a task has printed so far; bytes that are not UTF-8 are replaced."""
         return self._jobs.logs(job_id, TaskId.parse(task) if isinstance(task, str) else task, stream)
 
-    def curves(self, job_id: str, tag: str = "", runs: tuple[str, ...] = (), points: int = 1000) -> Mapping[str, Any]:
+    @overload
+    def curves(  # type: ignore[overload-overlap]  # "" is a text, too
+        self, job_id: str, tag: Literal[""] = "", runs: tuple[str, ...] = (), points: int = 1000
+    ) -> Runs: ...
+
+    @overload
+    def curves(self, job_id: str, tag: str, runs: tuple[str, ...] = (), points: int = 1000) -> Lines: ...
+
+    def curves(self, job_id: str, tag: str = "", runs: tuple[str, ...] = (), points: int = 1000) -> Any:
         """Return the points of `tag` from the job's event files; without a tag, the runs and the tags of each. The
         shapes are those of `curves/scalars` and `curves/runs` in docs/api.md."""
         if not tag:
@@ -107,12 +134,12 @@ class Client:
         """
         return self._jobs.call(job_id, path, query)
 
-    def save(self, job_id: str, output: int = -1) -> list[tuple[int, int]]:
-        """Take a snapshot of an output (-1: of all) as it is now; return pairs of an output and its snapshot's
-        number."""
-        return self._jobs.save(job_id, output)
+    def save(self, job_id: str, output: int | None = None) -> list[BegunSnapshot]:
+        """Begin a snapshot of `output` as it is now, counted from 0; without it, one of each output. Return the
+        snapshots that have begun: pairs of an output and its snapshot's number."""
+        return self._jobs.save(job_id, ALL_OUTPUTS if output is None else output)
 
-    def stacks(self, job_id: str, task: str = "", native: bool = False) -> Mapping[str, Any]:
+    def stacks(self, job_id: str, task: TaskId | str = "", native: bool = False) -> Stacks:
         """Return the stacks of all programs, or of the program of `task`; `native` adds the frames of compiled code.
 
         The answer has `stacks` (text by task), `uri` (where they are kept) and `problem` (why they are not kept)."""
@@ -135,25 +162,25 @@ class Client:
     # The following calls are about many jobs. The history server at the address answers them, else the configured one,
     # else the one that runs as a job.
 
-    def trace(self, of: str) -> Mapping[str, Any]:
+    def trace(self, of: str) -> Traced:
         """Return which job and task a container, `host:pid` or `host/gpu3` belongs or belonged to: `trace` in
         docs/api.md.
 
         Raises:
             NotFound: no known job had it, or no history server is known.
         """
-        found: Mapping[str, Any] = self._jobs.history().get("trace", of=of)
+        found: Traced = self._jobs.history().get("trace", of=of)
         return found
 
-    def users(self, begin: float | None = None, end: float | None = None) -> list[Mapping[str, Any]]:
+    def users(self, begin: float | None = None, end: float | None = None) -> list[UserRow]:
         """Return jobs and GPU-hours by user, of jobs between two moments (epoch seconds): rows of `users` in
         docs/api.md."""
-        found: list[Mapping[str, Any]] = self._jobs.history().get("users", **{"from": begin, "to": end})["users"]
+        found: list[UserRow] = self._jobs.history().get("users", **{"from": begin, "to": end})["users"]
         return found
 
-    def compare(self, one: str, other: str) -> Mapping[str, Any]:
+    def compare(self, one: str, other: str) -> Compare:
         """Compare two jobs side by side: `compare` in docs/api.md."""
-        found: Mapping[str, Any] = self._jobs.history().get("compare", jobs=f"{one},{other}")
+        found: Compare = self._jobs.history().get("compare", jobs=f"{one},{other}")
         return found
 
     def cancel(self, job_id: str) -> None:
