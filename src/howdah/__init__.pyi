@@ -1,1 +1,3 @@
 from howdah.client.sdk import Client as Client
+
+__all__ = ["Client"]

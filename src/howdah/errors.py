@@ -29,6 +29,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional, Sequence
 
+__all__ = [
+    "AnswerTimeout",
+    "Conflict",
+    "EngineRejected",
+    "EngineUnavailable",
+    "HowdahError",
+    "InvalidRequest",
+    "JobCancelled",
+    "JobEnded",
+    "JobFailed",
+    "JobNotFound",
+    "LimitExceeded",
+    "Mistake",
+    "NoLongerThere",
+    "NotFound",
+    "NotPermitted",
+    "NotReady",
+    "RequestRefused",
+    "SpecError",
+    "StagingError",
+]
+
 
 class HowdahError(Exception):
     """The base of all errors that are shown to a user as one line, without a traceback."""

@@ -31,9 +31,12 @@ from howdah.spec import Container, Exit, JobSpec, Outcome, Role, TaskId, event_l
 from howdah.spec.events import Allocated, ContainerEnded, Event, JobStarted, TookOver
 from howdah.wire.messages import Phase, Status
 
+__all__ = ["OK", "FakeAllocator", "Gang", "job"]
+
 OK = Exit("exit", 0)
-A = TypeVar("A", bound=Action)
-E = TypeVar("E", bound=Event)
+"""The end of a program that succeeded."""
+_A = TypeVar("_A", bound=Action)
+_E = TypeVar("_E", bound=Event)
 
 
 def job(**changes: Any) -> JobSpec:
@@ -66,11 +69,11 @@ class Gang:
             actions += self.feed(StartRecorded(self.now, epoch))
         return actions
 
-    def actions_of(self, kind: type[A]) -> list[A]:
+    def actions_of(self, kind: type[_A]) -> list[_A]:
         """Return all actions of one kind so far."""
         return [action for action in self.did if isinstance(action, kind)]
 
-    def recorded(self, kind: type[E]) -> list[E]:
+    def recorded(self, kind: type[_E]) -> list[_E]:
         """Return all recorded events of one kind so far."""
         return [action.event for action in self.actions_of(RecordEvent) if isinstance(action.event, kind)]
 

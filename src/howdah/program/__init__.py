@@ -31,12 +31,10 @@ __all__ = [
     "Change",
     "HereError",
     "HereTimeout",
-    "Member",
     "Notice",
     "Peer",
     "Peers",
-    "World",
-    "alive",
+    "Value",
     "barrier",
     "compare_and_set",
     "delete",
@@ -48,16 +46,18 @@ __all__ = [
     "progress",
     "put",
     "save",
-    "swap",
     "watch",
     "world",
 ]
 
 Value = Union[str, bytes]
+"""What tasks share under a key."""
+
+# Names of earlier versions; so are `alive` and `swap`.
 World = Peers
 Member = Peer
-"""Names of earlier versions."""
 
+# Facts about this program. `__all__` has none of them: outside a job `import *` would fail.
 inside: bool
 job_id: str
 job_name: str
@@ -133,7 +133,6 @@ def heartbeat() -> None:
 
 _touched_at = float("-inf")
 alive = heartbeat
-"""Name of earlier versions."""
 
 
 def notice() -> Optional[Notice]:
@@ -156,17 +155,17 @@ def metric(name: str, value: float, step: Optional[int] = None) -> None:
     heartbeat()
 
 
-def save(wait: Union[bool, float] = False) -> Tuple[str, ...]:
+def save(wait: Optional[float] = None) -> Tuple[str, ...]:
     """Request a snapshot of the job's outputs as they are now. Tasks that ask within a second share one snapshot.
 
-    With `wait` (seconds, or True for an hour) return the snapshots' URIs when they are complete; else return at once.
+    With `wait` (seconds; True means an hour) return the snapshots' URIs when they are complete; else return at once.
 
     Raises:
         HereError: the job has no output to copy, or there will be no snapshot, and why.
         HereTimeout: the snapshot is not complete in time.
     """
     numbers = [number for _, number in _call("save", {})["saves"]]
-    if wait is False:
+    if wait is None or wait is False:
         return ()
     timeout = 3600.0 if wait is True else float(wait)
     snapshots = _wait_for("saved", {"numbers": numbers}, timeout, "save()")["saves"]
@@ -229,7 +228,6 @@ def compare_and_set(
 
 
 swap = compare_and_set
-"""Name of earlier versions."""
 
 
 @dataclass(frozen=True)
