@@ -1,4 +1,4 @@
-"""Test what builds on howdah: `Gang` drives the master's `step` by hand, `FakeAllocator` replaces an engine's
+"""Tests what builds on howdah: `Gang` drives the master's `step` by hand, `FakeAllocator` replaces an engine's
 allocator.
 
 `Gang` grants containers, plays executors, and keeps the master's actions; no process, socket or clock is involved.

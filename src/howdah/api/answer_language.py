@@ -38,7 +38,7 @@ def _weight(parameter: str) -> float:
 
 
 def has_sentences(shape: str) -> bool:
-    """Return True if answers of this shape hold sentences."""
+    """Return whether answers of this shape hold sentences."""
     return _translator_of(shape) is not None
 
 

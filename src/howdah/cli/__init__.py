@@ -125,7 +125,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _has_directory() -> bool:
-    """Whether the process's current directory exists."""
+    """Return whether the process's current directory exists."""
     try:
         return bool(os.getcwd())  # noqa: PTH109
     except FileNotFoundError:

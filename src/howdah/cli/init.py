@@ -99,7 +99,7 @@ def _lines(spec: JobSpec) -> Iterator[str]:
 
 
 def _section(name: str, given: list[str], example: str, comment: str) -> Iterator[str]:
-    """Return a section with what is given; otherwise as a comment that shows how it is written."""
+    """Yield a section with what is given; otherwise as a comment that shows how it is written."""
     yield ""
     yield _line(f"{name}:" if given else f"# {name}:", comment)
     yield from (f"  {line}" for line in given) if given else (f"#   {example}",)

@@ -68,7 +68,7 @@ def list_jobs(
 
 
 def _known(engine_name: str, profile: str) -> Iterator[JobReport]:
-    """Return the jobs that the engines know; an engine that was not asked for by name may fail to answer."""
+    """Yield the jobs that the engines know; an engine that was not asked for by name may fail to answer."""
     for engine in engines(engine_name, profile):
         try:
             yield from engine.describe()

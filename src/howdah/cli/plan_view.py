@@ -153,7 +153,7 @@ def _environment(staged: StagedJob) -> list[str]:
 
 
 def _uploads(staged: StagedJob, conf_dir: str) -> Iterator[str]:
-    """Return the files that are not where the containers get them from."""
+    """Yield the files that are not where the containers get them from."""
     wanted = {
         file.uri: (file.name, file.size) for file in (*staged.files, *staged.runtime, *staged.page) if file.source
     }

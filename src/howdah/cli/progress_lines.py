@@ -31,7 +31,7 @@ class TaskProgressLines:
         self._since = 0.0
 
     def lines(self, events: Iterable[Event], tasks: int) -> Iterator[tuple[float, str]]:
-        """Return times and lines of `events`, in a job of so many tasks, and of events that were held long enough."""
+        """Yield times and lines of `events`, in a job of so many tasks, and of events that were held long enough."""
         for event in events:
             kind = _kind(event) if tasks > FEW else None
             if kind is not None:
@@ -47,7 +47,7 @@ class TaskProgressLines:
             yield from self.rest()
 
     def rest(self) -> Iterator[tuple[float, str]]:
-        """Return the lines of all events that are held."""
+        """Yield the lines of all events that are held."""
         held, self._held = self._held, {}
         for kind, events in held.items():
             text = self._sentence(events[0]) if len(events) == 1 else _together(kind, events)

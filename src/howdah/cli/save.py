@@ -77,7 +77,7 @@ def _ended(view: JobView, numbers: set[int]) -> list[SaveView]:
 
 
 def snapshot_lines(view: JobView) -> Iterator[str]:
-    """Return lines about the snapshots: those from which the programs continued, and the newest ones."""
+    """Yield lines about the snapshots: those from which the programs continued, and the newest ones."""
     if view.resumed:
         yield _("resumed from {uri}", uri=view.resumed)
     if len(view.saves) > SHOWN:

@@ -305,7 +305,7 @@ def task_table(view: JobView, most: int) -> Any:
 
 
 def role_rows(view: JobView) -> Iterator[tuple[str, str, str]]:
-    """Return each role with the number of its tasks, and how many are in which state."""
+    """Yield each role with the number of its tasks, and how many are in which state."""
     for role in dict.fromkeys(task.role for task in view.tasks):
         states = Counter(row(task)[0] for task in view.tasks.values() if task.id.role == role)
         said = ", ".join(f"{count} {state}" for state, count in states.most_common())
@@ -359,7 +359,7 @@ def task_lines(tasks: Iterable[TaskView]) -> Iterator[str]:
 
 
 def stream_lines(view: JobView) -> Iterator[str]:
-    """Return how much the input streams gave the tasks, and how much of it was read from the node itself."""
+    """Yield how much the input streams gave the tasks, and how much of it was read from the node itself."""
     given = sum(task.usage.streamed_bytes for task in view.tasks.values())
     near = sum(task.usage.local_bytes for task in view.tasks.values())
     if given:
@@ -368,7 +368,7 @@ def stream_lines(view: JobView) -> Iterator[str]:
 
 
 def python_lines(view: JobView) -> Iterator[str]:
-    """Return which Python runs the master and the executors, and which one the programs find."""
+    """Yield which Python runs the master and the executors, and which one the programs find."""
     found = {
         "master": {view.python},
         "executors": {task.python for task in view.tasks.values()},
@@ -380,7 +380,7 @@ def python_lines(view: JobView) -> Iterator[str]:
 
 
 def hint_lines(view: JobView) -> Iterator[str]:
-    """Return what to ask for next time; and of a running job, when it will end."""
+    """Yield what to ask for next time; and of a running job, when it will end."""
     left = eta(view, time.time())
     if left is not None:
         yield _("done in about {time}", time=_span(left))
@@ -396,7 +396,7 @@ def _span(seconds: float) -> str:
 
 
 def verdict(view: JobView) -> Iterator[str]:
-    """Return how the job ended: the state, why, and the last lines of the task that failed first."""
+    """Yield how the job ended: the state, why, and the last lines of the task that failed first."""
     outcome = view.outcome
     if outcome is None:
         return
@@ -423,7 +423,7 @@ def readable(line: bytes) -> str:
 
 
 def columns(rows: list[tuple[str, ...]]) -> Iterator[str]:
-    """Return rows as aligned lines."""
+    """Yield rows as aligned lines."""
     widths = [max(_width(row[index]) for row in rows) for index in range(len(rows[0]))] if rows else []
     for cells in rows:
         padded = (cell + " " * (width - _width(cell)) for cell, width in zip(cells, widths, strict=True))

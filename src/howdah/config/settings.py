@@ -240,7 +240,7 @@ def _texts(entries: Mapping[str, Node], place: str, mistakes: list[Mistake]) -> 
 
 
 def _parts(files: list[_File], profile: str) -> Iterator[_Layer]:
-    """Return the layers of `files`, strongest first."""
+    """Yield the layers of `files`, strongest first."""
     for file in files:
         chosen = profile or file.profile
         if chosen in file.profiles:

@@ -1,1 +1,1 @@
-"""Read event files and checkpoints where they lie, in a process of its own, and draw charts of them."""
+"""Reads event files and checkpoints where they lie, in a process of its own, and draws charts of them."""

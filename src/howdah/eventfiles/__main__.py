@@ -1,4 +1,4 @@
-"""Run the curves service for the program that starts it: `python -m howdah.eventfiles --socket PATH`."""
+"""Runs the event-file service for the program that starts it: `python -m howdah.eventfiles --socket PATH`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draw curves as SVG: axes, a legend, the range from minimum to maximum shaded, NaNs and infinities at the edges."""
+"""Draws curves as SVG: axes, a legend, the range from minimum to maximum shaded, NaNs and infinities at the edges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""List the checkpoints of a job and the tensors in them. Only files below the job's own directories are opened."""
+"""Lists the checkpoints of a job and the tensors in them. Only files below the job's own directories are opened."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _check_below(uri: str, directories: Sequence[str]) -> None:
 
 
 def _is_below(uri: str, directory: str) -> bool:
-    """Tell whether a URI is the directory or below it; symbolic links on this machine are followed."""
+    """Return whether a URI is the directory or below it; symbolic links on this machine are followed."""
     if not uris.has_scheme(uri):
         return False
     inner, outer = uris.normal(uri), uris.normal(directory)

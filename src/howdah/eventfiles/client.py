@@ -1,4 +1,4 @@
-"""Start the curves service with the first request, start it again after it has ended, and send it requests.
+"""Starts the event-file service with the first request, starts it again after it has ended, and sends it requests.
 
 This module imports little, and only the standard library, because the master imports it.
 """

@@ -1,4 +1,4 @@
-"""Decode an event file from a given byte on, in batches of half a MiB.
+"""Decodes an event file from a given byte on, in batches of half a MiB.
 
 Rows of scalars are decoded as a whole; records outside rows are cut into columns by their length, or read one by one.
 """

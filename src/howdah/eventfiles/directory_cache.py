@@ -1,4 +1,4 @@
-"""Keep the values of event directories within one bound on memory: unused directories are dropped first, then every
+"""Keeps the values of event directories within one bound on memory: unused directories are dropped first, then every
 second step of the largest directory.
 """
 

@@ -1,4 +1,4 @@
-"""Embed charts in other web pages: a page for an iframe, and a script that draws beside its own element.
+"""Embeds charts in other web pages: a page for an iframe, and a script that draws beside its own element.
 
 Both show the SVG as an image, in which no script runs, and request it again every few seconds. All addresses are
 relative to the page or to the script; the token is passed on in the query.

@@ -1,4 +1,4 @@
-"""Define the errors of the curves service, by the reason why a request is not answered."""
+"""Defines the errors of the event-file service, by the reason why a request is not answered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hold the values of a section of an event file in a form that can be sent between processes."""
+"""Holds the values of a section of an event file in a form that can be sent between processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read the event files in a directory and below it, and keep their values; each request checks for changes.
+"""Reads the event files in a directory and below it, and keeps their values; each request checks for changes.
 
 The rule: of a changed file, the bytes after its last complete record are read; if a file was replaced, its whole run is
 read anew. Errors are reported, and the values that were read before stay.
@@ -165,7 +165,7 @@ class EventDirectory:
         return sorted(found, key=lambda entry: entry.uri), count < MAX_FILES and len(found) < MAX_EVENT_FILES
 
     def _is_hidden(self, entry: Entry) -> bool:
-        """Tell whether a file only seems shorter than what was read, since an open file's length is unknown."""
+        """Return whether a file only seems shorter than what was read, since an open file's length is unknown."""
         return entry.may_be_open and entry.uri in self._files and entry.size < self._files[entry.uri].offset
 
     def _changed_parts(self, fs: FileSystem, entries: list[Entry]) -> Iterator[FilePart]:
@@ -182,7 +182,7 @@ class EventDirectory:
                 yield FilePart(file.run, entry.uri, file.offset, max(0, entry.size - file.offset))
 
     def _replaced(self, fs: FileSystem, file: EventFile, entry: Entry) -> bool:
-        """Tell whether a file begins with other bytes than before. If it is only shorter, what was read stays."""
+        """Return whether a file begins with other bytes than before. If it is only shorter, what was read stays."""
         try:
             with fs.open_read(file.uri) as stream:
                 head = stream.read(HEAD)

@@ -1,4 +1,4 @@
-"""Read one event by its protobuf message, for everything that `scalar_columns` does not read in bulk."""
+"""Reads one event by its protobuf message, for everything that `scalar_columns` does not read in bulk."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read(content: bytes, at: int, length: int, batch: Batch, kinds: dict[bytes, 
 
 
 def is_scalar(content: bytes, kinds: dict[bytes, bytes]) -> bool:
-    """Tell whether the only value of an event is a scalar."""
+    """Return whether the only value of an event is a scalar."""
     try:
         event = event_pb2.Event.FromString(content)
     except DecodeError:

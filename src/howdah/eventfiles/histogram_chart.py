@@ -1,4 +1,4 @@
-"""Draw histograms of one tag as SVG: a map of all steps, the bars of one step, or percentiles over the steps."""
+"""Draws histograms of one tag as SVG: a map of all steps, the bars of one step, or percentiles over the steps."""
 
 from __future__ import annotations
 

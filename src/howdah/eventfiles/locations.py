@@ -1,4 +1,4 @@
-"""Find the directories of a job's event files, for charts and TensorBoard, while the job runs and after it. Pure."""
+"""Finds the directories of a job's event files, for charts and TensorBoard, while the job runs and after it. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limit the memory of the processes that read for a program which must survive, and prefer them as OOM victims.
+"""Limits the memory of the processes that read for a program which must survive, and prefers them as OOM victims.
 
 The rule: a container is killed as a whole when all its processes together are too large. So a process that reads beside
 a master may use a part of the container's memory, and exits by itself when it uses more (docs/curves.md).

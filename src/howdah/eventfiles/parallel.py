@@ -1,4 +1,4 @@
-"""Decode event files in several processes where there is much to read. One process reads all files of a run in their
+"""Decodes event files in several processes where there is much to read. One process reads all files of a run in their
 order and sends what it has decoded. `python -m howdah.eventfiles.parallel` is such a process.
 
 The process is no helper of `wire.helper_main`, whose replies are JSON: it sends megabytes of arrays while it reads, and

@@ -1,4 +1,4 @@
-"""Convert a chart to PNG with the first installed library: resvg (`resvg-py`), or CairoSVG, which needs Cairo."""
+"""Converts a chart to PNG with the first installed library: resvg (`resvg-py`), or CairoSVG, which needs Cairo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answer `curves/…` with JSON from event files. Names of runs and tags are never used as code or paths."""
+"""Answers `curves/…` with JSON from event files. Names of runs and tags are never used as code or paths."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class JobEventFiles:
 
     @property
     def complete(self) -> bool:
-        """Tell whether all files were read."""
+        """Return whether all files were read."""
         return all(directory.complete for _, directory in self._directories)
 
     def runs_by_name(self) -> dict[str, tuple[EventDirectory, Run]]:

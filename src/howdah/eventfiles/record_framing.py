@@ -1,4 +1,4 @@
-"""Find the records in a section of an event file (TFRecord, tensorflow/core/lib/io/record_reader.cc).
+"""Finds the records in a section of an event file (TFRecord, tensorflow/core/lib/io/record_reader.cc).
 
 Records of one length are grouped, so that the next step works on columns. Garbage is skipped up to the next length with
 a correct checksum; a record that is not complete yet is left for later.

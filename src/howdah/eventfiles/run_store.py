@@ -1,4 +1,4 @@
-"""Keep the values of each run: columns of scalars, and a bounded number of histograms, images and texts.
+"""Keeps the values of each run: columns of scalars, and a bounded number of histograms, images and texts.
 
 A program that restarts from an earlier step invalidates the later steps. TensorBoard notices a restart by a START in
 the file; this module also notices it by a later file that begins after the one before has ended.

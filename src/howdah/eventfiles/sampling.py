@@ -1,4 +1,4 @@
-"""Reduce a long curve to few points, each with the minimum, mean and maximum of a section of the curve. Pure.
+"""Reduces a long curve to few points, each with the minimum, mean and maximum of a section of the curve. Pure.
 
 The result is deterministic: a section has a power of two of points and begins at a multiple of it, so that a growing
 curve keeps its points until there are too many. The first and the last point stay as they are. NaNs and infinities are

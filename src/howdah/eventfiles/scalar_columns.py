@@ -1,4 +1,4 @@
-"""Read thousands of scalars at once. Records of one length differ only in time, step and value: the first one shows
+"""Reads thousands of scalars at once. Records of one length differ only in time, step and value: the first one shows
 where these lie, and one `struct` format splits all of them into columns. Every other byte is compared, and `events`
 reads the records that differ.
 """

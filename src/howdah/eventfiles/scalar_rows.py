@@ -1,4 +1,4 @@
-"""Read rows of scalars. A program that logs the same scalars at each step writes the same records again and again,
+"""Reads rows of scalars. A program that logs the same scalars at each step writes the same records again and again,
 except times, steps and values. Many rows are compared with the first at once, as one large integer, and have one
 checksum. `scalar_columns` reads the rows that differ or whose checksums are wrong.
 """
@@ -39,7 +39,7 @@ class RecordRow:
     """The values of these bits."""
 
     def holds(self, block: bytes, count: int) -> bool:
-        """Tell whether `block` is `count` rows like this one, with correct checksums."""
+        """Return whether `block` is `count` rows like this one, with correct checksums."""
         is_same = int.from_bytes(block, "little") & _repeated(self.mask, count) == _repeated(self.same, count)
         return is_same and self._has_correct_sums(block, count)
 

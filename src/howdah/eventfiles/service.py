@@ -1,4 +1,4 @@
-"""Run the curves service: answer requests over a Unix socket, for the one program that started the service.
+"""Runs the event-file service, which answers requests over a Unix socket, for the one program that started the service.
 
 A request is a POST of the path that a browser requests from the parent, `/curves/…` or `/checkpoints…`; its body, made
 by the parent alone, says where that job's files are: {"places": [[prefix, URI], …], "checkpoints": [URI, …]}.

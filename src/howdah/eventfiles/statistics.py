@@ -1,4 +1,4 @@
-"""Compute statistics of one tensor: minimum, maximum, mean, standard deviation, zeros, NaNs, infinities, a histogram.
+"""Computes statistics of one tensor: minimum, maximum, mean, standard deviation, zeros, NaNs, infinities, a histogram.
 
 The tensor is read twice, block by block, so memory is bounded. For a very large tensor, evenly spread blocks stand for
 all of it.

@@ -1,4 +1,4 @@
-"""Draw what all SVG charts have in common: style, size, axes, words and numbers.
+"""Draws what all SVG charts have in common: style, size, axes, words and numbers.
 
 All text is escaped; a document loads nothing and runs no script.
 """

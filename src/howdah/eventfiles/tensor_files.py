@@ -1,4 +1,4 @@
-"""Read tables of contents and numbers of checkpoint files: safetensors, NumPy, TensorFlow's bundles, torch, and shards
+"""Reads tables of contents and numbers of checkpoint files: safetensors, NumPy, TensorFlow's bundles, torch, and shards
 of these with an index.
 
 No file is loaded as a whole and no code in a file is run; `iter_bytes` reads the numbers of a tensor block by block.

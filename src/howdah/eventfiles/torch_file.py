@@ -1,4 +1,4 @@
-"""Read what torch.save wrote, without torch: follow the pickle in the archive, but call nothing that it names.
+"""Reads what torch.save wrote, without torch: it follows the pickle in the archive, but calls nothing that it names.
 
 Every class or function that the pickle names becomes an empty stand-in; the few functions that make tensors of storages
 are replaced by functions below, which only keep their arguments. The unpickler is Python's own in Python, whose memory

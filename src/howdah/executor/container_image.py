@@ -46,7 +46,7 @@ def check_image(variables: Mapping[str, str], host: str, directory: str) -> Tupl
 
 
 def in_container(variables: Mapping[str, str], directory: str) -> Optional[bool]:
-    """Say whether YARN runs this process in a container; None when no sign of either is found."""
+    """Return whether YARN runs this process in a container; None when no sign of either is found."""
     listed = ",".join(filter(None, (variables.get("LOCAL_DIRS"), variables.get("LOG_DIRS"))))
     own = {os.path.realpath(path) for path in (directory, *filter(None, listed.split(",")))}
     if own & _mount_points():

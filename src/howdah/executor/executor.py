@@ -437,7 +437,7 @@ class Executor:
         self._reconcile()
 
     def _files_removed(self) -> bool:
-        """Say whether the node has removed the container's files while its programs still run.
+        """Return whether the node has removed the container's files while its programs still run.
 
         A NodeManager that keeps no state does this when it restarts: it renames the directory before it deletes files.
         """

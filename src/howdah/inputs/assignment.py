@@ -1,4 +1,4 @@
-"""Assign input files to tasks by a pure function, so that a restarted task gets the same files.
+"""Assigns input files to tasks by a pure function, so that a restarted task gets the same files.
 
 File names are made unique for the whole job before files are assigned: a file has the same name in every task.
 """

@@ -1,4 +1,4 @@
-"""Download one file, which appears under its name when it is complete.
+"""Downloads one file, which appears under its name when it is complete.
 
 When the connection breaks, the bytes received so far are kept, and the next try continues behind them. A file that has
 changed since it was listed is refused, because other tasks may have read the old one.

@@ -1,4 +1,4 @@
-"""Keep input files on a node, so that a restarted task, or another task on the node, does not fetch them again.
+"""Keeps input files on a node, so that a restarted task, or another task on the node, does not fetch them again.
 
 A file is identified by its URI, size, time and entity tag; a file that changes is another file. Content is checked
 against its CRC each time it is used, and linked into the working directory, where it stays when the cache drops it.

@@ -1,4 +1,4 @@
-"""Read the catalogue of translations: one source (`zh/LC_MESSAGES/howdah.po`) for command line, server and page.
+"""Reads the catalogue of translations: one source (`zh/LC_MESSAGES/howdah.po`) for command line, server and page.
 
 The package's build compiles the source (tools/generate.py). Where it is not compiled, every text stays English.
 """

@@ -176,7 +176,7 @@ class JobMaster:
             await asyncio.sleep(CONFIRM_EVERY_S)
 
     def _has_no_files(self) -> bool:
-        """Return True if the node has removed the files that this master runs from, as a NodeManager that has forgotten
+        """Return whether the node has removed the files that this master runs from, as a NodeManager that has forgotten
         its containers does: then no other module can be imported, and no helper process starts."""
         return self.allocator is not None and self.allocator.restarts and not Path(__file__).exists()
 

@@ -1,4 +1,4 @@
-"""Wake every current waiter at once. A waiter costs one future and one timer, because ten thousand executors wait at
+"""Wakes every current waiter at once. A waiter costs one future and one timer, because ten thousand executors wait at
 the same time, each of them anew every other second."""
 
 from __future__ import annotations

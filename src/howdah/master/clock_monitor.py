@@ -1,4 +1,4 @@
-"""Detect that the master was suspended or that its clock was set: a stopped process, a machine that slept, an NTP
+"""Detects that the master was suspended or that its clock was set: a stopped process, a machine that slept, an NTP
 step."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Run helper processes for what needs large libraries: the libraries do not stay in the master's memory, and the master
-does not wait."""
+"""Runs helper processes for what needs large libraries: the libraries do not stay in the master's memory, and the
+master does not wait."""
 
 from __future__ import annotations
 

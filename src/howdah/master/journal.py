@@ -1,4 +1,4 @@
-"""Append lines to a file in the job's directory.
+"""Appends lines to a file in the job's directory.
 
 On a local directory each line is written at once. Elsewhere lines are appended in batches, off the loop, because an
 append to HDFS takes tens of milliseconds, and its bytes are visible to others only afterwards.
@@ -212,7 +212,7 @@ class Journal:
             return True
 
     async def confirm(self) -> bool:
-        """Return True if all lines are in the file, and none of another master; False when this cannot be checked.
+        """Return whether all lines are in the file, and none of another master; False when this cannot be checked.
 
         Raises:
             Superseded: another master has written to it.

@@ -1,4 +1,4 @@
-"""Rebuild the state of an earlier master from the event log that it wrote.
+"""Rebuilds the state of an earlier master from the event log that it wrote.
 
 The event log holds the events that `step` accepted and the events that it decided. A replay feeds it the accepted
 events and obtains the same decisions again, word for word, because time comes with the events. A decision that the log
@@ -70,7 +70,7 @@ def replay(state: GangState, log: Sequence[events.Event], now: float) -> list[Ac
 
 
 def _unanswered(state: GangState) -> Iterator[Action]:
-    """Return the requests that helper processes of the earlier master were working on: their answers are lost."""
+    """Yield the requests that helper processes of the earlier master were working on: their answers are lost."""
     if state.checkpoint_lookups.looking:
         yield FindCheckpoint(state.checkpoint_lookups.looking)
     if state.stage is Stage.COMMITTING and state.outcome is not None:
@@ -78,7 +78,7 @@ def _unanswered(state: GangState) -> Iterator[Action]:
 
 
 def _expected(decided: list[Action], event: events.Event) -> bool:
-    """Return True if `event` is the next event that was recorded; then it and the actions before it are done."""
+    """Return whether `event` is the next event that was recorded; then it and the actions before it are done."""
     for number, action in enumerate(decided):
         if isinstance(action, RecordEvent):
             if to_line(action.event) != to_line(event):

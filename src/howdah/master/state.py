@@ -99,12 +99,12 @@ class TaskState:
 
     @property
     def live(self) -> bool:
-        """Return True if the task has a container, and its program has not ended in this epoch."""
+        """Return whether the task has a container, and its program has not ended in this epoch."""
         return self.container is not None and self.exit is None
 
     @property
     def formed(self) -> bool:
-        """Return True if the world of the task's epoch is complete: its program may run."""
+        """Return whether the world of the task's epoch is complete: its program may run."""
         return self.world is not None and self.world.epoch == self.epoch
 
     @property
@@ -308,11 +308,11 @@ class GangState:
         return (self.tasks[TaskId(name, index)] for index in range(least, most))
 
     def takes_part(self, task: TaskId) -> bool:
-        """Return True if the task is within the present size of its role."""
+        """Return whether the task is within the present size of its role."""
         return task.index < self.job.roles[task.role].replicas
 
     def tracked(self, task: TaskId) -> bool:
-        """Return True if the job waits for the end of this task."""
+        """Return whether the job waits for the end of this task."""
         return self.role(task).tracked is not False and not self.tasks[task].untracked
 
     def tracked_tasks(self) -> Iterator[TaskState]:

@@ -1,4 +1,4 @@
-"""Run the job's TensorBoard as a gang of one task, apart from the job's own gang: its failures do not touch the job.
+"""Runs the job's TensorBoard as a gang of one task, apart from the job's own gang: its failures do not touch the job.
 
 It has a state of its own, which the same `step` changes, and a container of its own from the same allocator, which
 knows the role by `with_tensorboard_role`. The job's log has only its `BoardChanged` events.
@@ -97,7 +97,7 @@ class TensorBoardTask:
         return tuple(self.state.containers) if self.state is not None else ()
 
     def owns_event(self, event: events.Event) -> bool:
-        """Return True if the event is about TensorBoard's container, not about the job's."""
+        """Return whether the event is about TensorBoard's container, not about the job's."""
         if isinstance(event, events.Allocated):
             return event.container.role == self.name
         if isinstance(event, actions.StatusReceived):

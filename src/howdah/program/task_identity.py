@@ -133,7 +133,7 @@ NAMES = frozenset(TaskIdentity.__dataclass_fields__) - {"directory", "world_text
 
 
 def inside() -> bool:
-    """Say whether this program is a task of a howdah job."""
+    """Return whether this program is a task of a howdah job."""
     return bool(os.environ.get(VARIABLE))
 
 

@@ -53,7 +53,7 @@ class Shape:
 
     @property
     def secure(self) -> bool:
-        """Whether the properties demand Kerberos."""
+        """Return whether the properties demand Kerberos."""
         return self.properties.get("core-site", {}).get("hadoop.security.authentication") == "kerberos"
 
 

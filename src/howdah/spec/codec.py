@@ -1,4 +1,4 @@
-"""Convert dataclasses to JSON and back, by their declared types alone: `decode` gives back what `encode` wrote, equal.
+"""Converts dataclasses to JSON and back, by their declared types alone: `decode` gives back what `encode` wrote, equal.
 
 This is for values that howdah wrote itself; `howdah.config.job_file` validates what people write. The conversion of a
 type is compiled once, because a master of thousands of executors reads and writes thousands of messages a second.
@@ -127,7 +127,7 @@ def _items(make: Callable[[Any], Any], item: Optional[Decoder]) -> Decoder:
 
 
 def is_well_typed(kind: Any, value: Any) -> bool:
-    """Return True if what `decode` made of JSON that may be damaged has the types that `kind` declares, down to the
+    """Return whether what `decode` made of JSON that may be damaged has the types that `kind` declares, down to the
     last field."""
     return _checker(kind)(value)
 

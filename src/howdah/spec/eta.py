@@ -1,4 +1,4 @@
-"""Estimate when a job will be done, from the progress of its tasks."""
+"""Estimates when a job will be done, from the progress of its tasks."""
 
 from __future__ import annotations
 

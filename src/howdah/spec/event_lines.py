@@ -1,4 +1,4 @@
-"""Read and write events as lines of JSON, as the event log has them."""
+"""Reads and writes events as lines of JSON, as the event log has them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_lines(lines: Iterable[str]) -> Iterator[Event]:
 
 
 def read_log(lines: Iterable[str]) -> Iterator[Optional[Event]]:
-    """Return the events of a log, and None for each line that is cut short or garbled, as killed writers and bad disks
+    """Yield the events of a log, and None for each line that is cut short or garbled, as killed writers and bad disks
     leave them; kinds that this version does not know are left out."""
     for line in lines:
         try:

@@ -32,7 +32,7 @@ def mistakes(job: JobSpec) -> Iterator[Mistake]:
 
 
 def _arguments(place: str, command: Union[str, Sequence[str]]) -> Iterator[Tuple[str, str]]:
-    """Return the texts that are arguments, each with its place."""
+    """Yield the texts that are arguments, each with its place."""
     if isinstance(command, str):
         yield place, command
     else:

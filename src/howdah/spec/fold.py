@@ -1,4 +1,4 @@
-"""Apply events to a job's view."""
+"""Applies events to a job's view."""
 
 from __future__ import annotations
 

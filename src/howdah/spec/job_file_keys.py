@@ -1,4 +1,4 @@
-"""Write a job with the keys and units of a job file."""
+"""Writes a job with the keys and units of a job file."""
 
 from __future__ import annotations
 

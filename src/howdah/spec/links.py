@@ -1,4 +1,4 @@
-"""Fill a job's links with the hosts and ports of its tasks."""
+"""Fills a job's links with the hosts and ports of its tasks."""
 
 from __future__ import annotations
 

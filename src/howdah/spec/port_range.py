@@ -1,4 +1,4 @@
-"""Parse a range of ports as people write it: `20000-30000`, both ends included."""
+"""Parses a range of ports as people write it: `20000-30000`, both ends included."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def wanted(job: JobSpec) -> Tuple[str, ...]:
 
 
 def pairs_wanted(job: JobSpec) -> bool:
-    """Return True if tasks exchange data with each other, which only tasks that start together can."""
+    """Return whether tasks exchange data with each other, which only tasks that start together can."""
     return job.gang and PAIRS in wanted(job)
 
 

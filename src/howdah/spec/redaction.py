@@ -1,4 +1,4 @@
-"""Redact what looks like a secret, wherever somebody wrote it: in a variable, on a command line, in a job file.
+"""Redacts what looks like a secret, wherever somebody wrote it: in a variable, on a command line, in a job file.
 
 Secrets have a place of their own in a job (`secrets`), whose values are in no spec; this is for users who write them
 elsewhere. Names are judged by whole words: `DB_PASS` and `OPENAI_KEY` hide what follows, `passes` and `--num-keys` do
@@ -62,7 +62,7 @@ _VALUE = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|\\.|[^\s"'\\;&|<>()])+|["']
 
 @functools.lru_cache(maxsize=4096)
 def looks_secret(name: str) -> bool:
-    """Return True if a value of this name should not be shown: DB_PASSWORD, apiKey, `fs.s3a.secret.key`; not
+    """Return whether a value of this name should not be shown: DB_PASSWORD, apiKey, `fs.s3a.secret.key`; not
     max_tokens."""
     parts = [part.lower() for part in _PART.findall(name)]
     while parts and parts[-1].isdigit():
@@ -162,7 +162,7 @@ def record(value: Any, name: str = "") -> Any:
 
 
 def masked_places(value: Any, place: str = "") -> Iterator[str]:
-    """Return the places of a record, such as `env.TOKEN`, where a mask stands for a value that is not known."""
+    """Yield the places of a record, such as `env.TOKEN`, where a mask stands for a value that is not known."""
     if isinstance(value, str):
         if MASK in value:
             yield place

@@ -77,7 +77,7 @@ class State(str, enum.Enum):
 
     @property
     def ended(self) -> bool:
-        """Return True if no further state follows."""
+        """Return whether no further state follows."""
         return self not in (State.PENDING, State.RUNNING)
 
 
@@ -120,7 +120,7 @@ class Exit:
 
     @property
     def ok(self) -> bool:
-        """Return True if the process ended by itself with status 0."""
+        """Return whether the process ended by itself with status 0."""
         return self.cause == "exit" and self.code == 0
 
     def __str__(self) -> str:

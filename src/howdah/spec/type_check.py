@@ -1,5 +1,5 @@
-"""Check that values have the types that a spec declares, and that texts can be passed on: a job that is built in Python
-may hold anything."""
+"""Checks that values have the types that a spec declares, and that texts can be passed on: a job that is built in
+Python may hold anything."""
 
 from __future__ import annotations
 

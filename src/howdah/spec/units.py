@@ -1,4 +1,4 @@
-"""Parse and write memory and durations as people write them."""
+"""Parses and writes memory and durations as people write them."""
 
 from __future__ import annotations
 

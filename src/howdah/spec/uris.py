@@ -1,4 +1,4 @@
-"""Parse and build the URIs of files: `scheme://authority/path`.
+"""Parses and builds the URIs of files: `scheme://authority/path`.
 
 In `file:` URIs the path is percent-encoded, as every library does it. On all other file systems it is taken letter by
 letter: HDFS allows `?`, `#` and `%` in names, and a URI parser would cut there and name a *different* file.
@@ -41,7 +41,7 @@ def build(scheme: str, authority: str, path: str) -> str:
 
 
 def has_scheme(text: str) -> bool:
-    """Return True if `text` itself says on which file system it is."""
+    """Return whether `text` itself says on which file system it is."""
     return bool(_URI.fullmatch(text)) or text.startswith("file:/")
 
 
@@ -119,5 +119,5 @@ def absolute(text: str, default_root: str, directory: str) -> str:
 
 
 def is_pattern(text: str) -> bool:
-    """Return True if the text has to be expanded before it names files: it contains `*`, `?`, `[` or `{`."""
+    """Return whether the text has to be expanded before it names files: it contains `*`, `?`, `[` or `{`."""
     return any(letter in text for letter in "*?[{")

@@ -1,4 +1,4 @@
-"""Find everything that is wrong with a job, all at once.
+"""Finds everything that is wrong with a job, all at once.
 
 The rule: these checks need nothing but the job itself. What only a file system or a cluster can tell (a missing path, a
 closed queue) is found where that is asked.
@@ -75,7 +75,7 @@ def find_mistakes(
 
 
 def has_chief(roles: Mapping[str, Role]) -> bool:
-    """Return True if it is clear which task `chief` means (`howdah.spec.task.chief`)."""
+    """Return whether it is clear which task `chief` means (`howdah.spec.task.chief`)."""
     return len(roles) == 1 or any(name in roles for name in CHIEFS)
 
 

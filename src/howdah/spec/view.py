@@ -195,7 +195,7 @@ class JobView:
     """How the job ended; None while it runs."""
 
     def takes_part(self, task: TaskId) -> bool:
-        """Return True if the task is one of the job's tasks now, and no spare."""
+        """Return whether the task is one of the job's tasks now, and no spare."""
         role = self.job.roles.get(task.role) if self.job else None
         return role is None or task.index < self.sizes.get(task.role, role.replicas)
 

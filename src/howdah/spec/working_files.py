@@ -14,7 +14,7 @@ SPREAD = "."
 
 
 def entries(job: JobSpec) -> Iterator[Tuple[str, str, str, Tuple[str, ...]]]:
-    """Return each entry's place, kind (`file` or `archive`), text, and the roles that get it (empty: all)."""
+    """Yield each entry's place, kind (`file` or `archive`), text, and the roles that get it (empty: all)."""
     owners: List[Tuple[str, Union[JobSpec, Role], Tuple[str, ...]]] = [("", job, ())]
     owners += [(f"roles.{name}.", role, (name,)) for name, role in job.roles.items()]
     for place, owner, roles in owners:

@@ -62,7 +62,7 @@ class Entry:
 
     @property
     def may_be_open(self) -> bool:
-        """Say whether a writer may have the file open, and may have flushed more than `size` bytes.
+        """Return whether a writer may have the file open, and may have flushed more than `size` bytes.
 
         HDFS counts only the full blocks of an open file, and both its times are that of its creation; closing the file
         changes one of them.
@@ -164,7 +164,7 @@ class FileSystem(ABC):
         return {}
 
     def exists(self, uri: str) -> bool:
-        """Say whether there is a file or directory at `uri`."""
+        """Return whether there is a file or directory at `uri`."""
         return self.stat(uri) is not None
 
     def head(self, uri: str, most: int) -> bytes:

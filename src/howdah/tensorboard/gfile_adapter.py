@@ -1,4 +1,4 @@
-"""Show TensorBoard directories on any filesystem as one tree, `howdah://board/...`.
+"""Shows TensorBoard directories on any filesystem as one tree, `howdah://board/...`.
 
 The methods are those of the filesystems of `tensorboard.compat.tensorflow_stub.io.gfile`. A file that cannot be read
 now is treated as if it did not exist yet: TensorBoard's loader tries again in its next round.
@@ -112,7 +112,7 @@ class GFileTree:
         return uris.join(directories[name], inside[len(name) :]) if name in directories else ""
 
     def _is_above_directory(self, inside: str) -> bool:
-        """Return True if the path is on the way to one of the directories."""
+        """Return whether the path is on the way to one of the directories."""
         return not inside or any(name.startswith(f"{inside}/") for name in self._directories())
 
     def _entry(self, inside: str) -> Entry | None:

@@ -1,4 +1,4 @@
-"""Find the directories of the event files of all jobs: each job's below its name, the newest jobs first."""
+"""Finds the directories of the event files of all jobs: each job's below its name, the newest jobs first."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class JobSelection:
     """How many jobs are selected: the newest."""
 
     def matches(self, started: JobStarted) -> bool:
-        """Tell whether a job matches, by the rule of the history's list."""
+        """Return whether a job matches, by the rule of the history's list."""
         has_name = self.name.casefold() in started.job.name.casefold()
         return has_name and (not self.users or started.user in self.users)
 
@@ -92,7 +92,7 @@ class JobDirectories:
         return [(uri, fs) for _, uri, fs in sorted(found, key=lambda each: each[0], reverse=True)]
 
     def _is_selected(self, directory: str, fs: FileSystem) -> bool:
-        """Tell whether a job is selected, by its log's first line, which never changes."""
+        """Return whether a job is selected, by its log's first line, which never changes."""
         if not self._filter.users and not self._filter.name:
             return True
         if directory not in self._matches:

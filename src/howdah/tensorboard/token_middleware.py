@@ -1,4 +1,4 @@
-"""Protect TensorBoard, which has no login of its own: only a browser that has opened the link with the token sees it.
+"""Protects TensorBoard, which has no login of its own: only a browser that has opened the link with the token sees it.
 
 The token becomes a cookie of one path that nobody can guess, below which everything is served. Browsers send a cookie
 to all ports of a host, so without this path another server on the same host would receive it.
@@ -43,7 +43,7 @@ class TokenMiddleware:
         return self._application(environ, start)
 
     def is_permitted(self, environ: Mapping[str, Any]) -> bool:
-        """Tell whether a request is below the token's path and has the token or its cookie."""
+        """Return whether a request is below the token's path and has the token or its cookie."""
         prefix, requested = f"{path(self._token)}/", str(environ.get("PATH_INFO", ""))
         if not hmac.compare_digest(requested[: len(prefix)].encode(), prefix.encode()):
             return False

@@ -1,4 +1,4 @@
-"""Serve TensorBoard's WSGI application by howdah's own HTTP server, whose limits hold for clients without the token.
+"""Serves TensorBoard's WSGI application by howdah's own HTTP server, whose limits hold for clients without the token.
 
 TensorBoard's own server starts a thread for each connection, and lets it wait for ever.
 """

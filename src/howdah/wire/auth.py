@@ -71,7 +71,7 @@ def act_token(job_key: bytes, expires: float) -> str:
 
 
 def may_act(job_key: bytes, token: str, now: float) -> bool:
-    """Say whether `token` was made by `act_token` and has not expired."""
+    """Return whether `token` was made by `act_token` and has not expired."""
     _, _, stamp = token.partition(".")
     expires = stamp.partition(".")[0]
     if not expires.isdecimal() or not expires.isascii() or len(expires) > 12 or int(expires) <= now:
@@ -116,14 +116,14 @@ def sign_answer(key: bytes, asked: str, path: str, status: int, body: bytes) -> 
 
 
 def answers(key: bytes, header: str, path: str, asked_at: float, body: bytes, status: int = 200) -> bool:
-    """Say whether `header` was made with `key` for this answer to the request that was signed at `asked_at`."""
+    """Return whether `header` was made with `key` for this answer to the request that was signed at `asked_at`."""
     return verify(key, _response(status), header, path, asked_at, body, SAME_S)
 
 
 def verify(
     key: bytes, direction: str, header: str, path: str, now: float, body: bytes, tolerance_s: float = TOLERANCE_S
 ) -> bool:
-    """Say whether `header` was made with `key` for exactly this message, within the tolerance of `now`."""
+    """Return whether `header` was made with `key` for exactly this message, within the tolerance of `now`."""
     return verify_head(key, direction, header, path, now, tolerance_s) and fits_body(header, body)
 
 
@@ -143,7 +143,7 @@ def verify_head(
 
 
 def fits_body(header: str, body: bytes) -> bool:
-    """Say whether a verified `header` belongs to a message with this body."""
+    """Return whether a verified `header` belongs to a message with this body."""
     return hmac.compare_digest(header.split(";")[2], hashlib.sha256(body).hexdigest())
 
 

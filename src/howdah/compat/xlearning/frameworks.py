@@ -27,7 +27,7 @@ class XLearning:
 
     @property
     def hold_ports(self) -> bool:
-        """Whether ports are held, as the native framework says."""
+        """Return whether ports are held, as the native framework says."""
         return self.native.hold_ports
 
     def expand(self, job: JobSpec) -> JobSpec:

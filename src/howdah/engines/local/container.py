@@ -44,7 +44,7 @@ class LocalContainer:
 
     @property
     def running(self) -> bool:
-        """Whether an executor was started and has not been seen to end."""
+        """Return whether an executor was started and has not been seen to end."""
         return self.pid != 0 and self._status_seen is None
 
     def adopt(self, pid: int, start_time: int, directory: Path) -> None:

@@ -38,11 +38,11 @@ class JobPositions:
 
     @property
     def any_open(self) -> bool:
-        """Whether a job waits or runs."""
+        """Return whether a job waits or runs."""
         return bool(self.queue) or bool(self.entries)
 
     def waits(self, job_id: str) -> bool:
-        """Whether the job is in the queue."""
+        """Return whether the job is in the queue."""
         return job_id in self._queue_numbers and job_id not in self.entries
 
     def waiting_reason(self, job_id: str) -> str:

@@ -75,7 +75,7 @@ class Configuration:
 
     @property
     def secure(self) -> bool:
-        """Say whether the cluster demands Kerberos."""
+        """Return whether the cluster demands Kerberos."""
         return self.text("hadoop.security.authentication").lower() == "kerberos"
 
     def login(self) -> Login:

@@ -31,7 +31,7 @@ class PreemptionWarnings:
         self._warned: set[tuple[str, str]] = set()
 
     def new_events(self, response: pb.AllocateResponse, granted: Granted, now: float) -> Iterator[Event]:
-        """Return the new warnings in `response` about containers that are `granted`."""
+        """Yield the new warnings in `response` about containers that are `granted`."""
         yield from self._nodes(response.nodes, granted, now)
         contracts = response.preemption
         for entry in (*contracts.strict.containers, *contracts.negotiable.containers):

@@ -105,7 +105,7 @@ def explain_failure(stderr: str) -> str:
 
 
 def is_python(pid: int) -> bool:
-    """Say whether a process has a Python interpreter in it."""
+    """Return whether a process has a Python interpreter in it."""
     names = {line.rpartition(b"/")[2] for line in process_tree.read(f"/proc/{pid}/maps").splitlines() if b"/" in line}
     return any(name.startswith((b"python", b"libpython")) for name in names)
 

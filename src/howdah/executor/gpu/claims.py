@@ -35,7 +35,7 @@ def count(environment: Mapping[str, str]) -> int:
 
 
 def assigned_by_engine(environment: Mapping[str, str]) -> bool:
-    """Say whether the engine has named our devices ("all" is the word of images, not of engines)."""
+    """Return whether the engine has named our devices ("all" is the word of images, not of engines)."""
     names = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
     return any(environment.get(name, "all") != "all" for name in names)
 

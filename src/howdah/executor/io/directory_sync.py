@@ -48,7 +48,7 @@ class DirectorySyncRunner(ABC):
         self._warned_of = ""
 
     def has_news(self) -> bool:
-        """Say whether the directory has changed since the last copy."""
+        """Return whether the directory has changed since the last copy."""
         return True
 
     @abstractmethod

@@ -37,7 +37,7 @@ class LogTail:
         return readable(self._last)
 
     def contains(self, words: Pattern[bytes]) -> bool:
-        """Say whether `words` are in the last 4 KiB."""
+        """Return whether `words` are in the last 4 KiB."""
         return words.search(self._last) is not None
 
     def _find_progress(self, data: bytes) -> None:

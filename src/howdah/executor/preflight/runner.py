@@ -80,7 +80,7 @@ class PreflightRunner:
 
     @property
     def passed(self) -> bool:
-        """Say whether the container has passed the checks that it makes alone."""
+        """Return whether the container has passed the checks that it makes alone."""
         return self._alone is not None
 
     @property
@@ -126,7 +126,7 @@ class PreflightRunner:
             self._listener = None
 
     def due(self, order: Optional[PairOrder], epoch: int) -> bool:
-        """Say whether data is still to be exchanged in this epoch."""
+        """Return whether data is still to be exchanged in this epoch."""
         reported = self._pairs.epoch if self._pairs is not None else 0
         return order is not None and order.epoch == epoch != reported and self._listener is not None
 

@@ -19,7 +19,7 @@ _NAMED = re.compile(rf"(?<![\w./-]){NAME}(?![\w./-])")
 
 
 def is_missing(environment: Mapping[str, str]) -> bool:
-    """Say whether PATH has no `python`."""
+    """Return whether PATH has no `python`."""
     return bool(sys.executable) and shutil.which(NAME, path=environment.get("PATH", os.defpath)) is None
 
 
@@ -40,7 +40,7 @@ def with_python(environment: Mapping[str, str], folder: str) -> Dict[str, str]:
 
 
 def is_named_by(command: Union[str, Tuple[str, ...]]) -> bool:
-    """Say whether the command itself names `python`; the commands of its scripts are not known."""
+    """Return whether the command itself names `python`; the commands of its scripts are not known."""
     return _NAMED.search(command if isinstance(command, str) else " ".join(command)) is not None
 
 

@@ -39,7 +39,7 @@ class NetworkUsage:
 
 
 def is_own(environment: Mapping[str, str]) -> bool:
-    """Say whether the engine gave this container a network of its own.
+    """Return whether the engine gave this container a network of its own.
 
     YARN's container runtimes say so by variables; then every interface is one end of a pair, whose other end has
     another number.

@@ -82,7 +82,7 @@ class Reaper:
 
     @property
     def has_helpers(self) -> bool:
-        """Say whether a helper runs."""
+        """Return whether a helper runs."""
         return bool(self._helpers)
 
     def program_processes(self) -> List[int]:

@@ -138,7 +138,7 @@ class Program:
 
     @property
     def running(self) -> bool:
-        """Say whether the program's own process has not ended."""
+        """Return whether the program's own process has not ended."""
         return self._status is None
 
     @property
@@ -228,7 +228,7 @@ class Program:
         self._finish_if_drained()
 
     def _nothing_left(self) -> bool:
-        """Tell whether no process is left: waitpid reports no child, or with helpers two scans of /proc find none."""
+        """Return whether no process is left: waitpid reports no child, or with helpers two scans of /proc find none."""
         if self.loop.reaper.reap():
             return True
         is_empty = self.loop.reaper.has_helpers and not self.loop.reaper.program_processes()

@@ -1,4 +1,4 @@
-"""Read Avro's object container files as JSON with fastavro, which must be in the environment of the job.
+"""Reads Avro's object container files as JSON with fastavro, which must be in the environment of the job.
 
 A split has the blocks that follow the sync marks that begin in it, and the first split also what follows the header
 (Avro specification, Object Container Files).

@@ -1,4 +1,4 @@
-"""Read the blocks of a bzip2 file that begin in a split: each can be decompressed by itself.
+"""Reads the blocks of a bzip2 file that begin in a split: each can be decompressed by itself.
 
 A block begins at any bit, with the 48 bits 0x314159265359 (pi); a stream ends with 0x177245385090 (its root) and a sum.
 As in Hadoop's BZip2Codec, a block belongs to the split in which its first bit lies.

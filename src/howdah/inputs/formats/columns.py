@@ -1,4 +1,4 @@
-"""Read rows of Parquet and ORC as lines of JSON with pyarrow, which must be in the environment of the job.
+"""Reads rows of Parquet and ORC as lines of JSON with pyarrow, which must be in the environment of the job.
 
 A split has the row groups whose middle lies in it (as in parquet-hadoop). An ORC file does not tell pyarrow where its
 stripes are, so they are taken as equally long.
@@ -100,7 +100,7 @@ def _middle(group: Any) -> int:
 
 
 def _is_in(split: Split, position: int, size: int) -> bool:
-    """Tell whether a position is in the split. A position behind the end of a damaged file counts as its end, so that
+    """Return whether a position is in the split. A position behind the end of a damaged file counts as its end, so that
     each row is still read once."""
     return split.start <= min(position, size - 1) < split.start + split.length
 

@@ -1,4 +1,4 @@
-"""Parse the options of a format. All mistakes in them are reported at once, before anything is read."""
+"""Parses the options of a format. All mistakes in them are reported at once, before anything is read."""
 
 from __future__ import annotations
 

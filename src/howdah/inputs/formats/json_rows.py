@@ -1,4 +1,4 @@
-"""Write rows of Arrow as lines of JSON, column by column inside Arrow: no Python runs for a row of plain types.
+"""Writes rows of Arrow as lines of JSON, column by column inside Arrow: no Python runs for a row of plain types.
 
 Values have the same form as in `json_text`.
 """

@@ -1,4 +1,4 @@
-"""Write one value as JSON: dates and times are ISO texts, decimals are texts (no digit is lost), bytes are base64, and
+"""Writes one value as JSON: dates and times are ISO texts, decimals are texts (no digit is lost), bytes are base64, and
 numbers that JSON cannot express (NaN, infinity) are null.
 """
 

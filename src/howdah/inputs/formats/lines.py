@@ -1,4 +1,4 @@
-"""Read the lines of a range of bytes by Hadoop's rule: a split [a, b) has the bytes from T(a) up to T(b).
+"""Reads the lines of a range of bytes by Hadoop's rule: a split [a, b) has the bytes from T(a) up to T(b).
 
 T(x) is the first line end after byte x, and T(0) is 0: a split leaves out the bytes before its first line end, and
 continues to the first line end after its last byte. (LineRecordReader; a line ends with LF, CR LF or CR, or a
@@ -126,7 +126,7 @@ class TextLines:
 
 
 def overlaps(delimiter: bytes) -> bool:
-    """Tell whether two delimiters can overlap, as in `|||` for `||`: then lines are only found from the file's
+    """Return whether two delimiters can overlap, as in `|||` for `||`: then lines are only found from the file's
     beginning."""
     return any(delimiter.startswith(delimiter[at:]) for at in range(1, len(delimiter)))
 

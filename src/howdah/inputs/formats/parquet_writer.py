@@ -1,4 +1,4 @@
-"""Write lines of JSON as a Parquet file with pyarrow: the schema is that of the options, else of the first rows."""
+"""Writes lines of JSON as a Parquet file with pyarrow: the schema is that of the options, else of the first rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read SequenceFiles, compressed or not: many records are read from one buffer at a time.
+"""Reads SequenceFiles, compressed or not: many records are read from one buffer at a time.
 
 A split has the records after the sync marks that begin in it, up to the first mark at or after its end; the first split
 also has those after the header (org.apache.hadoop.io.SequenceFile, versions 4 to 6).

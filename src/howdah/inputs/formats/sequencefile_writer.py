@@ -1,4 +1,4 @@
-"""Write a program's output as a SequenceFile, version 6: keys NullWritable or Text, values Text or BytesWritable.
+"""Writes a program's output as a SequenceFile, version 6: keys NullWritable or Text, values Text or BytesWritable.
 
 Records are collected into blocks of a megabyte, as SequenceFile.BlockCompressWriter does, whatever the compression.
 """

@@ -1,4 +1,4 @@
-"""Read and write text, CSV and JSON lines. Bytes between two line ends are passed on unchanged: no work per record.
+"""Reads and writes text, CSV and JSON lines. Bytes between two line ends are passed on unchanged: no work per record.
 
 Splits follow Hadoop's rule (`lines`). A compressed file is one split, except bzip2, whose blocks can be read alone.
 """
@@ -43,7 +43,7 @@ class TextReader(RecordReader):
         return cut(uri, size, block_size, wanted_bytes)
 
     def _is_bzip2(self, codec: str) -> bool:
-        """Tell whether each block of a file can be read alone: a longer delimiter may lie across blocks."""
+        """Return whether each block of a file can be read alone: a longer delimiter may lie across blocks."""
         return codec == "bzip2" and len(self.delimiter) < 2
 
     def blocks(self, fs: FileSystem, split: Split) -> Iterator[Piece]:

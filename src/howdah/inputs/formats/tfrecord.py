@@ -1,4 +1,4 @@
-"""Read and write TFRecord files. The reader checks all checksums and passes the bytes on unchanged, unless another
+"""Reads and writes TFRecord files. The reader checks all checksums and passes the bytes on unchanged, unless another
 framing is requested.
 
 The format has no marks at which reading could begin, so a file is one split (tensorflow/core/lib/io/record_reader.cc).

@@ -1,4 +1,4 @@
-"""Read whole files as records; compressed files are decompressed."""
+"""Reads whole files as records; compressed files are decompressed."""
 
 from __future__ import annotations
 

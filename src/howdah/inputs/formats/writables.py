@@ -1,4 +1,4 @@
-"""Read Hadoop's Writables as bytes: text unchanged, numbers in decimal, BytesWritable's content, others as stored."""
+"""Reads Hadoop's Writables as bytes: text unchanged, numbers in decimal, BytesWritable's content, others as stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read the records of a task's streams as blocks of bytes: epoch by epoch, in the order that the seed determines.
+"""Reads the records of a task's streams as blocks of bytes: epoch by epoch, in the order that the seed determines.
 
 The same task reads the same bytes in the same order whenever it is started again. If the input is shuffled, another
 epoch or task has another order.

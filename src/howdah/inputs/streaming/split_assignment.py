@@ -1,4 +1,4 @@
-"""Assign splits to tasks by a pure function, so that a restarted task gets the same splits.
+"""Assigns splits to tasks by a pure function, so that a restarted task gets the same splits.
 
 Without shuffling, a task gets splits that follow each other. With shuffling, it gets splits whose blocks lie on one
 node, on which it should run, or every n-th split if no nodes are known. With `share: bytes` all tasks get about as many

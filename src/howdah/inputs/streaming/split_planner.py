@@ -1,4 +1,4 @@
-"""Cut the files of an input into splits when the job is submitted: this may read the files, for which a master has no
+"""Cuts the files of an input into splits when the job is submitted: this may read the files, for which a master has no
 time. `howdah.inputs.streaming.split_assignment` decides later which task gets which split.
 """
 

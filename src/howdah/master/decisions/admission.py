@@ -1,4 +1,4 @@
-"""Check that a status comes from the container and the attempt that a task has now. The module is pure."""
+"""Checks that a status comes from the container and the attempt that a task has now. The module is pure."""
 
 from __future__ import annotations
 

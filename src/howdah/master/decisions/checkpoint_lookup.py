@@ -1,4 +1,4 @@
-"""Look for the checkpoint that programs resume from, once all tasks that start together have joined: then no program
+"""Looks for the checkpoint that programs resume from, once all tasks that start together have joined: then no program
 writes any more."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class CheckpointLookups:
     """The epochs that joined since that lookup began."""
 
     def needed(self, epoch: int, actions: list[Action]) -> bool:
-        """Return True if the programs of `epoch` have to wait for a lookup, which is begun if necessary."""
+        """Return whether the programs of `epoch` have to wait for a lookup, which is begun if necessary."""
         if epoch in self.found:
             return False
         if epoch not in self.looking and epoch not in self.waiting:

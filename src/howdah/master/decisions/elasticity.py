@@ -1,4 +1,4 @@
-"""Reassign containers: a spare takes the place of a lost container, and an elastic role goes on with fewer tasks, or
+"""Reassigns containers: a spare takes the place of a lost container, and an elastic role goes on with fewer tasks, or
 grows back.
 
 The rule: nothing new is launched in such a container. Its executor is ordered to become that of the other task: it

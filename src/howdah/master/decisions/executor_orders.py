@@ -1,4 +1,4 @@
-"""Build the orders of an executor as a pure function of the state, so that asking twice gives the same answer."""
+"""Builds the orders of an executor as a pure function of the state, so that asking twice gives the same answer."""
 
 from __future__ import annotations
 
@@ -197,6 +197,6 @@ def _goal(state: GangState, task: TaskState) -> Goal:
 
 
 def is_up_to_date(orders: Orders, status: Status) -> bool:
-    """Return True if the executor has these orders already, so that the answer can wait for a change."""
+    """Return whether the executor has these orders already, so that the answer can wait for a change."""
     news = orders.assignment is not None or orders.log_requests or orders.goal is Goal.LEAVE
     return not news and status.orders_digest == orders.digest

@@ -1,4 +1,4 @@
-"""Keep the outputs of a failed job aside, where an output asks for it (`keep_failed`): tasks upload them before they
+"""Keeps the outputs of a failed job aside, where an output asks for it (`keep_failed`): tasks upload them before they
 end.
 
 The module is pure. The end of the job waits for the uploads, but not for a silent task, and not without limit.
@@ -17,7 +17,7 @@ LIMIT_S = 600.0
 
 
 def is_keeping(state: GangState) -> bool:
-    """Return True if the job has failed and keeps an output."""
+    """Return whether the job has failed and keeps an output."""
     failed = state.outcome is not None and state.outcome.state is State.FAILED
     return failed and any(map(keeps_failed, state.job.outputs))
 

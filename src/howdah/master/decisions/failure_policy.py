@@ -1,4 +1,4 @@
-"""Decide what follows when a task has ended: the job goes on, something restarts, or the job is over."""
+"""Decides what follows when a task has ended: the job goes on, something restarts, or the job is over."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def executor_unreachable(state: GangState, task: TaskState, exit: Exit, now: flo
 
 
 def _ignored(state: GangState, task: TaskState) -> bool:
-    """Return True if the task's failure does not matter: some roles may fail, some tasks too, as long as only few do.
+    """Return whether the task's failure does not matter: some roles may fail, some tasks too, as long as only few do.
     The failure of a chief that decides the job always matters."""
     if task.untracked:
         return False
@@ -243,7 +243,7 @@ def _restart_or_fail(state: GangState, task: TaskState, exit: Exit, now: float, 
 
 
 def _may_start(state: GangState, task: TaskState) -> bool:
-    """Return True if the task's program may be started now: it never was, or may be started again."""
+    """Return whether the task's program may be started now: it never was, or may be started again."""
     return not task.worlds or may_start_again(state.job, task.id.role)
 
 
@@ -258,12 +258,12 @@ def _cause_weight(exit: Exit) -> int:
 
 
 def _exit_unknown(exit: Exit) -> bool:
-    """Return True if neither an exit code nor a signal of the program is known."""
+    """Return whether neither an exit code nor a signal of the program is known."""
     return exit.code is exit.signal is None
 
 
 def _only_this_container_silent(state: GangState, task: TaskState, exit: Exit) -> bool:
-    """Return True if only this container is silent while others are heard: the network to the master works for them."""
+    """Return whether only this container is silent while others are heard: the network to the master works for them."""
     unheard = task.container is None and exit.cause in ("silent", "start") and _exit_unknown(exit)
     return unheard and any(other.live and other.phase is not None for other in state.tasks.values())
 
@@ -400,7 +400,7 @@ def advance_epoch(state: GangState, task: TaskState, epoch: int, now: float, act
 
 
 def peer_already_running(state: GangState, task: TaskState) -> bool:
-    """Return True if a peer of the new `task` runs already, in a world that the earlier master formed without this
+    """Return whether a peer of the new `task` runs already, in a world that the earlier master formed without this
     task."""
     peers = (state.tasks[id_] for id_ in task.peers)
     return not task.adopted and any(peer.started == task.epoch and not peer.formed for peer in peers)

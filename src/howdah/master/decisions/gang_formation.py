@@ -1,4 +1,4 @@
-"""Form the gang: begin stages, ask for containers, and start tasks together when all have joined.
+"""Forms the gang: it begins stages, asks for containers, and starts tasks together when all have joined.
 
 The rule is all or none. An incomplete gang gives its containers back after a while, so that two of them cannot wait for
 each other for ever. Without a gang (`gang: false`) each task is a formation of its own.
@@ -364,14 +364,14 @@ def _resize(state: GangState, sizes: dict[str, int], reason: str, now: float, ac
 
 
 def _anything_runs(state: GangState, now: float) -> bool:
-    """Return True if a program runs. Tasks without a gang may wait for each other's containers, but not for ever while
+    """Return whether a program runs. Tasks without a gang may wait for each other's containers, but not for ever while
     nothing runs."""
     granted_lately = now - state.granted_at <= state.job.timeouts.gang_s
     return granted_lately or any(task.live for task in state.tasks.values())
 
 
 def deadline_passed(limit_s: float, elapsed_s: float) -> bool:
-    """Return True if a limit is passed; 0 is no limit."""
+    """Return whether a limit is passed; 0 is no limit."""
     return 0 < limit_s < elapsed_s
 
 

@@ -1,4 +1,4 @@
-"""End the job: once its outcome is decided, programs stop, outputs are committed or removed, and the job finishes."""
+"""Ends the job: once its outcome is decided, programs stop, outputs are committed or removed, and the job finishes."""
 
 from __future__ import annotations
 

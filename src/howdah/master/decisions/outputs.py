@@ -43,17 +43,17 @@ def tasks_of_output(state: GangState, output: Output) -> list[TaskState]:
 
 
 def keeps_failed(output: Output) -> bool:
-    """Return True if the output is kept when the job fails; a stream never is, because its end is missing."""
+    """Return whether the output is kept when the job fails; a stream never is, because its end is missing."""
     return output.keep_failed and output.strategy == "upload"
 
 
 def _is_kept(state: GangState, output: Output) -> bool:
-    """Return True if the output of a failed job is kept: also where nothing failed but another output."""
+    """Return whether the output of a failed job is kept: also where nothing failed but another output."""
     return keeps_failed(output) or (state.incomplete and output.strategy == "upload")
 
 
 def is_flat(output: Output, takers: int) -> bool:
-    """Return True if a task's files go straight into the output; part files of streams are named after their tasks."""
+    """Return whether a task's files go straight into the output; part files of streams are named after their tasks."""
     return output.strategy == "stream" or bool(output.tasks and takers == 1)
 
 
@@ -108,7 +108,7 @@ def part(task: TaskState) -> str:
 
 
 def uploads(job: JobSpec, output: Output, task: TaskId) -> bool:
-    """Return True if this task uploads a directory for this output or prints the output."""
+    """Return whether this task uploads a directory for this output or prints the output."""
     if task.index >= job.roles[task.role].replicas:
         return False
     if not output.tasks:

@@ -1,4 +1,4 @@
-"""Notify programs of preemption: the engine announces that it will take a container away, while there is time to
+"""Notifies programs of preemption: the engine announces that it will take a container away, while there is time to
 save."""
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ FREE_CAUSES = ("node", "preempted", "withdrawn")
 
 
 def may_start_again(job: JobSpec, role_name: str) -> bool:
-    """Return True if a program of this role may be started again after it has started once. A job allows it by
+    """Return whether a program of this role may be started again after it has started once. A job allows it by
     `retries`, by a role with `spares` or `min_replicas`, or by `causes` that use up no retry; a role allows it for its
     own tasks by `on_failure`. Without any of these a program starts once, whatever happens to its node."""
     if job.retries or restarts_alone(job.roles[role_name]):
@@ -21,5 +21,5 @@ def may_start_again(job: JobSpec, role_name: str) -> bool:
 
 
 def restarts_alone(role: Role) -> bool:
-    """Return True if a task of the role, or the role, restarts while the other roles go on."""
+    """Return whether a task of the role, or the role, restarts while the other roles go on."""
     return role.on_failure in ("restart", "restart-role") and role.restarts > 0

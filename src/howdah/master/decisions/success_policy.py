@@ -1,4 +1,4 @@
-"""Decide when a job has succeeded, or cannot succeed any more, by the rule that its `success` names."""
+"""Decides when a job has succeeded, or cannot succeed any more, by the rule that its `success` names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shift all deadlines and timestamps in the state after the master was suspended or its clock was set."""
+"""Shifts all deadlines and timestamps in the state after the master was suspended or its clock was set."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Detect programs that hang or lag, and find the task to blame."""
+"""Detects programs that hang or lag, and finds the task to blame."""

@@ -1,4 +1,4 @@
-"""Detect programs that run and do nothing, by the time since their last sign of progress.
+"""Detects programs that run and do nothing, by the time since their last sign of progress.
 
 Executors report for how long a program has shown no sign of progress. When that is too long for one program, the stacks
 of all are dumped. The stacks name the tasks that the others seem to wait for (without stacks the longest time does),
@@ -46,7 +46,7 @@ def check_for_hangs(state: GangState, now: float, actions: list[Action]) -> None
 
 
 def _acts(state: GangState, task: TaskState) -> bool:
-    """Return True if more follows than a report: such a task is checked again once another task was restarted."""
+    """Return whether more follows than a report: such a task is checked again once another task was restarted."""
     return state.role(task.id).on_stall in ("restart", "fail")
 
 

@@ -1,4 +1,4 @@
-"""Dump the stacks of the programs: all executors are asked at once, and the answers become one file in the job's
+"""Dumps the stacks of the programs: all executors are asked at once, and the answers become one file in the job's
 directory."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Find the task that the others wait for, by the stacks of all: the one that differs, and not one of those that wait
+"""Finds the task that the others wait for, by the stacks of all: the one that differs, and not one of those that wait
 together.
 
 This is a rule of thumb: users get the stacks of all tasks. `stacks` are texts as py-spy prints them.

@@ -1,4 +1,4 @@
-"""Find tasks that are out of line with their role: in CPU, GPU, or the rate of their progress or steps, over a while.
+"""Finds tasks that are out of line with their role: in CPU, GPU, or the rate of their progress or steps, over a while.
 
 The measure is robust (median, and the median of the distances from it), so that one task does not move what it is
 compared with. Where all tasks wait for each other in every step, the slow one works while the others wait: it stands

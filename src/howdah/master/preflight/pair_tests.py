@@ -1,4 +1,4 @@
-"""Choose the pairs that exchange data before the programs start, and find the container to blame when it fails. The
+"""Chooses the pairs that exchange data before the programs start, and finds the container to blame when it fails. The
 module is pure.
 
 Round 1 pairs the neighbours of a ring, round 2 shifts the pairs by one: a container that fails with both of its
@@ -57,7 +57,7 @@ def blame(
 
 
 def _is_to_blame(container: str, failed: Collection[TestPair], passed_once: Collection[str]) -> bool:
-    """Return True if this container failed with every partner while at least one of those partners passed with another
+    """Return whether this container failed with every partner while at least one of those partners passed with another
     container."""
     partners = {other for pair in failed if container in pair for other in pair if other != container}
     return container not in passed_once and any(other in passed_once for other in partners)

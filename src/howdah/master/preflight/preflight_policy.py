@@ -1,4 +1,4 @@
-"""Order pair tests: before programs start for the first time in a container, it exchanges data with two others.
+"""Orders pair tests: before programs start for the first time in a container, it exchanges data with two others.
 
 The rule: only containers that have not passed, and their neighbours, take part; a restart in the same containers does
 not wait.
@@ -17,7 +17,7 @@ from howdah.wire.messages import PairOrder, Partner
 
 
 def begin_if_needed(state: GangState, formation: Formation, now: float, actions: list[Action]) -> bool:
-    """Return True if the programs of a complete formation have to wait for a pair test, which is begun if necessary."""
+    """Return whether the programs of a complete formation have to wait for a pair test, which is begun if necessary."""
     if not pairs_wanted(state.job):
         return False
     tests = state.preflight.pair_tests

@@ -1,4 +1,4 @@
-"""Evaluate what pre-flight finds: which pairs exchanged data, and which container is to blame for a failure.
+"""Evaluates what pre-flight finds: which pairs exchanged data, and which container is to blame for a failure.
 
 A failure is the node's: another container is asked for elsewhere (`failure_policy`). A container that failed with a
 single partner, while both passed with others, is not to blame.

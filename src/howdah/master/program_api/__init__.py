@@ -1,1 +1,1 @@
-"""Answer the calls of programs (`howdah.program`): key-values, barriers, metrics, snapshots."""
+"""Answers the calls of programs (`howdah.program`): key-values, barriers, metrics, snapshots."""

@@ -1,4 +1,4 @@
-"""Decide where programs wait for each other: who has arrived, who is missing, and which rounds are over. The module is
+"""Decides where programs wait for each other: who has arrived, who is missing, and which rounds are over. The module is
 pure.
 
 A complete round is written to the journal before anybody may go on, so that the others may go on under a master that
@@ -72,7 +72,7 @@ class Barriers:
         self._open: dict[BarrierName, BarrierRound] = {}
 
     def passed(self, name: BarrierName) -> bool:
-        """Return True if this round is over."""
+        """Return whether this round is over."""
         return self.completed.get((name.name, name.scope), 0) >= name.round
 
     def arrive(

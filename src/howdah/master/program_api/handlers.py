@@ -1,4 +1,4 @@
-"""Handle the calls of programs (`howdah.program`): values, barriers, metrics, snapshots.
+"""Handles the calls of programs (`howdah.program`): values, barriers, metrics, snapshots.
 
 Only the program that runs now is answered: one of an older epoch or attempt is refused. A change is answered once it is
 in the journal, so that a master that takes over knows of it. A call that waits is woken by what it waits for.

@@ -1,4 +1,4 @@
-"""Store the values that the programs of a job share: the keys of `howdah.program`, and the programs that own them.
+"""Stores the values that the programs of a job share: the keys of `howdah.program`, and the programs that own them.
 
 The module is pure: times and owners come with the calls, what must outlive this master goes to `journal` line by line,
 and calls return the keys that have changed. Every change has a number, so that a watcher can ask for what is newer than
@@ -97,7 +97,7 @@ class KeyValueStore:
         return reversed([(key, entry) for key, entry in newest if key.startswith(prefix)])
 
     def has_changed(self, prefix: str, since: int) -> bool:
-        """Return True if a key that begins with `prefix`, or any removal, is newer than revision `since`."""
+        """Return whether a key that begins with `prefix`, or any removal, is newer than revision `since`."""
         return self.removed_at > since or any(True for _ in self.newer(prefix, since))
 
     def put(self, key: str, value: Value, owner: Owner, life: str, deadline: float, op: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Decide which points of the programs' metrics the event log keeps. The module is pure.
+"""Decides which points of the programs' metrics the event log keeps. The module is pure.
 
 A metric keeps fewer points the older it grows and the more metrics there are, so that a log of weeks stays small. The
 last point of a program that ends is always kept.

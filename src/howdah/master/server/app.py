@@ -1,4 +1,4 @@
-"""Serve the master's one port: executors, the submitting client, and people's browsers. Each must authenticate itself.
+"""Serves the master's one port: executors, the submitting client, and people's browsers. Each must authenticate itself.
 
 Executors, programs and the client sign every message (`howdah.wire.auth`) and get signed answers. Requests that are not
 signed go to `howdah.api.router`: views, and actions with a token. A foreign Host or Origin is refused.

@@ -1,4 +1,4 @@
-"""Present this master's job to the page's API."""
+"""Presents this master's job to the page's API."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class MasterSource:
         return next((link.partition("#")[0] for link in history_servers.links(folder)), "")
 
     def owns_origin(self, request: Request) -> bool:
-        """Return True if the browser reaches this server at an origin of its own, not behind the engine's proxy."""
+        """Return whether the browser reaches this server at an origin of its own, not behind the engine's proxy."""
         return not self._api.admits(request.peer, self.view.user)
 
     async def job(self, job_id: str) -> JobSource | None:

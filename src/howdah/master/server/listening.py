@@ -1,4 +1,4 @@
-"""Listen at one of the ports that a job allows."""
+"""Listens at one of the ports that a job allows."""
 
 from __future__ import annotations
 

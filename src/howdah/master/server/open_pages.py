@@ -1,4 +1,4 @@
-"""Track the pages of the job that are open in a browser: the master stays after the end until they have shown it.
+"""Tracks the pages of the job that are open in a browser: the master stays after the end until they have shown it.
 
 A page's requests say whether its tab is visible: then they come every two seconds. Those of a hidden tab come once a
 minute.

@@ -1,4 +1,4 @@
-"""Record what tasks use, in buckets: the open bucket is kept in memory, and finished buckets are lines of the job's
+"""Records what tasks use, in buckets: the open bucket is kept in memory, and finished buckets are lines of the job's
 `metrics.jsonl`.
 
 The time of a bucket follows from when the job began and how many tasks it has, never from the samples, so that a master

@@ -1,4 +1,4 @@
-"""Read what tasks of a running job printed: present attempts through their executors, earlier attempts from their
+"""Reads what tasks of a running job printed: present attempts through their executors, earlier attempts from their
 files."""
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class TaskLogs:
         self._executors_gone = True
 
     def _is_present(self, task: TaskId, attempt: int) -> bool:
-        """Return True if this attempt (0: the latest) has an executor that can be asked."""
+        """Return whether this attempt (0: the latest) has an executor that can be asked."""
         state = self._api.state.tasks.get(task)
         if self._executors_gone or state is None or state.phase is None or state.container is None:
             return False

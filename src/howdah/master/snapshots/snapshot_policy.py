@@ -1,4 +1,4 @@
-"""Decide when a snapshot of an output is made while the programs run, by which tasks, and when it is complete.
+"""Decides when a snapshot of an output is made while the programs run, by which tasks, and when it is complete.
 
 One snapshot of an output is made at a time. A request that comes meanwhile gets the next one, so that a snapshot holds
 what was there when it was requested. A snapshot consists of parts of all tasks that run when it begins, or it fails; a
@@ -162,7 +162,7 @@ def _parts(state: GangState, number: int) -> list[TaskState]:
 
 
 def _takes_part(task: TaskState) -> bool:
-    """Return True if the task's program runs, or has run, in a container that is still there."""
+    """Return whether the task's program runs, or has run, in a container that is still there."""
     return task.container is not None and task.epoch > 0 and task.started == task.epoch
 
 
@@ -264,7 +264,7 @@ def _check_deadlines(state: GangState, run: SnapshotRun, now: float, actions: li
 
 
 def _makes_part(run: SnapshotRun, task: TaskState) -> bool:
-    """Return True if the attempt that began to make a part still can."""
+    """Return whether the attempt that began to make a part still can."""
     return task.container is not None and run.parts.get(task.id) == (task.attempt, task.epoch)
 
 

@@ -50,7 +50,7 @@ class Stream:
         return True
 
     def at_end(self) -> bool:
-        """Whether nothing is left."""
+        """Return whether nothing is left."""
         while not self._buffer:
             if not self._fill():
                 return True

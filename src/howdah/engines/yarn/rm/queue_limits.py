@@ -70,7 +70,7 @@ def _over(queue: str, label: str, used: str, limit: str, more: str) -> PendingRe
 
 
 def _exceeded(used: Amounts, limit: Amounts, wanted: Amounts) -> Iterator[tuple[str, str, str]]:
-    """Return used, limit and wanted, in words, of each resource that does not fit. A scheduler that does not count
+    """Yield used, limit and wanted, in words, of each resource that does not fit. A scheduler that does not count
     cores lets more of them be used than there are: then they are no reason."""
     for key, more in wanted.items():
         most, now = limit.get(key, 0), used.get(key, 0)
@@ -92,7 +92,7 @@ def _of_queue(queue: Mapping[str, Any], label: str, total: Amounts) -> tuple[dic
 
 
 def _of_user(queue: Mapping[str, Any], name: str, user: str, wanted: Amounts) -> Iterator[PendingReason]:
-    """Return the user's limit, which is for nodes without label."""
+    """Yield the user's limit, which is for nodes without label."""
     held: Any = (queue.get("users") or {}).get("user", [])
     for entry in held if isinstance(held, list) else [held]:
         if entry["username"] == user:
