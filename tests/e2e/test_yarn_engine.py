@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from howdah.engines.yarn import conf
-from howdah.engines.yarn.engine import LARGEST_PACKED, YarnEngine
+from howdah.engines.yarn.engine import MAX_PACKED_BYTES, YarnEngine
 from howdah.engines.yarn.logs import tfile
 from howdah.engines.yarn.logs.aggregated import directories
 from howdah.engines.yarn.staging import job_text
@@ -106,7 +106,7 @@ def test_a_job_too_large_for_the_credentials_travels_as_a_file(
     tags = tuple(f"{number * 2654435761 % (1 << 61):x}" for number in range(20000))
     staged = job(engine)
     staged = dataclasses.replace(staged, sources=dict.fromkeys(tags, "x"))
-    assert len(zlib.compress(job_text(staged))) > LARGEST_PACKED
+    assert len(zlib.compress(job_text(staged))) > MAX_PACKED_BYTES
     id_ = engine.submit(engine.plan(staged), {})
     assert wait(engine, id_).state is State.SUCCEEDED
 

@@ -10,6 +10,12 @@ from source import modules, public_classes, tree
 
 FIELDS_EXPLAINED = ("howdah.spec", "howdah.wire", "howdah.master.state", "howdah.master.snapshots.state")
 FIELDS_EXPLAINED_TOO = ("howdah.master.preflight.state", "howdah.master.decisions.actions")
+COMMAND = re.compile(
+    "(Apply|Assign|Build|Check|Choose|Compute|Convert|Decide|Decode|Define|Detect|Draw|Embed|End|Estimate|Evaluate|Fill|"
+    "Find|Form|Handle|Hold|Keep|Listen|Look|Make|Order|Parse|Present|Protect|Read|Reassign|Rebuild|Reduce|Run|Serve|"
+    "Shift|Show|Start|Store|Track|Wake|Write) "
+)
+"""A function is described by a command ("Read the log."), a module by what it does ("Reads logs.")."""
 PRONOUN = re.compile(
     r"^(It|They|There|Theirs|Ours|Its|This|That|These|Those|He|She)\b(?! (job|task|master|module|machine))"
 )
@@ -57,3 +63,42 @@ def test_no_docstring_begins_with_a_pronoun() -> None:
         and PRONOUN.match(text)
     ]
     assert found == []
+
+
+def functions() -> list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef, str]]:
+    """Every function of the package with its module and docstring."""
+    return [
+        (module, node, ast.get_docstring(node) or "")
+        for module in modules()
+        for node in ast.walk(tree(module))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+
+
+def yields(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function is a generator; functions inside it do not count."""
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            waiting += ast.iter_child_nodes(node)
+    return False
+
+
+def test_answers_of_yes_or_no_are_described_in_one_way() -> None:
+    other = re.compile(r"(Return True (if|when|while)|Say whether|Tell whether|Whether)\b")
+    assert [f"{module}.{node.name}" for module, node, text in functions() if other.match(text)] == []
+
+
+def test_a_generator_yields_what_it_gives() -> None:
+    found = [
+        f"{module}.{node.name}" for module, node, text in functions() if text.startswith("Return ") and yields(node)
+    ]
+    assert found == []
+
+
+def test_a_module_says_what_it_does_in_the_third_person() -> None:
+    found = {module: text for module in modules() if (text := ast.get_docstring(tree(module))) and COMMAND.match(text)}
+    assert found == {}

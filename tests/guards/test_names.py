@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 
 from source import modules, public_classes, tree
@@ -83,3 +84,15 @@ def test_no_function_has_a_bare_name() -> None:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name.strip("_") in BARE
     ]
     assert found == ["howdah.program.task_identity: of"]  # `here.world().of(role)` is in users' programs
+
+
+def test_limits_are_called_max_or_min() -> None:
+    other = re.compile(r"_*(MOST|LONGEST|LARGEST|LEAST|FEWEST|DEEPEST|SHORTEST|SMALLEST)(_|$)")
+    found = {
+        f"{module}: {name}"
+        for module in modules()
+        for node in ast.walk(tree(module))
+        for name in identifiers(node)
+        if other.match(name)
+    }
+    assert sorted(found) == []

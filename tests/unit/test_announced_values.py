@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah.executor.io.unpack_into_workdir import unpack_into_workdir
-from howdah.executor.process.announced_values import LONGEST, AnnouncedValues
+from howdah.executor.process.announced_values import MAX_LINE, AnnouncedValues
 from howdah.frameworks import find
 from howdah.master.decisions.executor_orders import OrderBuilder
 from howdah.spec import JobSpec, Role, StagedFile, StagedJob, TaskId
@@ -41,7 +41,7 @@ class TestYields:
         assert fed(b"saved ", b"to x") == {"PATH_OUT": "x"}
 
     def test_a_line_too_long_is_passed_over(self) -> None:
-        assert fed(b"saved to " + b"x" * LONGEST, b"yz\nsaved to short\n") == {"PATH_OUT": "short"}
+        assert fed(b"saved to " + b"x" * MAX_LINE, b"yz\nsaved to short\n") == {"PATH_OUT": "short"}
 
     def test_not_unicode_and_nul(self) -> None:
         assert fed(b"saved to \xff\0y\n") == {"PATH_OUT": "\ufffdy"}

@@ -7,7 +7,7 @@ import json
 import random
 from typing import Any
 
-from howdah.api.response_cache import FRESH_S, MOST_BYTES, ResponseCache, unpack
+from howdah.api.response_cache import FRESH_S, MAX_BYTES, ResponseCache, unpack
 
 
 class Maker:
@@ -48,10 +48,10 @@ def test_the_same_content_keeps_its_version() -> None:
 
 def test_those_asked_for_least_lately_go_first() -> None:
     rendered = ResponseCache()
-    large, small = Maker({"noise": random.Random(1).randbytes(MOST_BYTES // 3).hex()}), Maker({})
+    large, small = Maker({"noise": random.Random(1).randbytes(MAX_BYTES // 3).hex()}), Maker({})
     get(rendered, small, 1, 0.0, "/small")
     for number in range(6):
         get(rendered, large, 1, 0.0, f"/{number}")
     get(rendered, small, 1, 0.0, "/small")
     assert list(rendered._answers) == ["/4", "/5", "/small"]
-    assert rendered._bytes == sum(len(kept.packed) for kept in rendered._answers.values()) <= MOST_BYTES
+    assert rendered._bytes == sum(len(kept.packed) for kept in rendered._answers.values()) <= MAX_BYTES

@@ -61,7 +61,7 @@ def test_a_long_piece_of_work_is_not_paid_for_with_a_long_silence(monkeypatch: p
     mine.throttle()
     clock.work(ran=10, waited=100)
     mine.throttle()
-    assert clock.slept == [cpu_throttle.LONGEST_S]
+    assert clock.slept == [cpu_throttle.MAX_PAUSE_S]
 
 
 def test_what_led_to_the_first_piece_is_not_paid_for(monkeypatch: pytest.MonkeyPatch):

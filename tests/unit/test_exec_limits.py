@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from howdah.spec import JobSpec, Role
-from howdah.spec.exec_limits import LONGEST, MOST
+from howdah.spec.exec_limits import MAX_ARGUMENT_BYTES, MAX_TOTAL_BYTES
 from howdah.spec.validation import find_mistakes
 
 
@@ -23,15 +23,15 @@ def runs(*argv: str, env: dict[str, str] | None = None) -> bool:
 
 
 def test_the_longest_argument_and_variable() -> None:
-    assert runs("x" * LONGEST)
-    assert not runs("x" * (LONGEST + 1))
-    assert runs(env={"A": "x" * (LONGEST - 2)})
-    assert not runs(env={"A": "x" * (LONGEST - 1)})
-    assert refused(Role("x" * LONGEST)) == refused(Role(("a", "x" * LONGEST))) == []
-    assert "roles.worker.command: is 131072 bytes long" in refused(Role("x" * (LONGEST + 1)))[0]
-    assert "roles.worker.command.1: is 131072 bytes long" in refused(Role(("a", "x" * (LONGEST + 1))))[0]
-    assert refused(Role("a", env={"A": "x" * (LONGEST - 2)})) == []
-    assert "roles.worker.env.A: is 131072 bytes" in refused(Role("a", env={"A": "x" * (LONGEST - 1)}))[0]
+    assert runs("x" * MAX_ARGUMENT_BYTES)
+    assert not runs("x" * (MAX_ARGUMENT_BYTES + 1))
+    assert runs(env={"A": "x" * (MAX_ARGUMENT_BYTES - 2)})
+    assert not runs(env={"A": "x" * (MAX_ARGUMENT_BYTES - 1)})
+    assert refused(Role("x" * MAX_ARGUMENT_BYTES)) == refused(Role(("a", "x" * MAX_ARGUMENT_BYTES))) == []
+    assert "roles.worker.command: is 131072 bytes long" in refused(Role("x" * (MAX_ARGUMENT_BYTES + 1)))[0]
+    assert "roles.worker.command.1: is 131072 bytes long" in refused(Role(("a", "x" * (MAX_ARGUMENT_BYTES + 1))))[0]
+    assert refused(Role("a", env={"A": "x" * (MAX_ARGUMENT_BYTES - 2)})) == []
+    assert "roles.worker.env.A: is 131072 bytes" in refused(Role("a", env={"A": "x" * (MAX_ARGUMENT_BYTES - 1)}))[0]
 
 
 def test_bytes_count_not_characters() -> None:
@@ -40,7 +40,7 @@ def test_bytes_count_not_characters() -> None:
 
 @pytest.mark.parametrize("size", [1, 100, 100_000])
 def test_all_together(size: int) -> None:
-    fit = MOST // (size + 9)
+    fit = MAX_TOTAL_BYTES // (size + 9)
     assert runs(*["x" * size] * (fit - 1))
     assert refused(Role(("a", *["x" * size] * (fit - 2)))) == []
     (too_long,) = refused(Role(("a", *["x" * size] * (fit + 1))))

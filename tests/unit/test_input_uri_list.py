@@ -6,7 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from howdah.executor.io.input_uri_list import FILE_NAME, LONGEST, S3_FILE_NAME, variables
+from howdah.executor.io.input_uri_list import FILE_NAME, MAX_LIST_BYTES, S3_FILE_NAME, variables
 
 
 def test_a_short_list_is_in_both(tmp_path: Path) -> None:
@@ -25,9 +25,9 @@ def test_a_long_one_is_in_the_file_and_the_program_starts(tmp_path: Path) -> Non
 
 
 def test_the_longest_that_is_put_in_a_variable_can_be_carried(tmp_path: Path) -> None:
-    listed = {"x": ("y" * (LONGEST - len('{"x": [""]}')),)}
+    listed = {"x": ("y" * (MAX_LIST_BYTES - len('{"x": [""]}')),)}
     found = variables(listed, str(tmp_path))
-    assert len(found["INPUT_FILE_LIST"]) == LONGEST
+    assert len(found["INPUT_FILE_LIST"]) == MAX_LIST_BYTES
     assert subprocess.run(["true"], env=found, check=False).returncode == 0
 
 

@@ -19,7 +19,7 @@ from howdah.spec.codec import decode, encode
 from howdah.spec.event_lines import read_log, to_line
 from howdah.spec.events import Ended, GangRestarted, JobFinished, Noted, SaveDone
 from howdah.spec.fold import fold
-from howdah.spec.message import MOST_LETTERS, PLACEHOLDER, Message, joined, message
+from howdah.spec.message import MAX_LETTERS, PLACEHOLDER, Message, joined, message
 from howdah.wire.messages import SaveReport
 
 LOGS = sorted((Path(__file__).parent / "earlier_logs").glob("*.jsonl"))
@@ -129,8 +129,8 @@ def test_the_wire_keeps_them() -> None:
         {"template": "worker:1 on node7: killed by SIGKILL (9)", "values": []},
         {"template": "{task}", "values": {"task": ["worker:1"]}},
         {"template": "{task.__class__}", "values": {"task": "worker:1"}},
-        {"template": "{a}" * 10_000, "values": {"a": "x" * MOST_LETTERS}},
-        {"template": "{a}{a}", "values": {"a": {"template": "{b}{b}", "values": {"b": "x" * MOST_LETTERS}}}},
+        {"template": "{a}" * 10_000, "values": {"a": "x" * MAX_LETTERS}},
+        {"template": "{a}{a}", "values": {"a": {"template": "{b}{b}", "values": {"b": "x" * MAX_LETTERS}}}},
     ],
 )
 def test_a_record_that_does_not_make_the_text_leaves_it_plain(record: Any) -> None:

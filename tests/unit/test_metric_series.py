@@ -146,7 +146,7 @@ def test_weeks_of_many_tasks_are_read_in_little_memory(tmp_path: Path) -> None:
 
 
 def test_what_is_asked_for_is_bounded() -> None:
-    assert web.SeriesQuery.from_parameters({"points": "1000000"}).points == web.MOST_POINTS
+    assert web.SeriesQuery.from_parameters({"points": "1000000"}).points == web.MAX_POINTS
     with pytest.raises(InvalidRequest, match="points is 'many'"):
         web.SeriesQuery.from_parameters({"points": "many"})
     with pytest.raises(InvalidRequest, match="worker:7"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from howdah.client.provenance import Provenance
 from howdah.spec import Environment, JobSpec, Role
-from howdah.spec.provenance import MOST_TEXT, Submission
+from howdah.spec.provenance import MAX_TEXT, Submission
 
 JOB = JobSpec({"worker": Role("train")})
 
@@ -55,8 +55,8 @@ def test_the_job_file_without_what_is_secret(tmp_path: Path) -> None:
     assert "s3cret-value" not in text
     assert "max_tokens: 5" in text
     assert "TOKEN: env:TOKEN" in text
-    file.write_text("x" * (MOST_TEXT + 5))
-    assert len(taken(JOB, tmp_path, file).text) < MOST_TEXT + 100
+    file.write_text("x" * (MAX_TEXT + 5))
+    assert len(taken(JOB, tmp_path, file).text) < MAX_TEXT + 100
 
 
 def test_the_command_inside_the_job_file_tells_no_secret(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ class TestSpares:
         gang = gang_of(Role("w", replicas=2, spares=1))
         start(gang, 2)
         gang.wait(0.1)
-        for _ in range(seats.MOST_LOST):
+        for _ in range(seats.MAX_LOST):
             assert gang.actions_of(RequestContainers)[-1].count == 1
             gang.grant("worker")
             lose(gang, W2)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah.executor.io.log_file import StreamLog
-from howdah.executor.io.log_times import MOST_LINES, LogTimes, MergedLog
+from howdah.executor.io.log_times import MAX_LINES, LogTimes, MergedLog
 from howdah.logs.stream_index import StreamIndex, read_both
 
 
@@ -91,12 +91,12 @@ def test_what_was_dropped_from_the_middle_is_skipped_and_places_in_the_file_are_
 
 def test_the_index_is_bounded_and_knows_the_last_moments_best(tmp_path: Path) -> None:
     streams, times = logs(tmp_path)
-    for number in range(5 * MOST_LINES):
+    for number in range(5 * MAX_LINES):
         streams["stdout"].before_write = lambda now=number * 1.0: times.note("stdout", now)
         streams["stdout"].write(b"x\n")
-    assert len(times.index) < MOST_LINES
-    assert times.size < 40 * MOST_LINES
-    last = 5 * MOST_LINES - 10
+    assert len(times.index) < MAX_LINES
+    assert times.size < 40 * MAX_LINES
+    last = 5 * MAX_LINES - 10
     assert times.index.when("stdout", 2 * last) == last
     assert times.read(-10, 5)[1] == (tmp_path / "times").read_bytes()[-10:-5]
     close(streams, times)

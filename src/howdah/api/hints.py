@@ -12,7 +12,7 @@ from howdah.spec import State
 from howdah.spec.job import Role
 from howdah.spec.view import JobView, TaskView
 
-LEAST_RUN_S = 60.0
+MIN_RUN_S = 60.0
 """Seconds that a program must have run before anything is concluded from its usage."""
 MUCH, LITTLE_MIB = 2.0, 1024
 """A request is too large when it exceeds the usage by this factor, and by this much memory."""
@@ -52,7 +52,7 @@ def hints(view: JobView) -> Iterator[ResourceHint]:
         return
     yield from _gpu_errors(view)
     for name, role in view.job.roles.items():
-        tasks = [task for task in view.tasks.values() if task.id.role == name and _ran(task) >= LEAST_RUN_S]
+        tasks = [task for task in view.tasks.values() if task.id.role == name and _ran(task) >= MIN_RUN_S]
         if tasks:
             yield from _role_hints(name, role, tasks)
 

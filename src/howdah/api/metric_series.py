@@ -47,13 +47,13 @@ UNITS: Mapping[str, str] = {
 """Unit of each sampled name. Each GPU of a task is a sample of its own, so the least value reveals an idle GPU."""
 KINDS = ("sampled", "told", "all")
 """Values of the parameter `kind`, which selects names without listing them; `told` are those that programs report."""
-MOST_POINTS, MOST_IN_ALL = 2000, 200_000
+MAX_POINTS, MAX_POINTS_TOGETHER = 2000, 200_000
 """The most points of one series, and of all series of an answer together."""
-LEAST_POINTS, FEWEST_POINTS = 20, 2
+MIN_REQUESTED_POINTS, MIN_POINTS = 20, 2
 """The least number of points that a request may name, and that a series gets when there are very many series."""
 AT_ONCE = 50_000
 """Points that are collected before they are merged: usually those of one span."""
-LONGEST_LINE = 8 << 20
+MAX_LINE = 8 << 20
 """Bytes after which a line is skipped."""
 _START = re.compile(rb'\{"t":([0-9.]+),')
 
@@ -90,7 +90,7 @@ class SeriesQuery:
         if kind in ("sampled", "all"):
             names = (*UNITS, *(name for name in names if name not in UNITS))
         begin, end = moment(query, "from", 0.0), moment(query, "to", math.inf)
-        points = min(max(LEAST_POINTS, whole_number(query, "points", 400)), MOST_POINTS)
+        points = min(max(MIN_REQUESTED_POINTS, whole_number(query, "points", 400)), MAX_POINTS)
         return cls(names, tasks, begin, end, points, kind in ("told", "all"))
 
 
@@ -133,7 +133,7 @@ def program_series(view: JobView, query: SeriesQuery, tasks: Sequence[str]) -> l
 
 
 def _max_points(query: SeriesQuery, series: int) -> int:
-    return max(FEWEST_POINTS, min(query.points, MOST_IN_ALL // max(1, series)))
+    return max(MIN_POINTS, min(query.points, MAX_POINTS_TOGETHER // max(1, series)))
 
 
 def tasks_of(view: JobView, query: SeriesQuery) -> list[str]:
@@ -286,7 +286,7 @@ def lines_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
     for piece in pieces:
         *lines, rest = (rest + piece).split(b"\n")
         yield from lines
-        rest = rest if len(rest) < LONGEST_LINE else b""
+        rest = rest if len(rest) < MAX_LINE else b""
 
 
 def read(directory: str, conf_dir: str = "") -> Iterator[bytes]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 FRESH_S = 1.0
-MOST_BYTES = 4 << 20
+MAX_BYTES = 4 << 20
 _GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -60,7 +60,7 @@ class ResponseCache:
         answer = _CachedAnswer(version, version, now, digest, pack(b'{"version":%d' % version + rest))
         self._answers[request] = answer
         self._bytes += len(answer.packed) - (len(before.packed) if before else 0)
-        while self._bytes > MOST_BYTES and len(self._answers) > 1:
+        while self._bytes > MAX_BYTES and len(self._answers) > 1:
             self._bytes -= len(self._answers.popitem(last=False)[1].packed)
         return answer
 

@@ -22,7 +22,7 @@ TEXT_LIMIT = 16 << 20
 INDEX_LIMIT = 256 << 20
 HEADER_LIMIT = 100 << 20
 """Largest header of a safetensors file, which its own library allows."""
-MOST_OFFSET = 1 << 60
+MAX_OFFSET = 1 << 60
 DATA = re.compile(r"(.*)\.data-(\d{5})-of-(\d{5})")
 STATE = "checkpoint"
 """TensorFlow's file that names the newest checkpoint."""
@@ -198,7 +198,7 @@ def named_by(state: bytes) -> str:
 
 def _read(file: BinaryIO, offset: int, length: int) -> bytes:
     """Read part of a file; nothing where no file has bytes, because the offsets of damaged files lead anywhere."""
-    if not 0 <= offset < MOST_OFFSET or length <= 0:
+    if not 0 <= offset < MAX_OFFSET or length <= 0:
         return b""
     file.seek(offset)
     return file.read(length)

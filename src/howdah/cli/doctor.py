@@ -23,7 +23,7 @@ from howdah.client.engine_registry import settings_for
 from howdah.config.extras import how_to_install
 from howdah.spec.codec import to_json
 
-LEAST_FREE_MIB = 1024
+MIN_FREE_MIB = 1024
 _MARKS = {"ok": "green", "warn": "yellow", "fail": "red"}
 _EXTRAS = {
     "yarn": ("google.protobuf", "hdfs_native", "fsspec"),
@@ -114,7 +114,7 @@ def home() -> Iterator[Finding]:
         if not os.access(there, os.W_OK):
             advice = _("make it writable, or set HOWDAH_HOME to a place that is")
             yield fail(name, _("{path} can't be written", path=there), advice)
-        elif free < LEAST_FREE_MIB:
+        elif free < MIN_FREE_MIB:
             yield warn(name, _("{path}: {free} MiB free", path=place, free=free), _("make room, or set HOWDAH_HOME"))
         else:
             yield ok(name, _("{path}: {free} MiB free", path=place, free=free))

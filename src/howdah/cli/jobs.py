@@ -27,8 +27,8 @@ from howdah.spec.units import seconds
 from howdah.spec.validation import nearest
 
 LIST_COLUMNS = ("Id", "Name", "State", "Engine", "User", "Queue", "Started", "Took")
-MOST_REMEMBERED = 200
-LONGEST_NAME = 40
+MAX_REMEMBERED = 200
+MAX_NAME = 40
 """A name of up to 200 characters would push the other columns off a terminal."""
 
 
@@ -50,8 +50,8 @@ def list_jobs(
     words["state"] = states(words["state"])
     wanted = JobFilter(words["user"], words["state"], words["name"], words["text"], _moment(since))
     reports = [report for report in _known(engine_name, profile) if wanted.fits(report)]
-    most = limit or (MOST_REMEMBERED if history else None)
-    old = jobs_of_history(wanted, engine_name, profile, most or MOST_REMEMBERED) if history else []
+    most = limit or (MAX_REMEMBERED if history else None)
+    old = jobs_of_history(wanted, engine_name, profile, most or MAX_REMEMBERED) if history else []
     reports = merge_reports(reports, old)
     if most is not None and max(len(reports) - 1, len(old)) >= most:
         click.echo(_("the newest {count} jobs; --limit shows more", count=most), err=True)
@@ -108,7 +108,7 @@ def table(reports: Iterable[JobReport]) -> Iterator[str]:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+    return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
 
 
 @click.command()

@@ -16,10 +16,10 @@ from howdah.spec.codec import encode
 from howdah.storage.factory import filesystem
 
 ROLE_COLUMNS = ("Role", "Tasks", "Memory", "vcores", "GPUs", "Command")
-MOST_SHOWN = 6
-MOST_ASKED = 500
+MAX_SHOWN = 6
+MAX_CHECKED = 500
 """Files of which the plan asks whether they are there already."""
-LONGEST_COMMAND = 100
+MAX_COMMAND = 100
 
 
 def plan_lines(plan: Plan, conf_dir: str) -> Iterator[str]:
@@ -43,10 +43,10 @@ def plan_lines(plan: Plan, conf_dir: str) -> Iterator[str]:
 
 
 def _section(heading: str, lines: Sequence[str]) -> Iterator[str]:
-    for number, line in enumerate(lines[:MOST_SHOWN]):
+    for number, line in enumerate(lines[:MAX_SHOWN]):
         yield _("{heading}: {line}", heading=heading, line=line) if number == 0 else f"  {line}"
-    if len(lines) > MOST_SHOWN:
-        yield "  " + _("… and {count} more", count=len(lines) - MOST_SHOWN)
+    if len(lines) > MAX_SHOWN:
+        yield "  " + _("… and {count} more", count=len(lines) - MAX_SHOWN)
 
 
 def _roles(plan: Plan) -> Iterator[str]:
@@ -56,7 +56,7 @@ def _roles(plan: Plan) -> Iterator[str]:
         command = shown["roles"][name].get("command", "")
         text = command if isinstance(command, str) else shlex.join(command)
         first, *more = text.strip().splitlines() or [""]
-        cut = first[:LONGEST_COMMAND] + ("…" if more or len(first) > LONGEST_COMMAND else "")
+        cut = first[:MAX_COMMAND] + ("…" if more or len(first) > MAX_COMMAND else "")
         resources = role.resources
         sizes = (gib(resources.memory_mib), str(resources.vcores), str(resources.gpus))
         rows.append((name, str(role.replicas), *sizes, cut))
@@ -162,7 +162,7 @@ def _uploads(staged: StagedJob, conf_dir: str) -> Iterator[str]:
         wanted.update({uri: sizes[uri] for uri in entry.uploads})
     missing = (
         {uri: one for uri, one in wanted.items() if not _is_there(uri, conf_dir)}
-        if len(wanted) <= MOST_ASKED
+        if len(wanted) <= MAX_CHECKED
         else wanted
     )
     if not wanted:

@@ -16,7 +16,7 @@ from howdah.spec.events import Ended, Event, Joined, Launched, Started
 FEW = 8
 """A job of so many tasks says each event in a line of its own, as it comes."""
 HOLD_S = 1.0
-MOST_NODES = 3
+MAX_NODES = 3
 
 Kind = type[Launched] | type[Joined] | type[Started] | type[Ended]
 
@@ -91,7 +91,7 @@ def _input(files: int, size: int, seconds: float) -> dict[str, object]:
 
 def _nodes(names: Iterable[str]) -> str:
     found = list(dict.fromkeys(names))
-    return ", ".join(found) if len(found) <= MOST_NODES else _("{count} nodes", count=len(found))
+    return ", ".join(found) if len(found) <= MAX_NODES else _("{count} nodes", count=len(found))
 
 
 def task_ranges(tasks: Iterable[TaskId]) -> str:

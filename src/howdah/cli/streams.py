@@ -19,7 +19,7 @@ from howdah.errors import EngineUnavailable, StagingError
 
 UNREAD = 141
 """The status of what the system ends by SIGPIPE, as it does other commands whose reader has gone (`| head`)."""
-LEAST_OPEN_FILES = 64
+MIN_OPEN_FILES = 64
 _ESCAPED = "howdah.escaped"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
@@ -55,13 +55,13 @@ def _escape(error: UnicodeError) -> tuple[str, int]:
 
 def _allow_open_files() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= LEAST_OPEN_FILES:
+    if soft == resource.RLIM_INFINITY or soft >= MIN_OPEN_FILES:
         return
-    if hard != resource.RLIM_INFINITY and hard < LEAST_OPEN_FILES:
+    if hard != resource.RLIM_INFINITY and hard < MIN_OPEN_FILES:
         raise EngineUnavailable(
-            f"this process may have {hard} files open at once (`ulimit -n`), and needs {LEAST_OPEN_FILES} at least"
+            f"this process may have {hard} files open at once (`ulimit -n`), and needs {MIN_OPEN_FILES} at least"
         )
-    resource.setrlimit(resource.RLIMIT_NOFILE, (LEAST_OPEN_FILES, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (MIN_OPEN_FILES, hard))
 
 
 @contextlib.contextmanager

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from howdah.config.job_file_redaction import mask_job_file
 from howdah.spec import JobSpec, redaction
-from howdah.spec.provenance import MOST_PACKAGES, MOST_TEXT, MOST_WORDS, Submission
+from howdah.spec.provenance import MAX_PACKAGES, MAX_TEXT, MAX_WORDS, Submission
 
 GIT_LIMIT_S = 1.0
-MOST_LETTERS = 300
+MAX_LETTERS = 300
 _INSTALLED = re.compile(r"([A-Za-z0-9_.]+)-([^-]+)\.dist-info")
 
 
@@ -47,7 +47,7 @@ class Provenance:
         """Return what was found. `secrets` are values that must not be in it."""
         known = [*secrets, *_secret_values(self._job)]
         commit, dirty = _parse_status(self._git)
-        words = [word[:MOST_LETTERS] for word in redaction.words(sys.argv, known)]
+        words = [word[:MAX_LETTERS] for word in redaction.words(sys.argv, known)]
         with contextlib.suppress(OSError, KeyError):  # a user without a name
             return Submission(
                 file=str(self._file or ""),
@@ -55,7 +55,7 @@ class Provenance:
                 git_commit=commit,
                 git_dirty=dirty,
                 packages=_packages(self._job, self._base),
-                command=(*words[:MOST_WORDS], *(["…"] if len(words) > MOST_WORDS else [])),
+                command=(*words[:MAX_WORDS], *(["…"] if len(words) > MAX_WORDS else [])),
                 client=socket.gethostname(),
                 user=getpass.getuser(),
                 time=round(time.time(), 3),
@@ -70,7 +70,7 @@ def _secret_values(job: JobSpec) -> Iterator[str]:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}\n# … cut at {MOST_TEXT} characters\n"
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}\n# … cut at {MAX_TEXT} characters\n"
 
 
 def _start_git_status(base: Path) -> subprocess.Popen[str] | None:
@@ -110,4 +110,4 @@ def _packages(job: JobSpec, base: Path) -> Mapping[str, str]:
             folders = Path(given.python).parent.parent.glob("lib/python3.*/site-packages")
             there = [_INSTALLED.fullmatch(path.name) for folder in folders for path in folder.iterdir()]
             found = {match[1]: match[2] for match in there if match}
-    return dict(sorted(found.items(), key=lambda item: item[0].lower())[:MOST_PACKAGES])
+    return dict(sorted(found.items(), key=lambda item: item[0].lower())[:MAX_PACKAGES])

@@ -171,7 +171,7 @@ def read_secrets(references: Mapping[str, str]) -> dict[str, str]:
 
 def _secret_in(path: str) -> str:
     """Return the content of a file, or of a pipe, without its line end."""
-    return regular_file.read(Path(path).expanduser(), exec_limits.LONGEST).decode("utf-8").rstrip("\n")
+    return regular_file.read(Path(path).expanduser(), exec_limits.MAX_ARGUMENT_BYTES).decode("utf-8").rstrip("\n")
 
 
 @dataclass(frozen=True)

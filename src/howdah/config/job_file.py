@@ -14,7 +14,7 @@ import yaml
 
 from howdah.config.spec_reader import Reader
 from howdah.config.variables import declared, overridden
-from howdah.config.yaml_tree import MOST_BYTES, Keys, Node, parse
+from howdah.config.yaml_tree import MAX_BYTES, Keys, Node, parse
 from howdah.errors import Mistake, SpecError, StagingError
 from howdah.frameworks import find, names
 from howdah.localfiles import regular_file
@@ -57,7 +57,7 @@ def load(
         SpecError: every mistake in it.
     """
     try:
-        data = regular_file.read(path, MOST_BYTES)
+        data = regular_file.read(path, MAX_BYTES)
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SpecError.at(str(path), f"is not UTF-8: byte {error.start} is {data[error.start]:#04x}") from None
@@ -139,7 +139,7 @@ def to_yaml(spec: JobSpec) -> str:
 def _line(origin: str, file: str) -> int:
     """Return the line of a mistake, by which mistakes are sorted; one that is not in the file comes last."""
     number = origin.removeprefix(f"{file}:")
-    return int(number) if number != origin and number.isdigit() else MOST_BYTES
+    return int(number) if number != origin and number.isdigit() else MAX_BYTES
 
 
 def _is_reported(mistake: Mistake, earlier: list[Mistake]) -> bool:

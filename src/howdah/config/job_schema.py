@@ -27,7 +27,7 @@ _TEXT = {"type": ["string", "number", "boolean"]}
 _MEMORY = {"type": ["string", "integer"], "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*([kKmMgGtT]([iI][bB])?)?\s*$|\$\{"}
 _PART = r"[0-9][0-9.]*\s*(ms|s|min|m|h|d)"
 _DURATION = {"type": ["string", "number"], "pattern": rf"^\s*({_PART}(\s*{_PART})*|[0-9][0-9.]*)\s*$|\$\{{"}
-_LEAST = {"replicas": 1, "vcores": 1}
+_MINIMUM = {"replicas": 1, "vcores": 1}
 
 
 def schema() -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _scalar(kind: Any, name: str) -> dict[str, Any]:
             return {"type": "string", "examples": list(BUILT_IN)}
         return {"type": "string"} if name else dict(_TEXT)
     if kind is int:
-        return {"anyOf": [{"type": "integer", "minimum": _LEAST.get(name, 0)}, dict(_VARIABLE)]}
+        return {"anyOf": [{"type": "integer", "minimum": _MINIMUM.get(name, 0)}, dict(_VARIABLE)]}
     if kind is float:
         return {"anyOf": [{"type": "number", "minimum": 0}, dict(_VARIABLE)]}
     return {"anyOf": [{"type": "boolean"}, dict(_VARIABLE)]}

@@ -15,9 +15,9 @@ import yaml
 from howdah.errors import Mistake, SpecError
 from howdah.spec.values import dataclass
 
-MOST_BYTES = 1024 * 1024
-MOST_ALIASES = 1000
-DEEPEST = 32
+MAX_BYTES = 1024 * 1024
+MAX_ALIASES = 1000
+MAX_DEPTH = 32
 _NULLS = ("", "~", "null", "Null", "NULL")
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
@@ -64,8 +64,8 @@ def parse(text: str, file: str, lines: bool = True) -> tuple[Node, list[Mistake]
     Raises:
         SpecError: the text is no YAML, or exceeds the bounds.
     """
-    if len(text) > MOST_BYTES:
-        raise SpecError.at(file, f"is {len(text)} characters long, a job file has at most {MOST_BYTES}")
+    if len(text) > MAX_BYTES:
+        raise SpecError.at(file, f"is {len(text)} characters long, a job file has at most {MAX_BYTES}")
     builder = _Builder(file, lines)
     try:
         return builder.document(yaml.parse(text, Loader=_LOADER)), builder.mistakes
@@ -102,8 +102,8 @@ class _Builder:
         if isinstance(event, yaml.AliasEvent):
             return self.alias(event)
         assert isinstance(event, (yaml.ScalarEvent, yaml.CollectionStartEvent))
-        if depth > DEEPEST:
-            raise SpecError.at(self.origin(event), f"is nested deeper than {DEEPEST} levels")
+        if depth > MAX_DEPTH:
+            raise SpecError.at(self.origin(event), f"is nested deeper than {MAX_DEPTH} levels")
         self.refuse_tag(event.tag, event, place)
         node: Node
         if isinstance(event, yaml.ScalarEvent):
@@ -118,9 +118,9 @@ class _Builder:
 
     def alias(self, event: yaml.AliasEvent) -> Node:
         self.aliases += 1
-        if self.aliases > MOST_ALIASES:
+        if self.aliases > MAX_ALIASES:
             raise SpecError.at(
-                self.origin(event), f"is alias number {self.aliases}, at most {MOST_ALIASES} are possible"
+                self.origin(event), f"is alias number {self.aliases}, at most {MAX_ALIASES} are possible"
             )
         if event.anchor not in self.anchors:
             raise SpecError.at(self.origin(event), f"*{event.anchor} refers to nothing before it")

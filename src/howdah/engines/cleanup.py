@@ -17,7 +17,7 @@ from howdah.spec.event_lines import read_lines, to_line
 from howdah.spec.events import JobFinished
 from howdah.storage.filesystem import FileSystem
 
-MOST = 20
+MAX_JOBS = 20
 """The number of newest jobs that are examined."""
 
 
@@ -26,7 +26,7 @@ def unfinished(files: FileSystem, home: str) -> list[str]:
     jobs = uris.join(home, "jobs")
     if not files.exists(jobs):
         return []
-    newest = sorted((uris.name(entry.uri) for entry in files.children(jobs)), reverse=True)[:MOST]
+    newest = sorted((uris.name(entry.uri) for entry in files.children(jobs)), reverse=True)[:MAX_JOBS]
     return [job_id for job_id in newest if files.exists(uris.join(jobs, job_id, "key"))]
 
 

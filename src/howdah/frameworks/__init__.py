@@ -21,7 +21,7 @@ BUILT_IN = plugins.BUILT_IN[_GROUP]
 GANG_KEY = "HOWDAH_GANG_KEY"
 """A variable with a key that the tasks of a job share and nobody else has, for frameworks with `shares_key`."""
 # Linux runs no program that has a single variable as long as this (MAX_ARG_STRLEN).
-_LONGEST_VARIABLE = 128 * 1024
+_MAX_VARIABLE = 128 * 1024
 
 
 class Framework(Protocol):
@@ -138,7 +138,7 @@ def world_variables(
         "HOWDAH_PORT": str(member.ports["main"]),
         **{port_variable(name): str(port) for name, port in member.ports.items() if name != "main"},
     }
-    return variables if len(world.text) >= _LONGEST_VARIABLE - 16 else {**variables, "HOWDAH_WORLD": world.text}
+    return variables if len(world.text) >= _MAX_VARIABLE - 16 else {**variables, "HOWDAH_WORLD": world.text}
 
 
 def port_variable(name: str) -> str:

@@ -34,7 +34,7 @@ _START_LIMIT_S = 120.0
 # The task that failed first gets a message; the others wait so long to be stopped before they fail as well.
 _FAILURE_DELAY_S = 10.0
 # Anybody may connect: how many callers are served at once, for how long, and how many bytes each may send.
-_MOST_CALLERS, _READ_LIMIT_S, _LONGEST = 32, 10.0, 1 << 20
+_MAX_CALLERS, _READ_LIMIT_S, _MAX_BYTES = 32, 10.0, 1 << 20
 _VERSIONS = ("4", "5")
 _FAILED_RANK = re.compile(r"process rank (\d+) with|Process name: \[.*,(\d+)\]|MPI_ABORT was invoked on rank (\d+)")
 _LOST_DAEMON = re.compile(r"Remote daemon: *\[.*,(\d+)\]")  # mpirun itself is the 0th
@@ -127,7 +127,7 @@ class MpiTask:
         while True:
             caller, _ = self.listener.accept()
             callers.append(caller)
-            if len(callers) > _MOST_CALLERS:
+            if len(callers) > _MAX_CALLERS:
                 with contextlib.suppress(OSError):
                     callers.popleft().shutdown(socket.SHUT_RDWR)
             threading.Thread(target=self._receive, args=(caller,), daemon=True).start()
@@ -279,7 +279,7 @@ def read_line(caller: socket.socket) -> bytes:
         caller.settimeout(max(0.01, deadline - time.monotonic()))
         part = caller.recv(1 << 16)
         line += part
-        if not part or len(line) > _LONGEST:
+        if not part or len(line) > _MAX_BYTES:
             raise ValueError("no line")
     return line
 

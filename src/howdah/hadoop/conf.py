@@ -25,7 +25,7 @@ _MAX_DEPTH = 20  # Hadoop's own limit (Configuration.MAX_SUBST)
 _INCLUDE = "xi:include"
 _VIEW_NAME = "fs.viewfs.mounttable.default.name.key"
 _MAX_INCLUDES = 5
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def to_xml(properties: Mapping[str, object]) -> str:
 def read_properties(path: Path, depth: int = 0) -> Iterator[Property]:
     """Read the properties of one file, and of XIncluded files in their place. Raises SpecError naming the line."""
     try:
-        data = regular_file.read(path, MOST_BYTES)
+        data = regular_file.read(path, MAX_BYTES)
     except OSError as error:
         raise SpecError.at(str(path), error.strerror or str(error)) from None
     for found in parse(data, str(path)):

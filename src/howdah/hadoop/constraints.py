@@ -18,7 +18,7 @@ NAMESPACES = (SELF, "not-self", "all")
 left out."""
 SCOPES = ("node", "rack")
 UNLIMITED = 2**31 - 1
-DEEPEST = 20
+MAX_DEPTH = 20
 _SINGLE = ("in", "notin", "cardinality")
 _WORDS = (*_SINGLE, "and", "or")
 _COMPOSITE = re.compile(r"\s*(and|or)\s*\(", re.IGNORECASE)
@@ -52,7 +52,7 @@ def parse(text: str) -> Constraint:
     Raises:
         ValueError: `text` is no constraint; the message says in one line what is wrong, and at which character.
     """
-    found, end = _constraint(text, 0, DEEPEST)
+    found, end = _constraint(text, 0, MAX_DEPTH)
     if text[end:].strip():
         raise _wrong(end, f"{text[end:].strip()!r} comes after the end; several constraints are and(…:…) or or(…:…)")
     return found
@@ -73,7 +73,7 @@ def _constraint(text: str, start: int, deeper: int) -> tuple[Constraint, int]:
         end = next((at for at in range(start, len(text)) if text[at] in ":()"), len(text))
         return _single(text[start:end], start), end
     if not deeper:
-        raise _wrong(start, f"more than {DEEPEST} brackets within each other")
+        raise _wrong(start, f"more than {MAX_DEPTH} brackets within each other")
     parts: list[Constraint] = []
     end = match.end() - 1
     while not parts or text[end : end + 1] == ":":

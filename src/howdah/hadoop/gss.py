@@ -19,7 +19,7 @@ _INITIATE = 1
 _MUTUAL, _REPLAY, _SEQUENCE, _CONFIDENTIALITY, _INTEGRITY = 2, 4, 8, 16, 32
 # RFC 4752 3.3: the layers by their bits, and the longest message in 24 bits.
 _NO_LAYER, _PRIVACY = 1, 4
-_LONGEST = b"\xff\xff\xff"
+_MAX_MESSAGE = b"\xff\xff\xff"
 
 
 class _Buffer(c.Structure):
@@ -95,7 +95,7 @@ class KerberosClient:
         layer = next((layer for layer in (_PRIVACY, 2, _NO_LAYER) if offer[0] & layer), 0)
         if not layer:
             raise EngineRejected(f"{self._server} offers no security layer")
-        choice = self.wrap(bytes([layer]) + (b"\0\0\0" if layer == _NO_LAYER else _LONGEST))
+        choice = self.wrap(bytes([layer]) + (b"\0\0\0" if layer == _NO_LAYER else _MAX_MESSAGE))
         self._layer, self.finished = layer, True
         return choice
 

@@ -21,7 +21,7 @@ from google.protobuf.message import DecodeError, Message
 from howdah.errors import EngineRejected, EngineUnavailable
 from howdah.hadoop.gss import KerberosClient
 from howdah.hadoop.proto import ipc_pb2 as pb
-from howdah.hadoop.sasl import LONGEST, DigestClient
+from howdah.hadoop.sasl import MAX_MESSAGE, DigestClient
 from howdah.wire.credentials import Token
 
 M = TypeVar("M", bound=Message)
@@ -31,8 +31,8 @@ SUCCESS, NEGOTIATE, INITIATE, CHALLENGE, RESPONSE, WRAP = range(6)
 PROTOCOL_BUFFERS = 2
 CONNECT_TIMEOUT_S = 20.0
 CALL_TIMEOUT_S = 60.0
-_PIECE = LONGEST // 2  # bytes that are wrapped at a time
-LARGEST_MESSAGE = 128 << 20  # ipc.maximum.response.length
+_PIECE = MAX_MESSAGE // 2  # bytes that are wrapped at a time
+MAX_MESSAGE = 128 << 20  # ipc.maximum.response.length
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def frame(*messages: Message) -> bytes:
 async def read_frame(reader: ByteReader) -> bytes:
     """Read the body of the next IPC packet. Raises EOFError, OSError."""
     (length,) = struct.unpack(">I", await reader.readexactly(4))
-    if length > LARGEST_MESSAGE:
+    if length > MAX_MESSAGE:
         raise OSError(f"a message of {length} bytes announced: that is no Hadoop IPC")
     return await reader.readexactly(length)
 

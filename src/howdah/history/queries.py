@@ -19,7 +19,7 @@ from howdah.api.trace import GPU, PROCESS
 from howdah.errors import InvalidRequest
 from howdah.spec import State
 
-MOST, USUAL = 500, 50
+MAX_PAGE, DEFAULT_PAGE = 500, 50
 SORTS = {
     "started": "started",
     "finished": "finished",
@@ -52,7 +52,7 @@ def page(connection: sqlite3.Connection, query: Mapping[str, str], now: float) -
         raise InvalidRequest(
             f"sort is {sort[:40]!r}, must be one of {', '.join(SORTS)}, with - for the other way", "sort"
         )
-    limit = _whole(query, "limit", USUAL)
+    limit = _whole(query, "limit", DEFAULT_PAGE)
     total = connection.execute(f"SELECT count(*) FROM job {where}", values).fetchone()[0]  # noqa: S608
     if query.get("after"):
         after = _cursor(query["after"], sort)
@@ -191,4 +191,4 @@ def _whole(query: Mapping[str, str], name: str, usual: int) -> int:
     text = query.get(name) or str(usual)
     if not text.isascii() or not text.isdigit():
         raise InvalidRequest(f"{name} is {text[:40]!r}, must be a whole number", name)
-    return max(1, min(int(text[:9]), MOST))
+    return max(1, min(int(text[:9]), MAX_PAGE))

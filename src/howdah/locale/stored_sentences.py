@@ -14,7 +14,7 @@ from howdah.locale.catalogue import MISTAKE, STORED, chinese
 
 DEPTH = 5
 """Sentences within sentences, at most."""
-LONGEST = 1000
+MAX_LETTERS = 1000
 PLACE = re.compile(r"\{(\w+)\}")
 _TASK, _NAME, _COUNT, _AMOUNT = r"[^\s:,;]+:\d+", r"[^\s:;,]+", r"\d+", r"[\d.]+"
 PLACEHOLDERS = {
@@ -45,7 +45,7 @@ PLACEHOLDERS = {
 
 def in_chinese(text: str, context: str = STORED, depth: int = DEPTH) -> str:
     """Return a sentence in Chinese as far as templates of `context` fit, else as it is."""
-    if not depth or len(text) > LONGEST:
+    if not depth or len(text) > MAX_LETTERS:
         return text
     for pattern, template in _templates(context):
         found = pattern.fullmatch(text)

@@ -17,7 +17,7 @@ _KERNEL = ("/proc", "/sys")
 _NAMES = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 PIPE_WAIT_S = 30.0
 _CHUNK = 1 << 16
-_LONGEST_SHOWN = 200
+_MAX_SHOWN = 200
 
 
 def exists(path: str | os.PathLike[str]) -> bool:
@@ -32,7 +32,7 @@ def exists(path: str | os.PathLike[str]) -> bool:
         return False
     except (OSError, ValueError) as error:
         name = os.fspath(path)
-        shown = name if len(name) <= _LONGEST_SHOWN else f"{name[:_LONGEST_SHOWN]}…"
+        shown = name if len(name) <= _MAX_SHOWN else f"{name[:_MAX_SHOWN]}…"
         if isinstance(error, ValueError):  # no path may contain this byte
             raise StagingError(f"{shown!r}: {error}") from error
         raise explain(error, shown) from error

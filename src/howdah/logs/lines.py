@@ -15,7 +15,7 @@ from typing import NamedTuple
 from howdah.localfiles.temporary_directory import TemporaryDirectory
 from howdah.logs.archive import LogArchive, StreamKey, copy_streams
 from howdah.logs.levels import LEVELS, level_of
-from howdah.logs.search import LONGEST_LINE
+from howdah.logs.search import MAX_LINE
 from howdah.logs.store import PIECE_BYTES, AttemptLogs, DirectoryLogs
 from howdah.logs.stream_index import StreamIndex
 from howdah.spec import TaskId
@@ -68,7 +68,7 @@ def split_lines(
         for text in whole:
             yield LogLine(when(base), task, attempt, stream, text)
             base += len(text) + 1
-        if len(rest) > LONGEST_LINE:
+        if len(rest) > MAX_LINE:
             yield LogLine(when(base), task, attempt, stream, rest)
             base, rest = base + len(rest), b""
     if rest:
@@ -160,6 +160,6 @@ class AttemptLines:
     def _lines(self, name: str, number: int, begin: int, data: bytes, order: StreamIndex, last: bool) -> list[LogLine]:
         start, rest = self._rest.get(name, (begin, b""))
         data = rest + data
-        end = len(data) if last or len(data) > LONGEST_LINE else data.rfind(b"\n") + 1
+        end = len(data) if last or len(data) > MAX_LINE else data.rfind(b"\n") + 1
         self._rest[name] = (start + end, data[end:])
         return list(split_lines([data[:end]], _times(order, name), self._task, number, name, start))

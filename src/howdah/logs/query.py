@@ -12,8 +12,8 @@ from howdah.logs.levels import LEVELS
 from howdah.spec.values import dataclass
 from howdah.wire.helper_main import HelperReply
 
-MOST_HITS = 2000
-MOST_PROBLEMS = 20
+MAX_HITS = 2000
+MAX_PROBLEMS = 20
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class LogQuery:
                 re.compile(text.encode())
             except re.error as error:
                 raise InvalidRequest(f"text is no regular expression: {error}", "text") from None
-        return cls(text, regex, level, since, until, max(1, min(limit, MOST_HITS)))
+        return cls(text, regex, level, since, until, max(1, min(limit, MAX_HITS)))
 
 
 def whole_number(query: Mapping[str, str], name: str, default: int) -> int:
@@ -176,7 +176,7 @@ class SearchResults:
     def lack(self, problem: str) -> None:
         """Note that one place could not be searched."""
         self._complete = False
-        if len(self._problems) < MOST_PROBLEMS:
+        if len(self._problems) < MAX_PROBLEMS:
             self._problems.append(problem)
 
     def answer(self, seconds: float) -> dict[str, Any]:

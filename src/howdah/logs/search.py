@@ -26,7 +26,7 @@ BLOCK = 1 << 20
 """Bytes that are searched at once: they stay in the processor's cache."""
 AHEAD = 16 << 20
 """Bytes that the disk reads ahead of the search."""
-LONGEST_LINE = 1 << 20
+MAX_LINE = 1 << 20
 """A longer line is searched in parts of this size."""
 OVERLAP = 4096
 """Bytes by which the parts of a long line overlap."""
@@ -62,7 +62,7 @@ class Search:
     def run(self, fill: Callable[[memoryview], int], base: int = 0) -> Iterator[LogMatch]:
         """Yield the matches in the stream. `fill(buffer)` reads the next bytes, which begin at offset `base`, into the
         buffer and returns their number; 0 is the end."""
-        buffer = bytearray(BLOCK + LONGEST_LINE)
+        buffer = bytearray(BLOCK + MAX_LINE)
         view = memoryview(buffer)
         kept, line, found = 0, 1, 0
         while True:
@@ -79,7 +79,7 @@ class Search:
                     line, counted = line + buffer.count(b"\n", counted, start), start
                 else:
                     line = self.numbers(base + start) + 1
-                hit = self._hit(bytes(view[start : min(stop, start + LONGEST_LINE)]), base + start, line)
+                hit = self._hit(bytes(view[start : min(stop, start + MAX_LINE)]), base + start, line)
                 if not _in_time(hit, self.query):
                     continue
                 yield hit
@@ -125,7 +125,7 @@ def _whole(buffer: bytearray, filled: int, last: bool) -> int:
     if last:
         return filled
     end = buffer.rfind(b"\n", 0, filled) + 1
-    return end if end or filled < LONGEST_LINE else filled - OVERLAP
+    return end if end or filled < MAX_LINE else filled - OVERLAP
 
 
 def piece_filler(pieces: Iterable[bytes]) -> Callable[[memoryview], int]:

@@ -59,7 +59,7 @@ HAND_OVER_S = 5.0
 """A master that leaves the job to the next one waits no longer than this for its files to be written."""
 LINGER_S = 0.1
 """The API answers this long after the end, so that a client that follows the job gets the last event."""
-LEAST_GARBAGE, GARBAGE_EACH = 2000, 20
+MIN_GC_THRESHOLD, GARBAGE_EACH = 2000, 20
 FOLLOWED_S, LAST_LINES_S = 3.0, 0.3
 """A client that has followed the job within the last 3 s gets this long to read the last lines."""
 
@@ -154,7 +154,7 @@ class JobMaster:
         self.apply(self.allocator.signalled(name))
 
     def _is_the_master(self) -> bool:
-        """Return True while no other master can run the job: the engine has heard this master lately, or the event log
+        """Return whether no other master can run the job: the engine has heard this master lately, or the event log
         was read lately and was still this master's own. Executors that get no orders end when their lease is over, and
         the next master waits for that."""
         assert self.allocator is not None
@@ -478,7 +478,7 @@ def _tune_gc(tasks: int) -> None:
     """Raise the threshold of the garbage collector: each pending long poll keeps some twenty objects alive, and
     scanning them would take a third of the time of a master of ten thousand executors, half a second at once."""
     gc.freeze()
-    gc.set_threshold(max(LEAST_GARBAGE, GARBAGE_EACH * tasks), 10, 10)
+    gc.set_threshold(max(MIN_GC_THRESHOLD, GARBAGE_EACH * tasks), 10, 10)
 
 
 def _files_removed() -> events.AllocationLost:

@@ -286,7 +286,7 @@ class GangState:
 
     @property
     def open(self) -> bool:
-        """Return True while the outcome is not decided."""
+        """Return whether the outcome is undecided."""
         return self.stage in (Stage.FORMING, Stage.RUNNING)
 
     @property

@@ -18,9 +18,9 @@ from howdah.hadoop.conf import to_xml
 from howdah.sandbox import hdfs
 
 Site = dict[str, object]
-MOST_NODES = 200
+MAX_NODES = 200
 _RM_HOSTS = {"rm1": "127.0.0.1", "rm2": "127.0.0.2"}
-_MOST = {"resourcemanagers": len(_RM_HOSTS), "namenodes": 2, "datanodes": 2}
+_MAX_DAEMONS = {"resourcemanagers": len(_RM_HOSTS), "namenodes": 2, "datanodes": 2}
 EXCLUDED = "excluded-nodes"
 """The file with the hosts that the ResourceManager excludes."""
 FILES = ("core-site", "hdfs-site", "yarn-site", "resource-types", "capacity-scheduler")
@@ -59,10 +59,10 @@ class Shape:
 
 def checked(shape: Shape) -> Shape:
     """Return the shape. Raises SpecError with everything that is wrong in it."""
-    least = {"nodes": 0, "memory_mib": 64, "vcores": 1, "gpus": 0, "expiry_s": 2, **dict.fromkeys(_MOST, 1)}
+    least = {"nodes": 0, "memory_mib": 64, "vcores": 1, "gpus": 0, "expiry_s": 2, **dict.fromkeys(_MAX_DAEMONS, 1)}
     values = {name: getattr(shape, name) for name in least}
     wrong = [Mistake(n, f"is {values[n]}, must be at least {least[n]}") for n in least if values[n] < least[n]]
-    for name, most in {"nodes": MOST_NODES, **_MOST}.items():
+    for name, most in {"nodes": MAX_NODES, **_MAX_DAEMONS}.items():
         if getattr(shape, name) > most:
             wrong.append(Mistake(name, f"is {getattr(shape, name)}, must be at most {most}"))
     for file in sorted(set(shape.properties) - set(FILES)):

@@ -8,10 +8,10 @@ from howdah.spec.message import Sentence
 from howdah.spec.task import Exit, TaskId
 from howdah.spec.values import dataclass
 
-MOST_MARKS = 2000
+MAX_MARKS = 2000
 """The most marks of one job; when there are more, the first half and the latest stay."""
 
-MOST_ATTEMPTS = 50
+MAX_ATTEMPTS = 50
 """The most attempts of one task: the latest."""
 
 

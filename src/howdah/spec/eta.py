@@ -7,7 +7,7 @@ from typing import Optional
 from howdah.spec.task import State
 from howdah.spec.view import JobView, ProgressRate
 
-LEAST_S, LEAST = 2.0, 0.002
+MIN_ADVANCE_S, MIN_ADVANCE = 2.0, 0.002
 """A shorter or smaller advance allows no estimate."""
 
 
@@ -25,6 +25,6 @@ def _left(pace: ProgressRate, now: float) -> Optional[float]:
     seconds, done = pace.last_at - pace.first_at, pace.last - pace.first
     if pace.last >= 1.0:
         return 0.0
-    if seconds < LEAST_S or done < LEAST:
+    if seconds < MIN_ADVANCE_S or done < MIN_ADVANCE:
         return None
     return max(0.0, (1.0 - pace.last) * seconds / done - (now - pace.last_at))

@@ -8,9 +8,9 @@ from typing import Iterator, Mapping, Sequence, Tuple, Union
 from howdah.errors import Mistake
 from howdah.spec.job import JobSpec
 
-LONGEST = 128 * 1024 - 1
+MAX_ARGUMENT_BYTES = 128 * 1024 - 1
 """The most bytes of one argument, or of one variable with its name and `=` (MAX_ARG_STRLEN, less the final byte)."""
-MOST = 2 * 1024 * 1024 - 256 * 1024
+MAX_TOTAL_BYTES = 2 * 1024 * 1024 - 256 * 1024
 """The most bytes of all arguments and variables: a quarter of the usual stack, less what the node and howdah add."""
 _POINTER = 8
 
@@ -26,8 +26,8 @@ def mistakes(job: JobSpec) -> Iterator[Mistake]:
         yield from _variables(f"{place}.env", role.env)
         variables = [f"{key}={value}" for key, value in {**job.env, **role.env}.items()]
         total = sum(_length(text) + 1 + _POINTER for text in (*(text for _, text in parts), *variables))
-        if total > MOST:
-            what = f"and its variables need {total} bytes together, and Linux takes about {MOST}"
+        if total > MAX_TOTAL_BYTES:
+            what = f"and its variables need {total} bytes together, and Linux takes about {MAX_TOTAL_BYTES}"
             yield Mistake(f"{place}.command", f"{what}: put the arguments into a file")
 
 
@@ -45,8 +45,8 @@ def _variables(place: str, env: Mapping[str, str]) -> Iterator[Mistake]:
 
 
 def _too_long(place: str, length: int, advice: str) -> Iterator[Mistake]:
-    if length > LONGEST:
-        yield Mistake(place, f"is {length} bytes long, and Linux takes at most {LONGEST}: {advice}")
+    if length > MAX_ARGUMENT_BYTES:
+        yield Mistake(place, f"is {length} bytes long, and Linux takes at most {MAX_ARGUMENT_BYTES}: {advice}")
 
 
 def _length(text: str) -> int:

@@ -6,10 +6,10 @@ import dataclasses
 from typing import Callable, Dict, Iterable, Optional, Sequence, Type
 
 from howdah.spec import events
-from howdah.spec.attempt import MOST_ATTEMPTS, AttemptView
+from howdah.spec.attempt import MAX_ATTEMPTS, AttemptView
 from howdah.spec.message import Message, Sentence, joined, message
 from howdah.spec.task import State, TaskId
-from howdah.spec.view import MOST_SAVES, JobView, MetricPoint, ProgressRate, SaveView, TaskView
+from howdah.spec.view import MAX_SAVES, JobView, MetricPoint, ProgressRate, SaveView, TaskView
 
 
 def fold(recorded: Iterable[events.Event], view: Optional[JobView] = None) -> JobView:
@@ -79,7 +79,7 @@ def _launched(view: JobView, event: events.Launched) -> None:
         node=event.container.node,
         log_url=event.container.log_url,
         metrics=known.metrics if known else {},
-        attempts=[*(known.attempts if known else [])[1 - MOST_ATTEMPTS :], attempt],
+        attempts=[*(known.attempts if known else [])[1 - MAX_ATTEMPTS :], attempt],
         tries=attempt.first_try,
     )
 
@@ -292,7 +292,7 @@ def _save_started(view: JobView, event: events.SaveStarted) -> None:
     save = SaveView(
         event.number, output=event.output, uri=event.uri, tasks=event.tasks, by=event.by, started=event.time
     )
-    view.saves = [*view.saves[1 - MOST_SAVES :], save]
+    view.saves = [*view.saves[1 - MAX_SAVES :], save]
 
 
 def _save(view: JobView, number: int) -> SaveView:

@@ -11,9 +11,9 @@ import re
 from typing import Annotated, Any, Dict, Iterable, Mapping, Optional, Union
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
-MOST_LETTERS = 20_000
+MAX_LETTERS = 20_000
 """Letters of a message that is read from a file: templates within templates could make any number of them."""
-MOST_TEMPLATE_LETTERS = 1000
+MAX_TEMPLATE_LETTERS = 1000
 """Letters of a template that is read from a file."""
 
 Sentence = Annotated[str, "sentence"]
@@ -86,12 +86,12 @@ def _from_record(record: Any) -> Optional[Message]:
     if not isinstance(record, Mapping):
         return None
     template, found = record.get("template"), record.get("values")
-    if not isinstance(template, str) or len(template) > MOST_TEMPLATE_LETTERS or not isinstance(found, Mapping):
+    if not isinstance(template, str) or len(template) > MAX_TEMPLATE_LETTERS or not isinstance(found, Mapping):
         return None
     values: Dict[str, Value] = {}
     for name, item in found.items():
         value = _from_record(item) if isinstance(item, Mapping) else item
-        if not isinstance(value, (str, int, float)) or (isinstance(value, str) and len(value) > MOST_LETTERS):
+        if not isinstance(value, (str, int, float)) or (isinstance(value, str) and len(value) > MAX_LETTERS):
             return None
         values[name] = value
     return Message(fill(template, values), template, values)

@@ -7,7 +7,7 @@ from typing import Mapping, Tuple
 
 from howdah.spec.values import dataclass
 
-MOST_TEXT, MOST_PACKAGES, MOST_WORDS = 32 << 10, 400, 100
+MAX_TEXT, MAX_PACKAGES, MAX_WORDS = 32 << 10, 400, 100
 """The most characters of the job file, packages, and words of the command line; more are left out."""
 
 

@@ -44,9 +44,9 @@ OUTPUT_FORMATS = ("text", "gzip", "sequencefile", "tfrecord", "parquet")
 # Somebody's own reader or writer.
 OWN_FORMAT = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 # One master holds them in memory, and each is a container that somebody pays for.
-MOST_TASKS = 100_000
+MAX_TASKS = 100_000
 # What a cluster's messages can hold.
-LARGEST = 2**31 - 1
+MAX_NUMBER = 2**31 - 1
 _OWN_FIELDS = {
     "memory": "memory",
     "memory-mb": "memory",
@@ -121,8 +121,8 @@ def origin_of(place: str, origins: Mapping[str, str]) -> Optional[str]:
 def _at_least(place: str, value: float, least: int, unit: str = "") -> _Found:
     if math.isnan(value) or value < least:
         yield Mistake(place, f"is {value:g}{unit}, must be at least {least}{unit}")
-    elif value > LARGEST:
-        yield Mistake(place, f"is {value:g}{unit}, must be at most {LARGEST}{unit}")
+    elif value > MAX_NUMBER:
+        yield Mistake(place, f"is {value:g}{unit}, must be at most {MAX_NUMBER}{unit}")
 
 
 def _one_of(place: str, value: str, allowed: Collection[str]) -> _Found:
@@ -144,8 +144,8 @@ def _roles(job: JobSpec) -> _Found:
             yield Mistake(f"roles.{name}.{key}", "is for tasks that start together; with `gang: false` each is alone")
     if job.roles and all(role.tracked is False for role in job.roles.values()):
         yield Mistake("roles", "none is tracked: the job would end at once. Set `tracked: true` on one")
-    if job.task_count > MOST_TASKS:
-        yield Mistake("roles", f"have {job.task_count} tasks together, at most {MOST_TASKS} are possible")
+    if job.task_count > MAX_TASKS:
+        yield Mistake("roles", f"have {job.task_count} tasks together, at most {MAX_TASKS} are possible")
 
 
 def _role(place: str, role: Role) -> _Found:

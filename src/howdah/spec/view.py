@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from howdah.spec.attempt import MOST_MARKS, AttemptView, JobMark
+from howdah.spec.attempt import MAX_MARKS, AttemptView, JobMark
 from howdah.spec.events import BoardChanged
 from howdah.spec.job import JobSpec
 from howdah.spec.message import Sentence, message
@@ -14,7 +14,7 @@ from howdah.spec.task import Exit, Outcome, State, TaskId
 from howdah.spec.usage import Usage
 from howdah.spec.values import dataclass
 
-MOST_SAVES = 100
+MAX_SAVES = 100
 
 
 class MetricPoint(NamedTuple):
@@ -209,8 +209,8 @@ class JobView:
     def mark(self, time: float, text: Sentence, kind: str = "note", task: Optional[TaskId] = None) -> None:
         """Record that something happened."""
         self.marks.append(JobMark(time, kind, text, task))
-        if len(self.marks) > MOST_MARKS:
-            del self.marks[MOST_MARKS // 2]
+        if len(self.marks) > MAX_MARKS:
+            del self.marks[MAX_MARKS // 2]
 
     @property
     def progress(self) -> float:

@@ -26,7 +26,7 @@ NEVER = {".git", ".hg", ".svn", "__pycache__", ".mypy_cache", ".pytest_cache", "
 """Directories that are not the user's code, and are never packed."""
 IGNORE = ".howdahignore"
 """A file that says, in the form of a .gitignore, what in its directory and below is not packed."""
-LEAST, LARGEST = 8 << 20, 64 << 20
+MIN_PART_BYTES, MAX_PART_BYTES = 8 << 20, 64 << 20
 """Bytes of a part. A larger directory is packed in parts, so that after a change only one part is uploaded again. Where
 a part ends depends on the name of its last file alone, so that a change elsewhere does not move it."""
 
@@ -130,7 +130,7 @@ def _parts(found: list[ArchiveMember]) -> Iterator[list[ArchiveMember]]:
     for member in found:
         part.append(member)
         size += member.size
-        if size >= LARGEST or (size >= LEAST and zlib.crc32(os.fsencode(member.name)) % 8 == 0):
+        if size >= MAX_PART_BYTES or (size >= MIN_PART_BYTES and zlib.crc32(os.fsencode(member.name)) % 8 == 0):
             yield part
             part, size = [], 0
     if part or not found:

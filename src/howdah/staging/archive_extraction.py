@@ -26,7 +26,7 @@ from howdah.errors import StagingError
 from howdah.localfiles.symlinks import is_interpreter, stays_inside
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_LONGEST_LINK = 4096
+_MAX_LINK = 4096
 _BROKEN = (
     *(zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, struct.error),
     *(NotImplementedError, RuntimeError, ValueError, OverflowError, KeyError),
@@ -95,7 +95,7 @@ class _Tree:
         os.link(self.target / source, self.target / self._new(name, "file"))
 
     def link(self, name: str, to: str) -> None:
-        if not to or "\0" in to or len(to) > _LONGEST_LINK:
+        if not to or "\0" in to or len(to) > _MAX_LINK:
             raise _Refused(f"{name!r} is a link to nothing")
         self._links.append((self._new(name, "link"), to))
 
@@ -178,7 +178,7 @@ def _unzip(archive: Path, target: Path) -> None:
                 tree.directory(name, mode or 0o755)
             elif kind == stat.S_IFLNK:
                 with zipped.open(member) as source:
-                    tree.link(name, os.fsdecode(source.read(_LONGEST_LINK + 1)))
+                    tree.link(name, os.fsdecode(source.read(_MAX_LINK + 1)))
             elif kind in (0, stat.S_IFREG):
                 with zipped.open(member) as source:
                     tree.file(name, mode or 0o644, source)

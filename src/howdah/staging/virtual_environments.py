@@ -30,7 +30,7 @@ Notice = Callable[[str], None]
 INSTALL_LIMIT_S = 3600.0
 REPORT_S = 5.0
 """Seconds between two messages that an installation goes on."""
-MOST_BYTES = 4 << 20
+MAX_BYTES = 4 << 20
 """The largest requirements file."""
 # A shell that runs these lines finds the interpreter beside the script; to Python they are a string.
 _HEADER = b"#!/bin/sh\n'''exec' \"$(dirname -- \"$(realpath -- \"$0\")\")\"/'python' \"$0\" \"$@\"\n' '''\n"
@@ -57,7 +57,7 @@ def key(requirements: Path) -> str:
 
 def _read(requirements: Path) -> bytes:
     try:
-        return regular_file.read(requirements, MOST_BYTES)
+        return regular_file.read(requirements, MAX_BYTES)
     except OSError as error:
         raise FilesWrong.at("environment.requirements", f"{str(requirements)!r}: {error.strerror}") from error
 

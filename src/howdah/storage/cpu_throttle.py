@@ -24,7 +24,7 @@ LOOK_S = 0.005
 """The CPU time of this process between two checks."""
 WANTED = 0.2
 """If this process has waited for a core for more than this part of its CPU time, others want the cores."""
-LONGEST_S = 2.0
+MAX_PAUSE_S = 2.0
 
 
 class Writable(Protocol):
@@ -52,7 +52,7 @@ class CpuThrottle:
                 return
             if _waited() - self._waited > ran * WANTED:
                 owed = ran / self._allowed - (time.monotonic() - self._since)
-                time.sleep(min(max(0.0, owed), LONGEST_S))
+                time.sleep(min(max(0.0, owed), MAX_PAUSE_S))
             self._since, self._ran, self._waited = time.monotonic(), time.process_time(), _waited()
 
 

@@ -70,7 +70,7 @@ class Supervisor:
         self.term_sent: dict[str, float] = {}
         """When the master of a job that is to be cancelled was sent SIGTERM."""
         self.watches_locks = False
-        """Whether a master lives that is no child of this process."""
+        """Return whether a master lives that is no child of this process."""
         self.problem = ""
         """Why the state could not be changed in the last turn."""
         self._wakeup, signalled = os.pipe()

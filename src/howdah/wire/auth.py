@@ -15,7 +15,7 @@ import hmac
 
 TOLERANCE_S = 300.0
 SAME_S = 0.001
-LONGEST_NAME = 300
+MAX_NAME = 300
 """Characters of a principal's name whose key is remembered."""
 CLIENT = "client"
 HEADER = "Howdah-Signature"
@@ -24,7 +24,7 @@ HEADER = "Howdah-Signature"
 def derive(job_key: bytes, principal: str) -> bytes:
     """Derive the key of `principal`: "client", or "executor worker:1/2" for the second attempt of worker:1."""
     # Anybody may claim a name: keys of long names are not cached.
-    return (_derive if len(principal) <= LONGEST_NAME else _derive.__wrapped__)(job_key, principal)
+    return (_derive if len(principal) <= MAX_NAME else _derive.__wrapped__)(job_key, principal)
 
 
 @functools.lru_cache(maxsize=1 << 14)

@@ -16,7 +16,7 @@ _FIELDS = {"memory": "memory", "memory-mb": "memory", "vcores": "vcores", "cpu":
 _FIELDS |= {"gpu": "gpus", "yarn.io/gpu": "gpus"}
 _BESIDE = re.compile(r"\./?|\./[^/]+|/.*")
 _LINK = re.compile(r"([^=]+)=(https?://)([a-z]+-[0-9]+):([0-9]{1,5})((?:[/?#].*)?)")
-_LEAST_WITHOUT_UNIT = 128
+_MIN_WITHOUT_UNIT = 128
 """The least MiB without a unit: whoever writes `memory=4` means 4 GiB, because no such program runs in 4 MiB."""
 
 
@@ -53,7 +53,7 @@ def resources(options: SubmarineOptions, name: str, default: str = "") -> Resour
 def _without_unit(options: SubmarineOptions, name: str, amount: int) -> int:
     if options.given("legacy"):
         return amount >> 20
-    if 0 < amount < _LEAST_WITHOUT_UNIT:
+    if 0 < amount < _MIN_WITHOUT_UNIT:
         options.wrong(name, f"has 'memory={amount}', which would be {amount} MiB: write memory={amount}G or {amount}M")
     else:
         options.notes.append(f"{options.where(name)}: memory={amount} is taken as {amount}M; to Submarine it was bytes")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from howdah.compat.submarine.options import FLAGS, OF_ROLE, ROLES, SubmarineOptions
-from howdah.config.yaml_tree import MOST_BYTES, Items, Keys, Node, Text, parse
+from howdah.config.yaml_tree import MAX_BYTES, Items, Keys, Node, Text, parse
 from howdah.errors import Mistake, SpecError, StagingError
 from howdah.localfiles import regular_file
 from howdah.spec.validation import nearest
@@ -38,7 +38,7 @@ def add(options: SubmarineOptions, folder: Path) -> None:
     """
     name = options.text("f")
     try:
-        text = regular_file.read(folder / name, MOST_BYTES).decode("utf-8-sig")
+        text = regular_file.read(folder / name, MAX_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SpecError.at(f"-f {name}", f"is not UTF-8: byte {error.start}") from None
     except OSError as error:

@@ -16,7 +16,7 @@ from howdah.compat import Parsed
 from howdah.compat.tony import Tony
 from howdah.compat.tony.conf import merged
 from howdah.compat.tony.options import TonyOptions
-from howdah.config.yaml_tree import MOST_BYTES
+from howdah.config.yaml_tree import MAX_BYTES
 from howdah.errors import Mistake, SpecError
 from howdah.hadoop.conf import Property, expand
 from howdah.localfiles import regular_file
@@ -81,7 +81,7 @@ def _options(values: Mapping[str, str], directory: Path) -> TonyOptions:
 def read(path: Path) -> dict[str, str]:
     """Read a file of properties. Raises SpecError if it can't be read."""
     try:
-        text = regular_file.read(path, MOST_BYTES).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+        text = regular_file.read(path, MAX_BYTES).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise SpecError.at(str(path), f"is not UTF-8: byte {error.start}") from None
     except OSError as error:

@@ -31,7 +31,7 @@ _NAME = re.compile(r"(application_\d+_\d+)-(\d+)-(\d+)-(.+)-([A-Z]+)\.jhist")
 _CONFIGURATIONS = ("tony-final.xml", "config.xml")
 _EXIT_CODE = re.compile(r"[Ee]xit(?:ed with)?(?: code| status)?[: ]+(-?\d+)")
 _STATES = {"SUCCEEDED": State.SUCCEEDED, "FAILED": State.FAILED, "KILLED": State.CANCELLED, "FINISHED": State.CANCELLED}
-_LARGEST = 256 << 20
+_MAX_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def imported(uri: str, hadoop: str = "") -> History:
     files = filesystem(uri, hadoop)
     try:
         entry = files.stat(uri)
-        if entry is not None and entry.size > _LARGEST:
+        if entry is not None and entry.size > _MAX_BYTES:
             raise ValueError("it is larger than any history")
         return _read(files, uri, *match.groups())
     except (ValueError, KeyError, TypeError, AttributeError) as error:

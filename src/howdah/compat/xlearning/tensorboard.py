@@ -15,7 +15,7 @@ from howdah.compat.xlearning.settings import PAGE, XLearningSettings
 from howdah.spec import Board, Resources, Role
 
 NAME = "tensorboard"
-_LEAST_S = 1
+_MIN_S = 1
 _SHOWN = ("tf.board.log.dir", "tf.board.history.dir", "board.modelpb")
 
 
@@ -42,7 +42,7 @@ def board(settings: XLearningSettings, gang: JobRoles, kind: str, unasked: bool)
     return Board(
         posixpath.join(history, "{job}") if history else "",
         local=directory,
-        every_s=max(_LEAST_S, every),
+        every_s=max(_MIN_S, every),
         tasks=gang.trainer(settings, "tf.board.worker.index"),
         show=True,
     )

@@ -18,7 +18,7 @@ from howdah.spec.containers import requested_image, runtime_variables
 from howdah.spec.values import dataclass
 
 OVERCOMMIT = 2
-LEAST_VCORES = 4
+MIN_VCORES = 4
 _VARIABLES = {"memory": "MEMORY_MIB", "vcores": "VCORES", "GPUs": "GPUS"}
 
 
@@ -38,7 +38,7 @@ class Machine:
         """Return what this machine has. HOWDAH_LOCAL_VCORES, HOWDAH_LOCAL_MEMORY_MIB and HOWDAH_LOCAL_GPUS (a number)
         override it."""
         cores = len(os.sched_getaffinity(0))
-        vcores = _given(environment, "VCORES") or max(OVERCOMMIT * cores, LEAST_VCORES)
+        vcores = _given(environment, "VCORES") or max(OVERCOMMIT * cores, MIN_VCORES)
         return cls(vcores, _given(environment, "MEMORY_MIB") or _memory_mib(), _gpus(environment))
 
 

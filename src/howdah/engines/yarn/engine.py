@@ -44,7 +44,7 @@ AGGREGATION_S = 60.0
 LATE_S = 86400.0
 """The time after a job's end from which no node brings logs any more."""
 CACHE_DAYS = 30
-LARGEST_PACKED = 128 << 10  # a ResourceManager keeps what was submitted in ZooKeeper, where 1 MiB is the most
+MAX_PACKED_BYTES = 128 << 10  # a ResourceManager keeps what was submitted in ZooKeeper, where 1 MiB is the most
 # LogAggregationStatusProto: 6 is "timed out", which a node that comes back does not mind.
 _AGGREGATED = (1, 4, 5)  # disabled, succeeded, failed
 _UNDER_WAY = (2, 3, 7)  # not started, running, running with failure
@@ -156,7 +156,7 @@ class YarnEngine(Engine):
         record = asyncio.to_thread(stager.record, text, directory, key)
         held = {SECRET_PREFIX + name: os.fsencode(value) for name, value in secrets.items()} | {JOB_KEY: key}
         packed, programs = zlib.compress(text), (*placed.runtime, *placed.page)
-        if len(packed) <= LARGEST_PACKED:
+        if len(packed) <= MAX_PACKED_BYTES:
             context = self._context(plan, id_, programs, Credentials(tokens, held | {JOB: packed}))
             clean = asyncio.to_thread(stager.clean, float(self._settings.get("cache_days") or CACHE_DAYS))
             await asyncio.gather(record, clean, self._sweep(rm, application), rm.submit(context))

@@ -12,7 +12,7 @@ import urllib.parse
 from typing import Dict, Mapping, Sequence
 
 FILE_NAME, S3_FILE_NAME = "inputFileList.txt", "s3InputFileList.txt"
-LONGEST = 100 << 10
+MAX_LIST_BYTES = 100 << 10
 _S3 = ("s3://", "s3a://", "s3n://")
 _AMAZON = "https://s3.amazonaws.com"
 
@@ -41,7 +41,7 @@ def _write_list(listed: Mapping[str, Sequence[str]], name: str, path: str) -> Di
         file.write(text + "\n")
     os.replace(f"{path}.new", path)  # the old file may be a link into a shared cache
     found = {f"{name}_FILE": path}
-    if len(text) <= LONGEST:
+    if len(text) <= MAX_LIST_BYTES:
         found[name] = text
     return found
 

@@ -14,7 +14,7 @@ from typing import Callable, Mapping, Tuple
 from howdah.executor.io.log_file import StreamLog
 from howdah.logs.stream_index import STREAMS, TIMES, StreamIndex, read_both
 
-MOST_LINES = 8192
+MAX_LINES = 8192
 APART_S, SWITCH_S = 0.1, 0.001
 """Seconds between two lines of the file; and when the program turns to its other stream."""
 
@@ -50,7 +50,7 @@ class LogTimes:
                 return
         self._switched = False
         index.add(now, positions[0], positions[1])
-        if len(index) >= MOST_LINES:
+        if len(index) >= MAX_LINES:
             self._thin()
         else:
             self._write(index.line(len(index) - 1))

@@ -27,7 +27,7 @@ _SEND_MIB = 16
 _PIECE = random.Random(1).randbytes(_MIB)  # noqa: S311 - a pattern, no secret
 _SUM = zlib.crc32(_PIECE * _SEND_MIB)
 _RETRY_S, _HELLO_S, _RESULT_S, _FIND_TORCH_S = 0.2, 5.0, 2.0, 20.0
-_MAX_UNIDENTIFIED, _LONGEST_HELLO, _CHECK_AGAIN_S = 64, 4096, 0.02
+_MAX_UNIDENTIFIED, _MAX_HELLO, _CHECK_AGAIN_S = 64, 4096, 0.02
 """Most callers without a hello, most bytes of a hello, and seconds until half a hello is read again."""
 
 Hello = Tuple[int, int, str]
@@ -173,10 +173,10 @@ class PairExchange:
 
     def _read_hello(self, caller: socket.socket) -> None:
         try:
-            received = caller.recv(_LONGEST_HELLO, socket.MSG_PEEK)
+            received = caller.recv(_MAX_HELLO, socket.MSG_PEEK)
         except OSError:
             received = b""
-        if b"\n" not in received and 0 < len(received) < _LONGEST_HELLO:
+        if b"\n" not in received and 0 < len(received) < _MAX_HELLO:
             return
         self._unidentified.pop(caller)
         if b"\n" in received:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, Mapping
 
-LONGEST = 64 << 10
+MAX_LINE = 64 << 10
 """A longer line is skipped: half a value is useless, and no variable may be much longer."""
 
 
@@ -42,11 +42,11 @@ class AnnouncedValues:
             self._find_values(self._line)
 
     def _keep(self, part: bytes) -> None:
-        self._too_long = self._too_long or len(self._line) + len(part) > LONGEST
+        self._too_long = self._too_long or len(self._line) + len(part) > MAX_LINE
         self._line = b"" if self._too_long else self._line + part
 
     def _find_values(self, line: bytes) -> None:
-        if len(line) > LONGEST:
+        if len(line) > MAX_LINE:
             return
         for name, words in self._wanted.items():
             if name not in self.found and words in line:

@@ -16,7 +16,7 @@ HOMES = ("HADOOP_HDFS_HOME", "HADOOP_HOME", "HADOOP_COMMON_HOME", "HADOOP_PREFIX
 _JARS = (*(f"share/hadoop/{part}" for part in ("common", "common/lib", "hdfs", "hdfs/lib")), ".", "lib")
 _JVM = ("lib/server", "jre/lib/server", "jre/lib/*/server", "lib/*/server")
 _NOT_NEEDED = ("-tests.jar", "-test-sources.jar", "-sources.jar")
-LONGEST = 120 << 10  # the system takes no variable longer than 128 KiB
+MAX_CLASSPATH = 120 << 10  # the system takes no variable longer than 128 KiB
 
 
 def variables(environment: Mapping[str, str]) -> Dict[str, str]:
@@ -49,7 +49,7 @@ def _class_path(environment: Mapping[str, str], homes: List[str]) -> str:
     jars = list(dict.fromkeys(jar for home in homes for jar in _jars(home)))
     entries = [environment.get("CLASSPATH", ""), environment.get("HADOOP_CONF_DIR", "")]
     path = os.pathsep.join(filter(None, [*entries, *jars]))
-    if len(path) > LONGEST:  # newer versions expand stars themselves
+    if len(path) > MAX_CLASSPATH:  # newer versions expand stars themselves
         folders = dict.fromkeys(os.path.join(os.path.dirname(jar), "*") for jar in jars)
         path = os.pathsep.join(filter(None, [*entries, *folders]))
     return path

@@ -12,9 +12,9 @@ from typing import Callable, Optional, Tuple
 
 from howdah.spec.usage import Usage
 
-LEAST_CPU = 0.05
+MIN_CPU = 0.05
 """Cores; threads that only monitor others use less."""
-LEAST_GPU = 0.05
+MIN_GPU = 0.05
 """Share of the time in which a GPU is in use."""
 
 
@@ -40,7 +40,7 @@ class ProgressDetector:
         reported = (
             self._reported_at is not None and reported_at != self._reported_at
         ) or usage.progress != self._progress
-        works = usage.cpu >= LEAST_CPU or any((gpu.use or 0.0) >= LEAST_GPU for gpu in usage.gpus)
+        works = usage.cpu >= MIN_CPU or any((gpu.use or 0.0) >= MIN_GPU for gpu in usage.gpus)
         self._reports = self._reports or reported
         if output != self._output or reported or (works and not self._reports):
             self._last_sign_at = self._clock()

@@ -19,7 +19,7 @@ from howdah.spec.events import Asked, Launched, Resized
 
 GROW_AFTER_S = 60.0
 """A gang that formed anew runs at least this long before it grows, because growing restarts its programs."""
-MOST_LOST = 10
+MAX_LOST = 10
 """How many lost spares are replaced."""
 
 
@@ -51,7 +51,7 @@ def missing_spares(state: GangState, name: str) -> dict[TaskId, None]:
     """Return the inactive tasks that should hold a container: spares, and what an elastic role lacks. Growing starts
     programs again, so that only roles grow that can resume from a checkpoint."""
     role = state.job.roles[name]
-    if state.spares_lost >= MOST_LOST or state.tasks[TaskId(name, 0)].epoch == 0:
+    if state.spares_lost >= MAX_LOST or state.tasks[TaskId(name, 0)].epoch == 0:
         return {}
     grows = state.wanted[name] - role.replicas if state.job.checkpoint.path else 0
     held = sum(task.container is not None for task in state.inactive_tasks(name))

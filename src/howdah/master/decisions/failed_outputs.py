@@ -23,7 +23,7 @@ def is_keeping(state: GangState) -> bool:
 
 
 def is_awaited(state: GangState, now: float) -> bool:
-    """Return True while some task that can still be heard has not uploaded."""
+    """Return whether some task that can still be heard has not uploaded."""
     if not is_keeping(state) or now >= state.stop_by + LIMIT_S:
         return False
     return any(_missing(state, task, now) for task in state.tasks.values())

@@ -7,7 +7,7 @@ import re
 from howdah.master.decisions.actions import Action, NoteNodeFailures, NotifyExecutors, RecordEvent
 from howdah.master.decisions.gang_formation import (
     MAX_BACKOFF_S,
-    MOST_STRIKES,
+    MAX_PENALTIES,
     bad_nodes,
     begin_stages,
     deadline_passed,
@@ -305,7 +305,7 @@ def _exclude_node(state: GangState, task: TaskState, node: str, now: float, acti
 def _avoid_node(state: GangState, node: str, text: str, now: float, actions: list[Action]) -> None:
     if node not in bad_nodes(state):
         actions.append(RecordEvent(Noted(now, text)))
-    state.node_penalties[node] = max(state.node_penalties.get(node, 0.0), MOST_STRIKES + 0.5)
+    state.node_penalties[node] = max(state.node_penalties.get(node, 0.0), MAX_PENALTIES + 0.5)
 
 
 def _count_node_failure(state: GangState, node: str, now: float, actions: list[Action]) -> None:

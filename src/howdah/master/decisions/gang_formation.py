@@ -29,9 +29,9 @@ from howdah.spec import TaskId, events
 from howdah.spec.message import joined, message
 
 MAX_BACKOFF_S = 300.0
-LEAST_WAIT_S = 2.0
+MIN_ANNOUNCED_WAIT_S = 2.0
 """A shorter wait for the start of programs is not announced."""
-MOST_STRIKES = 1.5
+MAX_PENALTIES = 1.5
 """A node with a larger penalty gets no task: one that caused two failures within two hours and a half."""
 
 # Stages
@@ -129,7 +129,7 @@ def _avoided_nodes(state: GangState, name: str) -> tuple[str, ...]:
 
 def bad_nodes(state: GangState) -> list[str]:
     """Return the nodes that caused too many failures."""
-    return [node for node, weight in state.node_penalties.items() if weight > MOST_STRIKES]
+    return [node for node, weight in state.node_penalties.items() if weight > MAX_PENALTIES]
 
 
 def on_allocated(state: GangState, event: events.Allocated, actions: list[Action]) -> None:
@@ -259,7 +259,7 @@ def form_world(state: GangState, formation: Formation, now: float, actions: list
 
 def _announce_wait(state: GangState, formation: Formation, wait_s: float, now: float, actions: list[Action]) -> None:
     """Record once why programs do not start yet, though all tasks have joined."""
-    if formation.wait_announced or wait_s < LEAST_WAIT_S:
+    if formation.wait_announced or wait_s < MIN_ANNOUNCED_WAIT_S:
         return
     formation.wait_announced = True
     fenced = max((state.tasks[id_] for id_ in formation.tasks), key=lambda task: task.fenced_until)

@@ -34,7 +34,7 @@ def end_if_decided(state: GangState, now: float, actions: list[Action]) -> bool:
 
 
 def _in_grace(state: GangState, now: float) -> bool:
-    """Return True while other tasks may go on after the chief is done."""
+    """Return whether other tasks may go on after the chief is done."""
     state.done_at = state.done_at or now
     return now - state.done_at < state.job.timeouts.grace_s
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 WAIT_S = 30.0
 """An executor gives up after 20 s."""
-AT_ONCE, MOST_NATIVE = 64, 4
-MOST_BYTES = 1 << 20
+AT_ONCE, MAX_NATIVE = 64, 4
+MAX_BYTES = 1 << 20
 FOLDER = "stacks"
 
 
@@ -33,7 +33,7 @@ async def collect_stacks(api: MasterServer, tasks: Iterable[TaskId], native: boo
     async def one(task: TaskId) -> tuple[TaskId, str]:
         async with turns:
             try:
-                chunk = await api.log_of(task, stream, 0, MOST_BYTES, WAIT_S)
+                chunk = await api.log_of(task, stream, 0, MAX_BYTES, WAIT_S)
             except RequestRefused as refused:
                 return task, f"no stacks: {refused}\n"
         return task, chunk.text.encode("latin-1").decode("utf-8", "replace")
@@ -69,7 +69,7 @@ async def investigate_stall(api: MasterServer, tasks: Sequence[TaskId], stalled:
     found = await collect_stacks(api, tasks)
     suspect = find_suspect({task: text for task, text in found.items() if task in idle}, idle)
     # A program that will be ended cannot be asked later; for one that goes on, `howdah stacks --native` costs less.
-    ending = [task for task in suspect.tasks if api.state.role(task).on_stall in ("restart", "fail")][:MOST_NATIVE]
+    ending = [task for task in suspect.tasks if api.state.role(task).on_stall in ("restart", "fail")][:MAX_NATIVE]
     for task, text in (await collect_stacks(api, ending, native=True)).items():
         found[task] += f"\nwith native frames:\n{text}"
     try:

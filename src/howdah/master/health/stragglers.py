@@ -16,7 +16,7 @@ from howdah.spec import TaskId
 from howdah.spec.events import Straggling
 
 EVERY_S, SAMPLES, AT_ONCE = 5.0, 24, 200
-LEAST_SAMPLES, LEAST_TASKS = 12, 3
+MIN_SAMPLES, MIN_TASKS = 12, 3
 """A comparison needs a minute of a program, and two other tasks."""
 SPREADS, SHARE = 6.0, 0.3
 """A task is out of line when it is so many spreads of the others, and at least that share of the median, away from
@@ -68,7 +68,7 @@ class Stragglers:
         for number, ((id_, _), samples) in enumerate(self._samples.items()):
             if number % AT_ONCE == AT_ONCE - 1:
                 yield None
-            if len(samples) >= LEAST_SAMPLES:
+            if len(samples) >= MIN_SAMPLES:
                 roles[id_.role][id_] = _means(samples)
         found: dict[TaskId, tuple[str, float, float]] = {}
         for means in roles.values():
@@ -101,7 +101,7 @@ def out_of_line(means: Mapping[TaskId, Mapping[str, float]]) -> dict[TaskId, tup
     found: dict[TaskId, tuple[str, float, float]] = {}
     for what in (STEPS, PROGRESS, *_FLOORS):
         values = {id_: each[what] for id_, each in means.items() if what in each}
-        if len(values) < LEAST_TASKS:
+        if len(values) < MIN_TASKS:
             continue
         middle = median(values.values())
         spread = _SPREAD * median(abs(value - middle) for value in values.values())

@@ -20,7 +20,7 @@ from howdah.wire.messages import Status
 
 MARGIN_S = 30.0
 """Executors keep the limit themselves; the master's limit is for executors that report nothing."""
-MOST_ALONE = 3
+MAX_ALONE = 3
 """When so many pairs failed and none passed, no single node is to blame."""
 
 
@@ -71,7 +71,7 @@ def _conclude(state: GangState, epoch: int, test: PairTest, now: float, actions:
     found = state.preflight
     failed = {_pair(state, pair): why for pair, why in test.failed.items()}
     passed = [pair for pair in (_pair(state, pair) for pair in sorted(test.passed)) if pair not in failed]
-    if len(failed) >= MOST_ALONE and not passed:
+    if len(failed) >= MAX_ALONE and not passed:
         _blame_nobody(state, test, now, actions)
         return
     found.failed += [pair for pair in failed if pair not in found.failed]

@@ -15,7 +15,7 @@ from howdah.spec.events import Measured
 from howdah.spec.values import dataclass
 
 MAX_METRICS = 500
-LEAST_S = 1.0
+MIN_INTERVAL_S = 1.0
 POINTS = 200
 """Points kept of one metric while its age grows by a factor of e, as long as there are at most FEW metrics."""
 FEW = 10
@@ -84,7 +84,7 @@ class MetricThinning:
 
     def _keep(self, metric: _Metric, point: Measured) -> list[Measured]:
         points = POINTS / max(1.0, len(self._metrics) / FEW)
-        between = max(LEAST_S, (point.time - metric.begun) / points)
+        between = max(MIN_INTERVAL_S, (point.time - metric.begun) / points)
         if point.time - metric.kept_at < between:
             metric.last = point
             return []

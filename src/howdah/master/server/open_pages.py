@@ -12,7 +12,7 @@ import time
 
 VISIBLE_S, HIDDEN_S = 10.0, 75.0
 """A page that has sent no request for so long is closed."""
-LONGEST_S = 300.0
+MAX_LINGER_S = 300.0
 """The longest time for which open pages are answered after the end: users read why a job failed."""
 SEEN_S = 5.0
 """The time of two requests of a visible page, where the master cannot stay longer."""
@@ -47,7 +47,7 @@ class OpenPages:
 
     async def wait_until_closed(self) -> None:
         """Wait while pages are open, `LONGEST_S` at most; `dismiss` ends the wait."""
-        now, last = time.monotonic(), time.monotonic() + LONGEST_S
+        now, last = time.monotonic(), time.monotonic() + MAX_LINGER_S
         while not self._dismissed.is_set() and min(self.open_until(), last) > now:
             await self._wait(min(self.open_until(), last) - now)
             now = time.monotonic()

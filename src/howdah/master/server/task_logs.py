@@ -30,7 +30,7 @@ SEARCH_S = 60.0
 LAST_WORDS_S = 3.0
 AT_ONCE = 64
 """How many executors search at the same time: each starts a process."""
-MOST_TOGETHER, LEAST_EACH = 4000, 20
+MAX_COLLECTED, MIN_PER_TASK = 4000, 20
 """How many matches are collected, however few of them are shown."""
 
 
@@ -115,7 +115,7 @@ class TaskLogs:
             began = time.monotonic()
             found = SearchResults(query.limit)
             asked, slots = list(tasks), asyncio.Semaphore(AT_ONCE)
-            query = replace(query, limit=max(LEAST_EACH, min(query.limit, MOST_TOGETHER // max(1, len(asked)))))
+            query = replace(query, limit=max(MIN_PER_TASK, min(query.limit, MAX_COLLECTED // max(1, len(asked)))))
             request = json.dumps({**encode(query), "limit": query.limit, "stream": stream})
             present = [task for task in asked if self._is_present(task, attempt)]
             past = tuple(self._past_streams(asked, present, attempt, stream))

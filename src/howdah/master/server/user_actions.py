@@ -13,7 +13,7 @@ from howdah.master.snapshots import snapshot_policy
 from howdah.master.tensorboard import IDLE_S
 from howdah.spec.events import CancelRequested, SaveRequested
 
-LONGEST_IDLE_S = 86400
+MAX_IDLE_S = 86400
 
 if TYPE_CHECKING:
     from howdah.master.server.app import MasterServer
@@ -64,8 +64,8 @@ async def _tensorboard(api: MasterServer, arguments: Mapping[str, Any], _: str) 
     if not _is_running(api):
         raise JobEnded("the job has ended: `howdah tensorboard` shows what it left")
     idle = arguments.get("idle_s", IDLE_S)
-    if not isinstance(idle, (int, float)) or not 1 <= idle <= LONGEST_IDLE_S:
-        raise InvalidRequest(f"idle_s is {str(idle)[:40]!r}, must be 1 to {LONGEST_IDLE_S} seconds", "idle_s")
+    if not isinstance(idle, (int, float)) or not 1 <= idle <= MAX_IDLE_S:
+        raise InvalidRequest(f"idle_s is {str(idle)[:40]!r}, must be 1 to {MAX_IDLE_S} seconds", "idle_s")
     if not locations.event_file_locations(api.log.view):
         raise Conflict("the location of its event files is unknown: set `board` in the job file")
     try:

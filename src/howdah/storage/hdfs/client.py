@@ -35,8 +35,8 @@ T = TypeVar("T")
 # hdfs-native waits sleep.base * 2^n between tries: about 4 s in all for one NameNode that refuses connections (its own
 # defaults: 3 minutes), and half a minute for a pair of which one is about to become active.
 _FAILOVER_OPTIONS = {"dfs.client.failover.sleep.base.millis": "200", "dfs.client.failover.sleep.max.millis": "1000"}
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 8.0
-_MOST_KEPT, _FILES_KEPT = 16 << 20, 4
+_FIRST_PAUSE_S, _MAX_PAUSE_S = 0.5, 8.0
+_MAX_KEPT, _FILES_KEPT = 16 << 20, 4
 _ATTEMPTS, _TRIES, _TRIES_HA = "dfs.client.failover.max.attempts", "5", "30"
 _AT_ONCE = 1000  # entries of a listing per call: as many as a NameNode sends at once
 _WORTH_LISTING, _DENSE = 16, 0.02  # files wanted of a directory, and their share of what is listed
@@ -245,7 +245,7 @@ class HdfsFileSystem(FileSystem):
                 if time.monotonic() + pause > deadline:
                     raise
                 time.sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE_S)
+                pause = min(2 * pause, _MAX_PAUSE_S)
 
     def append(self, uri: str, data: bytes) -> None:
         """Append to a file; to a small one even while a DataNode of its last block is down."""
@@ -271,7 +271,7 @@ class HdfsFileSystem(FileSystem):
 
     def _read_small(self, uri: str, entry: Entry) -> bytes | None:
         """Return the content of a small file if all of it can be read, else None."""
-        content = self.read_bytes(uri) if entry.size <= _MOST_KEPT else b""
+        content = self.read_bytes(uri) if entry.size <= _MAX_KEPT else b""
         return content if len(content) == entry.size else None
 
     def _append(self, uri: str, data: bytes) -> None:
@@ -288,7 +288,7 @@ class HdfsFileSystem(FileSystem):
             if time.monotonic() + pause > deadline:
                 raise EngineUnavailable(f"{uri}: its writer is gone, and HDFS has not closed it within {LIMIT_S:.0f} s")
             time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE_S / 2)
+            pause = min(2 * pause, _MAX_PAUSE_S / 2)
 
     def mkdirs(self, directory: str, mode: int = 0o755) -> None:
         self._call(directory, lambda client, path: client.mkdirs(path, mode, True))
@@ -383,7 +383,7 @@ class _Client:
     def remember(self, path: str, before: bytes | bytearray | None, data: bytes) -> None:
         """Remember that this process has appended `data` to a file whose content was `before`, if that is known."""
         held = self.appended.pop(path, None)
-        if before is None or len(before) + len(data) > _MOST_KEPT:
+        if before is None or len(before) + len(data) > _MAX_KEPT:
             return
         self.appended[path] = held if held is before else bytearray(before)
         self.appended[path] += data

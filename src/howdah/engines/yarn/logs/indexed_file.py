@@ -19,7 +19,7 @@ from howdah.engines.yarn.logs import java_serialization
 from howdah.engines.yarn.logs.tfile import PIECE, Stream, TFileError
 
 GOOD = "-checksum"
-_MOST = 1 << 28  # bytes of an index
+_MAX_INDEX_BYTES = 1 << 28  # bytes of an index
 _UUID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -62,7 +62,7 @@ def _index(file: BinaryIO, mark: int, end: int) -> Any:
     file.seek(max(0, end - mark - 4))
     tail = file.read(4)
     size = struct.unpack(">i", tail)[0] if len(tail) == 4 else 0
-    if not 0 < size <= min(_MOST, end):
+    if not 0 < size <= min(_MAX_INDEX_BYTES, end):
         raise TFileError("cut off, or not written to its end yet")
     file.seek(max(0, end - mark - 4 - size))
     try:
