@@ -1,4 +1,4 @@
-"""Decide by heartbeats: when an executor counts as dead, and until when its program may still run.
+"""Decides by heartbeats: when an executor counts as dead, and until when its program may still run.
 
 An executor sends a heartbeat every 2 s (`howdah.executor.master_link.heartbeat`), and each answer renews its lease. It
 counts as dead long before its lease ends, and no other program of its task starts before the fence ends.
