@@ -66,7 +66,7 @@ class TestNotices:
         ended = master.phase(Phase.ENDED)
         assert ended.exit is not None
         assert (ended.exit.cause, ended.exit.code) == ("preempted", 75)
-        assert ended.exit.detail == "it ended after it was told: YARN is about to preempt it"
+        assert ended.exit.detail == "it ended after this notice: YARN is about to preempt it"
         assert master.output() == b"None\npreemption True YARN is about to preempt it\n"
         assert master.output("stderr") == b"[howdah: YARN is about to preempt it; SIGUSR1 tells the program]\n"
 

@@ -136,7 +136,7 @@ def test_a_training_that_is_killed_goes_on_from_the_newest_whole_checkpoint(
     done = first.done(240)
     assert done.code == 0, done.text
     assert "skipped checkpoint: epoch-9.pt: it is cut" in done.text
-    assert "no checkpoint yet: the programs begin anew" in done.text
+    assert "no checkpoint yet: the programs start from the beginning" in done.text
     assert f"going on from {checkpoints}/epoch-2.pt" in done.text
     assert "goes on after epoch 2" in done.text
     status = howdah.status(done.job)

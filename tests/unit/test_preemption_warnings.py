@@ -120,7 +120,7 @@ class TestMaster:
     def test_who_leaves_for_it_gives_its_container_back_and_uses_up_no_retry(self) -> None:
         job = gang(Preemption())
         job.feed(LossAnnounced(job.now, "c1", "preemption", 5.0, "soon"))
-        job.end("worker:0", Exit("preempted", 75, detail="it ended after it was told: soon"))
+        job.end("worker:0", Exit("preempted", 75, detail="it ended after this notice: soon"))
         assert job.actions_of(ReleaseContainer) == [ReleaseContainer("c1")]
         assert job.state.retries_used == 0
         assert job.recorded(GangRestarted)[0].reason.endswith("(not counted as a retry: preempted)")

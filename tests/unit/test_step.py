@@ -382,7 +382,7 @@ def test_what_came_first_is_told_though_it_is_heard_after_its_consequence():
     for exit in (Exit("exit", 1), Exit("stopped"), Exit("signal", signal=9)):
         gang.say("worker:1", Phase.ENDED, epoch=1, exit=exit)
     (told,) = gang.recorded(Noted)
-    assert told.text.startswith("worker:1 on node3: killed by signal 9; heard later than worker:0")
+    assert told.text.startswith("worker:1 on node3: killed by signal 9; reported after the end of worker:0")
     gang.take_over()
     assert gang.recorded(Noted) == [told]
 

@@ -126,7 +126,7 @@ def stack_tools() -> Finding:
 
     found = py_spy("/", os.environ.get("PATH", ""))
     if not found:
-        return warn("py-spy", _("not here: stacks show what the kernel says only"), how_to_install("stacks"))
+        return warn("py-spy", _("not installed: stacks show only what the kernel knows"), how_to_install("stacks"))
     scope = Path("/proc/sys/kernel/yama/ptrace_scope")
     if scope.exists() and int(scope.read_text(encoding="ascii")) > 1 and os.geteuid():
         text = _("this machine forbids reading the stacks of programs (kernel.yama.ptrace_scope)")

@@ -56,7 +56,7 @@ def _ask(engine: Engine, job_id: str, output: int) -> list[tuple[int, int]]:
         raise JobEnded(f"{job_id} has ended: {report.state.value}")
     link = connect(report)
     if link is None:
-        raise EngineUnavailable(f"{job_id} waits for its master: nothing runs yet of which a snapshot could be taken")
+        raise EngineUnavailable(f"{job_id} waits for its master: no program runs yet, so no snapshot can be taken")
     with link, refusals(job_id):
         return link.save(getpass.getuser(), output)
 

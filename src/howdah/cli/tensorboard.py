@@ -105,11 +105,11 @@ def _start_in_job(engine: Engine, report: JobReport, stop: bool, profile: str, i
         install(engine, settings_for({"engine": engine.name, "profile": profile}), _notice)
     link = connect(report)
     if link is None:
-        raise EngineUnavailable(f"{report.id} has no master that could be asked")
+        raise EngineUnavailable(f"{report.id} has no running master")
     with link, refusals(report.id):
         if stop:
             link.end_tensorboard(getpass.getuser())
-            click.echo(_("TensorBoard of {id} is asked to end", id=report.id))
+            click.echo(_("the end of TensorBoard of {id} has been requested", id=report.id))
         else:
             click.echo(_await_open(link, report, idle_s))
 

@@ -178,7 +178,7 @@ def _checkpoint(event: CheckpointFound) -> str:
     if event.error:
         return ""
     lines = [_("skipped checkpoint: {what}", what=line) for line in event.skipped]
-    none = _("no checkpoint yet: the programs begin anew")
+    none = _("no checkpoint yet: the programs start from the beginning")
     return "; ".join([*lines, _("going on from {uri}", uri=event.uri) if event.uri else none])
 
 

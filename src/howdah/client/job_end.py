@@ -42,7 +42,7 @@ def cancel_job(engine: Engine, report: JobReport) -> JobReport:
     engine.cancel(report.id)
     ended = wait_for_end(engine, report.id)
     if ended is None:
-        raise EngineUnavailable(f"{engine.name} was told to end {report.id}, but after {CANCEL_S:.0f} s it still runs")
+        raise EngineUnavailable(f"{report.id} still runs {CANCEL_S:.0f} s after {engine.name} was asked to end it")
     return ended
 
 

@@ -135,7 +135,7 @@ class LocalJobs(JobsApi):
             raise JobEnded(f"{job_id} has ended: nothing of it runs any more")
         master = connect(report)
         if master is None:
-            raise EngineUnavailable(f"{job_id} has no master yet that could be asked")
+            raise EngineUnavailable(f"{job_id} has no running master yet")
         return master
 
     def _engine(self, job_id: str) -> Engine:

@@ -198,7 +198,7 @@ class JobEventFiles:
                 return kind, body
         if body[:4] == b"RIFF" and body[8:12] == b"WEBP":
             return "image/webp", body
-        raise Absent(f"image {tag!r} of run {name!r} at step {image.step} is none that can be shown")
+        raise Absent(f"image {tag!r} of run {name!r} at step {image.step} can't be shown")
 
     def hparams(self, query: Query) -> dict[str, Any]:
         """Return the hyperparameters of all runs that have some, with the last values of their metrics."""

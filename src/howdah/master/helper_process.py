@@ -41,11 +41,11 @@ async def run_action(action: BackgroundAction, staged: StagedJob, job_id: str) -
     if isinstance(action, actions.NoteNodeFailures):
         penalties = NotePenaltiesRequest(staged.home, job_id, action.failures)
         problem = (await _reply("howdah.engines.node_penalties", "note", penalties, HelperReply)).error
-        text = message("later jobs are not told of bad nodes: {reason}", reason=problem)
+        text = message("bad nodes can't be recorded for later jobs: {reason}", reason=problem)
     else:
         unfinished = DiscardSnapshotRequest(action.temporary)
         problem = (await _reply("howdah.outputs.snapshots.snapshot", "discard", unfinished, HelperReply)).error
-        text = message("an unfinished copy is left at {uri}: {reason}", uri=action.temporary, reason=problem)
+        text = message("an unfinished copy at {uri} can't be removed: {reason}", uri=action.temporary, reason=problem)
     return Noted(time.time(), text) if problem else None
 
 

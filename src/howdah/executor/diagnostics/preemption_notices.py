@@ -48,5 +48,5 @@ class PreemptionNotices:
         """Give preemption as the reason of a program's failure after a notice."""
         if self._last is None or exit.ok or exit.cause not in ("exit", "signal") or time.monotonic() > self._until:
             return exit
-        detail = message("it ended after it was told: {reason}", reason=self._last.text)
+        detail = message("it ended after this notice: {reason}", reason=self._last.text)
         return replace(exit, cause="preempted", detail=detail)

@@ -114,7 +114,7 @@ def container_lost(state: GangState, task: TaskState, event: ContainerEnded, act
     if exit.cause in _UNCERTAIN:
         task.fence(task.heard_at)
     if exit.ok or exit.cause == "exit":
-        detail = message("its container ended ({reason}) before its program's end was told", reason=exit)
+        detail = message("its container ended ({reason}) before the end of its program was reported", reason=exit)
         exit = Exit("silent", code=exit.code, signal=exit.signal, detail=exit.detail or detail, lines=exit.lines)
     task.host = container.node if container else task.host
     task_ended(state, task, exit, event.time, actions, lost=True)
@@ -194,7 +194,7 @@ def late_exit(state: GangState, task: TaskState, status: Status, now: float, act
         return
     if status.epoch == cause.epoch and _cause_weight(exit) > cause.weight:
         state.last_restart_cause = RestartCause(task.id, cause.epoch, _cause_weight(exit), cause.seen_at)
-        template = "{reason}; heard later than {task}, whose end may have followed from it"
+        template = "{reason}; reported after the end of {task}, which may be a consequence"
         text = message(template, reason=end_sentence(task.id, task.node, exit), task=cause.task)
         actions.append(RecordEvent(Noted(now, text)))
 

@@ -189,7 +189,7 @@ class ApplicationMaster:
             new = response.am_rm_token
             await self._rm.log_in(Token(new.identifier, new.password, new.kind, new.service))
         if response.command == _SHUTDOWN:
-            raise AttemptOver("the ResourceManager told it to shut down")
+            raise AttemptOver("the ResourceManager has requested the shutdown of this master")
         self._settle(response)
         return response
 
