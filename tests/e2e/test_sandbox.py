@@ -134,7 +134,7 @@ def test_commands_name_the_daemons_that_have_ended(tmp_path: Path, names: tuple[
         everything = [("list",)] if "nm1" not in names else []
         for command in (("list", "--on", "yarn"), ("status", "application_1_0001"), tony, xlearning, *everything):
             said = howdah(*command).stderr
-            assert "of the sandbox these daemons have ended: ResourceManager (rm)" in said, said
+            assert "these daemons of the sandbox have ended: ResourceManager (rm)" in said, said
             assert ("NodeManager (nm1)" in said) == ("nm1" in names)
         assert "these daemons have ended: ResourceManager (rm)" in howdah("doctor", "--on", "yarn").stdout
         assert howdah("sandbox", "up").returncode == 0, "of the shape that it had"

@@ -54,7 +54,7 @@ def get(key: str, profile: str) -> None:
 @config.command("set")
 @click.argument("key")
 @click.argument("value")
-@click.option("--profile", default="", help="Set it in this profile.")
+@click.option("--profile", default="", help="Set KEY in this profile.")
 def set_(key: str, value: str, profile: str) -> None:
     """Set KEY to VALUE in your own file."""
     path = user_file(os.environ)
@@ -66,7 +66,7 @@ def set_(key: str, value: str, profile: str) -> None:
 
 @config.command()
 @click.argument("key")
-@click.option("--profile", default="", help="Remove it from this profile.")
+@click.option("--profile", default="", help="Remove KEY from this profile.")
 def unset(key: str, profile: str) -> None:
     """Remove KEY from your own file."""
     path = user_file(os.environ)

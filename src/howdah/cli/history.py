@@ -33,14 +33,22 @@ from howdah.wire import auth
     metavar="N",
     help="Port; 0 takes any free one.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at; 0.0.0.0 is every one.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Address to listen at; 0.0.0.0 means all addresses."
+)
 @click.option(
     "--root", "roots", multiple=True, metavar="URI", help="Another home with jobs in it; * stands for any name."
 )
 @click.option("--keep", default="", metavar="TIME", help="How long ended jobs are listed, such as 90d; else for ever.")
 @click.option("--remove-files", is_flag=True, help="With --keep: remove the directories of your jobs, too.")
 @click.option("--idle", default="", metavar="TIME", help="End after this long without a request, such as 30m.")
-@click.option("--on", "engine_name", default="", metavar="ENGINE", help="Run it as a job there, and print its address.")
+@click.option(
+    "--on",
+    "engine_name",
+    default="",
+    metavar="ENGINE",
+    help="Run the server as a job on ENGINE, and print its address.",
+)
 @click.option(
     "--embed", "embedded", default="", metavar="ID", help="Only print where that job's curves are for other pages."
 )

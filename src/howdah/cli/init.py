@@ -25,8 +25,15 @@ _COLUMN = 44
 @click.command(cls=CommandWithProgram)
 @click.argument("program", nargs=-1, metavar="PROGRAM")
 @command_options
-@click.option("--name", default="", help="Name, over the job's.")
-@click.option("--to", "target", default="job.yaml", show_default=True, metavar="FILE", help="Where to; - prints it.")
+@click.option("--name", default="", help="Name of the job.")
+@click.option(
+    "--to",
+    "target",
+    default="job.yaml",
+    show_default=True,
+    metavar="FILE",
+    help="File to write; - prints the job file.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
 def init(program: tuple[str, ...], target: str, name: str, overwrite: bool, **options: Any) -> None:
     """Write a commented job file that runs PROGRAM (train.py, train.sh) or COMMAND."""

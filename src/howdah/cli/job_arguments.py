@@ -64,8 +64,8 @@ def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--json", "as_json", is_flag=True, help="JSON, for programs."),
         click.option("--overwrite", is_flag=True, help="Replace outputs that exist."),
-        click.option("--queue", default="", help="Queue, over the job's."),
-        click.option("--name", default="", help="Name, over the job's."),
+        click.option("--queue", default="", help="Queue of the job, instead of the job file's."),
+        click.option("--name", default="", help="Name of the job, instead of the job file's."),
         click.option("--set", "sets", multiple=True, metavar="NAME=VALUE", help="A variable or field of the job."),
         click.option("--profile", default="", help="A profile of your configuration."),
         click.option("--on", "engine", default="", metavar="ENGINE", help="local, yarn, or another installed engine."),

@@ -34,13 +34,13 @@ MAX_NAME = 40
 
 @click.command("list")
 @click.option("--on", "engine_name", default="", help="Only this engine's jobs.")
-@click.option("--history", is_flag=True, help="Also those that only a history server knows, others' as well.")
+@click.option("--history", is_flag=True, help="Also jobs that only a history server knows, including other users'.")
 @click.option("--user", default="", metavar="NAMES", help="Only these users' jobs, with commas between.")
 @click.option("--state", default="", metavar="STATES", help="Only jobs in these states, such as FAILED,CANCELLED.")
 @click.option("--name", default="", metavar="TEXT", help="Only jobs with this in their name.")
 @click.option("--text", default="", metavar="WORDS", help="Only jobs with all these words in name, id or diagnostics.")
 @click.option("--since", default="", metavar="TIME", help="Only jobs that began within this time, such as 12h or 7d.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="At most so many; 200 with --history, else all.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="List at most N jobs; 200 with --history, else all.")
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def list_jobs(

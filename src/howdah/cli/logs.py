@@ -88,10 +88,10 @@ class Wanted:
 @click.option("--grep", default="", metavar="RE", help="Only lines with this regular expression.")
 @click.option("--since", default="", metavar="TIME", help="Only lines since 10m ago, or since 2026-11-21T18:00.")
 @click.option("--tail", type=click.IntRange(min=1), default=None, metavar="N", help="Only the last N lines.")
-@click.option("--merge", is_flag=True, help="All tasks as one, in the order of time.")
+@click.option("--merge", is_flag=True, help="Merge the lines of all tasks, in the order of time.")
 @click.option("--all", "whole", is_flag=True, help="From the beginning, not the last 64 KiB.")
 @click.option("--profile", default="", help="A profile of your configuration.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a piece.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per piece of output.")
 def logs(
     job_id: str,
     tasks: tuple[str, ...],

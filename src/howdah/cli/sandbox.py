@@ -20,8 +20,10 @@ def sandbox() -> None:
 @sandbox.command()
 @click.option("--hadoop", help="Version: 3.3, 3.4, 3.5 (the default), or a full one.")
 @click.option("--nodes", type=click.IntRange(1, 20), help="NodeManagers; 3 by default.")
-@click.option("--memory", metavar="MEMORY", help="What each node offers for jobs; 8GiB by default.")
-@click.option("--vcores", type=click.IntRange(1), metavar="N", help="What each node offers of them; 8 by default.")
+@click.option("--memory", metavar="MEMORY", help="Memory that each node offers for jobs; 8GiB by default.")
+@click.option(
+    "--vcores", type=click.IntRange(1), metavar="N", help="Virtual cores that each node offers; 8 by default."
+)
 def up(hadoop: str | None, nodes: int | None, memory: str | None, vcores: int | None) -> None:
     """Start it, or what of it has ended; `howdah run --on yarn` uses it, unless HADOOP_CONF_DIR says otherwise."""
     from howdah.sandbox import Sandbox
@@ -60,7 +62,7 @@ def ended_daemons() -> str:
         return ""
     names = ", ".join(f"{daemon.title} ({daemon.name})" for daemon in ended)
     return _(
-        "of the sandbox these daemons have ended: {names}; `howdah sandbox up` starts them again, {log} says why",
+        "these daemons of the sandbox have ended: {names}; `howdah sandbox up` restarts them, {log} has the reasons",
         names=names,
         log=ended[0].log,
     )

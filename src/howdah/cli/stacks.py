@@ -23,7 +23,7 @@ from howdah.storage.factory import filesystem
 @click.argument("job_id")
 @click.argument("task", default="")
 @click.option("--native", is_flag=True, help="With the frames of C and C++ libraries; large ones take a while.")
-@click.option("--last", is_flag=True, help="Those that were kept last, not what runs now.")
+@click.option("--last", is_flag=True, help="Show the stacks that were saved last, not the current ones.")
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def stacks(job_id: str, task: str, native: bool, last: bool, profile: str, as_json: bool) -> None:

@@ -32,7 +32,7 @@ OPTION_HELP = {
     "num_ps": "Number of parameter servers, 0 by default; for TensorFlow and MXNet.",
     "num_schedulers": "Number of MXNet's schedulers, 0 or 1.",
     "tensorboard_resources": "What TensorBoard gets where it is a task: memory=4G,vcores=1 by default.",
-    "tensorboard_docker_image": "Container image whose TensorBoard runs, as a task.",
+    "tensorboard_docker_image": "Container image with the TensorBoard to run as a task.",
     "quicklink": "LABEL=http://INSTANCE:PORT, as in Page=http://master-0:8888; printed when the task runs. Repeatable.",
     "env": "NAME=VALUE, a variable of all tasks. Repeatable; values of one name are joined by a colon.",
     "localization": "REMOTE:LOCAL, a file or directory that each task has as . or ./NAME, or mounted. Repeatable.",
