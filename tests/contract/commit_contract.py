@@ -1,4 +1,4 @@
-"""A commit that dies at any step and is run again ends as one that never died: a suite for each filesystem."""
+"""A commit that dies at any step and is run again ends as one that never died: a suite for each file system."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Crash(Exception):
 
 
 class Mortal(FileSystem):
-    """A filesystem whose user dies instead of making change number `life`."""
+    """A file system whose user dies instead of making change number `life`."""
 
     def __init__(self, real: FileSystem, life: int) -> None:
         self.real, self.life = real, life

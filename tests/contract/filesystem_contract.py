@@ -170,7 +170,7 @@ class FileSystemContract:
 
 
 class PermissionContract:
-    """For filesystems that have permission bits and times."""
+    """For file systems that have permission bits and times."""
 
     def test_modes(self, fs: FileSystem, base: str) -> None:
         fs.mkdirs(uris.join(base, "private"), 0o700)

@@ -1,4 +1,4 @@
-"""The filesystem seam on this machine, and through fsspec."""
+"""The file system seam on this machine, and through fsspec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The filesystem seam, the commit and the helpers on a real HDFS."""
+"""The file system seam, the commit and the helpers on a real HDFS."""
 
 from __future__ import annotations
 

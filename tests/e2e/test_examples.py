@@ -66,7 +66,7 @@ def home(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def hdfs(sandbox: Sandbox) -> Iterator[str]:
-    """The root of the sandbox's HDFS, which this process's own filesystem calls know too; the digits are in it."""
+    """The root of the sandbox's HDFS, which this process's own file system calls know too; the digits are in it."""
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("HADOOP_CONF_DIR", str(sandbox.conf_dir))
         settings = ElementTree.parse(sandbox.conf_dir / "core-site.xml").iter("property")

@@ -1,4 +1,4 @@
-"""Files that come over a connection which breaks, on a filesystem made for it."""
+"""Files that come over a connection which breaks, on a file system made for it."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """`python -m howdah.checkpoints.directory_sync down|up` copies checkpoints between a local directory and the
-shared filesystem.
+shared file system.
 
 A helper process beside an executor (`howdah.wire.helper_main`). `down` fetches the checkpoint that a program continues
 from. `up` stores what the program has written since, oldest files first and files that name others last: whenever the
 upload is interrupted, the newest stored checkpoint is complete or not yet named. A file that the program has removed is
-removed from the shared filesystem, too, if this module has stored or fetched it; a hidden local file remembers which.
+removed from the shared file system, too, if this module has stored or fetched it; a hidden local file remembers which.
 
 `howdah.checkpoints.event_file_sync` is another module because it shares none of these rules: an event file is appended
 to while it is written, nothing is fetched or removed, and the executor remembers what was sent.

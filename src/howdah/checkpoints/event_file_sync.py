@@ -1,5 +1,5 @@
 """`python -m howdah.checkpoints.event_file_sync`: appends what a program has written to its event files to those on the
-shared filesystem.
+shared file system.
 
 A helper process beside an executor (`howdah.wire.helper_main`). An event file only grows, so only the new bytes are
 appended; any other file that has changed is written anew. `howdah.checkpoints.directory_sync` is another module

@@ -1,4 +1,4 @@
-"""`howdah data`: files on HDFS, or any filesystem, from a machine without a Hadoop client."""
+"""`howdah data`: files on HDFS, or any file system, from a machine without a Hadoop client."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def data(profile: str) -> None:
     """List, fetch, store, show and remove files on HDFS. Paths without a scheme are on the cluster's file system."""
     conf_dir = settings_for({"profile": profile})["hadoop_conf_dir"]
     if conf_dir:
-        os.environ["HADOOP_CONF_DIR"] = conf_dir  # what every filesystem of this process looks at
+        os.environ["HADOOP_CONF_DIR"] = conf_dir  # what every file system of this process looks at
 
 
 def _uri(path: str) -> str:

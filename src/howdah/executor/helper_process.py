@@ -1,6 +1,6 @@
 """`HelperProcess` runs one module of howdah beside the executor: a request on its stdin, JSON lines from its stdout.
 
-A helper may use libraries, which an executor does without, and may wait for a filesystem, which an executor never does.
+A helper may use libraries and may wait for a file system; an executor does neither.
 The last line of a helper is {"ok": true, ...} or {"error": "one sentence"}.
 """
 

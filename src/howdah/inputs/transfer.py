@@ -1,4 +1,4 @@
-"""`python -m howdah.inputs.transfer download|upload`: move files between this machine and any filesystem.
+"""`python -m howdah.inputs.transfer download|upload`: move files between this machine and any file system.
 
 A helper process beside an executor, which has no libraries (`howdah.wire.helper_main`). A file that exists under its
 name is complete: each file is written under another name and then renamed.

@@ -1,8 +1,8 @@
-"""`python -m howdah.outputs.stdout_writer`: writes what a program prints to a part file on any filesystem.
+"""`python -m howdah.outputs.stdout_writer`: writes what a program prints to a part file on any file system.
 
 An executor runs this helper process (`howdah.wire.helper_main`), which also writes a line {"bytes"} from time to time.
 At the end one byte from the descriptor `verdict` means that the program has succeeded; without that byte the part is
-removed. A slow filesystem slows the program down: no more than a block is kept in memory.
+removed. A slow file system slows the program down: no more than a block is kept in memory.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class StdoutWriter:
         self._writing_since = 0.0
 
     def _report(self) -> None:
-        """Report from a thread of its own, because the main thread may wait for the filesystem for ever."""
+        """Report from a thread of its own, because the main thread may wait for the file system for ever."""
         while True:
             time.sleep(REPORT_S)
             waited = time.monotonic() - (self._writing_since or time.monotonic())

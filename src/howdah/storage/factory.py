@@ -10,7 +10,7 @@ from howdah.storage.filesystem import FileSystem
 
 
 def filesystem(uri: str, conf_dir: str = "") -> FileSystem:
-    """Return the filesystem that `uri` is on. `conf_dir` is Hadoop's configuration directory, else $HADOOP_CONF_DIR.
+    """Return the file system that `uri` is on. `conf_dir` is Hadoop's configuration directory, else $HADOOP_CONF_DIR.
 
     Libraries are imported here, when a scheme first needs them: HDFS takes hdfs-native, others but `file` fsspec.
 

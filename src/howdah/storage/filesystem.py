@@ -1,7 +1,7 @@
 """`FileSystem`: one interface for files on HDFS, on this machine and on whatever fsspec reaches.
 
 A reader never sees half a file: a file is written under another name, and renamed when it is complete. Errors are
-howdah's own: StagingError for the file, EngineUnavailable for a filesystem that does not answer.
+howdah's own: StagingError for the file, EngineUnavailable for a file system that does not answer.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Sink(Protocol):
 
 
 class FileSystem(ABC):
-    """A filesystem, whose calls take its URIs. Several threads may use it, also after a fork."""
+    """A file system, whose calls take its URIs. Several threads may use it, also after a fork."""
 
     @abstractmethod
     def stat(self, uri: str) -> Entry | None:

@@ -16,7 +16,7 @@ _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "oss"}
 
 
 class FsspecFileSystem(FileSystem):
-    """The filesystem of one URI's scheme and authority. Object stores rename by copying: slow, and not atomic."""
+    """The file system of one URI's scheme and authority. Object stores rename by copying: slow, and not atomic."""
 
     def __init__(self, uri: str, fs: Any = None) -> None:
         self._fs: Any = fs or _found(uri)

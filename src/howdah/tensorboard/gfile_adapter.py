@@ -1,6 +1,6 @@
-"""Shows TensorBoard directories on any filesystem as one tree, `howdah://board/...`.
+"""Shows TensorBoard directories on any file system as one tree, `howdah://board/...`.
 
-The methods are those of the filesystems of `tensorboard.compat.tensorflow_stub.io.gfile`. A file that cannot be read
+The methods are those of the file systems of `tensorboard.compat.tensorflow_stub.io.gfile`. A file that cannot be read
 now is treated as if it did not exist yet: TensorBoard's loader tries again in its next round.
 """
 

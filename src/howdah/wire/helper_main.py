@@ -1,7 +1,7 @@
 """The main function of every helper process: a typed request on stdin, JSON lines on stdout, of which the last answers.
 
 A helper is a module of howdah that an executor or a master runs as `python -m MODULE [VERB]`, because it needs
-libraries or may wait for a filesystem. A verb is a function of one request dataclass that returns a reply dataclass or
+libraries or may wait for a file system. A verb is a function of one request dataclass that returns a reply dataclass or
 None. The answer is {"ok": true} with the reply's fields, or {"error": "one sentence"} with those that the reply has all
 the same; lines before it report progress. The exit status is 0 after "ok", 1 after "error".
 """

@@ -22,7 +22,7 @@ class FileCopy:
     path: str
     """Path on this machine."""
     uri: str
-    """URI on the other filesystem."""
+    """URI on the other file system."""
     size: int = -1
     """Bytes the remote file must have; -1 allows any size."""
     modified_ms: int = 0
@@ -60,7 +60,7 @@ class UploadItem:
     path: str
     """The directory on this machine."""
     uri: str
-    """The directory on the other filesystem."""
+    """The directory on the other file system."""
     root: str = ""
     """The task's working directory, out of which no link may lead."""
     inputs: Tuple[str, ...] = ()
@@ -129,12 +129,12 @@ class CopyPartReply:
 
 @dataclass(frozen=True)
 class FetchCheckpointRequest:
-    """Fetch a checkpoint from the shared filesystem before a program starts."""
+    """Fetch a checkpoint from the shared file system before a program starts."""
 
     path: str
     """The directory of checkpoints on this machine."""
     uri: str
-    """The directory of checkpoints on the shared filesystem."""
+    """The directory of checkpoints on the shared file system."""
     root: str = ""
     """The task's working directory, out of which no link may lead."""
     resume: str = ""
@@ -150,11 +150,11 @@ class StoreCheckpointsRequest:
     path: str
     """The directory of checkpoints on this machine."""
     uri: str
-    """The directory of checkpoints on the shared filesystem."""
+    """The directory of checkpoints on the shared file system."""
     root: str = ""
     """The task's working directory, out of which no link may lead."""
     replace: bool = True
-    """Replace and remove files on the shared filesystem that this task has not written."""
+    """Replace and remove files on the shared file system that this task has not written."""
     settle_s: float = 5.0
     """Seconds for which a file must not have changed."""
     last: bool = False
@@ -183,7 +183,7 @@ class EventFileSyncRequest:
     path: str
     """The directory of event files on this machine."""
     uri: str
-    """The directory on the shared filesystem."""
+    """The directory on the shared file system."""
     sent: Mapping[str, List[int]] = field(default_factory=dict)
     """Size and modification time (ns) of each file that was sent before, by its name below `path`."""
     last: bool = False
@@ -253,7 +253,7 @@ class StdoutWriterRequest:
     directory: str
     """The program's directory, from which record writers of users are imported."""
     stall_s: float
-    """Seconds after which a filesystem that takes nothing has stalled; 0 waits forever."""
+    """Seconds after which a file system that takes nothing has stalled; 0 waits forever."""
 
 
 @dataclass(frozen=True)

@@ -242,7 +242,7 @@ class CheckpointSyncOrder:
     path: str
     """The local directory, below the working directory."""
     uri: str
-    """The directory on the shared filesystem."""
+    """The directory on the shared file system."""
     every_s: float = 30.0
     """Seconds between two copies."""
     writes: bool = True

@@ -1,4 +1,4 @@
-"""Copies a program's checkpoints and event files between this node and the shared filesystem.
+"""Copies a program's checkpoints and event files between this node and the shared file system.
 
 One helper at a time copies a directory. The last copy is made after the program has ended, and may take a minute.
 """

@@ -31,7 +31,7 @@ READ_AHEAD = 16 << 20
 """How many bytes are read before the program requests them."""
 BLOCKS_PER_WRITE = 16
 SILENT_S = 600.0
-"""A filesystem that returns nothing for this long has failed, whatever it says."""
+"""A file system that returns nothing for this long has failed, whatever it says."""
 
 
 class ProgramStalled(HowdahError):
