@@ -1,4 +1,4 @@
-"""The curves service as its parent has it: started by the first question, asked by its socket, gone with its parent."""
+"""The event-file service as its parent has it: started by the first request, ended with its parent."""
 
 from __future__ import annotations
 

@@ -61,12 +61,13 @@ class EventFileService:
                 await self._ensure_started()
                 return await asyncio.wait_for(self._request("/" + target.lstrip("/"), body), ANSWER_S)
             except (asyncio.TimeoutError, TimeoutError):
-                return _error(504, f"the curves service has not answered within {ANSWER_S:.0f} s: {target[:100]}")
+                return _error(504, f"the event-file service has not answered within {ANSWER_S:.0f} s: {target[:100]}")
             except _NotStarted as error:
                 return _error(503, str(error))
             except (OSError, EOFError, ValueError, IndexError) as error:
                 if is_last:  # the service had ended, or was just ending: a second one has been started
-                    return _error(503, f"the curves service ended while it was asked: {error or type(error).__name__}")
+                    reason = error or type(error).__name__
+                    return _error(503, f"the event-file service ended while it was asked: {reason}")
                 await self.close()
         raise AssertionError
 
@@ -100,10 +101,10 @@ class EventFileService:
                 line = await asyncio.wait_for(self._process.stdout.readline(), START_S)
             except (asyncio.TimeoutError, TimeoutError):
                 await self.close()
-                raise _NotStarted(f"the curves service has not started within {START_S:.0f} s") from None
+                raise _NotStarted(f"the event-file service has not started within {START_S:.0f} s") from None
             if not line:
                 status = await self._process.wait()
-                raise _NotStarted(f"the curves service ended with {status} when it was started: see the log")
+                raise _NotStarted(f"the event-file service ended with {status} when it was started: see the log")
 
     async def _request(self, target: str, body: bytes) -> Answer:
         assert self._directory is not None

@@ -25,7 +25,7 @@ def budget() -> int:
 
 
 def limit() -> int:
-    """Return the bytes at which the curves service exits: half of the container; 0 for no limit."""
+    """Return the bytes at which the event-file service exits: half of the container; 0 for no limit."""
     container, budget_mib = _mib(CONTAINER_VARIABLE), _mib(BUDGET_VARIABLE)
     return max(container // 2, budget_mib + 64 if budget_mib else 0) << 20 if container else 0
 

@@ -91,7 +91,7 @@ class EventFileServer:
             return _error(next(status for kind, status in _STATUSES.items() if isinstance(error, kind)), str(error))
         except Exception as error:  # a bug in howdah: the answer says so, and the log has the traceback
             traceback.print_exc(file=sys.stderr)
-            return _error(500, f"a fault in the curves service: {type(error).__name__}")
+            return _error(500, f"a fault in the event-file service: {type(error).__name__}")
         finally:
             self.last_request_at = time.monotonic()
 
@@ -217,7 +217,7 @@ def serve(path: str, idle_s: float = IDLE_S) -> None:
         time.sleep(min(TICK_S, idle_s / 4))
         if limit and (size := oom_priority.resident()) > limit:
             used, most = size >> 20, limit >> 20
-            print(f"the curves service uses {used} MiB, above its limit of {most} MiB: exiting", file=sys.stderr)
+            print(f"the event-file service uses {used} MiB, above its limit of {most} MiB: exiting", file=sys.stderr)
             break
     _exit(Path(path))
 
