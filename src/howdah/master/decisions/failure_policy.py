@@ -1,12 +1,15 @@
-"""Decides what follows when a task has ended: the job goes on, something restarts, or the job is over."""
+"""Decides what follows when a task has ended: the job goes on, something restarts, or the job is over.
+
+How ends are judged is here; `restart_policy` chooses what restarts after a failure.
+"""
 
 from __future__ import annotations
 
 import re
 
+from howdah.master.decisions import restart_policy
 from howdah.master.decisions.actions import Action, NoteNodeFailures, NotifyExecutors, RecordEvent
 from howdah.master.decisions.gang_formation import (
-    MAX_BACKOFF_S,
     MAX_PENALTIES,
     bad_nodes,
     begin_stages,
@@ -16,25 +19,15 @@ from howdah.master.decisions.gang_formation import (
     remove_from_formation,
 )
 from howdah.master.decisions.job_completion import commit_if_all_ended, fail, release_container, stop
-from howdah.master.decisions.restart_policy import FREE_CAUSES, may_start_again, restarts_alone
 from howdah.master.decisions.success_policy import end_if_decided, end_sentence
 from howdah.master.state import GangState, RestartCause, Stage, TaskState
-from howdah.spec import Exit, Outcome, State, TaskId, chief
+from howdah.spec import Exit, Outcome, State, TaskId
 from howdah.spec.events import ContainerEnded, Ended, GangRestarted, Noted
-from howdah.spec.message import Message, message
+from howdah.spec.message import message
 from howdah.wire.messages import NOT_HEARD, Status
 
-MAX_REPLACEMENTS = 5
-"""How many containers that are lost or preempted before the gang has formed are replaced."""
-MAX_PORT_RETRIES = 3
-"""How often the gang forms anew because another program took a reserved port; that uses up no retry."""
-QUICK_FAILURE_S = 10.0
-"""A gang that fails within this time of its start has failed quickly."""
 LATE_EXIT_S = 5.0
 """An end that is reported within this time after a failure may be the failure's cause."""
-MAX_FREE_RESTARTS, FREE_RESTARTS_S, INCIDENT_S = 20, 86400.0, 30.0
-"""A restart for which only the cluster is to blame uses up no retry. There are at most 20 of them in a day; those
-within 30 s count as one."""
 MAX_FAILED_PREFLIGHTS = 3
 """A task whose containers failed pre-flight on so many nodes gets no other container."""
 
@@ -97,7 +90,7 @@ def task_ended(
         state.spares_lost += 1
     elif fails and exit.cause == "preflight":
         _failed_preflight(state, task, exit, now, actions)
-    elif not fails or _ignored(state, task):
+    elif not fails or restart_policy.is_ignored(state, task):
         remove_from_formation(state, task, now, actions)
         if not state.job.gang:
             give_up_container(state, task, now, actions)  # other tasks wait for its resources
@@ -154,18 +147,6 @@ def executor_unreachable(state: GangState, task: TaskState, exit: Exit, now: flo
 # Ends after which the job goes on
 
 
-def _ignored(state: GangState, task: TaskState) -> bool:
-    """Return whether the task's failure does not matter: some roles may fail, some tasks too, as long as only few do.
-    The failure of a chief that decides the job always matters."""
-    if task.untracked:
-        return False
-    if state.job.success == "chief" and task.id == chief(state.job):
-        return False
-    if state.job.success.endswith("%") and state.tracked(task.id):
-        return True
-    return state.role(task.id).on_failure == "ignore"
-
-
 def _go_on(state: GangState, now: float, actions: list[Action]) -> None:
     if not end_if_decided(state, now, actions):
         begin_stages(state, now, actions)
@@ -208,7 +189,6 @@ def _restart_or_fail(state: GangState, task: TaskState, exit: Exit, now: float, 
     announced = task.notice is not None and task.notice.kind == "decommission"
     if kind == "node" and exit.cause != "silent" and node and not announced:
         _count_node_failure(state, node, now, actions)
-    forming = not task.formed
     if node and state.preflight.has_other_nodes:
         # Later jobs may use a node whose disk is full, and the failure counts: the program may fill every disk.
         if _NO_ROOM.search("\n".join((*exit.lines, exit.detail))):
@@ -223,34 +203,11 @@ def _restart_or_fail(state: GangState, task: TaskState, exit: Exit, now: float, 
         give_up_container(state, task, now, actions)
         task.joined = 0
     gone = exit.cause in _CONTAINER_GONE or _only_this_container_silent(state, task, exit)
-    safe = all(_may_start(state, state.tasks[peer]) for peer in task.peers)
-    if gone and forming and state.replacements < MAX_REPLACEMENTS:
-        state.replacements += 1
-        _restart_gang(state, _formed_with(state, task), reason, now, actions)
-    elif exit.cause == "port" and safe and state.port_retries < MAX_PORT_RETRIES:
-        state.port_retries += 1
-        _restart_gang(state, task.peers, reason, now, actions)
-    elif kind != "user" and _restarted_alone(state, task, kind, reason, now, actions):
-        return
-    elif (kind in FREE_CAUSES or exit.cause == "port") and not safe:
-        final = message("{reason}; nothing starts again, because the job has no retries", reason=reason)
-        fail(state, final, now, actions, task.id, exit)
-    elif kind != "user" and _within_retry_budget(state, kind, state.retries_used, state.job.retries, now):
-        state.retries_used += kind not in FREE_CAUSES
-        _restart_gang(state, task.peers, _describe_restart(state, kind, reason), now, actions, _backoff_s(state, now))
+    choice = restart_policy.choose(state, task, exit, kind, gone, reason, now)
+    if choice.tasks:
+        _restart_gang(state, choice.tasks, choice.reason, now, actions, choice.wait_s)
     else:
-        fail(state, reason, now, actions, task.id, exit)
-
-
-def _may_start(state: GangState, task: TaskState) -> bool:
-    """Return whether the task's program may be started now: it never was, or may be started again."""
-    return not task.worlds or may_start_again(state.job, task.id.role)
-
-
-def _formed_with(state: GangState, task: TaskState) -> tuple[TaskId, ...]:
-    """Return the tasks that were to start together with this task, and whose programs have not started."""
-    formation = state.formations.get(task.epoch)
-    return formation.tasks if formation is not None else task.peers
+        fail(state, choice.reason, now, actions, task.id, exit)
 
 
 def _cause_weight(exit: Exit) -> int:
@@ -289,7 +246,7 @@ def _failed_preflight(state: GangState, task: TaskState, exit: Exit, now: float,
     give_up_container(state, task, now, actions)
     task.leave()
     text = message("{reason} (not counted as a retry: {kind})", reason=reason, kind="node")
-    _restart_gang(state, _formed_with(state, task), text, now, actions)
+    _restart_gang(state, restart_policy.formed_with(state, task), text, now, actions)
 
 
 def _exclude_node(state: GangState, task: TaskState, node: str, now: float, actions: list[Action]) -> None:
@@ -315,51 +272,6 @@ def _count_node_failure(state: GangState, node: str, now: float, actions: list[A
     if node in bad_nodes(state):
         text = message("{node} was to blame too often: it gets no more tasks", node=node)
         actions.append(RecordEvent(Noted(now, text)))
-
-
-def _backoff_s(state: GangState, now: float) -> float:
-    """Return how long a restart waits: the first not at all, those of a gang that fails again soon after its start ever
-    longer."""
-    soon = bool(state.formed_at) and now - state.formed_at < QUICK_FAILURE_S
-    state.quick_failures = state.quick_failures + 1 if soon else 0
-    return min(2.0 ** (state.quick_failures - 2), MAX_BACKOFF_S) if state.quick_failures > 1 else 0.0
-
-
-def _within_retry_budget(state: GangState, kind: str, used: int, limit: int, now: float) -> bool:
-    if kind in FREE_CAUSES:
-        state.free_restarts = [moment for moment in state.free_restarts if now - moment < FREE_RESTARTS_S]
-        if not state.free_restarts or now - state.free_restarts[-1] > INCIDENT_S:  # a lost node ends many tasks at once
-            state.free_restarts.append(now)
-        return len(state.free_restarts) <= MAX_FREE_RESTARTS
-    return used < limit
-
-
-def _describe_restart(state: GangState, kind: str, reason: str) -> Message:
-    if kind in FREE_CAUSES:
-        return message("{reason} (not counted as a retry: {kind})", reason=reason, kind=kind)
-    template = "{reason} (retry {number} of {all})"
-    return message(template, reason=reason, number=state.retries_used, all=state.job.retries)
-
-
-def _restarted_alone(
-    state: GangState, task: TaskState, kind: str, reason: str, now: float, actions: list[Action]
-) -> bool:
-    """Restart the task or its role alone, if the role allows it and has restarts left; return True if it did."""
-    role = state.role(task.id)
-    if not (restarts_alone(role) and _within_retry_budget(state, kind, task.restarts, role.restarts, now)):
-        return False
-    alone = role.on_failure == "restart"
-    again = (task.id,) if alone else tuple(peer for peer in task.peers if peer.role == task.id.role)
-    for id_ in again:
-        state.tasks[id_].restarts += kind not in FREE_CAUSES
-    wait = min(role.backoff_s * 2 ** max(0, task.restarts - 1), MAX_BACKOFF_S)
-    if kind in FREE_CAUSES:
-        text = message("{reason} (not counted: {kind})", reason=reason, kind=kind)
-    else:
-        template = "{reason} (restart {number} of {all})"
-        text = message(template, reason=reason, number=task.restarts, all=role.restarts)
-    _restart_gang(state, again, text, now, actions, wait)
-    return True
 
 
 def _restart_gang(
@@ -394,7 +306,7 @@ def advance_epoch(state: GangState, task: TaskState, epoch: int, now: float, act
         for peer in (state.tasks[id_] for id_ in task.peers):
             peer.epoch = peer.epoch if peer.exit else state.epoch
         return
-    again = tuple(id_ for id_ in task.peers if id_ == task.id or _may_start(state, state.tasks[id_]))
+    again = tuple(id_ for id_ in task.peers if id_ == task.id or restart_policy.may_start(state, state.tasks[id_]))
     reason = message("the master before this one had started the tasks again, with others")
     _restart_gang(state, again, reason, now, actions)
 

@@ -28,7 +28,6 @@ from howdah.master.state import Formation, GangState, Stage, TaskState
 from howdah.spec import TaskId, events
 from howdah.spec.message import joined, message
 
-MAX_BACKOFF_S = 300.0
 MIN_ANNOUNCED_WAIT_S = 2.0
 """A shorter wait for the start of programs is not announced."""
 MAX_PENALTIES = 1.5

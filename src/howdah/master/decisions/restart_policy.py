@@ -1,11 +1,46 @@
-"""Which programs may be started a second time: only those that the job file allows."""
+"""Chooses what follows from a failure: it is ignored, the task, its role or the gang starts again, or the job fails.
+
+The role's `on_failure` chooses first, then budgets: `retries` of the gang, `restarts` of a role. A failure for which
+only the cluster is to blame uses up neither, and has a limit of its own. A mistake of the user's is never tried again.
+`failure_policy` judges how a task ended, asks this module, and carries the choice out.
+"""
 
 from __future__ import annotations
 
-from howdah.spec import JobSpec, Role
+from dataclasses import dataclass
+
+from howdah.master.state import GangState, TaskState
+from howdah.spec import Exit, JobSpec, Role, TaskId, chief
+from howdah.spec.message import Message, message
 
 FREE_CAUSES = ("node", "preempted", "withdrawn")
 """Causes of failures that use up no retry (see `Role.causes`): only the cluster is to blame for them."""
+MAX_REPLACEMENTS = 5
+"""How many containers that are lost or preempted before the gang has formed are replaced."""
+MAX_PORT_RETRIES = 3
+"""How often the gang forms anew because another program took a reserved port; that uses up no retry."""
+MAX_FREE_RESTARTS, FREE_RESTARTS_S, INCIDENT_S = 20, 86400.0, 30.0
+"""A restart for which only the cluster is to blame uses up no retry. There are at most 20 of them in a day; those
+within 30 s count as one."""
+QUICK_FAILURE_S = 10.0
+"""A gang that fails within this time of its start has failed quickly."""
+MAX_BACKOFF_S = 300.0
+"""No restart waits longer."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Tasks that start again after a failure; the job fails if there are none."""
+
+    reason: str
+    """Why they start again, or why the job fails."""
+    tasks: tuple[TaskId, ...] = ()
+    """The tasks."""
+    wait_s: float = 0.0
+    """How long they wait before they start."""
+
+
+# Which programs may start twice
 
 
 def may_start_again(job: JobSpec, role_name: str) -> bool:
@@ -20,6 +55,103 @@ def may_start_again(job: JobSpec, role_name: str) -> bool:
     )
 
 
+def may_start(state: GangState, task: TaskState) -> bool:
+    """Return whether the task's program may be started now: it never was, or may be started again."""
+    return not task.worlds or may_start_again(state.job, task.id.role)
+
+
 def restarts_alone(role: Role) -> bool:
     """Return whether a task of the role, or the role, restarts while the other roles go on."""
     return role.on_failure in ("restart", "restart-role") and role.restarts > 0
+
+
+# What follows from a failure
+
+
+def is_ignored(state: GangState, task: TaskState) -> bool:
+    """Return whether the task's failure does not matter: some roles may fail, some tasks too, as long as only few do.
+    The failure of a chief that decides the job always matters."""
+    if task.untracked:
+        return False
+    if state.job.success == "chief" and task.id == chief(state.job):
+        return False
+    if state.job.success.endswith("%") and state.tracked(task.id):
+        return True
+    return state.role(task.id).on_failure == "ignore"
+
+
+def choose(state: GangState, task: TaskState, exit: Exit, kind: str, is_gone: bool, reason: str, now: float) -> Choice:
+    """Choose which tasks restart after a failure of the class `kind` that matters, and count the restart.
+
+    Args:
+        state: The master's state.
+        task: The task that failed.
+        exit: How it ended.
+        kind: The failure's class (`failure_policy.classify`).
+        is_gone: Its container is gone, or out of reach.
+        reason: The failure in words.
+        now: The time.
+    """
+    safe = all(may_start(state, state.tasks[peer]) for peer in task.peers)
+    if is_gone and not task.formed and state.replacements < MAX_REPLACEMENTS:
+        state.replacements += 1
+        return Choice(reason, formed_with(state, task))
+    if exit.cause == "port" and safe and state.port_retries < MAX_PORT_RETRIES:
+        state.port_retries += 1
+        return Choice(reason, task.peers)
+    if kind != "user" and (choice := _restart_alone(state, task, kind, reason, now)):
+        return choice
+    if (kind in FREE_CAUSES or exit.cause == "port") and not safe:
+        return Choice(message("{reason}; nothing starts again, because the job has no retries", reason=reason))
+    if kind != "user" and _within_budget(state, kind, state.retries_used, state.job.retries, now):
+        state.retries_used += kind not in FREE_CAUSES
+        return Choice(_describe_restart(state, kind, reason), task.peers, _backoff_s(state, now))
+    return Choice(reason)
+
+
+def formed_with(state: GangState, task: TaskState) -> tuple[TaskId, ...]:
+    """Return the tasks that were to start together with this task, and whose programs have not started."""
+    formation = state.formations.get(task.epoch)
+    return formation.tasks if formation is not None else task.peers
+
+
+def _restart_alone(state: GangState, task: TaskState, kind: str, reason: str, now: float) -> Choice | None:
+    """Choose the task or its role alone, if the role allows it and has restarts left."""
+    role = state.role(task.id)
+    if not (restarts_alone(role) and _within_budget(state, kind, task.restarts, role.restarts, now)):
+        return None
+    alone = role.on_failure == "restart"
+    again = (task.id,) if alone else tuple(peer for peer in task.peers if peer.role == task.id.role)
+    for id_ in again:
+        state.tasks[id_].restarts += kind not in FREE_CAUSES
+    wait = min(role.backoff_s * 2 ** max(0, task.restarts - 1), MAX_BACKOFF_S)
+    if kind in FREE_CAUSES:
+        text = message("{reason} (not counted: {kind})", reason=reason, kind=kind)
+    else:
+        template = "{reason} (restart {number} of {all})"
+        text = message(template, reason=reason, number=task.restarts, all=role.restarts)
+    return Choice(text, again, wait)
+
+
+def _within_budget(state: GangState, kind: str, used: int, limit: int, now: float) -> bool:
+    if kind in FREE_CAUSES:
+        state.free_restarts = [moment for moment in state.free_restarts if now - moment < FREE_RESTARTS_S]
+        if not state.free_restarts or now - state.free_restarts[-1] > INCIDENT_S:  # a lost node ends many tasks at once
+            state.free_restarts.append(now)
+        return len(state.free_restarts) <= MAX_FREE_RESTARTS
+    return used < limit
+
+
+def _describe_restart(state: GangState, kind: str, reason: str) -> Message:
+    if kind in FREE_CAUSES:
+        return message("{reason} (not counted as a retry: {kind})", reason=reason, kind=kind)
+    template = "{reason} (retry {number} of {all})"
+    return message(template, reason=reason, number=state.retries_used, all=state.job.retries)
+
+
+def _backoff_s(state: GangState, now: float) -> float:
+    """Return how long a restart waits: the first not at all, those of a gang that fails again soon after its start ever
+    longer."""
+    soon = bool(state.formed_at) and now - state.formed_at < QUICK_FAILURE_S
+    state.quick_failures = state.quick_failures + 1 if soon else 0
+    return min(2.0 ** (state.quick_failures - 2), MAX_BACKOFF_S) if state.quick_failures > 1 else 0.0
