@@ -2,7 +2,8 @@
 
 It touches no socket, clock, file or thread; time arrives with the event. The state passed in is changed in place
 (docs/adr/0003): the result depends on state and event alone, so that a run can be replayed. `gang_formation` decides
-how tasks come to run, `failure_policy` what follows from their ends, `job_completion` how the job ends.
+how tasks come to run, `heartbeat_timeouts` when an executor counts as dead, `failure_policy` what follows from ends of
+tasks, `restart_policy` what restarts then, `job_completion` how the job ends.
 """
 
 from __future__ import annotations
