@@ -22,7 +22,7 @@ from howdah.tensorboard.gfile_adapter import ROOT, GFileTree
 from howdah.tensorboard.job_directories import JobDirectories, JobSelection
 from howdah.tensorboard.token_middleware import TokenMiddleware
 from howdah.tensorboard.wsgi_server import WsgiServer
-from howdah.wire.tensorboard_link import link, path
+from howdah.wire.tensorboard_command import link, path
 
 TOKEN = "a-token"
 HERE = path(TOKEN)

@@ -6,7 +6,7 @@ from howdah.client.master_client import job_key, key_if_running
 from howdah.spec import JobReport, State
 from howdah.spec.view import JobView
 from howdah.wire import auth
-from howdah.wire.tensorboard_link import link as board_link
+from howdah.wire.tensorboard_command import link as board_link
 
 HOURS = 12
 """Hours for which a link permits actions unless the user says otherwise."""

@@ -24,7 +24,7 @@ from howdah.spec.staged import RUNTIME
 from howdah.staging import virtual_environments
 from howdah.storage.content_cache import Cache
 from howdah.storage.factory import filesystem
-from howdah.wire.tensorboard_link import INSTALLED, READY, VARIABLE, argv, link
+from howdah.wire.tensorboard_command import INSTALLED, READY, VARIABLE, argv, link
 
 REQUIREMENTS = Path(__file__).with_name("tensorboard.txt")
 

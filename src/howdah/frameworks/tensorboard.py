@@ -9,7 +9,7 @@ import howdah
 from howdah.frameworks import decided
 from howdah.spec import JobSpec, TaskId, World
 from howdah.spec.staged import RUNTIME
-from howdah.wire.tensorboard_link import READY, argv
+from howdah.wire.tensorboard_command import READY, argv
 
 
 class TensorBoardFramework:

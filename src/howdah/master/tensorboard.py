@@ -1,7 +1,9 @@
 """Runs the job's TensorBoard as a gang of one task, apart from the job's own gang: its failures do not touch the job.
 
 It has a state of its own, which the same `step` changes, and a container of its own from the same allocator, which
-knows the role by `with_tensorboard_role`. The job's log has only its `BoardChanged` events.
+knows the role by `with_tensorboard_role`. An executor in that container runs the command of
+`howdah.wire.tensorboard_command`, which starts `python -m howdah.tensorboard`. The job's log has only its
+`BoardChanged` events.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from howdah.storage.factory import filesystem
 from howdah.wire import auth
 from howdah.wire.credentials import SECRET_PREFIX
 from howdah.wire.messages import Orders, Status
-from howdah.wire.tensorboard_link import INSTALLED, READY, VARIABLE, argv, link
+from howdah.wire.tensorboard_command import INSTALLED, READY, VARIABLE, argv, link
 
 NAMES = ("tensorboard", "howdah-tensorboard")
 IDLE_S, WAIT_S = 1800.0, 300.0

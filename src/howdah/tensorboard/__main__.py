@@ -25,7 +25,7 @@ from howdah.tensorboard.gfile_adapter import ROOT, SCHEME, Directories, GFileTre
 from howdah.tensorboard.job_directories import JobDirectories, JobSelection
 from howdah.tensorboard.token_middleware import TokenMiddleware
 from howdah.tensorboard.wsgi_server import WsgiServer
-from howdah.wire.tensorboard_link import READY, VARIABLE, path
+from howdah.wire.tensorboard_command import READY, VARIABLE, path
 
 IDLE_S, RELOAD_S, TICK_S = 1800.0, 5.0, 0.5
 

@@ -14,7 +14,7 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from howdah.wire.tensorboard_link import path
+from howdah.wire.tensorboard_command import path
 
 Application = Callable[[Mapping[str, Any], Callable[..., Any]], Iterable[bytes]]
 COOKIE = "howdah-tensorboard"

@@ -18,7 +18,7 @@ from howdah.spec import State, TaskId
 from howdah.spec.view import JobView
 from howdah.wire import auth
 from howdah.wire.messages import LogChunk
-from howdah.wire.tensorboard_link import link
+from howdah.wire.tensorboard_command import link
 
 if TYPE_CHECKING:
     from howdah.eventfiles.client import EventFileService

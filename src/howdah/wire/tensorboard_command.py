@@ -1,6 +1,7 @@
 """The command that starts a TensorBoard, and the link to it: a path that cannot be guessed, and a token.
 
-The process that starts a TensorBoard and the one that runs it share these names.
+The master (`howdah.master.tensorboard`), a client (`howdah.client.tensorboard`) and the framework `board` start it; it
+runs as `howdah.tensorboard`, which knows the same names.
 """
 
 from __future__ import annotations
