@@ -22,7 +22,7 @@ from howdah.master.decisions.actions import (
     StatusReceived,
     Tick,
 )
-from howdah.master.decisions.outputs import part
+from howdah.master.decisions.outputs import part_directory
 from howdah.master.decisions.step import step
 from howdah.master.recovery import replay
 from howdah.master.state import GangState
@@ -103,7 +103,9 @@ class Gang:
     def end(self, task: str, exit: Exit = OK, made: tuple[int, ...] = ()) -> None:
         """Report that the task's program ended and its files for the outputs in `made` are uploaded."""
         known, outputs = self.state.tasks[TaskId.parse(task)], self.state.job.outputs
-        uploaded = tuple(f"{temporary('job-1', number, outputs[number].path)}/{part(known)}" for number in made)
+        uploaded = tuple(
+            f"{temporary('job-1', number, outputs[number].path)}/{part_directory(known)}" for number in made
+        )
         self.say(task, Phase.ENDED, ports={"main": 4000}, program_pid=7, exit=exit, uploaded=uploaded)
 
     def form(self) -> None:

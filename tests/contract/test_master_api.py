@@ -279,11 +279,11 @@ def test_an_answer_is_believed_only_with_the_masters_signature(running: Running)
     answer = raw.getresponse()
     body, signature = answer.read(), answer.headers[auth.HEADER]
     raw.close()
-    assert auth.answers(key, signature, path, asked_at, body)
-    assert not auth.answers(key, signature, path, asked_at, body + b" ")
-    assert not auth.answers(key, signature, path, asked_at + 1, body)
-    assert not auth.answers(key, signature, path, asked_at, body, 410)
-    assert not auth.answers(b"other", signature, path, asked_at, body)
+    assert auth.verify_answer(key, signature, path, asked_at, body)
+    assert not auth.verify_answer(key, signature, path, asked_at, body + b" ")
+    assert not auth.verify_answer(key, signature, path, asked_at + 1, body)
+    assert not auth.verify_answer(key, signature, path, asked_at, body, 410)
+    assert not auth.verify_answer(b"other", signature, path, asked_at, body)
 
 
 def test_a_signature_is_good_for_its_own_message_and_minute_only():

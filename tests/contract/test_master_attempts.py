@@ -17,7 +17,7 @@ import pytest
 from howdah.engines import AttemptOver
 from howdah.errors import EngineRejected
 from howdah.executor.process.process_tree import children
-from howdah.master.app import CLAIM_S, SILENCE_S, JobMaster, MasterIdentity
+from howdah.master.app import CLAIM_S, ENGINE_SILENT_S, JobMaster, MasterIdentity
 from howdah.master.event_log import EventLog
 from howdah.master.journal import Superseded
 from howdah.master.state import Stage
@@ -345,7 +345,7 @@ class Silent(First):
     """Of an engine that has not answered for a while, and has not given this master up by that alone."""
 
     def silent_s(self) -> float:
-        return SILENCE_S + 1
+        return ENGINE_SILENT_S + 1
 
 
 def test_one_that_was_cut_off_finds_the_log_to_be_anothers_though_it_has_nothing_to_write(tmp_path: Path) -> None:

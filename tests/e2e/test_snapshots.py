@@ -68,7 +68,7 @@ def test_copies_by_the_program_by_command_and_by_interval_in_xlearnings_place(ho
     copy = json.loads(asked.out)
     assert (copy["done"], copy["tasks"], copy["state"]) == (2, 2, "SUCCEEDED")
     for task in ("worker-0", "worker-1"):
-        found = snapshot.contents(howdah.files, f"{copy['uri']}/{task}")
+        found = snapshot.part_files(howdah.files, f"{copy['uri']}/{task}")
         assert set(found) == {"model.pt", "sub/fixed.txt"}
         assert howdah.files.read_bytes(found["sub/fixed.txt"]) == b"fixed"
     assert copy["files"] < copy["total"] == 4, "what had not changed was not copied again"

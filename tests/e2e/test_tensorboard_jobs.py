@@ -42,7 +42,7 @@ def line(sandbox: Sandbox, tmp_path: Path) -> Iterator[CommandLine]:
 @pytest.fixture(scope="module", autouse=True)
 def its_environment(sandbox: Sandbox) -> None:
     """TensorBoard's, which is in the user's own cache, so that it is made once and not for each run of the tests."""
-    here = virtual_environments.place(REQUIREMENTS)
+    here = virtual_environments.environment_path(REQUIREMENTS)
     with pytest.MonkeyPatch.context() as own:
         own.delenv("HOWDAH_HOME")
         archive = virtual_environments.pack(virtual_environments.ready(REQUIREMENTS, print), print)

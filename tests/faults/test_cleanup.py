@@ -51,7 +51,7 @@ def test_a_job_has_one_end(written: tuple[JobFinished, ...]) -> None:
     told = {"diagnostics": "it was killed", "directory": directory, "finished": 3.0}
     report = JobReport("job-1", "", State.FAILED, "yarn", **told)
     assert cleanup.unfinished(files, home) == ["job-1"]
-    cleanup.settle(files, report, "")
+    cleanup.finish_ended_job(files, report, "")
     assert cleanup.unfinished(files, home) == []
     events = list(read_lines(files.read_bytes(f"{directory}/events.jsonl").decode().splitlines()))
     ends = [event for event in events if isinstance(event, JobFinished)]

@@ -24,7 +24,7 @@ from resource_manager import HEARTBEAT_S, ResourceManager
 from howdah.frameworks import find
 from howdah.master.decisions.actions import CollectStacks, LaunchTask, ReleaseContainer
 from howdah.master.decisions.executor_orders import OrderBuilder
-from howdah.master.decisions.outputs import uploads
+from howdah.master.decisions.outputs import is_uploaded_by
 from howdah.outputs.commit import temporary
 from howdah.spec import Exit, JobSpec, Outcome, StagedJob, TaskId
 from howdah.spec.events import CancelRequested, ContainerEnded, StacksTaken
@@ -157,7 +157,9 @@ class Simulation:
         """What a program that ended well has made; now and then nothing."""
         if self.links.random() < 0.05:
             return ()
-        made = [(number, output) for number, output in enumerate(self.job.outputs) if uploads(self.job, output, id_)]
+        made = [
+            (number, output) for number, output in enumerate(self.job.outputs) if is_uploaded_by(self.job, output, id_)
+        ]
         return tuple(f"{temporary('job-1', number, output.path)}/{id_.slug}.{attempt}" for number, output in made)
 
     # The network between executors and the master

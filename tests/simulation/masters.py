@@ -15,7 +15,7 @@ from event_log import Log
 
 from howdah.engines import GONE
 from howdah.errors import EngineUnavailable
-from howdah.master.app import CLAIM_S, CONFIRM_EVERY_S, CONFIRMED_S, HAND_OVER_S, SILENCE_S
+from howdah.master.app import CLAIM_S, CONFIRM_EVERY_S, CONFIRMED_S, ENGINE_SILENT_S, HAND_OVER_S
 from howdah.master.decisions import job_completion
 from howdah.master.decisions.actions import (
     Action,
@@ -34,7 +34,7 @@ from howdah.master.decisions.actions import (
     StatusReceived,
     Tick,
 )
-from howdah.master.decisions.admission import reassignment, refusal
+from howdah.master.decisions.admission import reassign_orders, refusal
 from howdah.master.decisions.heartbeat_timeouts import FENCE_S
 from howdah.master.decisions.step import step
 from howdah.master.journal import CLAIM_TRIES, Changed, Superseded
@@ -300,7 +300,7 @@ class Master:
         if not self.holds_the_job():
             self.sim.seen["leases not renewed"] += 1
             return
-        moved = reassignment(self.state, status)
+        moved = reassign_orders(self.state, status)
         if moved is not None:
             self.sim.answer(executor, moved, sent_at)
             return
@@ -356,7 +356,7 @@ class Master:
     def confirm(self) -> None:
         """While the ResourceManager does not answer, look whether the log is still this one's."""
         if self.alive and not self.leaving:
-            if self.runs and self.sim.now - self.heard_at > SILENCE_S:
+            if self.runs and self.sim.now - self.heard_at > ENGINE_SILENT_S:
                 try:
                     if self.log.confirm():
                         self.confirmed_at = self.sim.now

@@ -200,7 +200,7 @@ class TestWithdrawn:
         ],
     )
     def test_yarn_tells_what_nobody_heard_of(self, status: int, cause: str) -> None:
-        assert exit_codes.unheard(status, "why").cause == cause
+        assert exit_codes.exit_without_master(status, "why").cause == cause
 
 
 class TestLog:

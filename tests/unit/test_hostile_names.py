@@ -57,7 +57,7 @@ def test_a_copy_that_names_files_outside_is_refused(tmp_path: Path, name: str) -
 )
 def test_a_copy_that_refers_to_what_is_no_copy_is_refused(tmp_path: Path, at: str) -> None:
     uri = a_copy(tmp_path, {"payload": {"size": 5, "modified_ns": 0, "at": at}})
-    assert "is in no earlier copy" in get(uri, tmp_path / "got")
+    assert "is in no earlier snapshot" in get(uri, tmp_path / "got")
     assert not (tmp_path / "got/worker-0/payload").exists()
 
 
@@ -65,7 +65,7 @@ def test_odd_names_are_no_crime(tmp_path: Path) -> None:
     names = ["..a", "a..b/c", "...", "new\nline"]
     uri = a_copy(tmp_path, {name: {"size": 1, "modified_ns": 0, "at": EARLIER + name} for name in names})
     part = uris.join(uri, "worker-0")
-    assert set(snapshot.contents(filesystem(uri), part)) == set(names)
+    assert set(snapshot.part_files(filesystem(uri), part)) == set(names)
 
 
 @pytest.mark.parametrize("key", ["/bucket/dir/../../escaped", "/bucket/dir//etc/escaped"])

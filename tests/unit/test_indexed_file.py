@@ -142,7 +142,7 @@ SECOND = {"c2": {"stdout": b"two again\n"}}
 @pytest.mark.parametrize("compression", ["none", "gz"])
 def test_files_of_containers(compression: str) -> None:
     file, _ = written(FIRST, SECOND, compression=compression)
-    assert indexed_file.mark(io.BytesIO(file), APPLICATION) == 32
+    assert indexed_file.header_length(io.BytesIO(file), APPLICATION) == 32
     assert read(file) == {
         ("c1", "stdout"): b"one\n" * 50000,
         ("c1", "stderr"): b"",
@@ -160,11 +160,11 @@ def test_of_a_round_that_failed_nothing_is_read() -> None:
 def test_marks() -> None:
     uuid = b"0f8fad5b-d9cb-469f-a165-70867728950e"
     file, _ = written(FIRST, mark=uuid)
-    assert indexed_file.mark(io.BytesIO(file), APPLICATION) == 36
+    assert indexed_file.header_length(io.BytesIO(file), APPLICATION) == 36
     assert read(file, mark=36, containers=["c2"]) == {("c2", "stdout"): b"two\n"}
-    assert indexed_file.mark(io.BytesIO(file), "application_17_0004") == 36
-    assert indexed_file.mark(io.BytesIO(written(FIRST)[0]), "application_17_0004") == 0
-    assert indexed_file.mark(io.BytesIO(b""), APPLICATION) == 0
+    assert indexed_file.header_length(io.BytesIO(file), "application_17_0004") == 36
+    assert indexed_file.header_length(io.BytesIO(written(FIRST)[0]), "application_17_0004") == 0
+    assert indexed_file.header_length(io.BytesIO(b""), APPLICATION) == 0
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from howdah.master.decisions.actions import Commit, CommitDone, ReleaseContainer
-from howdah.master.decisions.outputs import commit_request, part
+from howdah.master.decisions.outputs import commit_request, part_directory
 from howdah.master.state import Stage
 from howdah.spec import Checkpoint, Exit, Output, Role, State, TaskId, Timeouts
 from howdah.spec.events import CancelRequested, CheckpointFound, ContainerEnded
@@ -97,8 +97,8 @@ def test_only_parts_of_tasks_that_ended_well_are_in_the_output(roles: dict[str, 
 def test_two_attempts_never_write_one_place() -> None:
     gang = Gang(job(roles=ONE, retries=1))
     gang.form()
-    places = {part(gang.state.tasks[TaskId("worker", 0)])}
+    places = {part_directory(gang.state.tasks[TaskId("worker", 0)])}
     gang.feed(ContainerEnded(gang.now, "c1", Exit("lost", detail="node lost")))
     gang.grant("worker")
-    places.add(part(gang.state.tasks[TaskId("worker", 0)]))
+    places.add(part_directory(gang.state.tasks[TaskId("worker", 0)]))
     assert len(places) == 2

@@ -76,7 +76,7 @@ def test_a_line_of_a_hundred_megabytes_takes_little_memory_and_is_shown_in_part(
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     found = search_files([SearchedStream("w:0", 1, "stdout", path=str(path))], LogQuery("needle"))
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 40 << 10
-    assert [len(hit["text"]) <= 4 * logsearch.SHOWN for hit in found["hits"]] == [True, True]
+    assert [len(hit["text"]) <= 4 * logsearch.MAX_SHOWN_CHARACTERS for hit in found["hits"]] == [True, True]
     assert found["hits"][1]["text"] == "after needle"
     assert found["scanned_bytes"] == path.stat().st_size
 

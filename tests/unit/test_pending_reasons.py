@@ -10,7 +10,7 @@ from howdah.engines import PendingReason
 from howdah.engines.yarn.pending_reasons import _nodes, _queue, queue_path
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.records import GPU, MEMORY, VCORES
-from howdah.engines.yarn.rm.queue_limits import limits_from_web, needs, of_protocol, partition, whole
+from howdah.engines.yarn.rm.queue_limits import limits_from_protocol, limits_from_web, needs, partition, total_resources
 from howdah.spec import JobSpec, Placement, Resources, Role, TaskId
 from howdah.spec.events import GangRestarted
 
@@ -66,15 +66,15 @@ def test_the_queue_is_full_however_deep() -> None:
     assert [each.name for each in queue_path(root, "root.ai.train")] == ["root", "ai", "train"]
     assert queue_path(root, "other") == []
     path = queue_path(root, "train")
-    (found,) = of_protocol(path, "train", {MEMORY: 10 * GIB, VCORES: 5}, {MEMORY: 100 * GIB, VCORES: 400})
+    (found,) = limits_from_protocol(path, "train", {MEMORY: 10 * GIB, VCORES: 5}, {MEMORY: 100 * GIB, VCORES: 400})
     text = "queue train uses 20 GiB memory of at most 25 GiB memory; 10 GiB memory more are wanted"
     assert reason(found) == text
-    assert of_protocol(path, "train", {MEMORY: 5 * GIB}, {MEMORY: 100 * GIB}) == []
+    assert limits_from_protocol(path, "train", {MEMORY: 5 * GIB}, {MEMORY: 100 * GIB}) == []
     path[-1].statistics.allocated_vcores = 99
-    (found,) = of_protocol(path, "train", {VCORES: 5}, {VCORES: 400})
+    (found,) = limits_from_protocol(path, "train", {VCORES: 5}, {VCORES: 400})
     assert reason(found) == "queue train uses 99 vcores of at most 100 vcores; 5 vcores more are wanted"
     path[-1].statistics.allocated_vcores = 101  # a scheduler that counts memory alone
-    assert of_protocol(path, "train", {VCORES: 5}, {VCORES: 400}) == []
+    assert limits_from_protocol(path, "train", {VCORES: 5}, {VCORES: 400}) == []
 
 
 def test_a_queue_that_is_stopped_or_has_others_waiting() -> None:
@@ -183,8 +183,8 @@ def test_what_is_needed_by_label() -> None:
     assert wanted == {"": {MEMORY: 2 * GIB, VCORES: 4}, "big": {MEMORY: 6 * GIB, VCORES: 3, GPU: 6}}
     assert needs(JobSpec(roles), {"ps": 1}, "queues-own") == {"queues-own": {MEMORY: GIB, VCORES: 2}}
     nodes = [node("node1", 64), node("node2", 32, label="big")]
-    assert whole(partition(nodes, "big"))[MEMORY] == 32 * GIB
-    assert whole(partition(nodes, ""))[MEMORY] == 64 * GIB
+    assert total_resources(partition(nodes, "big"))[MEMORY] == 32 * GIB
+    assert total_resources(partition(nodes, ""))[MEMORY] == 64 * GIB
 
 
 def test_what_grows_with_restarts_is_asked_for_larger() -> None:

@@ -59,7 +59,7 @@ class Job:
     def read(self, number: int) -> dict[str, str]:
         """What a copy holds, wherever it lies."""
         part = uris.join(f"{self.to}2026_11_21_15_00_{number:02d}", self.part)
-        return {name: FS.read_bytes(uri).decode() for name, uri in snapshot.contents(FS, part).items()}
+        return {name: FS.read_bytes(uri).decode() for name, uri in snapshot.part_files(FS, part).items()}
 
     @property
     def there(self) -> list[str]:
@@ -106,11 +106,11 @@ def test_an_incremental_copy_holds_what_changed_and_refers_to_the_rest(tmp_path:
     assert job.read(3) == {"same.bin": "s", "new.bin": "2", "newer.bin": "3"}
     assert (job.taken.files, job.taken.kept) == (1, 3)
     first = f"{job.to}2026_11_21_15_00_01"
-    there = snapshot.elsewhere(FS, f"{job.to}2026_11_21_15_00_03")
+    there = snapshot.files_in_earlier_snapshots(FS, f"{job.to}2026_11_21_15_00_03")
     assert there[f"{part}/same.bin".lstrip("/")] == uris.join(first, part, "same.bin")
-    assert snapshot.elsewhere(FS, first) == {}
+    assert snapshot.files_in_earlier_snapshots(FS, first) == {}
     (tmp_path / "out.saved").rename(tmp_path / "elsewhere")
-    moved = snapshot.contents(FS, uris.join(uris.of_local(tmp_path / "elsewhere"), "2026_11_21_15_00_03", part))
+    moved = snapshot.part_files(FS, uris.join(uris.of_local(tmp_path / "elsewhere"), "2026_11_21_15_00_03", part))
     assert {name: FS.read_bytes(uri).decode() for name, uri in moved.items()}["same.bin"] == "s"
 
 
@@ -155,7 +155,7 @@ def test_only_copies_are_pruned(tmp_path: Path) -> None:
 )
 def test_places(to: str, name: str, grows: str) -> None:
     output = Output("hdfs://n/a/out", save=Save(to=to))
-    assert snapshot.place(output) + "T" == name
+    assert snapshot.snapshot_prefix(output) + "T" == name
     assert snapshot.temporary("j", 1, output) == grows
 
 

@@ -200,7 +200,7 @@ class TestSizes:
 
 class TestStrikes:
     def test_they_count_for_less_with_time(self) -> None:
-        held = node_penalties.weights(
+        held = node_penalties.penalties_by_node(
             [("a", 0.0), ("a", node_penalties.HALF_LIFE_S), ("b", 9e9)], node_penalties.HALF_LIFE_S
         )
         assert held == {"a": 1.5, "b": 1.0}
@@ -208,14 +208,14 @@ class TestStrikes:
     def test_jobs_tell_each_other_by_files(self, tmp_path: Path) -> None:
         home, now = tmp_path.as_uri(), time.time()
         for job in ("job-1", "job-2"):
-            node_penalties.note(node_penalties.NotePenaltiesRequest(home, job, (("node7", now),)))
+            node_penalties.write_penalties(node_penalties.WritePenaltiesRequest(home, job, (("node7", now),)))
         (tmp_path / "strikes" / "broken.json").write_text("[[")
         old = tmp_path / "strikes" / "old.json"
         old.write_text(json.dumps([["node1", 0]]))
         os.utime(old, (0, 0))
-        assert node_penalties.known(home, now) == {"node7": 2.0}
+        assert node_penalties.read_penalties(home, now) == {"node7": 2.0}
         assert not old.exists()
-        assert node_penalties.known((tmp_path / "none").as_uri(), now) == {}
+        assert node_penalties.read_penalties((tmp_path / "none").as_uri(), now) == {}
 
     def test_a_gpu_that_failed_costs_no_retry_and_is_left(self) -> None:
         gang = gang_of(Role("w", replicas=2))

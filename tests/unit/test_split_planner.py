@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from howdah.inputs.streaming.split_assignment import all_splits
-from howdah.inputs.streaming.split_planner import cut, prepared
+from howdah.inputs.streaming.split_planner import cut, plan_splits
 from howdah.spec import DataFile, Input, JobSpec, Output, Role, Split, StagedInput, uris
 from howdah.storage.hdfs.block_locations import Blocks
 
@@ -72,7 +72,7 @@ def wrong(entry: Input, tmp_path: Path, tasks: int = 2) -> list[str]:
     path.write_bytes(gzip.compress(b"a\n"))
     job = JobSpec(roles={"worker": Role("true", replicas=tasks)}, inputs=(entry,))
     file = DataFile(uris.of_local(path), "a.gz", path.stat().st_size)
-    return [str(mistake) for mistake in prepared(0, job, entry, staged(file))[1]]
+    return [str(mistake) for mistake in plan_splits(0, job, entry, staged(file))[1]]
 
 
 def test_options_that_a_format_does_not_take(tmp_path: Path) -> None:

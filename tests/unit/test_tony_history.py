@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.compat.tony.history import avro_records, histories, imported, kept
+from howdah.compat.tony.history import avro_records, histories, imported, write_history
 from howdah.engines.local.jobs import JobDirectory, JobPositions
 from howdah.errors import StagingError
 from howdah.spec import State, TaskId, uris
@@ -74,7 +74,7 @@ class TestImported:
         assert fold(job.events).tasks == fold(imported(history(tmp_path / "a")).events).tasks
 
     def test_is_a_job_of_this_machine(self, tmp_path: Path) -> None:
-        where = kept(imported(history(tmp_path)), uris.of_local(tmp_path / "home"))
+        where = write_history(imported(history(tmp_path)), uris.of_local(tmp_path / "home"))
         places = JobPositions(MachineState.for_home(str(tmp_path / "home")))
         report = JobDirectory(Path(uris.path(where))).report(places)
         assert (report.id, report.user, report.state) == (
@@ -83,7 +83,7 @@ class TestImported:
             State.SUCCEEDED,
         )
         assert report.submitted == 1542325695.566
-        kept(imported(history(tmp_path)), uris.of_local(tmp_path / "home"))
+        write_history(imported(history(tmp_path)), uris.of_local(tmp_path / "home"))
 
     def test_of_several_attempts_the_last(self, tmp_path: Path) -> None:
         folder = tmp_path / "intermediate" / "a"

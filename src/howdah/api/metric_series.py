@@ -23,7 +23,7 @@ from typing import Any
 from howdah.api.downsample import SampledPoint, downsample, merge, spans
 from howdah.errors import InvalidRequest
 from howdah.eventfiles.oom_priority import prefer_as_oom_victim
-from howdah.logs.query import moment, whole_number
+from howdah.logs.query import epoch_seconds, whole_number
 from howdah.spec import TaskId, uris
 from howdah.spec.codec import decode
 from howdah.spec.values import dataclass
@@ -89,7 +89,7 @@ class SeriesQuery:
         names = tuple(filter(None, query.get("name", "").split(",")))
         if kind in ("sampled", "all"):
             names = (*UNITS, *(name for name in names if name not in UNITS))
-        begin, end = moment(query, "from", 0.0), moment(query, "to", math.inf)
+        begin, end = epoch_seconds(query, "from", 0.0), epoch_seconds(query, "to", math.inf)
         points = min(max(MIN_REQUESTED_POINTS, whole_number(query, "points", 400)), MAX_POINTS)
         return cls(names, tasks, begin, end, points, kind in ("told", "all"))
 

@@ -16,7 +16,7 @@ from howdah.errors import StagingError
 from howdah.hadoop import conf as hadoop_conf
 from howdah.inputs.transfer import below, download, upload
 from howdah.localfiles import regular_file
-from howdah.outputs.snapshots.snapshot import elsewhere
+from howdah.outputs.snapshots.snapshot import files_in_earlier_snapshots
 from howdah.spec import uris
 from howdah.spec.codec import to_json
 from howdah.storage.factory import filesystem
@@ -85,7 +85,7 @@ def get(path: str, local: Path) -> None:
     target = local / uris.name(uri) if regular_file.exists(local) and local.is_dir() else local
     if entry.is_dir:
         copies = [_copy(target / uris.below(file.uri, uri), file) for file in fs.walk(uri)]
-        copies += [FileCopy(str(target / name), there) for name, there in elsewhere(fs, uri).items()]
+        copies += [FileCopy(str(target / name), there) for name, there in files_in_earlier_snapshots(fs, uri).items()]
     else:
         _warn_of_unflushed(fs, entry)
         copies = [_copy(target, entry)]

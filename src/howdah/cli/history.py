@@ -86,7 +86,7 @@ def _embed_url(job_id: str, engine_name: str, profile: str, address: str) -> str
     else:
         settings = settings_for({"engine": engine_name, "profile": profile})
         engine, conf_dir = engine_for(settings), settings["hadoop_conf_dir"]
-        found = history_service.running(engine)
+        found = history_service.find_running_service(engine)
         if found is None:
             raise NotFound(f"no history server runs on {engine.name}: `howdah history --on {engine.name}` starts it")
         link = history_service.link(engine, found.id, conf_dir, notice)
@@ -116,12 +116,12 @@ def _as_job(engine_name: str, profile: str, arguments: list[str]) -> None:
     flags: dict[str, str | None] = {"engine": engine_name, "profile": profile}
     settings = settings_for(flags)
     engine = engine_for(settings)
-    found = history_service.running(engine)
+    found = history_service.find_running_service(engine)
     if found is not None:
         notice(_("{id} runs already", id=found.id))
         job_id = found.id
     else:
-        prepared = history_service.prepared(flags, arguments, notice)
+        prepared = history_service.prepare_service(flags, arguments, notice)
         engine, job_id = prepared.engine, upload_and_submit(prepared)
         notice(_("submitted {id} to {engine}", id=job_id, engine=engine.name))
     click.echo(_("history: {url}", url=history_service.link(engine, job_id, settings["hadoop_conf_dir"], notice)))

@@ -32,14 +32,14 @@ from howdah.wire.connection import WireError
 from howdah.wire.messages import LogChunk
 
 T = TypeVar("T")
-_Source = Callable[[Engine, JobReport, "Wanted"], Iterator[T]]
+_Source = Callable[[Engine, JobReport, "LogSelection"], Iterator[T]]
 
 TAIL_BYTES, LINE_BYTES = 64 << 10, 400
 """Of a stream, where not all of it is wanted; and of a line, as far as can be guessed."""
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LogSelection:
     """Which output of which tasks is asked for."""
 
     words: tuple[str, ...]
@@ -111,7 +111,7 @@ def logs(
     choice = LineFilter(level, _pattern(grep), _parse_time(since, time.time()), tail or 0)
     streams = (stream,) if stream in STREAMS else STREAMS
     by_line = choice != LineFilter() or merge or stream == BOTH
-    wanted = Wanted(tasks, streams, _attempt(attempt), choice, merge, follow, whole)
+    wanted = LogSelection(tasks, streams, _attempt(attempt), choice, merge, follow, whole)
     engine = engine_of(job_id, profile)
     if wanted.attempt and wanted.attempt > 1:
         wanted = _with_container_number(wanted, fetch_update(engine, job_id).view)
@@ -121,7 +121,9 @@ def logs(
         print_pieces(_live_or_archived(engine, job_id, wanted, _live, _kept), as_json)
 
 
-def _live_or_archived(engine: Engine, job_id: str, wanted: Wanted, living: _Source[T], kept: _Source[T]) -> Iterator[T]:
+def _live_or_archived(
+    engine: Engine, job_id: str, wanted: LogSelection, living: _Source[T], kept: _Source[T]
+) -> Iterator[T]:
     """Yield the output of a living job; if it has ended meanwhile and nothing came, what was kept of it."""
     report = settled_report(engine, job_id)
     if report.state is State.PENDING and not report.master:
@@ -169,7 +171,7 @@ def _attempt(text: str) -> int | None:
     return int(text)
 
 
-def _with_container_number(wanted: Wanted, view: JobView) -> Wanted:
+def _with_container_number(wanted: LogSelection, view: JobView) -> LogSelection:
     """Return the request with the number of the container: several attempts of a task may have run in one."""
     number = wanted.attempt or 0
     for task in wanted.tasks(view) if view.tasks else ():
@@ -190,7 +192,7 @@ def _with_container_number(wanted: Wanted, view: JobView) -> Wanted:
 # Line by line
 
 
-def _kept_lines(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator[LogLine]:
+def _kept_lines(engine: Engine, report: JobReport, wanted: LogSelection) -> Iterator[LogLine]:
     view = fetch_update(engine, report.id).view
     with ArchivedLines(engine, report.id, wanted.tasks(view)) as kept:
         attempts = [kept.streams(key, wanted.streams) for key in kept.attempts(wanted.attempt or 0)]
@@ -201,7 +203,7 @@ def _kept_lines(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator[L
             yield from wanted.choice.select(merge_by_time(streams))
 
 
-def _living_lines(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator[LogLine]:
+def _living_lines(engine: Engine, report: JobReport, wanted: LogSelection) -> Iterator[LogLine]:
     follower = Follower(engine, report.id)
     living: dict[tuple[TaskId, int], AttemptLines] = {}
     choice = wanted.choice
@@ -270,7 +272,7 @@ def print_lines(lines: Iterable[LogLine], as_json: bool) -> None:
 # Byte for byte
 
 
-def _kept(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
+def _kept(engine: Engine, report: JobReport, wanted: LogSelection) -> Iterator[tuple[str, bytes]]:
     stream = wanted.streams[0] if len(wanted.streams) == 1 else ""
     if not wanted.words:
         yield from _of_attempt(engine.logs(report.id, None, stream), wanted.attempt)
@@ -279,7 +281,7 @@ def _kept(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator[tuple[s
         yield from _of_attempt(engine.logs(report.id, task, stream), wanted.attempt)
 
 
-def _named(engine: Engine, report: JobReport, wanted: Wanted) -> Sequence[TaskId]:
+def _named(engine: Engine, report: JobReport, wanted: LogSelection) -> Sequence[TaskId]:
     """Return a single task without looking it up: its logs may exist after the job's directory is gone."""
     if len(wanted.words) == 1:
         try:
@@ -296,7 +298,7 @@ def _of_attempt(pieces: Iterable[tuple[str, bytes]], attempt: int | None) -> Ite
             yield heading, data
 
 
-def _live(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
+def _live(engine: Engine, report: JobReport, wanted: LogSelection) -> Iterator[tuple[str, bytes]]:
     """Yield the output through the master: what there is, and with `follow` what comes."""
     offsets: dict[tuple[TaskId, int, str], int] = {}
     follower = Follower(engine, report.id)

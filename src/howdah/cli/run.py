@@ -14,7 +14,7 @@ from howdah.cli.i18n import _, translate_stored
 from howdah.cli.interrupts import Interrupts
 from howdah.cli.job_arguments import CommandWithProgram, chosen_job, job_options
 from howdah.client.command_job import CommandOptions
-from howdah.client.submit import Prepared, prepare
+from howdah.client.submit import PreparedJob, prepare
 from howdah.client.token_expiry import may_outlive_tokens
 from howdah.config.settings import SANDBOX
 from howdah.errors import HowdahError
@@ -84,7 +84,7 @@ def prepared_job(
     queue: str,
     overwrite: bool,
     **of_command: Any,
-) -> Prepared:
+) -> PreparedJob:
     """Plan the job of a file, or of a command, with the command line's changes."""
     fields = {key: value for key, value in (("name", name), ("queue", queue)) if value}
     loaded, file = chosen_job(job_files, CommandOptions(**of_command), sets, fields, notice)
@@ -112,7 +112,7 @@ def notice(text: str) -> None:
     click.echo(translate_stored(text), err=True)
 
 
-def upload_and_submit(prepared: Prepared, quiet: bool = False, check: Callable[[], None] = lambda: None) -> str:
+def upload_and_submit(prepared: PreparedJob, quiet: bool = False, check: Callable[[], None] = lambda: None) -> str:
     """Submit, with a progress bar on a terminal, and return the job's id. `check` is called during the upload, and may
     end it by an error."""
     if prepared.plan.job.job.checkpoint.path:
@@ -131,7 +131,7 @@ def upload_and_submit(prepared: Prepared, quiet: bool = False, check: Callable[[
     return job_id
 
 
-def _warn_of_token_expiry(prepared: Prepared) -> None:
+def _warn_of_token_expiry(prepared: PreparedJob) -> None:
     """Warn if the job may run longer than its tokens are valid."""
     end = prepared.engine.credentials_end
     if may_outlive_tokens(prepared.plan.job.job.timeouts, end, time.time()):
@@ -143,7 +143,7 @@ def _warn_of_token_expiry(prepared: Prepared) -> None:
         notice(f"howdah: {text}")
 
 
-def _submitted(prepared: Prepared, quiet: bool, check: Callable[[], None]) -> str:
+def _submitted(prepared: PreparedJob, quiet: bool, check: Callable[[], None]) -> str:
     if quiet or not sys.stderr.isatty():
         return prepared.engine.submit(prepared.plan, prepared.secrets, lambda *_: check())
     from rich.console import Console
@@ -161,7 +161,7 @@ def _submitted(prepared: Prepared, quiet: bool, check: Callable[[], None]) -> st
         return prepared.engine.submit(prepared.plan, prepared.secrets, progress)
 
 
-def _bring_tensorboard(prepared: Prepared) -> None:
+def _bring_tensorboard(prepared: PreparedJob) -> None:
     """Stage TensorBoard. A failure is no error, because the job's own environment may have TensorBoard."""
     from howdah.client.engine_registry import settings_for
     from howdah.client.tensorboard import install
@@ -173,7 +173,7 @@ def _bring_tensorboard(prepared: Prepared) -> None:
 
 
 def run_prepared(
-    prepared: Prepared,
+    prepared: PreparedJob,
     log_tasks: str,
     on_interrupt: str,
     as_json: bool,

@@ -58,7 +58,7 @@ def _known(engine: Engine, profile: str) -> Iterator[str]:
         yield settings[HISTORY_URL]
     if engine.name != "local":
         with contextlib.suppress(HowdahError):
-            job = history_service.running(engine)
+            job = history_service.find_running_service(engine)
             if job is not None:
                 yield history_service.link(engine, job.id, settings["hadoop_conf_dir"], lambda _: None)
 

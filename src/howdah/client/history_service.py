@@ -16,7 +16,7 @@ from pathlib import Path
 import howdah
 from howdah.client.engine_registry import settings_for
 from howdah.client.recorded_events import recorded_events
-from howdah.client.submit import Notice, Prepared, prepare
+from howdah.client.submit import Notice, PreparedJob, prepare
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, JobFailed, StagingError
 from howdah.spec import JobReport, JobSpec, Resources, Role, StagedJob, State, TaskId, uris
@@ -37,13 +37,13 @@ runpy.run_module("howdah.history", run_name="__main__", alter_sys=True)
 """
 
 
-def running(engine: Engine) -> JobReport | None:
+def find_running_service(engine: Engine) -> JobReport | None:
     """Return the history job that runs, or waits for its container; None if there is none."""
     found = (report for report in engine.describe() if report.name == NAME and not report.state.ended)
     return next(found, None)
 
 
-def prepared(flags: dict[str, str | None], arguments: Sequence[str], notice: Notice) -> Prepared:
+def prepare_service(flags: dict[str, str | None], arguments: Sequence[str], notice: Notice) -> PreparedJob:
     """Plan the job that runs `python -m howdah.history` with these arguments.
 
     Raises:
@@ -57,7 +57,7 @@ def prepared(flags: dict[str, str | None], arguments: Sequence[str], notice: Not
     options = ["--in-job", *staging, *arguments]
     staged = _with_command(first.plan.job, options)
     value = key(first.engine, settings["hadoop_conf_dir"]).hex()
-    return Prepared(first.engine, first.engine.plan(staged), {KEY: value})
+    return PreparedJob(first.engine, first.engine.plan(staged), {KEY: value})
 
 
 def _with_command(staged: StagedJob, options: Sequence[str]) -> StagedJob:

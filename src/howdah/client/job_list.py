@@ -50,7 +50,7 @@ def _running(profile: str) -> str:
     conf_dir = settings_for({"engine": "yarn", "profile": profile})["hadoop_conf_dir"]
     for engine in engines("", profile):
         with contextlib.suppress(EngineUnavailable):  # the list says so
-            job = history_service.running(engine)
+            job = history_service.find_running_service(engine)
             if job is not None:
                 return history_service.link(engine, job.id, conf_dir, lambda _: None)
     return ""

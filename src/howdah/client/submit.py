@@ -31,7 +31,7 @@ Notice = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedJob:
     """A plan, the engine to submit it to, and the values of the job's secret variables, which no plan shows."""
 
     engine: Engine
@@ -41,7 +41,7 @@ class Prepared:
 
 def prepare(
     job: JobSpec,
-    base: Path,
+    base_directory: Path,
     flags: Mapping[str, str | None],
     notice: Notice,
     *,
@@ -49,7 +49,7 @@ def prepare(
     origins: Mapping[str, str] | None = None,
     file: Path | None = None,
     text: str = "",
-) -> Prepared:
+) -> PreparedJob:
     """Make the plan of `job`, whose relative paths start at `base`.
 
     Args:
@@ -63,28 +63,28 @@ def prepare(
     Raises:
         SpecError, StagingError, EngineRejected, EngineUnavailable: the job cannot run; the message says why.
     """
-    with Provenance(job, base, file, text) as provenance:
-        return _prepare(job, base, flags, notice, overwrite, origins or {}, provenance)
+    with Provenance(job, base_directory, file, text) as provenance:
+        return _prepare(job, base_directory, flags, notice, overwrite, origins or {}, provenance)
 
 
 def _prepare(
     job: JobSpec,
-    base: Path,
+    base_directory: Path,
     flags: Mapping[str, str | None],
     notice: Notice,
     overwrite: bool,
     origins: Mapping[str, str],
     provenance: Provenance,
-) -> Prepared:
+) -> PreparedJob:
     settings = settings_for(flags)
     engine = engine_for(settings)
     queue, port_range = job.queue or settings["queue"], job.port_range or settings["port_range"]
     job = find(job.framework).expand(replace(job, queue=queue, port_range=port_range))
     secrets = read_secrets(job.secrets)
-    environment = _environment(job, base, engine, settings, notice)
+    environment = _environment(job, base_directory, engine, settings, notice)
     conf_dir = settings["hadoop_conf_dir"]
     with _temporary_environ(object_stores.variables(job.env, secrets)):
-        staged = stage(job, base, engine.home, overwrite=overwrite, conf_dir=conf_dir, origins=origins)
+        staged = stage(job, base_directory, engine.home, overwrite=overwrite, conf_dir=conf_dir, origins=origins)
     for sentence in shortages(job, staged):
         notice(sentence)
     staged = replace(
@@ -101,7 +101,7 @@ def _prepare(
         submission=provenance.submission(secrets.values()),
         strikes={} if engine.name == "local" else _node_penalties(engine),
     )
-    return Prepared(engine, engine.plan(staged), secrets)
+    return PreparedJob(engine, engine.plan(staged), secrets)
 
 
 def _py_spy_files(engine: Engine, job: JobSpec) -> tuple[StagedFile, ...]:
@@ -136,9 +136,9 @@ def _runtime_archive(engine: Engine, staged: StagedJob) -> StagedFile:
 
 
 def _node_penalties(engine: Engine) -> dict[str, float]:
-    from howdah.engines.node_penalties import known
+    from howdah.engines.node_penalties import read_penalties
 
-    return known(engine.home, time.time())
+    return read_penalties(engine.home, time.time())
 
 
 def _page_files(engine: Engine) -> tuple[StagedFile, ...]:
@@ -186,7 +186,9 @@ class _Environment:
     """Files shipped for howdah itself."""
 
 
-def _environment(job: JobSpec, base: Path, engine: Engine, settings: Settings, notice: Notice) -> _Environment:
+def _environment(
+    job: JobSpec, base_directory: Path, engine: Engine, settings: Settings, notice: Notice
+) -> _Environment:
     """Choose the Python of howdah and that of the programs: the job's own environment, else the one of the settings."""
     base_environment = _python_of_howdah(engine, settings)
     given = job.environment.python or job.environment.archive or job.environment.requirements
@@ -199,15 +201,15 @@ def _environment(job: JobSpec, base: Path, engine: Engine, settings: Settings, n
             raise SpecError.at("environment.python", f"{chosen.python!r}: no such interpreter")
         return replace(base_environment, program_path=(str(Path(chosen.python).parent),))
     if chosen.requirements:
-        from howdah.staging.virtual_environments import place, ready
+        from howdah.staging.virtual_environments import environment_path, ready
 
-        if is_seen(place(base / chosen.requirements), engine, settings):
-            python = ready(base / chosen.requirements, notice) / "bin"
+        if is_seen(environment_path(base_directory / chosen.requirements), engine, settings):
+            python = ready(base_directory / chosen.requirements, notice) / "bin"
             return replace(base_environment, program_path=(str(python),))
-        packed = packed_environment(base / chosen.requirements, engine, settings, notice)
+        packed = packed_environment(base_directory / chosen.requirements, engine, settings, notice)
         return _with_environment_archive(base_environment, packed)
     if chosen.archive:
-        archive = chosen.archive if "://" in chosen.archive else str(base / chosen.archive)
+        archive = chosen.archive if "://" in chosen.archive else str(base_directory / chosen.archive)
         return _with_environment_archive(base_environment, archive_file(ENVIRONMENT_ARCHIVE, archive, engine.home))
     return base_environment
 

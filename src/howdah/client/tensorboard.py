@@ -37,7 +37,7 @@ def install(engine: Engine, settings: Settings, notice: Notice) -> None:
         EngineUnavailable: the file system does not answer.
     """
     conf_dir = settings["hadoop_conf_dir"]
-    if is_seen(virtual_environments.place(REQUIREMENTS), engine, settings):
+    if is_seen(virtual_environments.environment_path(REQUIREMENTS), engine, settings):
         directory = virtual_environments.ready(REQUIREMENTS, notice) / "bin"
         file = StagedFile(ENVIRONMENT_ARCHIVE, uris.of_local(directory), "directory")
     else:

@@ -82,7 +82,7 @@ def exit_codes(refused: int, failed: int, kept: Collection[object] = (0, None)) 
         raise SystemExit(leaving.code if leaving.code in kept else failed) from None
 
 
-def accept(parsed: Parsed) -> None:
+def check_and_apply(parsed: Parsed) -> None:
     """Check the job of a command line, show its notes, and set its variables in this process.
 
     Raises:
@@ -97,7 +97,7 @@ def accept(parsed: Parsed) -> None:
 def run_parsed(parsed: Parsed) -> None:
     """Submit and follow the job of a command line. Without a terminal Ctrl-C leaves the job running, as it did in those
     systems."""
-    accept(parsed)
+    check_and_apply(parsed)
     flags = engine_flags()
     if parsed.conf_files:
         from howdah.config.hadoop_conf_overlay import overlay_configuration

@@ -30,7 +30,7 @@ def unfinished(files: FileSystem, home: str) -> list[str]:
     return [job_id for job_id in newest if files.exists(uris.join(jobs, job_id, "key"))]
 
 
-def settle(files: FileSystem, report: JobReport, conf_dir: str) -> None:
+def finish_ended_job(files: FileSystem, report: JobReport, conf_dir: str) -> None:
     """Do for an ended job what its master did not do.
 
     Raises:

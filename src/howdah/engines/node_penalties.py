@@ -1,7 +1,7 @@
 """Remembers which nodes failed this user's jobs: each master writes a file, and each submission reads all files.
 
-A strike counts less the older it is. Nothing is locked: a job writes a file of its own, `strikes/<job id>` below
-howdah's home, and a reader removes files that are too old to count.
+The penalty for a failure shrinks with the failure's age. Nothing is locked: a job writes a file of its own,
+`strikes/<job id>.json` below howdah's home, and a reader removes files that are too old to count.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ HALF_LIFE_S = 6 * 3600.0
 FORGOTTEN_S = 4 * HALF_LIFE_S
 
 
-def weights(strikes: Iterable[tuple[str, float]], now: float) -> dict[str, float]:
-    """Return the penalty of each node at `now`: 1 for a new strike, a half after six hours. Clocks of nodes differ, so
-    a strike in the future counts as new."""
-    found: dict[str, float] = {}
-    for node, time_ in strikes:
-        found[node] = found.get(node, 0.0) + 0.5 ** (max(0.0, now - time_) / HALF_LIFE_S)
-    return {node: round(weight, 3) for node, weight in found.items()}
+def penalties_by_node(failures: Iterable[tuple[str, float]], now: float) -> dict[str, float]:
+    """Return the penalty of each node at `now`: the sum of 1 for each new failure, and half of it after six hours.
+    Clocks of nodes differ, so a failure in the future counts as new."""
+    penalties: dict[str, float] = {}
+    for node, time_ in failures:
+        penalties[node] = penalties.get(node, 0.0) + 0.5 ** (max(0.0, now - time_) / HALF_LIFE_S)
+    return {node: round(penalty, 3) for node, penalty in penalties.items()}
 
 
-def known(home: str, now: float) -> dict[str, float]:
+def read_penalties(home: str, now: float) -> dict[str, float]:
     """Return the penalties of nodes for a job on the cluster with this home. Files that cannot be read are skipped."""
-    files, strikes = filesystem(home), []
+    files, failures = filesystem(home), []
     try:
         entries = files.glob(uris.join(home, "strikes", "*.json"))
     except HowdahError:
@@ -40,31 +40,31 @@ def known(home: str, now: float) -> dict[str, float]:
             if now - entry.modified_ms / 1000 > FORGOTTEN_S:
                 files.delete(entry.uri)
             else:
-                strikes += [(str(node), float(at)) for node, at in json.loads(files.read_bytes(entry.uri))]
+                failures += [(str(node), float(at)) for node, at in json.loads(files.read_bytes(entry.uri))]
         except (HowdahError, ValueError, TypeError):
             continue
-    return weights(strikes, now)
+    return penalties_by_node(failures, now)
 
 
 @dataclass(frozen=True)
-class NotePenaltiesRequest:
+class WritePenaltiesRequest:
     """Asks to write down which nodes failed a job."""
 
     home: str
     """URI of howdah's home on the cluster."""
     id: str
     """The job's id."""
-    strikes: tuple[tuple[str, float], ...]
+    failures: tuple[tuple[str, float], ...]
     """Pairs of a node and the time (epoch seconds) at which it failed the job."""
 
 
-def note(request: NotePenaltiesRequest) -> None:
+def write_penalties(request: WritePenaltiesRequest) -> None:
     """Write the file of one job."""
     uri = uris.join(request.home, "strikes", f"{request.id}.json")
     files = filesystem(uri)
     files.mkdirs(uris.parent(uri))
-    files.write_bytes(uri, json.dumps(request.strikes).encode())
+    files.write_bytes(uri, json.dumps(request.failures).encode())
 
 
 if __name__ == "__main__":
-    run_helper_main({"note": note})
+    run_helper_main({"write": write_penalties})

@@ -30,7 +30,7 @@ def limit() -> int:
     return max(container // 2, budget_mib + 64 if budget_mib else 0) << 20 if container else 0
 
 
-def processes() -> int:
+def max_processes() -> int:
     """Return how many processes may read at once: one more, of about 40 MB, for each GiB of the container."""
     container = _mib(CONTAINER_VARIABLE)
     return min(MAX_PROCESSES, 1 + container // 1024) if container else MAX_PROCESSES

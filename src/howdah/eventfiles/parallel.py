@@ -72,7 +72,9 @@ def _shares(parts: Sequence[FilePart], worth: int) -> list[list[FilePart]]:
     sizes: dict[str, int] = {}
     for part in parts:
         sizes[part.run] = sizes.get(part.run, 0) + part.size
-    count = min(len(os.sched_getaffinity(0)), oom_priority.processes(), len(sizes), 1 + sum(sizes.values()) // worth)
+    count = min(
+        len(os.sched_getaffinity(0)), oom_priority.max_processes(), len(sizes), 1 + sum(sizes.values()) // worth
+    )
     if count < 2:
         return [list(parts)]
     loads, owner = [0] * count, {}

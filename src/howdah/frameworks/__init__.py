@@ -96,7 +96,7 @@ def names(wanted: str = "") -> Collection[str]:
     return list(BUILT_IN) if wanted in BUILT_IN else sorted(plugins.names(_GROUP))
 
 
-def decided(
+def with_failure_defaults(
     job: JobSpec,
     untracked: Collection[str] = (),
     ignored: Collection[str] = (),

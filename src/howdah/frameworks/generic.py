@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from howdah.frameworks import decided
+from howdah.frameworks import with_failure_defaults
 from howdah.spec import JobSpec, TaskId, World
 
 
@@ -12,7 +12,7 @@ class Generic:
     hold_ports = False
 
     def expand(self, job: JobSpec) -> JobSpec:
-        return decided(job)
+        return with_failure_defaults(job)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
         return {}

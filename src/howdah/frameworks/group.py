@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from howdah.frameworks import decided
+from howdah.frameworks import with_failure_defaults
 from howdah.spec import JobSpec, Member, Resources, Role, World
 
 SIDE_ROLES = ("evaluator", "tensorboard")
@@ -24,7 +24,7 @@ _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THR
 def grouped(job: JobSpec, helpers: Sequence[str] = ()) -> JobSpec:
     """Put the roles of `job` in order and decide them: side roles and `helpers` are not waited for."""
     order = sorted(job.roles, key=lambda role: _order(role, helpers))
-    return decided(job, untracked=(*SIDE_ROLES, *helpers), ignored=SIDE_ROLES, order=order)
+    return with_failure_defaults(job, untracked=(*SIDE_ROLES, *helpers), ignored=SIDE_ROLES, order=order)
 
 
 def group(world: World, helpers: Sequence[str] = ()) -> tuple[Member, ...]:

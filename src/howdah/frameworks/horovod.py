@@ -65,10 +65,10 @@ class Horovod:
         server = next(iter(world.members_of(RENDEZVOUS_ROLE)), None)
         if server is None or task.role in (RENDEZVOUS_ROLE, *SIDE_ROLES):
             return {}
-        return meeting(server, group(world, helpers=(RENDEZVOUS_ROLE,)), task)
+        return rendezvous_variables(server, group(world, helpers=(RENDEZVOUS_ROLE,)), task)
 
 
-def meeting(server: Member, workers: Sequence[Member], task: TaskId) -> dict[str, str]:
+def rendezvous_variables(server: Member, workers: Sequence[Member], task: TaskId) -> dict[str, str]:
     """Return the variables that gloo's controller reads in a worker: the rendezvous' address, and the worker's slot.
 
     Ranks go host by host; a local rank's cross rank counts the hosts that have that local rank.

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import howdah
-from howdah.frameworks import decided
+from howdah.frameworks import with_failure_defaults
 from howdah.spec import JobSpec, TaskId, World
 from howdah.spec.staged import RUNTIME
 from howdah.wire.tensorboard_command import READY, argv
@@ -32,7 +32,7 @@ class TensorBoardFramework:
         environment = job.environment
         if not (environment.python or environment.archive or environment.requirements or environment.image):
             environment = replace(environment, requirements=str(package / "client" / "tensorboard.txt"))
-        return decided(replace(job, roles=roles, environment=environment))
+        return with_failure_defaults(replace(job, roles=roles, environment=environment))
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
         return {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from howdah.frameworks import decided
+from howdah.frameworks import with_failure_defaults
 from howdah.spec import JobSpec, TaskId, World
 
 CLUSTER_ROLES = ("chief", "master", "worker", "ps")
@@ -31,7 +31,7 @@ class TensorFlow:
         coordinator they serve for ever, as a ps does. `tracked: true` on the role says otherwise.
         """
         untracked = _SERVING | {"worker"} if {"chief", "ps"} <= set(job.roles) else _SERVING
-        return decided(job, untracked=untracked, ignored=_WATCHING)
+        return with_failure_defaults(job, untracked=untracked, ignored=_WATCHING)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
         """Return the variables; a task alone gets no cluster, because with one TensorFlow expects a distributed job."""

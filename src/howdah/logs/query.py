@@ -41,7 +41,7 @@ class LogQuery:
             InvalidRequest: a parameter is malformed, or text and level are missing.
         """
         limit = whole_number(query, "limit", 200)
-        since, until = moment(query, "since", 0.0), moment(query, "until", math.inf)
+        since, until = epoch_seconds(query, "since", 0.0), epoch_seconds(query, "until", math.inf)
         text, regex, level = query.get("text", ""), query.get("regex", "0") not in ("", "0"), query.get("level", "")
         if level and level not in LEVELS:
             raise InvalidRequest(f"level is {level[:40]!r}, must be {' or '.join(LEVELS)}", "level")
@@ -68,7 +68,7 @@ def whole_number(query: Mapping[str, str], name: str, default: int) -> int:
         raise InvalidRequest(f"{name} is {text[:40]!r}, must be a whole number", name) from None
 
 
-def moment(query: Mapping[str, str], name: str, default: float) -> float:
+def epoch_seconds(query: Mapping[str, str], name: str, default: float) -> float:
     """Return the query's time of this name, in epoch seconds.
 
     Raises:

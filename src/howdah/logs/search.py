@@ -30,7 +30,7 @@ MAX_LINE = 1 << 20
 """A longer line is searched in parts of this size."""
 OVERLAP = 4096
 """Bytes by which the parts of a long line overlap."""
-SHOWN = 400
+MAX_SHOWN_CHARACTERS = 400
 """Characters of a line that are shown."""
 
 
@@ -113,10 +113,10 @@ class Search:
 
     def _shown(self, line: bytes) -> str:
         """Return the text of a line, or of a long one the part around the match."""
-        if len(line) > SHOWN:
+        if len(line) > MAX_SHOWN_CHARACTERS:
             at = self._find(bytearray(line), 0, len(line))
-            start = max(0, min(at - SHOWN // 4, len(line) - SHOWN))
-            line = line[start : start + SHOWN]
+            start = max(0, min(at - MAX_SHOWN_CHARACTERS // 4, len(line) - MAX_SHOWN_CHARACTERS))
+            line = line[start : start + MAX_SHOWN_CHARACTERS]
         return line.rstrip(b"\r").decode("utf-8", "backslashreplace")
 
 

@@ -49,7 +49,7 @@ PYTHON = f"{sys.version.split()[0]} {sys.executable}"
 TICK_S = 0.5
 CONFIRM_EVERY_S, CONFIRMED_S = 1.0, 2.0
 """The sum is not more than TAKEOVER_S."""
-SILENCE_S = 3.0
+ENGINE_SILENT_S = 3.0
 """When the engine has not answered for so long, the master checks whether the event log is still its own. Engines
 answer every second."""
 CLAIM_S = 0.5
@@ -107,7 +107,7 @@ class JobMaster:
             tensorboard=self.tensorboard,
             metrics_recorder=self.metrics_recorder,
             apply=self.apply,
-            admits=self._admits,
+            trusts_proxy_request=self._admits,
             is_the_master=self._is_the_master,
         )
         self.stragglers = Stragglers(self.api.program_api.metrics.steps.get)
@@ -170,7 +170,7 @@ class JobMaster:
         assert self.allocator is not None
         while not self._finished.done():
             asked = since_boot()
-            unheard = self.allocator.silent_s() > SILENCE_S or self.allocator.may_be_replaced()
+            unheard = self.allocator.silent_s() > ENGINE_SILENT_S or self.allocator.may_be_replaced()
             if unheard and await self.log.confirm():
                 self._confirmed_at = asked
             await asyncio.sleep(CONFIRM_EVERY_S)

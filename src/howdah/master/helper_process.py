@@ -11,7 +11,7 @@ import time
 from typing import TypeVar
 
 from howdah.checkpoints.discovery import FindCheckpointReply, FindCheckpointRequest
-from howdah.engines.node_penalties import NotePenaltiesRequest
+from howdah.engines.node_penalties import WritePenaltiesRequest
 from howdah.master.decisions import actions
 from howdah.master.decisions.outputs import commit_request
 from howdah.master.state import GangState
@@ -39,8 +39,8 @@ async def run_action(action: BackgroundAction, staged: StagedJob, job_id: str) -
     if isinstance(action, actions.FindCheckpoint):
         return await _find(action, staged.job)
     if isinstance(action, actions.NoteNodeFailures):
-        penalties = NotePenaltiesRequest(staged.home, job_id, action.failures)
-        problem = (await _reply("howdah.engines.node_penalties", "note", penalties, HelperReply)).error
+        penalties = WritePenaltiesRequest(staged.home, job_id, action.failures)
+        problem = (await _reply("howdah.engines.node_penalties", "write", penalties, HelperReply)).error
         text = message("bad nodes can't be recorded for later jobs: {reason}", reason=problem)
     else:
         unfinished = DiscardSnapshotRequest(action.temporary)

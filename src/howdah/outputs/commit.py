@@ -118,7 +118,7 @@ def abandon(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
             temporary=temporary(job_id, number, output.path),
             final=output.path,
             overwrite=output.overwrite,
-            saves=snapshot.place(output),
+            saves=snapshot.snapshot_prefix(output),
             unfinished=snapshot.temporary(job_id, number, output),
         )
         discard(abandoned, filesystem(abandoned.temporary, conf_dir))
@@ -202,7 +202,7 @@ def _move_snapshots(fs: FileSystem, output: Commitment) -> None:
     folder, final = snapshot.folder_of(output.saves) if output.saves else "", output.final.rstrip("/")
     if not f"{folder}/".startswith(f"{final}/"):
         return
-    for copy in snapshot.named(fs, output.saves):
+    for copy in snapshot.list_snapshots(fs, output.saves):
         target = uris.join(output.gathered, uris.below(copy, output.final))
         fs.mkdirs(uris.parent(target))
         fs.rename(copy, target)

@@ -19,7 +19,7 @@ from howdah.sandbox import addresses, conf, install, record
 from howdah.sandbox.conf import Shape
 from howdah.sandbox.install import Progress
 from howdah.sandbox.record import SandboxRecord
-from howdah.sandbox.running import Daemon, Running
+from howdah.sandbox.running import Daemon, RunningDaemons
 from howdah.storage.content_cache import local_directory
 
 
@@ -68,7 +68,7 @@ class Sandbox:
         version = install.resolve_version(hadoop)
         sizes = (memory_mib, vcores, gpus, expiry_s)
         shape = Shape(version, nodes, hdfs, *sizes, overrides, resourcemanagers, namenodes, datanodes)
-        self.shape = conf.checked(shape)
+        self.shape = conf.validate(shape)
         self.run_dir = (run_dir or default_run_dir()).absolute()
         self.cache = cache or local_directory()
 
@@ -104,7 +104,7 @@ class Sandbox:
     def status(self) -> list[Daemon]:
         """Return all daemons in the order in which they start; [] if the run directory holds no sandbox."""
         known = record.load(self.run_dir)
-        running = Running(self.run_dir, known) if known else None
+        running = RunningDaemons(self.run_dir, known) if known else None
         return [running.daemon(role) for role in running.roles.values()] if running else []
 
     def up(self, progress: Progress = _quiet) -> None:
@@ -116,7 +116,7 @@ class Sandbox:
         """
         begun = time.monotonic()
         with self._alone():
-            running = Running(self.run_dir, self._running_record() or self._prepare(progress))
+            running = RunningDaemons(self.run_dir, self._running_record() or self._prepare(progress))
             missing = running.missing()
             if not missing:
                 progress(f"already up: {self._summary(running)}")
@@ -125,7 +125,7 @@ class Sandbox:
             running.start_all()
             progress(f"ready in {time.monotonic() - begun:.1f} s: {self._summary(running)}")
 
-    def _summary(self, running: Running) -> str:
+    def _summary(self, running: RunningDaemons) -> str:
         web = (running.active() or running.servers("ResourceManager")[0]).web
         return f"Hadoop {self.shape.hadoop}, {self.shape.nodes} NodeManagers, pages at http://{web}"
 
@@ -174,18 +174,18 @@ class Sandbox:
     def standby(self, name: str) -> None:
         """Put one of two ResourceManagers or NameNodes on standby."""
         running = self._opened()
-        running.turn(running.role(name), "Standby")
+        running.set_ha_state(running.role(name), "Standby")
 
     def failover(self, signal: int = 0, title: str = "ResourceManager") -> str:
         """End the active ResourceManager or NameNode, if any, by `signal`, or put it on standby; return the name of the
         other one, which takes over. Raises EngineUnavailable if no other one runs."""
         return self._opened().fail_over(title, signal).name
 
-    def _opened(self) -> Running:
+    def _opened(self) -> RunningDaemons:
         known = record.load(self.run_dir)
         if known is None:
             raise EngineUnavailable(f"no sandbox in {self.run_dir}: `howdah sandbox up` first")
-        return Running(self.run_dir, known)
+        return RunningDaemons(self.run_dir, known)
 
     def _running_record(self) -> SandboxRecord | None:
         """Return the record of a sandbox that runs here at least in part. Raises SpecError if its shape is another."""
@@ -194,7 +194,7 @@ class Sandbox:
             return None
         running = any(kept.alive() for kept in known.processes.values())
         if known.shape.hadoop != self.shape.hadoop or (running and known.shape != self.shape):
-            difference = conf.difference(known.shape, self.shape)
+            difference = conf.describe_difference(known.shape, self.shape)
             raise SpecError.at("sandbox", f"{self.run_dir} has {difference}; `howdah sandbox down` first")
         return known if running else None
 

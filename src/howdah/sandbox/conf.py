@@ -57,7 +57,7 @@ class Shape:
         return self.properties.get("core-site", {}).get("hadoop.security.authentication") == "kerberos"
 
 
-def checked(shape: Shape) -> Shape:
+def validate(shape: Shape) -> Shape:
     """Return the shape. Raises SpecError with everything that is wrong in it."""
     least = {"nodes": 0, "memory_mib": 64, "vcores": 1, "gpus": 0, "expiry_s": 2, **dict.fromkeys(_MAX_DAEMONS, 1)}
     values = {name: getattr(shape, name) for name in least}
@@ -72,7 +72,7 @@ def checked(shape: Shape) -> Shape:
     return shape
 
 
-def difference(found: Shape, asked: Shape) -> str:
+def describe_difference(found: Shape, asked: Shape) -> str:
     """Return `nodes 3 (asked for: 5)` for every field that differs."""
     pairs = ((name, value, getattr(asked, name)) for name, value in vars(found).items())
     return ", ".join(f"{name} {value} (asked for: {other})" for name, value, other in pairs if value != other)

@@ -34,7 +34,7 @@ class Daemon:
     log: str
 
 
-class Running:
+class RunningDaemons:
     """The daemons that a record names; `record` is renewed at each start and stop."""
 
     def __init__(self, run: Path, known: SandboxRecord) -> None:
@@ -94,7 +94,7 @@ class Running:
         is_active = readiness.SERVES[title]
         return next((role for role in self.servers(title) if is_active(role.web)), None)
 
-    def turn(self, role: DaemonRole, state: str) -> None:
+    def set_ha_state(self, role: DaemonRole, state: str) -> None:
         """Make one of two ResourceManagers or NameNodes `Active` or `Standby`, and return when it is."""
         forced = ["--forceactive"] if state == "Active" else []  # otherwise the tool asks the other one, dead or not
         arguments = [f"-transitionTo{state}", *forced, role.name]
@@ -109,8 +109,8 @@ class Running:
         if old and signal:
             self.stop([old.name], signal)
         elif old:
-            self.turn(old, "Standby")
-        self.turn(others[0], "Active")
+            self.set_ha_state(old, "Standby")
+        self.set_ha_state(others[0], "Active")
         return others[0]
 
     def exclude(self, nodes: Sequence[DaemonRole], within_s: int) -> None:
@@ -160,7 +160,7 @@ class Running:
         self.wait_listening(self.roles.values())
         for title in ADMIN:
             if len(self.servers(title)) > 1 and not self.active(title):
-                self.turn(self.servers(title)[0], "Active")
+                self.set_ha_state(self.servers(title)[0], "Active")
         if self.servers("NameNode"):
             self._wait_hdfs()
         self.wait_nodes(self.record.shape.nodes)

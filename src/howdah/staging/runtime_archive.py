@@ -110,7 +110,7 @@ def _sources() -> Iterator[tuple[str, Path]]:
 def _clients(names: Iterable[str]) -> Iterator[tuple[str, Path]]:
     """Yield the files of distributions with all that they need. Compiled modules serve nodes with the same Python
     version; elsewhere a distribution works without them if it can."""
-    for name in sorted(closure(["fsspec", *names])) if names else ():
+    for name in sorted(with_dependencies(["fsspec", *names])) if names else ():
         for file in _distribution_of(name).files or []:
             parts = file.parts
             wanted = file.suffix in (".py", ".so", ".pem", ".json", ".gz") or file.name == "METADATA"
@@ -119,7 +119,7 @@ def _clients(names: Iterable[str]) -> Iterator[tuple[str, Path]]:
                 yield file.as_posix(), Path(str(file.locate()))
 
 
-def closure(names: Iterable[str]) -> set[str]:
+def with_dependencies(names: Iterable[str]) -> set[str]:
     """Return these distributions and what they require without any extra, as far as it is installed.
 
     Raises:

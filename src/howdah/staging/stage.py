@@ -231,9 +231,9 @@ class _Stager:
         )
         staged = StagedInput(entry.to, found, entry.roles, entry.share, uploads)
         if entry.strategy == "stream":
-            from howdah.inputs.streaming.split_planner import prepared  # most jobs stream nothing
+            from howdah.inputs.streaming.split_planner import plan_splits  # most jobs stream nothing
 
-            staged, stream_mistakes = prepared(number, job, entry, staged, self.conf_dir)
+            staged, stream_mistakes = plan_splits(number, job, entry, staged, self.conf_dir)
             self.mistakes.extend(stream_mistakes)
         return staged
 

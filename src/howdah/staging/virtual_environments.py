@@ -36,7 +36,7 @@ MAX_BYTES = 4 << 20
 _HEADER = b"#!/bin/sh\n'''exec' \"$(dirname -- \"$(realpath -- \"$0\")\")\"/'python' \"$0\" \"$@\"\n' '''\n"
 
 
-def place(requirements: Path) -> Path:
+def environment_path(requirements: Path) -> Path:
     """Return where the environment of a requirements file is on this machine when it has been made.
 
     Raises:
@@ -70,7 +70,7 @@ def ready(requirements: Path, notice: Notice) -> Path:
         FilesWrong: there is no such file.
         StagingError: it can't be installed, or there is no room; no part of it stays.
     """
-    target = place(requirements)
+    target = environment_path(requirements)
     if target.is_dir():
         return target
     content = _read(requirements)

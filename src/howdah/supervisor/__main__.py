@@ -296,7 +296,7 @@ class Supervisor:
                 self.start_records[job_id] = {"command": [sys.executable], "environment": os.environb}
         remove_secrets(directory)
         record = self.start_records[job_id]
-        command = [record["command"][0], "-m", "howdah.engines.local.settle", self.state.directory, job_id]
+        command = [record["command"][0], "-m", "howdah.engines.local.finish_ended_job", self.state.directory, job_id]
         log = os.path.join(directory, "master.log")
         output = (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         streams = [output, (os.POSIX_SPAWN_DUP2, 1, 2)]

@@ -70,7 +70,7 @@ class MasterConnection:
         response = self._http.getresponse()
         answer = response.read()
         status, header = response.status, response.headers.get(auth.HEADER, "")
-        signed = auth.answers(self.key, header, path, asked_at, answer, status)
+        signed = auth.verify_answer(self.key, header, path, asked_at, answer, status)
         if status != 200:
             reason = answer.decode("utf-8", "replace").strip() or response.reason
             raise WireError(f"{method} {path} at {self.address}: {status} {reason}", status if signed else 0, reason)

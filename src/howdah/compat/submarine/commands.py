@@ -14,7 +14,7 @@ from howdah.cli.run import notice, run_prepared, upload_and_submit
 from howdah.client.engine_registry import settings_for
 from howdah.client.submit import prepare
 from howdah.compat import engine_flags
-from howdah.compat.commands import accept, verbatim_command
+from howdah.compat.commands import check_and_apply, verbatim_command
 from howdah.compat.submarine import PAGE, Submarine, words
 from howdah.compat.submarine.launch import CHECKPOINT_PATH
 from howdah.config.job_file import to_yaml
@@ -55,14 +55,14 @@ def submarine(argv: tuple[str, ...]) -> None:
     else:
         from howdah.compat.submarine import job_commands
 
-        {"show": job_commands.show, "list": job_commands.listed, "kill": job_commands.kill}[second](rest[2:])
+        {"show": job_commands.show, "list": job_commands.list_jobs, "kill": job_commands.kill}[second](rest[2:])
 
 
 def _run(argv: Sequence[str]) -> None:
     reader = Submarine(hadoop=_hadoop())
     options = reader.read(argv)
     parsed = reader.job(options)
-    accept(parsed)
+    check_and_apply(parsed)
     if options.given("verbose"):
         notice(to_yaml(parsed.job))
     if parsed.variables:

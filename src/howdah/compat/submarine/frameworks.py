@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from howdah.frameworks import Framework, decided
+from howdah.frameworks import Framework, with_failure_defaults
 from howdah.frameworks.generic import Generic
 from howdah.frameworks.pytorch import PyTorch
 from howdah.frameworks.tensorflow import TensorFlow, compact
@@ -30,7 +30,7 @@ class SubmarineFramework:
 
     def expand(self, job: JobSpec) -> JobSpec:
         """Make the job not wait for parameter servers and TensorBoard."""
-        return self.native.expand(decided(job, untracked=_SERVING, ignored=("tensorboard",)))
+        return self.native.expand(with_failure_defaults(job, untracked=_SERVING, ignored=("tensorboard",)))
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
         """Return _TASK_TYPE and _TASK_INDEX, which every container had, and the variables of the native framework."""

@@ -62,7 +62,7 @@ def run_parameters(command: Sequence[str]) -> str:
     return shlex.join(redaction.words(words[words.index("run") + 1 :]))
 
 
-def listed(argv: Sequence[str]) -> None:
+def list_jobs(argv: Sequence[str]) -> None:
     """Print all jobs that the engine knows, the newest first."""
     if argv:
         raise SpecError.at(argv[0], "is too much: job list takes nothing")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from howdah.compat import Parsed
 from howdah.compat.tony import keys, roles, task_command
-from howdah.compat.tony.conf import Conf, merged
+from howdah.compat.tony.conf import Conf, merge_configuration
 from howdah.compat.tony.files import VENV, Files, collected
 from howdah.compat.tony.options import OPTIONS, TonyOptions, mode, parse_options
 from howdah.errors import SpecError
@@ -56,7 +56,7 @@ class Tony:
     def parse(self, argv: Sequence[str]) -> Parsed:
         submitter, rest = mode(argv)
         options = parse_options(rest)
-        return self.job(submitter, options, merged(options, self.directory, self.environ, self.hadoop))
+        return self.job(submitter, options, merge_configuration(options, self.directory, self.environ, self.hadoop))
 
     def job(self, submitter: str, options: TonyOptions, conf: Conf) -> Parsed:
         """Return the job of these options under this configuration.
@@ -64,7 +64,7 @@ class Tony:
         Raises:
             SpecError: everything that is wrong with them.
         """
-        notes = list(keys.judge(conf))
+        notes = list(keys.check_keys(conf))
         types = roles.job_types(conf)
         files = collected(options, conf, list(types), self.directory)
         job = _job(submitter, options, conf, types, files)
@@ -110,7 +110,7 @@ def _roles(submitter: str, options: TonyOptions, conf: Conf, types: Mapping[str,
             found = roles.with_preprocessing(conf, found, line)
     else:
         name = roles.SINGLE[submitter == "notebook"]
-        found = {name: roles.single(conf, name, line)}
+        found = {name: roles.single_node_role(conf, name, line)}
     found = task_command.with_tensorboard(options, conf, found)
     task_command.check(conf, found)
     return found
@@ -160,7 +160,7 @@ def _notes(options: TonyOptions, conf: Conf, types: Mapping[str, int]) -> list[s
     for key in _RUN_LIMITS:
         if conf.seconds(key):
             notes.append(f"{key} ends the whole job here, not one task")
-    if conf.flag(roles.SINGLE_NODE) and any(key.endswith(".instances") for key in conf.given()):
+    if conf.flag(roles.SINGLE_NODE) and any(key.endswith(".instances") for key in conf.explicit_keys()):
         notes.append(f"{roles.SINGLE_NODE} is true: instances of job types have no effect")
     for key, name in roles.unused_commands(conf, types):
         notes.append(f"{key} ({conf.origins[key]}) has no effect: tony.{name}.instances is not set, or is 0")

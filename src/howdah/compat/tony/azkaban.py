@@ -14,7 +14,7 @@ from pathlib import Path
 
 from howdah.compat import Parsed
 from howdah.compat.tony import Tony
-from howdah.compat.tony.conf import merged
+from howdah.compat.tony.conf import merge_configuration
 from howdah.compat.tony.options import TonyOptions
 from howdah.config.yaml_tree import MAX_BYTES
 from howdah.errors import Mistake, SpecError
@@ -47,7 +47,7 @@ class AzkabanJob:
         directory = Path(argv[0]).absolute().parent
         options = _options(values, directory)
         own = {file: list(_configuration(found, values)) for file, found in files.items()}
-        conf = merged(options, directory, self.environ, self.hadoop, own)
+        conf = merge_configuration(options, directory, self.environ, self.hadoop, own)
         tags = [f"{name}:{values[name]}" for name in TAGS if values.get(name)]
         conf.values["tony.application.tags"] = ",".join([*conf.listed("tony.application.tags"), *tags])
         kind = values.get("type", TYPES[0])

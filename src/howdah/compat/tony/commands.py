@@ -16,7 +16,7 @@ from howdah.cli.run import notice, upload_and_submit
 from howdah.client.job_end import cancel_job, report_of
 from howdah.client.submit import prepare
 from howdah.compat import Parsed, engine_flags
-from howdah.compat.commands import accept, exit_codes, verbatim_command
+from howdah.compat.commands import check_and_apply, exit_codes, verbatim_command
 from howdah.errors import HowdahError, StagingError
 
 FAILED = 255
@@ -59,7 +59,7 @@ def _exit_like_tony(parse: Callable[[], Parsed], submitter: str = "cluster", bas
 
 
 def _run(parsed: Parsed, submitter: str, base: Path, interrupts: SubmitInterrupts) -> None:
-    accept(parsed)
+    check_and_apply(parsed)
     flags: dict[str, str | None] = {"engine": "local"} if submitter == "local" else engine_flags()
     prepared = prepare(parsed.job, base, flags, notice, origins=parsed.origins)
     interrupts.delayed = True
@@ -118,7 +118,7 @@ def _detach_from_terminal() -> None:
 def import_history(paths: tuple[str, ...], home: str) -> None:
     """Import TonY's .jhist files, or all those below a directory; `list` and `status` show them from then on."""
     from howdah.client.engine_registry import engine, settings_for
-    from howdah.compat.tony.history import histories, imported, kept
+    from howdah.compat.tony.history import histories, imported, write_history
     from howdah.spec import uris
 
     home = home or engine(settings_for({"engine": "local"})).home
@@ -139,7 +139,7 @@ def import_history(paths: tuple[str, ...], home: str) -> None:
     for uri in found:
         try:
             job = imported(uri, hadoop)
-            name = uris.name(kept(job, home, hadoop))
+            name = uris.name(write_history(job, home, hadoop))
         except HowdahError as error:
             report(error)
             continue

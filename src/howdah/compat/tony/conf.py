@@ -72,7 +72,7 @@ class Conf:
         """Return the value with `${…}` replaced; "" if there is none."""
         return expand(self.values.get(key, ""), self._variable).strip()
 
-    def given(self) -> Iterator[str]:
+    def explicit_keys(self) -> Iterator[str]:
         """Return the keys that are set, without defaults."""
         return (key for key in self.values if key in self.origins)
 
@@ -128,12 +128,12 @@ class Conf:
         return self.values.get(name)
 
 
-def merged(
+def merge_configuration(
     options: TonyOptions,
     directory: Path,
     environ: Mapping[str, str],
     hadoop: str = "",
-    own: Mapping[str, Iterable[Property]] = MappingProxyType({}),
+    job_files: Mapping[str, Iterable[Property]] = MappingProxyType({}),
 ) -> Conf:
     """Return everything that configures this submission. `own` holds the properties of the job's own files: they
     override its tony.xml, and the site's file, if there is one, overrides them.
@@ -148,7 +148,7 @@ def merged(
         conf.add(_named(named, directory, hadoop), named)
     elif (directory / "tony.xml").is_file():
         conf.add(read_properties(directory / "tony.xml"), "tony.xml")
-    for file, properties in own.items():
+    for file, properties in job_files.items():
         conf.add(properties, file)
     site = Path(environ.get("TONY_CONF_DIR") or SITE_DIRECTORY, "tony-site.xml")
     if site.is_file():

@@ -6,7 +6,7 @@ of TonY's runtime of that name. TonY's chief is `chief`, or worker:0 if there is
 
 from __future__ import annotations
 
-from howdah.frameworks import decided
+from howdah.frameworks import with_failure_defaults
 from howdah.frameworks.mxnet import MXNet
 from howdah.frameworks.pytorch import PyTorch
 from howdah.frameworks.tensorflow import addresses, compact
@@ -23,7 +23,7 @@ class TonyFramework:
 
     def expand(self, job: JobSpec) -> JobSpec:
         """Leave `tracked` and `on_failure` as the roles have them."""
-        return decided(job)
+        return with_failure_defaults(job)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
         """Return the task's variables; SESSION_ID and ATTEMPT_NUMBER count its restarts, or its gang's, from 0."""
@@ -37,12 +37,12 @@ class TonyFramework:
             "ATTEMPT_NUMBER": again,
             **({"NUM_AM_RETRIES": again} if world.restarts else {}),
         }
-        if leads(world, task):
+        if is_chief(world, task):
             variables["IS_CHIEF"] = "true"
         ports = world.member(task).ports
         if task.role in SINGLE and len(world.members) == 1:
             variables["TB_PORT"] = str(ports["main"])
-        elif "tensorboard" in ports and (task.role == TENSORBOARD or leads(world, task)):
+        elif "tensorboard" in ports and (task.role == TENSORBOARD or is_chief(world, task)):
             variables["TB_PORT"] = str(ports["tensorboard"])
         return variables
 
@@ -90,6 +90,6 @@ class TonyMXNet(TonyFramework):
         return {**super().environment(world, task), **MXNet().environment(world, task)}
 
 
-def leads(world: World, task: TaskId) -> bool:
+def is_chief(world: World, task: TaskId) -> bool:
     """Return whether the task is a chief: every `chief` is one; if there is none, worker:0 is."""
     return task.role == "chief" or (task == TaskId("worker", 0) and not world.members_of("chief"))

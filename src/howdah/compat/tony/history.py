@@ -115,7 +115,7 @@ def _configuration(files: FileSystem, directory: str) -> Conf:
     return conf
 
 
-def kept(history: History, home: str, hadoop: str = "") -> str:
+def write_history(history: History, home: str, hadoop: str = "") -> str:
     """Write a history below `home`, the URI of an engine's home, over an earlier import of the same job; return the
     job's directory. A job on this machine is called `local-application_…`.
     """

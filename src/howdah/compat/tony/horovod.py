@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from howdah.compat.tony.frameworks import TENSORBOARD, TonyFramework
-from howdah.frameworks import decided
-from howdah.frameworks.horovod import RENDEZVOUS, Horovod, by_host, meeting
+from howdah.frameworks import with_failure_defaults
+from howdah.frameworks.horovod import RENDEZVOUS, Horovod, by_host, rendezvous_variables
 from howdah.spec import JobSpec, TaskId, World
 
 DRIVER = "driver"
@@ -54,7 +54,7 @@ class TonyHorovod(TonyFramework):
     hold_ports = Horovod.hold_ports
 
     def expand(self, job: JobSpec) -> JobSpec:
-        return decided(job, untracked=_BESIDE)
+        return with_failure_defaults(job, untracked=_BESIDE)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
         variables = super().environment(world, task)
@@ -69,5 +69,5 @@ class TonyHorovod(TonyFramework):
             **variables,
             "CLUSTER_SPEC": slots,
             "HOROVOD_GLOO_TIMEOUT_SECONDS": _GLOO_TIMEOUT_S,
-            **meeting(driver, workers, task),
+            **rendezvous_variables(driver, workers, task),
         }

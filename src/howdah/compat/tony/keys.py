@@ -53,11 +53,11 @@ REFUSED = {
 _PAGE = "docs/coming-from-tony.md#keys"
 
 
-def judge(conf: Conf) -> Iterator[str]:
+def check_keys(conf: Conf) -> Iterator[str]:
     """Add a mistake for each key that asks for something impossible; yield notes on such keys of the administrator's,
     and on unknown keys."""
     unknown = []
-    for key in conf.given():
+    for key in conf.explicit_keys():
         problem = _problem(conf, key)
         if problem and conf.of_site(key):
             yield f"{key} ({conf.origins[key]}) {problem}"

@@ -51,12 +51,12 @@ def job_types(conf: Conf) -> dict[str, int]:
 
 def unused_commands(conf: Conf, types: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     """Yield the keys that give a command to a job type without instances, and the job type."""
-    for key in conf.given():
+    for key in conf.explicit_keys():
         if (match := _COMMAND.fullmatch(key)) and match[1] not in (*types, "containers", "am"):
             yield key, match[1]
 
 
-def single(conf: Conf, name: str, command: str) -> Role:
+def single_node_role(conf: Conf, name: str, command: str) -> Role:
     """Return the only role of single-node mode, which has the size of TonY's application master."""
     return Role(command=command, resources=_resources(conf, "am"), image=_image(conf, name), tracked=True)
 
@@ -164,7 +164,7 @@ def _with_stages(conf: Conf, found: Mapping[str, Role]) -> dict[str, Role]:
 
 def _with_deadlines(conf: Conf, found: dict[str, Role]) -> dict[str, Role]:
     """Read `dependency.evaluator.timeout.after.A=3600`, in seconds, where `group.A=worker,chief`."""
-    for key in list(conf.given()):
+    for key in list(conf.explicit_keys()):
         match = DEPENDENCY.fullmatch(key)
         if match is None or match[3]:
             continue
@@ -197,7 +197,7 @@ def _check_limits(conf: Conf, types: Mapping[str, int]) -> None:
         size = _resources(conf, name)
         each = {"instances": 1, "memory": size.memory_mib, "vcores": size.vcores, "gpus": size.gpus}
         totals.update({what: count * amount for what, amount in each.items()})
-    for key in conf.given():
+    for key in conf.explicit_keys():
         match = _LIMIT.fullmatch(key)
         most, total = conf.number(key, -1) if match else -1, totals[match[1]] if match else 0
         if 0 <= most < total:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from howdah.frameworks import Framework, decided
+from howdah.frameworks import Framework, with_failure_defaults
 from howdah.frameworks.generic import Generic
 from howdah.frameworks.pytorch import PyTorch
 from howdah.frameworks.tensorflow import EVALUATOR
@@ -32,7 +32,7 @@ class XLearning:
 
     def expand(self, job: JobSpec) -> JobSpec:
         """Make the job not wait for servers, TensorBoard and the like."""
-        return decided(job, untracked=_SERVING, ignored=_WATCHING)
+        return with_failure_defaults(job, untracked=_SERVING, ignored=_WATCHING)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
         """Return INDEX and the log directory, which every program had, and the framework's variables."""

@@ -75,7 +75,7 @@ class YarnAllocator(Allocator):
         self._dismissed = False
         self._preemption_warnings = PreemptionWarnings(configuration)
         self._proxies: set[str] = set()
-        self._question: asyncio.Task[MasterEnded | None] | None = None
+        self._previous_end_task: asyncio.Task[MasterEnded | None] | None = None
 
     @classmethod
     async def open(cls, context: MasterContext) -> YarnAllocator:
@@ -86,11 +86,11 @@ class YarnAllocator(Allocator):
         allocator._previous = {records.container_id(container.id): container for container in answer.previous}
         allocator.attempt = records.attempt_of(os.environ.get("CONTAINER_ID", ""))
         if allocator.attempt > 1 and not allocator._configuration.secure:  # with Kerberos a master is no client
-            allocator._question = asyncio.create_task(allocator._ask_how_the_last_one_ended())
+            allocator._previous_end_task = asyncio.create_task(allocator._fetch_previous_attempt_end())
         allocator._proxies = await asyncio.to_thread(_addresses, allocator._proxy_hosts())
         return allocator
 
-    async def _ask_how_the_last_one_ended(self) -> MasterEnded | None:
+    async def _fetch_previous_attempt_end(self) -> MasterEnded | None:
         """Ask the ResourceManager how the earlier attempt ended: the log has at most that it was told to end."""
         id_, before = records.parse_application_id(self._served.job_id), self.attempt - 1
         try:
@@ -113,7 +113,7 @@ class YarnAllocator(Allocator):
             with contextlib.suppress(EngineUnavailable):
                 for status in (await self._am.allocate()).completed:
                     if (id_ := records.container_id(status.id)) in ends:
-                        ends[id_] = exit_codes.unheard(status.exit_status, status.diagnostics)
+                        ends[id_] = exit_codes.exit_without_master(status.exit_status, status.diagnostics)
         return ends
 
     def may_be_replaced(self) -> bool:
@@ -225,8 +225,8 @@ class YarnAllocator(Allocator):
         return []
 
     def _answers(self) -> Iterator[Event]:
-        if self._question is not None and self._question.done():
-            answer, self._question = self._question.result(), None
+        if self._previous_end_task is not None and self._previous_end_task.done():
+            answer, self._previous_end_task = self._previous_end_task.result(), None
             if answer is not None:
                 yield replace(answer, time=time.time())
 

@@ -172,7 +172,7 @@ class YarnEngine(Engine):
                 if found and self._report(found).state.ended:
                     with contextlib.suppress(HowdahError):
                         await asyncio.to_thread(
-                            cleanup.settle, files, self._report(found), self._configuration.directory
+                            cleanup.finish_ended_job, files, self._report(found), self._configuration.directory
                         )
 
     def _context(

@@ -71,7 +71,7 @@ def refused_image(status: int, diagnostics: str, variables: Mapping[str, str], h
     return Exit("image", detail=message(REFUSED, image=repr(image), node=host, runtime=variables[TYPE]))
 
 
-def unheard(status: int, diagnostics: str) -> Exit:
+def exit_without_master(status: int, diagnostics: str) -> Exit:
     """Return the Exit of a container that ended while there was no master. What ended the master may have ended the
     container, too: the reason counts only if the container itself caused its end, or was preempted."""
     exit = explain(status, diagnostics)

@@ -84,12 +84,12 @@ def _limits(
     nodes: Sequence[pb.NodeReport],
 ) -> list[PendingReason]:
     """Yield the limits of the queue, and of the user in it, on the nodes of one label."""
-    total = queue_limits.whole(queue_limits.partition(nodes, label))
+    total = queue_limits.total_resources(queue_limits.partition(nodes, label))
     with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):  # another scheduler's, or version's
         said = queue_limits.limits_from_web(info, report.queue, report.user, label, wanted, total)
         if said is not None:
             return said
-    return queue_limits.of_protocol(path, report.queue, wanted, total) if path and not label else []
+    return queue_limits.limits_from_protocol(path, report.queue, wanted, total) if path and not label else []
 
 
 def queue_path(root: pb.QueueInfo, name: str) -> list[pb.QueueInfo]:

@@ -130,7 +130,7 @@ class Channel:
 
     def _complete(self, status: int, headers: Dict[str, str], body: bytes) -> None:
         header = headers.get(auth.HEADER.lower(), "")
-        signed = auth.answers(self.key, header, self._path, self._asked_at, body, status)
+        signed = auth.verify_answer(self.key, header, self._path, self._asked_at, body, status)
         if status != 200:
             self._fail(f"{status} {body.decode('utf-8', 'replace').strip()[:500]}", status if signed else 0)
         elif not signed:

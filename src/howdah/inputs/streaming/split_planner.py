@@ -23,7 +23,7 @@ MIN_BYTES = 1 << 20
 """Splits are not made smaller than this only because the input is shuffled."""
 
 
-def prepared(
+def plan_splits(
     number: int, job: JobSpec, entry: Input, staged: StagedInput, conf_dir: str = ""
 ) -> tuple[StagedInput, list[Mistake]]:
     """Return the job's input `number`, cut in the same way for each group of tasks, and the mistakes in it.

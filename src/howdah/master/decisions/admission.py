@@ -7,7 +7,7 @@ from howdah.spec import TaskId
 from howdah.wire.messages import Goal, Orders, Status
 
 
-def reassignment(state: GangState, status: Status) -> Orders | None:
+def reassign_orders(state: GangState, status: Status) -> Orders | None:
     """Return the orders for an executor whose container was reassigned to another attempt; None for any other
     executor."""
     become = state.reassigned_to.get(f"{status.task}/{status.attempt}")

@@ -10,7 +10,7 @@ from howdah.frameworks import GANG_KEY, Framework, command_of, files_of, shares_
 from howdah.inputs.assignment import fetches, listed
 from howdah.inputs.streaming.split_assignment import feeds
 from howdah.master.decisions import failed_outputs, heartbeat_timeouts
-from howdah.master.decisions.outputs import part, stdout_output, uploads
+from howdah.master.decisions.outputs import is_uploaded_by, part_directory, stdout_output
 from howdah.master.preflight import preflight_policy
 from howdah.master.snapshots import snapshot_policy
 from howdah.master.state import GangState, TaskState
@@ -81,12 +81,12 @@ class OrderBuilder:
             uploads=tuple(
                 Upload(
                     output.source,
-                    posixpath.join(temporary(self.job_id, number, output.path), part(task)),
+                    posixpath.join(temporary(self.job_id, number, output.path), part_directory(task)),
                     required=bool(output.tasks) and not output.optional,
                     keep_failed=output.keep_failed,
                 )
                 for number, output in enumerate(job.outputs)
-                if output.strategy == "upload" and uploads(job, output, task.id)
+                if output.strategy == "upload" and is_uploaded_by(job, output, task.id)
             ),
             ports=("main", *role.ports),
             hold_ports=self.framework.hold_ports,

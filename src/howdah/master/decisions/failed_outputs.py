@@ -7,7 +7,7 @@ The module is pure. The end of the job waits for the uploads, but not for a sile
 from __future__ import annotations
 
 from howdah.master.decisions.heartbeat_timeouts import FENCE_S
-from howdah.master.decisions.outputs import keeps_failed, uploads
+from howdah.master.decisions.outputs import is_uploaded_by, keeps_failed
 from howdah.master.state import GangState, TaskState
 from howdah.spec import State
 from howdah.wire.messages import Status
@@ -40,5 +40,5 @@ def on_reported(task: TaskState, status: Status) -> bool:
 def _missing(state: GangState, task: TaskState, now: float) -> bool:
     if task.container is None or task.phase is None or task.kept or (task.exit is not None and task.exit.ok):
         return False
-    makes = any(keeps_failed(output) and uploads(state.job, output, task.id) for output in state.job.outputs)
+    makes = any(keeps_failed(output) and is_uploaded_by(state.job, output, task.id) for output in state.job.outputs)
     return makes and now - task.heard_at < FENCE_S

@@ -128,7 +128,7 @@ def _avoided_nodes(state: GangState, name: str) -> tuple[str, ...]:
 
 def bad_nodes(state: GangState) -> list[str]:
     """Return the nodes that caused too many failures."""
-    return [node for node, weight in state.node_penalties.items() if weight > MAX_PENALTIES]
+    return [node for node, penalty in state.node_penalties.items() if penalty > MAX_PENALTIES]
 
 
 def on_allocated(state: GangState, event: events.Allocated, actions: list[Action]) -> None:
@@ -242,7 +242,7 @@ def form_world(state: GangState, formation: Formation, now: float, actions: list
     del state.formations[formation.epoch]
     if not formation.tasks:
         return
-    preflight_policy.passed(state, formation, now, actions)
+    preflight_policy.record_preflight_passed(state, formation, now, actions)
     peers = [id_ for id_ in state.tasks[formation.tasks[0]].peers if state.tasks[id_].ports]
     restarts = max(state.tasks[id_].worlds for id_ in formation.tasks)
     world = state.world(peers, formation.epoch, restarts)

@@ -24,11 +24,11 @@ def commit_request(state: GangState) -> CommitRequest:
                 final=output.path,
                 overwrite=output.overwrite,
                 parts=tuple(
-                    (part(task), "" if is_flat(output, len(tasks)) else task.id.slug)
+                    (part_directory(task), "" if is_flat(output, len(tasks)) else task.id.slug)
                     for task in tasks
                     if task.kept or (task.exit is not None and task.exit.ok)
                 ),
-                saves=snapshot.place(output),
+                saves=snapshot.snapshot_prefix(output),
                 unfinished=snapshot.temporary(state.id, number, output),
                 failed=f"{output.path.rstrip('/')}.failed" if failed and _is_kept(state, output) else "",
             )
@@ -39,7 +39,7 @@ def commit_request(state: GangState) -> CommitRequest:
 
 def tasks_of_output(state: GangState, output: Output) -> list[TaskState]:
     """Return the tasks that make a part of the output."""
-    return [task for task in state.tasks.values() if uploads(state.job, output, task.id)]
+    return [task for task in state.tasks.values() if is_uploaded_by(state.job, output, task.id)]
 
 
 def keeps_failed(output: Output) -> bool:
@@ -60,8 +60,8 @@ def is_flat(output: Output, takers: int) -> bool:
 def stdout_output(job_id: str, job: JobSpec, task: TaskState) -> StdoutOutput | None:
     """Return the order for the task's standard output, if an output takes it."""
     for number, output in enumerate(job.outputs):
-        if output.strategy == "stream" and uploads(job, output, task.id):
-            uri = posixpath.join(temporary(job_id, number, output.path), part(task))
+        if output.strategy == "stream" and is_uploaded_by(job, output, task.id):
+            uri = posixpath.join(temporary(job_id, number, output.path), part_directory(task))
             return StdoutOutput(
                 uri, name=f"part-{task.id.slug}", output=output.path, format=output.format, options=output.options
             )
@@ -102,12 +102,12 @@ def _unmade(state: GangState) -> list[Output]:
     ]
 
 
-def part(task: TaskState) -> str:
+def part_directory(task: TaskState) -> str:
     """Return the name under which one attempt uploads: two attempts never write to one place."""
     return f"{task.id.slug}.{task.attempt}"
 
 
-def uploads(job: JobSpec, output: Output, task: TaskId) -> bool:
+def is_uploaded_by(job: JobSpec, output: Output, task: TaskId) -> bool:
     """Return whether this task uploads a directory for this output or prints the output."""
     if task.index >= job.roles[task.role].replicas:
         return False

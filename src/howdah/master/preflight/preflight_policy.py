@@ -61,7 +61,7 @@ def _find_partner(state: GangState, partner: tuple[TaskId, bool] | None) -> Part
     return Partner(task=str(other.id), host=other.host, port=other.pair_port, listens=partner[1])
 
 
-def passed(state: GangState, formation: Formation, now: float, actions: list[Action]) -> None:
+def record_preflight_passed(state: GangState, formation: Formation, now: float, actions: list[Action]) -> None:
     """Record how long the checks took, if there were any: the programs start."""
     seconds = state.preflight.check_seconds
     took = {task: seconds.pop(task) for task in formation.tasks if task in seconds}

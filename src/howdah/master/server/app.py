@@ -22,7 +22,7 @@ from howdah.api.http_server import Caller, Request, Response
 from howdah.errors import AnswerTimeout, InvalidRequest, NoLongerThere, NotFound, NotPermitted, NotReady, RequestRefused
 from howdah.master.broadcast import Broadcast
 from howdah.master.decisions.actions import StatusReceived
-from howdah.master.decisions.admission import reassignment, refusal
+from howdah.master.decisions.admission import reassign_orders, refusal
 from howdah.master.decisions.executor_orders import OrderBuilder, is_up_to_date
 from howdah.master.event_log import EventLog
 from howdah.master.program_api.handlers import ProgramApi
@@ -58,8 +58,8 @@ in memory at a time."""
 
 class MasterServer:
     """Answer the requests to the master. `directory` is the URI of the job's directory, `apply` hands an event to the
-    master's step, and `admits(peer, proxy_user)` returns whether the engine trusts its proxy. While another master may
-    run the job, `is_the_master()` is False, and no executor's lease is renewed."""
+    master's step, and `trusts_proxy_request(peer, proxy_user)` returns whether the engine trusts its proxy.
+    While another master may run the job, `is_the_master()` is False, and no executor's lease is renewed."""
 
     def __init__(
         self,
@@ -72,14 +72,14 @@ class MasterServer:
         tensorboard: TensorBoardTask,
         metrics_recorder: MetricsRecorder,
         apply: Callable[[Event], None],
-        admits: Callable[[str, str], bool],
+        trusts_proxy_request: Callable[[str, str], bool],
         is_the_master: Callable[[], bool],
     ) -> None:
         self.job_key, self.directory, self.order_builder = job_key, directory, order_builder
         self.state: GangState = state
         self.tensorboard: TensorBoardTask = tensorboard
         self.log, self.metrics_recorder = log, metrics_recorder
-        self.apply, self.admits, self.is_the_master = apply, admits, is_the_master
+        self.apply, self.trusts_proxy_request, self.is_the_master = apply, trusts_proxy_request, is_the_master
         self.program_api = ProgramApi(state, directory, log.view, apply, log.append)
         self.hosts: set[str] = set()
         self.task_logs = TaskLogs(self, directory)
@@ -103,7 +103,7 @@ class MasterServer:
         if self.state.handed_over:
             return _refusal(NotReady("this attempt of the master is over; the next one answers"))
         try:
-            check_host_and_origin(request, self.hosts, self.admits(request.peer, self.log.view.user))
+            check_host_and_origin(request, self.hosts, self.trusts_proxy_request(request.peer, self.log.view.user))
         except RequestRefused as refused:
             return Response(status_of(refused), json.dumps({"error": str(refused), "place": refused.place}).encode())
         if auth.HEADER.lower() in request.headers:
@@ -191,7 +191,7 @@ class MasterServer:
             return _json(encode(orders))
         if not self.is_the_master():
             raise NotReady("another master may have taken over; nothing is known of it")
-        if moved := reassignment(self.state, status):
+        if moved := reassign_orders(self.state, status):
             return _json(encode(moved))
         if refused := refusal(self.state, status):
             raise NoLongerThere(refused)
@@ -201,7 +201,7 @@ class MasterServer:
         until = time.monotonic() + _seconds(request.query)
         orders = self._orders(task, status)
         while is_up_to_date(orders, status) and await self._orders_changed[task].wait_until(until):
-            if moved := reassignment(self.state, status):
+            if moved := reassign_orders(self.state, status):
                 return _json(encode(moved))
             orders = self._orders(task, status)
         return self._encode_orders(orders)

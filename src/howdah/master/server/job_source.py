@@ -33,7 +33,7 @@ class MasterSource:
     def __init__(self, api: MasterServer, directory: str) -> None:
         self._api, self._directory = api, directory
         self._service: EventFileService | None = None
-        self.access = Access(api.job_key, self._key, api.admits)
+        self.access = Access(api.job_key, self._key, api.trusts_proxy_request)
 
     def _key(self, job_id: str) -> bytes | None:
         return self._api.job_key if job_id == self.only_job_id else None
@@ -74,7 +74,7 @@ class MasterSource:
 
     def owns_origin(self, request: Request) -> bool:
         """Return whether the browser reaches this server at an origin of its own, not behind the engine's proxy."""
-        return not self._api.admits(request.peer, self.view.user)
+        return not self._api.trusts_proxy_request(request.peer, self.view.user)
 
     async def job(self, job_id: str) -> JobSource | None:
         return self if job_id == self.only_job_id else None

@@ -21,7 +21,7 @@ from howdah.master.decisions.outputs import is_flat, tasks_of_output
 from howdah.master.snapshots.state import SnapshotRequest, SnapshotRun
 from howdah.master.state import GangState, TaskState
 from howdah.outputs.snapshots import snapshot
-from howdah.outputs.snapshots.snapshot import place
+from howdah.outputs.snapshots.snapshot import snapshot_prefix
 from howdah.spec import TaskId, uris
 from howdah.spec.events import Event, Noted, SaveAdvanced, SaveDone, SaveFailed, SaveRequested, SaveStarted
 from howdah.spec.message import message
@@ -132,7 +132,7 @@ def _begin(
 ) -> None:
     output, saves = state.job.outputs[number], state.snapshots
     parts = {task.id: (task.attempt, task.epoch) for task in _parts(state, number) if _takes_part(task)}
-    uri = uris.normal(place(output) + name)
+    uri = uris.normal(snapshot_prefix(output) + name)
     saves.names[number] = name
     actions.append(
         RecordEvent(SaveStarted(now, number=request.number, output=number, uri=uri, tasks=len(parts), by=request.by))
@@ -202,7 +202,9 @@ def _advance(state: GangState, run: SnapshotRun, now: float, actions: list[Actio
         run.publishing = True
         output = state.job.outputs[run.output]
         actions.append(
-            PublishSnapshot(run.output, temporary=run.temporary, final=run.uri, to=place(output), keep=output.save.keep)
+            PublishSnapshot(
+                run.output, temporary=run.temporary, final=run.uri, to=snapshot_prefix(output), keep=output.save.keep
+            )
         )
         actions.append(NotifyExecutors(tuple(run.parts)))
     elif run.done > run.reported and now - run.reported_at >= REPORT_EVERY_S:

@@ -1,10 +1,10 @@
-"""`python -m howdah.outputs.snapshots.snapshot take|publish|discard`: copies of an output while its program still runs.
+"""`python -m howdah.outputs.snapshots.snapshot take|publish|discard`: snapshots of an output while its program runs.
 
     <temporary>/<name>/<part>/    what one task's executor copies (`take`), and last its _SAVED
-    <to><name>                    the complete copy, renamed by the master when all tasks are done (`publish`)
+    <to><name>                    the complete snapshot, renamed by the master when all tasks are done (`publish`)
 
-A copy at its final place is complete. _SAVED (JSON) lists its files: `size` and `modified_ns` as they were, and for a
-file that had not changed since an earlier copy, `at`: the path in that copy, relative to this part.
+A snapshot at its final place is complete. _SAVED (JSON) lists its files: `size` and `modified_ns` as they were, and for
+a file that had not changed since an earlier snapshot, `at`: the path in that snapshot, relative to this part.
 """
 
 from __future__ import annotations
@@ -33,30 +33,33 @@ SAVED = "_SAVED"
 NAME = re.compile(r"\d{4}(_\d\d){5}")
 """yyyy_MM_dd_HH_mm_ss, as XLearning names them."""
 _EARLIER = re.compile(rf"(\.\./){{1,2}}[^/]*{NAME.pattern}(/(?!\.\.(/|$))[^/]*)+", re.DOTALL)
-"""The path of a file in another copy, relative to a part; all copies are in the same directory."""
+"""The path of a file in another snapshot, relative to a part; all snapshots are in the same directory."""
 SAVED_SUFFIX = ".saved"
-"""What the default directory of an output's copies is called, after the path of the output."""
+"""The suffix that makes the output's path the default directory of its snapshots."""
 
 
-def place(output: Output) -> str:
-    """Return what the names of an output's copies begin with: `<to>2026_11_21_15_00_00`."""
+def snapshot_prefix(output: Output) -> str:
+    """Return what the names of an output's snapshots begin with: `<to>2026_11_21_15_00_00`."""
     return output.save.to or f"{output.path.rstrip('/')}{SAVED_SUFFIX}/"
 
 
 def temporary(job_id: str, number: int, output: Output) -> str:
-    """Return where the copies of output `number` are written: in the directory of the copies, but beside the output if
-    that directory is inside the output, because copies must not create the output before the job has succeeded."""
-    folder = folder_of(place(output))
-    return uris.join(uris.parent(output.path) if inside(output) else folder, f".howdah-{job_id}-{number}-saves")
+    """Return where the snapshots of output `number` are written: in the directory of the snapshots, but beside the
+    output if that directory is inside the output, because snapshots must not create the output before the job has
+    succeeded."""
+    folder = folder_of(snapshot_prefix(output))
+    return uris.join(
+        uris.parent(output.path) if is_inside_output(output) else folder, f".howdah-{job_id}-{number}-saves"
+    )
 
 
-def inside(output: Output) -> bool:
-    """Return whether the copies are in the output's own directory, as XLearning's are."""
-    return f"{folder_of(place(output))}/".startswith(f"{output.path.rstrip('/')}/")
+def is_inside_output(output: Output) -> bool:
+    """Return whether the snapshots are in the output's own directory, as XLearning's are."""
+    return f"{folder_of(snapshot_prefix(output))}/".startswith(f"{output.path.rstrip('/')}/")
 
 
 def folder_of(to: str) -> str:
-    """Return the directory of the copies whose names begin with `to`."""
+    """Return the directory of the snapshots whose names begin with `to`."""
     return to.rstrip("/") if to.endswith("/") else uris.parent(to)
 
 
@@ -93,7 +96,7 @@ def copy_part(request: CopyPartRequest) -> CopyPartReply:
 
 
 class _PartCopy:
-    """Writes the files of one task's part; `earlier` holds those that an earlier copy has."""
+    """Writes the files of one task's part; `earlier` holds those that an earlier snapshot has."""
 
     def __init__(self, fs: FileSystem, uri: str, earlier: dict[str, dict[str, Any]]) -> None:
         self.fs, self.uri, self.earlier, self.report = fs, uri, earlier, ProgressLines()
@@ -119,7 +122,7 @@ class _PartCopy:
             self.fs.delete(uris.join(self.uri, name))
 
     def listed(self, files: Mapping[str, Stamp], before: str, final: str) -> dict[str, dict[str, Any]]:
-        """Return what _SAVED lists; `before` is the path of the earlier copy's part, `final` that of this one."""
+        """Return what _SAVED lists; `before` is the path of the earlier snapshot's part, `final` that of this one."""
         found: dict[str, dict[str, Any]] = {}
         for name, stamp in sorted(files.items()):
             found[name] = {"size": stamp.size, "modified_ns": stamp.modified_ns}
@@ -132,7 +135,7 @@ def _manifest(fs: FileSystem, part: str) -> dict[str, dict[str, Any]]:
     """Return what a part's _SAVED lists; nothing if it does not exist or cannot be read.
 
     Raises:
-        StagingError: a name in it leads elsewhere than to a file of this part, or of an earlier copy.
+        StagingError: a name in it leads elsewhere than to a file of this part, or of an earlier snapshot.
     """
     try:
         files = json.loads(fs.read_bytes(uris.join(part, SAVED)))["files"]
@@ -144,72 +147,72 @@ def _manifest(fs: FileSystem, part: str) -> dict[str, dict[str, Any]]:
         at = str(entry.get("at", name))
         if "at" in entry and not _EARLIER.fullmatch(at):
             raise StagingError(
-                f"{uris.join(part, SAVED)}: says that {name!r} is at {at!r}, which is in no earlier copy"
+                f"{uris.join(part, SAVED)}: says that {name!r} is at {at!r}, which is in no earlier snapshot"
             )
         entry["at"] = at
     return listed
 
 
-def contents(fs: FileSystem, part: str) -> dict[str, str]:
+def part_files(fs: FileSystem, part: str) -> dict[str, str]:
     """Return the URI of every file of a complete part, by its path in the part."""
     return {name: uris.normal(uris.join(part, entry["at"])) for name, entry in _manifest(fs, part).items()}
 
 
-def elsewhere(fs: FileSystem, uri: str) -> dict[str, str]:
-    """Return the URI of every file of a copy, or of a part of one, that is in an earlier copy, by its path below
-    `uri`."""
+def files_in_earlier_snapshots(fs: FileSystem, uri: str) -> dict[str, str]:
+    """Return the URI of every file of a snapshot, or of a part of one, that is in an earlier snapshot, by its path
+    below `uri`."""
     if not any(NAME.fullmatch(uris.name(each)[-19:]) for each in (uri, uris.parent(uri))):
         return {}
     return {
         uris.below(uris.join(part, name), uri): file
         for part in parts(fs, uri)
-        for name, file in contents(fs, part).items()
+        for name, file in part_files(fs, part).items()
         if not file.startswith(uris.normal(part) + "/")
     }
 
 
-# The complete copy
+# The complete snapshot
 
 
 @dataclass(frozen=True)
 class PublishSnapshotRequest:
-    """Publish a finished copy, then remove old ones."""
+    """Asks to publish a finished snapshot, then to remove old ones."""
 
     temporary: str
-    """Where the copy was written."""
+    """Where the snapshot was written."""
     final: str
     """Where it is published."""
     to: str
-    """What the names of the output's copies begin with."""
+    """What the names of the output's snapshots begin with."""
     keep: int = 0
-    """How many complete copies are kept; 0 keeps all."""
+    """How many complete snapshots are kept; 0 keeps all."""
 
 
 @dataclass(frozen=True)
 class PublishSnapshotReply(HelperReply):
-    """The result of publishing a copy."""
+    """The result of publishing a snapshot."""
 
     empty: bool = False
-    """Whether the copy held no file, and is not published."""
+    """Whether the snapshot held no file, and is not published."""
     removed: tuple[str, ...] = ()
-    """URIs of the old copies that were removed."""
+    """URIs of the old snapshots that were removed."""
     problem: str = ""
-    """Why old copies could not be removed."""
+    """Why old snapshots could not be removed."""
 
 
 @dataclass(frozen=True)
 class DiscardSnapshotRequest:
-    """Remove what an unfinished copy has left."""
+    """Asks to remove what an unfinished snapshot has left."""
 
     temporary: str
-    """Where the copy was written."""
+    """Where the snapshot was written."""
 
 
 def publish(request: PublishSnapshotRequest) -> PublishSnapshotReply:
-    """Publish a copy. An earlier copy's files that a later one refers to stay.
+    """Publish a snapshot. An earlier snapshot's files that a later one refers to stay.
 
     Raises:
-        StagingError: there is such a copy already, or it may not be written.
+        StagingError: there is such a snapshot already, or it may not be written.
     """
     finished, final = request.temporary, request.final
     fs = filesystem(final)
@@ -217,22 +220,23 @@ def publish(request: PublishSnapshotRequest) -> PublishSnapshotReply:
         fs.delete(finished)
         return PublishSnapshotReply(empty=True)
     fs.mkdirs(uris.parent(final))
-    if fs.exists(final):  # a rename would move the new copy into the other one
+    if fs.exists(final):  # a rename would move the new snapshot into the other one
         raise StagingError(f"{final}: exists already")
     fs.rename(finished, final)
     try:
         return PublishSnapshotReply(removed=tuple(_prune(fs, request.to, request.keep)) if request.keep else ())
-    except HowdahError as error:  # the copy is published; the next one removes the old copies
-        return PublishSnapshotReply(problem=f"old copies were not removed: {error}")
+    except HowdahError as error:  # the snapshot is published; the next one removes the old ones
+        return PublishSnapshotReply(problem=f"old snapshots were not removed: {error}")
 
 
 def discard(request: DiscardSnapshotRequest) -> None:
-    """Remove an unfinished copy."""
+    """Remove an unfinished snapshot."""
     filesystem(request.temporary).delete(request.temporary)
 
 
-def named(fs: FileSystem, to: str) -> list[str]:
-    """Return the copies whose names begin with `to`, oldest first. Copies that are only partly removed are included."""
+def list_snapshots(fs: FileSystem, to: str) -> list[str]:
+    """Return the snapshots whose names begin with `to`, oldest first. Snapshots that are only partly removed are
+    included."""
     folder = folder_of(to)
     if not fs.exists(folder):
         return []
@@ -241,37 +245,37 @@ def named(fs: FileSystem, to: str) -> list[str]:
     return sorted(uri for uri in found if NAME.fullmatch(uris.name(uri)[len(start) :]))
 
 
-def parts(fs: FileSystem, copy: str) -> list[str]:
-    """Return the parts of a copy: itself, or one directory for each task. An incomplete or removed copy has none."""
-    if fs.exists(uris.join(copy, SAVED)):
-        return [copy]
-    below = (entry.uri for entry in fs.children(copy) if entry.is_dir)
+def parts(fs: FileSystem, snapshot: str) -> list[str]:
+    """Return the parts of a snapshot: itself, or one directory for each task. An incomplete or removed one has none."""
+    if fs.exists(uris.join(snapshot, SAVED)):
+        return [snapshot]
+    below = (entry.uri for entry in fs.children(snapshot) if entry.is_dir)
     return [uri for uri in below if fs.exists(uris.join(uri, SAVED))]
 
 
 def _prune(fs: FileSystem, to: str, keep: int) -> list[str]:
-    found = [copy for copy in named(fs, to) if parts(fs, copy)]
+    found = [snapshot for snapshot in list_snapshots(fs, to) if parts(fs, snapshot)]
     old, kept = found[:-keep], found[-keep:]
     if not old:
         return []
-    needed = {uri for copy in kept for part in parts(fs, copy) for uri in contents(fs, part).values()}
-    for copy in old:
-        wanted = [uri for uri in needed if uri.startswith(copy + "/")]
+    needed = {uri for snapshot in kept for part in parts(fs, snapshot) for uri in part_files(fs, part).values()}
+    for snapshot in old:
+        wanted = [uri for uri in needed if uri.startswith(snapshot + "/")]
         if not wanted:
-            fs.delete(copy)
+            fs.delete(snapshot)
             continue
-        # Without _SAVED the directory is no copy any more; it holds only files to which the kept copies refer.
-        for part in parts(fs, copy):
+        # Without _SAVED the directory is no snapshot any more; it holds only files to which the kept ones refer.
+        for part in parts(fs, snapshot):
             fs.delete(uris.join(part, SAVED))
-        for entry in list(fs.walk(copy)):
+        for entry in list(fs.walk(snapshot)):
             if uris.normal(entry.uri) not in needed:
                 fs.delete(entry.uri)
     return old
 
 
 def tidy(fs: FileSystem, temporary: str, to: str, output: str) -> None:
-    """Remove what unfinished copies have left, and the copies' own directories if they are empty: the one that `to`
-    names, and those that are made beside the `output` or its directory."""
+    """Remove what unfinished snapshots have left, and the snapshots' own directories if they are empty: the one that
+    `to` names, and those that are made beside the `output` or its directory."""
     if not fs.delete(temporary):
         return
     made = tuple(f"{path.rstrip('/')}{SAVED_SUFFIX}/" for path in (output, uris.parent(output)))

@@ -72,7 +72,7 @@ def read(
         brought = True
         good = files.read_bytes(node + indexed_file.GOOD) if node + indexed_file.GOOD in nodes else b""
         with files.open_read(node) as file:
-            mark = indexed_file.mark(file, application)
+            mark = indexed_file.header_length(file, application)
             yield from _named(node, indexed_file.read(file, mark, good, ids) if mark else _of_tfile(file, ids))
     if begun and not brought:
         raise EngineUnavailable(f"{begun}: this node has not brought its logs yet, or was stopped before it could")

@@ -23,7 +23,7 @@ _MAX_INDEX_BYTES = 1 << 28  # bytes of an index
 _UUID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def mark(file: BinaryIO, application: str) -> int:
+def header_length(file: BinaryIO, application: str) -> int:
     """Return the length of the mark at the start of the file; 0 if it is no such file."""
     digest = hashlib.sha256(application.encode()).digest()
     file.seek(0)

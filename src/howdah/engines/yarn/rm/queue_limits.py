@@ -32,7 +32,7 @@ def partition(nodes: Iterable[pb.NodeReport], label: str) -> list[pb.NodeReport]
     return [node for node in nodes if (label in node.labels if label else not any(node.labels))]
 
 
-def whole(nodes: Iterable[pb.NodeReport]) -> Counter[str]:
+def total_resources(nodes: Iterable[pb.NodeReport]) -> Counter[str]:
     """Return the resources that the nodes have together."""
     return sum((Counter(records.from_resource(node.capability)) for node in nodes), Counter[str]())
 
@@ -54,7 +54,9 @@ def limits_from_web(
     return [*found, *([] if label else _of_user(path[-1], queue, user, wanted))]
 
 
-def of_protocol(path: Sequence[pb.QueueInfo], queue: str, wanted: Amounts, total: Amounts) -> list[PendingReason]:
+def limits_from_protocol(
+    path: Sequence[pb.QueueInfo], queue: str, wanted: Amounts, total: Amounts
+) -> list[PendingReason]:
     """Return the limits from the protocol, of nodes without label; `path` leads from the root to the queue."""
     statistics, share = path[-1].statistics, 1.0
     for each in path[1:]:

@@ -1,4 +1,4 @@
-"""`python -m howdah.engines.local.settle DIRECTORY JOB` does what the master of a job cannot do any more.
+"""`python -m howdah.engines.local.finish_ended_job DIRECTORY JOB` does what the master of a job cannot do any more.
 
 The supervisor of DIRECTORY (howdah.supervisor) starts this program when a job has ended without its master, or was
 cancelled before it began. The program may be killed and started again at any point.
@@ -22,13 +22,13 @@ from howdah.wire.stderr import ignore_full_disk
 
 
 def main(directory: str, job_id: str) -> int:
-    """Settle the job; return 0 if nothing is left to be done for it."""
+    """Finish the ended job; return 0 if nothing is left to be done for it."""
     state = MachineState(directory)
     job = JobDirectory(Path(state.jobs_directory) / job_id)
     entry = state.entries().get(job_id)
     if entry is None or "end" not in entry:
         return 1
-    lock = lock_job(str(job.path))  # two that settle must not both write the end
+    lock = lock_job(str(job.path))  # two that finish it must not both write the end
     if lock < 0:
         return 1
     kill_leftovers(job_id, [held["group"] for held in entry["held"].values()])  # or they go on writing
