@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from commandline import HOWDAH, LIMIT_S, CommandLine
 
-from howdah.inputs.download import fetch
+from howdah.inputs.download import download_verified, verify_unchanged
 from howdah.inputs.node_cache import MAX_DISK_USE
 from howdah.inputs.transfer import download
 from howdah.sandbox import Sandbox, record
@@ -169,7 +169,7 @@ def test_a_download_goes_on_behind_what_came_when_the_datanode_comes_back(yarn: 
         while not Path(copy.path).exists():
             calls.append([])
             with contextlib.suppress(ConnectionBroken):
-                fetch(copy, slowly)
+                download_verified(verify_unchanged(copy), copy.path, slowly)
             assert time.monotonic() < deadline
             time.sleep(0.2)
     finally:
