@@ -8,7 +8,7 @@ import pytest
 
 from howdah.errors import EngineUnavailable, StagingError
 from howdah.storage.filesystem import NoSpace
-from howdah.storage.retry import retry_until
+from howdah.storage.retry import LIMITS_S, retry_until
 
 
 def failing(times: int, error: Exception) -> Callable[[], int]:
@@ -25,16 +25,16 @@ def failing(times: int, error: Exception) -> Callable[[], int]:
 
 @pytest.mark.parametrize("error", [EngineUnavailable("away"), NoSpace("over the quota")])
 def test_it_is_tried_again(error: Exception) -> None:
-    assert retry_until(failing(3, error), again_s=0.001) == 3
+    assert retry_until(failing(3, error), pause_s=0.001) == 3
 
 
 def test_each_has_its_own_limit() -> None:
     with pytest.raises(NoSpace):
-        retry_until(failing(3, NoSpace("over the quota")), again_s=0.001, room_s=0.0)
+        retry_until(failing(3, NoSpace("over the quota")), {**LIMITS_S, NoSpace: 0.0}, pause_s=0.001)
     with pytest.raises(EngineUnavailable):
-        retry_until(failing(3, EngineUnavailable("away")), patience_s=0.0, again_s=0.001)
+        retry_until(failing(3, EngineUnavailable("away")), {**LIMITS_S, EngineUnavailable: 0.0}, pause_s=0.001)
 
 
 def test_what_waiting_does_not_help_fails_at_once() -> None:
     with pytest.raises(StagingError):
-        retry_until(failing(1, StagingError("permission denied")), again_s=0.001)
+        retry_until(failing(1, StagingError("permission denied")), pause_s=0.001)

@@ -1,28 +1,34 @@
 """`retry_until`: repeats a call while a file system does not answer, takes no changes or is full.
 
-It is for calls that save what a program has made: a NameNode that restarts is away for seconds, and in safe mode for as
-long again; a full file system may have room again when other jobs have ended. Hours of work must not be lost for that.
-The call must have the same effect when it is made twice.
+By default it is for calls that save what a program has made: a NameNode that restarts is away for seconds, and in safe
+mode for as long again; a full file system may have room again when other jobs have ended. Hours of work must not be
+lost for that. The call must have the same effect when it is made twice. `howdah.storage.hdfs.client` repeats writes
+after a DataNode failed; `howdah.hadoop.failover` asks the other servers of a pair, and repeats that by itself.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from howdah.errors import EngineUnavailable
 from howdah.storage.filesystem import NoSpace
 
 T = TypeVar("T")
-PATIENCE_S, ROOM_S, AGAIN_S = 180.0, 60.0, 3.0
+AGAIN_S = 3.0
+LIMITS_S: Mapping[type[Exception], float] = {NoSpace: 60.0, EngineUnavailable: 180.0}
 
 
 def retry_until(
-    act: Callable[[], T], patience_s: float = PATIENCE_S, again_s: float = AGAIN_S, room_s: float = ROOM_S
+    act: Callable[[], T],
+    limits_s: Mapping[type[Exception], float] = LIMITS_S,
+    pause_s: float = AGAIN_S,
+    max_pause_s: float = AGAIN_S,
+    quiet: bool = False,
 ) -> T:
-    """Call `act`, and repeat it for `patience_s` while the file system does not answer, for `room_s` while it is full.
+    """Call `act`, and repeat it after errors of the classes in `limits_s`, of each for so many seconds. Pauses double.
 
     Raises:
         HowdahError: the last attempt failed.
@@ -31,9 +37,12 @@ def retry_until(
     while True:
         try:
             return act()
-        except (EngineUnavailable, NoSpace) as error:
-            waited, limit = time.monotonic() - began, room_s if isinstance(error, NoSpace) else patience_s
-            if waited + again_s > limit:
+        except tuple(limits_s) as error:
+            waited = time.monotonic() - began
+            limit = next(limit for kind, limit in limits_s.items() if isinstance(error, kind))
+            if waited + pause_s > limit:
                 raise
-            print(f"retrying for {limit:.0f} s ({waited:.0f} s so far): {error}", file=sys.stderr, flush=True)
-            time.sleep(again_s)
+            if not quiet:
+                print(f"retrying for {limit:.0f} s ({waited:.0f} s so far): {error}", file=sys.stderr, flush=True)
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, max_pause_s)

@@ -26,6 +26,7 @@ from howdah.storage.filesystem import CHUNK, Buffer, ConnectionBroken, Entry, Fi
 from howdah.storage.hdfs import call_timeout
 from howdah.storage.hdfs.errors import BeingWritten, NodeLost, NotSupported, Stuck, explain, overdue, unreachable
 from howdah.storage.hdfs.writer import PACKET_BYTES, PacketWriter
+from howdah.storage.retry import retry_until
 
 if TYPE_CHECKING:
     from howdah.hadoop.proto import namenode_pb2
@@ -237,15 +238,7 @@ class HdfsFileSystem(FileSystem):
     def _retry_write(self, write: Callable[[], T]) -> T:
         """Write again after a DataNode failed, because the library then gives the file up. For a while the NameNode may
         hand out the same DataNode."""
-        deadline, pause = time.monotonic() + LIMIT_S, _FIRST_PAUSE_S
-        while True:
-            try:
-                return write()
-            except (NodeLost, Stuck):
-                if time.monotonic() + pause > deadline:
-                    raise
-                time.sleep(pause)
-                pause = min(2 * pause, _MAX_PAUSE_S)
+        return retry_until(write, {NodeLost: LIMIT_S, Stuck: LIMIT_S}, _FIRST_PAUSE_S, _MAX_PAUSE_S, quiet=True)
 
     def append(self, uri: str, data: bytes) -> None:
         """Append to a file; to a small one even while a DataNode of its last block is down."""
@@ -283,12 +276,12 @@ class HdfsFileSystem(FileSystem):
     def recover_lease(self, uri: str) -> None:
         """Return when the file is closed. A NameNode counts nothing of the last block, and lets nobody append, before
         the DataNodes have agreed on its content (lease recovery). Raises EngineUnavailable after a minute."""
-        deadline, pause = time.monotonic() + LIMIT_S, _FIRST_PAUSE_S
-        while not self._ask(uri, lambda client, path: client.recover_lease(path)):
-            if time.monotonic() + pause > deadline:
-                raise EngineUnavailable(f"{uri}: its writer is gone, and HDFS has not closed it within {LIMIT_S:.0f} s")
-            time.sleep(pause)
-            pause = min(2 * pause, _MAX_PAUSE_S / 2)
+
+        def close() -> None:
+            if not self._ask(uri, lambda client, path: client.recover_lease(path)):
+                raise _NotClosed(f"{uri}: its writer is gone, and HDFS has not closed it within {LIMIT_S:.0f} s")
+
+        retry_until(close, {_NotClosed: LIMIT_S}, _FIRST_PAUSE_S, _MAX_PAUSE_S / 2, quiet=True)
 
     def mkdirs(self, directory: str, mode: int = 0o755) -> None:
         self._call(directory, lambda client, path: client.mkdirs(path, mode, True))
@@ -359,6 +352,10 @@ def _forked() -> None:
 
 
 os.register_at_fork(after_in_child=_forked)
+
+
+class _NotClosed(EngineUnavailable):
+    """HDFS still waits for a writer that is gone."""
 
 
 class _Silent(EngineUnavailable):
