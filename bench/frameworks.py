@@ -15,7 +15,7 @@ from bench.report import Report, alternate, ratios
 from bench.temp_home import HOWDAH, run, temp_home
 from howdah.config.job_file import to_yaml
 from howdah.spec import Environment, Input, JobSpec, Resources, Role
-from howdah.staging.virtual_environments import ready
+from howdah.staging.virtual_environments import ensure_environment
 
 ROUNDS, RANKS, LEAST = 9, 2, 0.99
 HERE = Path(__file__).parent
@@ -78,7 +78,7 @@ def _compare(report: Report, example: Example, folder: Path, rounds: int, steps:
     folder.mkdir()
     job, file = example.job(steps), folder / "job.yaml"
     file.write_text(to_yaml(job))
-    python = ready(example.lock, print) / "bin" / "python"
+    python = ensure_environment(example.lock, print) / "bin" / "python"
     data = {name: sorted((DIGITS / part).iterdir()) for name, part in (("data", "train"), ("test", "test"))}
     files = [Path(path) for path in job.files]
     subjects = {

@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.processes import of_job, ran_s
 from bench.report import Report, alternate, ratios
 from bench.temp_home import HOWDAH, LIMIT_S, run, temp_home
-from howdah.staging.virtual_environments import ready
+from howdah.staging.virtual_environments import ensure_environment
 
 ROUNDS, RANKS = 9, 2
 EPOCHS, SKIPPED = 240, 20
@@ -46,7 +46,7 @@ def measure(report: Report) -> None:
     """The rate counts from a moment when both ranks are warm; how long the start takes is no part of it."""
     with temp_home() as home:
         (home / "job.yaml").write_text(JOB)
-        python = ready(EXAMPLE / "requirements.lock", print) / "bin" / "python"
+        python = ensure_environment(EXAMPLE / "requirements.lock", print) / "bin" / "python"
         folders = [_folder(home, rank) for rank in range(RANKS)]
         subjects = {
             "howdah": lambda: _rate(run([HOWDAH, "run", str(home / "job.yaml")]).output),

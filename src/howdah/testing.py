@@ -26,7 +26,7 @@ from howdah.master.decisions.outputs import part_directory
 from howdah.master.decisions.step import step
 from howdah.master.recovery import replay
 from howdah.master.state import GangState
-from howdah.outputs.commit import temporary
+from howdah.outputs.commit import temporary_directory
 from howdah.spec import Container, Exit, JobSpec, Outcome, Role, TaskId, event_lines
 from howdah.spec.events import Allocated, ContainerEnded, Event, JobStarted, TookOver
 from howdah.wire.messages import Phase, Status
@@ -104,7 +104,7 @@ class Gang:
         """Report that the task's program ended and its files for the outputs in `made` are uploaded."""
         known, outputs = self.state.tasks[TaskId.parse(task)], self.state.job.outputs
         uploaded = tuple(
-            f"{temporary('job-1', number, outputs[number].path)}/{part_directory(known)}" for number in made
+            f"{temporary_directory('job-1', number, outputs[number].path)}/{part_directory(known)}" for number in made
         )
         self.say(task, Phase.ENDED, ports={"main": 4000}, program_pid=7, exit=exit, uploaded=uploaded)
 

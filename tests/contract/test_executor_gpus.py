@@ -7,7 +7,7 @@ from conductor import Conductor
 from nvml_library import compile_nvml
 from test_executor import Start, conduct, program
 
-from howdah.executor.gpu.monitor import fault
+from howdah.executor.gpu.monitor import find_hardware_fault
 from howdah.spec.gpu import HARDWARE, Gpu
 from howdah.wire.messages import Goal, Phase, Status
 
@@ -96,6 +96,9 @@ def test_what_is_the_hardwares() -> None:
 
 
 def test_old_memory_errors_are_not_this_programs() -> None:
-    assert fault([Gpu("0", ecc=2)], {"0": 2}) == ""
-    assert fault([Gpu("0", ecc=2), Gpu("1", ecc=5)], {"0": 2, "1": 4}) == "GPU 1: 1 uncorrected memory errors (ECC)"
-    assert fault([Gpu("0", xids=3, xid=45)], {}) == ""
+    assert find_hardware_fault([Gpu("0", ecc=2)], {"0": 2}) == ""
+    assert (
+        find_hardware_fault([Gpu("0", ecc=2), Gpu("1", ecc=5)], {"0": 2, "1": 4})
+        == "GPU 1: 1 uncorrected memory errors (ECC)"
+    )
+    assert find_hardware_fault([Gpu("0", xids=3, xid=45)], {}) == ""

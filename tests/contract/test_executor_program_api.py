@@ -20,7 +20,9 @@ print(*modes, open(here + "/key").read(), open(here + "/master").read(), names, 
 
 
 def key(master: Conductor, epoch: int) -> str:
-    return wire.key(auth.derive(master.key, master.principal), wire.principal("worker:1", 1, epoch)).hex()
+    return wire.program_key(
+        auth.derive(master.key, master.principal), wire.program_principal("worker:1", 1, epoch)
+    ).hex()
 
 
 def test_a_key_for_each_epoch_that_nobody_else_can_read_and_nothing_is_left(conduct: Start) -> None:

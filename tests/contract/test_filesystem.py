@@ -19,7 +19,7 @@ from howdah.errors import SpecError, StagingError
 from howdah.spec import uris
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import FileSystem, copy
-from howdah.storage.hdfs.arrow_binding import ArrowHdfsFileSystem, wrapped
+from howdah.storage.hdfs.arrow_binding import ArrowHdfsFileSystem, wrap_for_fsspec
 
 
 class TestLocal(FileSystemContract, PermissionContract, CommitContract):
@@ -75,7 +75,7 @@ class TestArrow(FileSystemContract):
 
     @pytest.fixture
     def fs(self) -> FileSystem:
-        return ArrowHdfsFileSystem("hdfs://nn", wrapped(LocalFileSystem()))
+        return ArrowHdfsFileSystem("hdfs://nn", wrap_for_fsspec(LocalFileSystem()))
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from allocator_contract import AllocatorContract, Driver, drive
 
 from howdah.engines import MasterContext
 from howdah.engines.local.allocator import LocalAllocator
-from howdah.engines.local.processes import marked
+from howdah.engines.local.processes import processes_of_containers
 from howdah.spec import JobSpec, Resources, Role, StagedFile, StagedJob
 from howdah.spec.events import Noted
 from howdah.supervisor.state import MachineState
@@ -133,7 +133,7 @@ class TestLimits:
     def test_a_killed_program_leaves_nothing(self, context: MasterContext) -> None:
         ended = drive(LocalAllocator, context, lambda driver: driver.run("(setsid sleep 600 &); kill -9 $$"))
         assert (ended.exit.cause, ended.exit.signal) == ("signal", signal.SIGKILL)
-        assert list(marked("job-a.")) == []
+        assert list(processes_of_containers("job-a.")) == []
 
     def test_no_group_and_no_entry_stay_behind(self, context: MasterContext, tmp_path: Path) -> None:
         async def play(driver: Driver) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.client.master_client import MasterClient, refusals
+from howdah.client.master_client import MasterClient, translate_refusals
 from howdah.errors import Conflict, EngineUnavailable, NotFound
 from howdah.master.app import JobMaster, MasterIdentity
 from howdah.master.server.app import MAX_LOG_BYTES
@@ -203,7 +203,7 @@ def test_who_has_another_key_of_the_job_may_not_speak(running: Running, principa
 
 def test_a_program_may_not_do_what_a_client_may(running: Running):
     program = f"{programs.PROGRAM}worker:0/1/1"
-    key = programs.key(auth.derive(KEY, WORKER), program)
+    key = programs.program_key(auth.derive(KEY, WORKER), program)
     with MasterConnection(running.url, program, key) as connection, pytest.raises(WireError) as refused:
         connection.call("GET", "/v1/events?since=0")
     assert refused.value.status == 404
@@ -261,12 +261,22 @@ def test_json_that_is_no_object_is_malformed(running: Running, principal: str, m
 
 def test_a_client_hears_a_no_in_the_masters_own_words(running: Running):
     with MasterClient(running.url, KEY) as link:
-        with pytest.raises(NotFound, match=r"^job-1: no task worker:404; there are worker:0$"), refusals("job-1"):
+        with (
+            pytest.raises(NotFound, match=r"^job-1: no task worker:404; there are worker:0$"),
+            translate_refusals("job-1"),
+        ):
             link.stacks("me", "worker:404")
-        with pytest.raises(Conflict, match=r"^job-1: worker:0 has no program that runs now$"), refusals("job-1"):
+        with (
+            pytest.raises(Conflict, match=r"^job-1: worker:0 has no program that runs now$"),
+            translate_refusals("job-1"),
+        ):
             link.stacks("me", "worker:0")
     silent = MasterClient(running.url, b"x" * 32)
-    with silent, pytest.raises(EngineUnavailable, match=r"^job-1: the signature does not fit"), refusals("job-1"):
+    with (
+        silent,
+        pytest.raises(EngineUnavailable, match=r"^job-1: the signature does not fit"),
+        translate_refusals("job-1"),
+    ):
         silent.stacks("me")
 
 

@@ -21,7 +21,7 @@ from howdah.master.app import CLAIM_S, ENGINE_SILENT_S, JobMaster, MasterIdentit
 from howdah.master.event_log import EventLog
 from howdah.master.journal import Superseded
 from howdah.master.state import Stage
-from howdah.outputs.commit import reserve, temporary
+from howdah.outputs.commit import reserve, temporary_directory
 from howdah.spec import Container, Exit, JobSpec, Output, Role, StagedJob, State, event_lines, uris
 from howdah.spec.codec import encode
 from howdah.spec.events import AllocationLost, Event, TookOver, Used
@@ -98,7 +98,7 @@ class Attempt:
 
     async def end(self, sequence: int) -> None:
         """The program ended well, and what it made is uploaded."""
-        part = Path(uris.path(temporary("job-1", 0, self.output.as_uri()))) / "worker-0.1"
+        part = Path(uris.path(temporary_directory("job-1", 0, self.output.as_uri()))) / "worker-0.1"
         part.mkdir(parents=True, exist_ok=True)
         (part / "made").write_text("model")
         done = Exit("exit", 0)

@@ -435,16 +435,16 @@ class TestFences:
         assert job.master.state.tasks[TaskId("worker", 0)].epoch == 2
         old.kill()
         old.communicate()
-        name = wire.principal("worker:0", 1, 1)
-        key = wire.key(auth.derive(KEY, auth.executor_principal("worker:0", 1)), name)
+        name = wire.program_principal("worker:0", 1, 1)
+        key = wire.program_key(auth.derive(KEY, auth.executor_principal("worker:0", 1)), name)
         with MasterConnection(job.url, name, key) as connection, pytest.raises(WireError) as refused:
             connection.call("POST", f"{wire.PATH}keys", {"prefix": ""})
         assert refused.value.status == 410
         assert "worker:0 of formation 1 (attempt 1) is over: now there is formation 2 (attempt 1)" in str(refused.value)
 
     def test_nobody_speaks_for_another(self, job: Job) -> None:
-        mine, its = wire.principal("worker:0", 1, 1), wire.principal("worker:1", 1, 1)
-        key = wire.key(auth.derive(KEY, auth.executor_principal("worker:0", 1)), mine)
+        mine, its = wire.program_principal("worker:0", 1, 1), wire.program_principal("worker:1", 1, 1)
+        key = wire.program_key(auth.derive(KEY, auth.executor_principal("worker:0", 1)), mine)
         for name, path, method in (
             (its, f"{wire.PATH}keys", "POST"),
             (mine, "/v1/cancel", "POST"),
@@ -458,8 +458,8 @@ class TestFences:
 
     @pytest.mark.parametrize("body", [{}, [], {"key": 3}, {"key": "k", "value": 3, "binary": False, "life": "job"}])
     def test_malformed_messages_do_no_harm(self, job: Job, body: Any) -> None:
-        name = wire.principal("worker:0", 1, 1)
-        key = wire.key(auth.derive(KEY, auth.executor_principal("worker:0", 1)), name)
+        name = wire.program_principal("worker:0", 1, 1)
+        key = wire.program_key(auth.derive(KEY, auth.executor_principal("worker:0", 1)), name)
         answers = {answer(MasterConnection(job.url, name, key), call, body) for call in CALLS}
         assert answers <= {200, 400}
         assert job.run(0, "print(here.index)") == "0"
@@ -571,8 +571,9 @@ def test_many_meet_cheaply(tmp_path: Path) -> None:
     try:
         job.form()
         keys = {
-            index: wire.key(
-                auth.derive(KEY, auth.executor_principal(f"worker:{index}", 1)), wire.principal(f"worker:{index}", 1, 1)
+            index: wire.program_key(
+                auth.derive(KEY, auth.executor_principal(f"worker:{index}", 1)),
+                wire.program_principal(f"worker:{index}", 1, 1),
             ).hex()
             for index in range(100)
         }

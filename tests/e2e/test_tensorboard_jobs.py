@@ -45,7 +45,7 @@ def its_environment(sandbox: Sandbox) -> None:
     here = virtual_environments.environment_path(REQUIREMENTS)
     with pytest.MonkeyPatch.context() as own:
         own.delenv("HOWDAH_HOME")
-        archive = virtual_environments.pack(virtual_environments.ready(REQUIREMENTS, print), print)
+        archive = virtual_environments.pack(virtual_environments.ensure_environment(REQUIREMENTS, print), print)
     here.parent.mkdir(parents=True, exist_ok=True)
     for path in (archive, archive.with_name(here.name)):
         link = here.parent / path.name

@@ -20,7 +20,7 @@ from howdah.engines.yarn.staging import job_text
 from howdah.errors import EngineRejected, EngineUnavailable, SpecError, StagingError
 from howdah.sandbox import Sandbox
 from howdah.spec import JobReport, JobSpec, Resources, Role, StagedFile, StagedJob, State, TaskId
-from howdah.staging.runtime_archive import runtime
+from howdah.staging.runtime_archive import stage_runtime
 from howdah.storage.factory import filesystem
 
 
@@ -34,7 +34,7 @@ def job(
 ) -> StagedJob:
     roles = {"worker": Role(command, replicas, resources or Resources(256, 1))}
     return StagedJob(
-        JobSpec(roles, name="e2e", **more), engine.home, runtime=(runtime(engine.home),), python=sys.executable
+        JobSpec(roles, name="e2e", **more), engine.home, runtime=(stage_runtime(engine.home),), python=sys.executable
     )
 
 

@@ -28,7 +28,7 @@ from howdah.sandbox import Sandbox
 from howdah.spec import JobReport, JobSpec, Resources, Role, StagedJob, State
 from howdah.spec.event_lines import read_lines
 from howdah.spec.events import Event, JobFinished, JobStarted, Noted, Started
-from howdah.staging.runtime_archive import runtime
+from howdah.staging.runtime_archive import stage_runtime
 from howdah.storage.content_cache import local_directory
 from howdah.storage.factory import filesystem
 
@@ -57,7 +57,7 @@ class Pair:
 
     def submit(self, command: str, replicas: int = 1, python: str = sys.executable) -> str:
         spec = JobSpec({"worker": Role(command, replicas, Resources(128, 1))}, name="failover")
-        staged = StagedJob(spec, self.engine.home, runtime=(runtime(self.engine.home),), python=python)
+        staged = StagedJob(spec, self.engine.home, runtime=(stage_runtime(self.engine.home),), python=python)
         return self.engine.submit(self.engine.plan(staged), {})
 
     def ended(self, id_: str) -> JobReport:

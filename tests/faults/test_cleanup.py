@@ -50,9 +50,9 @@ def test_a_job_has_one_end(written: tuple[JobFinished, ...]) -> None:
     files.write_bytes(f"{directory}/events.jsonl", "".join(lines).encode() + (b"" if written else b'{"kind":"No'))
     told = {"diagnostics": "it was killed", "directory": directory, "finished": 3.0}
     report = JobReport("job-1", "", State.FAILED, "yarn", **told)
-    assert cleanup.unfinished(files, home) == ["job-1"]
+    assert cleanup.list_unfinished_jobs(files, home) == ["job-1"]
     cleanup.finish_ended_job(files, report, "")
-    assert cleanup.unfinished(files, home) == []
+    assert cleanup.list_unfinished_jobs(files, home) == []
     events = list(read_lines(files.read_bytes(f"{directory}/events.jsonl").decode().splitlines()))
     ends = [event for event in events if isinstance(event, JobFinished)]
     assert ends == ([*written] or [JobFinished(3.0, Outcome(State.FAILED, "it was killed"))])

@@ -16,7 +16,7 @@ import pytest
 
 from howdah.engines.local.engine import LocalEngine
 from howdah.engines.local.jobs import JobDirectory
-from howdah.engines.local.processes import marked
+from howdah.engines.local.processes import processes_of_containers
 from howdah.errors import EngineRejected, StagingError
 from howdah.spec import (
     Input,
@@ -94,7 +94,7 @@ class Local:
         """Whatever of an ended job is still there."""
         entry = MachineState.for_home(str(self.home)).entries().get(job_id, {})
         secrets = [path for name in SECRETS for path in (self.home / "jobs" / job_id).rglob(name)]
-        return [*marked(f"{job_id}."), *entry, *secrets, *GROUPS.rglob(f"howdah-{job_id}*")]
+        return [*processes_of_containers(f"{job_id}."), *entry, *secrets, *GROUPS.rglob(f"howdah-{job_id}*")]
 
 
 @pytest.fixture
@@ -348,7 +348,7 @@ class TestLife:
 
 def executor_of(local: Local, job_id: str) -> int:
     """The one marked process that runs our executor."""
-    for pid in marked(f"{job_id}."):
+    for pid in processes_of_containers(f"{job_id}."):
         if b"howdah.executor" in Path(f"/proc/{pid}/cmdline").read_bytes():
             return pid
     raise AssertionError("no executor")

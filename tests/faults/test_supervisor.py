@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from test_local import Local, local, printed, running  # noqa: F401 - a fixture
 
-from howdah.engines.local.processes import marked
+from howdah.engines.local.processes import processes_of_containers
 from howdah.errors import EngineUnavailable
 from howdah.spec import Master, Output, State
 from howdah.supervisor.launcher import is_running
@@ -224,7 +224,9 @@ class TestKilled:
         local.until(job_id, printed(local, job_id))
         (local.home / "jobs" / job_id / "again").touch()
         (executor,) = [
-            pid for pid in marked(f"{job_id}.") if b"howdah.executor" in Path(f"/proc/{pid}/cmdline").read_bytes()
+            pid
+            for pid in processes_of_containers(f"{job_id}.")
+            if b"howdah.executor" in Path(f"/proc/{pid}/cmdline").read_bytes()
         ]
         os.kill(executor, signal.SIGKILL)
         wait_until(lambda: not secrets_in(local.home / "jobs" / job_id / "tasks/worker-0/1"), "removal of the key")

@@ -15,7 +15,7 @@ import pytest
 
 from howdah.compat.tony.commands import SubmitInterrupts
 from howdah.engines.local.jobs import JobDirectory, JobPositions
-from howdah.engines.local.processes import marked
+from howdah.engines.local.processes import processes_of_containers
 from howdah.spec import State
 from howdah.supervisor.state import MachineState
 
@@ -52,7 +52,11 @@ class Submitted:
 
     def left(self) -> list[str]:
         """Jobs that still run, or have ended otherwise than by a wish."""
-        return [job.id for job in self.jobs() if self.state_of(job) is not State.CANCELLED or any(marked(job.id))]
+        return [
+            job.id
+            for job in self.jobs()
+            if self.state_of(job) is not State.CANCELLED or any(processes_of_containers(job.id))
+        ]
 
     def state_of(self, job: JobDirectory) -> State:
         return job.report(JobPositions(MachineState.for_home(str(job.path.parents[1])))).state

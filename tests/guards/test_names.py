@@ -17,7 +17,13 @@ GIVEN_UP = {
     *("near_the_last", "outlives", "taken_apart", "sleepers", "told_at", "step_back", "take_from_writer", "hear_late"),
 }
 """Words that stood for things which have a public name (docs/glossary.md)."""
-BARE = {"of", "take", "told", "look", "own", "want", "go", "here", "nobody", "whose"}
+BARE = {
+    *("of", "take", "told", "look", "own", "want", "go", "here", "nobody", "whose", "accept", "admits"),
+    *("aliased", "announced", "anywhere", "apart", "bean", "blame", "collected", "decided", "declared"),
+    *("decompressed", "elsewhere", "exposition", "good", "judge", "lack", "leads", "meeting", "misplaced"),
+    *("of_protocol", "overridden", "placeable", "prepared", "reassignment", "settled", "shortened"),
+    *("temporary", "unheard", "unquoted", "verified", "weights", "without", "wrapped"),
+}
 """Names of functions that say nothing without their module."""
 
 

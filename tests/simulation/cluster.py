@@ -25,7 +25,7 @@ from howdah.frameworks import find
 from howdah.master.decisions.actions import CollectStacks, LaunchTask, ReleaseContainer
 from howdah.master.decisions.executor_orders import OrderBuilder
 from howdah.master.decisions.outputs import is_uploaded_by
-from howdah.outputs.commit import temporary
+from howdah.outputs.commit import temporary_directory
 from howdah.spec import Exit, JobSpec, Outcome, StagedJob, TaskId
 from howdah.spec.events import CancelRequested, ContainerEnded, StacksTaken
 from howdah.wire.messages import Orders, Status
@@ -160,7 +160,9 @@ class Simulation:
         made = [
             (number, output) for number, output in enumerate(self.job.outputs) if is_uploaded_by(self.job, output, id_)
         ]
-        return tuple(f"{temporary('job-1', number, output.path)}/{id_.slug}.{attempt}" for number, output in made)
+        return tuple(
+            f"{temporary_directory('job-1', number, output.path)}/{id_.slug}.{attempt}" for number, output in made
+        )
 
     # The network between executors and the master
 

@@ -34,7 +34,7 @@ from howdah.master.decisions.actions import (
     StatusReceived,
     Tick,
 )
-from howdah.master.decisions.admission import reassign_orders, refusal
+from howdah.master.decisions.admission import explain_refusal, reassign_orders
 from howdah.master.decisions.heartbeat_timeouts import FENCE_S
 from howdah.master.decisions.step import step
 from howdah.master.journal import CLAIM_TRIES, Changed, Superseded
@@ -305,7 +305,7 @@ class Master:
             self.sim.answer(executor, moved, sent_at)
             return
         claimed = replace(status, container="") if self.sim.without == "container" else status
-        if refusal(self.state, claimed):
+        if explain_refusal(self.state, claimed):
             self.sim.seen["statuses refused"] += 1
             self.sim.refuse(executor)
             return

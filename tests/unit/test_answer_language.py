@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from howdah.api import serializers
-from howdah.api.answer_language import has_sentences, localised, request_language
+from howdah.api.answer_language import has_sentences, request_language, translate_answer
 from howdah.api.http_server import Request
 from howdah.api.timeline import timeline
 from howdah.spec import Container, Exit, JobSpec, Role, TaskId
@@ -60,22 +60,22 @@ def view() -> JobView:
 
 def test_sentences_of_a_job_are_chinese_and_names_stay() -> None:
     english = serializers.job(view(), {}, 9.0)
-    chinese = localised(english, "Job", "zh")
+    chinese = translate_answer(english, "Job", "zh")
     assert [note["text"] for note in chinese["notes"]] == ["没有 TensorBoard：no room", "内存限制无效：no cgroup"]
     assert {name for name, value in chinese.items() if value != english[name]} == {"notes"}  # type: ignore[literal-required]
-    assert localised(english, "Job", "en") is english
+    assert translate_answer(english, "Job", "en") is english
 
 
 def test_tasks_and_timeline_are_too() -> None:
-    (task,) = localised({"tasks": serializers.tasks(view())}, "Tasks", "zh")["tasks"]
+    (task,) = translate_answer({"tasks": serializers.tasks(view())}, "Tasks", "zh")["tasks"]
     assert (task["exit"], task["attempts"][0]["exit"]) == ("被信号 SIGKILL (9) 终止",) * 2
-    found: Any = localised(timeline(view()), "Timeline", "zh")
+    found: Any = translate_answer(timeline(view()), "Timeline", "zh")
     assert found["tasks"][0]["exit"] == found["first_failure"]["text"] == "被信号 SIGKILL (9) 终止"
 
 
 def test_an_answer_without_sentences_is_left_alone() -> None:
     answer = {"offset": 0, "text": "exit code 3"}
     assert not has_sentences("Log")
-    assert localised(answer, "Log", "zh") is answer
-    assert localised({"version": 3, "unchanged": True}, "Jobs", "zh") == {"version": 3, "unchanged": True}
+    assert translate_answer(answer, "Log", "zh") is answer
+    assert translate_answer({"version": 3, "unchanged": True}, "Jobs", "zh") == {"version": 3, "unchanged": True}
     assert not has_sentences("text/plain")

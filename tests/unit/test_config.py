@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from howdah.config.settings import SETTINGS, resolve
-from howdah.config.settings_file import changed, remove, write
+from howdah.config.settings_file import remove, replace_setting, write
 from howdah.config.user_file import language_setting, user_file
 from howdah.errors import SpecError
 
@@ -221,7 +221,7 @@ def test_what_is_not_a_line_is_not_removed(tmp_path: Path, text: str) -> None:
 def test_an_unknown_key_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="did you mean 'queue'"):
         write(tmp_path / "config.yaml", "queu", "b")
-    assert changed("", "queue", "b") == "queue: b\n"
+    assert replace_setting("", "queue", "b") == "queue: b\n"
 
 
 def test_every_setting_is_described_for_people() -> None:

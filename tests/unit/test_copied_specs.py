@@ -101,7 +101,7 @@ def read(text: str) -> JobSpec:
 
 def hidden(spec: JobSpec) -> Any:
     """A spec as JSON, without its secrets."""
-    return serializers.masked(spec)
+    return serializers.mask_spec(spec)
 
 
 def test_the_examples_are_copied_as_they_are() -> None:

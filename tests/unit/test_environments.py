@@ -12,7 +12,13 @@ from pathlib import Path
 import pytest
 
 from howdah.errors import SpecError, StagingError
-from howdah.staging.virtual_environments import pack, packages, python_version, ready, run_installer
+from howdah.staging.virtual_environments import (
+    ensure_environment,
+    pack,
+    python_version,
+    read_requirements,
+    run_installer,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -47,10 +53,10 @@ def _digest(text: str) -> str:
 
 def test_it_is_built_once_and_may_be_moved(requirements: Path, cache: Path, tmp_path: Path) -> None:
     said: list[str] = []
-    venv = ready(requirements, said.append)
+    venv = ensure_environment(requirements, said.append)
     assert venv == cache / hashlib.sha256(requirements.read_bytes()).hexdigest()[:16]
     assert said == [f"installing 1 package for requirements.txt: once, into {venv}"]
-    assert ready(requirements, said.append) == venv
+    assert ensure_environment(requirements, said.append) == venv
     archive = pack(venv, said.append)
     assert pack(venv, said.append) == archive
     assert len(said) == 2
@@ -66,7 +72,7 @@ def test_it_is_built_once_and_may_be_moved(requirements: Path, cache: Path, tmp_
 
 def test_two_at_once_build_it_once(requirements: Path, cache: Path) -> None:
     said: list[str] = []
-    builders = [threading.Thread(target=ready, args=(requirements, said.append)) for _ in range(3)]
+    builders = [threading.Thread(target=ensure_environment, args=(requirements, said.append)) for _ in range(3)]
     for builder in builders:
         builder.start()
     for builder in builders:
@@ -79,7 +85,7 @@ def test_what_cannot_be_installed_leaves_nothing(tmp_path: Path, cache: Path) ->
     path = tmp_path / "requirements.txt"
     path.write_text(f"nothing @ {(tmp_path / 'nothing-1.0-py3-none-any.whl').as_uri()}\n")
     with pytest.raises(StagingError, match=r"requirements\.txt: cannot be installed by .*:\n.*"):
-        ready(path, lambda line: None)
+        ensure_environment(path, lambda line: None)
     assert [each for each in cache.iterdir() if each.suffix != ".lock"] == []
 
 
@@ -97,9 +103,9 @@ def test_who_waits_is_told_that_it_goes_on(tmp_path: Path) -> None:
 
 def test_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"environment\.requirements: .*none\.txt'?: No such file"):
-        ready(tmp_path / "none.txt", lambda line: None)
+        ensure_environment(tmp_path / "none.txt", lambda line: None)
 
 
 def test_packages_are_counted_as_a_person_would() -> None:
     lock = b"# made by uv\n-i https://x\nnumpy==1.0 \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb\n\ntorch==2\n"
-    assert packages(lock) == ["numpy==1.0 \\", "torch==2"]
+    assert read_requirements(lock) == ["numpy==1.0 \\", "torch==2"]

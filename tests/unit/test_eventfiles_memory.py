@@ -115,7 +115,7 @@ def test_shares_of_a_container(
 ) -> None:
     monkeypatch.setenv(oom_priority.CONTAINER_VARIABLE, container)
     monkeypatch.setenv(oom_priority.BUDGET_VARIABLE, own)
-    assert (oom_priority.budget() // MIB, oom_priority.limit() // MIB, oom_priority.max_processes()) == (
+    assert (oom_priority.memory_budget() // MIB, oom_priority.memory_limit() // MIB, oom_priority.max_processes()) == (
         budget,
         limit,
         processes,

@@ -19,8 +19,8 @@ from howdah.eventfiles import decoder, parallel
 from howdah.eventfiles.event_batch import Batch
 from howdah.eventfiles.event_directory import EventDirectory
 from howdah.eventfiles.proto import event_pb2
-from howdah.eventfiles.record_framing import MAX_RECORD, DamagedRecord, _slow_crc32c, good, scan
-from howdah.eventfiles.run_store import Run, ScalarSeries, share
+from howdah.eventfiles.record_framing import MAX_RECORD, DamagedRecord, _slow_crc32c, scan, verified_frames
+from howdah.eventfiles.run_store import Run, ScalarSeries, points_per_scalar
 from howdah.inputs.formats import framing
 from howdah.spec import uris
 from howdah.storage import native_codecs
@@ -124,7 +124,7 @@ def test_a_record_that_was_cut_hides_none_of_those_after_it() -> None:
 @pytest.mark.parametrize("length", [MAX_RECORD + 1, 1 << 40, (1 << 64) - 1])
 def test_a_gigantic_length_is_garbage(length: int) -> None:
     head = struct.pack("<Q", length)
-    hostile = head + struct.pack("<I", framing.masked(native_codecs.crc32c()(head)))
+    hostile = head + struct.pack("<I", framing.mask_crc(native_codecs.crc32c()(head)))
     read, flaws = points(files.framed(files.curve("a", [1])) + hostile + files.framed(files.curve("a", [2])))
     assert [step for step, _, _ in read[b"a"]] == [1, 2]
     assert len(flaws) == 1
@@ -146,7 +146,7 @@ def test_sums_by_hand() -> None:
     data = files.framed(files.curve("loss", range(1000)))
     for length, offsets in scan(data).groups.items():
         frames = [data[at : at + length] for at in offsets]
-        assert good(frames, offsets) == (frames, offsets, [])
+        assert verified_frames(frames, offsets) == (frames, offsets, [])
 
 
 def test_a_step_that_is_none_and_fields_of_others_do_no_harm() -> None:
@@ -270,8 +270,8 @@ def test_a_long_curve_stays_bounded_and_keeps_its_extremes() -> None:
     kept = [value for value in series.values if not math.isnan(value)]
     assert (min(kept), max(kept)) == (-50.0, 50.0)
     assert series.seen == 100_000
-    assert share(1) == 1 << 20
-    assert share(10**6) == 2_000
+    assert points_per_scalar(1) == 1 << 20
+    assert points_per_scalar(10**6) == 2_000
 
 
 def test_several_processes_read_what_one_does(tmp_path: Path) -> None:

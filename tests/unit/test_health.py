@@ -35,7 +35,7 @@ def running(name: str = "job", **used: object) -> JobView:
 def test_any_name_is_a_label(name: str) -> None:
     view = running(name, memory_mib=1.5, gpus=(Gpu(name, use=0.5),))
     fold([Measured(150.0, WORKER, name, 0.25, 7)], view)
-    text = prometheus.exposition(view, 200.0)
+    text = prometheus.format_metrics(view, 200.0)
     families = {family.name: family.samples for family in text_string_to_metric_families(text)}
     samples = families["howdah_task_memory_bytes"]
     assert {sample.value for sample in samples} == {1.5 * (1 << 20)}
@@ -46,7 +46,7 @@ def test_any_name_is_a_label(name: str) -> None:
 
 
 def test_states_are_one_of_all() -> None:
-    text = prometheus.exposition(running(), 200.0)
+    text = prometheus.format_metrics(running(), 200.0)
     states = next(f for f in text_string_to_metric_families(text) if f.name == "howdah_job_state")
     assert {sample.labels["state"]: sample.value for sample in states.samples}["RUNNING"] == 1.0
     assert sum(sample.value for sample in states.samples) == 1.0

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.inputs.assignment import assign_files, deduplicate_names, fetches, listed, tasks_without_files
+from howdah.inputs.assignment import assign_files, deduplicate_names, listed_uris, plan_fetches, tasks_without_files
 from howdah.spec import DataFile, Input, JobSpec, Role, StagedInput, StagedJob, TaskId
 from howdah.wire.messages import Fetch
 
@@ -38,7 +38,7 @@ def test_every_file_once_and_evenly(count: int, workers: int, chiefs: int) -> No
     roles = {"worker": workers, "ps": 2, **({"chief": 1} if chiefs else {})}
     staged = job(StagedInput("input", files(*map(str, range(count)))), **roles)
     row = [TaskId(role, n) for role in ("chief", "worker") if role in roles for n in range(roles[role])]
-    dealt = [names(fetches(staged, task)) for task in row]
+    dealt = [names(plan_fetches(staged, task)) for task in row]
     assert sorted(name for share in dealt for name in share) == sorted(f"input/{number}" for number in range(count))
     assert max(map(len, dealt)) - min(map(len, dealt)) <= 1
     assert dealt[0] == [f"input/{number}" for number in range(0, count, len(row))]
@@ -70,32 +70,34 @@ def test_the_second_of_a_name_gets_a_number_before_its_endings() -> None:
 
 def test_two_ways_to_write_one_directory_are_one() -> None:
     staged = job(StagedInput("./in/", files("a")), StagedInput("in", files("a")), worker=1)
-    assert fetches(staged, TaskId("worker", 0)) == (Fetch("in", (files("a")[0], replace(files("a")[0], name="a-2"))),)
+    assert plan_fetches(staged, TaskId("worker", 0)) == (
+        Fetch("in", (files("a")[0], replace(files("a")[0], name="a-2"))),
+    )
 
 
 def test_all_gives_everyone_everything() -> None:
     staged = job(StagedInput("input", files("a", "b"), share="all"), worker=2)
-    assert [names(fetches(staged, TaskId("worker", n))) for n in (0, 1)] == [["input/a", "input/b"]] * 2
+    assert [names(plan_fetches(staged, TaskId("worker", n))) for n in (0, 1)] == [["input/a", "input/b"]] * 2
 
 
 def test_ps_and_evaluator_get_data_only_when_they_ask() -> None:
     entry = StagedInput("input", files("a", "b"))
     staged = job(entry, worker=2, ps=1, evaluator=1)
-    assert fetches(staged, TaskId("ps", 0)) == fetches(staged, TaskId("evaluator", 0)) == ()
+    assert plan_fetches(staged, TaskId("ps", 0)) == plan_fetches(staged, TaskId("evaluator", 0)) == ()
     asked = job(replace(entry, roles=("ps",)), worker=2, ps=1)
-    assert names(fetches(asked, TaskId("ps", 0))) == ["input/a", "input/b"]
-    assert fetches(asked, TaskId("worker", 0)) == ()
+    assert names(plan_fetches(asked, TaskId("ps", 0))) == ["input/a", "input/b"]
+    assert plan_fetches(asked, TaskId("worker", 0)) == ()
 
 
 def test_roles_of_their_own_are_rows_of_their_own() -> None:
     staged = job(StagedInput("input", files("a", "b")), reader=2, worker=1)
-    assert names(fetches(staged, TaskId("worker", 0))) == ["input/a", "input/b"]
-    assert names(fetches(staged, TaskId("reader", 1))) == ["input/b"]
+    assert names(plan_fetches(staged, TaskId("worker", 0))) == ["input/a", "input/b"]
+    assert names(plan_fetches(staged, TaskId("reader", 1))) == ["input/b"]
 
 
 def test_a_task_without_files_still_gets_the_directory() -> None:
     staged = job(StagedInput("input", files("a")), worker=2)
-    assert fetches(staged, TaskId("worker", 1)) == (Fetch("input", ()),)
+    assert plan_fetches(staged, TaskId("worker", 1)) == (Fetch("input", ()),)
 
 
 @settings(deadline=None)
@@ -143,14 +145,14 @@ def test_placeholders_are_dealt_like_downloads_and_not_downloaded() -> None:
         worker=2,
         ps=1,
     )
-    assert listed(staged, TaskId("worker", 0)) == {"train": ("hdfs://n/a", "hdfs://n/c", "hdfs://n/d")}
-    assert listed(staged, TaskId("worker", 1)) == {"train": ("hdfs://n/b",)}
-    assert listed(staged, TaskId("ps", 0)) == {}
-    assert fetches(staged, TaskId("worker", 0)) == ()
+    assert listed_uris(staged, TaskId("worker", 0)) == {"train": ("hdfs://n/a", "hdfs://n/c", "hdfs://n/d")}
+    assert listed_uris(staged, TaskId("worker", 1)) == {"train": ("hdfs://n/b",)}
+    assert listed_uris(staged, TaskId("ps", 0)) == {}
+    assert plan_fetches(staged, TaskId("worker", 0)) == ()
 
 
 def test_what_the_node_keeps_is_a_fetch_of_its_own() -> None:
     kept, plain = Input("x", "in", cache=True), Input("y", "in")
     staged = replace(job(worker=1), inputs=(StagedInput("in", files("a")), StagedInput("in", files("b"))))
     staged = replace(staged, job=replace(staged.job, inputs=(kept, plain)))
-    assert fetches(staged, TaskId("worker", 0)) == (Fetch("in", files("a"), cache=True), Fetch("in", files("b")))
+    assert plan_fetches(staged, TaskId("worker", 0)) == (Fetch("in", files("a"), cache=True), Fetch("in", files("b")))

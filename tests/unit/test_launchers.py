@@ -90,11 +90,11 @@ class TestMpi:
 
 class TestMpiTask:
     def test_only_the_gangs_key_opens(self) -> None:
-        line = mpi_task.signed("key", {"to": "worker-1", "kind": "run", "value": "orted a;b 'ü'"})
-        assert mpi_task.verified("key", line)["value"] == "orted a;b 'ü'"
-        for wrong in (line.replace(b"run", b"ran"), b"x", b"", b" {}\n", mpi_task.signed("other", {})):
+        line = mpi_task.sign_message("key", {"to": "worker-1", "kind": "run", "value": "orted a;b 'ü'"})
+        assert mpi_task.verify_message("key", line)["value"] == "orted a;b 'ü'"
+        for wrong in (line.replace(b"run", b"ran"), b"x", b"", b" {}\n", mpi_task.sign_message("other", {})):
             with pytest.raises(ValueError, match="not of this job"):
-                mpi_task.verified("key", wrong)
+                mpi_task.verify_message("key", wrong)
 
     def test_a_daemon_of_another_place_is_started_from_here(self, tmp_path: Path) -> None:
         daemon = tmp_path / "here" / "bin" / "prted"
@@ -104,9 +104,9 @@ class TestMpiTask:
         there = "PRTE_PREFIX=/a b/c;export PRTE_PREFIX;LD_LIBRARY_PATH=/opt/m/lib;/opt/m/bin/prted --daemonize --x"
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv("PATH", str(daemon.parent))
-            line = mpi_task.localized(there)
-            assert mpi_task.localized('  orted -mca ess "env"') == '  orted -mca ess "env"'
-            assert mpi_task.localized("/gone/bin/orted -mca x y") == "/gone/bin/orted -mca x y"
+            line = mpi_task.adapt_daemon_command(there)
+            assert mpi_task.adapt_daemon_command('  orted -mca ess "env"') == '  orted -mca ess "env"'
+            assert mpi_task.adapt_daemon_command("/gone/bin/orted -mca x y") == "/gone/bin/orted -mca x y"
         home = tmp_path / "here"
         assert line.endswith(f"LD_LIBRARY_PATH={home}/lib;{home}/bin/prted --x")
 
@@ -154,7 +154,9 @@ class TestMpiTask:
                     caller = strangers.enter_context(socket.create_connection(("127.0.0.1", port), 20))
                     caller.sendall(sent)
                 for key, name, word in (("other", "worker-1", b""), ("k", "worker-2", b""), ("k", "worker-1", b"ok\n")):
-                    line = mpi_task.signed(key, {"to": name, "kind": "run", "value": f"touch {key}-{name}; kill -9 $$"})
+                    line = mpi_task.sign_message(
+                        key, {"to": name, "kind": "run", "value": f"touch {key}-{name}; kill -9 $$"}
+                    )
                     assert _say(port, line) == word
                 assert task.wait(30) == -9
             finally:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from howdah.config.paths import state_directory
-from howdah.engines.local.machine import Machine, gib, refusals
+from howdah.engines.local.machine import Machine, format_memory, refusals
 from howdah.engines.local.workdir import prepare
 from howdah.errors import StagingError
 from howdah.spec import Environment, JobSpec, Resources, Role, StagedFile
@@ -67,7 +67,7 @@ class TestMachine:
         ("mib", "text"), [(512, "512 MiB"), (1024, "1 GiB"), (1536, "1.5 GiB"), (9216000, "9000 GiB"), (0, "0 MiB")]
     )
     def test_memory_as_people_read_it(self, mib: int, text: str) -> None:
-        assert gib(mib) == text
+        assert format_memory(mib) == text
 
 
 def test_where_jobs_are_kept() -> None:

@@ -19,7 +19,7 @@ from howdah.spec.codec import decode, encode
 from howdah.spec.event_lines import read_log, to_line
 from howdah.spec.events import Ended, GangRestarted, JobFinished, Noted, SaveDone
 from howdah.spec.fold import fold
-from howdah.spec.message import MAX_LETTERS, PLACEHOLDER, Message, joined, message
+from howdah.spec.message import MAX_LETTERS, PLACEHOLDER, Message, join_messages, message
 from howdah.wire.messages import SaveReport
 
 LOGS = sorted((Path(__file__).parent / "earlier_logs").glob("*.jsonl"))
@@ -67,10 +67,10 @@ def test_an_unknown_template_stays_english_around_translated_values() -> None:
 
 
 def test_joined_parts_are_translated_each() -> None:
-    both = joined([KILLED, message("exit code {code}", code=3)])
+    both = join_messages([KILLED, message("exit code {code}", code=3)])
     assert both == "killed by SIGKILL (9); exit code 3"
     assert render(both, "zh") == "被信号 SIGKILL (9) 终止; 退出码 3"
-    assert joined([]) == ""
+    assert join_messages([]) == ""
 
 
 def test_the_event_log_has_the_text_and_beside_it_template_and_values() -> None:

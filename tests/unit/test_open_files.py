@@ -32,7 +32,7 @@ LOOKS: dict[str, Callable[[Path], object]] = {
     "a process of the sandbox": lambda _: Process.from_pid(os.getpid()),
     "processes of a container": lambda _: kill_marked("nosuch."),
     "processes of a control group": lambda directory: MemoryGroup(directory, 2).kill(),
-    "files of a directory": lambda directory: directory_snapshot.files(str(directory)),
+    "files of a directory": lambda directory: directory_snapshot.list_files(str(directory)),
     "who writes": lambda directory: directory_snapshot._open_for_writing(str(directory)),
 }
 

@@ -104,4 +104,4 @@ def test_what_goes_meanwhile_is_gone(work: Path) -> None:
         (work / "model" / name).unlink()
     (work / "model/step-2").rmdir()
     assert list(files) == ["vocabulary"]
-    assert directory_snapshot.files(str(work / "none")) == {}
+    assert directory_snapshot.list_files(str(work / "none")) == {}

@@ -10,7 +10,13 @@ from howdah.engines import PendingReason
 from howdah.engines.yarn.pending_reasons import _nodes, _queue, queue_path
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.records import GPU, MEMORY, VCORES
-from howdah.engines.yarn.rm.queue_limits import limits_from_protocol, limits_from_web, needs, partition, total_resources
+from howdah.engines.yarn.rm.queue_limits import (
+    limits_from_protocol,
+    limits_from_web,
+    missing_amounts,
+    nodes_of_label,
+    total_resources,
+)
 from howdah.spec import JobSpec, Placement, Resources, Role, TaskId
 from howdah.spec.events import GangRestarted
 
@@ -179,12 +185,12 @@ def test_what_is_needed_by_label() -> None:
         "ps": Role("t", resources=Resources(memory_mib=GIB, vcores=2)),
         "worker": Role("t", resources=Resources(memory_mib=2 * GIB, gpus=2), node_label="big"),
     }
-    wanted = needs(JobSpec(roles), {"ps": 2, "worker": 3})
+    wanted = missing_amounts(JobSpec(roles), {"ps": 2, "worker": 3})
     assert wanted == {"": {MEMORY: 2 * GIB, VCORES: 4}, "big": {MEMORY: 6 * GIB, VCORES: 3, GPU: 6}}
-    assert needs(JobSpec(roles), {"ps": 1}, "queues-own") == {"queues-own": {MEMORY: GIB, VCORES: 2}}
+    assert missing_amounts(JobSpec(roles), {"ps": 1}, "queues-own") == {"queues-own": {MEMORY: GIB, VCORES: 2}}
     nodes = [node("node1", 64), node("node2", 32, label="big")]
-    assert total_resources(partition(nodes, "big"))[MEMORY] == 32 * GIB
-    assert total_resources(partition(nodes, ""))[MEMORY] == 64 * GIB
+    assert total_resources(nodes_of_label(nodes, "big"))[MEMORY] == 32 * GIB
+    assert total_resources(nodes_of_label(nodes, ""))[MEMORY] == 64 * GIB
 
 
 def test_what_grows_with_restarts_is_asked_for_larger() -> None:

@@ -120,7 +120,7 @@ def test_a_role_that_is_spoken_of_carries_its_name() -> None:
     ],
 )
 def test_the_first_container_is_near_nothing_of_its_own(text: str, first: str | None) -> None:
-    assert placement_constraints.first(parse(text), ("w",)) == (parse(first) if first else None)
+    assert placement_constraints.constraint_of_first(parse(text), ("w",)) == (parse(first) if first else None)
 
 
 def test_who_leads_and_who_can_never_be_placed() -> None:
@@ -131,24 +131,24 @@ def test_who_leads_and_who_can_never_be_placed() -> None:
 
 
 def test_what_can_never_be_satisfied_is_refused() -> None:
-    assert list(admission_checks.misplaced(job(worker="notin,node,worker"), NODES)) == [
+    assert list(admission_checks.find_impossible_constraints(job(worker="notin,node,worker"), NODES)) == [
         "role 'worker': 'notin,node,worker' keeps 4 tasks on 4 nodes, the cluster has 3"
     ]
-    assert list(admission_checks.misplaced(job(a="in,node,b", b="in,node,a"), NODES)) == [
+    assert list(admission_checks.find_impossible_constraints(job(a="in,node,b", b="in,node,a"), NODES)) == [
         "role 'a': 'in,node,b' can never be satisfied: what it is to be near to waits for this role itself",
         "role 'b': 'in,node,a' can never be satisfied: what it is to be near to waits for this role itself",
     ]
-    assert list(admission_checks.misplaced(job(worker="notin,node,wroker", ps=""), NODES)) == [
+    assert list(admission_checks.find_impossible_constraints(job(worker="notin,node,wroker", ps=""), NODES)) == [
         "role 'worker': 'notin,node,wroker' names the tag 'wroker', which no role has "
         "(their tags: worker; did you mean 'worker'?)"
     ]
-    assert list(admission_checks.misplaced(job(worker="in,node,worker", ps=""), NODES)) == []
+    assert list(admission_checks.find_impossible_constraints(job(worker="in,node,worker", ps=""), NODES)) == []
 
 
 def test_a_label_goes_with_one_part_only() -> None:
     assert 'targets { type: 1 key: "yarn_node_partition/" values: "gpu" }' in told("notin,node,w", "gpu")
     role = Role("x", 1, node_label="gpu", placement=Placement(constraint="and(in,rack,w:notin,node,w)"))
-    (refused,) = admission_checks.misplaced(JobSpec({"w": role}), NODES)
+    (refused,) = admission_checks.find_impossible_constraints(JobSpec({"w": role}), NODES)
     assert refused.endswith("and a node label: YARN takes a label with a constraint of one part only, not with and, or")
 
 
@@ -163,8 +163,8 @@ def test_tags_alone_come_with_a_constraint_that_every_node_satisfies() -> None:
 
 def test_a_cluster_that_takes_none_is_named() -> None:
     said = "Found non empty SchedulingRequest, but the configured yarn.x cannot handle placement constraints."
-    assert placement_constraints.disabled(said)
-    assert not placement_constraints.disabled("Invalid resource request")
+    assert placement_constraints.says_disabled(said)
+    assert not placement_constraints.says_disabled("Invalid resource request")
 
 
 def test_waiting_is_told_once_and_again_after_a_change() -> None:

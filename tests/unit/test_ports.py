@@ -14,7 +14,7 @@ from howdah.api.http_server import Request, Response, serve
 from howdah.executor.ports import PortReservation
 from howdah.master.server import listening
 from howdah.spec import port_range
-from howdah.wire.ports import bound
+from howdah.wire.ports import bind_socket
 
 WIDTH = 4
 
@@ -25,7 +25,7 @@ def few() -> range:
     for first in range(21000, 29000, WIDTH):
         with contextlib.ExitStack() as held, contextlib.suppress(OSError):
             for port in range(first, first + WIDTH):
-                held.enter_context(contextlib.closing(bound(socket.AF_INET, "", [port])))
+                held.enter_context(contextlib.closing(bind_socket(socket.AF_INET, "", [port])))
             return range(first, first + WIDTH)
     pytest.skip("no ports are free here")
 
@@ -62,12 +62,12 @@ def test_the_program_can_have_it_all_the_same(few: range, option: int) -> None:
 
 def test_none_is_in_use_on_another_address(few: range) -> None:
     """A server that listens on all addresses, as LightGBM's does, without any option would find it taken."""
-    with contextlib.closing(bound(socket.AF_INET, "127.0.0.3", few)) as other, reserved(WIDTH - 1, few) as held:
+    with contextlib.closing(bind_socket(socket.AF_INET, "127.0.0.3", few)) as other, reserved(WIDTH - 1, few) as held:
         ports = list(held.ports.values())
         assert other.getsockname()[1] not in ports
         held.release()
         for port in ports:
-            bound(socket.AF_INET, "", [port]).close()
+            bind_socket(socket.AF_INET, "", [port]).close()
 
 
 def test_a_host_that_is_not_ours(few: range) -> None:

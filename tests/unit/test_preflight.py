@@ -25,13 +25,13 @@ from howdah.master.decisions.actions import (
     StatusReceived,
 )
 from howdah.master.decisions.executor_orders import OrderBuilder
-from howdah.master.preflight.pair_tests import blame, ring, rounds
+from howdah.master.preflight.pair_tests import find_bad_containers, pair_rounds, ring_across_nodes
 from howdah.master.state import GangState
 from howdah.spec import Exit, JobSpec, Preflight, Role, StagedJob, State, TaskId, Timeouts
 from howdah.spec.codec import encode
 from howdah.spec.events import Ended, Noted, PreflightPassed, WorldFormed
 from howdah.spec.fold import fold
-from howdah.spec.preflight import wanted
+from howdah.spec.preflight import checks_of_job
 from howdah.spec.validation import find_mistakes
 from howdah.testing import Gang
 from howdah.wire.messages import Assignment, CheckOrder, CheckReport, Goal, PairOrder, Partner, Phase
@@ -53,7 +53,7 @@ class TestSpec:
     )
     def test_short_and_long(self, text: str, names: tuple[str, ...]) -> None:
         job, _ = loads(f"roles: {{worker: {{command: train}}}}\n{text}\n", "job.yaml", {}, {})
-        assert wanted(job) == names
+        assert checks_of_job(job) == names
 
     @pytest.mark.parametrize(
         ("text", "told"),
@@ -76,13 +76,13 @@ class TestSpec:
 
 class TestPairs:
     def test_neighbours_are_on_different_nodes(self) -> None:
-        order = ring({"a": "n1", "b": "n1", "c": "n2", "d": "n2"})
+        order = ring_across_nodes({"a": "n1", "b": "n1", "c": "n2", "d": "n2"})
         assert order == ["a", "c", "b", "d"]
 
     @pytest.mark.parametrize("count", range(9))
     def test_everybody_has_two_partners_but_the_ends_of_an_odd_ring(self, count: int) -> None:
         names = list(range(count))
-        first, second = rounds(names, names)
+        first, second = pair_rounds(names, names)
         for pairs in (first, second):
             busy = [one for pair in pairs for one in pair]
             assert len(busy) == len(set(busy)), "nobody is in two places at once"
@@ -91,25 +91,25 @@ class TestPairs:
         assert few == ([] if count % 2 == 0 and count > 2 else [0, count - 1] if count > 2 else names)
 
     def test_who_has_passed_is_not_asked_again_but_by_a_new_neighbour(self) -> None:
-        first, second = rounds(["a", "b", "c", "d", "e", "f"], {"c"})
+        first, second = pair_rounds(["a", "b", "c", "d", "e", "f"], {"c"})
         assert (first, second) == ([("c", "d")], [("b", "c")])
 
     def test_one_who_fails_with_both_is_bad(self) -> None:
         passed = [("c", "d"), ("d", "a")]
-        assert blame([("a", "b"), ("b", "c")], passed) == (["b"], [], [])
+        assert find_bad_containers([("a", "b"), ("b", "c")], passed) == (["b"], [], [])
 
     def test_one_who_fails_with_one_partner_only_is_not(self) -> None:
         passed = [("c", "d"), ("b", "c"), ("d", "a")]
-        assert blame([("a", "b")], passed) == ([], [], [("a", "b")])
+        assert find_bad_containers([("a", "b")], passed) == ([], [], [("a", "b")])
 
     def test_two_bad_neighbours(self) -> None:
         passed = [("d", "e"), ("e", "f"), ("f", "a")]
-        bad, doubtful, between = blame([("a", "b"), ("b", "c"), ("c", "d")], passed)
+        bad, doubtful, between = find_bad_containers([("a", "b"), ("b", "c"), ("c", "d")], passed)
         assert (sorted(bad), doubtful, between) == (["b", "c"], [], [])
 
     def test_of_two_alone_nobody_knows_until_another_has_tried(self) -> None:
-        assert blame([("a", "b")], []) == ([], [("a", "b")], [])
-        assert blame([("a", "b"), ("a", "new")], []) == (["a"], [], [])
+        assert find_bad_containers([("a", "b")], []) == ([], [("a", "b")], [])
+        assert find_bad_containers([("a", "b"), ("a", "new")], []) == (["a"], [], [])
 
 
 def checked_gang(count: int, *names: str, **job: Any) -> Gang:

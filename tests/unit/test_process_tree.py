@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from howdah.engines.local.cgroup import MemoryGroup
-from howdah.engines.local.processes import MARK, alive, kill_marked, marked, start_of
+from howdah.engines.local.processes import MARK, alive, kill_marked, processes_of_containers, start_of
 from howdah.executor.process import process_tree
 
 NESTED = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'print(1, flush=True); input()'])"
@@ -46,7 +46,7 @@ def test_a_process_is_known_by_its_start() -> None:
 
 def test_marked_processes_are_killed() -> None:
     with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, env={MARK: "test-marked.1"}) as child:
-        assert list(marked("test-marked.")) == [child.pid]
+        assert list(processes_of_containers("test-marked.")) == [child.pid]
         assert kill_marked("test-marked.") == 1
     assert child.returncode == -9
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from howdah.errors import HowdahError
-from howdah.inputs.formats import RecordReader, joined
+from howdah.inputs.formats import RecordReader, join_blocks
 from howdah.inputs.streaming.record_stream import BLOCK_BYTES, RecordStream, shuffle_in_window, skip_first
 from howdah.inputs.streaming.split_assignment import splits_of
 from howdah.spec import Feed, Split, uris
@@ -159,9 +159,9 @@ def test_pieces_of_what_was_given_before_are_left_out() -> None:
 
 
 def test_small_records_are_joined() -> None:
-    assert list(joined([b"a", b"b"], BLOCK_BYTES)) == [b"ab"]
-    assert list(joined([], BLOCK_BYTES)) == []
-    assert [len(block) for block in joined([b"x" * 100_000] * 5, BLOCK_BYTES)] == [300_000, 200_000]
+    assert list(join_blocks([b"a", b"b"], BLOCK_BYTES)) == [b"ab"]
+    assert list(join_blocks([], BLOCK_BYTES)) == []
+    assert [len(block) for block in join_blocks([b"x" * 100_000] * 5, BLOCK_BYTES)] == [300_000, 200_000]
 
 
 def test_mixing_loses_nothing_and_holds_no_more_than_the_window() -> None:

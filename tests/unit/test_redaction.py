@@ -130,7 +130,7 @@ def test_whoever_looks_at_a_job_sees_no_secret() -> None:
     record = serializers.masked_record({"kind": "JobStarted", **encode(started)})
     for shown in (record, serializers.job(view, {}, 2.0)):
         assert "hunter2" not in str(shown)
-    spec = serializers.masked(JobSpec(roles=roles))
+    spec = serializers.mask_spec(JobSpec(roles=roles))
     assert spec["roles"]["a"]["command"] == "train --password *** --passes 3"
     assert spec["roles"]["b"]["command"] == ["train", "--password", "***", "--num-keys", "5"]
     assert event_lines.from_record(record) is not None
@@ -140,7 +140,7 @@ def test_whoever_looks_at_a_job_sees_no_secret() -> None:
 
 def test_nothing_else_of_a_spec_is_changed() -> None:
     spec = JobSpec(roles={"token": Role("train", replicas=3)}, secrets={"TOKEN": "env:TOKEN"}, labels={"team": "a"})
-    assert serializers.masked(spec) == encode(spec)
+    assert serializers.mask_spec(spec) == encode(spec)
 
 
 def test_what_the_command_line_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

@@ -14,13 +14,13 @@ import pytest
 import howdah
 from howdah.spec import StagedFile
 from howdah.spec.staged import PAGE, RUNTIME
-from howdah.staging.runtime_archive import page, runtime
+from howdah.staging.runtime_archive import page, stage_runtime
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[StagedFile, Path]:
     folder = tmp_path_factory.mktemp("runtime")
-    file = runtime("hdfs://n/home", folder / "cache")
+    file = stage_runtime("hdfs://n/home", folder / "cache")
     with zipfile.ZipFile(file.source) as archive:
         archive.extractall(folder / "unpacked")
     return file, folder
@@ -39,7 +39,7 @@ def interpreter(version: str) -> str | None:
 def test_it_is_built_once(built: tuple[StagedFile, Path]) -> None:
     file, folder = built
     made = Path(file.source).stat().st_mtime_ns
-    assert runtime("hdfs://n/home", folder / "cache") == file
+    assert stage_runtime("hdfs://n/home", folder / "cache") == file
     assert Path(file.source).stat().st_mtime_ns == made
     assert (file.name, file.kind) == (RUNTIME, "archive")
     assert file.uri == f"hdfs://n/home/cache/{file.sha256[:2]}/{file.sha256}-{Path(file.source).name}"

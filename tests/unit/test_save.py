@@ -156,7 +156,7 @@ def test_only_copies_are_pruned(tmp_path: Path) -> None:
 def test_places(to: str, name: str, grows: str) -> None:
     output = Output("hdfs://n/a/out", save=Save(to=to))
     assert snapshot.snapshot_prefix(output) + "T" == name
-    assert snapshot.temporary("j", 1, output) == grows
+    assert snapshot.temporary_directory("j", 1, output) == grows
 
 
 @pytest.mark.parametrize(
@@ -187,10 +187,10 @@ def test_a_directory_of_checkpoints_belongs_to_one_job(tmp_path: Path) -> None:
     with pytest.raises(StagingError, match=r"checkpoint\.path: .*deep/ck is used by local-1 of .*remove .*lease"):
         reserve(job, "local-2")
     directory_lock.release(FS, job.checkpoint.path, "local-2")
-    assert directory_lock.holder(FS, job.checkpoint.path) is not None
+    assert directory_lock.read_lock(FS, job.checkpoint.path) is not None
     abandon(job, "local-1")
     reserve(job, "local-2")
-    found = directory_lock.holder(FS, job.checkpoint.path)
+    found = directory_lock.read_lock(FS, job.checkpoint.path)
     assert found is not None
     assert found.job == "local-2"
 

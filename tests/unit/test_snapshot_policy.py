@@ -202,10 +202,10 @@ def test_one_writer_saves_straight_into_the_copy() -> None:
 
 
 def test_refusals() -> None:
-    assert "no program runs yet" in snapshot_policy.refusal(Gang(job(outputs=(Output(OUT),))).state, -1)
-    assert "no directory to copy for any output" in snapshot_policy.refusal(gang(job()).state, -1)
-    assert "for outputs.3" in snapshot_policy.refusal(gang().state, 3)
-    assert snapshot_policy.refusal(gang().state, 0) == ""
+    assert "no program runs yet" in snapshot_policy.explain_refusal(Gang(job(outputs=(Output(OUT),))).state, -1)
+    assert "no directory to copy for any output" in snapshot_policy.explain_refusal(gang(job()).state, -1)
+    assert "for outputs.3" in snapshot_policy.explain_refusal(gang().state, 3)
+    assert snapshot_policy.explain_refusal(gang().state, 0) == ""
 
 
 def test_the_view_shows_them() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from howdah.inputs.streaming.split_assignment import all_splits
-from howdah.inputs.streaming.split_planner import cut, plan_splits
+from howdah.inputs.streaming.split_planner import cut_input, plan_splits
 from howdah.spec import DataFile, Input, JobSpec, Output, Role, Split, StagedInput, uris
 from howdah.storage.hdfs.block_locations import Blocks
 
@@ -18,7 +18,7 @@ def staged(*files: DataFile) -> StagedInput:
 
 
 def splits(entry: Input, tasks: int, *files: DataFile, blocks: dict[str, Blocks] | None = None) -> list[Split]:
-    return all_splits(cut(entry, staged(*files), tasks, blocks or {}))
+    return all_splits(cut_input(entry, staged(*files), tasks, blocks or {}))
 
 
 def stream(**fields: object) -> Input:

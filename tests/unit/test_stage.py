@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from howdah.errors import SpecError, StagingError
-from howdah.inputs.assignment import fetches, shortages
+from howdah.inputs.assignment import explain_shortages, plan_fetches
 from howdah.spec import Environment, Input, JobSpec, Output, Role, StagedFile, TaskId, uris
 from howdah.staging import archive
 from howdah.staging.stage import archive_file, stage
@@ -70,7 +70,7 @@ def test_a_directory_that_is_elsewhere_is_fetched_whole_by_those_who_have_it(tmp
     staged = stage(replace(job, inputs=(replace(job.inputs[0], share="all"),)), tmp_path, home)
     assert staged.files == ()
     found = {
-        str(task): {f"{fetch.to}/{file.name}" for fetch in fetches(staged, task) for file in fetch.files}
+        str(task): {f"{fetch.to}/{file.name}" for fetch in plan_fetches(staged, task) for file in fetch.files}
         for task in (TaskId("worker", 0), TaskId("worker", 1), TaskId("ps", 0))
     }
     worker = {"code/__init__.py", "code/sub/a.py", "own/.x", "input/data"}
@@ -188,7 +188,7 @@ def test_fewer_tasks_than_asked_for_where_there_are_fewer_files(tmp_path: Path, 
     assert {name: (role.replicas, role.min_replicas) for name, role in staged.job.roles.items()} == {
         **{"chief": (1, 0), "worker": (1, 1), "ps": (3, 0)}
     }
-    assert list(shortages(job, staged)) == ["data has 2 files: worker starts 1 of 4 tasks"]
+    assert list(explain_shortages(job, staged)) == ["data has 2 files: worker starts 1 of 4 tasks"]
     many = replace(job, inputs=(Input("data", fewer_tasks=True, roles=("ps",)),))
     assert {name: role.replicas for name, role in stage(many, tmp_path, home).job.roles.items()} == {
         **{"chief": 1, "worker": 4, "ps": 2}
@@ -199,14 +199,14 @@ def test_fewer_tasks_than_asked_for_where_there_are_fewer_files(tmp_path: Path, 
     empty = replace(job, inputs=(Input("data", allow_empty=True),))
     staged = stage(empty, tmp_path, home)
     assert staged.job.roles["worker"].replicas == 4
-    assert list(shortages(empty, staged)) == ["data has 2 files: 3 tasks get none, the first is worker:1"]
+    assert list(explain_shortages(empty, staged)) == ["data has 2 files: 3 tasks get none, the first is worker:1"]
 
 
 def test_files_of_several_directories_lie_in_one(tmp_path: Path, home: str) -> None:
     for name in ("dt=1/part-0.csv", "dt=2/part-0.csv", "dt=2/part-1.csv", "part-0.csv"):
         write(tmp_path / "data" / name)
     staged = stage(JobSpec({"worker": Role("true")}, inputs=(Input("data", flat=True),)), tmp_path, home)
-    (fetch,) = fetches(staged, TaskId("worker", 0))
+    (fetch,) = plan_fetches(staged, TaskId("worker", 0))
     assert [file.name for file in fetch.files] == ["part-0.csv", "part-0-2.csv", "part-1.csv", "part-0-3.csv"]
 
 

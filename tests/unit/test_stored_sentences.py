@@ -10,7 +10,7 @@ from howdah.cli.terminal import sentence
 from howdah.engines.yarn.exit_codes import REFUSED, STATUSES
 from howdah.engines.yarn.placement_constraints import _NOT_SAID
 from howdah.executor.container_image import NOT_USED, UNKNOWN
-from howdah.executor.gpu.monitor import fault
+from howdah.executor.gpu.monitor import find_hardware_fault
 from howdah.executor.process.default_python import explanation
 from howdah.executor.process.exit_explanation import explain, why_not_started
 from howdah.locale.catalogue import chinese as translations
@@ -40,7 +40,7 @@ OTHERS = (
     "waiting for the master's container in queue a: b",
     *(sentence for _, sentence in STATUSES.values()),
     *HARDWARE.values(),
-    *(fault([Gpu("3", ecc=2, fault=xid)], {"3": 0}) + "; exit code 1" for xid in (0, 79, 999)),
+    *(find_hardware_fault([Gpu("3", ecc=2, fault=xid)], {"3": 0}) + "; exit code 1" for xid in (0, 79, 999)),
     "worker:1 attempt 2 stderr: http://n1:8042/ws/v1/node/containerlogs/c1/stderr: 70 bytes are missing",
     "worker:1 is being searched 4 times already: try again later",
     "there is no memory for all of it: of each tag about one step in 8 is kept, and no further tags",

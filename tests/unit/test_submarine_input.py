@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from howdah.compat.submarine import OPTIONS, Submarine
 from howdah.compat.submarine.job_commands import run_parameters
-from howdah.compat.submarine.option_values import localised, resources
+from howdah.compat.submarine.option_values import read_localization, resources
 from howdah.compat.submarine.options import SubmarineOptions, parse_options
 from howdah.errors import SpecError, StagingError
 from howdah.spec import uris
@@ -103,7 +103,7 @@ def test_amounts(amounts: str) -> None:
 )
 def test_places(text: str, remote: str, name: str, mount: str) -> None:
     options = SubmarineOptions()
-    found = localised(options, "localization", text)
+    found = read_localization(options, "localization", text)
     assert found is not None
     assert (found.remote, found.name, found.mount, options.mistakes) == (remote, name, mount, [])
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.compat.tony.history import avro_records, histories, imported, write_history
+from howdah.compat.tony.history import avro_records, find_histories, read_history, write_history
 from howdah.engines.local.jobs import JobDirectory, JobPositions
 from howdah.errors import StagingError
 from howdah.spec import State, TaskId, uris
@@ -42,7 +42,7 @@ class TestImported:
     def test_shows_what_tony_knew(self, tmp_path: Path) -> None:
         path = history(tmp_path)
         (tmp_path / "tony-final.xml").write_text(CONFIGURATION)
-        job = imported(path)
+        job = read_history(path)
         view = fold(job.events)
         assert (view.id, view.user, view.host, view.state) == (job.id, "user1", "node1", State.SUCCEEDED)
         assert (view.started, view.running, view.finished) == (1542325695.566, 1542325695.566, 1542325733.766)
@@ -59,7 +59,7 @@ class TestImported:
 
     def test_deflated_and_without_its_configuration(self, tmp_path: Path) -> None:
         deflated = base64.b64decode((GOLDEN / "history-deflated.base64").read_text())
-        job = imported(history(tmp_path, deflated, "FAILED"))
+        job = read_history(history(tmp_path, deflated, "FAILED"))
         assert {name: role.replicas for name, role in job.staged.job.roles.items()} == {"worker": 2, "ps": 1}
         outcome = fold(job.events).outcome
         assert outcome is not None
@@ -70,11 +70,11 @@ class TestImported:
         for event in avro_records(WHOLE):
             kind = event["type"].title().replace("_", "")
             lines.append(json.dumps({**event, "event": {f"com.linkedin.tony.events.{kind}": event["event"]}}))
-        job = imported(history(tmp_path, "\n".join(lines).encode()))
-        assert fold(job.events).tasks == fold(imported(history(tmp_path / "a")).events).tasks
+        job = read_history(history(tmp_path, "\n".join(lines).encode()))
+        assert fold(job.events).tasks == fold(read_history(history(tmp_path / "a")).events).tasks
 
     def test_is_a_job_of_this_machine(self, tmp_path: Path) -> None:
-        where = write_history(imported(history(tmp_path)), uris.of_local(tmp_path / "home"))
+        where = write_history(read_history(history(tmp_path)), uris.of_local(tmp_path / "home"))
         places = JobPositions(MachineState.for_home(str(tmp_path / "home")))
         report = JobDirectory(Path(uris.path(where))).report(places)
         assert (report.id, report.user, report.state) == (
@@ -83,7 +83,7 @@ class TestImported:
             State.SUCCEEDED,
         )
         assert report.submitted == 1542325695.566
-        write_history(imported(history(tmp_path)), uris.of_local(tmp_path / "home"))
+        write_history(read_history(history(tmp_path)), uris.of_local(tmp_path / "home"))
 
     def test_of_several_attempts_the_last(self, tmp_path: Path) -> None:
         folder = tmp_path / "intermediate" / "a"
@@ -92,7 +92,7 @@ class TestImported:
         first.write_bytes(WHOLE)
         last = history(folder)
         (folder / "application_1_1-5-user1.jhist.inprogress").write_bytes(b"")
-        assert list(histories([str(tmp_path)])) == [last]
+        assert list(find_histories([str(tmp_path)])) == [last]
 
 
 class TestBad:
@@ -102,12 +102,12 @@ class TestBad:
     def test_names(self, tmp_path: Path, name: str) -> None:
         (tmp_path / name).write_bytes(WHOLE)
         with pytest.raises(StagingError, match="is not imported"):
-            imported(uris.of_local(tmp_path / name))
+            read_history(uris.of_local(tmp_path / name))
 
     @pytest.mark.parametrize("data", [b"", b"Obj", b"<html>", b"Obj\x01\xff\xff\xff\xff\xff", b"{not json}", b"{}"])
     def test_content(self, tmp_path: Path, data: bytes) -> None:
         with pytest.raises(StagingError, match="no history of TonY"):
-            imported(history(tmp_path, data))
+            read_history(history(tmp_path, data))
 
     @settings(max_examples=150)
     @given(st.integers(0, len(WHOLE)), st.integers(0, len(WHOLE) - 1), st.integers(0, 255))
@@ -118,14 +118,14 @@ class TestBad:
 
     def test_no_such_place(self, tmp_path: Path) -> None:
         with pytest.raises(StagingError, match="no such file or directory"):
-            list(histories([str(tmp_path / "none")]))
+            list(find_histories([str(tmp_path / "none")]))
 
     def test_nothing_to_import(self, tmp_path: Path) -> None:
         empty = tmp_path / "empty"
         empty.mkdir()
         (empty / "application_1_1-5-user1.jhist.inprogress").write_bytes(b"")
         with pytest.raises(StagingError, match=r"no \.jhist file of a job that has ended is in it"):
-            list(histories([str(empty)]))
+            list(find_histories([str(empty)]))
         howdah = Path(sys.executable).with_name("howdah")
         home = {**os.environ, "HOWDAH_HOME": str(tmp_path / "home")}
         command = [howdah, "import-history", empty, history(tmp_path / "a")]
@@ -135,7 +135,7 @@ class TestBad:
     def test_without_fastavro(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "fastavro", None)
         with pytest.raises(StagingError, match=r"\.jhist files are read by fastavro.*pip install '\.\[records\]'"):
-            imported(history(tmp_path))
+            read_history(history(tmp_path))
 
     def test_unknown_codec(self) -> None:
         with pytest.raises(ValueError, match="header"):

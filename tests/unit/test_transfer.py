@@ -12,7 +12,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from howdah.errors import StagingError
-from howdah.inputs.transfer import TRIES, below, download, upload
+from howdah.inputs.transfer import TRIES, download, list_copies, upload
 from howdah.storage.filesystem import ConnectionBroken
 from howdah.wire.helper_messages import FileCopy
 
@@ -116,7 +116,7 @@ def test_many_more_than_threads(remote: Flaky, tmp_path: Path) -> None:
     assert download(copies, lambda files, size: reports.append(files)) == (500, sum(range(500)))
     assert reports == sorted(reports)
     assert reports[-1] == 500
-    back = list(below(str(tmp_path), "flaky:///back"))
+    back = list(list_copies(str(tmp_path), "flaky:///back"))
     assert upload(back, quiet) == (500, sum(range(500)))
     assert remote.cat("/back/3/3") == b"111"
 
@@ -177,9 +177,9 @@ def test_no_room(remote: Flaky, tmp_path: Path) -> None:
 
 
 def test_below_is_empty_where_nothing_is(tmp_path: Path) -> None:
-    assert list(below(str(tmp_path / "none"), "file:///x")) == []
+    assert list(list_copies(str(tmp_path / "none"), "file:///x")) == []
     (tmp_path / "d/e").mkdir(parents=True)
-    assert list(below(str(tmp_path), "file:///x")) == []
+    assert list(list_copies(str(tmp_path), "file:///x")) == []
     os.mkfifo(tmp_path / "d/pipe")
     (tmp_path / "d/f").write_text("1")
-    assert list(below(str(tmp_path), "file:///x")) == [FileCopy(str(tmp_path / "d/f"), "file:///x/d/f")]
+    assert list(list_copies(str(tmp_path), "file:///x")) == [FileCopy(str(tmp_path / "d/f"), "file:///x/d/f")]

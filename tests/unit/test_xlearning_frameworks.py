@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from howdah.executor.environment import localised
+from howdah.executor.environment import with_log_directory
 from howdah.frameworks import BUILT_IN, files_of, find
 from howdah.spec import Input, JobSpec, Member, Role, TaskId, World
 
@@ -38,7 +38,7 @@ class TestEvery:
             "HBOX_CONTAINER_LOG_DIR": "<LOG_DIR>",
             "XLEARNING_CONTAINER_LOG_DIR": "<LOG_DIR>",
         }
-        assert localised(found, "/logs/c1")["XLEARNING_CONTAINER_LOG_DIR"] == "/logs/c1"
+        assert with_log_directory(found, "/logs/c1")["XLEARNING_CONTAINER_LOG_DIR"] == "/logs/c1"
 
     @pytest.mark.parametrize("name", FRAMEWORKS)
     def test_servers_and_helpers_are_not_waited_for(self, name: str) -> None:

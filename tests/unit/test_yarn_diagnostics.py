@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from howdah.engines.yarn.diagnostics import clean, waiting
+from howdah.engines.yarn.diagnostics import clean, explain_wait
 
 ACTIVATED = (
     "[Sat Nov 21 12:57:17 +0000 2026] Application is Activated, waiting for resources to be assigned for AM.  "
@@ -37,17 +37,17 @@ LAUNCH = (
 def test_a_master_that_died_is_a_sentence_of_its_own() -> None:
     said = clean(DIED.format(status=127, reason=LAUNCH))
     assert said == ("the job's master ended: exit code 127: /bin/bash: line 1: /opt/python3: No such file or directory")
-    assert waiting(DIED.format(status=127, reason=LAUNCH), "q") == said
+    assert explain_wait(DIED.format(status=127, reason=LAUNCH), "q") == said
     killed = DIED.format(status=137, reason="Container killed on request. Exit code is 137\nKilled by external signal")
     assert clean(killed) == "the job's master ended: killed by signal 9 (often the kernel, out of memory)"
 
 
 def test_room_is_waited_for() -> None:
-    assert waiting(ACTIVATED, "root.prod") == "waiting for the master's container in queue root.prod"
+    assert explain_wait(ACTIVATED, "root.prod") == "waiting for the master's container in queue root.prod"
 
 
 def test_the_reason_of_a_limit_is_kept() -> None:
-    assert waiting(EXCEEDED, "root.default") == (
+    assert explain_wait(EXCEEDED, "root.default") == (
         "waiting for the master's container in queue root.default: Queue's AM resource limit exceeded "
         "(asks <memory:5120, vCores:1>, limit <memory:12288, vCores:12, yarn.io/gpu: 6>, "
         "of this user <memory:12288, vCores:12, yarn.io/gpu: 6>, in use <memory:10240, vCores:2>)"
@@ -57,14 +57,14 @@ def test_the_reason_of_a_limit_is_kept() -> None:
 def test_other_reasons_are_kept() -> None:
     added = "Application is added to the scheduler and is not yet activated. "
     text = added + "Skipping AM assignment as cluster resource is empty.  Details : AM Partition = x"
-    assert waiting(text, "q").endswith("in queue q: Skipping AM assignment as cluster resource is empty")
-    assert waiting("Something nobody has seen.", "q").endswith("in queue q: Something nobody has seen")
-    assert waiting("", "q") == ""
+    assert explain_wait(text, "q").endswith("in queue q: Skipping AM assignment as cluster resource is empty")
+    assert explain_wait("Something nobody has seen.", "q").endswith("in queue q: Something nobody has seen")
+    assert explain_wait("", "q") == ""
 
 
 def test_the_master_is_on_its_way() -> None:
     launched = "[Sat Nov 21 12:57:17 +0000 2026] AM container is launched, waiting for AM container to Register with RM"
-    assert waiting(launched, "q") == "the master is starting"
+    assert explain_wait(launched, "q") == "the master is starting"
 
 
 def test_tidy() -> None:

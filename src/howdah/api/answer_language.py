@@ -42,7 +42,7 @@ def has_sentences(shape: str) -> bool:
     return _translator_of(shape) is not None
 
 
-def localised(answer: Any, shape: str, language: str) -> Any:
+def translate_answer(answer: Any, shape: str, language: str) -> Any:
     """Return an answer of this shape (`Route.answer`) with its sentences in the language."""
     translate = _translator_of(shape) if language != "en" else None
     return answer if translate is None else translate(answer, language)

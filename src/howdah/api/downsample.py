@@ -27,10 +27,12 @@ def downsample(
     A span of gaps is a gap; what is not finite is a gap.
     """
     kept = list(points)
-    return [merge(kept[span]) for span in spans([point.x for point in kept], most, begin, end)]
+    return [merge(kept[span]) for span in group_neighbours([point.x for point in kept], most, begin, end)]
 
 
-def spans(xs: Sequence[float], most: int, begin: float | None = None, end: float | None = None) -> list[slice]:
+def group_neighbours(
+    xs: Sequence[float], most: int, begin: float | None = None, end: float | None = None
+) -> list[slice]:
     """Return which neighbours become one point: the range from `begin` to `end` (by default of all `xs`) is cut into
     `most` equal parts. Nothing is merged if there are no more than `most` points."""
     if len(xs) <= most:

@@ -47,7 +47,7 @@ def status_of(error: RequestRefused) -> int:
     return next((_STATUSES[cls] for cls in type(error).__mro__ if cls in _STATUSES), 400)
 
 
-def refusal(status: int, text: str, place: str = "") -> RequestRefused:
+def error_for_status(status: int, text: str, place: str = "") -> RequestRefused:
     """Return the error that an answer with this HTTP status, from 401 to 499, stands for."""
     if status == 404 and place == "job":
         return JobNotFound(text, place)

@@ -16,7 +16,7 @@ FOLDER = "serving"
 
 
 @contextlib.contextmanager
-def announced(folder: Path, link: str) -> Iterator[None]:
+def announce_link(folder: Path, link: str) -> Iterator[None]:
     """Let `links` find this link inside the context; do nothing where no file can be written.
 
     Args:

@@ -22,7 +22,7 @@ from howdah.api import connection_limits
 from howdah.api.connection_limits import ConnectionLimits, Limits
 from howdah.api.request_parser import MAX_HEAD, BadRequest, Caller, Request, parse_head
 from howdah.spec.values import dataclass
-from howdah.wire.ports import bound
+from howdah.wire.ports import bind_socket
 
 __all__ = ["Caller", "Handler", "Identify", "Limits", "Pieces", "Request", "Response", "serve"]
 
@@ -83,7 +83,7 @@ async def serve(
     loop = asyncio.get_running_loop()
     if among:
         family, _, _, _, address = (await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM))[0]
-        taken = bound(family, str(address[0]), among)
+        taken = bind_socket(family, str(address[0]), among)
         server = await loop.create_server(lambda: _Connection(shared), sock=taken, backlog=ACCEPTED_AT_ONCE)
     else:
         server = await loop.create_server(lambda: _Connection(shared), host, port, backlog=ACCEPTED_AT_ONCE)

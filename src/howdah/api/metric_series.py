@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import islice
 from typing import Any
 
-from howdah.api.downsample import SampledPoint, downsample, merge, spans
+from howdah.api.downsample import SampledPoint, downsample, group_neighbours, merge
 from howdah.errors import InvalidRequest
 from howdah.eventfiles.oom_priority import prefer_as_oom_victim
 from howdah.logs.query import epoch_seconds, whole_number
@@ -115,7 +115,7 @@ def sampled_series(
     times = sorted(chosen)
     most = _max_points(query, len(wanted) * len(tasks))
     end = None if query.end == float("inf") else query.end
-    slices = spans(times, most, query.begin or None, end)
+    slices = group_neighbours(times, most, query.begin or None, end)
     span_of = {time: number for number, span in enumerate(slices) for time in times[span]}
     merger = _SpanMerger([(task, name) for name in wanted for task in tasks])
     known = frozenset(tasks)

@@ -38,7 +38,7 @@ _GPUS: tuple[tuple[str, str, str, Callable[[Gpu], float | None]], ...] = (
 )
 
 
-def exposition(view: JobView, now: float) -> str:
+def format_metrics(view: JobView, now: float) -> str:
     """Return the metrics as text."""
     return "".join(_lines(view, now))
 

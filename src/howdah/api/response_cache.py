@@ -49,7 +49,7 @@ class ResponseCache:
         return answer.version, answer.packed
 
     def _store(self, request: str, version: int, now: float, value: Mapping[str, Any]) -> _CachedAnswer:
-        text = compact(value)
+        text = compact_json(value)
         digest = hashlib.blake2b(text, digest_size=16).digest()
         before = self._answers.pop(request, None)
         if before is not None and before.digest == digest:
@@ -65,7 +65,7 @@ class ResponseCache:
         return answer
 
 
-def compact(value: Any) -> bytes:
+def compact_json(value: Any) -> bytes:
     """Return JSON in ASCII without blanks; NaN raises ValueError, because JSON does not have it."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
 

@@ -15,10 +15,10 @@ from dataclasses import replace
 from typing import Any
 
 from howdah.api import static_files
-from howdah.api.answer_language import localised, request_language
+from howdah.api.answer_language import request_language, translate_answer
 from howdah.api.errors import LinkNeeded, MethodNotAllowed, status_of
 from howdah.api.http_server import Request, Response
-from howdah.api.response_cache import ResponseCache, compact, pack, unpack
+from howdah.api.response_cache import ResponseCache, compact_json, pack, unpack
 from howdah.api.routes import ACTIONS, PREFIX, ApiRequest, Route, handler, match
 from howdah.api.sources import JobSource, Source
 from howdah.errors import InvalidRequest, JobNotFound, NotFound, NotPermitted, RequestRefused
@@ -91,7 +91,7 @@ class ApiRouter:
         value = await handler(route)(call)
         if isinstance(value, Response):
             return value
-        return respond(localised(value, route.answer, request_language(request)), request)
+        return respond(translate_answer(value, route.answer, request_language(request)), request)
 
     def _view_refusal(self) -> LinkNeeded:
         command = self.source.link_command
@@ -121,7 +121,7 @@ class ApiRouter:
         now = asyncio.get_running_loop().time()
 
         async def localised_answer() -> Mapping[str, Any]:
-            answer: Mapping[str, Any] = localised(await make(call), route.answer, language)
+            answer: Mapping[str, Any] = translate_answer(await make(call), route.answer, language)
             return answer
 
         version, packed = await self._cache.get(key, version, now, localised_answer)
@@ -139,7 +139,7 @@ class ApiRouter:
         job = await self._job(parts[1])
         answer = await job.act(parts[3], arguments)
         shape = next((action.answer for action in ACTIONS if action.name == parts[3]), "")
-        return respond(localised(answer, shape, request_language(request)), request)
+        return respond(translate_answer(answer, shape, request_language(request)), request)
 
     def _permitted_arguments(self, request: Request, job_id: str) -> dict[str, Any]:
         """Return the arguments of an action, if the token beside them permits it."""
@@ -159,7 +159,7 @@ class ApiRouter:
         job = await self._job(self.source.only_job_id)
         system = importlib.import_module(module)
         kind, body = await (system.answer_post if changes else system.answer_get)(job, request)
-        return compressed(Response(200, body, kind, ANSWER_HEADERS), request)
+        return compress_response(Response(200, body, kind, ANSWER_HEADERS), request)
 
 
 def _require_get(request: Request) -> None:
@@ -180,10 +180,10 @@ def _json_object(body: bytes) -> dict[str, Any]:
 
 def respond(value: Any, request: Request) -> Response:
     """Return `value` as a JSON response, compressed where that is worth it."""
-    return compressed(Response(200, compact(value), headers=ANSWER_HEADERS), request)
+    return compress_response(Response(200, compact_json(value), headers=ANSWER_HEADERS), request)
 
 
-def compressed(response: Response, request: Request) -> Response:
+def compress_response(response: Response, request: Request) -> Response:
     """Return the same response, compressed where that is worth it."""
     if len(response.body) < MIN_COMPRESSED_BYTES or not _accepts_gzip(request):
         return response
@@ -200,4 +200,4 @@ def error_response(refused: RequestRefused, request: Request) -> Response:
     said = {"error": render(str(refused), request_language(request)), "place": refused.place}
     if isinstance(refused, LinkNeeded):
         said["command"] = refused.command
-    return Response(status_of(refused), compact(said), headers=ANSWER_HEADERS)
+    return Response(status_of(refused), compact_json(said), headers=ANSWER_HEADERS)

@@ -54,7 +54,7 @@ def job(view: JobView, can: Mapping[str, bool], now: float, board: str = "") -> 
         "tensorboard_ended": _tensorboard_end(view.board),
         "can": dict(can),
         "submitted": {"yaml": redaction.lines(note.text), "file": note.file},
-        "spec": masked(spec) if spec else {},
+        "spec": mask_spec(spec) if spec else {},
         "resolved": redaction.record(job_file_record(spec)) if spec else {},
         "captured": {
             "git_commit": note.git_commit,
@@ -79,7 +79,7 @@ def _hint(hint: ResourceHint) -> schemas.Hint:
     return {"task": task, "role": role, "text": hint.text, "template": hint.template, "values": hint.values}
 
 
-def masked(spec: JobSpec) -> dict[str, Any]:
+def mask_spec(spec: JobSpec) -> dict[str, Any]:
     """Return the spec as JSON, without what looks like a secret in its commands and variables."""
     return dict(redaction.record(encode(spec)))
 

@@ -31,7 +31,7 @@ class DirectoryLock:
     """When the job was submitted, in epoch seconds; 0 when the file does not tell."""
 
 
-def holder(fs: FileSystem, directory: str) -> DirectoryLock | None:
+def read_lock(fs: FileSystem, directory: str) -> DirectoryLock | None:
     """Return the lock of a directory; None when no job holds it.
 
     Raises:
@@ -55,16 +55,16 @@ def acquire(fs: FileSystem, directory: str, job_id: str) -> None:
     """
     fs.mkdirs(directory)
     lock = DirectoryLock(job_id, getpass.getuser(), time.time())
-    held = holder(fs, directory)
+    held = read_lock(fs, directory)
     if held is None:
         with fs.writing(uris.join(directory, NAME), replace=False) as sink:
             sink.write(json.dumps(asdict(lock)).encode())
-        held = holder(fs, directory) or lock
+        held = read_lock(fs, directory) or lock
     if held.job != job_id:
-        raise StagingError(refusal(directory, held))
+        raise StagingError(explain_lock(directory, held))
 
 
-def refusal(directory: str, held: DirectoryLock) -> str:
+def explain_lock(directory: str, held: DirectoryLock) -> str:
     """Explain which job uses a directory, and what to do."""
     since = time.strftime("%Y-%m-%d %H:%M", time.localtime(held.since)) if held.since else "an unknown time"
     return (
@@ -76,6 +76,6 @@ def refusal(directory: str, held: DirectoryLock) -> str:
 
 def release(fs: FileSystem, directory: str, job_id: str) -> None:
     """Release the job's lock; a lock of another job stays."""
-    held = holder(fs, directory)
+    held = read_lock(fs, directory)
     if held is not None and held.job == job_id:
         fs.delete(uris.join(directory, NAME))

@@ -92,7 +92,7 @@ def copy_directory(
     return _Copier(directory, root, put, drop, dict(known or {})).copy_until_settled(settle_s)
 
 
-def files(directory: str, root: str = "") -> dict[str, Stamp]:
+def list_files(directory: str, root: str = "") -> dict[str, Stamp]:
     """Return the files in `directory` and below that have no temporary name, by their path from there.
 
     Links are followed within the directory and `root`.
@@ -132,7 +132,7 @@ def _stamp(found: os.stat_result) -> Stamp:
     return Stamp(found.st_size, found.st_mtime_ns)
 
 
-def settled(directory: str, settle_s: float, root: str = "") -> tuple[dict[str, Stamp], list[str]]:
+def find_settled_files(directory: str, settle_s: float, root: str = "") -> tuple[dict[str, Stamp], list[str]]:
     """Return the files that no process is writing and that have no known defect, and sentences about the others.
 
     The call waits up to `settle_s` for files that are being written. Links are followed within `root`, the working
@@ -140,11 +140,11 @@ def settled(directory: str, settle_s: float, root: str = "") -> tuple[dict[str, 
     """
     copier = _Copier(directory, root, lambda *_: None, lambda _: None, {})
     copier.closed_until = time.monotonic() + min(CLOSED_S, settle_s)
-    seen, skipped = copier.settled(time.monotonic() + settle_s)
+    seen, skipped = copier.wait_for_settled_files(time.monotonic() + settle_s)
     defects = {
         name: found for name in seen if (found := file_validation.describe_defect(os.path.join(directory, name)))
     }
-    lost = {**defects, **dict(file_validation.orphans(seen.keys() - defects.keys()))}
+    lost = {**defects, **dict(file_validation.find_orphans(seen.keys() - defects.keys()))}
     whole = {name: stamp for name, stamp in seen.items() if name not in lost}
     return whole, [*skipped, *(f"{name}: {reason}" for name, reason in lost.items())]
 
@@ -170,7 +170,7 @@ class _Copier:
 
         with ThreadPoolExecutor(THREADS, "copy") as pool:
             for _ in range(ROUNDS):
-                seen, skipped = self.settled(deadline)
+                seen, skipped = self.wait_for_settled_files(deadline)
                 missing = [name for name, stamp in seen.items() if not self._same(name, self.kept.get(name), stamp)]
                 if not self._forget(name for name in list(self.kept) if name not in seen) and not missing:
                     return self._result(skipped)
@@ -214,7 +214,7 @@ class _Copier:
             return before is not None
         return name in self.copied and (_is_log(name) or name in self.logs) and now.size >= before.size
 
-    def settled(self, deadline: float) -> tuple[dict[str, Stamp], list[str]]:
+    def wait_for_settled_files(self, deadline: float) -> tuple[dict[str, Stamp], list[str]]:
         """Wait until `deadline` for files that are being written; return the others, and why these are left out."""
         while True:
             seen = _stamps(self.names)
@@ -234,7 +234,7 @@ class _Copier:
         now = time.time()
         for name, stamp in seen.items():
             age = now - stamp.modified_ns / 1e9
-            if _is_log(name) or (age >= OPEN_QUIET_S and not file_validation.known(name)):
+            if _is_log(name) or (age >= OPEN_QUIET_S and not file_validation.has_known_format(name)):
                 continue
             path = os.path.join(self.directory, name)
             defect = file_validation.describe_defect(path)
@@ -263,7 +263,7 @@ class _Copier:
 
     def _result(self, skipped: list[str]) -> DirectorySnapshot:
         """Remove files that are useless without others that are missing, and return what was copied."""
-        orphans = dict(file_validation.orphans(self.kept))
+        orphans = dict(file_validation.find_orphans(self.kept))
         self._forget(orphans)
         for name in self.copied - self.kept.keys():  # the file changed or vanished while it was copied
             self.drop(name)

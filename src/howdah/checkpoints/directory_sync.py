@@ -65,7 +65,7 @@ class DirectorySync:
         tree = CheckpointTree(self.fs, self.uri)
         names = [name for name, size in tree.sizes.items() if posixpath.basename(name) in _NAMING and size <= _SMALL]
         if resume:
-            wanted = uris.below(resume, self.uri) if uris.normal(resume) != uris.normal(self.uri) else ""
+            wanted = uris.below(resume, self.uri) if uris.normalize(resume) != uris.normalize(self.uri) else ""
             names += next((each.files for each in candidates(tree, rule) if each.name == wanted), ())
         for name in dict.fromkeys(names):
             self._fetch(name, tree.entries[name])
@@ -100,7 +100,7 @@ class DirectorySync:
     def up(self, settle_s: float) -> None:
         """Store what the program has written since the last time."""
         for _ in range(ROUNDS):
-            seen, self.skipped = directory_snapshot.settled(self.path, settle_s, self.root)
+            seen, self.skipped = directory_snapshot.find_settled_files(self.path, settle_s, self.root)
             fresh = [name for name, stamp in seen.items() if _stamp(self._known.get(name)) != stamp]
             try:
                 for name in sorted(fresh, key=lambda name: _upload_order(name, seen[name])):
@@ -133,7 +133,7 @@ class DirectorySync:
             self._write_known()
 
     def _remove_gone(self) -> None:
-        local = directory_snapshot.files(self.path, self.root)
+        local = directory_snapshot.list_files(self.path, self.root)
         if not local or not self.replace:  # an empty directory is a program that starts over, or a mistake
             return
         for name in [name for name in self._known if name not in local]:

@@ -274,10 +274,10 @@ def _parts_defect(tree: CheckpointTree, checkpoint: FoundCheckpoint) -> str:
         if name.endswith(".index") and name[: -len(".index")] + ".data-00000-of-00001" in tree.sizes:
             problem = _bundle_defect(tree, name[: -len(".index")])
         else:
-            problem = tree.find_defect(name) or "" if file_validation.known(name) else ""
+            problem = tree.find_defect(name) or "" if file_validation.has_known_format(name) else ""
         if problem:
             return f"{posixpath.relpath(name, checkpoint.name or '.')}: {problem}"
-    return next((f"{name}: {reason}" for name, reason in file_validation.orphans(checkpoint.files)), "")
+    return next((f"{name}: {reason}" for name, reason in file_validation.find_orphans(checkpoint.files)), "")
 
 
 @dataclass(frozen=True)

@@ -36,14 +36,14 @@ def copy(path: str, uri: str, sent: Sent) -> None:
         StagingError, EngineUnavailable: a file can't be read or written.
     """
     fs = filesystem(uri)
-    for name, size, modified in files(path):
+    for name, size, modified in list_files(path):
         known = sent.pop(name, None)
         if known != [size, modified]:
             _send(fs, os.path.join(path, name), uris.join(uri, name), known[0] if known else 0, size)
         sent[name] = [size, modified]
 
 
-def files(path: str) -> Iterator[tuple[str, int, int]]:
+def list_files(path: str) -> Iterator[tuple[str, int, int]]:
     """Yield name below `path`, size and time of each file; hidden files and links are left out."""
     for folder, folders, names in os.walk(path):
         folders[:] = [name for name in folders if not name.startswith(".")]

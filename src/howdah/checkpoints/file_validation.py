@@ -33,14 +33,14 @@ _PICKLES = (".pkl", ".pickle", ".joblib")
 _NAMES = (*_ZIP_NAMES, *_PICKLES, ".safetensors", ".index", ".json", ".h5", ".hdf5", ".distcp", ".metadata")
 
 
-def known(name: str) -> bool:
+def has_known_format(name: str) -> bool:
     """Return whether the format of a file with this name may tell whether the file is whole."""
     return name.endswith(_NAMES)
 
 
 def describe_defect(path: str) -> str | None:
     """Return the defect of a local file; None also when the file was removed."""
-    if not known(path):
+    if not has_known_format(path):
         return None
     try:
         with open(path, "rb") as file:
@@ -55,7 +55,7 @@ def describe_defect(path: str) -> str | None:
 def find_defect(file: BinaryIO, name: str, size: int) -> str | None:
     """Return the defect of `file`, which has `size` bytes."""
     start = _read(file, 0, 16)
-    if size == 0 and known(name):
+    if size == 0 and has_known_format(name):
         return "it is empty"
     if start.startswith(_ZIP) or (_ZIP.startswith(start) and name.endswith(_ZIP_NAMES)):
         return _zip_defect(file, size)
@@ -171,7 +171,7 @@ def is_part(name: str) -> bool:
     return bool(DATA.fullmatch(name)) or name.endswith(".index") or posixpath.basename(name) == STATE
 
 
-def orphans(names: Collection[str]) -> Iterator[tuple[str, str]]:
+def find_orphans(names: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield files of TensorFlow checkpoints of which another file is missing, with the reason."""
     present: dict[str, set[int]] = {}
     counts: dict[str, int] = {}

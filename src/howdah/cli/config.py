@@ -10,7 +10,7 @@ import click
 
 from howdah.cli.terminal import columns
 from howdah.client.engine_registry import settings_for
-from howdah.config.settings import HISTORY_URL, SETTINGS, checked
+from howdah.config.settings import HISTORY_URL, SETTINGS, check_value
 from howdah.config.settings_file import remove, write
 from howdah.config.user_file import user_file
 from howdah.errors import SpecError
@@ -59,7 +59,7 @@ def set_(key: str, value: str, profile: str) -> None:
     """Set KEY to VALUE in your own file."""
     path = user_file(os.environ)
     if key in SETTINGS and SETTINGS[key].kind in ("path", "paths"):
-        value = checked(key, value, "howdah config set", Path.cwd())  # not relative to a file that nobody looks at
+        value = check_value(key, value, "howdah config set", Path.cwd())  # not relative to a file that nobody looks at
     write(path, key, value, profile)
     click.echo(str(path))
 

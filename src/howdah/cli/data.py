@@ -14,7 +14,7 @@ from howdah.cli.terminal import columns
 from howdah.client.engine_registry import settings_for
 from howdah.errors import StagingError
 from howdah.hadoop import conf as hadoop_conf
-from howdah.inputs.transfer import below, download, upload
+from howdah.inputs.transfer import download, list_copies, upload
 from howdah.localfiles import regular_file
 from howdah.outputs.snapshots.snapshot import files_in_earlier_snapshots
 from howdah.spec import uris
@@ -105,7 +105,7 @@ def put(local: Path, path: str, overwrite: bool) -> None:
     if not regular_file.exists(local):
         raise StagingError(f"{local}: no such file or directory")
     uri = _uri(path)
-    copies = list(below(str(local), uri)) if local.is_dir() else [FileCopy(str(local), uri)]
+    copies = list(list_copies(str(local), uri)) if local.is_dir() else [FileCopy(str(local), uri)]
     there = [copy.uri for copy in copies if not overwrite and filesystem(uri).exists(copy.uri)]
     if there:
         raise StagingError(f"{there[0]}: exists already ({len(there)} of {len(copies)} do); allow it with --overwrite")

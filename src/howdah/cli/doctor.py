@@ -137,12 +137,12 @@ def stack_tools() -> Finding:
 def machine() -> Iterator[Finding]:
     """Check what jobs on this machine can have."""
     from howdah.engines.local.cgroup import MemoryGroup
-    from howdah.engines.local.machine import Machine, gib
+    from howdah.engines.local.machine import Machine, format_memory
 
     here = Machine.detect()
     said = _(
         "{memory}, {vcores} vcores, {gpus} GPUs for jobs",
-        memory=gib(here.memory_mib),
+        memory=format_memory(here.memory_mib),
         vcores=here.vcores,
         gpus=len(here.gpus),
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from howdah.cli.i18n import _
 from howdah.cli.terminal import columns
-from howdah.engines.local.machine import gib
+from howdah.engines.local.machine import format_memory
 from howdah.errors import HowdahError
 from howdah.spec import JobSpec, Plan, StagedFile, StagedInput, StagedJob, redaction, uris
 from howdah.spec.codec import encode
@@ -58,14 +58,14 @@ def _roles(plan: Plan) -> Iterator[str]:
         first, *more = text.strip().splitlines() or [""]
         cut = first[:MAX_COMMAND] + ("…" if more or len(first) > MAX_COMMAND else "")
         resources = role.resources
-        sizes = (gib(resources.memory_mib), str(resources.vcores), str(resources.gpus))
+        sizes = (format_memory(resources.memory_mib), str(resources.vcores), str(resources.gpus))
         rows.append((name, str(role.replicas), *sizes, cut))
     return columns([tuple(map(_, ROLE_COLUMNS)), *rows])
 
 
 def _total(plan: Plan) -> str:
     roles = [(role.replicas + role.spares, role.resources) for role in plan.job.job.roles.values()]
-    memory = gib(sum(count * one.memory_mib for count, one in roles))
+    memory = format_memory(sum(count * one.memory_mib for count, one in roles))
     vcores, gpus = (sum(count * getattr(one, what) for count, one in roles) for what in ("vcores", "gpus"))
     tasks = sum(count for count, _ in roles)
     text = _(
@@ -77,14 +77,14 @@ def _total(plan: Plan) -> str:
     )
     master = plan.request.get("master")
     if isinstance(master, Mapping):
-        size = (gib(master["memory_mib"]), master["vcores"])
+        size = (format_memory(master["memory_mib"]), master["vcores"])
         text += _("; the master: {memory}, {vcores} vcores", memory=size[0], vcores=size[1])
     machine = plan.request.get("machine")
     if isinstance(machine, Mapping):
         has = {what: machine[what]["of"] for what in ("memory", "vcores", "GPUs")}
         text += _(
             "; this machine has {memory}, {vcores} vcores, {gpus} GPUs",
-            memory=gib(has["memory"]),
+            memory=format_memory(has["memory"]),
             vcores=has["vcores"],
             gpus=has["GPUs"],
         )

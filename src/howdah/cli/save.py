@@ -12,7 +12,7 @@ from howdah.cli.i18n import _, translate_stored
 from howdah.client.engine_registry import engine_of
 from howdah.client.follow import Follower
 from howdah.client.job_end import report_of
-from howdah.client.master_client import connect, refusals
+from howdah.client.master_client import connect, translate_refusals
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, JobEnded, JobFailed
 from howdah.spec import State
@@ -57,7 +57,7 @@ def _ask(engine: Engine, job_id: str, output: int) -> list[tuple[int, int]]:
     link = connect(report)
     if link is None:
         raise EngineUnavailable(f"{job_id} waits for its master: no program runs yet, so no snapshot can be taken")
-    with link, refusals(job_id):
+    with link, translate_refusals(job_id):
         return link.save(getpass.getuser(), output)
 
 

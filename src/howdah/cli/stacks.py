@@ -11,7 +11,7 @@ from howdah.cli.i18n import _
 from howdah.client.engine_registry import engine_of
 from howdah.client.follow import fetch_update
 from howdah.client.job_end import report_of
-from howdah.client.master_client import connect, refusals
+from howdah.client.master_client import connect, translate_refusals
 from howdah.errors import EngineUnavailable, NotFound, SpecError
 from howdah.spec import JobReport, TaskId
 from howdah.spec.codec import to_json
@@ -60,7 +60,7 @@ def _taken(report: JobReport, task: str, native: bool) -> Stacks:
     link = connect(report)
     if link is None:
         raise EngineUnavailable(f"{report.id} waits for its master: nothing runs yet that could be looked into")
-    with link, refusals(report.id):
+    with link, translate_refusals(report.id):
         return link.stacks(getpass.getuser(), task, native)
 
 

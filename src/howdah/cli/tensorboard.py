@@ -14,7 +14,7 @@ from howdah.client.engine_registry import engine as engine_of_settings
 from howdah.client.engine_registry import engine_of, engines, settings_for
 from howdah.client.follow import Follower, fetch_update
 from howdah.client.job_end import report_of
-from howdah.client.master_client import MasterClient, connect, refusals
+from howdah.client.master_client import MasterClient, connect, translate_refusals
 from howdah.client.page_links import tensorboard_url
 from howdah.client.wait_for_tensorboard import wait_until_open
 from howdah.engines import Engine
@@ -106,7 +106,7 @@ def _start_in_job(engine: Engine, report: JobReport, stop: bool, profile: str, i
     link = connect(report)
     if link is None:
         raise EngineUnavailable(f"{report.id} has no running master")
-    with link, refusals(report.id):
+    with link, translate_refusals(report.id):
         if stop:
             link.end_tensorboard(getpass.getuser())
             click.echo(_("the end of TensorBoard of {id} has been requested", id=report.id))

@@ -12,7 +12,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from howdah.api.errors import refusal
+from howdah.api.errors import error_for_status
 from howdah.errors import EngineUnavailable, HowdahError, NotPermitted, SpecError
 
 TIMEOUT_S = 60.0
@@ -119,4 +119,4 @@ def error_of(status: int, body: bytes) -> HowdahError:
         text, place = body.decode("utf-8", "replace").strip()[:200] or f"status {status}", ""
     if status == 400:
         return SpecError.at(place or "the call", text)
-    return EngineUnavailable(text) if status >= 500 else refusal(status, text, place)
+    return EngineUnavailable(text) if status >= 500 else error_for_status(status, text, place)

@@ -19,11 +19,11 @@ def release_stale_lock(plan: Plan, profile: str = "") -> None:
     if not directory:
         return
     fs = filesystem(directory, plan.job.settings.get("hadoop_conf_dir", ""))
-    held = directory_lock.holder(fs, directory)
+    held = directory_lock.read_lock(fs, directory)
     if held is None:
         return
     if not _ended(held.job, profile):
-        raise StagingError(directory_lock.refusal(directory, held))
+        raise StagingError(directory_lock.explain_lock(directory, held))
     directory_lock.release(fs, directory, held.job)
 
 

@@ -43,8 +43,8 @@ class JobFilter:
             and (not self.state or report.state.value in self.state.split(","))
             and self.name.casefold() in report.name.casefold()
             and all(word in said for word in self.text.casefold().split())
-            and began(report) >= self.since
-            and (not self.until or began(report) <= self.until)
+            and start_time(report) >= self.since
+            and (not self.until or start_time(report) <= self.until)
         )
 
     @property
@@ -57,7 +57,7 @@ class JobFilter:
         }
 
 
-def began(report: JobReport) -> float:
+def start_time(report: JobReport) -> float:
     """Return when the job started, or else when it was submitted."""
     return report.started or report.submitted
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from howdah.client import history_service
 from howdah.client.api_client import ApiClient
 from howdah.client.engine_registry import engines, settings_for
-from howdah.client.job_filter import JobFilter, began
+from howdah.client.job_filter import JobFilter, start_time
 from howdah.client.remote_jobs import RemoteJobs
 from howdah.config.settings import HISTORY_URL
 from howdah.errors import EngineUnavailable, NotFound
@@ -18,7 +18,7 @@ from howdah.spec import JobReport
 def merge_reports(reports: Iterable[JobReport], remembered: Iterable[JobReport]) -> list[JobReport]:
     """Merge both, each job once, the newest first; an engine's report of a job replaces the history server's."""
     found = {report.id: report for report in (*remembered, *reports)}
-    return sorted(found.values(), key=began, reverse=True)
+    return sorted(found.values(), key=start_time, reverse=True)
 
 
 def jobs_of_history(wanted: JobFilter, engine: str, profile: str, most: int) -> list[JobReport]:
@@ -29,7 +29,7 @@ def jobs_of_history(wanted: JobFilter, engine: str, profile: str, most: int) -> 
         NotFound: no history server is known. NotPermitted: the server refuses the user.
         EngineUnavailable: the server does not answer.
     """
-    found = RemoteJobs(ApiClient(history_link(profile))).listed(wanted.query, most)
+    found = RemoteJobs(ApiClient(history_link(profile))).list_jobs(wanted.query, most)
     return [report for report in found if engine in ("", report.engine)]
 
 

@@ -22,7 +22,7 @@ from howdah.client.job_end import cancel_job, report_of
 from howdah.client.job_filter import OF_REPORTS, read_filters
 from howdah.client.job_list import history_link
 from howdah.client.jobs_api import BegunSnapshot, JobsApi
-from howdah.client.master_client import MasterClient, connect, job_key, refusals
+from howdah.client.master_client import MasterClient, connect, job_key, translate_refusals
 from howdah.client.submit import prepare
 from howdah.client.wait_for_tensorboard import wait_until_open
 from howdah.config.job_file import check_job, load
@@ -78,8 +78,8 @@ class LocalJobs(JobsApi):
         engine = self._engine(job_id)
         report = settled_report(engine, job_id)
         if report.state.ended:
-            return decoded(piece for _, piece in engine.logs(job_id, task, stream))
-        return decoded(_log_of_running(report, task, stream))
+            return decode_pieces(piece for _, piece in engine.logs(job_id, task, stream))
+        return decode_pieces(_log_of_running(report, task, stream))
 
     def call(self, job_id: str, path: str, query: Mapping[str, Any]) -> Mapping[str, Any]:
         engine = self._engine(job_id)
@@ -99,25 +99,25 @@ class LocalJobs(JobsApi):
         return answer
 
     def save(self, job_id: str, output: int) -> list[BegunSnapshot]:
-        with self._master(job_id) as master, refusals(job_id):
+        with self._master(job_id) as master, translate_refusals(job_id):
             return list(itertools.starmap(BegunSnapshot, master.save(getpass.getuser(), output)))
 
     def stacks(self, job_id: str, task: str, native: bool) -> Stacks:
-        with self._master(job_id) as master, refusals(job_id):
+        with self._master(job_id) as master, translate_refusals(job_id):
             return master.stacks(getpass.getuser(), task, native)
 
     def tensorboard(self, job_id: str, idle_s: float) -> str:
         from howdah.client.tensorboard import install
 
         engine = self._engine(job_id)
-        with self._master(job_id) as master, refusals(job_id):
+        with self._master(job_id) as master, translate_refusals(job_id):
             if not locations.event_file_locations(self.job(job_id)):
                 raise NotFound("the location of its event files is unknown: set `board` in the job file")
             install(engine, settings_for({"engine": engine.name, "profile": self.profile}), _quiet)
             return wait_until_open(job_id, lambda: master.tensorboard(getpass.getuser(), idle_s), master.changes())
 
     def end_tensorboard(self, job_id: str) -> None:
-        with self._master(job_id) as master, refusals(job_id):
+        with self._master(job_id) as master, translate_refusals(job_id):
             master.end_tensorboard(getpass.getuser())
 
     def history(self) -> ApiClient:
@@ -165,7 +165,7 @@ def _log_of_running(report: JobReport, task: TaskId, stream: str) -> Iterator[by
     offset = 0
     with master:
         while True:
-            with refusals(report.id):
+            with translate_refusals(report.id):
                 chunk = master.log(task, stream, offset)
             if not chunk.text:
                 return
@@ -173,7 +173,7 @@ def _log_of_running(report: JobReport, task: TaskId, stream: str) -> Iterator[by
             yield chunk.text.encode("latin-1")
 
 
-def decoded(pieces: Iterable[bytes]) -> Iterator[str]:
+def decode_pieces(pieces: Iterable[bytes]) -> Iterator[str]:
     """Decode UTF-8 that comes in pieces; a character may be cut by their border."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     for piece in itertools.chain(pieces, (b"",)):

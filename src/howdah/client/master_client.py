@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from howdah.api.curve_schemas import Stacks
-from howdah.api.errors import refusal
+from howdah.api.errors import error_for_status
 from howdah.errors import EngineUnavailable, RequestRefused, StagingError
 from howdah.spec import JobReport, TaskId
 from howdah.spec.codec import decode
@@ -109,7 +109,7 @@ class MasterClient:
 
 
 @contextlib.contextmanager
-def refusals(job_id: str) -> Iterator[None]:
+def translate_refusals(job_id: str) -> Iterator[None]:
     """Turn the error answers of the master of `job_id` into howdah's errors.
 
     Raises:
@@ -121,7 +121,7 @@ def refusals(job_id: str) -> Iterator[None]:
     except WireError as error:
         if error.status in _REFUSED:
             text = f"{job_id}: {error.reason}"
-            raise RequestRefused(text) if error.status == 400 else refusal(error.status, text) from None
+            raise RequestRefused(text) if error.status == 400 else error_for_status(error.status, text) from None
         if error.reason:
             raise EngineUnavailable(f"{job_id}: {error.reason}") from None
         raise EngineUnavailable(f"the master of {job_id} does not answer: {error}") from error

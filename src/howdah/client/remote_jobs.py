@@ -42,9 +42,9 @@ class RemoteJobs(JobsApi):
         if only:
             report = _report(self.remote.get(f"jobs/{only}"))
             return [report] if wanted.fits(report) else []
-        return self.listed(wanted.query | {name: filters[name] for name in OF_SERVERS if name in filters}, most)
+        return self.list_jobs(wanted.query | {name: filters[name] for name in OF_SERVERS if name in filters}, most)
 
-    def listed(self, query: Mapping[str, str], most: int | None) -> list[JobReport]:
+    def list_jobs(self, query: Mapping[str, str], most: int | None) -> list[JobReport]:
         """Return the first `most` jobs of a history server's answer to `query`."""
         rows = self.remote.pages("jobs", "jobs", limit=min(most or 500, 500), **query)
         return [_report(row) for row in islice(rows, most)]

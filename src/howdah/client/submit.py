@@ -16,7 +16,7 @@ from howdah.config.settings import HISTORY_URL, Settings
 from howdah.engines import Engine
 from howdah.errors import Mistake, SpecError
 from howdah.frameworks import find
-from howdah.inputs.assignment import shortages
+from howdah.inputs.assignment import explain_shortages
 from howdah.localfiles import regular_file
 from howdah.spec import Environment, JobSpec, Plan, StagedFile, StagedJob, exec_limits
 from howdah.spec.values import dataclass
@@ -85,7 +85,7 @@ def _prepare(
     conf_dir = settings["hadoop_conf_dir"]
     with _temporary_environ(object_stores.variables(job.env, secrets)):
         staged = stage(job, base_directory, engine.home, overwrite=overwrite, conf_dir=conf_dir, origins=origins)
-    for sentence in shortages(job, staged):
+    for sentence in explain_shortages(job, staged):
         notice(sentence)
     staged = replace(
         staged,
@@ -130,9 +130,11 @@ def _temporary_environ(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _runtime_archive(engine: Engine, staged: StagedJob) -> StagedFile:
-    from howdah.staging.runtime_archive import runtime  # the import takes 10 ms, which a local job need not wait for
+    from howdah.staging.runtime_archive import (
+        stage_runtime,  # the import takes 10 ms, which a local job need not wait for
+    )
 
-    return runtime(engine.home, clients=object_stores.clients(staged))
+    return stage_runtime(engine.home, clients=object_stores.clients(staged))
 
 
 def _node_penalties(engine: Engine) -> dict[str, float]:
@@ -201,10 +203,10 @@ def _environment(
             raise SpecError.at("environment.python", f"{chosen.python!r}: no such interpreter")
         return replace(base_environment, program_path=(str(Path(chosen.python).parent),))
     if chosen.requirements:
-        from howdah.staging.virtual_environments import environment_path, ready
+        from howdah.staging.virtual_environments import ensure_environment, environment_path
 
         if is_seen(environment_path(base_directory / chosen.requirements), engine, settings):
-            python = ready(base_directory / chosen.requirements, notice) / "bin"
+            python = ensure_environment(base_directory / chosen.requirements, notice) / "bin"
             return replace(base_environment, program_path=(str(python),))
         packed = packed_environment(base_directory / chosen.requirements, engine, settings, notice)
         return _with_environment_archive(base_environment, packed)
@@ -242,12 +244,12 @@ def packed_environment(requirements: Path, engine: Engine, settings: Settings, n
     whichever of this user's machines made it, and it is not made again."""
     from howdah.staging import virtual_environments
 
-    key = virtual_environments.key(requirements)
+    key = virtual_environments.environment_key(requirements)
     uri = location(engine.home, key, "environment.tar.gz")
     packed = filesystem(uri, settings["hadoop_conf_dir"]).stat(uri)
     if packed is not None:
         return StagedFile(ENVIRONMENT_ARCHIVE, uri, "archive", "", key, packed.size, packed.modified_ms)
-    archive = virtual_environments.pack(virtual_environments.ready(requirements, notice), notice)
+    archive = virtual_environments.pack(virtual_environments.ensure_environment(requirements, notice), notice)
     return StagedFile(ENVIRONMENT_ARCHIVE, uri, "archive", str(archive), key, archive.stat().st_size)
 
 

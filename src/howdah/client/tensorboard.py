@@ -38,7 +38,7 @@ def install(engine: Engine, settings: Settings, notice: Notice) -> None:
     """
     conf_dir = settings["hadoop_conf_dir"]
     if is_seen(virtual_environments.environment_path(REQUIREMENTS), engine, settings):
-        directory = virtual_environments.ready(REQUIREMENTS, notice) / "bin"
+        directory = virtual_environments.ensure_environment(REQUIREMENTS, notice) / "bin"
         file = StagedFile(ENVIRONMENT_ARCHIVE, uris.of_local(directory), "directory")
     else:
         file = Cache(engine.home, conf_dir).place(packed_environment(REQUIREMENTS, engine, settings, notice))
@@ -85,7 +85,7 @@ def run_locally(request: Mapping[str, Any], notice: Notice) -> LocalTensorBoard:
     Raises:
         StagingError: its environment can't be made, or TensorBoard does not start.
     """
-    python = virtual_environments.ready(REQUIREMENTS, notice) / "bin" / "python"
+    python = virtual_environments.ensure_environment(REQUIREMENTS, notice) / "bin" / "python"
     token = secrets.token_hex(16)
     import_paths = (str(Path(howdah.__file__).parents[1]), *_libraries())
     command = argv(str(python), import_paths, {**request, "host": "127.0.0.1", "attached": True})

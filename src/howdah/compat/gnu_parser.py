@@ -80,7 +80,7 @@ def _following_values(name: str, words: list[str], table: OptionTable) -> Iterat
         yield words.pop(0)
 
 
-def unquoted(value: str) -> str:
+def remove_quotes(value: str) -> str:
     """Remove the quotes that a shell script left around the whole value; `"a" "b"` has quotes of its own."""
     quoted = len(value) > 1 and value[0] == value[-1] == '"' and '"' not in value[1:-1]
     return value[1:-1] if quoted else value

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from howdah.config.spec_reader import Reader
-from howdah.config.variables import declared, overridden
+from howdah.config.variables import apply_overrides, read_declared_variables
 from howdah.config.yaml_tree import MAX_BYTES, Keys, Node, parse
 from howdah.errors import Mistake, SpecError, StagingError
 from howdah.frameworks import find, names
@@ -92,8 +92,8 @@ def from_tree(
     Raises:
         SpecError: every mistake in it.
     """
-    variables, sources = declared(root, sets, environ)
-    root, wrong_sets = overridden(root, sets, variables, fields)
+    variables, sources = read_declared_variables(root, sets, environ)
+    root, wrong_sets = apply_overrides(root, sets, variables, fields)
     if isinstance(root, Keys):
         root = Keys({name: node for name, node in root.entries.items() if name != "vars"}, root.origin)
     reader = Reader(variables)

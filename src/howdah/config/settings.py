@@ -117,7 +117,7 @@ def resolve(flags: Mapping[str, str | None], env: Mapping[str, str]) -> Settings
     return _merged([*top, *_parts(files, profile), *_surroundings(env)], profile)
 
 
-def checked(key: str, value: str, source: str, base: Path) -> str:
+def check_value(key: str, value: str, source: str, base: Path) -> str:
     """Return `value` in the form that settings have.
 
     Raises:
@@ -146,7 +146,7 @@ def _merged(layers: list[_Layer], profile: str) -> Settings:
         if layer is not None:
             sources[key] = _source(layer.source, key)
             try:
-                values[key] = checked(key, layer.values[key], sources[key], layer.base)
+                values[key] = check_value(key, layer.values[key], sources[key], layer.base)
             except SpecError as error:
                 mistakes += error.mistakes
     if mistakes:
@@ -259,7 +259,7 @@ def _existing_profile(wanted: str, files: list[_File]) -> str:
 
 def _first(key: str, layers: list[_Layer]) -> str:
     found = next((layer for layer in layers if layer.values.get(key)), None)
-    return checked(key, found.values[key], _source(found.source, key), found.base) if found else ""
+    return check_value(key, found.values[key], _source(found.source, key), found.base) if found else ""
 
 
 def _short(path: Path) -> str:

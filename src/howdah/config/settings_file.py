@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from howdah.config.settings import checked
+from howdah.config.settings import check_value
 from howdah.config.yaml_tree import Keys, Text, parse
 from howdah.errors import SpecError, StagingError
 
@@ -30,9 +30,9 @@ def write(path: Path, key: str, value: str, profile: str = "") -> None:
         StagingError: it can't be read or written.
     """
     if key != "profile" or profile:
-        checked(key, value, "howdah config set", path.parent)
+        check_value(key, value, "howdah config set", path.parent)
     text = _text(path)
-    new = changed(text, key, value, profile)
+    new = replace_setting(text, key, value, profile)
     expected = _values(text)
     expected[(profile, key)] = value
     if _values(new) != expected:
@@ -52,13 +52,13 @@ def remove(path: Path, key: str, profile: str = "") -> None:
     if expected.pop((profile, key), None) is None:
         where = f"profile {profile!r} of {path}" if profile else str(path)
         raise SpecError.at(key, f"is not set in {where}")
-    new = without(text, key, profile)
+    new = remove_setting(text, key, profile)
     if _values(new) != expected:
         raise SpecError.at(str(path), f"has a form in which {key} can't be removed line by line: edit it yourself")
     _replace(path, new)
 
 
-def without(text: str, key: str, profile: str = "") -> str:
+def remove_setting(text: str, key: str, profile: str = "") -> str:
     """Return `text` without the setting's line, and without the headings below which nothing is left."""
     lines, names = text.splitlines(keepends=True), _headings(profile)
     headings, start, end, indent = _block(lines, names)
@@ -82,7 +82,7 @@ def _text(path: Path) -> str:
         raise StagingError(f"{path} can't be read: {error}") from error
 
 
-def changed(text: str, key: str, value: str, profile: str = "") -> str:
+def replace_setting(text: str, key: str, value: str, profile: str = "") -> str:
     """Return `text` with the setting's line replaced, or added."""
     lines = text.splitlines(keepends=True)
     if lines and not lines[-1].endswith("\n"):

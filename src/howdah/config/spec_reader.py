@@ -13,7 +13,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from howdah.config.yaml_tree import Items, Keys, Node, Text, below
+from howdah.config.yaml_tree import Items, Keys, Node, Text, child_place
 from howdah.errors import Mistake
 from howdah.spec.job import ALIASES, SHORT_FORMS
 from howdah.spec.units import memory_mib, seconds
@@ -99,11 +99,13 @@ class Reader:
             if name not in known:
                 self.unknown(name, item, cls, place)
             elif isinstance(item, Text) and item.null and not known[name].required:
-                self.sources[below(place, name)] = item.origin
+                self.sources[child_place(place, name)] = item.origin
             else:
-                values[known[name].field] = self.read(item, known[name].kind, below(place, name), known[name].field)
+                values[known[name].field] = self.read(
+                    item, known[name].kind, child_place(place, name), known[name].field
+                )
         for name in (name for name, key in known.items() if key.required and name not in node.entries):
-            self.mistakes.append(Mistake(below(place, name), "is missing", origin=node.origin))
+            self.mistakes.append(Mistake(child_place(place, name), "is missing", origin=node.origin))
             values[known[name].field] = stand_in(known[name].kind)
         return cls(**values)
 
@@ -113,10 +115,10 @@ class Reader:
             (outer for outer, key in known.items() if _is_record(key.kind) and meant in keys_of(key.kind)), None
         )
         if inside and meant not in known:
-            mistake = Mistake(below(place, name), f"is no key here: write {meant!r} inside {inside!r}")
+            mistake = Mistake(child_place(place, name), f"is no key here: write {meant!r} inside {inside!r}")
         else:
             hint = meant if meant in known else nearest(name, known)
-            mistake = Mistake(below(place, name), f"is no key here, known are {', '.join(known)}", hint)
+            mistake = Mistake(child_place(place, name), f"is no key here, known are {', '.join(known)}", hint)
         self.mistakes.append(dataclasses.replace(mistake, origin=node.origin))
 
     def union(self, node: Node, kinds: tuple[Any, ...], place: str) -> Any:
@@ -130,13 +132,13 @@ class Reader:
 
     def items(self, node: Node, kind: Any, place: str) -> tuple[Any, ...]:
         if isinstance(node, Items):
-            return tuple(self.read(item, kind, below(place, str(n))) for n, item in enumerate(node.items))
+            return tuple(self.read(item, kind, child_place(place, str(n))) for n, item in enumerate(node.items))
         self.refuse(node, place, "must be a list")
         return ()
 
     def mapping(self, node: Node, kind: Any, place: str) -> dict[str, Any]:
         if isinstance(node, Keys):
-            return {name: self.read(item, kind, below(place, name)) for name, item in node.entries.items()}
+            return {name: self.read(item, kind, child_place(place, name)) for name, item in node.entries.items()}
         self.refuse(node, place, "must be a mapping")
         return {}
 

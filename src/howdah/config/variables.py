@@ -13,13 +13,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from howdah.config.spec_reader import keys_of
-from howdah.config.yaml_tree import Items, Keys, Node, Text, below, parse
+from howdah.config.yaml_tree import Items, Keys, Node, Text, child_place, parse
 from howdah.errors import Mistake, SpecError
 from howdah.spec import JobSpec
 from howdah.spec.validation import VARIABLE, nearest
 
 
-def declared(root: Node, sets: Mapping[str, str], environ: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+def read_declared_variables(
+    root: Node, sets: Mapping[str, str], environ: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str]]:
     """Return the values of the variables under `vars` of `root`, and the source of each.
 
     Raises:
@@ -57,7 +59,7 @@ def _problem(name: str, default: Node, sets: Mapping[str, str], environ: Mapping
     return ""
 
 
-def overridden(
+def apply_overrides(
     root: Node, sets: Mapping[str, str], variables: Mapping[str, str], fields: Mapping[str, str]
 ) -> tuple[Node, list[Mistake]]:
     """Return `root` with every `--set` that names a place of the spec and with the `fields` that have options of
@@ -81,7 +83,7 @@ def _replaced(node: Node | None, kind: Any, path: list[str], leaf: Text, place: 
         known = keys_of(typing.cast(type, kind))
         if path[0] not in known:
             what = f"is no key here, known are {', '.join(known)}"
-            raise SpecError.at(below(place, path[0]), what, nearest(path[0], known))
+            raise SpecError.at(child_place(place, path[0]), what, nearest(path[0], known))
         return _in_keys(node, known[path[0]].kind, path, leaf, place)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is tuple:
@@ -93,23 +95,25 @@ def _replaced(node: Node | None, kind: Any, path: list[str], leaf: Text, place: 
     elif not (isinstance(node, Keys) and path[0] in node.entries):
         roles = list(node.entries) if isinstance(node, Keys) else []
         raise SpecError.at(
-            below(place, path[0]), f"is not in the file, which has {', '.join(roles)}", nearest(path[0], roles)
+            child_place(place, path[0]), f"is not in the file, which has {', '.join(roles)}", nearest(path[0], roles)
         )
     return _in_keys(node, arguments[1], path, leaf, place)
 
 
 def _in_keys(node: Node | None, kind: Any, path: list[str], leaf: Text, place: str) -> Keys:
     entries = dict(node.entries) if isinstance(node, Keys) else {}
-    inner = _replaced(entries.get(path[0]), kind, path[1:], leaf, below(place, path[0]))
+    inner = _replaced(entries.get(path[0]), kind, path[1:], leaf, child_place(place, path[0]))
     return Keys({**entries, path[0]: inner}, node.origin if isinstance(node, Keys) else leaf.origin)
 
 
 def _in_items(node: Node | None, kind: Any, path: list[str], leaf: Text, place: str) -> Items:
     items = list(node.items) if isinstance(node, Items) else []
     if not path[0].isdigit() or int(path[0]) >= len(items):
-        raise SpecError.at(below(place, path[0]), f"is not there, the list has {len(items)} items, counted from 0")
+        raise SpecError.at(
+            child_place(place, path[0]), f"is not there, the list has {len(items)} items, counted from 0"
+        )
     number = int(path[0])
-    items[number] = _replaced(items[number], kind, path[1:], leaf, below(place, path[0]))
+    items[number] = _replaced(items[number], kind, path[1:], leaf, child_place(place, path[0]))
     return Items(tuple(items), node.origin if isinstance(node, Items) else leaf.origin)
 
 

@@ -131,7 +131,7 @@ class _Builder:
         for event in events:
             if isinstance(event, yaml.SequenceEndEvent):
                 break
-            items.append(self.node(event, events, below(place, str(len(items))), depth + 1))
+            items.append(self.node(event, events, child_place(place, str(len(items))), depth + 1))
         return Items(tuple(items), self.origin(start))
 
     def mapping(self, start: yaml.Event, events: Iterator[yaml.Event], place: str, depth: int) -> Keys:
@@ -141,10 +141,10 @@ class _Builder:
                 break
             key = self.node(event, events, place, depth + 1)
             name = key.value if isinstance(key, Text) else "?"
-            value = self.node(next(events), events, below(place, name), depth + 1)
+            value = self.node(next(events), events, child_place(place, name), depth + 1)
             problem = self.key_problem(key, entries)
             if problem:
-                self.mistakes.append(Mistake(below(place, name), problem, origin=self.origin(event)))
+                self.mistakes.append(Mistake(child_place(place, name), problem, origin=self.origin(event)))
             else:
                 entries[name] = value
         return Keys(entries, self.origin(start))
@@ -168,6 +168,6 @@ class _Builder:
         return f"{self.file}:{event.start_mark.line + 1}" if event.start_mark and self.lines else self.file
 
 
-def below(place: str, name: str) -> str:
+def child_place(place: str, name: str) -> str:
     """Return the place of `name` inside `place`."""
     return f"{place}.{name}" if place else name

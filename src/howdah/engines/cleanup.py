@@ -21,7 +21,7 @@ MAX_JOBS = 20
 """The number of newest jobs that are examined."""
 
 
-def unfinished(files: FileSystem, home: str) -> list[str]:
+def list_unfinished_jobs(files: FileSystem, home: str) -> list[str]:
     """Return the ids of this user's newest jobs whose key is still there: they run, or their master was killed."""
     jobs = uris.join(home, "jobs")
     if not files.exists(jobs):

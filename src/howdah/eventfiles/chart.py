@@ -18,8 +18,13 @@ def draw_curves(curves: Sequence[Curve], style: Style) -> str:
     drawing = _Drawing(curves, style, frame)
     tags = list(dict.fromkeys(curve.tag for curve in curves))
     title = style.title or ", ".join(tags[:3]) + (" …" if len(tags) > 3 else "")
-    parts = [*svg.opening(style, title), *drawing.axes(), *drawing.curves(), *_legend(curves, frame, style.words)]
-    return "\n".join([*parts, *svg.closing(any(curve.sample.points for curve in curves), frame, style)])
+    parts = [
+        *svg.document_start(style, title),
+        *drawing.axes(),
+        *drawing.curves(),
+        *_legend(curves, frame, style.words),
+    ]
+    return "\n".join([*parts, *svg.document_end(any(curve.sample.points for curve in curves), frame, style)])
 
 
 class _Drawing:
@@ -85,7 +90,7 @@ def _legend(curves: Sequence[Curve], frame: ChartFrame, words: dict[str, str]) -
     for number, curve in enumerate(curves[:_MAX_ROWS]):
         colour, dashed = _line_style(number)
         odd = curve.sample.nan + curve.sample.infinite
-        name = svg.shortened(f"{curve.run} · {curve.tag}" if several else curve.run)
+        name = svg.shorten_name(f"{curve.run} · {curve.tag}" if several else curve.run)
         last = f": {curve.last[2]:.5g}" if curve.last is not None else ""
         note = f" ({words['odd'].format(odd)})" if odd else ""
         yield from svg.legend_row(frame, number, name + last + note, colour, dashed)

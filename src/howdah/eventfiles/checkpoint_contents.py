@@ -160,7 +160,7 @@ def _is_below(uri: str, directory: str) -> bool:
     """Return whether a URI is the directory or below it; symbolic links on this machine are followed."""
     if not uris.has_scheme(uri):
         return False
-    inner, outer = uris.normal(uri), uris.normal(directory)
+    inner, outer = uris.normalize(uri), uris.normalize(directory)
     if uris.root(inner) != uris.root(outer):
         return False
     paths = [uris.path(inner), uris.path(outer)]

@@ -12,7 +12,7 @@ from itertools import chain, pairwise
 
 from howdah.eventfiles import events, scalar_columns, scalar_rows
 from howdah.eventfiles.event_batch import Batch, Points
-from howdah.eventfiles.record_framing import DamagedRecord, Scan, good, scan
+from howdah.eventfiles.record_framing import DamagedRecord, Scan, scan, verified_frames
 from howdah.storage.filesystem import FileSystem
 
 WINDOW = 1 << 19
@@ -103,7 +103,7 @@ def _columns(
     rest: list[tuple[int, bytes]] = []
     # In the order of the file, for the first value of a tag tells its kind; small groups are read one by one first.
     for length, offsets in sorted(found.groups.items(), key=lambda item: item[1][0]):
-        frames, correct, damaged = good([data[at : at + length] for at in offsets], offsets)
+        frames, correct, damaged = verified_frames([data[at : at + length] for at in offsets], offsets)
         batch.damaged += damaged
         rest += scalar_columns.decode_columns(frames, correct, is_scalar, add_points)
     return rest

@@ -25,7 +25,7 @@ class EventDirectories:
 
     def __init__(self) -> None:
         self._directories: dict[str, EventDirectory] = {}
-        self._max_bytes, self._budget_lock = oom_priority.budget(), threading.Lock()
+        self._max_bytes, self._budget_lock = oom_priority.memory_budget(), threading.Lock()
         # A service that was started again must not give out a version that it gave before.
         self._first_version = int(time.time()) * 1000
 

@@ -19,7 +19,7 @@ from howdah.eventfiles import parallel
 from howdah.eventfiles.decoder import HEAD
 from howdah.eventfiles.event_batch import Batch
 from howdah.eventfiles.parallel import FilePart
-from howdah.eventfiles.run_store import Run, share
+from howdah.eventfiles.run_store import Run, points_per_scalar
 from howdah.spec import uris
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry, FileSystem
@@ -222,7 +222,12 @@ class EventDirectory:
         with self.lock:
             if found.next > file.offset and not self._closed:
                 run = self.runs.setdefault(file.run, Run())
-                run.add(found, share(sum(len(run.scalars) for run in self.runs.values())), self.halvings, self.full)
+                run.add(
+                    found,
+                    points_per_scalar(sum(len(run.scalars) for run in self.runs.values())),
+                    self.halvings,
+                    self.full,
+                )
                 self.version += 1
         self._on_growth()
         file.offset = max(file.offset, found.next)

@@ -33,12 +33,12 @@ def draw_map(histograms: TagHistograms, style: Style) -> str:
     x_range = (edges[0], edges[-1]) if columns else (0.0, 1.0)
     cells = [_binned(column.buckets, span) for column in columns]
     largest = max((count for counts in cells for count in counts), default=0.0)
-    parts = [*svg.opening(style, style.title or histograms.tag), *svg.vertical_axis(frame, span, log=False)]
+    parts = [*svg.document_start(style, style.title or histograms.tag), *svg.vertical_axis(frame, span, log=False)]
     parts += _cells(cells, edges, frame, x_range, _depth(largest, style.log))
     parts += svg.horizontal_axis(frame, x_range, style.x, style.words[style.x])
     note = style.words["cell"].format(f"{largest:.4g}")
     parts += _row(frame, 0, histograms.run, note, sum(column.left_out for column in columns), style, opacity=1)
-    return "\n".join([*parts, *svg.closing(bool(largest), frame, style)])
+    return "\n".join([*parts, *svg.document_end(bool(largest), frame, style)])
 
 
 def draw_bars(histograms: TagHistograms, style: Style) -> str:
@@ -59,12 +59,12 @@ def draw_bars(histograms: TagHistograms, style: Style) -> str:
         for at, count in enumerate(counts)
         if count > 0
     ]
-    parts = [*svg.opening(style, style.title or histograms.tag), *svg.vertical_axis(frame, tall, style.log)]
+    parts = [*svg.document_start(style, style.title or histograms.tag), *svg.vertical_axis(frame, tall, style.log)]
     parts += [f'<path fill="{_COLOUR}" d="{"".join(bars)}"/>'] if bars else []
     parts += svg.horizontal_axis(frame, span, "value", style.words["value"])
     note = style.words["at"].format(histograms.steps[-1].step)
     parts += _row(frame, 0, histograms.run, note, last.left_out, style, opacity=1)
-    return "\n".join([*parts, *svg.closing(bool(bars), frame, style)])
+    return "\n".join([*parts, *svg.document_end(bool(bars), frame, style)])
 
 
 def draw_distribution(histograms: TagHistograms, style: Style) -> str:
@@ -77,7 +77,7 @@ def draw_distribution(histograms: TagHistograms, style: Style) -> str:
     x_range = svg.value_range([across for across, _ in steps], log=False)
     x = svg.scale(x_range, frame.left, frame.right, log=False)
     y = svg.scale(y_range, frame.bottom, frame.top, style.log)
-    parts = [*svg.opening(style, style.title or histograms.tag), *svg.vertical_axis(frame, y_range, style.log)]
+    parts = [*svg.document_start(style, style.title or histograms.tag), *svg.vertical_axis(frame, y_range, style.log)]
     parts += svg.horizontal_axis(frame, x_range, style.x, style.words[style.x])
     for low in range(pairs + 1):
         high = len(PERCENTS) - 1 - low
@@ -94,7 +94,7 @@ def draw_distribution(histograms: TagHistograms, style: Style) -> str:
                 parts.append(f'<path class="b" fill="{_COLOUR}" d="M{above}L{below}Z"/>')
     unknown = sum(any(value is None for value in values) for _, values in steps)
     parts += _percent_rows(histograms, frame, style, unknown)
-    return "\n".join([*parts, *svg.closing(bool(known), frame, style)])
+    return "\n".join([*parts, *svg.document_end(bool(known), frame, style)])
 
 
 @dataclass(frozen=True)
@@ -204,5 +204,5 @@ def _row(
     frame: ChartFrame, number: int, run: str, note: str, odd: float, style: Style, opacity: float
 ) -> Iterator[str]:
     suffix = f" ({style.words['odd'].format(f'{odd:.4g}')})" if odd else ""
-    content = (f"{svg.shortened(run)}: " if run else "") + note + suffix
+    content = (f"{svg.shorten_name(run)}: " if run else "") + note + suffix
     return svg.legend_row(frame, number, content, _COLOUR, opacity=opacity)

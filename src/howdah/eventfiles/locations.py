@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from howdah.outputs.commit import temporary
+from howdah.outputs.commit import temporary_directory
 from howdah.spec import uris
 from howdah.spec.job import Output
 from howdah.spec.task import State
@@ -61,4 +61,4 @@ def _output_directories(view: JobView, number: int, output: Output) -> Iterator[
         for task in view.tasks.values():
             if task.state is State.SUCCEEDED:
                 part = f"{task.id.slug}.{task.attempt}"
-                yield task.id.slug, uris.join(temporary(view.id, number, output.path), part)
+                yield task.id.slug, uris.join(temporary_directory(view.id, number, output.path), part)

@@ -17,14 +17,14 @@ PREFER_AS_OOM_VICTIM = 500
 """Of 1000: the kernel counts half of the machine's memory on top of the process's (proc(5), oom_score_adj)."""
 
 
-def budget() -> int:
+def memory_budget() -> int:
     """Return how many bytes of event files may be kept: by default a quarter of the container."""
     container = _mib(CONTAINER_VARIABLE)
     default = max(MIN_MIB, container // 4) if container else DEFAULT_MIB
     return (_mib(BUDGET_VARIABLE) or default) << 20
 
 
-def limit() -> int:
+def memory_limit() -> int:
     """Return the bytes at which the event-file service exits: half of the container; 0 for no limit."""
     container, budget_mib = _mib(CONTAINER_VARIABLE), _mib(BUDGET_VARIABLE)
     return max(container // 2, budget_mib + 64 if budget_mib else 0) << 20 if container else 0
@@ -36,7 +36,7 @@ def max_processes() -> int:
     return min(MAX_PROCESSES, 1 + container // 1024) if container else MAX_PROCESSES
 
 
-def resident() -> int:
+def resident_bytes() -> int:
     """Return the resident bytes of this process; 0 where the system does not say."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

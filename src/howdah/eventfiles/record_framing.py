@@ -63,7 +63,7 @@ def scan(data: bytes, at: int = 0, limit: int = sys.maxsize) -> Scan:
         if length is None:
             length = _length(head)
             if length < 0 or length > MAX_RECORD:
-                start = last + 12 if last >= 0 and not good([data[last:at]], [last])[0] else at
+                start = last + 12 if last >= 0 and not verified_frames([data[last:at]], [last])[0] else at
                 at, last = _next_record(data, start + 1), -1
                 found.damaged.append(DamagedRecord(start, at - start, "no record of an event file"))
                 continue
@@ -83,7 +83,7 @@ def scan(data: bytes, at: int = 0, limit: int = sys.maxsize) -> Scan:
     return found
 
 
-def good(frames: list[bytes], offsets: list[int]) -> tuple[list[bytes], list[int], list[DamagedRecord]]:
+def verified_frames(frames: list[bytes], offsets: list[int]) -> tuple[list[bytes], list[int], list[DamagedRecord]]:
     """Return the frames whose records have a correct checksum, where these frames begin, and the damaged records.
 
     `offsets` says where each frame begins. Without a library for checksums (google-crc32c, libcrc32c) only the
@@ -116,7 +116,7 @@ def length_of(head: bytes) -> int:
 def _masked(sums: array[int]) -> array[int]:
     """Compute `framing.masked` of all checksums at once: one large integer with a lane of 64 bits for each."""
     if len(sums) < _MIN_FOR_LANES or sys.byteorder == "big":
-        return array("I", map(framing.masked, sums))
+        return array("I", map(framing.mask_crc, sums))
     lanes = int.from_bytes(b"\1\0\0\0\0\0\0\0" * len(sums), "little")
     value = int.from_bytes(sums.tobytes(), "little")
     value = value >> 15 & lanes * 0x1FFFF | value << 17 & lanes * 0xFFFFFFFF
@@ -128,7 +128,7 @@ def _length(head: bytes) -> int:
     """Return a record's length from the twelve bytes before it; -1 if their checksum is wrong."""
     length, stored = _HEAD.unpack(head)
     crc32c = crc32c_or_none() or _slow_crc32c
-    return length if framing.masked(crc32c(head[:8])) == stored else -1
+    return length if framing.mask_crc(crc32c(head[:8])) == stored else -1
 
 
 def _next_record(data: bytes, at: int) -> int:

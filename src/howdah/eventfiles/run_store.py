@@ -202,6 +202,6 @@ def _bytes(value: Histogram | Image | TextValue) -> int:
     return OTHER + 4 * len(value.text) if isinstance(value, TextValue) else OTHER
 
 
-def share(count: int) -> int:
+def points_per_scalar(count: int) -> int:
     """Return how many points each of `count` scalars may keep."""
     return min(MAX_POINTS_OF_TAG, max(MIN_POINTS_OF_TAG, POINTS // max(1, count)))

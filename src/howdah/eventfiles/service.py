@@ -212,10 +212,10 @@ def serve(path: str, idle_s: float = IDLE_S) -> None:
     service = server.service = EventFileServer()
     threading.Thread(target=server.serve_forever, args=(0.2,), daemon=True, name="serve").start()
     print("ready", flush=True)
-    limit = oom_priority.limit()
+    limit = oom_priority.memory_limit()
     while os.getppid() == parent and (service.active_requests or time.monotonic() - service.last_request_at < idle_s):
         time.sleep(min(TICK_S, idle_s / 4))
-        if limit and (size := oom_priority.resident()) > limit:
+        if limit and (size := oom_priority.resident_bytes()) > limit:
             used, most = size >> 20, limit >> 20
             print(f"the event-file service uses {used} MiB, above its limit of {most} MiB: exiting", file=sys.stderr)
             break

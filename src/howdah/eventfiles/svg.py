@@ -120,7 +120,7 @@ def frame(style: Style, rows: int) -> ChartFrame:
     return ChartFrame(LEFT, style.width - RIGHT, TOP, max(TOP + 40, style.height - BOTTOM - rows * ROW))
 
 
-def opening(style: Style, title: str) -> Iterator[str]:
+def document_start(style: Style, title: str) -> Iterator[str]:
     """Yield the beginning of a document: size, colours and title."""
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{style.width}" height="{style.height}" '
@@ -146,13 +146,13 @@ def vertical_axis(frame: ChartFrame, span: tuple[float, float], log: bool) -> It
     for value in ticks(*span, 6, log):
         y = pixel(value)
         yield f'<path class="g" d="M{frame.left:.1f} {y:.1f}H{frame.right:.1f}"/>'
-        yield text(frame.left - 6, y + 4, label(value), "end")
+        yield text(frame.left - 6, y + 4, format_number(value), "end")
 
 
 def horizontal_axis(frame: ChartFrame, span: tuple[float, float], kind: str, word: str) -> Iterator[str]:
     """Yield marks and numbers below the plane; `kind` is step, time, relative or value, `word` the axis's name."""
     pixel = scale(span, frame.left, frame.right, log=False)
-    text_of = {"time": _clock, "relative": _duration}.get(kind, label)
+    text_of = {"time": _clock, "relative": _duration}.get(kind, format_number)
     unit = _unit(span[1])[0] if kind == "relative" else 1
     for value in (unit * tick for tick in ticks(span[0] / unit, span[1] / unit, 6, False)):
         x = pixel(value)
@@ -178,7 +178,7 @@ def legend_row(
     yield text(frame.left + 24, y, content, "start")
 
 
-def closing(has_values: bool, frame: ChartFrame, style: Style) -> Iterator[str]:
+def document_end(has_values: bool, frame: ChartFrame, style: Style) -> Iterator[str]:
     """Yield the end of a document, with a note if the chart has no value."""
     if not has_values:
         yield text((frame.left + frame.right) / 2, (frame.top + frame.bottom) / 2, style.words["none"], "middle")
@@ -204,7 +204,7 @@ def _escaped(content: str, max_length: int) -> str:
     return escape(allowed, {'"': "&quot;", "'": "&#39;"})
 
 
-def shortened(name: str) -> str:
+def shorten_name(name: str) -> str:
     """Return a name without its middle if it is too long."""
     return name if len(name) <= _MAX_NAME else name[: _MAX_NAME // 2] + "…" + name[-_MAX_NAME // 2 + 1 :]
 
@@ -250,7 +250,7 @@ def ticks(low: float, high: float, count: int, log: bool) -> list[float]:
     return [(first_number + number) * step for number in range(size)]
 
 
-def label(value: float) -> str:
+def format_number(value: float) -> str:
     """Return a number in few characters."""
     size = abs(value)
     if size < 1e-300:
@@ -265,7 +265,7 @@ def _clock(value: float) -> str:
     try:
         return time.strftime("%m-%d %H:%M", time.gmtime(value))
     except (OverflowError, ValueError, OSError):
-        return label(value)
+        return format_number(value)
 
 
 def _unit(seconds: float) -> tuple[int, str]:

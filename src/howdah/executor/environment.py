@@ -60,7 +60,7 @@ def write_files(files: Mapping[str, str], directory: str) -> None:
             file.write(text)
 
 
-def localised(world: Mapping[str, str], log_directory: str) -> Dict[str, str]:
+def with_log_directory(world: Mapping[str, str], log_directory: str) -> Dict[str, str]:
     """Put the log directory of this node into the world's variables."""
     return {name: value.replace(LOG_DIRECTORY, log_directory) for name, value in world.items()}
 

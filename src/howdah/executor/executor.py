@@ -332,7 +332,7 @@ class Executor:
         self.link.send_now()
 
     def _variables(self, assignment: Assignment) -> Mapping[str, str]:
-        world = environment.localised(self.orders.environment, self.identity.log_directory)
+        world = environment.with_log_directory(self.orders.environment, self.identity.log_directory)
         buckets = {**self.container, **assignment.environment}.get("AWS_ENDPOINT_URL", "")
         known = {**world, **input_uri_list.variables(assignment.listed, self.directory, buckets)}
         variables = environment.build(self.container, assignment, known, self.identity.secrets, self.directory)

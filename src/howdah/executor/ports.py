@@ -11,7 +11,7 @@ from __future__ import annotations
 import socket
 from typing import Dict, Sequence, Tuple
 
-from howdah.wire.ports import bound
+from howdah.wire.ports import bind_socket
 
 
 class PortReservation:
@@ -29,7 +29,7 @@ class PortReservation:
         family, self.address = _address_family(host) if host else (socket.AF_INET, "")
         for name in names:
             try:
-                self._sockets[name] = reserved = bound(family, "", among)
+                self._sockets[name] = reserved = bind_socket(family, "", among)
             except OSError:
                 self.release()
                 raise

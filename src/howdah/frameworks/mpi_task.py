@@ -95,7 +95,7 @@ class MpiTask:
             say(f"mpirun, in the job's first task, has not started {self.name} within {_START_LIMIT_S:g} s")
             return True, {"daemon": 1}
         if kind == "run":
-            argv = ["/bin/sh", "-c", localized(value)]
+            argv = ["/bin/sh", "-c", adapt_daemon_command(value)]
             self._watch("daemon", subprocess.Popen(argv, env=self.environment, stdin=subprocess.DEVNULL))
         while True:
             if kind in ("rank", "mpirun", "daemon"):
@@ -134,7 +134,7 @@ class MpiTask:
 
     def _receive(self, caller: socket.socket) -> None:
         with contextlib.suppress(OSError, ValueError), caller:
-            message = verified(self.key, read_line(caller))
+            message = verify_message(self.key, read_line(caller))
             if message["to"] == self.name:
                 self.events.put((message["kind"], message["value"]))
                 caller.sendall(b"ok\n")
@@ -245,7 +245,7 @@ def send(key: str, node: str, kind: str, value: object, limit_s: float) -> None:
         OSError: the task did not listen within `limit_s` seconds, or refused the message.
     """
     address = hosts()[node]
-    message = signed(key, {"to": node, "kind": kind, "value": value})
+    message = sign_message(key, {"to": node, "kind": kind, "value": value})
     deadline = time.monotonic() + limit_s
     while True:
         try:
@@ -288,12 +288,12 @@ def signature(key: str, text: str) -> str:
     return hmac.new(key.encode(), text.encode(), "sha256").hexdigest()
 
 
-def signed(key: str, message: dict[str, Any]) -> bytes:
+def sign_message(key: str, message: dict[str, Any]) -> bytes:
     text = json.dumps(message)
     return f"{signature(key, text)} {text}\n".encode()
 
 
-def verified(key: str, line: bytes) -> dict[str, Any]:
+def verify_message(key: str, line: bytes) -> dict[str, Any]:
     """Return the message of a line that `signed` has made with this key; raise ValueError for anything else."""
     given, _, text = line.decode().strip().partition(" ")
     if not hmac.compare_digest(signature(key, text).encode(), given.encode()):
@@ -302,7 +302,7 @@ def verified(key: str, line: bytes) -> dict[str, Any]:
     return message
 
 
-def localized(line: str) -> str:
+def adapt_daemon_command(line: str) -> str:
     """Adapt the daemon's command line to this task: in the foreground, and with this machine's path of Open MPI."""
     line = line.replace(" --daemonize", "")
     remote = re.search(r"""(?:^|[\s;])(/[^\s;"']*)/bin/(orted|prted)\s""", line)

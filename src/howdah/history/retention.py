@@ -54,7 +54,7 @@ def _remove(id_: str, directory: str, root: str, me: str, conf_dir: str) -> str:
         HowdahError: whether it may be removed can't be found out now.
     """
     jobs = uris.join(root, "jobs")
-    if not _SAFE.fullmatch(id_) or uris.normal(directory) != uris.normal(uris.join(jobs, id_)):
+    if not _SAFE.fullmatch(id_) or uris.normalize(directory) != uris.normalize(uris.join(jobs, id_)):
         return f"{directory} stays: it is not {id_} of {jobs}"
     files = filesystem(directory, conf_dir)
     try:

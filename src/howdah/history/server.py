@@ -61,7 +61,7 @@ class HistoryServer:
         """
         self._open()
         server, link = await self._listen()
-        with history_servers.announced(self.options.state, link):
+        with history_servers.announce_link(self.options.state, link):
             self._print_link(link)
             await self._update_index_until_idle(server)
 

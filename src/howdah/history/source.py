@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from howdah.api.recorded_job import ReadOnlyAccess, ReadOnlySource, RecordedJob, event_file_service
 from howdah.api.recorded_log import RecordedLog
-from howdah.api.serializers import masked
+from howdah.api.serializers import mask_spec
 from howdah.api.sources import JobSource
 from howdah.api.trace import describe
 from howdah.engines import Engine
@@ -115,7 +115,7 @@ class HistorySource(ReadOnlySource):
         if None in found:
             raise NotFound(f"no job {(one, other)[found.index(None)][:80]}", "jobs")
         views = [job.view for job in found if job is not None]
-        specs = [masked(view.job) if view.job else {} for view in views]
+        specs = [mask_spec(view.job) if view.job else {} for view in views]
         spec, noted = differences(specs[0], specs[1]), differences(_captured(views[0]), _captured(views[1]))
         both = [await asyncio.to_thread(self._row, id_) for id_ in (one, other)]
         return {"jobs": [row for row, _ in both], "spec": list(spec), "captured": list(noted)}

@@ -26,7 +26,7 @@ is a group of its own."""
 Part = TypeVar("Part")
 
 
-def fetches(staged: StagedJob, task: TaskId) -> tuple[Fetch, ...]:
+def plan_fetches(staged: StagedJob, task: TaskId) -> tuple[Fetch, ...]:
     """Return what `task` must have before it starts: a Fetch for each directory, also for an empty one; two, if only
     some of the directory's inputs are kept on the node."""
     wanted: dict[tuple[str, bool, bool], tuple[DataFile, ...]] = {}
@@ -36,7 +36,7 @@ def fetches(staged: StagedJob, task: TaskId) -> tuple[Fetch, ...]:
     return tuple(Fetch(to, files, cache, code) for (to, cache, code), files in wanted.items())
 
 
-def listed(staged: StagedJob, task: TaskId) -> Mapping[str, tuple[str, ...]]:
+def listed_uris(staged: StagedJob, task: TaskId) -> Mapping[str, tuple[str, ...]]:
     """Return the URIs that `task` reads by itself, by the name of their input."""
     found: dict[str, tuple[str, ...]] = {}
     for _, to, files in _files_of(staged, task, "placeholder"):
@@ -85,7 +85,7 @@ def with_fewer_tasks(job: JobSpec, inputs: Sequence[StagedInput]) -> JobSpec:
     return job
 
 
-def shortages(requested: JobSpec, staged: StagedJob) -> Iterator[str]:
+def explain_shortages(requested: JobSpec, staged: StagedJob) -> Iterator[str]:
     """Yield a sentence for each input with fewer files than the `requested` job has tasks, where the job allows it."""
     for entry, found in zip(requested.inputs, staged.inputs, strict=False):
         path = entry.path if isinstance(entry.path, str) else ", ".join(entry.path)

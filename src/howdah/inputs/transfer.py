@@ -116,7 +116,7 @@ def output_copies(files: OutputFiles, uri: str) -> Iterator[FileCopy]:
         _raise_cannot_list(error)
 
 
-def below(directory: str, uri: str) -> Iterator[FileCopy]:
+def list_copies(directory: str, uri: str) -> Iterator[FileCopy]:
     """Yield a FileCopy for each file below `directory`; none when there is no such directory. Links to files are
     followed, links to directories are not.
 

@@ -171,9 +171,9 @@ class SearchResults:
         self._scanned += int(answer.get("scanned_bytes", 0))
         self._complete = self._complete and bool(answer.get("complete"))
         for problem in (*answer.get("problems", ()), *filter(None, (answer.get("error"),))):
-            self.lack(str(problem))
+            self.add_problem(str(problem))
 
-    def lack(self, problem: str) -> None:
+    def add_problem(self, problem: str) -> None:
         """Note that one place could not be searched."""
         self._complete = False
         if len(self._problems) < MAX_PROBLEMS:

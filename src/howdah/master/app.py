@@ -107,7 +107,7 @@ class JobMaster:
             tensorboard=self.tensorboard,
             metrics_recorder=self.metrics_recorder,
             apply=self.apply,
-            trusts_proxy_request=self._admits,
+            trusts_proxy_request=self._trusts_proxy_request,
             is_the_master=self._is_the_master,
         )
         self.stragglers = Stragglers(self.api.program_api.metrics.steps.get)
@@ -273,7 +273,7 @@ class JobMaster:
         await asyncio.to_thread(retry_until, partial(publish_master_address, self.identity.directory, self.context.url))
         return True
 
-    def _admits(self, peer: str, proxy_user: str) -> bool:
+    def _trusts_proxy_request(self, peer: str, proxy_user: str) -> bool:
         return self.allocator is not None and self.allocator.trusts_proxy_request(peer, proxy_user)
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:

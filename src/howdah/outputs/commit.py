@@ -84,7 +84,7 @@ class CommitReply(HelperReply):
     """URIs at which outputs of a failed job are kept."""
 
 
-def temporary(job_id: str, number: int, final: str) -> str:
+def temporary_directory(job_id: str, number: int, final: str) -> str:
     """Return where the parts of a job's output `number` are collected: beside its final place, so that one rename moves
     the output."""
     return uris.join(uris.parent(final), f".howdah-{job_id}-{number}")
@@ -98,10 +98,10 @@ def reserve(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
         StagingError: no permission, no quota.
     """
     for number, output in enumerate(job.outputs):
-        where = temporary(job_id, number, output.path)
+        where = temporary_directory(job_id, number, output.path)
         filesystem(where, conf_dir).mkdirs(where)
         if output.save.every_s or output.save.to:
-            where = snapshot.temporary(job_id, number, output)
+            where = snapshot.temporary_directory(job_id, number, output)
             filesystem(where, conf_dir).mkdirs(where)
     if job.checkpoint.path:
         directory_lock.acquire(filesystem(job.checkpoint.path, conf_dir), job.checkpoint.path, job_id)
@@ -115,11 +115,11 @@ def abandon(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
     """
     for number, output in enumerate(job.outputs):
         abandoned = Commitment(
-            temporary=temporary(job_id, number, output.path),
+            temporary=temporary_directory(job_id, number, output.path),
             final=output.path,
             overwrite=output.overwrite,
             saves=snapshot.snapshot_prefix(output),
-            unfinished=snapshot.temporary(job_id, number, output),
+            unfinished=snapshot.temporary_directory(job_id, number, output),
         )
         discard(abandoned, filesystem(abandoned.temporary, conf_dir))
     if job.checkpoint.path:

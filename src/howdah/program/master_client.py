@@ -87,7 +87,7 @@ class _OpenConnection:
 
 def _connection(task: TaskIdentity) -> MasterConnection:
     """Return this thread's connection to the master's current address."""
-    principal, master = wire.principal(task.task, task.attempt, task.epoch), _read(task, wire.MASTER_FILE)
+    principal, master = wire.program_principal(task.task, task.attempt, task.epoch), _read(task, wire.MASTER_FILE)
     identity = (os.getpid(), principal, master)
     known: Optional[_OpenConnection] = getattr(_thread, "open", None)
     if known is None or known.identity != identity:

@@ -37,7 +37,7 @@ def wait(what: str, ready: Callable[[], bool], watched: Watched) -> None:
         time.sleep(_POLL_S)
 
 
-def accepts(address: str) -> bool:
+def accepts_connections(address: str) -> bool:
     """Return whether something listens at `host:port`."""
     host, _, port = address.rpartition(":")
     try:
@@ -49,7 +49,7 @@ def accepts(address: str) -> bool:
 
 def hdfs_is_writable(namenode_web: str, data_nodes: int = 1) -> bool:
     """Return whether HDFS is out of safe mode and has this many living DataNodes."""
-    state = bean(namenode_web, "Hadoop:service=NameNode,name=FSNamesystemState")
+    state = read_bean(namenode_web, "Hadoop:service=NameNode,name=FSNamesystemState")
     return bool(state.get("FSState") == "Operational" and state.get("NumLiveDataNodes", 0) >= data_nodes)
 
 
@@ -58,7 +58,7 @@ def active_nodes(rm_web: str, begun: Mapping[str, float]) -> int:
     it has not heard of since `begun` (epoch seconds, by address) is one that was killed there, and does not count."""
     # The REST API of Hadoop 3.3 and 3.4, run from the shaded jars, leaves out the outermost name in its JSON; the bean
     # ClusterMetrics may be ten seconds old.
-    managers = bean(rm_web, "Hadoop:service=ResourceManager,name=RMNMInfo").get("LiveNodeManagers")
+    managers = read_bean(rm_web, "Hadoop:service=ResourceManager,name=RMNMInfo").get("LiveNodeManagers")
     if not managers:
         return -1
     running = [node for node in json.loads(managers) if node["State"] == "RUNNING"]
@@ -67,12 +67,12 @@ def active_nodes(rm_web: str, begun: Mapping[str, float]) -> int:
 
 def is_active(rm_web: str) -> bool:
     """Return whether this ResourceManager is the active one; the others are on standby."""
-    return bean(rm_web, "Hadoop:service=ResourceManager,name=RMInfo").get("State") == "active"
+    return read_bean(rm_web, "Hadoop:service=ResourceManager,name=RMInfo").get("State") == "active"
 
 
 def serves_names(namenode_web: str) -> bool:
     """Return whether this NameNode is the active one; the others are on standby."""
-    return bean(namenode_web, "Hadoop:service=NameNode,name=NameNodeStatus").get("State") == "active"
+    return read_bean(namenode_web, "Hadoop:service=NameNode,name=NameNodeStatus").get("State") == "active"
 
 
 _OPEN = ("MKDIRS", "SETPERMISSION")
@@ -103,7 +103,7 @@ def _put_by_webhdfs(namenode_web: str, call: str) -> bool:
     return True
 
 
-def bean(web: str, name: str) -> dict[str, Any]:
+def read_bean(web: str, name: str) -> dict[str, Any]:
     """Return one of a daemon's management beans; {} if the daemon does not answer yet."""
     try:
         with urllib.request.urlopen(f"http://{web}/jmx?qry={name}", timeout=10) as response:

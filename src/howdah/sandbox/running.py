@@ -179,7 +179,7 @@ class RunningDaemons:
 
     def wait_listening(self, wanted: Iterable[DaemonRole]) -> None:
         addresses = [address for role in wanted for address in role.listens]
-        self.wait(f"one of {', '.join(addresses)}", lambda: all(map(readiness.accepts, addresses)))
+        self.wait(f"one of {', '.join(addresses)}", lambda: all(map(readiness.accepts_connections, addresses)))
 
     def wait_nodes(self, count: int) -> None:
         """Return when the ResourceManager counts exactly `count` NodeManagers as running."""

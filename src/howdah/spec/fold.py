@@ -7,7 +7,7 @@ from typing import Callable, Dict, Iterable, Optional, Sequence, Type
 
 from howdah.spec import events
 from howdah.spec.attempt import MAX_ATTEMPTS, AttemptView
-from howdah.spec.message import Message, Sentence, joined, message
+from howdah.spec.message import Message, Sentence, join_messages, message
 from howdah.spec.task import State, TaskId
 from howdah.spec.view import MAX_SAVES, JobView, MetricPoint, ProgressRate, SaveView, TaskView
 
@@ -110,7 +110,7 @@ def _preflight_passed(view: JobView, event: events.PreflightPassed) -> None:
     if event.slowest is not None and event.tasks > 1:
         text = message("{sentence}; slowest {task} on {node}", sentence=text, task=event.slowest, node=event.node)
     if event.left_out:
-        text = message("{sentence}; left out: {what}", sentence=text, what=joined(event.left_out))
+        text = message("{sentence}; left out: {what}", sentence=text, what=join_messages(event.left_out))
     view.mark(event.time, text)
 
 

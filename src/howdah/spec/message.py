@@ -57,7 +57,7 @@ def fill(template: str, values: Mapping[str, Value]) -> str:
     return PLACEHOLDER.sub(lambda found: str(values.get(found[1], found[0])), template)
 
 
-def joined(parts: Iterable[str], separator: str = "; ") -> Message:
+def join_messages(parts: Iterable[str], separator: str = "; ") -> Message:
     """Return the parts with `separator` between them, as one message of which each part is translated."""
     names = {f"part{number}": part for number, part in enumerate(parts, 1)}
     return message(separator.join(f"{{{name}}}" for name in names), **names)

@@ -16,7 +16,7 @@ CHECKS = (*LOCAL, PAIRS)
 ALL = "all"
 
 
-def wanted(job: JobSpec) -> Tuple[str, ...]:
+def checks_of_job(job: JobSpec) -> Tuple[str, ...]:
     """Return the checks of this job, in order."""
     checks = job.preflight.checks
     return tuple(name for name in CHECKS if name in checks or ALL in checks)
@@ -24,7 +24,7 @@ def wanted(job: JobSpec) -> Tuple[str, ...]:
 
 def pairs_wanted(job: JobSpec) -> bool:
     """Return whether tasks exchange data with each other, which only tasks that start together can."""
-    return job.gang and PAIRS in wanted(job)
+    return job.gang and PAIRS in checks_of_job(job)
 
 
 def mistakes(job: JobSpec) -> Iterator[Mistake]:

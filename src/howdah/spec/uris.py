@@ -85,10 +85,10 @@ def below(uri: str, directory: str) -> str:
     Raises:
         StagingError: as `inner`; in object stores `..` and empty parts are names like any other.
     """
-    return inner(path(uri)[len(path(directory).rstrip("/")) + 1 :], directory)
+    return check_inner_name(path(uri)[len(path(directory).rstrip("/")) + 1 :], directory)
 
 
-def inner(name: str, directory: str) -> str:
+def check_inner_name(name: str, directory: str) -> str:
     """Return `name`, which somebody else has written, once it is known to lead to a place below `directory` and nowhere
     else.
 
@@ -100,7 +100,7 @@ def inner(name: str, directory: str) -> str:
     return name
 
 
-def normal(uri: str) -> str:
+def normalize(uri: str) -> str:
     """Return the same file, written one way: no `.`, `..`, doubled or trailing slashes."""
     scheme, authority, full = split(uri)
     return build(scheme, authority, posixpath.normpath("/" + full.lstrip("/")))
@@ -112,10 +112,10 @@ def absolute(text: str, default_root: str, directory: str) -> str:
     scheme, authority, _ = split(default_root)
     if has_scheme(text):
         own, server, path_ = split(text)
-        return normal(build(own, server or authority, path_) if own == scheme else text)
+        return normalize(build(own, server or authority, path_) if own == scheme else text)
     if text.startswith("/"):
-        return normal(build(scheme, authority, text))
-    return normal(join(directory, text))
+        return normalize(build(scheme, authority, text))
+    return normalize(join(directory, text))
 
 
 def is_pattern(text: str) -> bool:

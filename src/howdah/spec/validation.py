@@ -79,7 +79,7 @@ def has_chief(roles: Mapping[str, Role]) -> bool:
     return len(roles) == 1 or any(name in roles for name in CHIEFS)
 
 
-def aliased(entry: Input) -> Input:
+def apply_alias(entry: Input) -> Input:
     """Return the input with what follows `#` in its paths as its `to`. If `to` is given as well, a `#` is part of a
     name."""
     pairs = _pairs(entry)
@@ -308,7 +308,9 @@ def _label(place: str, label: str) -> _Found:
 
 def _files(job: JobSpec) -> _Found:
     inputs = enumerate(job.inputs)
-    yield from working_files.mistakes(job, {aliased(entry).to.split("/")[0]: f"inputs.{n}.to" for n, entry in inputs})
+    yield from working_files.mistakes(
+        job, {apply_alias(entry).to.split("/")[0]: f"inputs.{n}.to" for n, entry in inputs}
+    )
     for number, directory in enumerate(job.directories):
         yield from _inside(f"directories.{number}", directory)
 
@@ -354,7 +356,7 @@ def _input(place: str, entry: Input, job: JobSpec) -> _Found:
     aliases = sorted({alias for _, alias in _pairs(entry) if alias})
     if len(aliases) > 1:
         yield Mistake(f"{place}.path", f"goes to {' and '.join(aliases)}: write an input for each")
-    yield from _inside(f"{place}.to", aliased(entry).to)
+    yield from _inside(f"{place}.to", apply_alias(entry).to)
     yield from _one_of(f"{place}.share", entry.share, CHOICES["Input.share"])
     yield from _one_of(f"{place}.strategy", entry.strategy, CHOICES["Input.strategy"])
     yield from _format(f"{place}.format", entry.format, INPUT_FORMATS)

@@ -41,7 +41,7 @@ _PAGE = Path("api", "static")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest a zip can tell
 
 
-def runtime(home: str, cache: Path | None = None, clients: Iterable[str] = ()) -> StagedFile:
+def stage_runtime(home: str, cache: Path | None = None, clients: Iterable[str] = ()) -> StagedFile:
     """Return the archive as a file to stage below the engine's home `home`, built below `cache` if it does not exist.
 
     `clients` are distributions that are packed with all that they need.

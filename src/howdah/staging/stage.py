@@ -19,7 +19,7 @@ from howdah.localfiles import regular_file
 from howdah.spec import uris
 from howdah.spec.job import Board, Checkpoint, Input, JobSpec, Output, Save
 from howdah.spec.staged import DataFile, StagedFile, StagedInput, StagedJob
-from howdah.spec.validation import aliased, nearest, origin_of
+from howdah.spec.validation import apply_alias, nearest, origin_of
 from howdah.spec.values import dataclass
 from howdah.spec.working_files import SPREAD, entries, file_name
 from howdah.staging.path_listing import Listing, listing, tree
@@ -57,7 +57,7 @@ def stage(
         EngineUnavailable: the file system does not answer.
     """
     conf = hadoop_conf.load(hadoop_conf.directory(conf_dir)) if uris.split(home)[0] != "file" else {}
-    job = replace(job, inputs=tuple(map(aliased, job.inputs)))
+    job = replace(job, inputs=tuple(map(apply_alias, job.inputs)))
     stager = _Stager(base.absolute(), home, conf_dir, user or identity.user(identity.is_secure(conf)), conf)
     files = tuple(stager.files(job))
     stager.check_mounts(job)

@@ -45,7 +45,7 @@ def environment_path(requirements: Path) -> Path:
     return local_directory() / "environments" / hashlib.sha256(_read(requirements)).hexdigest()[:16]
 
 
-def key(requirements: Path) -> str:
+def environment_key(requirements: Path) -> str:
     """Return 64 hexadecimal digits of all that makes the environment: the file's content, this Python and machine.
 
     Raises:
@@ -62,7 +62,7 @@ def _read(requirements: Path) -> bytes:
         raise FilesWrong.at("environment.requirements", f"{str(requirements)!r}: {error.strerror}") from error
 
 
-def ready(requirements: Path, notice: Notice) -> Path:
+def ensure_environment(requirements: Path, notice: Notice) -> Path:
     """Return the environment of a requirements file, which is installed if it does not exist. `notice` gets a line
     about what takes time.
 
@@ -76,7 +76,7 @@ def ready(requirements: Path, notice: Notice) -> Path:
     content = _read(requirements)
     with _locked(target, notice):
         if not target.is_dir():
-            count = len(packages(content))
+            count = len(read_requirements(content))
             counted = f"{count} package" if count == 1 else f"{count} packages"
             notice(f"installing {counted} for {requirements.name}: once, into {target}")
             _install(requirements, b"--hash=" in content, target, notice)
@@ -104,7 +104,7 @@ def python_version(venv: Path) -> str:
     return _setting(venv, "version_info") or _setting(venv, "version")
 
 
-def packages(content: bytes) -> list[str]:
+def read_requirements(content: bytes) -> list[str]:
     """Return the requirements in a file: its lines without comments, options and the hashes that continue a line."""
     lines = (line.strip() for line in content.decode("utf-8", "replace").splitlines())
     return [line for line in lines if line and not line.startswith(("#", "-"))]

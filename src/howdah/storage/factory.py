@@ -26,7 +26,7 @@ def filesystem(uri: str, conf_dir: str = "") -> FileSystem:
     if scheme == "hdfs":
         from howdah.storage.hdfs import arrow_binding
 
-        if arrow_binding.chosen():
+        if arrow_binding.is_pyarrow_chosen():
             return arrow_binding.ArrowHdfsFileSystem(uris.root(uri))
         from howdah.storage.hdfs.client import HdfsFileSystem
 

@@ -53,7 +53,7 @@ class ViewFileSystem(FileSystem):
 
     def _mount(self, uri: str) -> str:
         """Return the mount that contains the path."""
-        path = uris.path(uris.normal(uri))
+        path = uris.path(uris.normalize(uri))
         found = [mount for mount in self._mounts if mount == "/" or path == mount or path.startswith(mount + "/")]
         if not found:
             mounts = ", ".join(sorted(self._mounts))
@@ -63,7 +63,7 @@ class ViewFileSystem(FileSystem):
     def _resolve(self, uri: str) -> tuple[FileSystem, str]:
         """Return the file system of a path, and its URI there."""
         mount = self._mount(uri)
-        below = uris.path(uris.normal(uri))[len(mount.rstrip("/")) :]
+        below = uris.path(uris.normalize(uri))[len(mount.rstrip("/")) :]
         target = uris.join(self._mounts[mount], below)
         return self._filesystem(target, self._conf_dir), target
 
@@ -73,7 +73,7 @@ class ViewFileSystem(FileSystem):
 
     def _mounted_below(self, uri: str) -> list[Entry]:
         """Return the mounts directly in this directory, and the directories that lead to deeper ones."""
-        folder = uris.path(uris.normal(uri)).rstrip("/") + "/"
+        folder = uris.path(uris.normalize(uri)).rstrip("/") + "/"
         names = {mount[len(folder) :].partition("/")[0] for mount in self._mounts if mount.startswith(folder)} - {""}
         return [Entry(uris.join(uri, name), 0, 0, is_dir=True, mode=0o555) for name in sorted(names)]
 

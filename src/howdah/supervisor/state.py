@@ -238,7 +238,7 @@ def decide_end(entry: Entry, state: str, diagnostics: str) -> None:
     entry["promised"], entry["waiting"] = None, False
 
 
-def shortage(
+def find_shortage(
     entries: Mapping[str, Entry], wanted: Sequence[int], machine: Machine, with_promised: bool = False
 ) -> tuple[int, int] | None:
     """Return the resource of which there is too little for `wanted`, and how much of it is used; None if there is
@@ -264,7 +264,7 @@ def shortage(
 def has_room(entries: Mapping[str, Entry], wanted: Sequence[int], machine: Machine) -> bool:
     """Return whether a waiting job may start: there is room, or no other job uses anything to wait for."""
     in_use = any(entry["held"] or entry["promised"] for entry in entries.values())
-    return not in_use or shortage(entries, wanted, machine, with_promised=True) is None
+    return not in_use or find_shortage(entries, wanted, machine, with_promised=True) is None
 
 
 def write_whole(path: str, content: bytes) -> None:

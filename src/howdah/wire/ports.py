@@ -15,7 +15,7 @@ from typing import Sequence
 _TAKEN = (errno.EADDRINUSE, errno.EACCES)
 
 
-def bound(family: int, address: str, ports: Sequence[int]) -> socket.socket:
+def bind_socket(family: int, address: str, ports: Sequence[int]) -> socket.socket:
     """Bind a socket to `address` at a free one of `ports`; without `ports` the system chooses the port.
 
     Raises:

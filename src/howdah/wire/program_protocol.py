@@ -33,11 +33,11 @@ LIVES = ("job", "epoch", "program")
 """When a key is removed: with the job; when the task that put it starts again; when the program that put it ends."""
 
 
-def principal(task: str, attempt: int, epoch: int) -> str:
+def program_principal(task: str, attempt: int, epoch: int) -> str:
     """Name a program: "program worker:1/1/2" is that of the first attempt of worker:1, in epoch 2."""
     return f"{PROGRAM}{task}/{attempt}/{epoch}"
 
 
-def key(executor_key: bytes, name: str) -> bytes:
+def program_key(executor_key: bytes, name: str) -> bytes:
     """Derive the key of a program from the key of its executor; `name` is the program's principal."""
     return auth.derive(executor_key, name)

@@ -9,10 +9,10 @@ import json
 import urllib.parse
 from collections.abc import Mapping
 
-from howdah.api.answer_language import has_sentences, localised, request_language
+from howdah.api.answer_language import has_sentences, request_language, translate_answer
 from howdah.api.http_server import Response
-from howdah.api.response_cache import compact
-from howdah.api.router import ANSWER_HEADERS, compressed
+from howdah.api.response_cache import compact_json
+from howdah.api.router import ANSWER_HEADERS, compress_response
 from howdah.api.routes import ROUTES, ApiRequest
 from howdah.eventfiles import locations
 from howdah.eventfiles.client import EMBED_HEADERS
@@ -48,12 +48,14 @@ async def relay(call: ApiRequest) -> Response:
         return Response(status, body, kind, {**EMBED_HEADERS, "Cache-Control": "no-store"})
     if path in _EMBEDDED and not kind.startswith("application/json"):
         return Response(status, body, kind, _EMBEDDED_HEADERS)
-    return compressed(Response(status, body, kind, ANSWER_HEADERS), call.http)
+    return compress_response(Response(status, body, kind, ANSWER_HEADERS), call.http)
 
 
 def _localised(body: bytes, shape: str, language: str) -> bytes:
     return (
-        body if language == "en" or not has_sentences(shape) else compact(localised(json.loads(body), shape, language))
+        body
+        if language == "en" or not has_sentences(shape)
+        else compact_json(translate_answer(json.loads(body), shape, language))
     )
 
 

@@ -173,6 +173,6 @@ def _reader() -> SeriesReader:
 
 async def metrics(call: ApiRequest) -> Response:
     """Return the present metrics in the format of Prometheus."""
-    text = prometheus.exposition(call.job.view, time.time())
+    text = prometheus.format_metrics(call.job.view, time.time())
     headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
     return Response(200, text.encode(), prometheus.CONTENT_TYPE, headers)

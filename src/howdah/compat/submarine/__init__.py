@@ -20,14 +20,14 @@ from howdah.spec import JobSpec
 from howdah.spec.containers import PREFIX, requested_image, runtime_variables
 from howdah.spec.validation import nearest
 
-__all__ = ["FLAGS", "OPTIONS", "PAGE", "Submarine", "words"]
+__all__ = ["FLAGS", "OPTIONS", "PAGE", "Submarine", "split_java_command"]
 
 FRAMEWORKS = ("tensorflow", "pytorch", "mxnet")
 _NEW = "org.apache.submarine.client.cli.Cli"
 _MOUNTS = f"{PREFIX}DOCKER_MOUNTS"
 
 
-def words(argv: Sequence[str]) -> tuple[str, list[str]]:
+def split_java_command(argv: Sequence[str]) -> tuple[str, list[str]]:
     """Return the Java class that was called ("" for none), and the words after it, without Java's options or a jar
     before it: scripts keep those words when their `java`, or `yarn jar`, becomes `howdah submarine`."""
     rest = list(argv)
@@ -61,7 +61,7 @@ class Submarine:
         Raises:
             SpecError, StagingError: the words are not `job run`, or the file is wrong.
         """
-        name, rest = words(argv)
+        name, rest = split_java_command(argv)
         if rest[:2] != ["job", "run"]:
             raise SpecError.at(" ".join(rest[:2]) or "job run", "is missing" if not rest else "is not job run")
         options = parse_options(rest[2:])
@@ -90,7 +90,7 @@ class Submarine:
         else:
             parsed = Parsed(runtimes.service_job(options, commands))
         if by_tony and not commands.roles:  # TensorBoard alone
-            options.notes += [f"--conf {text}: has no effect, there is no task" for text in options.listed("conf")]
+            options.notes += [f"--conf {text}: has no effect, there is no task" for text in options.get_list("conf")]
         job = _with_variables(options, launch.with_board(options, parsed.job, commands))
         job = _with_files(options, _with_mounts(options, job))
         job = replace(job, links=launch.links(options, job, commands))
@@ -164,11 +164,11 @@ def _with_mounts(options: SubmarineOptions, job: JobSpec) -> JobSpec:
     """Add the mounts. Without an image there is no container for mounts, and a note says so."""
     images = _images(job)
     env = dict(job.env)
-    given = [*filter(None, env.pop(_MOUNTS, "").split(",")), *options.listed("mount")]
+    given = [*filter(None, env.pop(_MOUNTS, "").split(",")), *options.get_list("mount")]
     idle = [] if any(images.values()) else [*given, *(name for name in env if name.startswith(PREFIX))]
     roles = dict(job.roles)
     for name, role in () if options.given("legacy") else job.roles.items():
-        own = options.listed(f"{runtimes.kind_of_task(name)}.mount")
+        own = options.get_list(f"{runtimes.kind_of_task(name)}.mount")
         idle += [] if images[name] else own
         roles[name] = replace(role, mounts=tuple(own) if images[name] else ())
     if idle:
@@ -211,8 +211,8 @@ def _localised(
     """Return what an option localises; two files of one name are a mistake."""
     named = {one.name: one for one in others}
     found = []
-    for text in options.listed(option):
-        local = option_values.localised(options, option, text)
+    for text in options.get_list(option):
+        local = option_values.read_localization(options, option, text)
         if local is None:
             continue
         other = named.setdefault(local.name, local)

@@ -15,7 +15,7 @@ from howdah.client.engine_registry import settings_for
 from howdah.client.submit import prepare
 from howdah.compat import engine_flags
 from howdah.compat.commands import check_and_apply, verbatim_command
-from howdah.compat.submarine import PAGE, Submarine, words
+from howdah.compat.submarine import PAGE, Submarine, split_java_command
 from howdah.compat.submarine.launch import CHECKPOINT_PATH
 from howdah.config.job_file import to_yaml
 from howdah.errors import JobCancelled, SpecError
@@ -35,7 +35,7 @@ _LATER = (
 @verbatim_command("submarine")
 def submarine(argv: tuple[str, ...]) -> None:
     """Submit as Submarine 0.1 to 0.4 does: job run; and job show, list, kill by --name or id."""
-    _, rest = words(argv)
+    _, rest = split_java_command(argv)
     first, second = [*rest, "", ""][:2]
     if not rest or "help" in (first, second) or {*rest} & {"-h", "-help", "--help"}:
         from howdah.compat.submarine import help as submarine_help

@@ -107,7 +107,7 @@ def with_board(options: SubmarineOptions, job: JobSpec, commands: Commands) -> J
     if not commands.board:
         return job
     image = options.text("tensorboard_docker_image") or options.text("docker_image")
-    linked = any(_TASK in text for text in options.listed("quicklink"))
+    linked = any(_TASK in text for text in options.get_list("quicklink"))
     if image or linked or options.given("legacy"):
         return _with_image_tensorboard(options, job, commands)
     if job.roles:
@@ -139,7 +139,7 @@ def links(options: SubmarineOptions, job: JobSpec, commands: Commands) -> dict[s
         tasks.update({f"{name}:{index}": f"{name}:{index}" for index in range(role.replicas)})
     if "master" not in job.roles and "worker" in job.roles:  # TonY's first worker
         tasks = {"master:0": "worker:0", **tasks}
-    for text in options.listed("quicklink"):
+    for text in options.get_list("quicklink"):
         label, address = option_values.quicklink(options, text, tasks)
         for known, task in tasks.items():
             address = address.replace(f"{{{known}}}", f"{{{task}}}")

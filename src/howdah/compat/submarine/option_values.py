@@ -82,7 +82,7 @@ class Local:
         return f"{self.name}:{self.mount}:rw"
 
 
-def localised(options: SubmarineOptions, option: str, text: str) -> Local | None:
+def read_localization(options: SubmarineOptions, option: str, text: str) -> Local | None:
     """Read `REMOTE:LOCAL[:rw]`. The last colon separates, so that REMOTE may have a port and any scheme."""
     rest, _, mode = text.rpartition(":")
     if mode not in ("rw", "wr", "ro"):
@@ -119,7 +119,7 @@ def quicklink(options: SubmarineOptions, text: str, tasks: Collection[str]) -> t
 def variables(options: SubmarineOptions, option: str) -> dict[str, str]:
     """Read variables `K=V`. Several values of one name are joined by colons, as in PATH."""
     found: dict[str, str] = {}
-    for text in options.listed(option):
+    for text in options.get_list(option):
         name, equals, value = text.partition("=")
         if not equals:
             options.notes.append(f"{options.where(option)}: {name} is set to nothing, for it has no '=' ({PAGE})")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from howdah.compat.gnu_parser import OptionTable, given_twice, option_uses, unquoted
+from howdah.compat.gnu_parser import OptionTable, given_twice, option_uses, remove_quotes
 from howdah.errors import Mistake
 
 ROLES = {"worker": "num_workers", "ps": "num_ps", "scheduler": "num_schedulers"}
@@ -52,7 +52,7 @@ class SubmarineOptions:
         """Return the option's first value."""
         return (self.values.get(name) or [default])[0] or default
 
-    def listed(self, name: str) -> list[str]:
+    def get_list(self, name: str) -> list[str]:
         """Return all values of an option that may be repeated."""
         return self.values.get(name, [])
 
@@ -102,12 +102,12 @@ def parse_options(argv: Sequence[str]) -> SubmarineOptions:
             if (value := "".join(use.values)).lower() not in ("", "true"):
                 options.wrong(use.name, f"is {value!r}, but takes no value: to switch it off, leave it out")
         elif use.values:
-            options.values.setdefault(use.name, []).extend(map(unquoted, use.values))
+            options.values.setdefault(use.name, []).extend(map(remove_quotes, use.values))
         else:
             options.wrong(use.name, "has no value")
     if ignored:
         options.notes.append(f"{', '.join(map(repr, ignored))}: belongs to no option, and is passed over, as it was")
     options.mistakes += [
-        given_twice(name, options.listed(name)) for name in SINGLE if len(set(options.listed(name))) > 1
+        given_twice(name, options.get_list(name)) for name in SINGLE if len(set(options.get_list(name))) > 1
     ]
     return options

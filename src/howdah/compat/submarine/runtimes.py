@@ -61,7 +61,7 @@ def notes(options: SubmarineOptions, job: JobSpec) -> Iterator[str]:
 
 def wants_tony(options: SubmarineOptions) -> bool:
     """Return whether an option is set that only this runtime had."""
-    return options.given("insecure") or any(text.startswith("tony.") for text in options.listed("conf"))
+    return options.given("insecure") or any(text.startswith("tony.") for text in options.get_list("conf"))
 
 
 def tony_job(
@@ -74,7 +74,7 @@ def tony_job(
     """
     from howdah.compat.tony import Tony  # only these jobs need it
     from howdah.compat.tony.conf import Conf
-    from howdah.compat.tony.options import TonyOptions, pair
+    from howdah.compat.tony.options import TonyOptions, parse_pair
 
     conf = Conf(environ, hadoop)
     framework = options.text("framework", "tensorflow").lower()
@@ -94,8 +94,8 @@ def tony_job(
         size = requested.resources
         for what, amount in (("memory", f"{size.memory_mib}m"), ("vcores", size.vcores), ("gpus", size.gpus)):
             put(f"tony.{name}.{what}", str(amount), f"{role}_resources")
-    for text in options.listed("conf"):
-        key, value = pair(text, "--conf", conf.mistakes)
+    for text in options.get_list("conf"):
+        key, value = parse_pair(text, "--conf", conf.mistakes)
         conf.set(key, value)
         if not key.startswith("tony."):
             options.notes.append(f"--conf {key}: has no effect, only tony.… keys have")

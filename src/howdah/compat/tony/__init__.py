@@ -13,7 +13,7 @@ from pathlib import Path
 from howdah.compat import Parsed
 from howdah.compat.tony import keys, roles, task_command
 from howdah.compat.tony.conf import Conf, merge_configuration
-from howdah.compat.tony.files import VENV, Files, collected
+from howdah.compat.tony.files import VENV, Files, collect_files
 from howdah.compat.tony.options import OPTIONS, TonyOptions, mode, parse_options
 from howdah.errors import SpecError
 from howdah.spec import JobSpec
@@ -66,7 +66,7 @@ class Tony:
         """
         notes = list(keys.check_keys(conf))
         types = roles.job_types(conf)
-        files = collected(options, conf, list(types), self.directory)
+        files = collect_files(options, conf, list(types), self.directory)
         job = _job(submitter, options, conf, types, files)
         mistakes = [*options.mistakes, *conf.mistakes]
         if mistakes:
@@ -91,7 +91,7 @@ def _job(submitter: str, options: TonyOptions, conf: Conf, types: Mapping[str, i
         retries=max(0, conf.number("tony.am.retry-count")),
         queue=conf.get("tony.yarn.queue"),
         node_label=conf.get("tony.application.node-label"),
-        tags=tuple(conf.listed("tony.application.tags")),
+        tags=tuple(conf.get_list("tony.application.tags")),
         timeouts=_timeouts(conf, submitter),
         links=task_command.links(found),
         application_type=conf.get("tony.application.type"),
@@ -141,7 +141,7 @@ def _docker(conf: Conf) -> Environment:
     image = conf.get("tony.docker.containers.image") or conf.get("tony.application.docker.image")
     if not image:
         conf.wrong("tony.docker.enabled", "is true, but there is no image: set tony.docker.containers.image")
-    return Environment(image=image, mounts=tuple(conf.listed("tony.docker.containers.mount")))
+    return Environment(image=image, mounts=tuple(conf.get_list("tony.docker.containers.mount")))
 
 
 def _timeouts(conf: Conf, submitter: str) -> Timeouts:

@@ -49,7 +49,7 @@ class AzkabanJob:
         own = {file: list(_configuration(found, values)) for file, found in files.items()}
         conf = merge_configuration(options, directory, self.environ, self.hadoop, own)
         tags = [f"{name}:{values[name]}" for name in TAGS if values.get(name)]
-        conf.values["tony.application.tags"] = ",".join([*conf.listed("tony.application.tags"), *tags])
+        conf.values["tony.application.tags"] = ",".join([*conf.get_list("tony.application.tags"), *tags])
         kind = values.get("type", TYPES[0])
         if kind.lower() not in (known.lower() for known in TYPES):
             options.mistakes.append(Mistake("type", f"is {kind!r}, must be one of {', '.join(TYPES)}"))

@@ -118,7 +118,7 @@ def _detach_from_terminal() -> None:
 def import_history(paths: tuple[str, ...], home: str) -> None:
     """Import TonY's .jhist files, or all those below a directory; `list` and `status` show them from then on."""
     from howdah.client.engine_registry import engine, settings_for
-    from howdah.compat.tony.history import histories, imported, write_history
+    from howdah.compat.tony.history import find_histories, read_history, write_history
     from howdah.spec import uris
 
     home = home or engine(settings_for({"engine": "local"})).home
@@ -133,12 +133,12 @@ def import_history(paths: tuple[str, ...], home: str) -> None:
 
     for path in paths:
         try:
-            found += histories([path], hadoop)
+            found += find_histories([path], hadoop)
         except HowdahError as error:
             report(error)
     for uri in found:
         try:
-            job = imported(uri, hadoop)
+            job = read_history(uri, hadoop)
             name = uris.name(write_history(job, home, hadoop))
         except HowdahError as error:
             report(error)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from howdah.compat.tony.options import TonyOptions, pair, split_pairs
+from howdah.compat.tony.options import TonyOptions, parse_pair, split_pairs
 from howdah.errors import Mistake, SpecError
 from howdah.hadoop.conf import Property, environment_variable, expand, parse, read_properties
 from howdah.spec import uris
@@ -80,13 +80,13 @@ class Conf:
         """Return whether the administrator's file, which the user cannot edit, sets the key."""
         return bool(self.site) and self.origins.get(key, "").rpartition(":")[0] == self.site
 
-    def listed(self, key: str) -> list[str]:
+    def get_list(self, key: str) -> list[str]:
         """Return the parts of the value between its commas."""
         return [part.strip() for part in self.get(key).split(",") if part.strip()]
 
     def pairs(self, key: str) -> dict[str, str]:
         """Return the value's `name=value` pairs, which commas separate."""
-        return dict(pair(text, key, self.mistakes) for text in split_pairs(self.get(key)))
+        return dict(parse_pair(text, key, self.mistakes) for text in split_pairs(self.get(key)))
 
     def number(self, key: str, default: int = 0) -> int:
         """Return a whole number, which may be negative."""
@@ -155,7 +155,7 @@ def merge_configuration(
         conf.site = str(site)
         conf.add(read_properties(site), conf.site)
     for text in options.values.get("conf", []):
-        conf.set(*pair(text, "--conf", options.mistakes))
+        conf.set(*parse_pair(text, "--conf", options.mistakes))
     return conf
 
 

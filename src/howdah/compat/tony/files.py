@@ -55,7 +55,7 @@ class Files:
         }
 
 
-def collected(options: TonyOptions, conf: Conf, types: list[str], directory: Path) -> Files:
+def collect_files(options: TonyOptions, conf: Conf, types: list[str], directory: Path) -> Files:
     """Collect all files, by the role that gets them."""
     found = Files()
     source, venv = options.first("src_dir"), options.first("python_venv")
@@ -65,7 +65,7 @@ def collected(options: TonyOptions, conf: Conf, types: list[str], directory: Pat
         found.add(venv, VENV, not (directory / venv).is_dir())
         if not venv.endswith(ARCHIVES) and not (directory / venv).is_dir():
             options.mistakes.append(Mistake("--python_venv", f"is {venv!r}, must be an archive: {', '.join(ARCHIVES)}"))
-    for entry in conf.listed("tony.containers.resources"):
+    for entry in conf.get_list("tony.containers.resources"):
         _resource(found, conf, "tony.containers.resources", entry, directory)
     for path in options.first("hdfs_classpath").split(","):
         if path.strip():
@@ -76,7 +76,7 @@ def collected(options: TonyOptions, conf: Conf, types: list[str], directory: Pat
             found.add(path, name, False)
     for name in types:  # last, because what all roles get is not added again
         own = found.of_role[name] = Files(all=found)
-        for entry in conf.listed(f"tony.{name}.resources"):
+        for entry in conf.get_list(f"tony.{name}.resources"):
             _resource(own, conf, f"tony.{name}.resources", entry, directory)
     return found
 

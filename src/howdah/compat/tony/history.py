@@ -47,7 +47,7 @@ class History:
     """The job's events."""
 
 
-def histories(paths: Iterable[str], hadoop: str = "") -> Iterator[str]:
+def find_histories(paths: Iterable[str], hadoop: str = "") -> Iterator[str]:
     """Yield the URIs of the finished histories in files and directories, on this machine or on the cluster of the
     configuration in `hadoop`; of an application with several attempts the last one.
 
@@ -73,7 +73,7 @@ def histories(paths: Iterable[str], hadoop: str = "") -> Iterator[str]:
         yield from found.values()
 
 
-def imported(uri: str, hadoop: str = "") -> History:
+def read_history(uri: str, hadoop: str = "") -> History:
     """Read one history.
 
     Raises:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from howdah.compat.gnu_parser import OptionTable, given_twice, option_uses, unquoted
+from howdah.compat.gnu_parser import OptionTable, given_twice, option_uses, remove_quotes
 from howdah.errors import Mistake
 
 OPTIONS = (
@@ -42,7 +42,7 @@ class TonyOptions:
     def pairs(self, name: str) -> dict[str, str]:
         """Return the option's `k=v` pairs; it may be repeated, and have several between commas."""
         given = (text for value in self.values.get(name, []) for text in split_pairs(value))
-        return dict(pair(text, f"--{name}", self.mistakes) for text in given)
+        return dict(parse_pair(text, f"--{name}", self.mistakes) for text in given)
 
 
 def mode(argv: Sequence[str]) -> tuple[str, list[str]]:
@@ -63,7 +63,7 @@ def parse_options(argv: Sequence[str]) -> TonyOptions:
         elif use.name in FLAGS:
             options.flags.add(use.name)
         elif use.values:
-            options.values.setdefault(use.name, []).extend(map(unquoted, use.values))
+            options.values.setdefault(use.name, []).extend(map(remove_quotes, use.values))
         else:
             options.mistakes.append(Mistake(f"--{use.name}", "has no value"))
     for name, values in options.values.items():
@@ -72,7 +72,7 @@ def parse_options(argv: Sequence[str]) -> TonyOptions:
     return options
 
 
-def pair(text: str, place: str, mistakes: list[Mistake]) -> tuple[str, str]:
+def parse_pair(text: str, place: str, mistakes: list[Mistake]) -> tuple[str, str]:
     """Return (name, value) of `name=value`."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():

@@ -69,7 +69,7 @@ def roles(conf: Conf, types: Mapping[str, int], command: str) -> dict[str, Role]
 
 def role(conf: Conf, name: str, command: str, count: int = 1) -> Role:
     """Return the role of one job type."""
-    untracked, ignored = (conf.listed(f"tony.application.{kind}.jobtypes") for kind in ("untracked", "sidecar"))
+    untracked, ignored = (conf.get_list(f"tony.application.{kind}.jobtypes") for kind in ("untracked", "sidecar"))
     return Role(
         command=conf.get(f"tony.{name}.command") or command,
         replicas=count,
@@ -123,7 +123,7 @@ def _placement(conf: Conf, name: str) -> Placement:
         _ = parse(conf.get(key)) if key else None
     except ValueError as error:
         conf.wrong(key, f"is {conf.get(key)!r}: {error}")
-    tags = next(filter(None, (conf.listed(f"{prefix}.allocation-tags") for prefix in prefixes[:2])), [])
+    tags = next(filter(None, (conf.get_list(f"{prefix}.allocation-tags") for prefix in prefixes[:2])), [])
     return Placement(constraint=conf.get(key) if key else "", tags=tuple(tags))
 
 
@@ -133,7 +133,7 @@ def _image(conf: Conf, name: str) -> str:
 
 def _with_ignored_failures(conf: Conf, found: Mapping[str, Role]) -> dict[str, Role]:
     """Ignore failures of the tracked roles whose failure TonY ignored as long as not all tasks failed."""
-    stopping = {"chief", *conf.listed("tony.application.stop-on-failure-jobtypes")}
+    stopping = {"chief", *conf.get_list("tony.application.stop-on-failure-jobtypes")}
     stopping |= {other for role in found.values() for other in role.after}
     if conf.flag("tony.application.fail-on-worker-failure-enabled"):
         stopping |= found.keys()
@@ -146,7 +146,7 @@ def _with_ignored_failures(conf: Conf, found: Mapping[str, Role]) -> dict[str, R
 def _with_stages(conf: Conf, found: Mapping[str, Role]) -> dict[str, Role]:
     """Make training-stage wait for prepare-stage; if one is not set, it means all other roles."""
     keys = [f"tony.application.{stage}-stage" for stage in ("prepare", "training")]
-    first, second = (_known(conf, key, conf.listed(key), found) for key in keys)
+    first, second = (_known(conf, key, conf.get_list(key), found) for key in keys)
     if not first and not second:
         return dict(found)
     first = first or [name for name in found if name not in second]
@@ -169,7 +169,7 @@ def _with_deadlines(conf: Conf, found: dict[str, Role]) -> dict[str, Role]:
         if match is None or match[3]:
             continue
         group = f"tony.application.group.{match[2]}"
-        members = _known(conf, group, conf.listed(group), found)
+        members = _known(conf, group, conf.get_list(group), found)
         if not members:
             conf.wrong(key, f"speaks of a group that has no members: write {group}=worker,chief")
         elif _known(conf, key, [match[1]], found):

@@ -226,7 +226,7 @@ def _extend(settings: XLearningSettings) -> Mapping[str, str]:
     if settings.flag("mpi.install.dir.enable"):
         install = settings.text("mpi.install.dir", "/usr/local/openmpi/").rstrip("/")
         paths, libraries = [*paths, f"{install}/bin"], [*libraries, f"{install}/lib"]
-    jars = [entry.partition("#")[0].rpartition("/")[2] for entry in settings.listed("jars")]
+    jars = [entry.partition("#")[0].rpartition("/")[2] for entry in settings.get_list("jars")]
     lists = {"PATH": paths, "LD_LIBRARY_PATH": ["./", *libraries], "CLASSPATH": ["./", *jars] if jars else []}
     return {name: ":".join(filter(None, entries)) for name, entries in lists.items() if any(entries)}
 

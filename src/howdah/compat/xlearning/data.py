@@ -17,12 +17,12 @@ SECRETS = {"s3.key.access": "AWS_ACCESS_KEY_ID", "s3.key.secret": "AWS_SECRET_AC
 
 def files(settings: XLearningSettings) -> tuple[str, ...]:
     """Return --files of this machine, --cacheFile of the cluster, and --jars of either."""
-    return (*settings.listed("files"), *_on_cluster(settings, "cacheFile"), *settings.listed("jars"))
+    return (*settings.get_list("files"), *_on_cluster(settings, "cacheFile"), *settings.get_list("jars"))
 
 
 def archives(settings: XLearningSettings) -> tuple[str, ...]:
     """Return --archiveFiles of this machine, and --cacheArchive of the cluster."""
-    return (*settings.listed("archiveFiles"), *_on_cluster(settings, "cacheArchive"))
+    return (*settings.get_list("archiveFiles"), *_on_cluster(settings, "cacheArchive"))
 
 
 def inputs(settings: XLearningSettings, gang: JobRoles, kind: str, fewer_workers: bool) -> tuple[Input, ...]:
@@ -176,7 +176,7 @@ def secrets(settings: XLearningSettings) -> Mapping[str, str]:
 
 def _on_cluster(settings: XLearningSettings, key: str) -> list[str]:
     """Return files of the cluster. A relative path is a mistake, because it would mean a file of this machine."""
-    entries = settings.listed(key)
+    entries = settings.get_list(key)
     for entry in entries:
         if "://" not in entry and not entry.startswith("/"):
             settings.wrong(key, f"is {entry!r}, must be a path on the cluster: /… or hdfs://…")

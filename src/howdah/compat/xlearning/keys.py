@@ -101,7 +101,7 @@ KNOWN = {key for key in OPTIONS.values() if "." in key}
 KNOWN |= {*TEXTS, *FLAGS, *MEMORIES, *FRACTIONS, *NUMBERS, *CHOICES}
 
 
-def plain(key: str) -> str | None:
+def canonical_key(key: str) -> str | None:
     """Return `key` without its prefix and in the spelling that is read; None for a key of another system."""
     for prefix in PREFIXES:
         if key.startswith(prefix):

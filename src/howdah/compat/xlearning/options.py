@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from howdah.compat.gnu_parser import OptionTable, option_uses, unquoted
+from howdah.compat.gnu_parser import OptionTable, option_uses, remove_quotes
 from howdah.errors import Mistake
 
 OPTIONS = {
@@ -116,7 +116,7 @@ def parse_options(argv: Sequence[str], program: str) -> ParsedOptions:
             break
         if use.name in MANY and not use.glued:
             parsed.mistakes += [_unknown_option(word, program) for word in use.values if word.startswith("--")]
-        values = [unquoted(value) for value in use.values]
+        values = [remove_quotes(value) for value in use.values]
         earlier = parsed.values.get(use.name)
         if not values:
             parsed.mistakes.append(Mistake(f"--{use.name}", "has no value"))

@@ -14,7 +14,7 @@ from typing import Any
 
 from howdah.api.errors import MethodNotAllowed
 from howdah.api.http_server import Request
-from howdah.api.response_cache import compact
+from howdah.api.response_cache import compact_json
 from howdah.api.sources import JobSource
 from howdah.errors import Conflict, NotFound
 from howdah.spec import Resources, Role
@@ -103,7 +103,7 @@ def _written(value: Any, request: Request) -> tuple[str, bytes]:
     if isinstance(value, str):
         return TEXT, value.encode()
     if not _wants_xml(request.headers.get("accept", "")):
-        return JSON, compact(value)
+        return JSON, compact_json(value)
     root = ET.Element(_ROOTS.get(request.path.rpartition("/")[2], "containerInfo"))
     _fill(root, value)
     return XML, ET.tostring(root, encoding="utf-8", xml_declaration=True)

@@ -125,7 +125,7 @@ def _role(settings: XLearningSettings, name: str, command: Command, replicas: in
             growth=settings.fraction(f"{name}.mem.autoscale", 0.0),
         ),
         node_label=settings.text(f"{name}.nodeLabelExpression"),
-        placement=Placement(avoid=tuple(settings.listed("host.blacklist"))),
+        placement=Placement(avoid=tuple(settings.get_list("host.blacklist"))),
     )
 
 
@@ -163,7 +163,7 @@ def _helper(settings: XLearningSettings, type_: AppType, command: Command, maste
     size = Resources(memory, settings.number("driver.cores", master.vcores))
     if not type_.helper_command:
         return {type_.helper: Role(command, resources=size)}
-    aliases = [entry.partition("#")[2] for entry in settings.listed("cacheArchive")]
+    aliases = [entry.partition("#")[2] for entry in settings.get_list("cacheArchive")]
     return {type_.helper: Role(type_.helper_command, resources=size)} if type_.helper_archive in aliases else {}
 
 

@@ -51,7 +51,7 @@ class XLearningSettings:
     def add_site(self, properties: Mapping[str, str], file: str) -> None:
         """Add the keys of the site file; Hadoop's own keys in it are left out."""
         for name, value in properties.items():
-            key = keys.plain(name)
+            key = keys.canonical_key(name)
             if not self._cluster(name, value) and key is not None:
                 self._set(key, XLearningSetting(value.strip(), f"{file}: {name}"), name, noted=False)
 
@@ -69,7 +69,7 @@ class XLearningSettings:
         """Add `--conf key=value`, over everything."""
         for pair in self.options.values.get("conf", []):
             name, equals, value = pair.partition("=")
-            key = keys.plain(name.strip())
+            key = keys.canonical_key(name.strip())
             if not equals or not name.strip():
                 self.wrong_at("--conf", f"is {pair!r}, must be key=value")
             elif self._cluster(name.strip(), value):
@@ -80,7 +80,7 @@ class XLearningSettings:
                 self._set(key, XLearningSetting(value.strip(), f"--conf {name.strip()}"), name.strip())
 
     def _cluster(self, name: str, value: str) -> bool:
-        cluster = (keys.plain(name) or name).removesuffix(".conf.path")
+        cluster = (keys.canonical_key(name) or name).removesuffix(".conf.path")
         if name.endswith(".conf.path"):
             self.clusters[cluster] = value.strip()
         return name.endswith(".conf.path")
@@ -198,7 +198,7 @@ class XLearningSettings:
             return allowed[0]
         return text or allowed[0]
 
-    def listed(self, key: str) -> list[str]:
+    def get_list(self, key: str) -> list[str]:
         """Return the parts between commas."""
         return [part.strip() for part in self.text(key).split(",") if part.strip()]
 

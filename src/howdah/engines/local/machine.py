@@ -66,7 +66,7 @@ class ResourceDemand:
 
     def amount(self, number: int) -> str:
         """Return an amount with its unit."""
-        return gib(number) if self.what == "memory" else f"{number} {self.what}"
+        return format_memory(number) if self.what == "memory" else f"{number} {self.what}"
 
 
 def refusals(job: JobSpec, machine: Machine) -> Iterator[str]:
@@ -119,7 +119,7 @@ def demands(job: JobSpec, machine: Machine) -> tuple[ResourceDemand, ...]:
     )
 
 
-def gib(mib: int) -> str:
+def format_memory(mib: int) -> str:
     """Return an amount of memory as people read it: `4 GiB`, `1.5 GiB`, `512 MiB`."""
     return f"{round(mib / 1024, 1):g} GiB" if mib >= 1024 else f"{mib} MiB"
 

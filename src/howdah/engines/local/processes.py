@@ -35,7 +35,7 @@ def alive(pid: int, start: int) -> bool:
     return start != 0 and start_of(pid) == start
 
 
-def marked(prefix: str) -> Iterator[int]:
+def processes_of_containers(prefix: str) -> Iterator[int]:
     """Yield the processes of containers whose name starts with `prefix`.
 
     Raises:
@@ -57,7 +57,7 @@ def kill_marked(prefix: str) -> int:
     Raises:
         OSError: this process could not look in all that time.
     """
-    return kill_all(lambda: marked(prefix))
+    return kill_all(lambda: processes_of_containers(prefix))
 
 
 def kill_all(find: Callable[[], Iterable[int]]) -> int:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from howdah.engines.local.machine import Machine, gib
+from howdah.engines.local.machine import Machine, format_memory
 from howdah.spec import Resources
 from howdah.spec.message import message
 from howdah.spec.values import dataclass
 from howdah.supervisor import launcher
-from howdah.supervisor.state import MachineState, Offer, new_entry, shortage
+from howdah.supervisor.state import MachineState, Offer, find_shortage, new_entry
 
 if TYPE_CHECKING:
     from howdah.supervisor.state import Entry
@@ -112,7 +112,7 @@ def explain_shortage(
     entries: Mapping[str, Entry], wanted: Sequence[int], machine: Machine | Offer, with_promised: bool = False
 ) -> str:
     """Return which resource there is too little of for `wanted`, and which jobs use it; "" if there is enough."""
-    found = shortage(entries, wanted, machine, with_promised)
+    found = find_shortage(entries, wanted, machine, with_promised)
     if found is None:
         return ""
     kind, used = found
@@ -121,7 +121,13 @@ def explain_shortage(
     of = (machine.memory_mib, machine.vcores, len(machine.gpus))[kind]
     if kind == 0:
         template = "waiting for {amount}: {used} of {limit} are used by {holders}"
-        return message(template, amount=gib(wanted[kind]), used=gib(used), limit=gib(of), holders=holders)
+        return message(
+            template,
+            amount=format_memory(wanted[kind]),
+            used=format_memory(used),
+            limit=format_memory(of),
+            holders=holders,
+        )
     amount = f"{wanted[kind]} {('vcores', 'GPUs')[kind - 1]}"
     template = "waiting for {amount}: {used} of {limit} are used by {holders}"
     return message(template, amount=amount, used=used, limit=of, holders=holders)

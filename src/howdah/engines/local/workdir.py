@@ -36,14 +36,14 @@ def _place(file: StagedFile, target: Path, cache: Path) -> None:
     source = Path(uris.path(file.uri))
     target.parent.mkdir(parents=True, exist_ok=True)
     if file.kind != "file":
-        target.symlink_to(unpacked(source, cache))
+        target.symlink_to(unpack_archive(source, cache))
     elif source.stat().st_size < COPY_BELOW:
         shutil.copy(source, target)
     else:
         target.symlink_to(source)
 
 
-def unpacked(archive: Path, cache: Path) -> Path:
+def unpack_archive(archive: Path, cache: Path) -> Path:
     """Return the directory with the archive's content; unpack the archive if nobody has yet."""
     target = cache / "unpacked" / archive.name
     if target.is_dir():

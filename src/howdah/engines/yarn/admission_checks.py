@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from howdah.engines.yarn import placement_constraints, records
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
-from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient, leaves
+from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient, list_leaf_queues
 from howdah.errors import EngineRejected
 from howdah.hadoop.constraints import Composite
 from howdah.spec import JobSpec
@@ -30,7 +30,7 @@ async def check(rm: ResourceManagerClient, job: JobSpec) -> None:
     nodes, labels = await _nodes(rm), set()
     if any(label_of(job, role) for role in job.roles):
         labels = set(await rm.node_labels())
-    problems = [*unknown_labels(job, labels), *misplaced(job, nodes), *too_large(job, nodes)]
+    problems = [*unknown_labels(job, labels), *find_impossible_constraints(job, nodes), *too_large(job, nodes)]
     if job.queue:
         problems += await _queue(rm, job.queue)
     if problems:
@@ -67,7 +67,7 @@ def unknown_labels(job: JobSpec, known: Iterable[str]) -> Iterator[str]:
             yield f"role {role!r}: the cluster has no node label {label!r} (it has: {names})"
 
 
-def misplaced(job: JobSpec, nodes: Sequence[pb.NodeReport]) -> Iterator[str]:
+def find_impossible_constraints(job: JobSpec, nodes: Sequence[pb.NodeReport]) -> Iterator[str]:
     """Yield a line for each constraint that no placement of the job's containers can satisfy."""
     tags = sorted({tag for role in job.roles for tag in placement_constraints.tags_of(job, role)})
     never = placement_constraints.order(job)[1]
@@ -86,7 +86,7 @@ def misplaced(job: JobSpec, nodes: Sequence[pb.NodeReport]) -> Iterator[str]:
         count, label = spec.min_replicas or spec.replicas, label_of(job, role)
         there = [node for node in nodes if not label or label in node.labels]
         with_label = label and f" labelled {label}"
-        apart = placement_constraints.apart(constraint, placement_constraints.tags_of(job, role))
+        apart = placement_constraints.keeps_apart(constraint, placement_constraints.tags_of(job, role))
         if job.gang and apart and count > len(there) > 0:
             yield f"{subject} keeps {count} tasks on {count} nodes, the cluster has {len(there)}{with_label}"
 
@@ -159,7 +159,7 @@ async def _queue(rm: ResourceManagerClient, name: str) -> list[str]:
         hint = f" Did you mean {near!r}?" if near else ""
         return [f"there is no queue {name!r}; {yours}.{hint}"]
     if queue.children:
-        return [f"queue {name!r} takes no jobs, only those below it do: {', '.join(leaves(queue))}"]
+        return [f"queue {name!r} takes no jobs, only those below it do: {', '.join(list_leaf_queues(queue))}"]
     if queue.name.rpartition(".")[2] not in mine:
         return [f"you may not submit to queue {name!r}; {yours}"]
     return [] if queue.state == 2 else [f"queue {name!r} is stopped; {yours}"]

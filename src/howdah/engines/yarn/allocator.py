@@ -140,7 +140,7 @@ class YarnAllocator(Allocator):
         if role in self._leaders:
             running = {tag for name in self._standing.values() for tag in placement_constraints.tags_of(job, name)}
             first = 0 if running & {*ask.tags} else min(1, count)  # others can be placed near a tag that runs
-            ahead = placement_constraints.first(ask.constraint, ask.tags)
+            ahead = placement_constraints.constraint_of_first(ask.constraint, ask.tags)
             self._ask(role, replace(ask, count=first, constraint=ahead), leads=True)
             ask = replace(ask, count=count - first)
         self._ask(role, ask)
@@ -190,7 +190,7 @@ class YarnAllocator(Allocator):
         except EngineUnavailable as error:
             return self._unavailable(error)
         except RpcError as error:  # what we ask for is refused, not we
-            if placement_constraints.disabled(error.text):
+            if placement_constraints.says_disabled(error.text):
                 raise EngineRejected(placement_constraints.DISABLED) from None
             raise
         except AttemptOver as error:

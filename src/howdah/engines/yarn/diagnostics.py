@@ -46,7 +46,7 @@ def attempt_end(diagnostics: str) -> str:
     return next(iter(clean(diagnostics).splitlines()), "")
 
 
-def waiting(diagnostics: str, queue: str) -> str:
+def explain_wait(diagnostics: str, queue: str) -> str:
     """Return why an application without a running master has none yet; "" if nothing is said."""
     text = _STAMP.sub("", clean(diagnostics))
     if not text or _MASTER.search(diagnostics):

@@ -17,7 +17,7 @@ from typing import Any
 from howdah.engines import ATTEMPTS_WITHIN_S, MASTER_ATTEMPTS, Engine, PendingReason, Progress, cleanup, silent
 from howdah.engines.yarn import admission_checks, conf, placement_constraints, records
 from howdah.engines.yarn.allocator import RACKS
-from howdah.engines.yarn.diagnostics import clean, waiting
+from howdah.engines.yarn.diagnostics import clean, explain_wait
 from howdah.engines.yarn.logs import aggregated as logs
 from howdah.engines.yarn.nm import launch_context
 from howdah.engines.yarn.pending_reasons import pending_reasons, setting
@@ -167,7 +167,7 @@ class YarnEngine(Engine):
         """Clean up after jobs whose master was killed; what cannot be done now is left to the next submission."""
         files = self._files(self.home)
         with contextlib.suppress(HowdahError):
-            for job_id in await asyncio.to_thread(cleanup.unfinished, files, self.home):
+            for job_id in await asyncio.to_thread(cleanup.list_unfinished_jobs, files, self.home):
                 found = await rm.report(_parse(job_id)) if job_id != submitted else None
                 if found and self._report(found).state.ended:
                     with contextlib.suppress(HowdahError):
@@ -233,7 +233,7 @@ class YarnEngine(Engine):
             started=found.launched_ms / 1000,
             finished=found.finished_ms / 1000,
             progress=found.progress,
-            diagnostics=waiting(text, found.queue) if state is State.PENDING else clean(text),
+            diagnostics=explain_wait(text, found.queue) if state is State.PENDING else clean(text),
             master=master,
             tracking_url="" if found.tracking_url == "N/A" else found.tracking_url,
             directory=uris.join(home, "jobs", id_),
@@ -268,7 +268,7 @@ class YarnEngine(Engine):
         files = self._files(self._configuration.text("fs.defaultFS"))
         for container, name, piece in logs.read(files, self._configuration, job_id, report.user, on):
             owner = ran.get(container)
-            if name in logs.wanted(stream):
+            if name in logs.file_names_of_stream(stream):
                 other = "master" if container.endswith("_000001") else container
                 who = f"{owner.task} attempt {owner.attempt}" if owner else other
                 yield f"{who} {name}", piece

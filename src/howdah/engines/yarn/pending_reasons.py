@@ -20,7 +20,7 @@ from howdah.engines import PendingReason
 from howdah.engines.yarn import records
 from howdah.engines.yarn.admission_checks import label_of, show
 from howdah.engines.yarn.conf import Configuration
-from howdah.engines.yarn.diagnostics import waiting
+from howdah.engines.yarn.diagnostics import explain_wait
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.rm import queue_limits
 from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
@@ -43,7 +43,7 @@ async def pending_reasons(
     master's container."""
     found: list[PendingReason] = []
     if not missing:
-        text = waiting(report.diagnostics, report.queue)
+        text = explain_wait(report.diagnostics, report.queue)
         found += [PendingReason("said", {"text": text})] if text else []
     root, nodes = await rm.queue("root"), await rm.nodes()
     asked = await rm.nodes(_OUT)
@@ -52,7 +52,7 @@ async def pending_reasons(
     found += _queue(path, report.queue)
     if job is not None:
         info = await asyncio.to_thread(scheduler, configuration)
-        for label, wanted in queue_limits.needs(job, missing, default).items():
+        for label, wanted in queue_limits.missing_amounts(job, missing, default).items():
             found += _limits(info, path, report, label, wanted, nodes)
         for role, count in missing.items():
             found += _nodes(job, role, count, nodes, default)
@@ -84,7 +84,7 @@ def _limits(
     nodes: Sequence[pb.NodeReport],
 ) -> list[PendingReason]:
     """Yield the limits of the queue, and of the user in it, on the nodes of one label."""
-    total = queue_limits.total_resources(queue_limits.partition(nodes, label))
+    total = queue_limits.total_resources(queue_limits.nodes_of_label(nodes, label))
     with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):  # another scheduler's, or version's
         said = queue_limits.limits_from_web(info, report.queue, report.user, label, wanted, total)
         if said is not None:
@@ -142,7 +142,7 @@ def _nodes(
 ) -> Iterator[PendingReason]:
     """Yield the reasons that nodes give; `default` is the label of the queue, for a role without one."""
     wanted, label = records.amounts(job.roles[role].resources), label_of(job, role) or default
-    usable = queue_limits.partition(nodes, label)
+    usable = queue_limits.nodes_of_label(nodes, label)
     avoided = set(job.roles[role].placement.avoid)
     facts: dict[str, Any] = {
         "role": role,

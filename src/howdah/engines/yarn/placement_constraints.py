@@ -33,7 +33,7 @@ DISABLED = (
 )
 
 
-def disabled(text: str) -> bool:
+def says_disabled(text: str) -> bool:
     """Return whether the ResourceManager's message says that placement constraints are disabled."""
     return "cannot handle placement constraints" in text
 
@@ -75,26 +75,26 @@ def names(constraint: Constraint | None) -> list[str]:
     return [tag for part in singles(constraint) for tag in _names_own_role(part)] if constraint else []
 
 
-def first(constraint: Constraint | None, tags: Collection[str]) -> Constraint | None:
+def constraint_of_first(constraint: Constraint | None, tags: Collection[str]) -> Constraint | None:
     """Return what the first container of those that carry `tags` can satisfy: the constraint without the nearness to
     its own tags."""
     if constraint is None or isinstance(constraint, Single):
         near_itself = constraint is not None and constraint.least > 0 and set(_names_own_role(constraint)) & set(tags)
         return None if near_itself else constraint
-    parts = [first(part, tags) for part in constraint.parts]
+    parts = [constraint_of_first(part, tags) for part in constraint.parts]
     left = tuple(part for part in parts if part is not None)
     if not left or (constraint.kind == "or" and len(left) < len(parts)):
         return None
     return Composite(constraint.kind, left)
 
 
-def placeable(constraint: Constraint | None, existing: Collection[str]) -> bool:
+def is_placeable(constraint: Constraint | None, existing: Collection[str]) -> bool:
     """Return whether everything that the constraint wants to be near to exists, if the tags `existing` do."""
     if constraint is None:
         return True
     if isinstance(constraint, Single):
         return constraint.least == 0 or set(_names_own_role(constraint)) <= set(existing)
-    return (all if constraint.kind == "and" else any)(placeable(part, existing) for part in constraint.parts)
+    return (all if constraint.kind == "and" else any)(is_placeable(part, existing) for part in constraint.parts)
 
 
 def _names_own_role(constraint: Single) -> Iterator[str]:
@@ -107,10 +107,10 @@ def order(job: JobSpec) -> tuple[set[str], list[str]]:
     waiting, existing = list(job.roles), set[str]()
     leaders = set[str]()
     while waiting:
-        ready = [role for role in waiting if placeable(constraint_of(job, role), existing)]
+        ready = [role for role in waiting if is_placeable(constraint_of(job, role), existing)]
         if not ready:
-            ahead = ((role, first(constraint_of(job, role), tags_of(job, role))) for role in waiting)
-            ready = [role for role, constraint in ahead if placeable(constraint, existing)][:1]
+            ahead = ((role, constraint_of_first(constraint_of(job, role), tags_of(job, role))) for role in waiting)
+            ready = [role for role, constraint in ahead if is_placeable(constraint, existing)][:1]
             leaders.update(ready)
         if not ready:
             break
@@ -119,17 +119,17 @@ def order(job: JobSpec) -> tuple[set[str], list[str]]:
     return leaders, waiting
 
 
-def apart(constraint: Constraint | None, tags: Collection[str]) -> bool:
+def keeps_apart(constraint: Constraint | None, tags: Collection[str]) -> bool:
     """Return whether no two containers that carry `tags` may be on one node."""
     if isinstance(constraint, Composite):
-        return constraint.kind == "and" and any(apart(part, tags) for part in constraint.parts)
+        return constraint.kind == "and" and any(keeps_apart(part, tags) for part in constraint.parts)
     return constraint is not None and constraint.most == 0 and set(_names_own_role(constraint)) <= set(tags)
 
 
 # To YARN
 
 
-def anywhere(tags: Collection[str]) -> Constraint:
+def satisfied_anywhere(tags: Collection[str]) -> Constraint:
     """Return a constraint that every node satisfies. A ResourceManager fails on a change of a request without any
     constraint."""
     return Single(NODE, tuple((SELF, tag) for tag in tags), 0, UNLIMITED)

@@ -13,7 +13,7 @@ from howdah.executor.io.task_output import TaskOutput
 from howdah.executor.master_link.heartbeat import Heartbeat
 from howdah.executor.process.program import Program
 from howdah.executor.process.progress_signs import ProgressDetector
-from howdah.spec.message import joined
+from howdah.spec.message import join_messages
 from howdah.spec.task import Exit
 from howdah.spec.usage import Usage
 from howdah.wire.messages import SEARCH, Orders
@@ -70,7 +70,7 @@ class ProgramMonitor:
         exit, watch = self._notices.explain(exit), self._program.gpus if self._program is not None else None
         if exit.ok or exit.cause not in ("exit", "signal") or watch is None or not watch.fault:
             return exit
-        return replace(exit, cause="gpu", detail=joined([watch.fault, str(exit)]))
+        return replace(exit, cause="gpu", detail=join_messages([watch.fault, str(exit)]))
 
     def _running(self) -> Optional[Program]:
         return self._program if self._program is not None and self._program.running else None

@@ -43,7 +43,7 @@ class GpuMonitor:
 
         A program that may see all GPUs of its node may use any of them, so none is known.
         """
-        return "" if self._all_of_the_node else fault(self.gpus, self._ecc)
+        return "" if self._all_of_the_node else find_hardware_fault(self.gpus, self._ecc)
 
     def close(self) -> None:
         """Stop sampling, because the program has ended; the samples that have arrived count."""
@@ -67,7 +67,7 @@ class GpuMonitor:
         self._helper = None
 
 
-def fault(gpus: Sequence[Gpu], ecc: Mapping[str, int]) -> str:
+def find_hardware_fault(gpus: Sequence[Gpu], ecc: Mapping[str, int]) -> str:
     """Describe the first failure of hardware among `gpus`; `ecc` are the memory errors counted before the program."""
     for gpu in gpus:
         more = (gpu.ecc or 0) - ecc.get(gpu.id, gpu.ecc or 0)

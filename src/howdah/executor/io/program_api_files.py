@@ -45,8 +45,8 @@ class ProgramApiDir:
             OSError: a file can't be written.
         """
         modules = self._make_package()
-        name = wire.principal(self.identity.task, self.identity.attempt, epoch)
-        self._write(wire.KEY_FILE, wire.key(self.identity.key, name).hex())
+        name = wire.program_principal(self.identity.task, self.identity.attempt, epoch)
+        self._write(wire.KEY_FILE, wire.program_key(self.identity.key, name).hex())
         self._write(wire.MASTER_FILE, f"http://{self._master[0]}:{self._master[1]}")
         for name in (wire.PROGRESS_FILE, wire.BEAT_FILE):
             with contextlib.suppress(FileNotFoundError):

@@ -34,7 +34,7 @@ def disk(request: LocalChecksRequest) -> Answer:
     about = os.statvfs(directory)
     free = about.f_bavail * about.f_frsize // _MIB
     if free < wanted:
-        return "error", f"{size(free)} free on {_mount_point(directory)}, wanted {size(wanted)}"
+        return "error", f"{format_size(free)} free on {_mount_point(directory)}, wanted {format_size(wanted)}"
     path = os.path.join(directory, f"{_FILE}-{os.getpid()}")
     try:
         seconds, same = _written_and_read(path)
@@ -45,7 +45,7 @@ def disk(request: LocalChecksRequest) -> Answer:
             os.unlink(path)
     if not same:
         return "error", f"a file of {_WRITE_MIB} MiB in {directory} was read back with other content than was written"
-    return "found", f"{size(free)} free, {_WRITE_MIB / max(seconds, 1e-6):.0f} MiB/s written and synced"
+    return "found", f"{format_size(free)} free, {_WRITE_MIB / max(seconds, 1e-6):.0f} MiB/s written and synced"
 
 
 def _mount_point(directory: str) -> str:
@@ -77,10 +77,16 @@ def memory_limits(request: LocalChecksRequest) -> Answer:
     wanted = request.memory_mib
     limit, free = oom_detection.least_limit_mib(), oom_detection.available_mib()
     if limit is not None and limit < wanted:
-        return "error", f"its control group may use {size(limit)}, wanted {size(wanted)} (resources.memory)"
+        return (
+            "error",
+            f"its control group may use {format_size(limit)}, wanted {format_size(wanted)} (resources.memory)",
+        )
     if free is not None and free < wanted:
-        return "error", f"the node has {size(free)} left, wanted {size(wanted)} (resources.memory)"
-    return "found", f"limit {'none' if limit is None else size(limit)}, {size(free or 0)} left on the node"
+        return "error", f"the node has {format_size(free)} left, wanted {format_size(wanted)} (resources.memory)"
+    return (
+        "found",
+        f"limit {'none' if limit is None else format_size(limit)}, {format_size(free or 0)} left on the node",
+    )
 
 
 def gpu(request: LocalChecksRequest) -> Answer:
@@ -125,7 +131,7 @@ CHECKS: Dict[str, Callable[[LocalChecksRequest], Answer]] = {
 }
 
 
-def size(mib: float) -> str:
+def format_size(mib: float) -> str:
     """Write a size as people do."""
     return f"{mib / 1024:.1f} GiB" if mib >= 1024 else f"{mib:.0f} MiB"
 

@@ -11,7 +11,17 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from howdah.errors import HowdahError, SpecError
-from howdah.inputs.formats.base import PIECE_BYTES, Corrupt, Piece, RecordReader, RecordWriter, Sink, Split, cut, joined
+from howdah.inputs.formats.base import (
+    PIECE_BYTES,
+    Corrupt,
+    Piece,
+    RecordReader,
+    RecordWriter,
+    Sink,
+    Split,
+    cut_splits,
+    join_blocks,
+)
 from howdah.inputs.formats.hadoop_classes import from_hadoop_class
 from howdah.spec import plugins
 
@@ -71,5 +81,5 @@ def _factory(group: str, name: str) -> Any:
 
 __all__ = [
     "PIECE_BYTES", "READERS", "WRITERS", "Corrupt", "Piece", "RecordReader", "RecordWriter", "Sink", "Split", "check",
-    "cut", "from_hadoop_class", "joined", "reader", "suffix", "writer",
+    "cut_splits", "from_hadoop_class", "join_blocks", "reader", "suffix", "writer",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any, BinaryIO
 
 from howdah.errors import HowdahError
-from howdah.inputs.formats.base import Corrupt, RecordReader, Split, cut
+from howdah.inputs.formats.base import Corrupt, RecordReader, Split, cut_splits
 from howdah.inputs.formats.format_options import FormatOptions
 from howdah.inputs.formats.read_window import ReadWindow
 from howdah.storage import native_codecs
@@ -40,7 +40,7 @@ class AvroReader(RecordReader):
         parsed.finish("avro")
 
     def splits(self, fs: FileSystem, uri: str, size: int, block_size: int, wanted_bytes: int) -> list[Split]:
-        return cut(uri, size, block_size, wanted_bytes)
+        return cut_splits(uri, size, block_size, wanted_bytes)
 
     def records(self, fs: FileSystem, split: Split) -> Iterator[bytes]:
         fastavro = native_codecs.package("fastavro", "format avro")

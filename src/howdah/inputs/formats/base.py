@@ -49,7 +49,7 @@ class RecordReader(ABC):
 
     def blocks(self, fs: FileSystem, split: Split) -> Iterator[Piece]:
         """Yield the split's records in pieces of about PIECE_BYTES; a piece may end within a record."""
-        return joined(self.records(fs, split))
+        return join_blocks(self.records(fs, split))
 
     @abstractmethod
     def records(self, fs: FileSystem, split: Split) -> Iterator[bytes]:
@@ -75,7 +75,7 @@ class RecordWriter(ABC):
         """
 
 
-def joined(pieces: Iterable[Piece], size: int = PIECE_BYTES) -> Iterator[bytes]:
+def join_blocks(pieces: Iterable[Piece], size: int = PIECE_BYTES) -> Iterator[bytes]:
     """Join records or pieces to blocks of about `size` bytes."""
     held: list[Piece] = []
     held_bytes = 0
@@ -90,7 +90,7 @@ def joined(pieces: Iterable[Piece], size: int = PIECE_BYTES) -> Iterator[bytes]:
         yield b"".join(held)
 
 
-def cut(uri: str, size: int, block_size: int, wanted_bytes: int) -> list[Split]:
+def cut_splits(uri: str, size: int, block_size: int, wanted_bytes: int) -> list[Split]:
     """Return splits of about `wanted_bytes` that follow block borders: whole blocks, or equal parts of each block."""
     block = block_size if block_size > 0 else wanted_bytes or max(size, 1)
     wanted = wanted_bytes if wanted_bytes > 0 else block
@@ -106,4 +106,14 @@ def cut(uri: str, size: int, block_size: int, wanted_bytes: int) -> list[Split]:
     return [Split(uri, at, end - at) for at, end in zip(borders, [*borders[1:], size], strict=False)]
 
 
-__all__ = ["PIECE_BYTES", "Corrupt", "Piece", "RecordReader", "RecordWriter", "Sink", "Split", "cut", "joined"]
+__all__ = [
+    "PIECE_BYTES",
+    "Corrupt",
+    "Piece",
+    "RecordReader",
+    "RecordWriter",
+    "Sink",
+    "Split",
+    "cut_splits",
+    "join_blocks",
+]

@@ -47,7 +47,7 @@ def codec_of(uri: str, choice: str = "auto") -> str:
     return "" if choice == "none" else choice
 
 
-def decompressed(codec: str, pieces: Iterable[bytes], uri: str) -> Iterator[bytes]:
+def decompress_pieces(codec: str, pieces: Iterable[bytes], uri: str) -> Iterator[bytes]:
     """Yield the content of a whole compressed file, read from `pieces`.
 
     Raises:

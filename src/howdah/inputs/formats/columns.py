@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
-from howdah.inputs.formats.base import Corrupt, Piece, RecordReader, Split, cut
+from howdah.inputs.formats.base import Corrupt, Piece, RecordReader, Split, cut_splits
 from howdah.inputs.formats.format_options import FormatOptions
 from howdah.storage import native_codecs
 from howdah.storage.filesystem import FileSystem
@@ -31,7 +31,7 @@ class _ColumnReader(RecordReader):
         parsed.finish(self.name)
 
     def splits(self, fs: FileSystem, uri: str, size: int, block_size: int, wanted_bytes: int) -> list[Split]:
-        return cut(uri, size, block_size, wanted_bytes)
+        return cut_splits(uri, size, block_size, wanted_bytes)
 
     def blocks(self, fs: FileSystem, split: Split) -> Iterator[Piece]:
         pyarrow = native_codecs.package("pyarrow", f"format {self.name}")

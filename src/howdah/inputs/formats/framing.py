@@ -23,7 +23,7 @@ MASK = 0xA282EAD8
 PROGRAM = "what the program prints"
 
 
-def masked(value: int) -> int:
+def mask_crc(value: int) -> int:
     """Return a CRC as TFRecord stores it (tensorflow/core/lib/hash/crc32c.h, Mask)."""
     return (value >> 15 | value << 17) + MASK & 0xFFFFFFFF
 
@@ -42,7 +42,7 @@ def frames(framing: str, contents: Sequence[bytes], binary: bool = False) -> lis
 def tfrecord(content: bytes, crc32c: Callable[[Any], int]) -> bytes:
     """Return the length, its checksum, the content and its checksum (tensorflow/core/lib/io/record_writer.cc)."""
     size = _SIZE.pack(len(content))
-    return b"".join((size, _SUM.pack(masked(crc32c(size))), content, _SUM.pack(masked(crc32c(content)))))
+    return b"".join((size, _SUM.pack(mask_crc(crc32c(size))), content, _SUM.pack(mask_crc(crc32c(content)))))
 
 
 def joined_frames(framing: str, contents: Sequence[bytes], binary: bool = False) -> bytes:
@@ -148,16 +148,16 @@ def _tfrecord_spans(data: bytes) -> Iterator[tuple[int, int, int]]:
     at = 0
     while at + 12 <= len(data):
         size, stored = _HEAD.unpack_from(data, at)
-        if masked(crc32c(data[at : at + 8])) != stored:
+        if mask_crc(crc32c(data[at : at + 8])) != stored:
             raise ValueError("the sum of the length is wrong")
         end = at + 12 + size
-        if end + 4 <= len(data) and masked(crc32c(data[at + 12 : end])) != _SUM.unpack_from(data, end)[0]:
+        if end + 4 <= len(data) and mask_crc(crc32c(data[at + 12 : end])) != _SUM.unpack_from(data, end)[0]:
             raise ValueError("the sum of the record is wrong")
         yield at + 12, end, end + 4
         at = end + 4
 
 
-def merged(keys: Sequence[bytes] | None, values: Sequence[bytes], framing: str) -> Sequence[bytes]:
+def merge_pairs(keys: Sequence[bytes] | None, values: Sequence[bytes], framing: str) -> Sequence[bytes]:
     """Return keys and values as contents: a pair with a tab between for lines, else one after the other."""
     if keys is None:
         return values

@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from howdah.inputs.formats import codecs, framing, writables
-from howdah.inputs.formats.base import Corrupt, Piece, RecordReader, Split, cut
+from howdah.inputs.formats.base import Corrupt, Piece, RecordReader, Split, cut_splits
 from howdah.inputs.formats.format_options import FormatOptions
 from howdah.inputs.formats.read_window import ReadWindow
 from howdah.storage.filesystem import FileSystem
@@ -58,7 +58,7 @@ class SequenceFileReader(RecordReader):
         self._reported: set[str] = set()
 
     def splits(self, fs: FileSystem, uri: str, size: int, block_size: int, wanted_bytes: int) -> list[Split]:
-        return cut(uri, size, block_size, wanted_bytes)
+        return cut_splits(uri, size, block_size, wanted_bytes)
 
     def blocks(self, fs: FileSystem, split: Split) -> Iterator[Piece]:
         for contents, binary in self._contents(fs, split):
@@ -89,7 +89,7 @@ class SequenceFileReader(RecordReader):
         if keys is None:
             return values, kinds[1].binary
         if self.framing != "lines":
-            return framing.merged(keys, values, self.framing), False
+            return framing.merge_pairs(keys, values, self.framing), False
         texts = [
             [line[:-1] for line in framing.frames("lines", contents, True)] if kind.binary else contents
             for contents, kind in zip((keys, values), kinds, strict=True)
@@ -97,7 +97,7 @@ class SequenceFileReader(RecordReader):
         # A null is left out with its tab, as in TextOutputFormat.
         if writables.NULL in (header.key, header.value):
             return texts[header.key == writables.NULL], False
-        return framing.merged(texts[0], texts[1], self.framing), False
+        return framing.merge_pairs(texts[0], texts[1], self.framing), False
 
     def _report_unknown_classes(self, uri: str, header: Header) -> None:
         used = {"false": (header.value,), "only": (header.key,), "true": (header.key, header.value)}[self.key]

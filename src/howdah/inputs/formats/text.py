@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 
 from howdah.inputs.formats import bzip2, codecs
-from howdah.inputs.formats.base import Corrupt, Piece, RecordReader, RecordWriter, Sink, Split, cut
+from howdah.inputs.formats.base import Corrupt, Piece, RecordReader, RecordWriter, Sink, Split, cut_splits
 from howdah.inputs.formats.format_options import FormatOptions
 from howdah.inputs.formats.lines import Chunk, TextLines, overlaps
 from howdah.storage.filesystem import FileSystem
@@ -40,7 +40,7 @@ class TextReader(RecordReader):
                 return super().splits(fs, uri, size, block_size, wanted_bytes)
             if self.lines:
                 return self._splits_by_lines(fs, uri, size)
-        return cut(uri, size, block_size, wanted_bytes)
+        return cut_splits(uri, size, block_size, wanted_bytes)
 
     def _is_bzip2(self, codec: str) -> bool:
         """Return whether each block of a file can be read alone: a longer delimiter may lie across blocks."""
@@ -70,7 +70,9 @@ class TextReader(RecordReader):
             with fs.open_read(split.uri) as file:
                 yield from bzip2.blocks(file, split.uri, split.start, split.start + split.length)
         elif codec:
-            yield from ((piece, False) for piece in codecs.decompressed(codec, fs.iter_chunks(split.uri), split.uri))
+            yield from (
+                (piece, False) for piece in codecs.decompress_pieces(codec, fs.iter_chunks(split.uri), split.uri)
+            )
         else:
             yield from _plain(fs, split, self._lines(split).overlap)
 

@@ -54,7 +54,7 @@ class TFRecordReader(RecordReader):
         """Yield bytes, where the first record in them begins, and where each record ends, frames included."""
         codec = codecs.codec_of(split.uri, self.codec)
         pieces = iter(lambda: file.read(PIECE_BYTES), b"")
-        source = _PieceFile(codecs.decompressed(codec, pieces, split.uri)) if codec else file
+        source = _PieceFile(codecs.decompress_pieces(codec, pieces, split.uri)) if codec else file
         window = ReadWindow(source, split.uri, self.limit)
         crc32c = native_codecs.crc32c()
         while window.size or window.need(1, optional=True):
@@ -88,7 +88,7 @@ class TFRecordReader(RecordReader):
 
     def _checked_length(self, window: ReadWindow, at: int, head: bytes, crc32c: native_codecs.Checksum) -> int:
         """Return the length in a record's head, and keep it, since few lengths are nearly all."""
-        if framing.masked(crc32c(head[:8])) != _SUM.unpack_from(head, 8)[0]:
+        if framing.mask_crc(crc32c(head[:8])) != _SUM.unpack_from(head, 8)[0]:
             raise _corrupt(window, at, "the length of a record does not have the sum it must have")
         length = int(_SIZE.unpack_from(head)[0])
         if length > self.limit:

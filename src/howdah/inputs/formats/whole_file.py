@@ -45,4 +45,4 @@ class WholeReader(RecordReader):
         codec = codecs.codec_of(uri, self.codec)
         with fs.open_read(uri) as file:
             pieces = iter(lambda: file.read(PIECE_BYTES), b"")
-            yield from codecs.decompressed(codec, pieces, uri) if codec else pieces
+            yield from codecs.decompress_pieces(codec, pieces, uri) if codec else pieces

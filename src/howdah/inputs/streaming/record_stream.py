@@ -85,7 +85,7 @@ class RecordStream:
                 yield from self._read_split(reader.blocks, len, split, epoch)
             return
         records = (each for split in splits for each in self._read_split(reader.records, lambda _: 1, split, epoch))
-        yield from formats.joined(shuffle_in_window(records, feed.window, rng), BLOCK_BYTES)
+        yield from formats.join_blocks(shuffle_in_window(records, feed.window, rng), BLOCK_BYTES)
 
     def position(self) -> ReadPosition:
         """Return the stream's position, as far as it has been iterated."""

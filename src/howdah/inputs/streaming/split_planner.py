@@ -37,7 +37,7 @@ def plan_splits(
     groups = {tuple(assignment.sharing_tasks(job, entry.roles, role)) for role in job.roles}
     try:
         blocks = blocks_of(staged.files, conf_dir)
-        found = cut(entry, staged, max(map(len, groups), default=1), blocks, conf_dir)
+        found = cut_input(entry, staged, max(map(len, groups), default=1), blocks, conf_dir)
     except StagingError as error:
         return staged, [Mistake(f"{place}.path", str(error))]
     return found, list(_idle_task_mistakes(place, entry, found, groups))
@@ -70,7 +70,9 @@ def _idle_task_mistakes(
             )
 
 
-def cut(entry: Input, staged: StagedInput, tasks: int, blocks: Mapping[str, Blocks], conf_dir: str = "") -> StagedInput:
+def cut_input(
+    entry: Input, staged: StagedInput, tasks: int, blocks: Mapping[str, Blocks], conf_dir: str = ""
+) -> StagedInput:
     """Return `staged` with its files cut for a group of `tasks`; `blocks` are known of some files, by URI.
 
     Raises:

@@ -16,7 +16,7 @@ def reassign_orders(state: GangState, status: Status) -> Orders | None:
     return Orders(epoch=status.epoch, goal=Goal.REASSIGN, stop_s=state.job.timeouts.stop_s, become=become)
 
 
-def refusal(state: GangState, status: Status) -> str:
+def explain_refusal(state: GangState, status: Status) -> str:
     """Return why the executor that sent `status` must end; "" when it is the one that the task has."""
     task = state.tasks.get(TaskId.parse(status.task))
     if task is None or task.attempt != status.attempt or task.container is None:

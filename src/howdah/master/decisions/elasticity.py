@@ -101,7 +101,7 @@ def resize(
     """Go on with these sizes, and return the tasks that start together. Every task changes: each executor becomes that
     of a new attempt, and executors of tasks whose indices are too high now fill the gaps."""
     names = {id_.role for name in sizes for id_ in state.tasks[TaskId(name, 0)].peers}
-    state.job = resized(state.job, sizes)
+    state.job = with_replicas(state.job, sizes)
     for name, size in sizes.items():
         actions += [RecordEvent(Resized(now, name, size, reason)), RequestContainers(name, 0)]
     for name in state.job.roles:
@@ -111,7 +111,7 @@ def resize(
     return tuple(task.id for name in state.job.roles if name in names for task in state.of_role(name))
 
 
-def resized(job: JobSpec, sizes: Mapping[str, int]) -> JobSpec:
+def with_replicas(job: JobSpec, sizes: Mapping[str, int]) -> JobSpec:
     """Return the job with other numbers of replicas."""
     roles = {name: replace(role, replicas=sizes.get(name, role.replicas)) for name, role in job.roles.items()}
     return replace(job, roles=roles)

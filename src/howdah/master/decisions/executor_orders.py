@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from howdah.frameworks import GANG_KEY, Framework, command_of, files_of, shares_key, world_variables
-from howdah.inputs.assignment import fetches, listed
+from howdah.inputs.assignment import listed_uris, plan_fetches
 from howdah.inputs.streaming.split_assignment import feeds
 from howdah.master.decisions import failed_outputs, heartbeat_timeouts
 from howdah.master.decisions.outputs import is_uploaded_by, part_directory, stdout_output
 from howdah.master.preflight import preflight_policy
 from howdah.master.snapshots import snapshot_policy
 from howdah.master.state import GangState, TaskState
-from howdah.outputs.commit import temporary
+from howdah.outputs.commit import temporary_directory
 from howdah.spec import JobSpec, StagedJob, TaskId, chief, preflight, uris
 from howdah.wire.messages import (
     Assignment,
@@ -73,15 +73,15 @@ class OrderBuilder:
             command=command_of(self.framework, task.id, role.command),
             environment={**job.env, **role.env},
             extend=job.extend,
-            fetches=fetches(staged, task.id),
+            fetches=plan_fetches(staged, task.id),
             directories=job.directories,
             feeds=feeds(staged, task.id),
             capture=stdout_output(self.job_id, job, task),
-            listed=listed(staged, task.id),
+            listed=listed_uris(staged, task.id),
             uploads=tuple(
                 Upload(
                     output.source,
-                    posixpath.join(temporary(self.job_id, number, output.path), part_directory(task)),
+                    posixpath.join(temporary_directory(self.job_id, number, output.path), part_directory(task)),
                     required=bool(output.tasks) and not output.optional,
                     keep_failed=output.keep_failed,
                 )
@@ -152,7 +152,7 @@ def _checks(job: JobSpec, gpus: int) -> CheckOrder:
     """Return the pre-flight checks; without GPUs, GPU checks are made only if they are named."""
     spec = job.preflight
     left_out = () if gpus else {*preflight.OF_GPUS} - {*spec.checks}
-    alone = tuple(name for name in preflight.wanted(job) if name in preflight.LOCAL and name not in left_out)
+    alone = tuple(name for name in preflight.checks_of_job(job) if name in preflight.LOCAL and name not in left_out)
     return CheckOrder(checks=alone, disk_mib=spec.disk_mib, limit_s=spec.limit_s, pairs=preflight.pairs_wanted(job))
 
 

@@ -26,7 +26,7 @@ from howdah.master.decisions.restart_policy import may_start_again
 from howdah.master.preflight import preflight_policy
 from howdah.master.state import Formation, GangState, Stage, TaskState
 from howdah.spec import TaskId, events
-from howdah.spec.message import joined, message
+from howdah.spec.message import join_messages, message
 
 MIN_ANNOUNCED_WAIT_S = 2.0
 """A shorter wait for the start of programs is not announced."""
@@ -356,7 +356,7 @@ def _resize(state: GangState, sizes: dict[str, int], reason: str, now: float, ac
     template = "{role} goes on with {count} of {all}: {reason}"
     texts.append(message(template, role=last, count=sizes[last], all=state.wanted[last], reason=reason))
     whole = () if len(tasks) == state.job.task_count else tasks
-    actions.append(RecordEvent(events.GangRestarted(now, state.epoch + 1, joined(texts, ", "), whole)))
+    actions.append(RecordEvent(events.GangRestarted(now, state.epoch + 1, join_messages(texts, ", "), whole)))
     form_together(state, [tasks], tasks, now, actions)
     actions.append(NotifyExecutors(tasks))
     state.stage = Stage.FORMING

@@ -20,7 +20,7 @@ from howdah.master.snapshots import snapshot_policy
 from howdah.master.state import GangState, Stage, TaskState
 from howdah.spec import Exit, Outcome, State, TaskId
 from howdah.spec.events import AllocationLost, CancelRequested, Committed, ContainerEnded, JobFinished, Noted, Stopping
-from howdah.spec.message import joined, message
+from howdah.spec.message import join_messages, message
 
 STOP_MARGIN_S = 5.0
 LAST_SYNC_S = 65.0
@@ -87,7 +87,7 @@ def begin_commit(state: GangState, now: float, actions: list[Action]) -> None:
         return
     missing = missing_outputs(state) if state.outcome.state is State.SUCCEEDED else []
     if missing:
-        state.incomplete, state.outcome = True, Outcome(State.FAILED, joined(missing))
+        state.incomplete, state.outcome = True, Outcome(State.FAILED, join_messages(missing))
     state.stage = Stage.COMMITTING
     actions.append(NotifyExecutors(tuple(state.tasks)))
     if state.job.outputs or state.job.checkpoint.path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 
 from howdah.master.state import GangState, TaskState
-from howdah.outputs.commit import Commitment, CommitRequest, temporary
+from howdah.outputs.commit import Commitment, CommitRequest, temporary_directory
 from howdah.outputs.snapshots import snapshot
 from howdah.spec import JobSpec, Output, State, TaskId, chief
 from howdah.spec.message import message
@@ -20,7 +20,7 @@ def commit_request(state: GangState) -> CommitRequest:
         tasks = tasks_of_output(state, output)
         outputs.append(
             Commitment(
-                temporary=temporary(state.id, number, output.path),
+                temporary=temporary_directory(state.id, number, output.path),
                 final=output.path,
                 overwrite=output.overwrite,
                 parts=tuple(
@@ -29,7 +29,7 @@ def commit_request(state: GangState) -> CommitRequest:
                     if task.kept or (task.exit is not None and task.exit.ok)
                 ),
                 saves=snapshot.snapshot_prefix(output),
-                unfinished=snapshot.temporary(state.id, number, output),
+                unfinished=snapshot.temporary_directory(state.id, number, output),
                 failed=f"{output.path.rstrip('/')}.failed" if failed and _is_kept(state, output) else "",
             )
         )
@@ -61,7 +61,7 @@ def stdout_output(job_id: str, job: JobSpec, task: TaskState) -> StdoutOutput | 
     """Return the order for the task's standard output, if an output takes it."""
     for number, output in enumerate(job.outputs):
         if output.strategy == "stream" and is_uploaded_by(job, output, task.id):
-            uri = posixpath.join(temporary(job_id, number, output.path), part_directory(task))
+            uri = posixpath.join(temporary_directory(job_id, number, output.path), part_directory(task))
             return StdoutOutput(
                 uri, name=f"part-{task.id.slug}", output=output.path, format=output.format, options=output.options
             )
@@ -98,7 +98,7 @@ def _unmade(state: GangState) -> list[Output]:
     return [
         output
         for number, output in enumerate(state.job.outputs)
-        if not any(uri.startswith(f"{temporary(state.id, number, output.path)}/") for uri in uploaded)
+        if not any(uri.startswith(f"{temporary_directory(state.id, number, output.path)}/") for uri in uploaded)
     ]
 
 

@@ -16,7 +16,7 @@ TestPair = tuple[str, str]
 """Two containers, by id."""
 
 
-def ring(nodes: Mapping[T, str]) -> list[T]:
+def ring_across_nodes(nodes: Mapping[T, str]) -> list[T]:
     """Return the tasks in an order in which neighbours are on different nodes, as far as possible."""
     by_node: dict[str, list[T]] = {}
     for task, node in nodes.items():
@@ -24,7 +24,7 @@ def ring(nodes: Mapping[T, str]) -> list[T]:
     return [task for layer in zip_longest(*by_node.values()) for task in layer if task is not None]
 
 
-def rounds(order: Sequence[T], fresh: Collection[T]) -> tuple[list[tuple[T, T]], list[tuple[T, T]]]:
+def pair_rounds(order: Sequence[T], fresh: Collection[T]) -> tuple[list[tuple[T, T]], list[tuple[T, T]]]:
     """Return the pairs of both rounds with a task of `fresh` in them. Two tasks alone have one round: the second would
     be the same."""
     count = len(order)
@@ -35,7 +35,7 @@ def rounds(order: Sequence[T], fresh: Collection[T]) -> tuple[list[tuple[T, T]],
     return wanted[0], wanted[1]
 
 
-def blame(
+def find_bad_containers(
     failed: Collection[TestPair], passed: Collection[TestPair]
 ) -> tuple[list[str], list[TestPair], list[TestPair]]:
     """Return the containers that are bad; the pairs of which one is bad, but not which; and the pairs whose

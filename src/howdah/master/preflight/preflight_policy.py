@@ -7,7 +7,7 @@ not wait.
 from __future__ import annotations
 
 from howdah.master.decisions.actions import Action, NotifyExecutors, RecordEvent
-from howdah.master.preflight.pair_tests import ring, rounds
+from howdah.master.preflight.pair_tests import pair_rounds, ring_across_nodes
 from howdah.master.preflight.state import PairTest, Partners
 from howdah.master.state import Formation, GangState, TaskState
 from howdah.spec import TaskId
@@ -36,9 +36,9 @@ def begin_if_needed(state: GangState, formation: Formation, now: float, actions:
 def _partners(state: GangState, formation: Formation) -> dict[TaskId, Partners]:
     tasks = [state.tasks[id_] for id_ in formation.tasks if state.tasks[id_].pair_port]
     fresh = {task.id for task in tasks if task.container is not None and task.paired != task.container.id}
-    order = ring({task.id: task.node for task in tasks}) if fresh else []
+    order = ring_across_nodes({task.id: task.node for task in tasks}) if fresh else []
     found: dict[TaskId, list[tuple[TaskId, bool] | None]] = {}
-    for number, pairs in enumerate(rounds(order, fresh)):
+    for number, pairs in enumerate(pair_rounds(order, fresh)):
         for caller, listener in pairs:
             found.setdefault(caller, [None, None])[number] = (listener, True)
             found.setdefault(listener, [None, None])[number] = (caller, False)

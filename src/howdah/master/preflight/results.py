@@ -10,7 +10,7 @@ from howdah.master.decisions import failure_policy
 from howdah.master.decisions.actions import Action, RecordEvent
 from howdah.master.decisions.gang_formation import deadline_passed, start_if_all_joined
 from howdah.master.decisions.job_completion import stop
-from howdah.master.preflight.pair_tests import blame
+from howdah.master.preflight.pair_tests import find_bad_containers
 from howdah.master.preflight.state import PairTest
 from howdah.master.state import GangState, TaskState
 from howdah.spec import Exit, Outcome, State, TaskId
@@ -76,7 +76,7 @@ def _conclude(state: GangState, epoch: int, test: PairTest, now: float, actions:
         return
     found.failed += [pair for pair in failed if pair not in found.failed]
     found.passed.update(passed)
-    bad, doubtful, between = blame(found.failed, found.passed)
+    bad, doubtful, between = find_bad_containers(found.failed, found.passed)
     found.failed = [pair for pair in doubtful if not set(pair) & set(bad)]
     passed_once = {one for pair in passed for one in pair} - set(bad)
     for id_ in test.partners:

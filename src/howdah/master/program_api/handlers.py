@@ -322,7 +322,7 @@ class ProgramApi:
     async def _save(self, task: TaskState, _: Owner, __: Message) -> Any:
         if task.started != task.epoch:
             raise NotReady(f"the program of {task.id} has not been reported as running yet")
-        if problem := snapshot_policy.refusal(self.state, -1):
+        if problem := snapshot_policy.explain_refusal(self.state, -1):
             raise Conflict(problem)
         self.apply(events.SaveRequested(time.time(), str(task.id)))
         outputs = snapshot_policy.wanted_outputs(self.state, -1)

@@ -22,7 +22,7 @@ from howdah.api.http_server import Caller, Request, Response
 from howdah.errors import AnswerTimeout, InvalidRequest, NoLongerThere, NotFound, NotPermitted, NotReady, RequestRefused
 from howdah.master.broadcast import Broadcast
 from howdah.master.decisions.actions import StatusReceived
-from howdah.master.decisions.admission import reassign_orders, refusal
+from howdah.master.decisions.admission import explain_refusal, reassign_orders
 from howdah.master.decisions.executor_orders import OrderBuilder, is_up_to_date
 from howdah.master.event_log import EventLog
 from howdah.master.program_api.handlers import ProgramApi
@@ -150,7 +150,7 @@ class MasterServer:
         """Return the key of a principal; a program's key is derived from that of the executor which started it."""
         if principal.startswith(programs.PROGRAM):
             attempt = principal[len(programs.PROGRAM) :].rpartition("/")[0]
-            return programs.key(self._key(f"executor {attempt}"), principal)
+            return programs.program_key(self._key(f"executor {attempt}"), principal)
         launched = self.state.launch_attempt_of.get(principal.partition("executor ")[2])
         if launched is not None:
             return auth.derive(auth.derive(self.job_key, f"executor {launched}"), principal)
@@ -193,7 +193,7 @@ class MasterServer:
             raise NotReady("another master may have taken over; nothing is known of it")
         if moved := reassign_orders(self.state, status):
             return _json(encode(moved))
-        if refused := refusal(self.state, status):
+        if refused := explain_refusal(self.state, status):
             raise NoLongerThere(refused)
         task = TaskId.parse(status.task)
         self._take_chunks(task, status.chunks)

@@ -133,7 +133,7 @@ class TaskLogs:
                 answer = await self._api.log_of(task, SEARCH, 0, 0, SEARCH_S, request)
                 found.add(json.loads(answer.text))
             except (RequestRefused, ValueError) as error:
-                found.lack(f"{task}: {error}")
+                found.add_problem(f"{task}: {error}")
 
     def _past_streams(
         self, asked: Iterable[TaskId], present: list[TaskId], attempt: int, stream: str
@@ -153,4 +153,4 @@ class TaskLogs:
             reply = await run_helper("howdah.logs.search", "search", request, LogSearchReply, SEARCH_S)
             found.add(encode(reply))
         except (HowdahError, OSError, ValueError, asyncio.TimeoutError) as error:
-            found.lack(f"earlier attempts: {error or 'no answer in time'}")
+            found.add_problem(f"earlier attempts: {error or 'no answer in time'}")

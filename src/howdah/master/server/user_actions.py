@@ -39,7 +39,7 @@ async def _save(api: MasterServer, arguments: Mapping[str, Any], by: str) -> Any
     output = arguments.get("output", -1)
     if not isinstance(output, int):
         raise InvalidRequest(f"output is {str(output)[:40]!r}, must be a number, -1 for all", "output")
-    if problem := snapshot_policy.refusal(api.state, output):
+    if problem := snapshot_policy.explain_refusal(api.state, output):
         raise Conflict(problem)
     api.apply(SaveRequested(time.time(), by, output))
     wanted = snapshot_policy.wanted_outputs(api.state, output)
@@ -83,7 +83,7 @@ async def _stop_tensorboard(api: MasterServer, _: Mapping[str, Any], by: str) ->
 
 USER_ACTIONS: dict[str, UserAction] = {
     "cancel": UserAction(_is_running, _cancel),
-    "save": UserAction(lambda api: not snapshot_policy.refusal(api.state, -1), _save),
+    "save": UserAction(lambda api: not snapshot_policy.explain_refusal(api.state, -1), _save),
     "stacks": UserAction(lambda api: any(hang_detection.tasks_with_programs(api.state)), stack_dumps.dump_stacks),
     "tensorboard": UserAction(_can_open_tensorboard, _tensorboard),
     "tensorboard/stop": UserAction(lambda api: api.tensorboard.state is not None, _stop_tensorboard),

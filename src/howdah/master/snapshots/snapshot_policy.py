@@ -62,7 +62,7 @@ def number_of(state: GangState, output: int) -> int:
     return answering.number
 
 
-def refusal(state: GangState, output: int) -> str:
+def explain_refusal(state: GangState, output: int) -> str:
     """Return why there can be no snapshot now; "" when there can."""
     if not wanted_outputs(state, output):
         there = f"outputs.{output}" if output >= 0 else "any output"
@@ -132,7 +132,7 @@ def _begin(
 ) -> None:
     output, saves = state.job.outputs[number], state.snapshots
     parts = {task.id: (task.attempt, task.epoch) for task in _parts(state, number) if _takes_part(task)}
-    uri = uris.normal(snapshot_prefix(output) + name)
+    uri = uris.normalize(snapshot_prefix(output) + name)
     saves.names[number] = name
     actions.append(
         RecordEvent(SaveStarted(now, number=request.number, output=number, uri=uri, tasks=len(parts), by=request.by))
@@ -140,7 +140,7 @@ def _begin(
     if not parts:
         actions.append(RecordEvent(SaveFailed(now, request.number, message("no program runs that writes it"))))
         return
-    grown = uris.join(snapshot.temporary(state.id, number, output), name)
+    grown = uris.join(snapshot.temporary_directory(state.id, number, output), name)
     previous = saves.last.get(number, "") if output.save.incremental else ""
     saves.due[number] = now + output.save.every_s
     saves.running[number] = SnapshotRun(

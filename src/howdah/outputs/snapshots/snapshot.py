@@ -43,7 +43,7 @@ def snapshot_prefix(output: Output) -> str:
     return output.save.to or f"{output.path.rstrip('/')}{SAVED_SUFFIX}/"
 
 
-def temporary(job_id: str, number: int, output: Output) -> str:
+def temporary_directory(job_id: str, number: int, output: Output) -> str:
     """Return where the snapshots of output `number` are written: in the directory of the snapshots, but beside the
     output if that directory is inside the output, because snapshots must not create the output before the job has
     succeeded."""
@@ -88,7 +88,7 @@ def copy_part(request: CopyPartRequest) -> CopyPartReply:
     except OSError as error:
         raise explain(error, request.path) from error
     if found.files:
-        listed = part.listed(found.files, uris.path(previous) if previous else "", uris.path(request.final))
+        listed = part.list_files(found.files, uris.path(previous) if previous else "", uris.path(request.final))
         fs.mkdirs(uri)
         fs.write_bytes(uris.join(uri, SAVED), json.dumps({"files": listed}, separators=(",", ":")).encode())
     copied = [stamp.size for name, stamp in found.files.items() if name not in part.earlier]
@@ -121,7 +121,7 @@ class _PartCopy:
         if self.earlier.pop(name, None) is None:
             self.fs.delete(uris.join(self.uri, name))
 
-    def listed(self, files: Mapping[str, Stamp], before: str, final: str) -> dict[str, dict[str, Any]]:
+    def list_files(self, files: Mapping[str, Stamp], before: str, final: str) -> dict[str, dict[str, Any]]:
         """Return what _SAVED lists; `before` is the path of the earlier snapshot's part, `final` that of this one."""
         found: dict[str, dict[str, Any]] = {}
         for name, stamp in sorted(files.items()):
@@ -143,7 +143,7 @@ def _manifest(fs: FileSystem, part: str) -> dict[str, dict[str, Any]]:
     except (StagingError, ValueError, TypeError, KeyError, AttributeError):
         return {}
     for name, entry in listed.items():
-        uris.inner(name, part)
+        uris.check_inner_name(name, part)
         at = str(entry.get("at", name))
         if "at" in entry and not _EARLIER.fullmatch(at):
             raise StagingError(
@@ -155,7 +155,7 @@ def _manifest(fs: FileSystem, part: str) -> dict[str, dict[str, Any]]:
 
 def part_files(fs: FileSystem, part: str) -> dict[str, str]:
     """Return the URI of every file of a complete part, by its path in the part."""
-    return {name: uris.normal(uris.join(part, entry["at"])) for name, entry in _manifest(fs, part).items()}
+    return {name: uris.normalize(uris.join(part, entry["at"])) for name, entry in _manifest(fs, part).items()}
 
 
 def files_in_earlier_snapshots(fs: FileSystem, uri: str) -> dict[str, str]:
@@ -167,7 +167,7 @@ def files_in_earlier_snapshots(fs: FileSystem, uri: str) -> dict[str, str]:
         uris.below(uris.join(part, name), uri): file
         for part in parts(fs, uri)
         for name, file in part_files(fs, part).items()
-        if not file.startswith(uris.normal(part) + "/")
+        if not file.startswith(uris.normalize(part) + "/")
     }
 
 
@@ -268,7 +268,7 @@ def _prune(fs: FileSystem, to: str, keep: int) -> list[str]:
         for part in parts(fs, snapshot):
             fs.delete(uris.join(part, SAVED))
         for entry in list(fs.walk(snapshot)):
-            if uris.normal(entry.uri) not in needed:
+            if uris.normalize(entry.uri) not in needed:
                 fs.delete(entry.uri)
     return old
 

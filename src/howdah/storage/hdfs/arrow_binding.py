@@ -18,7 +18,7 @@ VARIABLE = "HOWDAH_HDFS_CLIENT"
 CLIENTS = ("hdfs-native", "pyarrow")
 
 
-def chosen() -> bool:
+def is_pyarrow_chosen() -> bool:
     """Return whether the user has chosen pyarrow.
 
     Raises:
@@ -45,7 +45,7 @@ class ArrowHdfsFileSystem(FsspecFileSystem):
         """Do nothing: pyarrow has no such call."""
 
 
-def wrapped(fs: Any) -> Any:
+def wrap_for_fsspec(fs: Any) -> Any:
     """Wrap a file system of pyarrow for fsspec, so that special letters in names mean nothing."""
     from fsspec.implementations.arrow import ArrowFSWrapper
 
@@ -63,7 +63,7 @@ def _connected(root: str) -> Any:
         from pyarrow.fs import HadoopFileSystem
 
         user = os.environ.get("HADOOP_USER_NAME") or None
-        return wrapped(HadoopFileSystem(host or "default", int(port or 0), user=user))
+        return wrap_for_fsspec(HadoopFileSystem(host or "default", int(port or 0), user=user))
     except ImportError as error:
         raise StagingError(f"{root}: {VARIABLE} is pyarrow, which is not installed here ({error})") from error
     except OSError as error:

@@ -23,8 +23,8 @@ from howdah.errors import EngineUnavailable, HowdahError
 from howdah.hadoop import conf as hadoop_conf
 from howdah.spec import uris
 from howdah.storage.filesystem import CHUNK, Buffer, ConnectionBroken, Entry, FileSystem, Sink
-from howdah.storage.hdfs import call_timeout
-from howdah.storage.hdfs.errors import BeingWritten, NodeLost, NotSupported, Stuck, explain, overdue, unreachable
+from howdah.storage.hdfs import call_timeout, errors
+from howdah.storage.hdfs.errors import BeingWritten, NodeLost, NotSupported, Stuck, explain
 from howdah.storage.hdfs.writer import PACKET_BYTES, PacketWriter
 from howdah.storage.retry import retry_until
 
@@ -89,7 +89,7 @@ class HdfsFileSystem(FileSystem):
                 raise
             # The library does not say whether the connection was to the NameNode: ask it.
             self._call(self.root + "/", lambda client, path: client.get_file_info(path))
-            raise NodeLost(unreachable(uri, error.__cause__)) from error
+            raise NodeLost(errors.describe_unreachable(uri, error.__cause__)) from error
 
     def _bounded(
         self,
@@ -105,7 +105,7 @@ class HdfsFileSystem(FileSystem):
         except (HowdahError, KeyboardInterrupt, SystemExit):
             raise
         except call_timeout.CallTimeout:
-            raise timeout_error(overdue(uri, limit_s, timeout_error is Stuck, self._conf_dir)) from None
+            raise timeout_error(errors.describe_overdue(uri, limit_s, timeout_error is Stuck, self._conf_dir)) from None
         except BaseException as error:  # among them the library's panics
             raise explain(error, uri, time.monotonic() - begun, self._conf_dir) from error
 
@@ -177,7 +177,8 @@ class HdfsFileSystem(FileSystem):
             yield from direct.read(uri, start, entry and entry.places, entry.size if entry else None)
         except NotSupported as reason:
             if reason.slow:
-                raise Stuck(overdue(uri, self._client.datanode_limit_s, True, self._conf_dir)) from reason
+                text = errors.describe_overdue(uri, self._client.datanode_limit_s, True, self._conf_dir)
+                raise Stuck(text) from reason
             raise
 
     def why_not_flushed(self) -> str:
@@ -212,12 +213,12 @@ class HdfsFileSystem(FileSystem):
         return found
 
     def _listed(self, direct: DirectReader, directory: str, names: set[str]) -> Iterator[tuple[str, Entry]]:
-        from howdah.storage.hdfs.direct_reader import readable
+        from howdah.storage.hdfs.direct_reader import is_readable_directly
 
         hits = 0
-        for passed, status in enumerate(direct.listed(directory, min(names), max(names))):
+        for passed, status in enumerate(direct.list_files(directory, min(names), max(names))):
             name = status.path.decode("utf-8", "replace")
-            if name in names and status.file_type == _FILE and readable(status.locations):
+            if name in names and status.file_type == _FILE and is_readable_directly(status.locations):
                 hits += 1
                 uri = uris.join(directory, name)
                 yield uri, _located_entry(uri, status)

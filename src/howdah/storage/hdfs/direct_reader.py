@@ -92,7 +92,7 @@ class DirectReader:
             if start < stop:
                 located = self._run(self._located(uri, start))
 
-    def listed(self, directory: str, first: str, last: str) -> Iterator[pb.FileStatus]:
+    def list_files(self, directory: str, first: str, last: str) -> Iterator[pb.FileStatus]:
         """Yield the files of a directory from one name to another, with the locations of their blocks."""
         if self._wants_tokens:
             raise NotSupported("a listing brings no tokens for its blocks")
@@ -219,7 +219,7 @@ class DirectReader:
             raise ConnectionError(f"no connection to {address[0]}:{address[1]}") from error
 
 
-def readable(located: pb.LocatedBlocks) -> bool:
+def is_readable_directly(located: pb.LocatedBlocks) -> bool:
     """Return whether the file is complete, and its blocks hold its bytes as they are."""
     return not located.under_construction and _is_plain(located)
 

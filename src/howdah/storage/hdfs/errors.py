@@ -50,7 +50,7 @@ class BeingWritten(StagingError):
     """Another client has the file open for writing."""
 
 
-def overdue(uri: str, limit_s: float, moving: bool, conf_dir: str) -> str:
+def describe_overdue(uri: str, limit_s: float, moving: bool, conf_dir: str) -> str:
     """Describe a server that has taken a call and not answered; with `moving` the call reads or writes bytes."""
     since = time.strftime("%H:%M:%S", time.localtime(time.time() - limit_s))
     if moving:
@@ -97,7 +97,7 @@ def _library_message(message: str) -> str:
     return _first_line(texts[-1] if texts else message)
 
 
-def unreachable(uri: str, error: OSError) -> str:
+def describe_unreachable(uri: str, error: OSError) -> str:
     """Describe a failed connection to a DataNode."""
     reason = _first_line(str(error)).partition(" (os error")[0]
     return f"{uri}: one of the block's DataNodes can't be reached: {reason}"

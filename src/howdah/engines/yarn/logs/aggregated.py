@@ -24,7 +24,7 @@ _FORMATS = "yarn.log-aggregation.file-formats"
 NOT_CONTAINERS = ("VERSION", "APPLICATION_ACL", "APPLICATION_OWNER")
 
 
-def wanted(stream: str) -> tuple[str, ...]:
+def file_names_of_stream(stream: str) -> tuple[str, ...]:
     """Return the names of the files that `Engine.logs` gives for `stream`."""
     return (*STREAMS, TIMES) if stream == "*" else (stream,) if stream else STREAMS
 

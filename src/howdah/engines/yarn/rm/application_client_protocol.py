@@ -124,7 +124,7 @@ class ResourceManagerClient:
         answer = await self._rm.call("getQueueUserAcls", pb.Empty(), pb.QueueAclsResponse)
         allowed = {acl.queue.rpartition(".")[2] for acl in answer.queues if 1 in acl.acls}
         root = await self.queue("root")
-        return [leaf for leaf in leaves(root) if leaf in allowed] if root else []
+        return [leaf for leaf in list_leaf_queues(root) if leaf in allowed] if root else []
 
     async def nodes(self, states: Iterable[int] = (records.NODE_RUNNING,)) -> list[pb.NodeReport]:
         """Return the nodes that take containers now, or those in other `states`."""
@@ -142,6 +142,6 @@ class ResourceManagerClient:
         return (await self._rm.call("getDelegationToken", request, pb.DelegationTokenResponse)).token
 
 
-def leaves(queue: pb.QueueInfo) -> list[str]:
+def list_leaf_queues(queue: pb.QueueInfo) -> list[str]:
     """Return the names of the queues below `queue` that have no children; those take applications."""
-    return [leaf for child in queue.children for leaf in leaves(child)] if queue.children else [queue.name]
+    return [leaf for child in queue.children for leaf in list_leaf_queues(child)] if queue.children else [queue.name]

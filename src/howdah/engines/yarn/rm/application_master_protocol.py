@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from howdah.engines import AttemptOver
 from howdah.engines.yarn import records
-from howdah.engines.yarn.placement_constraints import anywhere, message
+from howdah.engines.yarn.placement_constraints import message, satisfied_anywhere
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.errors import EngineUnavailable
 from howdah.hadoop.constraints import Constraint
@@ -60,7 +60,7 @@ class ContainerAsk:
             execution=pb.ExecutionTypeRequest(type=_GUARANTEED, enforce=True),
             tags=self.tags,
             sizing=pb.ResourceSizing(containers=self.count, capability=records.to_resource(self.resources)),
-            constraint=message(self.constraint or anywhere(self.tags), self.node_label),
+            constraint=message(self.constraint or satisfied_anywhere(self.tags), self.node_label),
         )
 
     def messages(self) -> list[pb.ResourceRequest]:

@@ -19,7 +19,7 @@ from howdah.spec import JobSpec
 Amounts = Mapping[str, int]
 
 
-def needs(job: JobSpec, missing: Mapping[str, int], default: str = "") -> dict[str, Counter[str]]:
+def missing_amounts(job: JobSpec, missing: Mapping[str, int], default: str = "") -> dict[str, Counter[str]]:
     """Return what the missing containers need, by label and resource; `default` is the queue's own label."""
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for role, count in missing.items():
@@ -27,7 +27,7 @@ def needs(job: JobSpec, missing: Mapping[str, int], default: str = "") -> dict[s
     return found
 
 
-def partition(nodes: Iterable[pb.NodeReport], label: str) -> list[pb.NodeReport]:
+def nodes_of_label(nodes: Iterable[pb.NodeReport], label: str) -> list[pb.NodeReport]:
     """Return the nodes of a label; "" means those without any."""
     return [node for node in nodes if (label in node.labels if label else not any(node.labels))]
 
