@@ -583,7 +583,7 @@ def test_many_meet_cheaply(tmp_path: Path) -> None:
             f"keys, url = {keys!r}, {job.url!r}\n"
             "def key(index): return bytes.fromhex(keys[index])\n"
             "def one(index):\n"
-            "    with MasterConnection(url, wire.principal(f'worker:{index}', 1, 1), key(index)) as link:\n"
+            "    with MasterConnection(url, wire.program_principal(f'worker:{index}', 1, 1), key(index)) as link:\n"
             "        for turn in range(3):\n"
             "            message = {'name': 'b', 'round': turn + 1, 'who': str(index), 'wait': 20}\n"
             "            while not link.call('POST', wire.PATH + 'barrier', message, 40)['done']: pass\n"
