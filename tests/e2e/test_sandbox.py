@@ -136,7 +136,8 @@ def test_commands_name_the_daemons_that_have_ended(tmp_path: Path, names: tuple[
             said = howdah(*command).stderr
             assert "these daemons of the sandbox have ended: ResourceManager (rm)" in said, said
             assert ("NodeManager (nm1)" in said) == ("nm1" in names)
-        assert "these daemons of the sandbox have ended: ResourceManager (rm)" in howdah("doctor", "--on", "yarn").stdout
+        report = howdah("doctor", "--on", "yarn").stdout
+        assert "these daemons of the sandbox have ended: ResourceManager (rm)" in report, report
         assert howdah("sandbox", "up").returncode == 0, "of the shape that it had"
         assert box.is_up()
         assert howdah("list", "--on", "yarn").stderr == ""
