@@ -35,10 +35,10 @@ def measure(report: Report) -> None:
     try:
         from playwright.sync_api import Browser, sync_playwright
     except ImportError:
-        print("  passed over: no playwright")
+        print("  skipped: no playwright")
         return
     if not Path(CHROMIUM).exists():
-        print(f"  passed over: no {CHROMIUM}")
+        print(f"  skipped: no {CHROMIUM}")
         return
 
     def painted(browser: Browser, link: str) -> float:

@@ -138,7 +138,7 @@ def test_the_rank_that_fails_is_named(how: str, end: str, tmp_path: Path, home: 
 
 
 @OPEN_MPI
-def test_mpi_through_hboxs_door(sandbox: Sandbox, tmp_path: Path, home: dict[str, str]) -> None:
+def test_mpi_by_hbox_submit(sandbox: Sandbox, tmp_path: Path, home: dict[str, str]) -> None:
     ranks(tmp_path, "")
     env = {**home, **sandbox.env(), "HOWDAH_ENVIRONMENT": str(tmp_path / "requirements.txt")}
     line = "--app-type mpi --app-name ranks --worker-num 2 --worker-memory 512M --queue default --files ranks.py"

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 from commandline import eventually
-from xlearning_door import LIMIT_S, Door, opened
+from xlearning_client import LIMIT_S, XLearningClient, xlearning_client_in
 
 from howdah.sandbox import Sandbox
 
@@ -32,24 +32,24 @@ pytestmark = pytest.mark.timeout(LIMIT_S)
 
 
 @pytest.fixture(scope="module")
-def door(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    with opened(sandbox, tmp_path_factory.mktemp("door")) as door:
-        yield door
+def client(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[XLearningClient]:
+    with xlearning_client_in(sandbox, tmp_path_factory.mktemp("client")) as client:
+        yield client
 
 
 @pytest.fixture(scope="module")
-def digits(door: Door) -> None:
+def digits(client: XLearningClient) -> None:
     """The training data on the cluster, the test data beside the scripts."""
     for part in sorted((EXAMPLES / "data" / "digits" / "train").iterdir()):
-        door.put(f"/xl/digits/{part.name}", part.read_text())
-    shutil.copy(EXAMPLES / "data" / "digits" / "test" / "part-00000.csv", door.folder / "test.csv")
+        client.put(f"/xl/digits/{part.name}", part.read_text())
+    shutil.copy(EXAMPLES / "data" / "digits" / "test" / "part-00000.csv", client.folder / "test.csv")
 
 
 @pytest.mark.usefixtures("digits")
-def test_tensorflow_with_a_parameter_server(door: Door) -> None:
+def test_tensorflow_with_a_parameter_server(client: XLearningClient) -> None:
     for name in ("demo.py", "dataDeal.py"):
-        shutil.copy(EXAMPLES / "digits-tensorflow-v1" / name, door.folder)
-    done = door(
+        shutil.copy(EXAMPLES / "digits-tensorflow-v1" / name, client.folder)
+    done = client(
         "xl-submit",
         "--app-type tensorflow --app-name tf-demo --input /xl/digits#data --output /xl/tf-model#model "
         "--files demo.py,dataDeal.py --worker-memory 1536M --worker-num 2 --ps-memory 1536M --ps-num 1 "
@@ -58,7 +58,7 @@ def test_tensorflow_with_a_parameter_server(door: Door) -> None:
         HOWDAH_ENVIRONMENT=str(TENSORFLOW),
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert any(name.startswith("worker-0/") for name in door.names("/xl/tf-model"))
+    assert any(name.startswith("worker-0/") for name in client.names("/xl/tf-model"))
 
 
 DDP = """
@@ -77,9 +77,9 @@ dist.destroy_process_group()
 """
 
 
-def test_torch(door: Door) -> None:
-    (door.folder / "ddp.py").write_text(DDP)
-    done = door(
+def test_torch(client: XLearningClient) -> None:
+    (client.folder / "ddp.py").write_text(DDP)
+    done = client(
         "hbox-submit",
         "--app-type distTorch --worker-num 2 --worker-memory 1G --files ddp.py --queue default",
         *("python", "ddp.py"),
@@ -90,38 +90,38 @@ def test_torch(door: Door) -> None:
 
 
 @pytest.mark.parametrize(("failing", "code"), [(1, 0), (2, 2)])
-def test_fewer_than_half_may_fail(door: Door, failing: int, code: int) -> None:
+def test_fewer_than_half_may_fail(client: XLearningClient, failing: int, code: int) -> None:
     """The others go on to their end; half of them are too many."""
     command = ("sh", "-c", f"[ $INDEX -ge {failing} ] && echo $INDEX > out/index", "$0 'kept'")
-    done = door(
+    done = client(
         "hbox-submit",
         f"--app-type fake-app-type --worker-num 4 --worker-memory 64M --output /xl/rate-{failing}#out --queue default",
         *command,
     )
     assert done.returncode == code, done.stdout + done.stderr
-    assert not door.howdah.files.exists(f"{door.howdah.root}/xl/rate-{failing}.saved")
+    assert not client.howdah.files.exists(f"{client.howdah.root}/xl/rate-{failing}.saved")
     if code:
         assert "2 of 4 tasks failed" in done.stdout
-        assert not door.howdah.files.exists(f"{door.howdah.root}/xl/rate-{failing}")
+        assert not client.howdah.files.exists(f"{client.howdah.root}/xl/rate-{failing}")
     else:
-        assert door.names(f"/xl/rate-{failing}") == [f"worker-{n}/index" for n in (1, 2, 3)]
+        assert client.names(f"/xl/rate-{failing}") == [f"worker-{n}/index" for n in (1, 2, 3)]
 
 
-def test_placeholder_files_variables_and_where_things_are(door: Door) -> None:
+def test_placeholder_files_variables_and_where_things_are(client: XLearningClient) -> None:
     for name in ("a", "b", "c"):
-        door.put(f"/xl/list/{name}.txt", name)
-    door.put("/xl/cached.txt", "cached")
-    (door.folder / "job.sh").write_text(
+        client.put(f"/xl/list/{name}.txt", name)
+    client.put("/xl/cached.txt", "cached")
+    (client.folder / "job.sh").write_text(
         'cat "$PWD/alias.txt" > model/report; echo " $A $INPUT_FILE_LIST $INDEX" >> model/report\n'
         'echo "$LD_LIBRARY_PATH $PATH" >> model/report\n'
         "touch $XLEARNING_CONTAINER_LOG_DIR/own.log && echo logged >> model/report\n"
     )
-    site = door.folder / "site"
+    site = client.folder / "site"
     site.mkdir(exist_ok=True)
     values = {"xlearning.worker.memory": "64M", "xlearning.worker.num": "1", "xlearning.output.local.dir": "model"}
     text = "".join(f"<property><name>{k}</name><value>{v}</value></property>" for k, v in values.items())
     (site / "xlearning-site.xml").write_text(f"<configuration>{text}</configuration>")
-    done = door(
+    done = client(
         "xl-submit",
         "--worker-num 2 --input /xl/list#data --input-strategy PLACEHOLDER --output /xl/report --files job.sh "
         "--cacheFile /xl/cached.txt#alias.txt --user-path /opt/mine --conf xlearning.container.env.A=b=c "
@@ -131,10 +131,10 @@ def test_placeholder_files_variables_and_where_things_are(door: Door) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "xlearning-site.xml counts here" in done.stderr
-    assert door.names("/xl/report") == ["model/report"]
-    report = door.read("/xl/report/model/report")
+    assert client.names("/xl/report") == ["model/report"]
+    report = client.read("/xl/report/model/report")
     found = json.loads(re.findall(r"\{.*\}", report)[0])
-    assert found == {"data": [f"{door.howdah.root}/xl/list/b.txt"]}
+    assert found == {"data": [f"{client.howdah.root}/xl/list/b.txt"]}
     assert report.startswith("cached b=c ")
     assert ":/opt/mine" in report
     assert report.endswith("\nlogged\n")
@@ -153,10 +153,10 @@ def test_placeholder_files_variables_and_where_things_are(door: Door) -> None:
         ("xgboost", ""),
     ],
 )
-def test_digits_with(door: Door, kind: str, options: str) -> None:
+def test_digits_with(client: XLearningClient, kind: str, options: str) -> None:
     """The scheduler, or the tracker, that ran in the master there is started beside the workers."""
-    shutil.copy(EXAMPLES / f"digits-{kind}" / "train.py", door.folder / f"digits_{kind}.py")
-    done = door(
+    shutil.copy(EXAMPLES / f"digits-{kind}" / "train.py", client.folder / f"digits_{kind}.py")
+    done = client(
         "xl-submit",
         f"--app-type {'dist' * (kind == 'xgboost')}{kind} --worker-num 2 --worker-memory 1G {options} "
         f"--input /xl/digits#data --files digits_{kind}.py,test.csv --output /xl/{kind}#model --queue default "
@@ -165,7 +165,7 @@ def test_digits_with(door: Door, kind: str, options: str) -> None:
         HOWDAH_ENVIRONMENT=str(EXAMPLES / f"digits-{kind}" / "requirements.lock"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert door.names(f"/xl/{kind}")
+    assert client.names(f"/xl/{kind}")
 
 
 LIGHTGBM = """
@@ -183,9 +183,9 @@ print(model.num_trees(), "trees", flush=True)
 
 
 @pytest.mark.usefixtures("digits")
-def test_lightgbm_by_its_list_of_machines(door: Door) -> None:
-    (door.folder / "lightgbm_list.py").write_text(LIGHTGBM)
-    done = door(
+def test_lightgbm_by_its_list_of_machines(client: XLearningClient) -> None:
+    (client.folder / "lightgbm_list.py").write_text(LIGHTGBM)
+    done = client(
         "hbox-submit",
         "--app-type distLightGBM --worker-num 2 --worker-memory 1G --input /xl/digits#data --files lightgbm_list.py "
         "--queue default",
@@ -213,22 +213,22 @@ sys.exit("not everybody has come")
 """
 
 
-def told(door: Door, kind: str, options: str, everybody: int) -> dict[str, dict[str, Any]]:
+def told(client: XLearningClient, kind: str, options: str, everybody: int) -> dict[str, dict[str, Any]]:
     """What the tasks of a job found: their variables, and texts of the files they had."""
-    (door.folder / "told.py").write_text(TOLD)
-    folder = door.folder / f"told-{kind}"
+    (client.folder / "told.py").write_text(TOLD)
+    folder = client.folder / f"told-{kind}"
     folder.mkdir()
     line = f"--app-type {kind} --worker-memory 64M {options} --files told.py --queue default"
-    done = door("hbox-submit", line, "python3", "told.py", str(folder), str(everybody))
+    done = client("hbox-submit", line, "python3", "told.py", str(folder), str(everybody))
     assert done.returncode == 0, done.stdout + done.stderr
     return {path.name: json.loads(path.read_text()) for path in folder.iterdir()}
 
 
-def test_tensor2tensor_with_an_evaluator(door: Door) -> None:
+def test_tensor2tensor_with_an_evaluator(client: XLearningClient) -> None:
     for name in ("a", "b"):
-        door.put(f"/xl/dealt/{name}", name)
+        client.put(f"/xl/dealt/{name}", name)
     options = "--worker-num 3 --ps-num 1 --ps-memory 64M --tf-evaluator true --input /xl/dealt#data"
-    found = told(door, "tensor2tensor", options, 4)
+    found = told(client, "tensor2tensor", options, 4)
     configs = {task: json.loads(variables["TF_CONFIG"]) for task, variables in found.items()}
     masters = configs["worker:0"]["cluster"]["master"]
     assert masters[1] == found["worker:1"]["LOCAL_ADDRESS"]
@@ -244,8 +244,8 @@ def test_tensor2tensor_with_an_evaluator(door: Door) -> None:
     assert dealt == {"worker:0": ["a"], "worker:1": ["b"], "ps:0": [], "evaluator:0": []}
 
 
-def test_xflow(door: Door) -> None:
-    found = told(door, "xflow", "--worker-num 2 --ps-num 1 --ps-memory 64M --driver-memory 64M", 4)
+def test_xflow(client: XLearningClient) -> None:
+    found = told(client, "xflow", "--worker-num 2 --ps-num 1 --ps-memory 64M --driver-memory 64M", 4)
     assert {variables["DMLC_PS_ROOT_PORT"] for variables in found.values()} == {found["scheduler:0"]["HOWDAH_PORT"]}
     assert {task: variables["DMLC_ROLE"] for task, variables in found.items()} == {
         **{"worker:0": "worker", "worker:1": "worker", "ps:0": "server", "scheduler:0": "scheduler"}
@@ -255,44 +255,44 @@ def test_xflow(door: Door) -> None:
     assert (last["DMLC_NUM_WORKER"], last["DMLC_NUM_SERVER"]) == ("2", "1")
 
 
-def test_lightlda(door: Door) -> None:
-    found = told(door, "distlightlda", "--worker-num 2 --ps-num 1 --ps-memory 64M", 3)
+def test_lightlda(client: XLearningClient) -> None:
+    found = told(client, "distlightlda", "--worker-num 2 --ps-num 1 --ps-memory 64M", 3)
     server, worker = found["ps:0"], found["worker:1"]
     assert worker["files"]["lightLdaEndPoints.txt"] == f"0 {server['LIGHTLDA_SERVER_ENDPOINT']}\n"
     assert (worker["LIGHTLDA_RANK"], worker["LIGHTLDA_ROLE"], server["LIGHTLDA_ROLE"]) == ("1", "worker", "ps")
     assert (worker["LIGHTLDA_WORKER_NUM"], worker["LIGHTLDA_SERVER_NUM"]) == ("2", "1")
 
 
-def test_digits_serves_at_its_tasks_port_for_a_while(door: Door) -> None:
+def test_digits_serves_at_its_tasks_port_for_a_while(client: XLearningClient) -> None:
     program = (
         "import os, sys, time; print(sys.argv[1:] == ['-p', os.environ['HOWDAH_PORT']], flush=True); time.sleep(60)"
     )
-    (door.folder / "digits.py").write_text(program)
+    (client.folder / "digits.py").write_text(program)
     line = "--app-type digits --worker-memory 64M --duration 2s --files digits.py --queue default"
-    done = door("hbox-submit", line, HOWDAH_ENVIRONMENT=sys.executable)
+    done = client("hbox-submit", line, HOWDAH_ENVIRONMENT=sys.executable)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "True" in done.stdout
 
 
-def test_records_in_and_out(door: Door) -> None:
+def test_records_in_and_out(client: XLearningClient) -> None:
     for name in ("a", "b", "c"):
-        door.put(f"/xl/lines/{name}.txt", f"{name} one\n{name} two\n")
-    done = door(
+        client.put(f"/xl/lines/{name}.txt", f"{name} one\n{name} two\n")
+    done = client(
         "hbox-submit",
         "--worker-num 2 --worker-memory 192M --input /xl/lines#in --input-strategy STREAM --stream-epoch 2 "
         "--output /xl/streamed#out --output-strategy STREAM --queue default",
         *("tr", "a-z", "A-Z"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    lines = [line for name in door.names("/xl/streamed") for line in door.read(f"/xl/streamed/{name}").splitlines()]
+    lines = [line for name in client.names("/xl/streamed") for line in client.read(f"/xl/streamed/{name}").splitlines()]
     assert sorted(lines) == sorted(f"{name} {number}" for name in "ABC" for number in ("ONE", "TWO") for _ in range(2))
 
 
 @pytest.mark.usefixtures("digits")
-def test_workers_that_mirror_each_other(door: Door) -> None:
+def test_workers_that_mirror_each_other(client: XLearningClient) -> None:
     """Without servers HBox's TensorFlow is one cluster of workers."""
-    shutil.copy(EXAMPLES / "digits-tensorflow-mwms" / "train.py", door.folder / "mirrored.py")
-    done = door(
+    shutil.copy(EXAMPLES / "digits-tensorflow-mwms" / "train.py", client.folder / "mirrored.py")
+    done = client(
         "hbox-submit",
         "--app-type tensorflow --worker-num 2 --worker-memory 1536M --input /xl/digits#data --output-index 0 "
         "--output /xl/mirrored#model --files mirrored.py,test.csv --queue default",
@@ -301,7 +301,7 @@ def test_workers_that_mirror_each_other(door: Door) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "epoch 1: loss" in done.stdout
-    assert door.names("/xl/mirrored")
+    assert client.names("/xl/mirrored")
 
 
 def asked(page: str, path: str, method: str = "GET", token: str = "", accept: str = "") -> tuple[int, str]:
@@ -317,9 +317,9 @@ def asked(page: str, path: str, method: str = "GET", token: str = "", accept: st
         return error.code, error.read().decode()
 
 
-def test_looked_at_by_their_calls_saved_and_killed(door: Door) -> None:
+def test_looked_at_by_their_calls_saved_and_killed(client: XLearningClient) -> None:
     line = "--app-type caffe --worker-num 1 --worker-memory 64M --output /xl/ws#out --queue default"
-    running = door.start("hbox-submit", line, "sh", "-c", "echo 7 > out/model; echo printed; sleep 600")
+    running = client.start("hbox-submit", line, "sh", "-c", "echo 7 > out/model; echo printed; sleep 600")
     try:
         page = re.findall(r"http://\S+", first_line(running, "page: "))[0]
         first_line(running, "printed")
@@ -330,27 +330,27 @@ def test_looked_at_by_their_calls_saved_and_killed(door: Door) -> None:
         (container,) = json.loads(asked(page, "ws/containers")[1])["containerInfos"]
         assert container["status"] == "RUNNING"
         assert asked(page, f"ws/containers/{container['cid']}/stdout") == (200, "printed\n")
-        _changed_by_their_calls(door, page, app["appId"])
+        _changed_by_their_calls(client, page, app["appId"])
         assert running.wait(90) == 2
-        logs = door("hbox-logs", f"-applicationId {app['appId']}")
+        logs = client("hbox-logs", f"-applicationId {app['appId']}")
         assert logs.returncode == 0, logs.stderr
     finally:
         running.kill()
         running.communicate()
 
 
-def _changed_by_their_calls(door: Door, page: str, job: str) -> None:
+def _changed_by_their_calls(client: XLearningClient, page: str, job: str) -> None:
     refused, instead = asked(page, "ws/app/savemodel")
     assert refused == 405
     assert f"howdah save {job}" in instead
-    token = re.findall(r"&act=(\S+)", door.howdah("page", job).text)[0]
+    token = re.findall(r"&act=(\S+)", client.howdah("page", job).text)[0]
     assert asked(page, "ws/app/savemodel", "PUT", token[:-1])[0] == 403
     status, text = asked(page, "ws/app/savemodel", "PUT", token)
     assert status == 200, text
     (copy,) = json.loads(text)["outputInfos"]
     assert "/xl/ws.saved/interResult/interResult_" in copy
-    eventually(lambda: door.howdah.files.exists(f"{copy}/worker-0/model"), "the copy is there")
-    assert door("hbox-kill", job).returncode == 0
+    eventually(lambda: client.howdah.files.exists(f"{copy}/worker-0/model"), "the copy is there")
+    assert client("hbox-kill", job).returncode == 0
 
 
 def first_line(running: subprocess.Popen[str], words: str) -> str:
@@ -364,17 +364,17 @@ def first_line(running: subprocess.Popen[str], words: str) -> str:
     raise AssertionError("".join(said))
 
 
-def test_the_last_hosts_are_preferred(door: Door) -> None:
+def test_the_last_hosts_are_preferred(client: XLearningClient) -> None:
     line = "--app-name near --worker-memory 64M --host-local-enable true --queue default"
     jobs = []
     for _ in range(2):
-        done = door("xl-submit", line, "true")
+        done = client("xl-submit", line, "true")
         assert done.returncode == 0, done.stdout + done.stderr
         jobs.append(re.findall(r"application_\d+_\d+", done.stdout)[0])
-        eventually(functools.partial(ended_well, door, jobs[-1]), "YARN knows that it is over")
-    before, after = (door.howdah.status(job) for job in jobs)
+        eventually(functools.partial(ended_well, client, jobs[-1]), "YARN knows that it is over")
+    before, after = (client.howdah.status(job) for job in jobs)
     assert after["spec"]["roles"]["worker"]["placement"]["prefer"] == [before["tasks"][0]["node"]]
 
 
-def ended_well(door: Door, job: str) -> bool:
-    return bool(door.howdah.status(job)["state"] == "SUCCEEDED")
+def ended_well(client: XLearningClient, job: str) -> bool:
+    return bool(client.howdah.status(job)["state"] == "SUCCEEDED")

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from xlearning_door import LIMIT_S, Door, opened
+from xlearning_client import LIMIT_S, XLearningClient, xlearning_client_in
 
 from howdah.sandbox import Sandbox
 
@@ -23,12 +23,12 @@ pytestmark = pytest.mark.timeout(LIMIT_S)
 
 
 @pytest.fixture(scope="module")
-def door(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    with opened(sandbox, tmp_path_factory.mktemp("examples")) as door:
-        yield door
+def client(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[XLearningClient]:
+    with xlearning_client_in(sandbox, tmp_path_factory.mktemp("examples")) as client:
+        yield client
 
 
-def put_archive(door: Door, path: str, programs: Mapping[str, str]) -> None:
+def put_archive(client: XLearningClient, path: str, programs: Mapping[str, str]) -> None:
     """An archive on the cluster whose members may be executed."""
     content = io.BytesIO()
     if path.endswith(".zip"):
@@ -43,9 +43,9 @@ def put_archive(door: Door, path: str, programs: Mapping[str, str]) -> None:
                 member = tarfile.TarInfo(name)
                 member.size, member.mode = len(text.encode()), 0o755
                 packed.addfile(member, io.BytesIO(text.encode()))
-    uri = f"{door.howdah.root}{path}"
-    door.howdah.files.mkdirs(uri.rpartition("/")[0])
-    with door.howdah.files.writing(uri) as sink:
+    uri = f"{client.howdah.root}{path}"
+    client.howdah.files.mkdirs(uri.rpartition("/")[0])
+    with client.howdah.files.writing(uri) as sink:
         sink.write(content.getvalue())
 
 
@@ -79,14 +79,14 @@ echo "local_listen_port = $LIGHTGBM_LOCAL_LISTEN_PORT" >> train_real.conf
 """
 
 
-def test_lightgbm(door: Door) -> None:
+def test_lightgbm(client: XLearningClient) -> None:
     """Its data is a directory of the cluster, and it makes no directory for its model."""
-    put_archive(door, "/tmp/data/distLightGBM/LightGBM.tgz", {"lightgbm": LIGHTGBM})
+    put_archive(client, "/tmp/data/distLightGBM/LightGBM.tgz", {"lightgbm": LIGHTGBM})
     digits = EXAMPLES / "data" / "digits" / "train" / "part-00000.csv"
-    door.put("/tmp/data/distLightGBM/data/part.csv", digits.read_text())
-    (door.folder / "train.conf").write_text(TRAIN_CONF)
-    (door.folder / "demo.sh").write_text(DEMO)
-    done = door(
+    client.put("/tmp/data/distLightGBM/data/part.csv", digits.read_text())
+    (client.folder / "train.conf").write_text(TRAIN_CONF)
+    (client.folder / "demo.sh").write_text(DEMO)
+    done = client(
         "hbox-submit",
         "--app-type distlightgbm --app-name distLightGBM-demo --files train.conf,demo.sh --worker-num 2 "
         "--worker-memory 1G --cacheArchive /tmp/data/distLightGBM/LightGBM.tgz#LightGBM "
@@ -95,8 +95,8 @@ def test_lightgbm(door: Door) -> None:
         HOWDAH_ENVIRONMENT=str(EXAMPLES / "digits-xgboost" / "requirements.lock"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert door.names("/tmp/lightGBM_output") == ["worker-0/model.txt", "worker-1/model.txt"]
-    assert "num_machines: 2" in door.read("/tmp/lightGBM_output/worker-1/model.txt")
+    assert client.names("/tmp/lightGBM_output") == ["worker-0/model.txt", "worker-1/model.txt"]
+    assert "num_machines: 2" in client.read("/tmp/lightGBM_output/worker-1/model.txt")
 
 
 CAFFE = """#!/bin/sh
@@ -106,14 +106,14 @@ cat mnist_train_lmdb/data.mdb mnist_test_lmdb/data.mdb > model/lenet.caffemodel
 """
 
 
-def test_caffe(door: Door) -> None:
+def test_caffe(client: XLearningClient) -> None:
     """Its script ends behind a backslash, in no newline."""
-    put_archive(door, "/tmp/data/caffe/caffe.zip", {"caffe/build/tools/caffe": CAFFE})
+    put_archive(client, "/tmp/data/caffe/caffe.zip", {"caffe/build/tools/caffe": CAFFE})
     for part in ("train", "test"):
-        door.put(f"/tmp/data/caffe/mnist_{part}_lmdb/data.mdb", part)
-        (door.folder / f"lenet_{part}_test.prototxt").touch()
-    (door.folder / "lenet_solver.prototxt").touch()
-    done = door(
+        client.put(f"/tmp/data/caffe/mnist_{part}_lmdb/data.mdb", part)
+        (client.folder / f"lenet_{part}_test.prototxt").touch()
+    (client.folder / "lenet_solver.prototxt").touch()
+    done = client(
         "xl-submit",
         "--app-type caffe --app-name caffe_demo --input /tmp/data/caffe/mnist_train_lmdb#mnist_train_lmdb "
         "--input /tmp/data/caffe/mnist_test_lmdb#mnist_test_lmdb --output /tmp/caffe_output#model "
@@ -122,7 +122,7 @@ def test_caffe(door: Door) -> None:
         *("./caffe/build/tools/caffe train --solver=./lenet_solver.prototxt", "--worker-memory", "128M", "\\"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert door.read("/tmp/caffe_output/worker-0/lenet.caffemodel") == "traintest"
+    assert client.read("/tmp/caffe_output/worker-0/lenet.caffemodel") == "traintest"
 
 
 LIGHTLDA = {
@@ -143,14 +143,14 @@ fi
 """
 
 
-def test_lightlda(door: Door) -> None:
+def test_lightlda(client: XLearningClient) -> None:
     """A worker's part of the data and a directory of the cluster; its command follows --conf."""
-    put_archive(door, "/tmp/data/lightLDA/lightLDA.tgz", LIGHTLDA)
+    put_archive(client, "/tmp/data/lightLDA/lightLDA.tgz", LIGHTLDA)
     for number in (0, 1):
-        door.put(f"/tmp/data/lightLDA/data/nytimes.libsvm.{number}", f"part {number} ")
-    door.put("/tmp/data/lightLDA/dict/nytimes.word_id.dict", "dict")
-    (door.folder / "lda.sh").write_text(LDA_DEMO)
-    done = door(
+        client.put(f"/tmp/data/lightLDA/data/nytimes.libsvm.{number}", f"part {number} ")
+    client.put("/tmp/data/lightLDA/dict/nytimes.word_id.dict", "dict")
+    (client.folder / "lda.sh").write_text(LDA_DEMO)
+    done = client(
         "hbox-submit",
         "--app-type lightlda --files lda.sh#demo.sh --worker-memory 64M --worker-num 2 --ps-memory 64M --ps-num 1 "
         "--cacheArchive /tmp/data/lightLDA/lightLDA.tgz#lightLDA --cacheFile /tmp/data/lightLDA/dict#dict "
@@ -158,25 +158,26 @@ def test_lightlda(door: Door) -> None:
         "--queue default --conf hbox.container.env.LD_LIBRARY_PATH=lightLDA/multiverso/third_party/lib sh demo.sh",
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert door.names("/tmp/lightLDA_output") == [
+    assert client.names("/tmp/lightLDA_output") == [
         f"worker-{n}/{name}" for n in (0, 1) for name in ("LightLDA.0.log", "doc_topic.0")
     ]
-    assert door.read("/tmp/lightLDA_output/worker-1/LightLDA.0.log") == "part 1 dict"
+    assert client.read("/tmp/lightLDA_output/worker-1/LightLDA.0.log") == "part 1 dict"
 
 
-def test_xflow(door: Door) -> None:
+def test_xflow(client: XLearningClient) -> None:
     """A program of this machine, and one in a directory of the cluster, which may be executed as YARN would have it."""
     for name in ("small_train", "small_test"):
-        door.put(f"/tmp/data/xflow/{name}", name)
-    door.put("/tmp/data/xflow/bin/count", "#!/bin/sh\nwc -c < $1\n")
-    program = door.folder / "xflow_lr"
+        client.put(f"/tmp/data/xflow/{name}", name)
+    client.put("/tmp/data/xflow/bin/count", "#!/bin/sh\nwc -c < $1\n")
+    program = client.folder / "xflow_lr"
     program.write_text('#!/bin/sh\n[ $DMLC_ROLE != worker ] || data/bin/count "$1"\n[ -f "$2" ]\n')
     program.chmod(0o755)
-    (door.folder / "xflow.sh").write_text("echo $HEAPPROFILE\n./xflow_lr ./data/small_train ./data/small_test 1 2000\n")
-    done = door(
+    script = "echo $HEAPPROFILE\n./xflow_lr ./data/small_train ./data/small_test 1 2000\n"
+    (client.folder / "xflow.sh").write_text(script)
+    done = client(
         "hbox-submit",
         "--app-type xflow --worker-memory 64M --worker-num 2 --ps-memory 64M --ps-num 2 --driver-memory 64M "
-        f"--files xflow_lr,xflow.sh#demo.sh --cacheFile {door.howdah.root}/tmp/data/xflow#data --app-name xflow "
+        f"--files xflow_lr,xflow.sh#demo.sh --cacheFile {client.howdah.root}/tmp/data/xflow#data --app-name xflow "
         "--queue default sh demo.sh",
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -192,26 +193,26 @@ print(f"rank {world.rank} of {world.size}", flush=True)
 
 
 @pytest.mark.skipif(not shutil.which("mpirun"), reason="Open MPI is not installed (openmpi-bin)")
-def test_mpi(door: Door) -> None:
-    (door.folder / "requirements.txt").write_text("mpi4py==4.1.2\n")
-    (door.folder / "demo").write_text(MPI)
-    (door.folder / "demo").chmod(0o755)
-    done = door(
+def test_mpi(client: XLearningClient) -> None:
+    (client.folder / "requirements.txt").write_text("mpi4py==4.1.2\n")
+    (client.folder / "demo").write_text(MPI)
+    (client.folder / "demo").chmod(0o755)
+    done = client(
         "hbox-submit",
         "--app-type mpi --app-name mpi_demo --files demo --worker-memory 128M --worker-cores 2 --worker-num 3 "
         "--queue default ./demo",
-        HOWDAH_ENVIRONMENT=str(door.folder / "requirements.txt"),
+        HOWDAH_ENVIRONMENT=str(client.folder / "requirements.txt"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "rank 0 of 3" in done.stdout
 
 
-def test_partitions_lie_flat_and_no_worker_is_without_a_file(door: Door) -> None:
+def test_partitions_lie_flat_and_no_worker_is_without_a_file(client: XLearningClient) -> None:
     """As Hive writes them; a program that reads `data/*` finds files alone."""
     for number in (1, 2):
-        door.put(f"/tmp/data/parts/dt={number}/part-0", f"{number}")
+        client.put(f"/tmp/data/parts/dt={number}/part-0", f"{number}")
     line = "--worker-num 3 --worker-memory 64M --input /tmp/data/parts#data --queue default --launch-cmd"
-    done = door(
+    done = client(
         "xl-submit",
         f"{line} --output /tmp/parts#out".replace("--launch-cmd ", ""),
         "--launch-cmd",
@@ -219,22 +220,22 @@ def test_partitions_lie_flat_and_no_worker_is_without_a_file(door: Door) -> None
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "/tmp/data/parts has 2 files: worker starts 2 of 3 tasks" in done.stderr
-    assert door.names("/tmp/parts") == ["worker-0/all", "worker-1/all"]
-    assert {door.read(f"/tmp/parts/worker-{n}/all") for n in (0, 1)} == {"1", "2"}
-    done = door(
+    assert client.names("/tmp/parts") == ["worker-0/all", "worker-1/all"]
+    assert {client.read(f"/tmp/parts/worker-{n}/all") for n in (0, 1)} == {"1", "2"}
+    done = client(
         "hbox-submit", "--worker-num 3 --worker-memory 64M --input /tmp/data/parts#data --queue default", "true"
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "/tmp/data/parts has 2 files: 1 tasks get none, the first is worker:2" in done.stderr
 
 
-def test_how_they_end_and_what_is_there_from_the_start(door: Door) -> None:
+def test_how_they_end_and_what_is_there_from_the_start(client: XLearningClient) -> None:
     """Directories, and no GPUs where the cluster deals them out to those who ask."""
     line = "--worker-memory 64M --output /tmp/from-the-start#a/b --queue default --launch-cmd"
     looks = 'echo "[$CUDA_VISIBLE_DEVICES]"; [ -d a/b ] && [ -d eventLog ] && exit 3'
-    done = door("xl-submit", line, looks)
+    done = client("xl-submit", line, looks)
     assert done.returncode == 2, done.stdout + done.stderr
     assert "exit code 3" in done.stdout
     assert "| []" in done.stdout
-    done = door("xl-submit", f"--input /no/such/file {line}", looks)
+    done = client("xl-submit", f"--input /no/such/file {line}", looks)
     assert (done.returncode, "no such file" in done.stderr) == (1, True)

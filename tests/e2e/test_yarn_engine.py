@@ -88,7 +88,7 @@ def test_one_tasks_log_is_read_without_the_others(engine: YarnEngine, sandbox: S
             keys = [key for key, _ in tfile.records(file)]
         ends = itertools.accumulate(block.count for block in blocks)
         assert [keys[end - 1] for end in ends] == [block.last for block in blocks]
-        assert sum(block.count for block in blocks) == len(keys)  # so that others can be passed over
+        assert sum(block.count for block in blocks) == len(keys)  # so that others can be skipped
 
 
 def test_a_failure_is_in_yarns_own_diagnostics(engine: YarnEngine) -> None:

@@ -24,7 +24,7 @@ def parsed(path: Path, case: dict[str, Any], folder: Path) -> Parsed:
         return test_submarine.parse(case, folder)
     if path.parent.name == "tony":
         return test_tony.parse(case, folder)
-    return test_xlearning.DOORS[path.parent.name].parse(case["argv"])
+    return test_xlearning.COMMANDS[path.parent.name].parse(case["argv"])
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: f"{path.parent.name}-{path.stem}")
@@ -37,7 +37,7 @@ def test_reads_back(path: Path, tmp_path: Path) -> None:
     assert all(f"# {note}" in text for note in result.notes)
 
 
-def test_all_doors_are_here() -> None:
+def test_all_compat_commands_are_here() -> None:
     assert {path.parent.name for path in CASES} == {"hbox", "submarine", "tony", "xlearning"}
 
 

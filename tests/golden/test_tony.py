@@ -41,7 +41,7 @@ def parse(case: dict[str, Any], folder: Path) -> Parsed:
     here = {name: value.replace("HERE", str(folder)) for name, value in case.get("environ", {}).items()}
     environ = {"TONY_CONF_DIR": "none", "HADOOP_USER_NAME": "user1", **here}
     argv = [word.replace("HERE", str(folder)) for word in case["argv"]]
-    if case.get("door") == "azkaban-job":
+    if case.get("command") == "azkaban-job":
         return AzkabanJob(environ).parse([str(folder / word) for word in argv])
     return Tony(folder, environ).parse(argv)
 
@@ -60,7 +60,7 @@ def outcome(case: dict[str, Any], folder: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_means_what_it_meant(path: Path, tmp_path: Path) -> None:
     case = json.loads(path.read_text())
-    given = {name: case[name] for name in ("door", "argv", "files", "environ") if name in case}
+    given = {name: case[name] for name in ("command", "argv", "files", "environ") if name in case}
     found = {**given, **json.loads(json.dumps(outcome(case, tmp_path)).replace(str(tmp_path), "HERE"))}
     if os.environ.get("HOWDAH_GOLDEN") == "write":
         path.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")

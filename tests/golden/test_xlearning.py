@@ -20,13 +20,13 @@ from howdah.config.job_file import job_mistakes
 from howdah.errors import SpecError
 from howdah.spec.codec import encode
 
-DOORS: dict[str, CompatCommand] = {"xlearning": XlSubmit({}), "hbox": HboxSubmit({})}
-CASES = sorted(path for door in DOORS for path in Path(__file__).with_name(door).glob("*.json"))
+COMMANDS: dict[str, CompatCommand] = {"xlearning": XlSubmit({}), "hbox": HboxSubmit({})}
+CASES = sorted(path for command in COMMANDS for path in Path(__file__).with_name(command).glob("*.json"))
 
 
-def outcome(door: CompatCommand, argv: list[str]) -> dict[str, Any]:
+def outcome(command: CompatCommand, argv: list[str]) -> dict[str, Any]:
     try:
-        parsed = door.parse(argv)
+        parsed = command.parse(argv)
     except SpecError as error:
         return {"mistakes": str(error).splitlines()}
     mistakes = job_mistakes(parsed.job, parsed.origins)
@@ -44,7 +44,7 @@ def outcome(door: CompatCommand, argv: list[str]) -> dict[str, Any]:
 @pytest.mark.parametrize("path", CASES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_means_what_it_meant(path: Path) -> None:
     case = json.loads(path.read_text())
-    found = {"argv": case["argv"], **outcome(DOORS[path.parent.name], case["argv"])}
+    found = {"argv": case["argv"], **outcome(COMMANDS[path.parent.name], case["argv"])}
     if os.environ.get("HOWDAH_GOLDEN") == "write":
         path.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
         case = found
@@ -55,7 +55,7 @@ def test_means_what_it_meant(path: Path) -> None:
 @pytest.mark.parametrize("rate", ["0.5", "0.001", "0.3333", "0.999"])
 def test_as_many_may_fail_as_the_rate_says(count: int, rate: str) -> None:
     argv = f"--worker-num {count} --conf hbox.container.maxFailures.rate={rate} --queue default true".split()
-    success = DOORS["hbox"].parse(argv).job.success
+    success = COMMANDS["hbox"].parse(argv).job.success
     needed = count if success == "all" else math.ceil(count * Fraction(success.rstrip("%")) / 100)
     assert needed == count + 1 - math.ceil(count * float(rate))
 

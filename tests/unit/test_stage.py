@@ -238,7 +238,7 @@ def test_everything_missing_is_told_at_once(tmp_path: Path, home: str) -> None:
         "archives.0: 'train.py' is no archive: its name must end in one of .zip, .tar.gz, .tgz, .tar",
         f"inputs.0.path: 'dta': no such file or directory: {tmp_path}/dta",
         f"inputs.1.path.1: 'no*': no such file or directory: {tmp_path}/no*",
-        f"inputs.2.path: 'empty' has no files (names that begin with _ or . are passed over): {tmp_path}/empty",
+        f"inputs.2.path: 'empty' has no files (names that begin with _ or . are skipped): {tmp_path}/empty",
         f"outputs.0.path: {tmp_path}/taken exists already: remove it, choose another, or allow it with overwrite",
     ]
 

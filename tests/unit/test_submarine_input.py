@@ -77,9 +77,9 @@ WORDS = st.one_of(
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(WORDS, max_size=12))
 def test_whatever_is_typed(tmp_path: Path, words: list[str]) -> None:
-    door = Submarine(tmp_path, {}, "/nonexistent", "hdfs://nn/user/me")
+    command = Submarine(tmp_path, {}, "/nonexistent", "hdfs://nn/user/me")
     with contextlib.suppress(SpecError, StagingError):
-        door.parse(["job", "run", *words])
+        command.parse(["job", "run", *words])
 
 
 WRONG = ("memory", "memory=", "=1", "memory=-1G", "memory=1.5G", "memory=1GB", "gpu=1M", "memory=4", "gpu=1,gpu=1")
@@ -119,10 +119,10 @@ def test_words_as_their_parser_takes_them() -> None:
 
 
 def test_what_is_elsewhere_is_asked_for_when_it_is_staged_and_told_in_the_words_typed(tmp_path: Path) -> None:
-    door = Submarine(tmp_path, {}, "/nonexistent", "hdfs://nn/user/me")
+    command = Submarine(tmp_path, {}, "/nonexistent", "hdfs://nn/user/me")
     size = ("--num_workers", "1", "--worker_resources", "memory=1G", "--worker_launch_cmd", "x", "--name", "a")
     words = ("nosuch://host/file:.", "lib:.", "/nowhere/x:.")
-    parsed = door.parse(["job", "run", *size, *(word for one in words for word in ("--localization", one))])
+    parsed = command.parse(["job", "run", *size, *(word for one in words for word in ("--localization", one))])
     assert parsed.job.files == ("nosuch://host/file#file", "lib#lib", "/nowhere/x#x")
     with pytest.raises(SpecError) as error:
         stage(parsed.job, tmp_path, uris.of_local(tmp_path / "home"), origins=parsed.origins)

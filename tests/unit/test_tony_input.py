@@ -1,4 +1,4 @@
-"""TonY's doors with what people get wrong: every mistake is a line that names its place, never a traceback."""
+"""TonY's commands with what people get wrong: every mistake is a line that names its place, never a traceback."""
 
 from __future__ import annotations
 

@@ -70,8 +70,8 @@ def _choice(cls: Any, name: str) -> dict[str, Any] | None:
 
 
 def _described(schema: dict[str, Any], text: str, field: dataclasses.Field[Any]) -> dict[str, Any]:
-    default = {} if field.default in (dataclasses.MISSING, None, "", ()) else {"default": field.default}
-    return {"description": text, **schema, **default}
+    plain = isinstance(field.default, (str, int, float)) and field.default != ""
+    return {"description": text, **schema, **({"default": field.default} if plain else {})}
 
 
 def _kind(kind: Any, name: str, field: str = "") -> dict[str, Any]:

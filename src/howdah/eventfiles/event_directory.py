@@ -233,7 +233,7 @@ class EventDirectory:
         file.offset = max(file.offset, found.next)
         file.head = file.head or found.head
         for each in found.damaged:
-            _add_warning(file, f"at byte {each.offset}: {each.length} bytes passed over: {each.text}")
+            _add_warning(file, f"at byte {each.offset}: {each.length} bytes skipped: {each.text}")
 
 
 def _add_warning(file: EventFile, text: str) -> None:

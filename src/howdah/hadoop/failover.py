@@ -1,6 +1,6 @@
 """Calls one protocol of several Hadoop servers, of which one is active: ResourceManagers or NameNodes.
 
-A server that is down or on standby is passed over. Each is asked once before any is asked again, first of all the one
+A server that is down or on standby is skipped. Each is asked once before any is asked again, first of all the one
 that answered last. A call may so arrive twice, which every call that howdah makes allows.
 """
 

@@ -143,7 +143,7 @@ def _checker(kind: Any) -> Callable[[Any], bool]:
     if origin in (tuple, list, Sequence):
         return _items_checker((tuple, list), iter, _checker(arguments[0]))
     if origin in (dict, Mapping):
-        return _items_checker(Mapping, lambda value: value.values(), _checker(arguments[1]))
+        return _items_checker((dict, Mapping), lambda value: value.values(), _checker(arguments[1]))  # a dict's is fast
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return _RecordChecker(kind)
     allowed = (int, float) if kind is float else kind
@@ -151,7 +151,7 @@ def _checker(kind: Any) -> Callable[[Any], bool]:
 
 
 def _items_checker(kinds: Any, items: Callable[[Any], Any], check: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, kinds) and all(map(check, items(value)))
+    return lambda value: isinstance(value, kinds) and (not value or all(map(check, items(value))))
 
 
 class _RecordChecker:
@@ -159,7 +159,7 @@ class _RecordChecker:
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
-        self._fields: Sequence[Tuple[Any, Callable[[Any], bool]]] = ()
+        self._fields: Sequence[Tuple[Any, Any, Callable[[Any], bool]]] = ()
         self._read: Callable[[Any], Any] = tuple
 
     def __call__(self, value: Any) -> bool:
@@ -167,12 +167,16 @@ class _RecordChecker:
             return False
         if not self._fields:
             hints = typing.get_type_hints(self._kind)
-            names = [field.name for field in dataclasses.fields(self._kind)]
-            nested = {name for name in names if dataclasses.is_dataclass(hints[name])}
-            self._fields = [(None if name in nested else hints[name], _checker(hints[name])) for name in names]
-            self._read = operator.attrgetter(*names, "__class__")  # of one name alone it would give no tuple
-        items = zip(self._read(value), self._fields)  # noqa: B905 - 3.9
-        return all(type(item) is hint or check(item) for item, (hint, check) in items)
+            fields = [(field.name, _default(field), hints[field.name]) for field in dataclasses.fields(self._kind)]
+            self._fields = [
+                (default, None if dataclasses.is_dataclass(hint) else hint, _checker(hint))
+                for _, default, hint in fields
+            ]
+            self._read = operator.attrgetter(*(name for name, *_ in fields), "__class__")  # a tuple, also of one field
+        for item, (default, hint, check) in zip(self._read(value), self._fields):  # noqa: B905 - 3.9
+            if item is not default and type(item) is not hint and not check(item):
+                return False
+        return True
 
 
 class _Record:
@@ -199,8 +203,9 @@ class _Record:
                     self._templates[_wire_name(field) + TEMPLATE] = field.name, add_templates
         values = {}
         for name, item in data.items():
-            if name in self._decoders:
-                attribute, decoder = self._decoders[name]
+            known = self._decoders.get(name)
+            if known is not None:
+                attribute, decoder = known
                 values[attribute] = item if decoder is None else decoder(item)
             elif name in self._templates:
                 attribute, add_templates = self._templates[name]

@@ -6,7 +6,6 @@ events that it does not know.
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Dict, Optional, Tuple, Type
 
 from howdah.spec.job import JobSpec
@@ -43,7 +42,7 @@ class JobStarted(Event):
     """The host of the master."""
     python: str = ""
     """Version and path of the Python interpreter that runs the master."""
-    submission: Submission = field(default_factory=Submission)
+    submission: Submission = Submission()
     """What the submitter recorded about the submission."""
     fenced_until: float = 0.0
     """Until this moment (epoch seconds) programs may still run that an earlier master started and could not write down;

@@ -101,7 +101,7 @@ class Role:
     """What each task runs: a shell line, or a list of arguments that is run without a shell."""
     replicas: int = 1
     """Number of tasks of this role."""
-    resources: Resources = field(default_factory=Resources)
+    resources: Resources = Resources()
     """Memory, cores and GPUs of each task."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Environment variables of this role's tasks; they override the job's."""
@@ -129,9 +129,9 @@ class Role:
     """Names of extra ports to reserve: `tensorboard` arrives as HOWDAH_PORT_TENSORBOARD."""
     after: Tuple[str, ...] = ()
     """Roles that must have succeeded before this role gets its containers: prepare, then train."""
-    deadline: Deadline = field(default_factory=Deadline)
+    deadline: Deadline = Deadline()
     """Time limit for tasks that the others no longer need, such as an evaluator after the workers."""
-    placement: Placement = field(default_factory=Placement)
+    placement: Placement = Placement()
     """On which nodes the tasks run."""
     image: str = ""
     """Container image of this role. Empty: the image of `environment`."""
@@ -141,7 +141,7 @@ class Role:
     yields: Mapping[str, str] = field(default_factory=dict)
     """Variables for the roles that come after this role, each with the words that announce its value: the value is the
     rest of the first line of standard output that has these words."""
-    preemption: Preemption = field(default_factory=Preemption)
+    preemption: Preemption = Preemption()
     """How the program learns that its container, or its node, will be taken away; a text is the signal."""
     on_stall: str = ""
     """What follows when a task shows no sign of progress for `timeouts.stall`: `report` reports it with the stacks of
@@ -239,7 +239,7 @@ class Output:
     """Options of the format's writer."""
     keep_failed: bool = False
     """Whether the tasks' output is kept when the job fails: at `<path>.failed`, where it replaces what is there."""
-    save: Save = field(default_factory=Save)
+    save: Save = Save()
     """Copies that are made while the program runs."""
     optional: bool = False
     """Whether the job may succeed although no task made the directory `from`. Otherwise the job fails then."""
@@ -383,11 +383,11 @@ class JobSpec:
     """Files that tasks read."""
     outputs: Tuple[Output, ...] = ()
     """Directories that tasks write."""
-    environment: Environment = field(default_factory=Environment)
+    environment: Environment = Environment()
     """The Python in which the commands run."""
-    checkpoint: Checkpoint = field(default_factory=Checkpoint)
+    checkpoint: Checkpoint = Checkpoint()
     """Directory from which programs go on after a restart; a text is its path."""
-    board: Board = field(default_factory=Board)
+    board: Board = Board()
     """Where the programs' event files are; a text is their path."""
     success: str = "all"
     """When the job has succeeded: when `all` tracked tasks, `any` of them, a share of them (`50%`, `99.5%`) or the
@@ -411,16 +411,16 @@ class JobSpec:
     secrets: Mapping[str, str] = field(default_factory=dict)
     """Environment variables whose values must not be seen, by reference: `env:NAME` or `file:/path`, read at
     submission."""
-    timeouts: Timeouts = field(default_factory=Timeouts)
+    timeouts: Timeouts = Timeouts()
     """Time limits of the job."""
-    preflight: Preflight = field(default_factory=Preflight)
+    preflight: Preflight = Preflight()
     """Checks of the nodes before the programs start; a text or a list are the checks."""
     links: Mapping[str, str] = field(default_factory=dict)
     """Addresses to show with the job, by label; `{worker:0}` stands for that task's host, `{worker:0:main}` for its
     port of that name."""
     application_type: str = ""
     """Application type under which the cluster lists the job. Empty: HOWDAH."""
-    master: Master = field(default_factory=Master)
+    master: Master = Master()
     """Resources of the process that runs the job."""
     port_range: str = ""
     """Range from which the ports of the tasks and of the master are taken: `20000-30000`. Empty: your setting, else the

@@ -164,7 +164,7 @@ class StagedJob:
     """The user's settings, by name."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """Where each setting came from, for people."""
-    submission: Submission = field(default_factory=Submission)
+    submission: Submission = Submission()
     """What the submitter recorded."""
     strikes: Mapping[str, float] = field(default_factory=dict)
     """The penalty of each node for failures in earlier jobs (`howdah.engines.node_penalties`)."""

@@ -95,7 +95,7 @@ class Container:
     """The node on which it is."""
     role: str
     """The role that it was asked for."""
-    resources: Resources = field(default_factory=Resources)
+    resources: Resources = Resources()
     """Its resources."""
     log_url: str = ""
     """Where people read the container's logs; "" when the engine has no such page."""

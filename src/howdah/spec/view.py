@@ -173,7 +173,7 @@ class JobView:
     """When containers were granted, by container; for attempts to come."""
     updated: float = 0.0
     """The time of the latest event."""
-    submission: Submission = field(default_factory=Submission)
+    submission: Submission = Submission()
     """What the submitter recorded."""
     outputs: List[str] = field(default_factory=list)
     """URIs of the outputs that are in their places."""
@@ -203,7 +203,7 @@ class JobView:
     def notes(self) -> List[Sentence]:
         """Return sentences about what happened, in order."""
         notes = [mark.text for mark in self.marks if mark.kind in ("note", "restarted", "takeover")]
-        template = "the event log is damaged, lines that were passed over: {count}"
+        template = "the event log is damaged, lines that were skipped: {count}"
         return [*notes, message(template, count=self.unfitting)] if self.unfitting else notes
 
     def mark(self, time: float, text: Sentence, kind: str = "note", task: Optional[TaskId] = None) -> None:

@@ -282,7 +282,7 @@ class _Stager:
             where = _shown(uri)
             self.wrong(place, f"{path!r}: no such file or directory: {'neither ' + also if also else ''}{where}", near)
         elif not found.files:
-            self.wrong(place, f"{path!r} has no files (names that begin with _ or . are passed over): {_shown(uri)}")
+            self.wrong(place, f"{path!r} has no files (names that begin with _ or . are skipped): {_shown(uri)}")
         yield from ((file, "") for file in found.files)
 
     def _listing(self, uri: str) -> Listing:

@@ -142,7 +142,7 @@ class Status:
     """The interpreter that the program's `python3` leads to."""
     program_gpus: Tuple[str, ...] = ()
     """The devices that the program was given, as CUDA_VISIBLE_DEVICES names them."""
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = Usage()
     """What the program uses."""
     exit: Optional[Exit] = None
     """How the program ended; set when the phase is ENDED."""

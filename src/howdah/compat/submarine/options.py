@@ -106,7 +106,7 @@ def parse_options(argv: Sequence[str]) -> SubmarineOptions:
         else:
             options.wrong(use.name, "has no value")
     if ignored:
-        options.notes.append(f"{', '.join(map(repr, ignored))}: belongs to no option, and is passed over, as it was")
+        options.notes.append(f"{', '.join(map(repr, ignored))}: belongs to no option, and is ignored, as it was")
     options.mistakes += [
         given_twice(name, options.get_list(name)) for name in SINGLE if len(set(options.get_list(name))) > 1
     ]

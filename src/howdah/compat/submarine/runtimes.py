@@ -56,7 +56,7 @@ def notes(options: SubmarineOptions, job: JobSpec) -> Iterator[str]:
     below = [option for option in options.places if "." in option]
     if below and improved:
         places = ", ".join(options.places[option][0] for option in below)
-        yield f"{places}: counts here; Submarine passed over what is below a role: --legacy"
+        yield f"{places}: counts here; Submarine ignored what is below a role: --legacy"
 
 
 def wants_tony(options: SubmarineOptions) -> bool:

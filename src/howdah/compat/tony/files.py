@@ -110,7 +110,7 @@ def _class_path_entry(found: Files, conf: Conf, path: str) -> None:
         root = hadoop_conf.default_filesystem(hadoop_conf.load(hadoop_conf.directory(conf.hadoop)))
         path = uris.absolute(path, root, root)
     if not _filesystem(path, conf).exists(path):
-        found.notes.append(f"--hdfs_classpath: {path} isn't there, and is passed over")
+        found.notes.append(f"--hdfs_classpath: {path} isn't there, and is ignored")
         return
     for file in _files_of(path, conf):
         found.add(file, "", False)

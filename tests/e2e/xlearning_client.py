@@ -22,7 +22,7 @@ LIMIT_S = 600.0
 
 
 @dataclass(frozen=True)
-class Door:
+class XLearningClient:
     """One of the two commands, as a user has it in a folder of scripts."""
 
     howdah: CommandLine
@@ -60,7 +60,7 @@ class Door:
 
 
 @contextlib.contextmanager
-def opened(sandbox: Sandbox, folder: Path) -> Iterator[Door]:
+def xlearning_client_in(sandbox: Sandbox, folder: Path) -> Iterator[XLearningClient]:
     """The commands in `folder`, with the environments that the user's own cache has."""
     cache = Path(os.environ["HOWDAH_HOME"]) / "cache" / "environments"
     real = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "howdah" / "environments"
@@ -71,5 +71,5 @@ def opened(sandbox: Sandbox, folder: Path) -> Iterator[Door]:
     with pytest.MonkeyPatch.context() as environment:
         environment.delenv("HADOOP_CONF_DIR", raising=False)
         howdah = CommandLine(sandbox, folder)
-        yield Door(howdah, folder, {**os.environ, "HOWDAH_SHARED_PATHS": "/"})
+        yield XLearningClient(howdah, folder, {**os.environ, "HOWDAH_SHARED_PATHS": "/"})
         howdah.end_all()
