@@ -27,7 +27,7 @@ NAMES = (
     "page_paint",
     "chaos",
     "containers",
-    "beats",
+    "heartbeats",
     "failures",
     "history",
     "logsearch",

@@ -1,4 +1,4 @@
-"""`python timed.py PROGRAM ARGUMENT ...`: runs a Python program unchanged, each of its lines with its time in front."""
+"""`python timer.py PROGRAM ARGUMENT ...`: runs a Python program unchanged, each of its lines with its time in front."""
 
 from __future__ import annotations
 

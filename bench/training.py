@@ -1,6 +1,6 @@
 """Training under howdah beside the same processes started by hand: epochs a second of the PyTorch example.
 
-Both print through bench/timed.py, so each epoch's line carries its time and the program is the example's, unchanged.
+Both print through bench/timer.py, so each epoch's line carries its time and the program is the example's, unchanged.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ roles:
     command: [python, {", ".join(f'"{argument}"' for argument in ARGUMENTS)}]
     replicas: {RANKS}
     resources: {{ memory: 2GiB, vcores: 1 }}
-files: ["{EXAMPLE}/train.py", "{HERE}/timed.py"]
+files: ["{EXAMPLE}/train.py", "{HERE}/timer.py"]
 environment:
   requirements: "{EXAMPLE}/requirements.lock"
 inputs:

@@ -60,7 +60,7 @@ def _in_a_network_of_its_own(report: Report) -> None:
 def _judge(report: Report, results: list[Result]) -> None:
     wrong = [result for result in results if result.wrong]
     for result in wrong:
-        print(f"  LOST {result.name}: {'; '.join(result.wrong)}\n{result.told}", flush=True)
+        print(f"  LOST {result.name}: {'; '.join(result.wrong)}\n{result.client_output}", flush=True)
     report.target("cells in which something was lost", len(wrong), 0)
     for fault, limit in (("kill:user", 1.0), ("kill:executor", SEEN_S), ("cut:master", LOST_NODE_S + 15.0)):
         seen = [result.seen_s for result in results if result.fault == fault and result.seen_s is not None]

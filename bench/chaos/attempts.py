@@ -17,7 +17,7 @@ MASTER = "-m howdah.master --engine"
 TOO_MUCH = 1 << 30
 """More than twice what the container of a master has: the NodeManager ends it at its next look."""
 DRAIN_S = 5
-Strike = Callable[[Cluster, str, "subprocess.Popen[bytes]"], None]
+Inject = Callable[[Cluster, str, "subprocess.Popen[bytes]"], None]
 """It has the job's id, and the client that submitted it."""
 
 
@@ -50,16 +50,16 @@ def exceed_memory(_: Cluster, job: str, __: subprocess.Popen[bytes]) -> None:
     until(lambda: not Path(f"/proc/{pid}").exists(), "the end of a master that uses too much memory")
 
 
-def stop_manager(away_s: float) -> Strike:
+def stop_manager(away_s: float) -> Inject:
     """The NodeManager of the master's node is stopped politely, and is back after so long."""
 
-    def strike(cluster: Cluster, job: str, _: subprocess.Popen[bytes]) -> None:
+    def inject(cluster: Cluster, job: str, _: subprocess.Popen[bytes]) -> None:
         node = node_of(_master(job))
         cluster.sandbox.stop(node)
         time.sleep(away_s)
         cluster.sandbox.start(node)
 
-    return strike
+    return inject
 
 
 def forget_containers(cluster: Cluster, job: str, _: subprocess.Popen[bytes]) -> None:
@@ -70,15 +70,15 @@ def forget_containers(cluster: Cluster, job: str, _: subprocess.Popen[bytes]) ->
     cluster.sandbox.start(node)
 
 
-def decommission(within_s: int) -> Strike:
+def decommission(within_s: int) -> Inject:
     """The master's node is excluded, at once or after so long, and its NodeManager ends."""
 
-    def strike(cluster: Cluster, job: str, _: subprocess.Popen[bytes]) -> None:
+    def inject(cluster: Cluster, job: str, _: subprocess.Popen[bytes]) -> None:
         node = node_of(_master(job))
         cluster.decommission(node, within_s)
         until(lambda: not cluster.is_up(node), f"the end of {node}, which is decommissioned")
 
-    return strike
+    return inject
 
 
 def _master(job: str) -> int:

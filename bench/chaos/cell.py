@@ -29,9 +29,9 @@ COUNT, WORKERS = 40, 2
 PROGRAM = Path(__file__).with_name("program.py")
 QUIET_S, CLIENT_S = 15.0, 90.0
 """A client waits a minute for the logs of a node, which may not come back."""
-_KEPT = {"local": "kept", "every": "1s", "tasks": "all", "valid": "glob:count-*"}
-_SEEN = (TookOver, GangRestarted, TimeLost, Noted, AllocationLost)
-_COUNTED = re.compile(r"\(retry \d+ of \d+\)")
+_CHECKPOINT = {"local": "kept", "every": "1s", "tasks": "all", "valid": "glob:count-*"}
+_SIGNS_OF_A_FAULT = (TookOver, GangRestarted, TimeLost, Noted, AllocationLost)
+_RETRY_COUNT = re.compile(r"\(retry \d+ of \d+\)")
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Result:
     repaired_s: float | None = None
     starts: int = 0
     wrong: list[str] = field(default_factory=list)
-    told: str = ""
+    client_output: str = ""
 
     @property
     def name(self) -> str:
@@ -54,15 +54,17 @@ class Result:
 
     @property
     def line(self) -> str:
-        seen, repaired = (f"{one:6.2f} s" if one is not None else "      --" for one in (self.seen_s, self.repaired_s))
+        seen, repaired = (
+            f"{delay:6.2f} s" if delay is not None else "      --" for delay in (self.seen_s, self.repaired_s)
+        )
         lost = "nothing" if not self.wrong else "; ".join(self.wrong)
         ran = f"{self.starts} starts, {self.seconds:5.1f} s"
         return f"{self.name:28s} seen {seen}  repaired {repaired}  {ran}  lost: {lost}"
 
 
-def _tells(event: Event) -> bool:
+def _shows_fault_was_noticed(event: Event) -> bool:
     """A sign that the fault was noticed."""
-    return not event.exit.ok if isinstance(event, Ended) else isinstance(event, _SEEN)
+    return not event.exit.ok if isinstance(event, Ended) else isinstance(event, _SIGNS_OF_A_FAULT)
 
 
 class Cell:
@@ -82,17 +84,17 @@ class Cell:
         try:
             job = until(lambda: self._submitted(log, client), "the submission")
             self._wait_for_moment(log, job)
-            struck = time.time()
-            self.fault.strike(self.cluster, job, client)
+            injected_at = time.time()
+            self.fault.inject(self.cluster, job, client)
             self.cluster.heal()
             result.state = until(lambda: self._ended(job), "the end of the job")
             result.seconds = time.time() - began
-            self._check(result, job, struck)
-            result.wrong += self._of_client(client)
+            self._check(result, job, injected_at)
+            result.wrong += self._check_client(client)
         except Exception as error:
             result.wrong.append(f"{type(error).__name__}: {error}")
         finally:
-            result.told = log.read_text(errors="replace")[-20000:] if result.wrong else ""
+            result.client_output = log.read_text(errors="replace")[-20000:] if result.wrong else ""
             client.kill()
             client.wait()
             if job and result.wrong:
@@ -108,7 +110,7 @@ class Cell:
             "name": "chaos",
             "retries": 0 if self.fault.passes else 5,
             "roles": {"worker": {"command": command, "replicas": WORKERS, "resources": {"memory": "128MiB"}}},
-            "checkpoint": {**_KEPT, "path": f"{self.cluster.root}/chaos/{self.folder.name}-kept"},
+            "checkpoint": {**_CHECKPOINT, "path": f"{self.cluster.root}/chaos/{self.folder.name}-kept"},
             "outputs": [output],
             "timeouts": {"stop": "2s"},
             "master": {"attempts": 4},
@@ -134,12 +136,12 @@ class Cell:
         state = str(self.cluster.status(job).get("state", ""))
         return state if state in ("SUCCEEDED", "FAILED", "CANCELLED") else ""
 
-    def _check(self, result: Result, job: str, struck: float) -> None:
+    def _check(self, result: Result, job: str, injected_at: float) -> None:
         events = self.cluster.events(job)
-        seen = [event.time for event in events if event.time >= struck and _tells(event)]
-        again = [event.time for event in events if isinstance(event, (Started, TookOver)) and event.time >= struck]
-        result.seen_s = min(seen) - struck if seen and (again or self.fault.name != "kill:client") else None
-        result.repaired_s = max(again) - struck if again else None
+        seen = [event.time for event in events if event.time >= injected_at and _shows_fault_was_noticed(event)]
+        again = [event.time for event in events if isinstance(event, (Started, TookOver)) and event.time >= injected_at]
+        result.seen_s = min(seen) - injected_at if seen and (again or self.fault.name != "kill:client") else None
+        result.repaired_s = max(again) - injected_at if again else None
         result.starts = sum(len(path.read_text().splitlines()) for path in self.folder.glob("starts-*"))
         if result.state != "SUCCEEDED":
             result.wrong.append(f"the job {result.state}")
@@ -147,15 +149,15 @@ class Cell:
             result.wrong.append((self.folder / "double").read_text().strip())
         if self.fault.passes and result.starts != WORKERS:
             result.wrong.append(f"{result.starts} starts of {WORKERS} programs")
-        result.wrong += self._of_attempts(result, job, events) if self.fault.ends_attempt else []
-        result.wrong += self._missing() if result.state == "SUCCEEDED" else []
-        result.wrong += self._left(job)
+        result.wrong += self._check_attempts(result, job, events) if self.fault.ends_attempt else []
+        result.wrong += self._find_missing_outputs() if result.state == "SUCCEEDED" else []
+        result.wrong += self._find_leftovers(job)
 
-    def _of_attempts(self, result: Result, job: str, events: list[Event]) -> list[str]:
+    def _check_attempts(self, result: Result, job: str, events: list[Event]) -> list[str]:
         """Programs start again once at most, for a container that has gone with the master, and that uses up no retry.
         A job may end before the attempt of its master does."""
         again = [event for event in events if isinstance(event, GangRestarted)]
-        wrong = [f"a retry is used up: {event.reason}" for event in again if _COUNTED.search(event.reason)]
+        wrong = [f"a retry is used up: {event.reason}" for event in again if _RETRY_COUNT.search(event.reason)]
         if len(again) > 1:
             wrong.append(f"the gang started again {len(again)} times")
         if result.starts > WORKERS * (1 + len(again)):
@@ -167,7 +169,7 @@ class Cell:
             wrong.append(f"strikes: {strikes}")
         return wrong
 
-    def _of_client(self, client: subprocess.Popen[bytes]) -> list[str]:
+    def _check_client(self, client: subprocess.Popen[bytes]) -> list[str]:
         """It saw the job to its end, unless it was killed."""
         if self.fault.name == "kill:client":
             return []
@@ -177,14 +179,14 @@ class Cell:
             return [f"the client has not ended {CLIENT_S:.0f} s after its job"]
         return [f"the client ended with {code}"] if code else []
 
-    def _missing(self) -> list[str]:
+    def _find_missing_outputs(self) -> list[str]:
         wanted, files = "\n".join(map(str, range(COUNT))), self.cluster.files
         there = [f"{self.output}/worker-{index}/counted-{index}" for index in range(WORKERS)]
         wrong = [uri for uri in there if not files.exists(uri) or files.read_bytes(uri).decode() != wanted]
         marker = [] if files.exists(f"{self.output}/_SUCCESS") else ["no _SUCCESS"]
         return [*(f"{uri} is not whole" for uri in wrong), *marker]
 
-    def _left(self, job: str) -> list[str]:
+    def _find_leftovers(self, job: str) -> list[str]:
         deadline = time.monotonic() + QUIET_S
         while (left := processes(job, "")) and time.monotonic() < deadline:
             time.sleep(0.2)

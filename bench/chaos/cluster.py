@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from bench.chaos import detour, full
+from bench.chaos import full, slow_network
 from bench.temp_home import HOWDAH
 from howdah.client.engine_registry import engine_of
 from howdah.client.recorded_events import recorded_events
@@ -44,7 +44,7 @@ class Cluster:
 
     def __enter__(self) -> Cluster:
         if os.geteuid() == 0:
-            detour.ready()
+            slow_network.prepare_loopback()
         self.sandbox.up()
         if os.geteuid() == 0:
             self._disks = full.small_disks(self.sandbox, NODES)

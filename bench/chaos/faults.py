@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from bench.chaos import attempts, full, memory
 from bench.chaos.attempts import MASTER
 from bench.chaos.cluster import Cluster, environment_of, executors, node_of, processes, until
-from bench.chaos.detour import TUN, Belongs, Detour, ip, local_is_asked_later
+from bench.chaos.slow_network import TUN, PortsOfProcess, SlowNetwork, ip, local_table_consulted_last
 
 MOMENTS = ("start", "mid", "save", "end")
 BACK_AFTER_S, AWAY_S, STOPPED_S, CUT_S, FULL_S, SLOW_S = 4.0, 30.0, 12.0, 40.0, 12.0, 30.0
@@ -30,7 +30,7 @@ class Fault:
     """Something that goes wrong."""
 
     name: str
-    strike: Callable[[Cluster, str, subprocess.Popen[bytes]], None]
+    inject: Callable[[Cluster, str, subprocess.Popen[bytes]], None]
     """Makes it, on the job of that id whose client is that process."""
     passes: bool = False
     """Nothing starts again, and no retry is there to be used."""
@@ -39,7 +39,7 @@ class Fault:
 
 
 def _signal(words: str, number: int, back_s: float = 0.0) -> Callable[[Cluster, str, subprocess.Popen[bytes]], None]:
-    def strike(_: Cluster, job: str, __: subprocess.Popen[bytes]) -> None:
+    def inject(_: Cluster, job: str, __: subprocess.Popen[bytes]) -> None:
         pids: list[int] = []
         with contextlib.suppress(TimeoutError):
             pids = until(lambda: executors(job) if words == EXECUTOR else processes(job, words), words, THERE_S)
@@ -50,11 +50,11 @@ def _signal(words: str, number: int, back_s: float = 0.0) -> Callable[[Cluster, 
             time.sleep(back_s)
             _send(pids[-1], signal.SIGCONT)
 
-    return strike
+    return inject
 
 
 def _daemon(name: str, number: int) -> Callable[[Cluster, str, subprocess.Popen[bytes]], None]:
-    def strike(cluster: Cluster, job: str, _: subprocess.Popen[bytes]) -> None:
+    def inject(cluster: Cluster, job: str, _: subprocess.Popen[bytes]) -> None:
         victim = name
         if name == "nm":
             running = executors(job)
@@ -69,7 +69,7 @@ def _daemon(name: str, number: int) -> Callable[[Cluster, str, subprocess.Popen[
             time.sleep(STOPPED_S)
             _send(pid, signal.SIGCONT)
 
-    return strike
+    return inject
 
 
 def _client(_: Cluster, __: str, client: subprocess.Popen[bytes]) -> None:
@@ -118,7 +118,7 @@ def _cut(node: str) -> None:
     """No message passes to or from its address; its clock, and its processes, run on."""
     address = f"127.0.0.1{node[2:]}"
     rules = [("10", "to"), ("11", "from")]
-    with local_is_asked_later():
+    with local_table_consulted_last():
         for preference, way in rules:
             ip(f"rule add pref {preference} {way} {address} blackhole")
         time.sleep(CUT_S)
@@ -130,15 +130,15 @@ def _cut_executor(_: Cluster, job: str, __: subprocess.Popen[bytes]) -> None:
     """From the master alone: the other executor, the node and its NodeManager are heard, and so is HDFS."""
     pids = until(lambda: executors(job), "an executor")
     port = urllib.parse.urlsplit(environment_of(pids[-1])["HOWDAH_MASTER"]).port or 0
-    with Detour(f"ipproto tcp dport {port} or ipproto tcp sport {port}", lost=Belongs(pids[-1])):
+    with SlowNetwork(f"ipproto tcp dport {port} or ipproto tcp sport {port}", lost=PortsOfProcess(pids[-1])):
         time.sleep(CUT_S)
 
 
 def _cut_daemon(name: str) -> Callable[[Cluster, str, subprocess.Popen[bytes]], None]:
-    def strike(cluster: Cluster, _: str, __: subprocess.Popen[bytes]) -> None:
+    def inject(cluster: Cluster, _: str, __: subprocess.Popen[bytes]) -> None:
         _cut_process(cluster.pid_of(name))
 
-    return strike
+    return inject
 
 
 def _cut_client(_: Cluster, __: str, client: subprocess.Popen[bytes]) -> None:
@@ -147,35 +147,35 @@ def _cut_client(_: Cluster, __: str, client: subprocess.Popen[bytes]) -> None:
 
 def _cut_process(pid: int) -> None:
     """From everybody: what it serves and what it calls."""
-    with Detour("ipproto tcp", lost=Belongs(pid)):
+    with SlowNetwork("ipproto tcp", lost=PortsOfProcess(pid)):
         time.sleep(CUT_S)
 
 
 def _slow(_: Cluster, __: str, ___: subprocess.Popen[bytes]) -> None:
     """Every message in the whole cluster, and between it and the client."""
-    with Detour(delay_s=ONE_WAY_S):
+    with SlowNetwork(delay_s=ONE_WAY_S):
         time.sleep(SLOW_S)
 
 
 def _full(words: str) -> Callable[[Cluster, str, subprocess.Popen[bytes]], None]:
-    def strike(cluster: Cluster, job: str, _: subprocess.Popen[bytes]) -> None:
+    def inject(cluster: Cluster, job: str, _: subprocess.Popen[bytes]) -> None:
         pids = executors(job) if words == EXECUTOR else processes(job, words)
         victim = node_of(pids[-1]) if pids else "nm1"
         full.keep_full(cluster.sandbox.run_dir / victim, FULL_S)
 
-    return strike
+    return inject
 
 
 def _full_server(name: str) -> Callable[[Cluster, str, subprocess.Popen[bytes]], None]:
     """One that can't write ends, or serves no more until it is told that there is room."""
 
-    def strike(cluster: Cluster, _: str, __: subprocess.Popen[bytes]) -> None:
+    def inject(cluster: Cluster, _: str, __: subprocess.Popen[bytes]) -> None:
         full.keep_full(cluster.sandbox.run_dir / full.SERVERS[name], FULL_S)
         cluster.sandbox.start(name)
         if name == "nn":
             cluster.dfsadmin("-safemode", "leave")
 
-    return strike
+    return inject
 
 
 def _full_hdfs(cluster: Cluster, _: str, __: subprocess.Popen[bytes]) -> None:
@@ -192,7 +192,7 @@ def _send(pid: int, number: int) -> None:
         return
 
 
-_DETOURS = [
+_SLOW_NETWORK = [
     Fault("cut:executor", _cut_executor),
     Fault("cut:resourcemanager", _cut_daemon("rm")),
     Fault("cut:datanode", _cut_daemon("dn1")),
@@ -203,7 +203,7 @@ _DETOURS = [
 _ROOTS = [
     Fault("cut:nodemanager", _cut_manager),
     Fault("cut:master", _cut_master),
-    *(_DETOURS if TUN.exists() else []),
+    *(_SLOW_NETWORK if TUN.exists() else []),
     Fault("full:disk", _full(EXECUTOR)),
     Fault("full:master", _full(MASTER)),
     Fault("full:resourcemanager", _full_server("rm")),

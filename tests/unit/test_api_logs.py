@@ -6,7 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.api.handlers.logs import MAX_CHARACTER_BYTES, whole_characters
+from howdah.api.handlers.logs import MAX_CHARACTER_BYTES, tasks_of, whole_characters
+from howdah.spec import JobSpec, Role
+from howdah.spec.events import JobStarted
+from howdah.spec.fold import fold
 from howdah.wire.messages import LogChunk
 
 CHINESE = "第一轮训练完成，损失 0.25；😀 ok\n" * 40
@@ -78,3 +81,11 @@ def test_what_is_in_another_encoding_loses_no_more_than_a_border() -> None:
     found, end = all_of(log, 64, complete=True)
     assert end == len(log)
     assert len(found) > len(log) * 0.6
+
+
+def test_tasks_are_named_one_by_one_by_role_and_by_ranks() -> None:
+    job = JobSpec({"ps": Role("true", 1), "worker": Role("true", 12)})
+    view = fold([JobStarted(0.0, "local-1", "local", "me", job)])
+    assert list(map(str, tasks_of(view, "worker:3"))) == ["worker:3"]
+    assert list(map(str, tasks_of(view, "worker:9-11,ps"))) == ["worker:9", "worker:10", "worker:11", "ps:0"]
+    assert len(tasks_of(view, "")) == len(tasks_of(view, "*")) == 13

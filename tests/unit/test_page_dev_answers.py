@@ -1,4 +1,4 @@
-"""The invented answers of frontend/dev have the shapes of the API's document (test_api_log_chunks.py)."""
+"""The invented answers of frontend/dev have the shapes of the API's document (test_api_openapi.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from test_api_log_chunks import DOCUMENT, JSON, fits
+from test_api_openapi import DOCUMENT, JSON, fits
 
 from howdah.api.routes import ACTIONS, Action
 

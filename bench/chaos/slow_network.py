@@ -26,7 +26,7 @@ _TUNSETIFF, _TUN_NO_PI = 0x400454CA, 0x1001
 _BACK, _AWAY, _AFTER = "5", "10", "100"
 
 
-class Detour:
+class SlowNetwork:
     """As a context manager: packets that `which` (words of `ip rule`, "" for all) selects, TCP or not, come `delay_s`
     later, unless `lost(packet)`."""
 
@@ -35,7 +35,7 @@ class Detour:
         self.passed = self.dropped = 0
         self._over = False
 
-    def __enter__(self) -> Detour:
+    def __enter__(self) -> SlowNetwork:
         self._file = os.open(TUN, os.O_RDWR)
         fcntl.ioctl(self._file, _TUNSETIFF, struct.pack("16sH22x", _DEVICE.encode(), _TUN_NO_PI))
         ip(f"link set {_DEVICE} mtu {_LARGEST + 500} up")
@@ -48,7 +48,7 @@ class Detour:
         ip(f"rule add pref {_BACK} iif {_DEVICE} lookup local")
         for one in self.which:
             ip(f"rule add pref {_AWAY} iif lo {one} lookup {_TABLE}")
-        self._local = local_is_asked_later()
+        self._local = local_table_consulted_last()
         self._local.__enter__()
         return self
 
@@ -81,7 +81,7 @@ class Detour:
 
 
 @contextlib.contextmanager
-def local_is_asked_later() -> Iterator[None]:
+def local_table_consulted_last() -> Iterator[None]:
     """The kernel asks its table of own addresses before all else; inside, rules of lower numbers come first."""
     ip(f"rule add pref {_AFTER} lookup local")
     ip("rule del pref 0")
@@ -92,7 +92,7 @@ def local_is_asked_later() -> Iterator[None]:
         ip(f"rule del pref {_AFTER}")
 
 
-class Belongs:
+class PortsOfProcess:
     """Whether a packet comes from, or goes to, a port that process `pid` has, or had when the two ends began to talk.
 
     Who else takes its port soon after is taken for it: 40 s are short.
@@ -120,7 +120,7 @@ class Belongs:
         return {int(fields[1].rpartition(":")[2], 16) for fields in lines if fields[9] in inodes}
 
 
-def ready() -> None:
+def prepare_loopback() -> None:
     """Once, before anything listens: connections of loopback must fit through the detour, too."""
     ip(f"link set lo mtu {_LARGEST}")
 

@@ -36,34 +36,34 @@ def measure(report: Report) -> None:
     """A master each, for the two paces."""
     with temp_home() as home:
         for label, wait_s in WAITS.items():
-            folder, key = home / f"beats-{wait_s}", secrets.token_bytes(32)
+            folder, key = home / f"heartbeats-{wait_s}", secrets.token_bytes(32)
             folder.mkdir()
-            with simulated_master(folder, EXECUTORS, key) as (pid, url, said):
-                flock = Flock(url, key, EXECUTORS, wait_s)
-                _observe(report, flock, pid, said, label)
+            with simulated_master(folder, EXECUTORS, key) as (pid, url, answers):
+                executors = SimulatedExecutors(url, key, EXECUTORS, wait_s)
+                _observe(report, executors, pid, answers, label)
 
 
-def _observe(report: Report, flock: Flock, pid: int, said: IO[str], label: str) -> None:
-    flock.rise()
-    flock.run(SETTLE_S)
-    _lateness(pid, said)
-    beats, cpu, began = flock.beats, cpu_s(pid), time.monotonic()
-    flock.run(WINDOW_S)
-    took, used, beats = time.monotonic() - began, cpu_s(pid) - cpu, flock.beats - beats
-    late = _lateness(pid, said)
-    flock.close()
-    report.figure(f"{flock.count} executors, {label}: beats a second", [beats / took], "/s")
-    report.figure("  a beat of each, in fact, every", [flock.count * took / beats], "s")
+def _observe(report: Report, executors: SimulatedExecutors, pid: int, answers: IO[str], label: str) -> None:
+    executors.start()
+    executors.run(SETTLE_S)
+    _lateness(pid, answers)
+    heartbeats, cpu, began = executors.heartbeats, cpu_s(pid), time.monotonic()
+    executors.run(WINDOW_S)
+    took, used, heartbeats = time.monotonic() - began, cpu_s(pid) - cpu, executors.heartbeats - heartbeats
+    late = _lateness(pid, answers)
+    executors.close()
+    report.figure(f"{executors.count} executors, {label}: heartbeats a second", [heartbeats / took], "/s")
+    report.figure("  a heartbeat of each, in fact, every", [executors.count * took / heartbeats], "s")
     report.figure("  CPU of the master", [100 * used / took], "% of a core")
-    report.figure("  CPU of a beat", [used / beats * 1e6], "us")
+    report.figure("  CPU of a heartbeat", [used / heartbeats * 1e6], "us")
     report.figure("  its loop is late: half of the time", [late[0]], "ms")
     report.target(f"loop late, 99 of 100 times, {label}", late[1], LATE_MS, " ms")
 
 
-def _lateness(pid: int, said: IO[str]) -> list[float]:
+def _lateness(pid: int, answers: IO[str]) -> list[float]:
     """Median and 99th percentile since it was asked last, in ms."""
     os.kill(pid, signal.SIGUSR1)
-    return [float(word) for word in said.readline().split()]
+    return [float(word) for word in answers.readline().split()]
 
 
 class _Executor:
@@ -87,16 +87,16 @@ class _Executor:
         self.text = ""
 
 
-class Flock:
+class SimulatedExecutors:
     """Executors of role `worker`, whose polls wait `wait_s` seconds at the master."""
 
     def __init__(self, url: str, key: bytes, count: int, wait_s: int) -> None:
-        self.count, self.beats, self.running = count, 0, 0
+        self.count, self.heartbeats, self.running = count, 0, 0
         self._address, self._path = urlsplit(url).netloc, f"/v1/executor?wait={wait_s}"
         self._poll = select.epoll()
         self._key, self._by_socket = key, dict[int, _Executor]()
 
-    def rise(self) -> None:
+    def start(self) -> None:
         """Bring them up, some at a time; returns when all run."""
         host, _, port = self._address.partition(":")
         deadline = time.monotonic() + UP_LIMIT_S
@@ -104,7 +104,7 @@ class Flock:
             executor = _Executor(number, self._key, (host, int(port)))
             self._by_socket[executor.socket.fileno()] = executor
             self._poll.register(executor.socket, select.EPOLLIN)
-            self._say(executor)
+            self._send(executor)
             if number % AT_ONCE == AT_ONCE - 1:
                 self.run(0.5)
         while self.running < self.count:
@@ -113,18 +113,18 @@ class Flock:
             self.run(0.5)
 
     def run(self, seconds: float) -> None:
-        """Let them beat for so long."""
+        """Let the executors send heartbeats for so long."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             for number, _ in self._poll.poll(left):
-                self._hear(self._by_socket[number])
+                self._receive(self._by_socket[number])
 
     def close(self) -> None:
         """End them all."""
         for executor in self._by_socket.values():
             executor.socket.close()
 
-    def _hear(self, executor: _Executor) -> None:
+    def _receive(self, executor: _Executor) -> None:
         data = executor.socket.recv(1 << 20)
         while not _whole(data):
             more = executor.socket.recv(1 << 20)
@@ -133,20 +133,20 @@ class Flock:
             data += more
         if not data.startswith(b"HTTP/1.1 200"):
             raise SystemExit(f"{executor.principal}: {data!r}")
-        self.beats += 1
+        self.heartbeats += 1
         executor.sequence += 1
         if executor.status is not None:
             self._obey(executor, json.loads(data.partition(b"\r\n\r\n")[2]))
-        self._say(executor)
+        self._send(executor)
 
     def _obey(self, executor: _Executor, answer: dict[str, Any]) -> None:
         """Until it runs; from then on it says the same but for what it uses."""
         status = executor.status
         assert status is not None
-        said = {**encode(status), "told": Orders(epoch=answer["epoch"], goal=Goal(answer["goal"])).digest}
+        fields = {**encode(status), "told": Orders(epoch=answer["epoch"], goal=Goal(answer["goal"])).digest}
         if status.phase is Phase.HELLO:
             executor.status = replace(status, phase=Phase.JOINED, epoch=answer["epoch"], ports={"main": 40000})
-            said = {**said, **encode(executor.status)}
+            fields = {**fields, **encode(executor.status)}
         elif answer["goal"] == "run":
             usage = Usage(
                 memory_mib=812.5,
@@ -158,13 +158,13 @@ class Flock:
                 read_mib_s=1.25,
                 network="node",
             )
-            said.update(phase="running", program_pid=4712, program_python="python3", usage=encode(usage))
+            fields.update(phase="running", program_pid=4712, program_python="python3", usage=encode(usage))
             executor.status = None
             self.running += 1
-        said.pop("sequence")
-        executor.text = json.dumps(said, separators=(",", ":"))[:-1] + ',"sequence":'
+        fields.pop("sequence")
+        executor.text = json.dumps(fields, separators=(",", ":"))[:-1] + ',"sequence":'
 
-    def _say(self, executor: _Executor) -> None:
+    def _send(self, executor: _Executor) -> None:
         if executor.text:
             body = f"{executor.text}{executor.sequence}}}".encode()
         else:
