@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.api.handlers.logs import MAX_CHARACTER_BYTES, tasks_of, whole_characters
+from howdah.api.handlers.logs import MAX_CHARACTER_BYTES, whole_characters
+from howdah.logs.query import tasks_of
 from howdah.spec import JobSpec, Role
 from howdah.spec.events import JobStarted
 from howdah.spec.fold import fold

@@ -41,7 +41,7 @@ def test_each_event_is_known_and_the_outcome_is_the_recorded_one(log: Path) -> N
 def test_the_table_of_all_jobs_has_its_row(log: Path) -> None:
     summary = JobSummary()
     summary.feed([f"{line}\n".encode() for line in lines_of(log)])
-    assert summary.over
+    assert summary.ended
     assert summary.tasks > 0
 
 

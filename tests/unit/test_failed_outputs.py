@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from howdah.master.decisions.actions import CommitDone
-from howdah.master.decisions.failed_outputs import LIMIT_S
+from howdah.master.decisions.failed_outputs import MAX_KEEPING_S
 from howdah.master.decisions.outputs import commit_request
 from howdah.master.state import Stage
 from howdah.outputs.commit import Commitment, CommitReply, CommitRequest, discard_outputs
@@ -76,7 +76,7 @@ def test_nor_for_ever() -> None:
             gang.say(task, Phase.ENDED, exit=FAILED)
         gang.wait(5)
         waited += 5
-    assert LIMIT_S < waited < LIMIT_S + 60
+    assert MAX_KEEPING_S < waited < MAX_KEEPING_S + 60
 
 
 @pytest.mark.parametrize("output", [Output("x"), Output("x", strategy="stream", keep_failed=True)])

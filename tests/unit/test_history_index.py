@@ -236,8 +236,11 @@ class TestRetention:
         monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)  # then nobody knows where this one's NameNodes are
         away = "hdfs://nowhere/user/me/.howdah"
         for number in range(3):
-            digest = JobSummary(id=job_id(number), name=f"away-{number}", state="SUCCEEDED", finished=BEGAN + number)
-            index.put(away, [IndexedJob(job_id(number), f"{away}/jobs/{job_id(number)}", 1, over=True, digest=digest)])
+            summary = JobSummary(id=job_id(number), name=f"away-{number}", state="SUCCEEDED", finished=BEGAN + number)
+            index.put(
+                away,
+                [IndexedJob(job_id(number), f"{away}/jobs/{job_id(number)}", 1, ended_by_engine=True, summary=summary)],
+            )
         whole(home, 5)
         Scanner(index, [uris.of_local(home), away]).scan()
         (told,) = sweep(index, time.time(), lambda _: str(os.getuid()), "")

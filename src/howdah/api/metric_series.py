@@ -51,7 +51,7 @@ MAX_POINTS, MAX_POINTS_TOGETHER = 2000, 200_000
 """The most points of one series, and of all series of an answer together."""
 MIN_REQUESTED_POINTS, MIN_POINTS = 20, 2
 """The least number of points that a request may name, and that a series gets when there are very many series."""
-AT_ONCE = 50_000
+MAX_UNMERGED_POINTS = 50_000
 """Points that are collected before they are merged: usually those of one span."""
 MAX_LINE = 8 << 20
 """Bytes after which a line is skipped."""
@@ -180,7 +180,7 @@ class _SpanMerger:
 
     def add(self, span: int, points: Iterable[tuple[tuple[str, str], SampledPoint]]) -> None:
         """Add the points of a bucket that lies in the span of this number."""
-        if span != self._span or self._count > AT_ONCE:
+        if span != self._span or self._count > MAX_UNMERGED_POINTS:
             self._merge()
             self._span = span
         for key, point in points:

@@ -24,7 +24,7 @@ from howdah.wire.helper_main import one_line, run_helper_main
 from howdah.wire.helper_messages import EventFileSyncReply, EventFileSyncRequest
 
 EVENTS = "tfevents"
-AT_ONCE = 8 << 20
+APPEND_CHUNK_BYTES = 8 << 20
 """Most bytes of one append. Fewer appends are better: each costs HDFS several calls."""
 Sent = dict[str, list[int]]
 
@@ -62,7 +62,7 @@ def _send(fs: FileSystem, path: str, target: str, sent: int, size: int) -> None:
         have = entry.size if entry is not None else 0
         if 0 < sent <= have <= size:  # `have` is larger when a helper was killed before it could report
             file.seek(have)
-            while have < size and (data := file.read(min(AT_ONCE, size - have))):
+            while have < size and (data := file.read(min(APPEND_CHUNK_BYTES, size - have))):
                 fs.append(target, data)
                 have += len(data)
             return

@@ -23,7 +23,7 @@ from howdah.errors import EngineUnavailable, HowdahError
 from howdah.spec import uris
 from howdah.storage.factory import filesystem
 
-LIMIT_S = 15.0
+MAX_ANSWER_S = 15.0
 SKEW_S, LARGE_SKEW_S = 30.0, 240.0
 """Signatures of our own messages, and Kerberos, allow for five minutes."""
 _ALL_OUT = (3, 5, 6, 7, 8)
@@ -64,17 +64,19 @@ def running_nodes(settings: Settings) -> int:
         async with ResourceManagerClient(conf.load(settings["hadoop_conf_dir"])) as rm:
             return len(await rm.nodes())
 
-    return asyncio.run(asyncio.wait_for(ask(), LIMIT_S))
+    return asyncio.run(asyncio.wait_for(ask(), MAX_ANSWER_S))
 
 
 def resourcemanager(configuration: conf.Configuration, settings: Settings) -> Iterator[Finding]:
     """Check that the ResourceManager answers, has nodes, and has queues for this user."""
     where = ", ".join(map(str, configuration.resourcemanagers()))
     try:
-        nodes, out, queues = asyncio.run(asyncio.wait_for(_ask_resourcemanager(configuration), LIMIT_S))
+        nodes, out, queues = asyncio.run(asyncio.wait_for(_ask_resourcemanager(configuration), MAX_ANSWER_S))
     except (TimeoutError, asyncio.TimeoutError):
         advice = _("look whether a firewall lies between, and at yarn.resourcemanager.address")
-        yield fail("ResourceManager", _("{where}: no answer within {seconds} s", where=where, seconds=LIMIT_S), advice)
+        yield fail(
+            "ResourceManager", _("{where}: no answer within {seconds} s", where=where, seconds=MAX_ANSWER_S), advice
+        )
         return
     except EngineUnavailable as error:
         advice = _(
@@ -97,7 +99,7 @@ def resourcemanager(configuration: conf.Configuration, settings: Settings) -> It
 async def _ask_resourcemanager(
     configuration: conf.Configuration,
 ) -> tuple[list[pb.NodeReport], list[pb.NodeReport], list[str]]:
-    async with ResourceManagerClient(configuration, limit_s=LIMIT_S / 2) as rm:
+    async with ResourceManagerClient(configuration, limit_s=MAX_ANSWER_S / 2) as rm:
         return await rm.nodes(), await rm.nodes(_ALL_OUT), await rm.submittable_queues()
 
 
@@ -149,7 +151,7 @@ def web(configuration: conf.Configuration) -> Iterator[Finding]:
     time, too."""
     address = web_address(configuration)
     try:
-        with urllib.request.urlopen(f"{address}/ws/v1/cluster/info", timeout=LIMIT_S / 3) as answer:  # noqa: S310
+        with urllib.request.urlopen(f"{address}/ws/v1/cluster/info", timeout=MAX_ANSWER_S / 3) as answer:  # noqa: S310
             date = answer.headers.get("Date", "")
     except OSError as error:
         if getattr(error, "code", 0) in (401, 403):

@@ -14,7 +14,7 @@ from types import FrameType
 
 from howdah.cli.i18n import _
 
-LEAVES_AT_ONCE = 3
+MIN_SIGNALS_TO_LEAVE = 3
 """So many signals while interrupts are held leave whatever is under way."""
 
 
@@ -64,6 +64,6 @@ class Interrupts:
             text = _("interrupted: what is under way is finished first; Ctrl-C twice more leaves it at once")
             with contextlib.suppress(OSError):
                 os.write(2, f"howdah: {text}\n".encode("utf-8", "replace"))  # a buffered stream may be in use just now
-        if self._count >= LEAVES_AT_ONCE:
+        if self._count >= MIN_SIGNALS_TO_LEAVE:
             self._count = 0
             raise KeyboardInterrupt

@@ -13,7 +13,6 @@ from typing import TypeVar
 
 import click
 
-from howdah.api.handlers.logs import tasks_of
 from howdah.cli.i18n import _, translate_stored
 from howdah.cli.terminal import readable
 from howdah.client.engine_registry import engine_of
@@ -22,6 +21,7 @@ from howdah.engines import Engine
 from howdah.errors import NotFound, SpecError
 from howdah.logs.archive import parse_heading
 from howdah.logs.lines import ArchivedLines, AttemptLines, LineFilter, LogLine, merge_by_time
+from howdah.logs.query import tasks_of
 from howdah.logs.store import PIECE_BYTES, LiveLogs
 from howdah.logs.stream_index import BOTH, STREAMS
 from howdah.spec import JobReport, State, TaskId
@@ -111,34 +111,34 @@ def logs(
     choice = LineFilter(level, _pattern(grep), _parse_time(since, time.time()), tail or 0)
     streams = (stream,) if stream in STREAMS else STREAMS
     by_line = choice != LineFilter() or merge or stream == BOTH
-    wanted = LogSelection(tasks, streams, _attempt(attempt), choice, merge, follow, whole)
+    selection = LogSelection(tasks, streams, _attempt(attempt), choice, merge, follow, whole)
     engine = engine_of(job_id, profile)
-    if wanted.attempt and wanted.attempt > 1:
-        wanted = _with_container_number(wanted, fetch_update(engine, job_id).view)
+    if selection.attempt and selection.attempt > 1:
+        selection = _with_container_number(selection, fetch_update(engine, job_id).view)
     if by_line:
-        print_lines(_live_or_archived(engine, job_id, wanted, _living_lines, _kept_lines), as_json)
+        print_lines(_live_or_archived(engine, job_id, selection, _live_lines, _archived_lines), as_json)
     else:
-        print_pieces(_live_or_archived(engine, job_id, wanted, _live, _kept), as_json)
+        print_pieces(_live_or_archived(engine, job_id, selection, _live_pieces, _archived_pieces), as_json)
 
 
 def _live_or_archived(
-    engine: Engine, job_id: str, wanted: LogSelection, living: _Source[T], kept: _Source[T]
+    engine: Engine, job_id: str, selection: LogSelection, read_live: _Source[T], read_archived: _Source[T]
 ) -> Iterator[T]:
     """Yield the output of a living job; if it has ended meanwhile and nothing came, what was kept of it."""
     report = settled_report(engine, job_id)
     if report.state is State.PENDING and not report.master:
         click.echo(_("{id} has not begun: {reason}", id=job_id, reason=translate_stored(report.diagnostics)), err=True)
-        if not wanted.follow:
+        if not selection.follow:
             return
     if not report.state.ended:
-        found = living(engine, report, wanted)
+        found = read_live(engine, report, selection)
         for first in found:
             yield first
             yield from found
             return
         report = settled_report(engine, job_id)
     if report.state.ended:
-        yield from kept(engine, report, wanted)
+        yield from read_archived(engine, report, selection)
 
 
 def _pattern(text: str) -> re.Pattern[bytes] | None:
@@ -171,10 +171,10 @@ def _attempt(text: str) -> int | None:
     return int(text)
 
 
-def _with_container_number(wanted: LogSelection, view: JobView) -> LogSelection:
+def _with_container_number(selection: LogSelection, view: JobView) -> LogSelection:
     """Return the request with the number of the container: several attempts of a task may have run in one."""
-    number = wanted.attempt or 0
-    for task in wanted.tasks(view) if view.tasks else ():
+    number = selection.attempt or 0
+    for task in selection.tasks(view) if view.tasks else ():
         one = view.tasks[task]
         if one.attempt < number <= one.tries:
             container = max(each.attempt for each in one.attempts if each.first_try <= number)
@@ -185,45 +185,45 @@ def _with_container_number(wanted: LogSelection, view: JobView) -> LogSelection:
                 container=container,
             )
             click.echo(f"howdah: {said}", err=True)
-            return replace(wanted, attempt=container)
-    return wanted
+            return replace(selection, attempt=container)
+    return selection
 
 
 # Line by line
 
 
-def _kept_lines(engine: Engine, report: JobReport, wanted: LogSelection) -> Iterator[LogLine]:
+def _archived_lines(engine: Engine, report: JobReport, selection: LogSelection) -> Iterator[LogLine]:
     view = fetch_update(engine, report.id).view
-    with ArchivedLines(engine, report.id, wanted.tasks(view)) as kept:
-        attempts = [kept.streams(key, wanted.streams) for key in kept.attempts(wanted.attempt or 0)]
-        if wanted.merge:
-            yield from wanted.choice.select(merge_by_time(stream for streams in attempts for stream in streams))
+    with ArchivedLines(engine, report.id, selection.tasks(view)) as kept:
+        attempts = [kept.streams(key, selection.streams) for key in kept.attempts(selection.attempt or 0)]
+        if selection.merge:
+            yield from selection.choice.select(merge_by_time(stream for streams in attempts for stream in streams))
             return
         for streams in attempts:
-            yield from wanted.choice.select(merge_by_time(streams))
+            yield from selection.choice.select(merge_by_time(streams))
 
 
-def _living_lines(engine: Engine, report: JobReport, wanted: LogSelection) -> Iterator[LogLine]:
+def _live_lines(engine: Engine, report: JobReport, selection: LogSelection) -> Iterator[LogLine]:
     follower = Follower(engine, report.id)
-    living: dict[tuple[TaskId, int], AttemptLines] = {}
-    choice = wanted.choice
+    attempts_read: dict[tuple[TaskId, int], AttemptLines] = {}
+    choice = selection.choice
     for update in follower.updates():
         if follower.master is None or not update.view.tasks:
             continue
         fresh: list[list[LogLine]] = []
-        for task in wanted.tasks(update.view):
-            for attempt in _attempts(update.view, task, wanted.attempt):
+        for task in selection.tasks(update.view):
+            for attempt in _attempts(update.view, task, selection.attempt):
                 logs = _live_logs(follower, task, attempt)
-                lines = living.setdefault(
-                    (task, attempt), AttemptLines(logs, str(task), wanted.streams, wanted.first_bytes)
+                lines = attempts_read.setdefault(
+                    (task, attempt), AttemptLines(logs, str(task), selection.streams, selection.first_bytes)
                 )
                 number = attempt or update.view.tasks[task].attempt
                 with _ignoring_silence():
-                    fresh.append(list(choice.select(lines.read(number, last=not wanted.follow))))
-        together = list(merge_by_time(fresh)) if wanted.merge else [line for lines in fresh for line in lines]
-        yield from together[-choice.tail :] if wanted.merge and choice.tail else together
+                    fresh.append(list(choice.select(lines.read(number, last=not selection.follow))))
+        together = list(merge_by_time(fresh)) if selection.merge else [line for lines in fresh for line in lines]
+        yield from together[-choice.tail :] if selection.merge and choice.tail else together
         choice = choice._replace(tail=0)
-        if not wanted.follow:
+        if not selection.follow:
             return
 
 
@@ -272,23 +272,23 @@ def print_lines(lines: Iterable[LogLine], as_json: bool) -> None:
 # Byte for byte
 
 
-def _kept(engine: Engine, report: JobReport, wanted: LogSelection) -> Iterator[tuple[str, bytes]]:
-    stream = wanted.streams[0] if len(wanted.streams) == 1 else ""
-    if not wanted.words:
-        yield from _of_attempt(engine.logs(report.id, None, stream), wanted.attempt)
+def _archived_pieces(engine: Engine, report: JobReport, selection: LogSelection) -> Iterator[tuple[str, bytes]]:
+    stream = selection.streams[0] if len(selection.streams) == 1 else ""
+    if not selection.words:
+        yield from _of_attempt(engine.logs(report.id, None, stream), selection.attempt)
         return
-    for task in _named(engine, report, wanted):
-        yield from _of_attempt(engine.logs(report.id, task, stream), wanted.attempt)
+    for task in _selected_tasks(engine, report, selection):
+        yield from _of_attempt(engine.logs(report.id, task, stream), selection.attempt)
 
 
-def _named(engine: Engine, report: JobReport, wanted: LogSelection) -> Sequence[TaskId]:
+def _selected_tasks(engine: Engine, report: JobReport, selection: LogSelection) -> Sequence[TaskId]:
     """Return a single task without looking it up: its logs may exist after the job's directory is gone."""
-    if len(wanted.words) == 1:
+    if len(selection.words) == 1:
         try:
-            return [TaskId.parse(wanted.words[0])]
+            return [TaskId.parse(selection.words[0])]
         except ValueError:
             pass
-    return wanted.tasks(fetch_update(engine, report.id).view)
+    return selection.tasks(fetch_update(engine, report.id).view)
 
 
 def _of_attempt(pieces: Iterable[tuple[str, bytes]], attempt: int | None) -> Iterator[tuple[str, bytes]]:
@@ -298,21 +298,21 @@ def _of_attempt(pieces: Iterable[tuple[str, bytes]], attempt: int | None) -> Ite
             yield heading, data
 
 
-def _live(engine: Engine, report: JobReport, wanted: LogSelection) -> Iterator[tuple[str, bytes]]:
+def _live_pieces(engine: Engine, report: JobReport, selection: LogSelection) -> Iterator[tuple[str, bytes]]:
     """Yield the output through the master: what there is, and with `follow` what comes."""
     offsets: dict[tuple[TaskId, int, str], int] = {}
     follower = Follower(engine, report.id)
     for update in follower.updates():
-        tasks = wanted.tasks(update.view) if update.view.tasks else []
+        tasks = selection.tasks(update.view) if update.view.tasks else []
         for task in tasks:
-            for attempt in _attempts(update.view, task, wanted.attempt):
-                for name in wanted.streams:
-                    yield from _new(follower, (task, attempt, name), offsets, -wanted.first_bytes)
-        if not wanted.follow and update.view.tasks:
+            for attempt in _attempts(update.view, task, selection.attempt):
+                for name in selection.streams:
+                    yield from _read_new_pieces(follower, (task, attempt, name), offsets, -selection.first_bytes)
+        if not selection.follow and update.view.tasks:
             return
 
 
-def _new(
+def _read_new_pieces(
     follower: Follower, key: tuple[TaskId, int, str], offsets: dict[tuple[TaskId, int, str], int], first: int
 ) -> Iterator[tuple[str, bytes]]:
     task, attempt, stream = key

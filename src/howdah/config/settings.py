@@ -271,7 +271,7 @@ def _path(text: str, base: Path) -> str:
     return text if "://" in text else os.path.normpath(base / Path(text).expanduser())
 
 
-def _whole(text: str, _: Path) -> str:
+def _check_int(text: str, _: Path) -> str:
     if not text.isdecimal():
         raise ValueError("must be a whole number")
     return text
@@ -287,6 +287,6 @@ _KINDS: Mapping[str, Callable[[str, Path], str]] = {
     "path": _path,
     "paths": lambda text, base: ",".join(_path(part.strip(), base) for part in text.split(",") if part.strip()),
     "memory": lambda text, _: str(memory_mib(text)),
-    "whole": _whole,
+    "whole": _check_int,
     "ports": _ports,
 }

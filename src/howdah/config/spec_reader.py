@@ -204,7 +204,7 @@ def _convert(text: str, kind: Any, name: str) -> Any:
     return _SCALARS[kind][1](text)
 
 
-def _whole(text: str) -> int:
+def _parse_int(text: str) -> int:
     if not re.fullmatch(r"[-+]?(0|[1-9][0-9]*)", text):
         raise ValueError("must be a whole number")
     return int(text)
@@ -218,7 +218,7 @@ def _truth(text: str) -> bool:
 
 _SCALARS: dict[Any, tuple[str, Callable[[str], Any]]] = {
     str: ("text", str),
-    int: ("a whole number", _whole),
+    int: ("a whole number", _parse_int),
     float: ("a number", seconds),
     bool: ("true or false", _truth),
 }

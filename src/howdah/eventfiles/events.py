@@ -101,7 +101,7 @@ class _Reader:
             strings = value.tensor.string_val
             if len(strings) < 3:
                 return
-            width, height, count = _whole(strings[0]), _whole(strings[1]), len(strings) - 2
+            width, height, count = _parse_int(strings[0]), _parse_int(strings[1]), len(strings) - 2
         image = Image(
             tag=value.tag,
             step=self.step,
@@ -188,7 +188,7 @@ def _text(tensor: Any) -> str:
     return "\n".join(rows)[:MAX_TEXT]
 
 
-def _whole(text: bytes) -> int:
+def _parse_int(text: bytes) -> int:
     return int(text) if text.isdigit() and len(text) < 10 else 0
 
 

@@ -13,7 +13,7 @@ def main() -> int:
     here = os.getcwd()
     sys.path[:] = [path for path in sys.path if path and os.path.abspath(path) != here]
     _do_without_openssl()
-    from howdah.executor.executor import Executor, note
+    from howdah.executor.executor import Executor, log
     from howdah.executor.identity import Identity, share_credentials
     from howdah.executor.reassignment import next_environment
     from howdah.wire.stderr import ignore_full_disk
@@ -26,7 +26,7 @@ def main() -> int:
             os.chdir(identity.work_directory)
         executor = Executor(identity, dict(os.environ))
     except (KeyError, ValueError, OSError) as error:
-        note(f"this executor cannot begin: {type(error).__name__}: {error}")
+        log(f"this executor cannot begin: {type(error).__name__}: {error}")
         return 78
     status = executor.run()
     if executor.reassigned_to and status == 0:

@@ -78,7 +78,7 @@ class Executor:
         self.ports: Optional[PortReservation] = None
         self.port_numbers: Mapping[str, int] = {}
         self.ip = self.program_python = ""
-        self.gpus = claims.GpuAssignment(container, note)
+        self.gpus = claims.GpuAssignment(container, log)
         self.preflight = PreflightRunner(self.loop, identity, container, self.gpus)
         self.program: Optional[Program] = None
         self.streams: Optional[ProgramStreams] = None
@@ -205,7 +205,7 @@ class Executor:
             self._end(Exit("stopped", detail=message("stopped before it began")))
         elif self.orders.keep and self.activity is None and not self.uploads.kept:
             self.activity = self.uploads
-            self.uploads.keep(self.assignment, self._kept)
+            self.uploads.keep(self.assignment, self._failed_outputs_kept)
 
     def _stop_activity(self, reason: str, grace: float) -> None:
         if self.activity is not None and not self.stopping:
@@ -223,7 +223,7 @@ class Executor:
         if remark:
             self._tell_user(remark)
         self.activity = self.localisation = Localisation(
-            self.loop, assignment, self.directory, lambda problem: self._continue(problem, self._check)
+            self.loop, assignment, self.directory, lambda problem: self._after_activity(problem, self._check)
         )
         self.localisation.begin()
 
@@ -232,7 +232,7 @@ class Executor:
         assert self.assignment is not None
         pairs = self.orders.pairs if self.phase is Phase.JOINED else None
         try:
-            if self.preflight.begin(self.assignment, pairs, self._checked):
+            if self.preflight.begin(self.assignment, pairs, self._preflight_done):
                 self.activity = self.preflight
                 return
         except (claims.NotEnoughGpus, OSError) as error:
@@ -240,11 +240,11 @@ class Executor:
             return
         self._join()
 
-    def _checked(self, problem: str) -> None:
-        self._continue(problem, self.link.send_now if self.phase is Phase.JOINED else self._join, "preflight")
+    def _preflight_done(self, problem: str) -> None:
+        self._after_activity(problem, self.link.send_now if self.phase is Phase.JOINED else self._join, "preflight")
         self._reconcile()
 
-    def _continue(self, problem: str, then: Callable[[], None], cause: str = "localise") -> None:
+    def _after_activity(self, problem: str, then: Callable[[], None], cause: str = "localise") -> None:
         stopped = self._end_activity()
         if stopped:
             self._end(Exit("stopped", detail=stopped))
@@ -291,7 +291,7 @@ class Executor:
             self._start()
         else:
             self.activity = self.directory_syncs
-            self.directory_syncs.fetch(self.orders, lambda problem: self._continue(problem, self._start))
+            self.directory_syncs.fetch(self.orders, lambda problem: self._after_activity(problem, self._start))
 
     # The program.
 
@@ -309,7 +309,7 @@ class Executor:
         argv = environment.argv_of(assignment.command)
         yields = AnnouncedValues(assignment.yields)
         program = Program(
-            self.loop, self.logs, self.program_api, yields, self._program_ended, self._snapshot_requested, note
+            self.loop, self.logs, self.program_api, yields, self._program_ended, self._snapshot_requested, log
         )
         try:
             self.streams = self._open_streams(assignment, environment.python_of(variables))
@@ -355,7 +355,7 @@ class Executor:
     def _stream_failed(self, problem: str) -> None:
         """Stop the program: it must not take a failed input for the end of its input, and can't work without output."""
         if self.program is not None and self.program.running and not self.stopping:
-            note(problem)
+            log(problem)
             self.stream_problem = problem
             self.program.stop(self.orders.stop_s)
 
@@ -371,9 +371,9 @@ class Executor:
             self._close_streams(exit)  # when this attempt is not wanted, another one may write the directories now
         else:
             self.activity = self.directory_syncs
-            self.directory_syncs.finish(lambda _: self._stored(exit))
+            self.directory_syncs.finish(lambda _: self._directories_stored(exit))
 
-    def _stored(self, exit: Exit) -> None:
+    def _directories_stored(self, exit: Exit) -> None:
         self._end_activity()
         self._close_streams(exit)
 
@@ -409,7 +409,7 @@ class Executor:
 
     def _tell_user(self, text: str) -> None:
         """Write a line to the executor's log and to the task's stderr, which is what users read."""
-        note(text)
+        log(text)
         self.logs["stderr"].write(f"[howdah: {text}]\n".encode("utf-8", "backslashreplace"))
 
     def _uploaded(self, problem: str, exit: Exit) -> None:
@@ -423,7 +423,7 @@ class Executor:
         else:
             self._end(exit)
 
-    def _kept(self, problem: str) -> None:
+    def _failed_outputs_kept(self, problem: str) -> None:
         if problem:
             self._tell_user(f"what this task made could not be kept: {problem}")
         self._end_activity()
@@ -461,13 +461,13 @@ class Executor:
         if self.exit_status is None:
             self.exit_status = code
             if code != LEFT:
-                note(reason)
+                log(reason)
             self._stop_activity(reason, grace)
 
     def _terminated(self) -> None:
         """End everything in a blocking call, because the sender of the signal waits only briefly."""
         if isinstance(self.activity, Program):
-            note("terminated by a signal while the program ran")
+            log("terminated by a signal while the program ran")
             process_tree.kill_group(self.activity.pid, signal.SIGTERM)
             deadline = time.monotonic() + _TERM_GRACE_S
             while not self.loop.reaper.reap() and time.monotonic() < deadline:
@@ -479,7 +479,7 @@ class Executor:
 
     def _leave(self) -> int:
         for pid in self.loop.reaper.end_everything(2.0):
-            note(f"{process_tree.name(pid)} (pid {pid}) could not be killed")
+            log(f"{process_tree.name(pid)} (pid {pid}) could not be killed")
         if self._orphan_killer:
             orphan_killer.dismiss(self._orphan_killer)
         self.link.close()
@@ -489,7 +489,7 @@ class Executor:
         return self.exit_status
 
 
-def note(text: str) -> None:
+def log(text: str) -> None:
     """Write a line to the executor's own log."""
     sys.stderr.write(f"{time.strftime('%H:%M:%S')} {text}\n")
     sys.stderr.flush()

@@ -27,7 +27,7 @@ LIST_S = 60.0
 takes seconds."""
 CLOSED_S, CLOCK_MS = 3600.0, 2000
 """Seconds after which unreadable jobs are tried again, and the precision in ms that directory times are trusted to."""
-AT_ONCE = 16
+MAX_PARALLEL_READS = 16
 """Logs of a cluster that are read at the same time: each takes a few round trips."""
 
 
@@ -69,7 +69,7 @@ class Scanner:
             except HowdahError as error:
                 result.problems.append(f"{root}: {error}")
         if not result.problems and not self._ended:
-            result.gone += self.index.only(homes)
+            result.gone += self.index.remove_other_roots(homes)
         return result
 
     def end(self) -> None:
@@ -102,7 +102,7 @@ class Scanner:
             return
         result.gone += self.index.update_listing(home, _found(listing))
         del listing
-        self._read_new_events(files, home, self.index.news(home), result)
+        self._read_new_events(files, home, self.index.changed_jobs(home), result)
         modified_ms = entry.modified_ms if entry else 0
         if time.time() * 1000 - modified_ms > CLOCK_MS:  # else another job may come without changing the time
             self._listed[home] = (modified_ms, time.monotonic())
@@ -113,12 +113,12 @@ class Scanner:
         return known == modified_ms and time.monotonic() - at < LIST_S
 
     def _read_new_events(
-        self, files: FileSystem, home: str, news: Iterable[list[IndexedJob]], result: ScanResult
+        self, files: FileSystem, home: str, changed_jobs: Iterable[list[IndexedJob]], result: ScanResult
     ) -> None:
         if time.monotonic() - self._closed_at > CLOSED_S:
             self._closed, self._closed_at = {}, time.monotonic()
-        open_ = ([job for job in jobs if self._closed.get(job.directory) != job.folder_ms] for jobs in news)
-        with ThreadPoolExecutor(AT_ONCE) as pool:
+        open_ = ([job for job in jobs if self._closed.get(job.directory) != job.folder_ms] for jobs in changed_jobs)
+        with ThreadPoolExecutor(MAX_PARALLEL_READS) as pool:
             at_once = map if home.startswith("file:") else pool.map
             for part in (part for jobs in open_ for part in _parts(jobs, 100)):
                 if self._ended:
@@ -147,25 +147,25 @@ def read(files: FileSystem, job: IndexedJob) -> IndexedJob | None:
         Closed: this user may not read the job.
     """
     uri = uris.join(job.directory, LOG)
-    if job.anew and not uri.startswith("file:") and _read_whole(files, uri, job):
+    if job.read_from_start and not uri.startswith("file:") and _read_whole(files, uri, job):
         return job
     try:
         entry = files.stat(uri)
         size, written = (entry.size, entry.modified_ms) if entry else (0, job.folder_ms)
-        if (size, written) == (job.size, job.written_ms):
+        if (size, written) == (job.size, job.modified_ms):
             return None
         if entry is not None and not _read_on(files, uri, size, job):
             size = -1
     except EngineUnavailable:
         return None
     except StagingError as error:
-        if "permission denied" in str(error) and job.anew:
+        if "permission denied" in str(error) and job.read_from_start:
             raise Closed from error
-        job.digest.diagnostics = str(error)
+        job.summary.diagnostics = str(error)
         size, written = 0, job.folder_ms
-    job.size, job.written_ms = size, written
-    if job.digest.bad and not job.digest.id:
-        job.digest.diagnostics = "its event log can't be read"
+    job.size, job.modified_ms = size, written
+    if job.summary.bad and not job.summary.id:
+        job.summary.diagnostics = "its event log can't be read"
     return job
 
 
@@ -179,11 +179,11 @@ def _read_whole(files: FileSystem, uri: str, job: IndexedJob) -> bool:
     if len(data) == CHUNK:  # there may be more
         return False
     for lines in reader.lines([data]):
-        job.digest.feed(lines)
+        job.summary.feed(lines)
     job.offset, job.skipping = reader.offset, reader.skipping
-    if job.digest.over:
-        job.size, job.written_ms = job.offset, 0
-    return job.digest.over
+    if job.summary.ended:
+        job.size, job.modified_ms = job.offset, 0
+    return job.summary.ended
 
 
 def _read_on(files: FileSystem, uri: str, size: int, job: IndexedJob) -> bool:
@@ -194,10 +194,10 @@ def _read_on(files: FileSystem, uri: str, size: int, job: IndexedJob) -> bool:
         if reader.offset:
             log.seek(reader.offset - 1)
             if size < reader.offset or not (reader.skipping or log.read(1) == b"\n"):
-                reader, job.digest, job.anew = LineReader(), JobSummary(), True
+                reader, job.summary, job.read_from_start = LineReader(), JobSummary(), True
         until = reader.offset + AT_A_TIME
         for lines in reader.read(log, size, until):
-            job.digest.feed(lines)
+            job.summary.feed(lines)
     job.offset, job.skipping = reader.offset, reader.skipping
     return reader.offset < until
 

@@ -49,10 +49,10 @@ _OF_SUMMARY = (
     "diagnostics",
 )
 """Columns that are attributes of the summary, unchanged."""
-_OF_LOG = ("id", "directory", "offset", "skipping", "size", "written_ms", "folder_ms")
+_OF_JOB = ("id", "directory", "offset", "skipping", "size", "folder_ms")
 """Columns that are attributes of the indexed job."""
-_OTHERS = ("root", "name", "user", "started", "gpus", "wasted", "words", "over", "kept")
-_COLUMNS = (*_OF_LOG, *_OF_SUMMARY, *_OTHERS)
+_OTHERS = ("root", "name", "user", "started", "gpus", "wasted", "words", "over", "kept", "written_ms")
+_COLUMNS = (*_OF_JOB, *_OF_SUMMARY, *_OTHERS)
 
 
 def _assignment(name: str) -> str:
@@ -66,7 +66,7 @@ _UPSERT = (
     "RETURNING number"
 )
 
-_NEWS = (
+_CHANGED_JOBS = (
     "SELECT s.id, s.directory, s.folder_ms, s.owner, j.offset, j.skipping, j.size, j.written_ms, j.over, j.kept, "
     "j.folder_ms FROM temp.seen s LEFT JOIN job j ON j.id = s.id LEFT JOIN dropped d ON d.root = ? AND d.id = s.id "
     "WHERE s.id < ? AND (j.id IS NULL OR (j.root = ? AND (NOT j.over OR j.folder_ms <> s.folder_ms))) "
@@ -96,13 +96,13 @@ class IndexedJob(FoundJob):
     """The reader skips a line that is too long (`LineReader.skipping`)."""
     size: int = -1
     """Size of the log when it was read."""
-    written_ms: int = 0
+    modified_ms: int = 0
     """Modification time of the log when it was read."""
-    over: bool = False
+    ended_by_engine: bool = False
     """The engine reported the end, which the log does not have."""
-    anew: bool = True
+    read_from_start: bool = True
     """The log is read from its beginning."""
-    digest: JobSummary = field(default_factory=JobSummary)
+    summary: JobSummary = field(default_factory=JobSummary)
     """The summary of the log up to `offset`."""
 
 
@@ -114,9 +114,9 @@ class Index:
         self.folder, self.path = folder, folder / "index.sqlite"
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
-        self._turn, self._readers, self._renewing = threading.Condition(), 0, False
+        self._readers_changed, self._readers, self._renewing = threading.Condition(), 0, False
         self._lock: IO[str] | None = None
-        self._fixed = False
+        self._read_only = False
 
     def claim(self) -> bool:
         """Try to become the only process that writes; return whether this process is."""
@@ -128,7 +128,7 @@ class Index:
                 lock.close()
                 return False
             self._lock = lock
-            self._make()
+            self._prepare_or_recreate()
         return True
 
     @property
@@ -138,7 +138,7 @@ class Index:
 
     def close(self) -> None:
         """Close the index, and let another process write."""
-        self._let_go()
+        self._close_connections()
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -149,7 +149,7 @@ class Index:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _let_go(self) -> None:
+    def _close_connections(self) -> None:
         self._local = threading.local()
         while self._opened:
             self._opened.pop().close()
@@ -157,26 +157,26 @@ class Index:
     def renew(self) -> None:
         """Delete the damaged index and make a new one. No thread reads meanwhile: closing a connection that a thread
         uses ends the process, and a connection that was opened too early would read the deleted file for ever."""
-        with self._turn:
+        with self._readers_changed:
             self._renewing = True
             try:
                 while self._readers:
-                    self._turn.wait()
-                self._let_go()
+                    self._readers_changed.wait()
+                self._close_connections()
                 for name in ("", "-wal", "-shm"):
                     with contextlib.suppress(FileNotFoundError):
                         Path(f"{self.path}{name}").unlink()
-                self._make()
+                self._prepare_or_recreate()
             finally:
                 self._renewing = False
-                self._turn.notify_all()
+                self._readers_changed.notify_all()
 
-    def _make(self) -> None:
+    def _prepare_or_recreate(self) -> None:
         try:
             self._prepare()
         except sqlite3.OperationalError:  # no space or no permission: an existing index is served
-            self._fixed = self.path.exists() and self.path.stat().st_size > 0
-            if not self._fixed:
+            self._read_only = self.path.exists() and self.path.stat().st_size > 0
+            if not self._read_only:
                 raise
         except sqlite3.DatabaseError:
             self.renew()
@@ -198,23 +198,23 @@ class Index:
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Yield this thread's connection; the index is not renewed meanwhile."""
-        with self._turn:
+        with self._readers_changed:
             while self._renewing:
-                self._turn.wait()
+                self._readers_changed.wait()
             self._readers += 1
         try:
             yield self.connection
         finally:
-            with self._turn:
+            with self._readers_changed:
                 self._readers -= 1
-                self._turn.notify_all()
+                self._readers_changed.notify_all()
 
     @property
     def connection(self) -> sqlite3.Connection:
         """Return this thread's connection, for the thread that writes: only that thread renews the index."""
         found: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if found is None:
-            options = "?immutable=1" if self._fixed else ""
+            options = "?immutable=1" if self._read_only else ""
             uri = f"{self.path.absolute().as_uri()}{options}"
             found = sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
             self._opened.append(found)
@@ -268,11 +268,11 @@ class Index:
         numbers = [number for (number,) in connection.execute(f"SELECT number {gone('job')}", (root,))]
         if numbers or connection.execute(f"SELECT 1 {gone('dropped')} LIMIT 1", (root,)).fetchone():
             with self.change():
-                _forget(connection, numbers)
+                _delete_jobs(connection, numbers)
                 connection.execute(f"DELETE {gone('dropped')}", (root,))
         return len(numbers)
 
-    def only(self, roots: Iterable[str]) -> int:
+    def remove_other_roots(self, roots: Iterable[str]) -> int:
         """Remove the jobs of all other roots; return how many were removed."""
         known = {root for (root,) in self.connection.execute("SELECT DISTINCT root FROM job")}
         numbers: list[int] = []
@@ -281,18 +281,18 @@ class Index:
             numbers += [number for (number,) in found]
         if numbers:
             with self.change() as connection:
-                _forget(connection, numbers)
+                _delete_jobs(connection, numbers)
         return len(numbers)
 
-    def news(self, root: str) -> Iterator[list[IndexedJob]]:
+    def changed_jobs(self, root: str) -> Iterator[list[IndexedJob]]:
         """Yield, some at a time, those of the stored jobs whose log may have grown, the newest first.
 
         A job of the same id below another root stays with that root.
         """
         last = chr(0x10FFFF)
-        while rows := self.connection.execute(_NEWS, (root, last, root)).fetchall():
+        while rows := self.connection.execute(_CHANGED_JOBS, (root, last, root)).fetchall():
             last = rows[-1][0]
-            yield [_known(FoundJob(*row[:4]), row[4:]) for row in rows]
+            yield [_indexed_job(FoundJob(*row[:4]), row[4:]) for row in rows]
 
     def open_jobs(self, root: str = "") -> list[IndexedJob]:
         """Return the jobs (of `root`, or all) whose log does not hold their end."""
@@ -301,20 +301,20 @@ class Index:
             "WHERE NOT over AND (root = ? OR ? = '')",
             (root, root),
         )
-        return [_known(FoundJob(*row[:4]), row[4:]) for row in rows.fetchall()]
+        return [_indexed_job(FoundJob(*row[:4]), row[4:]) for row in rows.fetchall()]
 
-    def update_columns(self, id_: str, columns: Mapping[str, object]) -> None:
+    def update_columns(self, job_id: str, columns: Mapping[str, object]) -> None:
         """Store columns of a job that its log does not have; nothing is written when they are stored already."""
         values = tuple(columns.values())
-        found = self.connection.execute(f"SELECT {', '.join(columns)} FROM job WHERE id = ?", (id_,)).fetchone()  # noqa: S608
+        found = self.connection.execute(f"SELECT {', '.join(columns)} FROM job WHERE id = ?", (job_id,)).fetchone()  # noqa: S608
         if found is not None and found != values:
             with self.change() as connection:
                 assignments = ", ".join(f"{name} = ?" for name in columns)
-                connection.execute(f"UPDATE job SET {assignments} WHERE id = ?", (*values, id_))  # noqa: S608
+                connection.execute(f"UPDATE job SET {assignments} WHERE id = ?", (*values, job_id))  # noqa: S608
 
-    def root_of(self, id_: str) -> str:
+    def root_of(self, job_id: str) -> str:
         """Return the root that a job lies below, "" for an unknown job."""
-        found = self.connection.execute("SELECT root FROM job WHERE id = ?", (id_,)).fetchone()
+        found = self.connection.execute("SELECT root FROM job WHERE id = ?", (job_id,)).fetchone()
         return str(found[0]) if found else ""
 
     def ended_before(self, moment: float, most: int, but: Collection[str] = ()) -> list[tuple[str, str, str]]:
@@ -335,30 +335,30 @@ class Index:
                     "INSERT OR REPLACE INTO dropped SELECT root, id, folder_ms FROM job WHERE id = ?", (id_,)
                 )
                 found = connection.execute("SELECT number FROM job WHERE id = ?", (id_,))
-                _forget(connection, [number for (number,) in found])
+                _delete_jobs(connection, [number for (number,) in found])
 
 
 def _folded(text: str) -> str:
     return text.casefold()
 
 
-def _known(found: FoundJob, kept: tuple[Any, ...]) -> IndexedJob:
-    offset, skipping, size, written_ms, over, text, folder_ms = kept
+def _indexed_job(found: FoundJob, kept: tuple[Any, ...]) -> IndexedJob:
+    offset, skipping, size, modified_ms, ended, text, folder_ms = kept
     known = IndexedJob(found.id, found.directory, found.folder_ms, found.owner)
-    if size is None or (over and folder_ms != found.folder_ms):  # an ended job's log was replaced, or ended twice
+    if size is None or (ended and folder_ms != found.folder_ms):  # an ended job's log was replaced, or ended twice
         return known
-    known.offset, known.skipping, known.size, known.written_ms = offset, bool(skipping), size, written_ms
-    known.digest, known.anew = JobSummary.load(text), False
+    known.offset, known.skipping, known.size, known.modified_ms = offset, bool(skipping), size, modified_ms
+    known.summary, known.read_from_start = JobSummary.load(text), False
     return known
 
 
 def _row(root: str, job: IndexedJob) -> dict[str, object]:
     """Return the values of all columns of a job's row."""
-    summary = job.digest
-    over, user = job.over or summary.over, summary.user or job.owner
+    summary = job.summary
+    ended, user = job.ended_by_engine or summary.ended, summary.user or job.owner
     texts = (job.id, summary.name, user, summary.queue, summary.framework, summary.words, summary.diagnostics)
     return {
-        **{name: getattr(job, name) for name in _OF_LOG},
+        **{name: getattr(job, name) for name in _OF_JOB},
         **{name: getattr(summary, name) for name in _OF_SUMMARY},
         "root": root,
         "name": summary.name or job.id,
@@ -367,28 +367,29 @@ def _row(root: str, job: IndexedJob) -> dict[str, object]:
         "gpus": summary.gpu_count,
         "wasted": sum(summary.wasted.values()),
         "words": " ".join(texts).casefold(),
-        "over": over,
-        "kept": "" if over else summary.dump(),
+        "over": ended,
+        "kept": "" if ended else summary.dump(),
+        "written_ms": job.modified_ms,
     }
 
 
 def _put_attempts(connection: sqlite3.Connection, number: int, job: IndexedJob) -> None:
-    digest = job.digest
-    if job.anew:
+    summary = job.summary
+    if job.read_from_start:
         connection.execute("DELETE FROM attempt WHERE job = ?", (number,))
         connection.execute("DELETE FROM waste WHERE job = ?", (number,))
     rows = (
         (number, a.task, a.attempt, a.container, a.node, a.host or a.node, a.pid, a.gpus, a.held, a.since, a.until)
-        for a in digest.changed.values()
+        for a in summary.changed.values()
     )
     connection.executemany("INSERT OR REPLACE INTO attempt VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
-    digest.changed = {}
-    if digest.wasted:
-        waste = ((number, cause, hours) for cause, hours in digest.wasted.items())
+    summary.changed = {}
+    if summary.wasted:
+        waste = ((number, cause, hours) for cause, hours in summary.wasted.items())
         connection.executemany("INSERT OR REPLACE INTO waste VALUES (?, ?, ?)", waste)
 
 
-def _forget(connection: sqlite3.Connection, numbers: list[int]) -> None:
+def _delete_jobs(connection: sqlite3.Connection, numbers: list[int]) -> None:
     for number in numbers:
         for table in ("attempt WHERE job", "waste WHERE job", "job WHERE number"):
             connection.execute(f"DELETE FROM {table} = ?", (number,))  # noqa: S608 - our own names

@@ -97,7 +97,7 @@ class JobSummary:
         return json.dumps({**kept, "live": {task: vars(attempt) for task, attempt in self.live.items()}})
 
     @property
-    def over(self) -> bool:
+    def ended(self) -> bool:
         """Return whether the log says how the job ended."""
         return State(self.state).ended
 
@@ -170,8 +170,8 @@ class JobSummary:
             "queue": _text(job.get("queue"), WORD),
             "framework": _text(job.get("framework", "generic"), WORD),
             "words": _text(" ".join([*map(str, job.get("tags") or ()), *labels]), SENTENCE),
-            "replicas": {name: _whole(role.get("replicas", 1)) for name, role in roles.items()},
-            "gpus": {name: _whole((role.get("resources") or {}).get("gpus")) for name, role in roles.items()},
+            "replicas": {name: _parse_int(role.get("replicas", 1)) for name, role in roles.items()},
+            "gpus": {name: _parse_int((role.get("resources") or {}).get("gpus")) for name, role in roles.items()},
         }
         vars(self).update(fields)  # all fields, or none if one of them is malformed
         self.tasks = sum(self.replicas.values())
@@ -181,27 +181,27 @@ class JobSummary:
         for before in filter(None, (record.get("giver"), record["task"])):  # the giver of a container wasted nothing
             self._end_attempt(_task({"task": before}), _number(record.get("time")), "")
         held = self.gpus.get(task.rpartition(":")[0], 0)
-        attempt = AttemptSpan(task, _whole(record.get("attempt")), held=held, since=_number(record.get("time")))
+        attempt = AttemptSpan(task, _parse_int(record.get("attempt")), held=held, since=_number(record.get("time")))
         attempt.container, attempt.node = _text(container.get("id"), WORD), _text(container.get("node"), NAME)
         self._keep(attempt)
 
     def _noticed(self, record: Mapping[str, Any]) -> None:
         attempt = self._attempt(record)
         attempt.host = _text(record.get("host"), NAME) or attempt.host
-        attempt.epoch = _whole(record.get("epoch")) or attempt.epoch
-        attempt.pid = _whole(record.get("pid")) or attempt.pid
+        attempt.epoch = _parse_int(record.get("epoch")) or attempt.epoch
+        attempt.pid = _parse_int(record.get("pid")) or attempt.pid
         attempt.gpus = _text(",".join(map(str, record.get("gpus") or ())), SENTENCE) or attempt.gpus
         self._keep(attempt)
 
     def _attempt(self, record: Mapping[str, Any]) -> AttemptSpan:
         task = _task(record)
-        return self.live.get(task) or AttemptSpan(task, _whole(record.get("attempt")))
+        return self.live.get(task) or AttemptSpan(task, _parse_int(record.get("attempt")))
 
     def _keep(self, attempt: AttemptSpan) -> None:
         self.live[attempt.task] = self.changed[attempt.task, attempt.attempt] = attempt
 
     def _formed(self, record: Mapping[str, Any]) -> None:
-        self.state, self.epoch = State.RUNNING.value, _whole(record.get("epoch"))
+        self.state, self.epoch = State.RUNNING.value, _parse_int(record.get("epoch"))
 
     def _ended(self, record: Mapping[str, Any]) -> None:
         exit = record.get("exit") or {}
@@ -212,7 +212,7 @@ class JobSummary:
         elif record.get("counts", True):
             self.failed = cause = "exit" if cause in ("exit", "signal") else cause
         else:
-            behind = _whole(record.get("epoch")) < self.epoch and self.failed
+            behind = _parse_int(record.get("epoch")) < self.epoch and self.failed
             cause = self.failed if behind else "stopped"
         self._end_attempt(task, _number(record.get("time")), "" if ok else cause)
 
@@ -235,12 +235,12 @@ class JobSummary:
             self._end_attempt(task, _number(record.get("time")), "released")
 
     def _restarted(self, record: Mapping[str, Any]) -> None:
-        self.epoch = _whole(record.get("epoch"))
+        self.epoch = _parse_int(record.get("epoch"))
         if not record.get("tasks"):
             self.state = State.PENDING.value
 
     def _resized(self, record: Mapping[str, Any]) -> None:
-        self.replicas[_text(record["role"], WORD)] = _whole(record["replicas"])
+        self.replicas[_text(record["role"], WORD)] = _parse_int(record["replicas"])
         self.tasks = sum(self.replicas.values())
 
     def _finished(self, record: Mapping[str, Any]) -> None:
@@ -292,13 +292,13 @@ def _number(value: Any) -> float:
     return number if math.isfinite(number) else 0.0
 
 
-def _whole(value: Any) -> int:
+def _parse_int(value: Any) -> int:
     return max(0, min(int(value or 0), 1 << 40))
 
 
 def _task(record: Mapping[str, Any]) -> str:
     task = record["task"]
-    return f"{_text(task['role'], WORD)}:{_whole(task['index'])}"
+    return f"{_text(task['role'], WORD)}:{_parse_int(task['index'])}"
 
 
 _HANDLERS = {

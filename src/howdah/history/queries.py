@@ -52,7 +52,7 @@ def page(connection: sqlite3.Connection, query: Mapping[str, str], now: float) -
         raise InvalidRequest(
             f"sort is {sort[:40]!r}, must be one of {', '.join(SORTS)}, with - for the other way", "sort"
         )
-    limit = _whole(query, "limit", DEFAULT_PAGE)
+    limit = _parse_int(query, "limit", DEFAULT_PAGE)
     total = connection.execute(f"SELECT count(*) FROM job {where}", values).fetchone()[0]  # noqa: S608
     if query.get("after"):
         after = _cursor(query["after"], sort)
@@ -106,9 +106,9 @@ def _job(row: Mapping[str, Any], now: float) -> dict[str, Any]:
     return job | {name: round(job[name], digits) for name, digits in _DIGITS.items()}
 
 
-def row_of(connection: sqlite3.Connection, id_: str, now: float) -> dict[str, Any] | None:
+def row_of(connection: sqlite3.Connection, job_id: str, now: float) -> dict[str, Any] | None:
     """Return the row of one job, None if there is none."""
-    found = _rows(connection.execute(f"SELECT {_COLUMNS} FROM job WHERE id = ?", (id_,)))  # noqa: S608
+    found = _rows(connection.execute(f"SELECT {_COLUMNS} FROM job WHERE id = ?", (job_id,)))  # noqa: S608
     return _job(found[0], now) if found else None
 
 
@@ -187,7 +187,7 @@ def _moment(query: Mapping[str, str], name: str) -> float:
     return moment
 
 
-def _whole(query: Mapping[str, str], name: str, usual: int) -> int:
+def _parse_int(query: Mapping[str, str], name: str, usual: int) -> int:
     text = query.get(name) or str(usual)
     if not text.isascii() or not text.isdigit():
         raise InvalidRequest(f"{name} is {text[:40]!r}, must be a whole number", name)

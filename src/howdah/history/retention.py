@@ -16,7 +16,7 @@ from howdah.spec import uris
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import ConnectionBroken
 
-AT_ONCE, MAX_SENTENCES = 500, 5
+BATCH_JOBS, MAX_SENTENCES = 500, 5
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -31,7 +31,7 @@ def sweep(index: Index, before: float, owner: Callable[[str], str] | None, conf_
     """
     sentences: list[str] = []
     away: set[str] = set()
-    while rows := index.ended_before(before, AT_ONCE, away):
+    while rows := index.ended_before(before, BATCH_JOBS, away):
         gone = []
         for id_, directory, root in rows:
             try:
@@ -47,15 +47,15 @@ def sweep(index: Index, before: float, owner: Callable[[str], str] | None, conf_
     return sentences if more <= 0 else [*sentences[:MAX_SENTENCES], f"{more} more directories stay"]
 
 
-def _remove(id_: str, directory: str, root: str, me: str, conf_dir: str) -> str:
+def _remove(job_id: str, directory: str, root: str, me: str, conf_dir: str) -> str:
     """Remove the directory of a job; return why it stays for good, "" if it does not.
 
     Raises:
         HowdahError: whether it may be removed can't be found out now.
     """
     jobs = uris.join(root, "jobs")
-    if not _SAFE.fullmatch(id_) or uris.normalize(directory) != uris.normalize(uris.join(jobs, id_)):
-        return f"{directory} stays: it is not {id_} of {jobs}"
+    if not _SAFE.fullmatch(job_id) or uris.normalize(directory) != uris.normalize(uris.join(jobs, job_id)):
+        return f"{directory} stays: it is not {job_id} of {jobs}"
     files = filesystem(directory, conf_dir)
     try:
         entry, home = files.stat(directory), files.stat(jobs)

@@ -63,33 +63,33 @@ class RunningJobs:
         return found, problems
 
     def _settle(self, job: IndexedJob, report: JobReport | None, now: float, unsure: bool) -> None:
-        silent = now - max(job.written_ms, job.folder_ms) / 1000
+        silent = now - max(job.modified_ms, job.folder_ms) / 1000
         if report is None:
             if not unsure and silent > FORGOTTEN_S:
-                self._end(job, State.FAILED, job.written_ms / 1000, "its log ends without saying how it ended")
+                self._end(job, State.FAILED, job.modified_ms / 1000, "its log ends without saying how it ended")
         elif not report.state.ended:
             self._follow(job, report)
         elif silent > SETTLED_S:
             self._describe(job, report)
-            self._end(job, report.state, report.finished or job.written_ms / 1000, report.diagnostics)
+            self._end(job, report.state, report.finished or job.modified_ms / 1000, report.diagnostics)
 
     def _describe(self, job: IndexedJob, report: JobReport) -> None:
         """Fill in what the log would have said if the job had started."""
-        if not job.digest.id:
-            job.digest.name, job.digest.user, job.digest.queue = report.name, report.user, report.queue
-            job.digest.engine, job.digest.started = report.engine, report.started or report.submitted
+        if not job.summary.id:
+            job.summary.name, job.summary.user, job.summary.queue = report.name, report.user, report.queue
+            job.summary.engine, job.summary.started = report.engine, report.started or report.submitted
 
     def _follow(self, job: IndexedJob, report: JobReport) -> None:
-        columns: dict[str, object] = {"url": page_of(report), "queue": job.digest.queue or report.queue}
-        if not job.digest.id:
+        columns: dict[str, object] = {"url": page_of(report), "queue": job.summary.queue or report.queue}
+        if not job.summary.id:
             columns |= {"name": report.name, "user": report.user, "engine": report.engine}
             columns |= {"state": report.state.value, "diagnostics": report.diagnostics}
             columns["started"] = report.started or report.submitted
         self.index.update_columns(job.id, columns)
 
     def _end(self, job: IndexedJob, state: State, moment: float, diagnostics: str) -> None:
-        job.digest.end(state, moment, diagnostics[:400], "" if state is State.CANCELLED else "master")
-        job.over = True
+        job.summary.end(state, moment, diagnostics[:400], "" if state is State.CANCELLED else "master")
+        job.ended_by_engine = True
         self.index.put(self.index.root_of(job.id), [job])
 
 

@@ -31,9 +31,9 @@ from howdah.wire.helper_messages import DownloadReply, DownloadRequest, FileCopy
 # processor: more threads than hide the network's delay are only in its way. A few large files fill the network, and
 # each holds some chunks in memory.
 WRITERS, READERS = 48, 16
-LISTED_AT_ONCE = 1000
+LISTING_BATCH_FILES = 1000
 """How many files one call lists of a directory."""
-LARGE_AT_ONCE = 4
+MAX_PARALLEL_LARGE_FILES = 4
 LARGE = 2 << 20
 TRIES = 5
 BACK_OFF_S = 0.25
@@ -78,7 +78,7 @@ def download(
 def _prefetched(copies: Iterable[FileCopy], known: dict[str, Entry]) -> Iterator[FileCopy]:
     """Yield the same files; put into `known` what one call returns of the next `LISTED_AT_ONCE` files."""
     rest = iter(copies)
-    while some := list(itertools.islice(rest, LISTED_AT_ONCE)):
+    while some := list(itertools.islice(rest, LISTING_BATCH_FILES)):
         for root in dict.fromkeys(uris.root(copy.uri) for copy in some):
             small = [copy.uri for copy in some if 0 <= copy.size < LARGE and uris.root(copy.uri) == root]
             known.update(filesystem(small[0]).prefetch_stats(small) if small else {})
@@ -143,7 +143,7 @@ def _size(path: str) -> int:
         return -1
 
 
-_large_files = threading.BoundedSemaphore(LARGE_AT_ONCE)
+_large_files = threading.BoundedSemaphore(MAX_PARALLEL_LARGE_FILES)
 
 
 def _slot(size: int) -> contextlib.AbstractContextManager[object]:

@@ -1,16 +1,22 @@
-"""Values of a search of logs: the query, the streams, the matches and the joined results. Standard library only."""
+"""Values of a search of logs: the query, the tasks, the streams, the matches and the joined results. Standard library
+only."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from howdah.errors import InvalidRequest
+from howdah.errors import InvalidRequest, NotFound
 from howdah.logs.levels import LEVELS
+from howdah.logs.stream_index import BOTH, STREAMS
 from howdah.spec.values import dataclass
 from howdah.wire.helper_main import HelperReply
+
+if TYPE_CHECKING:
+    from howdah.spec import TaskId
+    from howdah.spec.view import JobView
 
 MAX_HITS = 2000
 MAX_PROBLEMS = 20
@@ -82,6 +88,53 @@ def epoch_seconds(query: Mapping[str, str], name: str, default: float) -> float:
     if math.isnan(time):
         raise InvalidRequest(f"{name} is {text[:40]!r}, must be epoch seconds", name)
     return time
+
+
+def search_arguments(view: JobView, query: Mapping[str, str]) -> tuple[LogQuery, list[TaskId], int, str]:
+    """Return the query, the tasks, the attempt and the stream that the parameters of a `search` call describe.
+
+    Raises:
+        InvalidRequest, NotFound: a parameter is wrong.
+    """
+    log_query, attempt = LogQuery.from_parameters(query), whole_number(query, "attempt", 0)
+    return log_query, tasks_of(view, query.get("task", "")), attempt, stream_of(query, BOTH)
+
+
+def stream_of(query: Mapping[str, str], default: str) -> str:
+    """Return the stream that the query names.
+
+    Raises:
+        InvalidRequest: there is no such stream.
+    """
+    stream = query.get("stream") or default
+    if stream not in (BOTH, *STREAMS):
+        raise InvalidRequest(f"stream is {stream[:40]!r}, must be stdout, stderr or both", "stream")
+    return stream
+
+
+def tasks_of(view: JobView, text: str) -> list[TaskId]:
+    """Return the tasks that `text` names, with commas between: a task, a role, or a range such as worker:0-7.
+
+    Raises:
+        NotFound: the job has no such task.
+    """
+    if text in ("", "*"):
+        return list(view.tasks)
+    found: dict[TaskId, None] = {}
+    for word in text.split(","):
+        chosen = [task for task in view.tasks if _matches(word, task)]
+        if not chosen:
+            raise NotFound(f"the job has no task {word[:80]}", "task")
+        found.update(dict.fromkeys(chosen))
+    return list(found)
+
+
+def _matches(word: str, task: TaskId) -> bool:
+    role, _, ranks = word.partition(":")
+    first, _, last = ranks.partition("-")
+    if role != task.role or not ranks:
+        return word == task.role
+    return first.isdigit() and int(first) <= task.index <= int(last if last.isdigit() else first)
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ class Search:
         while True:
             count = fill(view[kept : kept + BLOCK])
             self.scanned += count
-            end = _whole(buffer, kept + count, last=not count)
+            end = _end_of_complete_lines(buffer, kept + count, last=not count)
             counted = 0
             for start, stop in self._lines(buffer, end):
                 if base + start < self.span[0]:
@@ -120,7 +120,7 @@ class Search:
         return line.rstrip(b"\r").decode("utf-8", "backslashreplace")
 
 
-def _whole(buffer: bytearray, filled: int, last: bool) -> int:
+def _end_of_complete_lines(buffer: bytearray, filled: int, last: bool) -> int:
     """Return how much of the buffer holds complete lines, or parts of one that is too long."""
     if last:
         return filled

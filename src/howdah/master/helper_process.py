@@ -23,7 +23,7 @@ from howdah.spec.events import CheckpointFound, Event, Noted
 from howdah.spec.message import message
 from howdah.wire.helper_main import HelperReply
 
-LIMIT_S, COMMIT_S = 120.0, 600.0
+MAX_ANSWER_S, MAX_COMMIT_S = 120.0, 600.0
 COMMIT_TRIES, COMMIT_AGAIN_S = 3, 5.0
 """A helper that was killed, or could not start, has said nothing about the outputs: another one is started."""
 FIND_TRIES, FIND_AGAIN_S = 3, 5.0
@@ -55,9 +55,9 @@ async def commit(keep: bool, state: GangState) -> actions.CommitDone:
     for number in range(COMMIT_TRIES):
         await asyncio.sleep(COMMIT_AGAIN_S if number else 0.0)
         try:
-            reply = await run_helper("howdah.outputs.commit", verb, request, CommitReply, COMMIT_S)
+            reply = await run_helper("howdah.outputs.commit", verb, request, CommitReply, MAX_COMMIT_S)
         except asyncio.TimeoutError:
-            reply = CommitReply(error=f"{verb}: no answer within {COMMIT_S:.0f} s")
+            reply = CommitReply(error=f"{verb}: no answer within {MAX_COMMIT_S:.0f} s")
         except (OSError, ValueError) as error:
             reply = CommitReply(error=f"{verb}: {error or type(error).__name__}")
             continue
@@ -93,9 +93,9 @@ async def _find(action: actions.FindCheckpoint, job: JobSpec) -> CheckpointFound
 async def _reply(module: str, verb: str, request: object, reply_type: type[Reply]) -> Reply:
     """Return the helper's reply; its `error` also says why there is none."""
     try:
-        return await run_helper(module, verb, request, reply_type, LIMIT_S)
+        return await run_helper(module, verb, request, reply_type, MAX_ANSWER_S)
     except asyncio.TimeoutError:
-        return reply_type(error=f"{verb}: no answer within {LIMIT_S:.0f} s")
+        return reply_type(error=f"{verb}: no answer within {MAX_ANSWER_S:.0f} s")
     except (OSError, ValueError) as error:
         return reply_type(error=f"{verb}: {error or type(error).__name__}")
 

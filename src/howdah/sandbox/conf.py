@@ -112,9 +112,9 @@ def rm_hosts(shape: Shape) -> dict[str, str]:
     return _RM_HOSTS if shape.resourcemanagers > 1 else {"rm": "127.0.0.1"}
 
 
-def rm_web(id_: str, ports: Ports) -> str:
+def rm_web(rm_id: str, ports: Ports) -> str:
     """Return the address of a ResourceManager's pages. Hadoop's links to them know one loopback address only."""
-    return f"127.0.0.1:{ports.rm2_web if id_ == 'rm2' else ports.rm_web}"
+    return f"127.0.0.1:{ports.rm2_web if rm_id == 'rm2' else ports.rm_web}"
 
 
 def write(run: Path, shape: Shape, ports: Ports) -> None:

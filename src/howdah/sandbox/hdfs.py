@@ -70,16 +70,16 @@ def site(run: Path, shape: Shape, ports: Ports) -> dict[str, object]:
     return found
 
 
-def name_dir(run: Path, id_: str) -> Path:
+def name_dir(run: Path, node_id: str) -> Path:
     """Return where a NameNode keeps its image."""
-    return run / "dfs" / ("name" if id_ == "nn" else f"name-{id_}")
+    return run / "dfs" / ("name" if node_id == "nn" else f"name-{node_id}")
 
 
-def data_node(run: Path, shape: Shape, ports: Ports, id_: str, host: str) -> dict[str, object]:
+def data_node(run: Path, shape: Shape, ports: Ports, node_id: str, host: str) -> dict[str, object]:
     """Return the properties of one DataNode; `host` is the name that it reports, that of a YARN node."""
-    data, web, ipc = data_nodes(shape, ports)[id_]
+    data, web, ipc = data_nodes(shape, ports)[node_id]
     return {
-        "dfs.datanode.data.dir": f"file://{run}/dfs/{'data' if id_ == 'dn' else f'data-{id_}'}",
+        "dfs.datanode.data.dir": f"file://{run}/dfs/{'data' if node_id == 'dn' else f'data-{node_id}'}",
         "dfs.datanode.hostname": host,
         "dfs.datanode.address": data,
         "dfs.datanode.http.address": web,

@@ -23,7 +23,7 @@ from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import CHUNK, open_local
 
 Progress = Callable[[str, int, int], None]
-AT_ONCE = 16
+MAX_PARALLEL_UPLOADS = 16
 _HASH_BYTES = 1 << 20
 _WORTH_REMEMBERING = 16 << 20
 
@@ -90,7 +90,7 @@ class Cache:
         """Place several files at once, because closing a new file takes half a second on HDFS."""
         from concurrent.futures import ThreadPoolExecutor  # not worth its import for a job without files
 
-        with ThreadPoolExecutor(AT_ONCE) as pool:
+        with ThreadPoolExecutor(MAX_PARALLEL_UPLOADS) as pool:
             return tuple(pool.map(self.place, files))
 
     def place(self, file: StagedFile) -> StagedFile:

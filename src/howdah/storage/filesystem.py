@@ -89,15 +89,15 @@ class FileSystem(ABC):
 
     @abstractmethod
     def children(self, directory: str) -> list[Entry]:
-        """List a directory by name; a file gives itself."""
+        """Return the entries of a directory, sorted by name; of a file, the file's own entry."""
 
     @abstractmethod
     def walk(self, directory: str) -> Iterator[Entry]:
-        """Give every file below a directory, in no order."""
+        """Yield every file below a directory, in no order."""
 
     @abstractmethod
     def glob(self, pattern: str) -> list[Entry]:
-        """List the files and directories that match, sorted. A pattern has `*`, `?`, `[ab]` and `{a,b}`."""
+        """Return the files and directories that match, sorted. A pattern has `*`, `?`, `[ab]` and `{a,b}`."""
 
     @abstractmethod
     def open_read(self, uri: str) -> BinaryIO:
@@ -124,7 +124,7 @@ class FileSystem(ABC):
 
     @abstractmethod
     def delete(self, uri: str) -> bool:
-        """Remove a file or a whole directory; say whether there was one."""
+        """Remove a file or a whole directory; return whether there was one."""
 
     @abstractmethod
     def chmod(self, uri: str, mode: int) -> None:
@@ -135,7 +135,7 @@ class FileSystem(ABC):
         """Set the access time of a file to now; its modification time stays."""
 
     def iter_chunks(self, uri: str, start: int = 0) -> Iterator[bytes]:
-        """Give a file's bytes from `start` on, in order, in chunks of at most CHUNK: the quickest way to copy them."""
+        """Yield a file's bytes from `start` on, in order, in chunks of at most CHUNK: the quickest way to copy them."""
         with self.open_read(uri) as file:
             file.seek(start)
             while data := file.read(CHUNK):
@@ -156,7 +156,7 @@ class FileSystem(ABC):
         return list(entries)
 
     def why_not_flushed(self) -> str:
-        """Say, for people, why `stat_flushed` knows no more than a listing; "" when it knows more."""
+        """Return, for people, why `stat_flushed` knows no more than a listing; "" when it knows more."""
         return ""
 
     def prefetch_stats(self, uris: Sequence[str]) -> dict[str, Entry]:

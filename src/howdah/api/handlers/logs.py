@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Any
 
 from howdah.api import schemas
@@ -11,10 +11,9 @@ from howdah.api.http_server import Response
 from howdah.api.routes import ApiRequest
 from howdah.api.sources import JobSource
 from howdah.errors import InvalidRequest, NotFound, NotReady
-from howdah.logs.query import LogQuery, whole_number
-from howdah.logs.stream_index import BOTH, STREAMS
+from howdah.logs.query import search_arguments, stream_of
+from howdah.logs.stream_index import BOTH
 from howdah.spec import TaskId
-from howdah.spec.view import JobView
 from howdah.wire.messages import LogChunk
 
 MAX_LOG_BYTES = 1 << 20
@@ -82,54 +81,7 @@ def task_of(call: ApiRequest) -> TaskId:
 
 async def search(call: ApiRequest) -> Any:
     """Find log lines that contain a text, or are of a level."""
-    return await find(call.job, call.query)
-
-
-async def find(job: JobSource, query: Mapping[str, str]) -> Any:
-    """Search the logs of a job as `query` says.
-
-    Raises:
-        InvalidRequest, NotFound: a parameter is wrong.
-    """
-    log_query, attempt = LogQuery.from_parameters(query), whole_number(query, "attempt", 0)
-    return await job.search(log_query, tasks_of(job.view, query.get("task", "")), attempt, stream_of(query, BOTH))
-
-
-def stream_of(query: Mapping[str, str], default: str) -> str:
-    """Return the stream that the query names.
-
-    Raises:
-        InvalidRequest: there is no such stream.
-    """
-    stream = query.get("stream") or default
-    if stream not in (BOTH, *STREAMS):
-        raise InvalidRequest(f"stream is {stream[:40]!r}, must be stdout, stderr or both", "stream")
-    return stream
-
-
-def tasks_of(view: JobView, text: str) -> list[TaskId]:
-    """Return the tasks that `text` names, with commas between: a task, a role, or a range such as worker:0-7.
-
-    Raises:
-        NotFound: the job has no such task.
-    """
-    if text in ("", "*"):
-        return list(view.tasks)
-    found: dict[TaskId, None] = {}
-    for word in text.split(","):
-        chosen = [task for task in view.tasks if _names(word, task)]
-        if not chosen:
-            raise NotFound(f"the job has no task {word[:80]}", "task")
-        found.update(dict.fromkeys(chosen))
-    return list(found)
-
-
-def _names(word: str, task: TaskId) -> bool:
-    role, _, ranks = word.partition(":")
-    first, _, last = ranks.partition("-")
-    if role != task.role or not ranks:
-        return word == task.role
-    return first.isdigit() and int(first) <= task.index <= int(last if last.isdigit() else first)
+    return await call.job.search(*search_arguments(call.job.view, call.query))
 
 
 class Download:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from howdah.compat import Parsed
 from howdah.compat.submarine import launch, option_values, runtimes
-from howdah.compat.submarine.options import FLAGS, OPTIONS, PAGE, SubmarineOptions, parse_options
+from howdah.compat.submarine.options import FLAGS, OPTIONS, PAGE, SubmarineOptions, kind_of_task, parse_options
 from howdah.errors import SpecError
 from howdah.spec import JobSpec
 from howdah.spec.containers import PREFIX, requested_image, runtime_variables
@@ -155,7 +155,7 @@ def _with_variables(options: SubmarineOptions, job: JobSpec) -> JobSpec:
         environment = replace(environment, image=options.text("docker_image"))
     roles = dict(job.roles)
     for name, role in () if options.given("legacy") else job.roles.items():
-        below = option_values.variables(options, f"{runtimes.kind_of_task(name)}.env")
+        below = option_values.variables(options, f"{kind_of_task(name)}.env")
         roles[name] = replace(role, env={**role.env, **below})
     return replace(job, roles=roles, env={**job.env, **inside, **env}, environment=environment)
 
@@ -168,7 +168,7 @@ def _with_mounts(options: SubmarineOptions, job: JobSpec) -> JobSpec:
     idle = [] if any(images.values()) else [*given, *(name for name in env if name.startswith(PREFIX))]
     roles = dict(job.roles)
     for name, role in () if options.given("legacy") else job.roles.items():
-        own = options.get_list(f"{runtimes.kind_of_task(name)}.mount")
+        own = options.get_list(f"{kind_of_task(name)}.mount")
         idle += [] if images[name] else own
         roles[name] = replace(role, mounts=tuple(own) if images[name] else ())
     if idle:
@@ -185,7 +185,7 @@ def _with_files(options: SubmarineOptions, job: JobSpec) -> JobSpec:
     common = _localised(options, "localization")
     roles = {}
     for name, role in job.roles.items():
-        option = f"{runtimes.kind_of_task(name)}.localization"
+        option = f"{kind_of_task(name)}.localization"
         own = () if options.given("legacy") else _localised(options, option, common)
         mounts = tuple(file.as_mount for file in own if file.mount and images[name])
         entries = dict.fromkeys((*role.files, *(file.entry for file in own)))

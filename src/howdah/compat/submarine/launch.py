@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from howdah.compat.submarine import option_values, runtimes
-from howdah.compat.submarine.options import OF_ROLE, ROLES, SubmarineOptions
+from howdah.compat.submarine import option_values
+from howdah.compat.submarine.options import OF_ROLE, ROLES, SubmarineOptions, kind_of_task
 from howdah.spec import Board, JobSpec, Role
 
 BOARD, _TASK = "tensorboard", "tensorboard-0"
@@ -157,7 +157,7 @@ def origins(options: SubmarineOptions, job: JobSpec) -> dict[str, str]:
     found |= {"environment": options.where("docker_image"), "links": options.where("quicklink")}
     places = dict(zip(OF_ROLE, ("resources", "command", "image"), strict=True))
     for name in job.roles:
-        kind = runtimes.kind_of_task(name)
+        kind = kind_of_task(name)
         found |= {f"roles.{name}.{place}": options.where(f"{kind}_{what}") for what, place in places.items()}
         if kind in ROLES:
             found[f"roles.{name}.replicas"] = options.where(ROLES[kind])

@@ -111,3 +111,8 @@ def parse_options(argv: Sequence[str]) -> SubmarineOptions:
         given_twice(name, options.get_list(name)) for name in SINGLE if len(set(options.get_list(name))) > 1
     ]
     return options
+
+
+def kind_of_task(role: str) -> str:
+    """Return the kind of task that a role is, as the options call it."""
+    return {"master": "worker", "server": "ps"}.get(role, role)

@@ -9,21 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from howdah.compat import Parsed
-from howdah.compat.submarine.options import ROLES, SubmarineOptions
+from howdah.compat.submarine.launch import Commands
+from howdah.compat.submarine.options import ROLES, SubmarineOptions, kind_of_task
 from howdah.spec import JobSpec
 
-if TYPE_CHECKING:
-    from howdah.compat.submarine.launch import Commands
-
 _NATIVE = {"tensorflow": "submarine-tensorflow", "pytorch": "submarine-pytorch"}
-
-
-def kind_of_task(role: str) -> str:
-    """Return the kind of task that a role is, as the options call it."""
-    return {"master": "worker", "server": "ps"}.get(role, role)
 
 
 def service_job(options: SubmarineOptions, commands: Commands) -> JobSpec:

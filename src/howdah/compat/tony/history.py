@@ -95,12 +95,12 @@ def read_history(uri: str, hadoop: str = "") -> History:
         raise StagingError(f"{shown}: no history of TonY: {error or type(error).__name__}") from error
 
 
-def _read(files: FileSystem, uri: str, id_: str, begun: str, ended: str, user: str, word: str) -> History:
+def _read(files: FileSystem, uri: str, application_id: str, begun: str, ended: str, user: str, word: str) -> History:
     found = list(_written(files.read_bytes(uri)))
     state = _STATES.get(word, State.FAILED)
-    job = _job(_configuration(files, uris.parent(uri)), found, id_)
-    log = _Log(id_, user, job, int(begun) / 1000, int(ended) / 1000, state)
-    return History(id_, state, StagedJob(job, "", user=user), tuple(log.events(found)))
+    job = _job(_configuration(files, uris.parent(uri)), found, application_id)
+    log = _Log(application_id, user, job, int(begun) / 1000, int(ended) / 1000, state)
+    return History(application_id, state, StagedJob(job, "", user=user), tuple(log.events(found)))
 
 
 def _configuration(files: FileSystem, directory: str) -> Conf:

@@ -139,7 +139,7 @@ class YarnEngine(Engine):
     async def _start(
         self,
         rm: ResourceManagerClient,
-        id_: pb.ApplicationId,
+        application_id: pb.ApplicationId,
         plan: Plan,
         directory: str,
         secrets: Mapping[str, str],
@@ -149,7 +149,7 @@ class YarnEngine(Engine):
         stager = Stager(self.home, self._configuration.directory, progress)
         placed = await asyncio.to_thread(stager.place, plan.job, self._configuration.merged())
         key, text = random.token_bytes(32), job_text(placed)
-        application = records.application_id(id_)
+        application = records.application_id(application_id)
         tokens = await collect(self._configuration, placed)
         self.credentials_end = min(filter(None, map(last_date, tokens.values())), default=0.0)
         await asyncio.to_thread(reserve, plan.job.job, application, self._configuration.directory)
@@ -157,11 +157,11 @@ class YarnEngine(Engine):
         held = {SECRET_PREFIX + name: os.fsencode(value) for name, value in secrets.items()} | {JOB_KEY: key}
         packed, programs = zlib.compress(text), (*placed.runtime, *placed.page)
         if len(packed) <= MAX_PACKED_BYTES:
-            context = self._context(plan, id_, programs, Credentials(tokens, held | {JOB: packed}))
+            context = self._context(plan, application_id, programs, Credentials(tokens, held | {JOB: packed}))
             clean = asyncio.to_thread(stager.clean, float(self._settings.get("cache_days") or CACHE_DAYS))
             await asyncio.gather(record, clean, self._sweep(rm, application), rm.submit(context))
         else:
-            await rm.submit(self._context(plan, id_, (await record, *programs), Credentials(tokens, held)))
+            await rm.submit(self._context(plan, application_id, (await record, *programs), Credentials(tokens, held)))
 
     async def _sweep(self, rm: ResourceManagerClient, submitted: str) -> None:
         """Clean up after jobs whose master was killed; what cannot be done now is left to the next submission."""
@@ -176,10 +176,10 @@ class YarnEngine(Engine):
                         )
 
     def _context(
-        self, plan: Plan, id_: pb.ApplicationId, files: Sequence[StagedFile], held: Credentials
+        self, plan: Plan, application_id: pb.ApplicationId, files: Sequence[StagedFile], held: Credentials
     ) -> pb.SubmissionContext:
         request, master = plan.request, plan.request["master"]
-        application = records.application_id(id_)
+        application = records.application_id(application_id)
         command = [*master["command"], "--engine", self.name, "--id", application]
         command += ["--directory", uris.join(self.home, "jobs", application)]
         if JOB not in held.secrets:
@@ -189,7 +189,7 @@ class YarnEngine(Engine):
         environment["HOWDAH_MEMORY_MIB"] = str(master["memory_mib"])  # it starts others, which must leave it room
         resource = {records.MEMORY: master["memory_mib"], records.VCORES: master["vcores"]}
         context = pb.SubmissionContext(
-            application_id=id_,
+            application_id=application_id,
             name=request["name"],
             queue=request["queue"] or None,
             type=request["type"],

@@ -26,9 +26,9 @@ def name(names: tuple[str, ...], number: int) -> str:
     return names[number] if 0 <= number < len(names) else str(number)
 
 
-def application_id(id_: pb.ApplicationId) -> str:
+def application_id(proto: pb.ApplicationId) -> str:
     """Return an application's id as text, `application_1700000000000_0001`."""
-    return f"application_{id_.cluster_timestamp}_{id_.id:04d}"
+    return f"application_{proto.cluster_timestamp}_{proto.id:04d}"
 
 
 def parse_application_id(text: str) -> pb.ApplicationId:
@@ -45,13 +45,13 @@ def attempt_of(container: str) -> int:
     return int(parts[-2]) if len(parts) >= 5 and parts[-2].isdigit() else 1
 
 
-def container_id(id_: pb.ContainerId) -> str:
+def container_id(proto: pb.ContainerId) -> str:
     """Return a container's id as text, `container_e02_1700000000000_0001_01_000003`; the epoch `e02` is there only
     after the ResourceManager was restarted."""
-    epoch, number = divmod(id_.id, 1 << EPOCH_SHIFT)
+    epoch, number = divmod(proto.id, 1 << EPOCH_SHIFT)
     prefix = f"e{epoch:02d}_" if epoch else ""
-    application = application_id(id_.attempt_id.application_id).removeprefix("application_")
-    return f"container_{prefix}{application}_{id_.attempt_id.attempt:02d}_{number:06d}"
+    application = application_id(proto.attempt_id.application_id).removeprefix("application_")
+    return f"container_{prefix}{application}_{proto.attempt_id.attempt:02d}_{number:06d}"
 
 
 def amounts(resources: Resources) -> dict[str, int]:

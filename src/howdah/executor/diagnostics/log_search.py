@@ -17,7 +17,7 @@ from howdah.logs.stream_index import BOTH, STREAMS
 from howdah.spec.codec import decode
 from howdah.wire.messages import LogChunk, LogRequest
 
-LIMIT_S = 60.0
+MAX_SEARCH_S = 60.0
 MAX_SEARCHES = 2
 """Searches of one task at the same time."""
 
@@ -50,7 +50,7 @@ class LogSearches:
             ("howdah.logs.search",),
             LogSearchRequest(files, decode(LogQuery, query)),
             on_end,
-            limit_s=LIMIT_S,
+            limit_s=MAX_SEARCH_S,
             inherited=sorted({file.file for file in files}),
         )
 

@@ -15,7 +15,7 @@ from howdah.wire.messages import LogChunk, LogRequest
 
 NATIVE = "stacks-native"
 STREAMS = ("stacks", NATIVE)
-LIMIT_S = 20.0
+MAX_DUMP_S = 20.0
 
 
 class StackDumps:
@@ -48,7 +48,7 @@ class StackDumps:
 
         order = StackDumpRequest(pids, py_spy(self.directory, self.path), request.stream == NATIVE, self.secrets)
         argv = ("howdah.executor.diagnostics.stack_dump",)
-        helper = HelperProcess(self.loop, argv, order, on_end, limit_s=LIMIT_S)
+        helper = HelperProcess(self.loop, argv, order, on_end, limit_s=MAX_DUMP_S)
 
     def _answer(self, request: LogRequest, text: str) -> None:
         data = text.encode("utf-8", "replace")

@@ -14,7 +14,7 @@ from howdah.executor.io.transfer import TransferProgress, start_transfer
 from howdah.spec import uris
 from howdah.wire.helper_messages import DownloadRequest, FileCopy
 
-_LIMIT_S = 8.0
+_MAX_FETCH_S = 8.0
 
 OnFound = Callable[[Optional[Tuple[str, int]]], None]
 
@@ -34,7 +34,7 @@ def find_master(loop: EventLoop, directory: str, on_found: OnFound) -> None:
         shutil.rmtree(temporary, ignore_errors=True)  # a helper that took too long leaves half a file
         on_found(address)
 
-    start_transfer(loop, DownloadRequest((FileCopy(path, uri),)), _LIMIT_S, fetched, TransferProgress())
+    start_transfer(loop, DownloadRequest((FileCopy(path, uri),)), _MAX_FETCH_S, fetched, TransferProgress())
 
 
 def _address(path: str) -> Optional[Tuple[str, int]]:

@@ -11,7 +11,7 @@ from typing import Sequence
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess, OnEnd
 
-_LIMIT_S = 60.0
+_MAX_START_S = 60.0
 _CODE = "import encodings, zlib"
 
 
@@ -31,8 +31,8 @@ def probe_interpreter(loop: EventLoop, python: str, on_end: OnEnd) -> HelperProc
         ("-c", _CODE),
         {},
         ended,
-        limit_s=_LIMIT_S,
-        late=lambda: f"{python} did not start within {_LIMIT_S:.0f} s",
+        limit_s=_MAX_START_S,
+        late=lambda: f"{python} did not start within {_MAX_START_S:.0f} s",
         python=python,
         stderr=stderr,
     )

@@ -13,7 +13,7 @@ import time
 
 from howdah.executor.process.process_tree import adopt_orphans, kill
 
-_LIMIT_S = 5.0
+_MAX_KILLING_S = 5.0
 
 
 def watch(mark: str) -> int:
@@ -52,7 +52,7 @@ def _wait_for_end(reader: int, mark: bytes) -> None:
 
 
 def _kill_marked(mark: bytes) -> None:
-    deadline = time.monotonic() + _LIMIT_S
+    deadline = time.monotonic() + _MAX_KILLING_S
     while time.monotonic() < deadline:
         try:
             left = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _is_marked(pid, mark)]

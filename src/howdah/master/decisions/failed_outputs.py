@@ -12,7 +12,7 @@ from howdah.master.state import GangState, TaskState
 from howdah.spec import State
 from howdah.wire.messages import Status
 
-LIMIT_S = 600.0
+MAX_KEEPING_S = 600.0
 """How long the uploads may take after all programs have stopped."""
 
 
@@ -24,7 +24,7 @@ def is_keeping(state: GangState) -> bool:
 
 def is_awaited(state: GangState, now: float) -> bool:
     """Return whether some task that can still be heard has not uploaded."""
-    if not is_keeping(state) or now >= state.stop_by + LIMIT_S:
+    if not is_keeping(state) or now >= state.stop_by + MAX_KEEPING_S:
         return False
     return any(_missing(state, task, now) for task in state.tasks.values())
 

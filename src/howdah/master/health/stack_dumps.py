@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 WAIT_S = 30.0
 """An executor gives up after 20 s."""
-AT_ONCE, MAX_NATIVE = 64, 4
+MAX_PARALLEL_REQUESTS, MAX_NATIVE_TASKS = 64, 4
 MAX_BYTES = 1 << 20
 FOLDER = "stacks"
 
 
 async def collect_stacks(api: MasterServer, tasks: Iterable[TaskId], native: bool = False) -> dict[TaskId, str]:
     """Return the stacks of these tasks' programs; for a program that cannot be inspected, why not."""
-    turns = asyncio.Semaphore(AT_ONCE)
+    turns = asyncio.Semaphore(MAX_PARALLEL_REQUESTS)
     stream = "stacks-native" if native else "stacks"
 
     async def one(task: TaskId) -> tuple[TaskId, str]:
@@ -69,7 +69,7 @@ async def investigate_stall(api: MasterServer, tasks: Sequence[TaskId], stalled:
     found = await collect_stacks(api, tasks)
     suspect = find_suspect({task: text for task, text in found.items() if task in idle}, idle)
     # A program that will be ended cannot be asked later; for one that goes on, `howdah stacks --native` costs less.
-    ending = [task for task in suspect.tasks if api.state.role(task).on_stall in ("restart", "fail")][:MAX_NATIVE]
+    ending = [task for task in suspect.tasks if api.state.role(task).on_stall in ("restart", "fail")][:MAX_NATIVE_TASKS]
     for task, text in (await collect_stacks(api, ending, native=True)).items():
         found[task] += f"\nwith native frames:\n{text}"
     try:

@@ -15,7 +15,7 @@ from howdah.master.state import GangState, TaskState
 from howdah.spec import TaskId
 from howdah.spec.events import Straggling
 
-EVERY_S, SAMPLES, AT_ONCE = 5.0, 24, 200
+EVERY_S, SAMPLES, BATCH_TASKS = 5.0, 24, 200
 MIN_SAMPLES, MIN_TASKS = 12, 3
 """A comparison needs a minute of a program, and two other tasks."""
 SPREADS, SHARE = 6.0, 0.3
@@ -45,7 +45,7 @@ class Stragglers:
         running = [task for task in state.tasks.values() if task.live and task.started == task.epoch and task.epoch]
         alive = {(task.id, task.epoch) for task in running}
         for number, task in enumerate(running):
-            if number % AT_ONCE == AT_ONCE - 1:
+            if number % BATCH_TASKS == BATCH_TASKS - 1:
                 yield None
             self._add_sample(task, now)
         self._samples = {key: one for key, one in self._samples.items() if key in alive}
@@ -66,7 +66,7 @@ class Stragglers:
     def _changes(self, now: float) -> Iterator[Straggling | None]:
         roles: dict[str, dict[TaskId, Mapping[str, float]]] = defaultdict(dict)
         for number, ((id_, _), samples) in enumerate(self._samples.items()):
-            if number % AT_ONCE == AT_ONCE - 1:
+            if number % BATCH_TASKS == BATCH_TASKS - 1:
                 yield None
             if len(samples) >= MIN_SAMPLES:
                 roles[id_.role][id_] = _means(samples)

@@ -20,6 +20,7 @@ from howdah.api.auth import check_host_and_origin
 from howdah.api.errors import status_of
 from howdah.api.http_server import Caller, Request, Response
 from howdah.errors import AnswerTimeout, InvalidRequest, NoLongerThere, NotFound, NotPermitted, NotReady, RequestRefused
+from howdah.logs.query import search_arguments
 from howdah.master.broadcast import Broadcast
 from howdah.master.decisions.actions import StatusReceived
 from howdah.master.decisions.admission import explain_refusal, reassign_orders
@@ -51,7 +52,7 @@ MAX_LOG_BYTES = 1 << 20
 MAX_BODY = 8 << 20
 """The most bytes in a message of an executor or a program: with a piece of a log, each byte of which may take six in
 JSON."""
-AT_ONCE, APART_S = 100, 0.01
+WAKE_BATCH_TASKS, WAKE_INTERVAL_S = 100, 0.01
 """A large gang is notified in parts: between two parts the event loop serves requests, and only one part's answers are
 in memory at a time."""
 
@@ -96,7 +97,7 @@ class MasterServer:
         """Answer the waiting polls of these tasks: their orders have changed."""
         loop = asyncio.get_running_loop()
         for number, task in enumerate(tasks):
-            loop.call_later(number // AT_ONCE * APART_S, self._orders_changed[task].notify_all)
+            loop.call_later(number // WAKE_BATCH_TASKS * WAKE_INTERVAL_S, self._orders_changed[task].notify_all)
 
     async def handle(self, request: Request) -> Response:
         """Answer any request. A master that has left the job to the next one refuses all."""
@@ -173,9 +174,7 @@ class MasterServer:
             by = str(arguments.pop("by", "the client"))
             return _json(await user_actions.execute(self, request.path[len(ACTIONS) :], arguments, by))
         if route == ("GET", "/v1/search"):
-            from howdah.api.handlers.logs import find
-
-            return _json(await find(self.source, request.query))
+            return _json(await self.source.search(*search_arguments(self.source.view, request.query)))
         if request.method == "GET" and request.path.startswith("/v1/logs/"):
             return await self._logs(TaskId.parse(request.path[len("/v1/logs/") :]), request.query)
         raise _not_found(request)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SEARCH_S = 60.0
 LAST_WORDS_S = 3.0
-AT_ONCE = 64
+MAX_PARALLEL_REQUESTS = 64
 """How many executors search at the same time: each starts a process."""
 MAX_COLLECTED, MIN_PER_TASK = 4000, 20
 """How many matches are collected, however few of them are shown."""
@@ -114,7 +114,7 @@ class TaskLogs:
         async with self._searching:
             began = time.monotonic()
             found = SearchResults(query.limit)
-            asked, slots = list(tasks), asyncio.Semaphore(AT_ONCE)
+            asked, slots = list(tasks), asyncio.Semaphore(MAX_PARALLEL_REQUESTS)
             query = replace(query, limit=max(MIN_PER_TASK, min(query.limit, MAX_COLLECTED // max(1, len(asked)))))
             request = json.dumps({**encode(query), "limit": query.limit, "stream": stream})
             present = [task for task in asked if self._is_present(task, attempt)]

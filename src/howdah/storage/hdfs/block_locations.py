@@ -23,9 +23,9 @@ from howdah.storage.factory import filesystem
 if TYPE_CHECKING:
     from howdah.hadoop.namenode import NameNodes
 
-LIMIT_S = 5.0
+MAX_LOOKUP_S = 5.0
 """The time after which what is not known stays unknown: the locations are not worth waiting longer."""
-AT_ONCE = 8
+MAX_PARALLEL_LISTINGS = 8
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ async def _list_all(root: str, names: Iterable[str], conf: dict[str, str]) -> di
     for name in names:
         directories[uris.parent(name)].add(name)
     found: dict[str, Blocks] = {}
-    namenodes, slots = NameNodes(uris.split(root)[1], conf), asyncio.Semaphore(AT_ONCE)
-    until = time.monotonic() + LIMIT_S
+    namenodes, slots = NameNodes(uris.split(root)[1], conf), asyncio.Semaphore(MAX_PARALLEL_LISTINGS)
+    until = time.monotonic() + MAX_LOOKUP_S
 
     async def list_one(directory: str, wanted: set[str]) -> None:
         async with slots:

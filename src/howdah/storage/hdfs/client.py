@@ -38,13 +38,13 @@ T = TypeVar("T")
 _FAILOVER_OPTIONS = {"dfs.client.failover.sleep.base.millis": "200", "dfs.client.failover.sleep.max.millis": "1000"}
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.5, 8.0
 _MAX_KEPT, _FILES_KEPT = 16 << 20, 4
-_ATTEMPTS, _TRIES, _TRIES_HA = "dfs.client.failover.max.attempts", "5", "30"
-_AT_ONCE = 1000  # entries of a listing per call: as many as a NameNode sends at once
-_WORTH_LISTING, _DENSE = 16, 0.02  # files wanted of a directory, and their share of what is listed
-_FILE = 2  # HdfsFileStatusProto.FileType
+_ATTEMPTS_SETTING, _ATTEMPTS, _ATTEMPTS_HA = "dfs.client.failover.max.attempts", "5", "30"
+_PAGE_ENTRIES = 1000  # entries of a listing per call: as many as a NameNode sends at once
+_MIN_LISTED_FILES, _MIN_LISTED_SHARE = 16, 0.02  # files wanted of a directory, and their share of what is listed
+_FILE_TYPE = 2  # HdfsFileStatusProto.FileType
 NAMENODE_LIMIT, DATANODE_LIMIT = "ipc.client.rpc-timeout.ms", "dfs.client.socket-timeout"
 """Settings of Hadoop's own clients: how long a server may take for one answer. Their default here is a minute."""
-LIMIT_S = 60.0
+DEFAULT_LIMIT_S = 60.0
 _PACKETS = 16  # packets of 64 KiB that are read at once; more than 1 MiB of new memory costs more than it saves
 # -1 in ClientProtocol.setTimes; the library takes unsigned numbers only.
 _UNCHANGED = (1 << 64) - 1
@@ -61,21 +61,20 @@ class HdfsFileSystem(FileSystem):
     def _client(self) -> _Client:
         return _client(self.root, self._conf_dir)
 
-    def _ask(self, uri: str, call: Callable[[hdfs_native.Client, str], T]) -> T:
-        """Ask the NameNode, or another one if it does not answer; the call must have the same effect when made
-        twice."""
+    def _call_namenode_with_failover(self, uri: str, call: Callable[[hdfs_native.Client, str], T]) -> T:
+        """Call the NameNode, or another one if it does not answer; the call must be idempotent."""
         try:
-            return self._call(uri, call)
+            return self._call_namenode(uri, call)
         except _Silent:
-            if not self._client.pass_over():
+            if not self._client.select_next_namenode():
                 raise
-        return self._call(uri, call)
+        return self._call_namenode(uri, call)
 
-    def _call(self, uri: str, call: Callable[[hdfs_native.Client, str], T]) -> T:
+    def _call_namenode(self, uri: str, call: Callable[[hdfs_native.Client, str], T]) -> T:
         client, path = self._client, uris.path(uri)
-        return self._bounded(uri, lambda: call(client.inner, path), client.namenode_limit_s, _Silent)
+        return self._call_with_timeout(uri, lambda: call(client.inner, path), client.namenode_limit_s, _Silent)
 
-    def _move(
+    def _call_datanode(
         self,
         uri: str,
         call: Callable[[], T],
@@ -83,15 +82,15 @@ class HdfsFileSystem(FileSystem):
     ) -> T:
         """Move bytes from or to a DataNode. Raises ConnectionBroken when the DataNode fails."""
         try:
-            return self._bounded(uri, call, self._client.datanode_limit_s, Stuck, run)
+            return self._call_with_timeout(uri, call, self._client.datanode_limit_s, Stuck, run)
         except EngineUnavailable as error:
             if not isinstance(error.__cause__, OSError):
                 raise
             # The library does not say whether the connection was to the NameNode: ask it.
-            self._call(self.root + "/", lambda client, path: client.get_file_info(path))
+            self._call_namenode(self.root + "/", lambda client, path: client.get_file_info(path))
             raise NodeLost(errors.describe_unreachable(uri, error.__cause__)) from error
 
-    def _bounded(
+    def _call_with_timeout(
         self,
         uri: str,
         call: Callable[[], T],
@@ -111,21 +110,21 @@ class HdfsFileSystem(FileSystem):
 
     def stat(self, uri: str) -> Entry | None:
         try:
-            return self._entry(self._ask(uri, _info))
+            return self._entry(self._call_namenode_with_failover(uri, _info))
         except _Absent:
             return None
 
     def children(self, directory: str) -> list[Entry]:
-        listed = self._ask(directory, lambda client, path: list(client.list_status(path)))
+        listed = self._call_namenode_with_failover(directory, lambda client, path: list(client.list_status(path)))
         return sorted(map(self._entry, listed), key=lambda entry: entry.uri)
 
     def walk(self, directory: str) -> Iterator[Entry]:
-        listing = iter(self._call(directory, lambda client, path: client.list_status(path, True)))
-        while statuses := self._call(directory, lambda *_: list(itertools.islice(listing, _AT_ONCE))):
+        listing = iter(self._call_namenode(directory, lambda client, path: client.list_status(path, True)))
+        while statuses := self._call_namenode(directory, lambda *_: list(itertools.islice(listing, _PAGE_ENTRIES))):
             yield from (self._entry(status) for status in statuses if not status.isdir)
 
     def glob(self, pattern: str) -> list[Entry]:
-        found = self._ask(pattern, lambda client, path: client.glob_status(path))
+        found = self._call_namenode_with_failover(pattern, lambda client, path: client.glob_status(path))
         return sorted(map(self._entry, found), key=lambda entry: entry.uri)
 
     def open_read(self, uri: str) -> BinaryIO:
@@ -136,7 +135,7 @@ class HdfsFileSystem(FileSystem):
         return _Reader(self, uri).first(most)
 
     def iter_chunks(self, uri: str, start: int = 0) -> Iterator[bytes]:
-        """Give a file's bytes from one stream per block, in packets; `open_read` opens a stream for each read."""
+        """Yield a file's bytes from one stream per block, in packets; `open_read` opens a stream for each read."""
         first = start
         try:
             for views in self._read_direct(uri, start):
@@ -147,11 +146,11 @@ class HdfsFileSystem(FileSystem):
         except NotSupported as reason:
             if start > first:  # the library would also open a file that has replaced this one
                 raise ConnectionBroken(f"{uri}: {reason}") from reason
-        reader = self._ask(uri, lambda client, path: client.read(path))
+        reader = self._call_namenode_with_failover(uri, lambda client, path: client.read(path))
         left = len(reader) - start
         stream = iter(reader.read_range_stream(start, left)) if left > 0 else iter(())
         while left > 0:  # one more call to see the end would take as long as a call for a small file
-            packets = self._move(uri, lambda: list(itertools.islice(stream, _PACKETS)))
+            packets = self._call_datanode(uri, lambda: list(itertools.islice(stream, _PACKETS)))
             left = left - sum(map(len, packets)) if packets else 0
             yield from packets
 
@@ -194,11 +193,11 @@ class HdfsFileSystem(FileSystem):
         return [replace(entry, size=max(entry.size, known.get(entry.uri, 0))) for entry in entries]
 
     def _copy_with_library(self, uri: str, start: int, take: Callable[[Sequence[Buffer]], object]) -> None:
-        reader = self._ask(uri, lambda client, path: client.read(path))
+        reader = self._call_namenode_with_failover(uri, lambda client, path: client.read(path))
         if start < len(reader):
             stream = iter(reader.read_range_stream(start, len(reader) - start))
             read = lambda: list(itertools.islice(stream, _PACKETS)) or None  # noqa: E731
-            self._move(uri, read, lambda read, limit_s: call_timeout.stream_with_timeout(read, take, limit_s))
+            self._call_datanode(uri, read, lambda read, limit_s: call_timeout.stream_with_timeout(read, take, limit_s))
 
     def prefetch_stats(self, uris_: Sequence[str]) -> dict[str, Entry]:
         """Learn about files from listings, where many are in one directory."""
@@ -207,28 +206,30 @@ class HdfsFileSystem(FileSystem):
             directories.setdefault(uris.parent(uri), []).append(uris.name(uri))
         direct, found = self._client.direct, dict[str, Entry]()
         for directory, names in directories.items():
-            if direct and len(names) >= _WORTH_LISTING:
+            if direct and len(names) >= _MIN_LISTED_FILES:
                 with contextlib.suppress(NotSupported):
-                    found.update(self._listed(direct, directory, set(names)))
+                    found.update(self._entries_from_listing(direct, directory, set(names)))
         return found
 
-    def _listed(self, direct: DirectReader, directory: str, names: set[str]) -> Iterator[tuple[str, Entry]]:
+    def _entries_from_listing(
+        self, direct: DirectReader, directory: str, names: set[str]
+    ) -> Iterator[tuple[str, Entry]]:
         from howdah.storage.hdfs.direct_reader import is_readable_directly
 
         hits = 0
         for passed, status in enumerate(direct.list_files(directory, min(names), max(names))):
             name = status.path.decode("utf-8", "replace")
-            if name in names and status.file_type == _FILE and is_readable_directly(status.locations):
+            if name in names and status.file_type == _FILE_TYPE and is_readable_directly(status.locations):
                 hits += 1
                 uri = uris.join(directory, name)
                 yield uri, _located_entry(uri, status)
-            elif passed >= _AT_ONCE and hits < passed * _DENSE:
+            elif passed >= _PAGE_ENTRIES and hits < passed * _MIN_LISTED_SHARE:
                 return
 
     def create(self, uri: str, mode: int = 0o644) -> Sink:
         options = hdfs_native.WriteOptions(permission=mode, overwrite=True, create_parent=False)
-        inner = self._call(uri, lambda client, path: client.create(path, options))
-        return PacketWriter(inner, lambda call: self._move(uri, call))
+        inner = self._call_namenode(uri, lambda client, path: client.create(path, options))
+        return PacketWriter(inner, lambda call: self._call_datanode(uri, call))
 
     def put(self, path: str | os.PathLike[str], uri: str, mode: int = 0o644) -> int:
         return self._retry_write(lambda: super(HdfsFileSystem, self).put(path, uri, mode))
@@ -239,7 +240,9 @@ class HdfsFileSystem(FileSystem):
     def _retry_write(self, write: Callable[[], T]) -> T:
         """Write again after a DataNode failed, because the library then gives the file up. For a while the NameNode may
         hand out the same DataNode."""
-        return retry_until(write, {NodeLost: LIMIT_S, Stuck: LIMIT_S}, _FIRST_PAUSE_S, _MAX_PAUSE_S, quiet=True)
+        return retry_until(
+            write, {NodeLost: DEFAULT_LIMIT_S, Stuck: DEFAULT_LIMIT_S}, _FIRST_PAUSE_S, _MAX_PAUSE_S, quiet=True
+        )
 
     def append(self, uri: str, data: bytes) -> None:
         """Append to a file; to a small one even while a DataNode of its last block is down."""
@@ -270,7 +273,9 @@ class HdfsFileSystem(FileSystem):
 
     def _append(self, uri: str, data: bytes) -> None:
         path, inner = uris.path(uri), self._client.inner
-        sink = PacketWriter(self._move(uri, lambda: inner.append(path)), lambda call: self._move(uri, call))
+        sink = PacketWriter(
+            self._call_datanode(uri, lambda: inner.append(path)), lambda call: self._call_datanode(uri, call)
+        )
         sink.write(data)
         sink.close()
 
@@ -279,25 +284,27 @@ class HdfsFileSystem(FileSystem):
         the DataNodes have agreed on its content (lease recovery). Raises EngineUnavailable after a minute."""
 
         def close() -> None:
-            if not self._ask(uri, lambda client, path: client.recover_lease(path)):
-                raise _NotClosed(f"{uri}: its writer is gone, and HDFS has not closed it within {LIMIT_S:.0f} s")
+            if not self._call_namenode_with_failover(uri, lambda client, path: client.recover_lease(path)):
+                raise _NotClosed(
+                    f"{uri}: its writer is gone, and HDFS has not closed it within {DEFAULT_LIMIT_S:.0f} s"
+                )
 
-        retry_until(close, {_NotClosed: LIMIT_S}, _FIRST_PAUSE_S, _MAX_PAUSE_S / 2, quiet=True)
+        retry_until(close, {_NotClosed: DEFAULT_LIMIT_S}, _FIRST_PAUSE_S, _MAX_PAUSE_S / 2, quiet=True)
 
     def mkdirs(self, directory: str, mode: int = 0o755) -> None:
-        self._call(directory, lambda client, path: client.mkdirs(path, mode, True))
+        self._call_namenode(directory, lambda client, path: client.mkdirs(path, mode, True))
 
     def rename(self, old: str, new: str, overwrite: bool = False) -> None:
-        self._call(new, lambda client, path: client.rename(uris.path(old), path, overwrite))
+        self._call_namenode(new, lambda client, path: client.rename(uris.path(old), path, overwrite))
 
     def delete(self, uri: str) -> bool:
-        return self._call(uri, lambda client, path: client.delete(path, True))
+        return self._call_namenode(uri, lambda client, path: client.delete(path, True))
 
     def chmod(self, uri: str, mode: int) -> None:
-        self._call(uri, lambda client, path: client.set_permission(path, mode))
+        self._call_namenode(uri, lambda client, path: client.set_permission(path, mode))
 
     def touch(self, uri: str) -> None:
-        self._call(uri, lambda client, path: client.set_times(path, _UNCHANGED, int(time.time() * 1000)))
+        self._call_namenode(uri, lambda client, path: client.set_times(path, _UNCHANGED, int(time.time() * 1000)))
 
     def _entry(self, status: hdfs_native.FileStatus) -> Entry:
         return Entry(
@@ -392,9 +399,11 @@ class _Client:
     def inner(self) -> hdfs_native.Client:
         """Return the library's client, made at its first use, because then it reads the configuration."""
         if self._inner is None:
-            tries = _TRIES_HA if self._namenodes else _TRIES
+            tries = _ATTEMPTS_HA if self._namenodes else _ATTEMPTS
             order = {self._service: ",".join(self._namenodes)} if self._namenodes else {}
-            self._inner = hdfs_native.Client(self._root, {**self._conf, **order, **_FAILOVER_OPTIONS, _ATTEMPTS: tries})
+            self._inner = hdfs_native.Client(
+                self._root, {**self._conf, **order, **_FAILOVER_OPTIONS, _ATTEMPTS_SETTING: tries}
+            )
         return self._inner
 
     @property
@@ -411,8 +420,8 @@ class _Client:
                     self.why_not_direct = str(error)
         return self._direct[0]
 
-    def pass_over(self) -> bool:
-        """Ask the next NameNode first from now on; say whether there is one."""
+    def select_next_namenode(self) -> bool:
+        """Ask the next NameNode first from now on; return whether there is one."""
         if len(self._namenodes) < 2:
             return False
         self._namenodes.append(self._namenodes.pop(0))
@@ -423,7 +432,7 @@ class _Client:
 def _seconds(conf: Mapping[str, str], name: str) -> float:
     """Read a limit in milliseconds; Hadoop's 0 (no limit) gives the default."""
     value = conf.get(name, "").strip()
-    return int(value) / 1000 if value.isdigit() and int(value) else LIMIT_S
+    return int(value) / 1000 if value.isdigit() and int(value) else DEFAULT_LIMIT_S
 
 
 # One per user and process, and never removed: a forked process that frees its parent's client waits for its threads for
@@ -448,7 +457,7 @@ class _Reader(io.RawIOBase):
         self._size, self._position = len(self._inner), 0
 
     def _open(self) -> hdfs_native.FileReader:
-        return self._fs._ask(self._uri, lambda client, path: client.read(path))
+        return self._fs._call_namenode_with_failover(self._uri, lambda client, path: client.read(path))
 
     def readable(self) -> bool:
         return True
@@ -485,7 +494,7 @@ class _Reader(io.RawIOBase):
             time.sleep(pause)
         position = self._position
         try:
-            return self._fs._move(self._uri, lambda: self._inner.read_range(position, length))
+            return self._fs._call_datanode(self._uri, lambda: self._inner.read_range(position, length))
         except ConnectionBroken:
             inner = self._inner = self._open()
-            return self._fs._move(self._uri, lambda: inner.read_range(position, length))
+            return self._fs._call_datanode(self._uri, lambda: inner.read_range(position, length))

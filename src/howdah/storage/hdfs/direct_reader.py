@@ -31,10 +31,10 @@ _PROTECTION = "dfs.data.transfer.protection"
 _CONNECT_S = 5.0
 _ANSWER_S = 20.0
 # A DataNode waits 4 s for the next request (dfs.datanode.socket.reuse.keepalive).
-_KEPT_S = 3.0
-_AVOIDED_S = 60.0
-_LOCATED = 1 << 33  # bytes whose blocks are asked for at once
-_ASKED_AT_ONCE = 32
+_MAX_IDLE_S = 3.0
+_AVOID_FAILED_NODE_S = 60.0
+_LOCATE_BYTES = 1 << 33  # bytes whose blocks are asked for at once
+_MAX_PARALLEL_REQUESTS = 32
 _CRC32, _CRC32C = 1, 2
 _PRIVILEGED = 1024
 
@@ -44,16 +44,16 @@ Address = tuple[str, int]
 class DirectReader:
     """Reads from one cluster as one user. Several threads may use it, but not after a fork."""
 
-    def __init__(self, root: str, conf: Mapping[str, str], limit_s: float, sums: Mapping[int, Sum]) -> None:
+    def __init__(self, root: str, conf: Mapping[str, str], limit_s: float, checksums: Mapping[int, Sum]) -> None:
         authority = uris.split(root)[1]
         self._namenodes, self._user, self._limit_s = NameNodes(authority, conf), login(authority, conf), limit_s
-        self._guarded = bool(conf.get(_PROTECTION))
+        self._secure = bool(conf.get(_PROTECTION))
         self._wants_tokens = is_secure(conf) or conf.get("dfs.block.access.token.enable") == "true"
         self._by_name = conf.get("dfs.client.use.datanode.hostname") == "true"
-        self._sums = sums
+        self._checksums = checksums
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True, name="namenode").start()
-        self._idle: dict[Address, list[tuple[float, DataNodeConnection]]] = defaultdict(list)
+        self._connections: dict[Address, list[tuple[float, DataNodeConnection]]] = defaultdict(list)
         self._failed: dict[Address, float] = {}
         self._names = {socket.gethostname(), socket.getfqdn()}
 
@@ -79,18 +79,18 @@ class DirectReader:
     def read(self, uri: str, start: int, places: object = None, size: int | None = None) -> Iterator[list[memoryview]]:
         """Yield the file's checked bytes from `start` to the end, or up to `size`. Each list is valid until the next
         list but one is asked for."""
-        located = places if isinstance(places, pb.LocatedBlocks) else self._run(self._located(uri, start))
+        located = places if isinstance(places, pb.LocatedBlocks) else self._run(self._locate(uri, start))
         while start < (stop := located.file_length if size is None else min(size, located.file_length)):
             reached = start
             for block in located.blocks:
                 end = min(stop, block.offset + block.block.length)
                 if block.offset <= start < end:
-                    yield from self._block(block, start - block.offset, end - block.offset)
+                    yield from self._read_block(block, start - block.offset, end - block.offset)
                     start = end
             if start == reached:
                 raise NotSupported(f"the NameNode reports no block for byte {start} of {uri}")
             if start < stop:
-                located = self._run(self._located(uri, start))
+                located = self._run(self._locate(uri, start))
 
     def list_files(self, directory: str, first: str, last: str) -> Iterator[pb.FileStatus]:
         """Yield the files of a directory from one name to another, with the locations of their blocks."""
@@ -109,12 +109,12 @@ class DirectReader:
     def sizes(self, names: Sequence[str], starts: Sequence[int]) -> list[int | None]:
         """Return how many bytes of each file can be read, with the flushed ones of a file that is being written; None
         if that cannot be found out. `starts` are offsets before which nothing is new."""
-        slots = asyncio.Semaphore(_ASKED_AT_ONCE)
+        slots = asyncio.Semaphore(_MAX_PARALLEL_REQUESTS)
 
         async def size_of(uri: str, start: int) -> int | None:
             try:
                 async with slots:
-                    return (await self._located(uri, start)).file_length
+                    return (await self._locate(uri, start)).file_length
             except (HowdahError, NotSupported):
                 return None
 
@@ -123,8 +123,8 @@ class DirectReader:
 
         return self._run(sizes())
 
-    async def _located(self, uri: str, start: int) -> pb.LocatedBlocks:
-        request = pb.GetBlockLocationsRequest(source=uris.path(uri), offset=start, length=_LOCATED)
+    async def _locate(self, uri: str, start: int) -> pb.LocatedBlocks:
+        request = pb.GetBlockLocationsRequest(source=uris.path(uri), offset=start, length=_LOCATE_BYTES)
         answer = await self._namenodes.call("getBlockLocations", request, pb.GetBlockLocationsResponse, _ANSWER_S)
         located = answer.locations
         if located.under_construction:
@@ -157,20 +157,20 @@ class DirectReader:
         except HowdahError as error:
             raise NotSupported(error) from error
 
-    def _block(self, block: pb.LocatedBlock, start: int, stop: int) -> Iterator[list[memoryview]]:
+    def _read_block(self, block: pb.LocatedBlock, start: int, stop: int) -> Iterator[list[memoryview]]:
         """Yield a range of a block from the nearest node; what one node fails to send, the next one sends."""
         failure = OSError("no DataNode has the block")
         for address in self._addresses(block):
             for kept in (True, False):
                 connection = None
                 try:
-                    connection = self._kept(address) if kept else self._fresh(address, block)
+                    connection = self._idle_connection(address) if kept else self._open_connection(address, block)
                     if connection is None:
                         continue
-                    for views in connection.read(block, start, stop - start, self._sums):
+                    for views in connection.read(block, start, stop - start, self._checksums):
                         start += sum(map(len, views))
                         yield views
-                    self._idle[address].append((time.monotonic(), connection))
+                    self._connections[address].append((time.monotonic(), connection))
                     connection = None
                     return
                 except OSError as error:
@@ -192,27 +192,27 @@ class DirectReader:
         found = []
         for node in random.sample(list(block.locations), len(block.locations)):
             address = (self._host(node.id), node.id.transfer_port)
-            failed = now - self._failed.get(address, -_AVOIDED_S) < _AVOIDED_S
+            failed = now - self._failed.get(address, -_AVOID_FAILED_NODE_S) < _AVOID_FAILED_NODE_S
             found.append((failed, node.id.host_name not in self._names, address))
         return [address for *_, address in sorted(found, key=lambda entry: entry[:2])]
 
     def _host(self, node: pb.DatanodeId) -> str:
         return node.host_name if self._by_name else node.ip_address
 
-    def _kept(self, address: Address) -> DataNodeConnection | None:
-        while idle := self._idle[address]:
+    def _idle_connection(self, address: Address) -> DataNodeConnection | None:
+        while idle := self._connections[address]:
             try:
                 since, connection = idle.pop()
             except IndexError:  # another thread has taken it
                 break
-            if time.monotonic() - since < _KEPT_S:
+            if time.monotonic() - since < _MAX_IDLE_S:
                 return connection
             connection.close()
         return None
 
-    def _fresh(self, address: Address, block: pb.LocatedBlock) -> DataNodeConnection:
+    def _open_connection(self, address: Address, block: pb.LocatedBlock) -> DataNodeConnection:
         # DataNodes at root's own ports need no login, because no other user can listen there.
-        token = token_of(block) if self._guarded and address[1] >= _PRIVILEGED else None
+        token = token_of(block) if self._secure and address[1] >= _PRIVILEGED else None
         try:
             return DataNodeConnection(*address, self._limit_s, min(_CONNECT_S, self._limit_s), token)
         except TimeoutError as error:  # it is not there, which is soon known; another node may be

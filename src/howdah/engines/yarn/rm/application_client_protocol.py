@@ -69,19 +69,19 @@ class ResourceManagerClient:
     async def _submit(self, context: pb.SubmissionContext) -> None:
         await self._rm.call("submitApplication", pb.SubmitRequest(context=context), pb.Empty)
 
-    async def report(self, id_: pb.ApplicationId) -> pb.ApplicationReport | None:
+    async def report(self, application_id: pb.ApplicationId) -> pb.ApplicationReport | None:
         """Return the application's report; None if the ResourceManager does not know it (any more)."""
         try:
-            request = pb.ApplicationRequest(id=id_)
+            request = pb.ApplicationRequest(id=application_id)
             return (await self._rm.call("getApplicationReport", request, pb.ApplicationResponse)).report
         except RpcError as error:
             if error.name == "ApplicationNotFoundException":
                 return None
             raise
 
-    async def attempt_diagnostics(self, id_: pb.ApplicationId, number: int) -> str:
+    async def attempt_diagnostics(self, application_id: pb.ApplicationId, number: int) -> str:
         """Return the diagnostics of how attempt `number` of the application ended."""
-        request = pb.AttemptRequest(id=pb.AttemptId(application_id=id_, attempt=number))
+        request = pb.AttemptRequest(id=pb.AttemptId(application_id=application_id, attempt=number))
         answer = await self._rm.call("getApplicationAttemptReport", request, pb.AttemptResponse)
         return answer.report.diagnostics
 
@@ -92,16 +92,17 @@ class ResourceManagerClient:
         request = pb.ApplicationsRequest(types=types, users=users, tags=tags)
         return list((await self._rm.call("getApplications", request, pb.ApplicationsResponse)).reports)
 
-    async def kill(self, id_: pb.ApplicationId, diagnostics: str = "") -> None:
+    async def kill(self, application_id: pb.ApplicationId, diagnostics: str = "") -> None:
         """Kill the application and return when it has ended; do nothing if it is unknown or has ended."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + KILL_TIMEOUT_S
-        request = pb.ApplicationRequest(id=id_, diagnostics=diagnostics)
+        request = pb.ApplicationRequest(id=application_id, diagnostics=diagnostics)
         try:
             while not (await self._rm.call("forceKillApplication", request, pb.KillResponse)).completed:
                 if clock() > deadline:
                     raise EngineUnavailable(
-                        f"{records.application_id(id_)} has not ended {KILL_TIMEOUT_S:g} s after the kill request"
+                        f"{records.application_id(application_id)} has not ended "
+                        f"{KILL_TIMEOUT_S:g} s after the kill request"
                     )
                 await asyncio.sleep(0.1)
         except RpcError as error:

@@ -155,10 +155,10 @@ class ApplicationMaster:
             self._asks[ask.id] = ask
             self._unsent.add(ask.id)
 
-    def release(self, id_: pb.ContainerId) -> None:
+    def release(self, container_id: pb.ContainerId) -> None:
         """Release a container; its processes are killed."""
-        name = records.container_id(id_)
-        self._releases[name] = id_
+        name = records.container_id(container_id)
+        self._releases[name] = container_id
         self._unsent.add(name)
 
     def avoid(self, hosts: Iterable[str]) -> None:
