@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.report import Report, alternate
 from bench.temp_home import run, temp_home
-from howdah.engines.yarn.staging import Stager
+from howdah.engines.yarn.upload import JobUploader
 from howdah.hadoop import conf as hadoop_conf
 from howdah.sandbox import Sandbox
 from howdah.spec import JobSpec, Role, uris
@@ -65,7 +65,7 @@ def main(folder: Path) -> None:
     job = JobSpec({"worker": Role("true")}, files=(folder.name,))
     begun = time.monotonic()
     staged = stage(job, folder.parent, home, conf_dir=conf_dir)
-    Stager(home, conf_dir, lambda what, done, _: sizes.update({what: done})).place(staged, conf)
+    JobUploader(home, conf_dir, lambda what, done, _: sizes.update({what: done})).upload(staged, conf)
     print(json.dumps([time.monotonic() - begun, sum(sizes.values())]))
 
 

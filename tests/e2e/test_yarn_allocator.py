@@ -17,7 +17,7 @@ from howdah.engines.yarn import conf, records
 from howdah.engines.yarn.allocator import YarnAllocator
 from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
 from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, ContainerAsk
-from howdah.engines.yarn.staging import Stager
+from howdah.engines.yarn.upload import JobUploader
 from howdah.sandbox import Sandbox
 from howdah.spec import JobSpec, Resources, Role, StagedFile, StagedJob
 from howdah.spec.events import ContainerEnded, LossAnnounced, Noted
@@ -41,7 +41,7 @@ def context(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     staged = StagedJob(
         JobSpec(ROLES), home, (Cache(home, str(sandbox.conf_dir)).place(greeting),), user=configuration.user
     )
-    placed = Stager(home, str(sandbox.conf_dir), lambda *_: None).place(staged, configuration.merged())
+    placed = JobUploader(home, str(sandbox.conf_dir), lambda *_: None).upload(staged, configuration.merged())
     yield MasterContext(records.application_id(id_), placed, f"{home}/job", "127.0.0.1", 1)
     asyncio.run(kill(configuration, id_))
 

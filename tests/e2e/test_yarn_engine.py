@@ -16,7 +16,7 @@ from howdah.engines.yarn import conf
 from howdah.engines.yarn.engine import MAX_PACKED_BYTES, YarnEngine
 from howdah.engines.yarn.logs import tfile
 from howdah.engines.yarn.logs.aggregated import directories
-from howdah.engines.yarn.staging import job_text
+from howdah.engines.yarn.upload import job_text
 from howdah.errors import EngineRejected, EngineUnavailable, SpecError, StagingError
 from howdah.sandbox import Sandbox
 from howdah.spec import JobReport, JobSpec, Resources, Role, StagedFile, StagedJob, State, TaskId

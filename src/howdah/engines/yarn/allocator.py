@@ -41,31 +41,31 @@ _FINAL_STATUS = {State.SUCCEEDED: 1, State.FAILED: 2, State.CANCELLED: 3}
 
 
 class YarnAllocator(Allocator):
-    """Asks YARN for containers. A role is told from another by the allocation request id of its ask: the role's
-    number, from 1. If the first container of a role has another constraint than the others, it is another ask of the
-    role."""
+    """Asks YARN for containers. Each role has its own allocation request id, numbered from 1; by it a granted container
+    is matched to its role. If the first container of a role has another constraint than the others, it is another ask
+    of the role, with an id of its own."""
 
     restarts = True
 
-    def __init__(self, served: MasterContext, configuration: conf.Configuration, held: Credentials) -> None:
-        self._served, self._configuration = served, configuration
+    def __init__(self, master_context: MasterContext, configuration: conf.Configuration, held: Credentials) -> None:
+        self._context, self._configuration = master_context, configuration
         tokens = held.of_kind(TOKEN_KIND)
         if not tokens:
             raise EngineRejected(f"the master's credentials have no {TOKEN_KIND}: is it run by YARN?")
         schedulers = configuration.resourcemanagers("scheduler")
         self._am = ApplicationMaster(schedulers, tokens[0], configuration.silence_limit)
-        # Executors read their data as the user does; speaking to the ResourceManager is the master's alone.
+        # Executors read their data as the user does; only the master speaks to the ResourceManager.
         self._tokens = {alias: token for alias, token in held.tokens.items() if token.kind != TOKEN_KIND}
         self._nodes = NodeManagers()
-        job = served.staged.job
+        job = master_context.staged.job
         self._roles = dict(enumerate(job.roles, 1))
         self._numbers = {(role, False): number for number, role in self._roles.items()}
         self._sizes: dict[int, Mapping[str, int]] = {}
         self._leaders, _ = placement_constraints.order(job)
-        self._standing: dict[str, str] = {}
+        self._role_of_running: dict[str, str] = {}
         self._unsatisfied = placement_constraints.UnsatisfiedConstraints(job)
         self._avoided: dict[str, frozenset[str]] = {}
-        self._racks: dict[str, str] = json.loads(served.staged.settings.get(RACKS) or "{}")
+        self._racks: dict[str, str] = json.loads(master_context.staged.settings.get(RACKS) or "{}")
         self._granted: dict[str, pb.Container] = {}
         self._previous: dict[str, pb.Container] = {}
         self._wake = asyncio.Event()
@@ -92,7 +92,7 @@ class YarnAllocator(Allocator):
 
     async def _fetch_previous_attempt_end(self) -> MasterEnded | None:
         """Ask the ResourceManager how the earlier attempt ended: the log has at most that it was told to end."""
-        id_, before = records.parse_application_id(self._served.job_id), self.attempt - 1
+        id_, before = records.parse_application_id(self._context.job_id), self.attempt - 1
         try:
             async with ResourceManagerClient(self._configuration, limit_s=0.0) as rm:
                 ended = attempt_end(await rm.attempt_diagnostics(id_, before))
@@ -105,7 +105,7 @@ class YarnAllocator(Allocator):
         known = {container.id: container.role for container in containers}
         for id_, container in self._previous.items():
             if id_ in known:
-                self._granted[id_], self._standing[id_] = container, known[id_]
+                self._granted[id_], self._role_of_running[id_] = container, known[id_]
             else:
                 self._am.release(container.id)
         ends = {id_: Exit("withdrawn", detail=GONE) for id_ in known.keys() - self._granted.keys()}
@@ -129,7 +129,7 @@ class YarnAllocator(Allocator):
         return AllocationLost(time.time(), message("signal {name}", name=signal), within_s=left)
 
     def request(self, role: str, count: int, preferences: ContainerPreferences = NO_PREFERENCES) -> None:
-        job = self._served.staged.job
+        job = self._context.staged.job
         resources = job.roles[role].resources
         if preferences.memory_mib:
             resources = replace(resources, memory_mib=preferences.memory_mib)
@@ -138,26 +138,27 @@ class YarnAllocator(Allocator):
         tags, constraint = placement_constraints.tags_of(job, role), placement_constraints.constraint_of(job, role)
         ask = ContainerAsk(0, 0, count, wanted, label_of(job, role), prefer, self._racks, tags, constraint)
         if role in self._leaders:
-            running = {tag for name in self._standing.values() for tag in placement_constraints.tags_of(job, name)}
+            roles = self._role_of_running.values()
+            running = {tag for name in roles for tag in placement_constraints.tags_of(job, name)}
             first = 0 if running & {*ask.tags} else min(1, count)  # others can be placed near a tag that runs
             ahead = placement_constraints.constraint_of_first(ask.constraint, ask.tags)
-            self._ask(role, replace(ask, count=first, constraint=ahead), leads=True)
+            self._ask(role, replace(ask, count=first, constraint=ahead), is_first=True)
             ask = replace(ask, count=count - first)
         self._ask(role, ask)
         self._avoided[role] = frozenset(preferences.avoid)
-        self._hurry()
+        self._heartbeat_soon()
 
     def _avoided_by_all(self) -> frozenset[str]:
-        """Return the hosts that no role wants which still wants containers. YARN excludes hosts from an application,
+        """Return the hosts that every role with outstanding requests avoids. YARN excludes hosts from an application,
         not from a role; the master releases what is granted on a host that its role avoids."""
         roles = {self._roles[number] for number in self._am.outstanding}
         avoided = [self._avoided.get(role, frozenset()) for role in roles]
         return frozenset.intersection(*avoided) if avoided else frozenset()
 
-    def _ask(self, role: str, ask: ContainerAsk, leads: bool = False) -> None:
-        """Send an ask under the number of the role. One of another size is a new ask, and the earlier one is
-        withdrawn."""
-        key = (role, leads)
+    def _ask(self, role: str, ask: ContainerAsk, is_first: bool = False) -> None:
+        """Send an ask under the role's number, or under a number of its own for the role's first container. An ask of
+        another size gets a new number, and the earlier ask is withdrawn."""
+        key = (role, is_first)
         number = self._numbers.setdefault(key, max(self._roles) + 1)
         self._roles[number] = role
         before = self._sizes.setdefault(number, ask.resources)
@@ -170,17 +171,17 @@ class YarnAllocator(Allocator):
     def release(self, container_id: str) -> None:
         container = self._granted.get(container_id)
         if container is not None:
-            self._standing.pop(container_id, None)
+            self._role_of_running.pop(container_id, None)
             self._am.release(container.id)
-            self._hurry()
+            self._heartbeat_soon()
 
-    def _hurry(self) -> None:
+    def _heartbeat_soon(self) -> None:
         self._pause = QUICK_S
         self._wake.set()
 
     async def poll(self) -> list[Event]:
         """Pause, then send a heartbeat. An unreachable ResourceManager is noted once, and again when it is back."""
-        await self._rest()
+        await self._wait_for_next_heartbeat()
         if self._dismissed:
             return []
         self._am.avoid(self._avoided_by_all())
@@ -189,7 +190,7 @@ class YarnAllocator(Allocator):
             response = await self._am.allocate(self.progress)
         except EngineUnavailable as error:
             return self._unavailable(error)
-        except RpcError as error:  # what we ask for is refused, not we
+        except RpcError as error:  # the ask is refused, not this master
             if placement_constraints.says_disabled(error.text):
                 raise EngineRejected(placement_constraints.DISABLED) from None
             raise
@@ -198,12 +199,12 @@ class YarnAllocator(Allocator):
             return [AllocationLost(time.time(), str(error))]
         self._heard_at = asked
         self._nodes.remember(response.nm_tokens)
-        events = [*self._back_again(), *self._answers(), *self._news(response)]
+        events = [*self._reconnected_notes(), *self._previous_attempt_end_events(), *self._events_of_response(response)]
         if any(isinstance(event, Allocated) for event in events):
             self._pause = QUICK_S
         return events
 
-    async def _rest(self) -> None:
+    async def _wait_for_next_heartbeat(self) -> None:
         """Wait until there is something to send, or the next heartbeat is due."""
         pause = self._pause if self._am.outstanding and not self._dismissed else SLOW_S
         try:
@@ -224,13 +225,13 @@ class YarnAllocator(Allocator):
             raise EngineUnavailable(f"no ResourceManager for {now - self._silent_since:.0f} s: {error}")
         return []
 
-    def _answers(self) -> Iterator[Event]:
+    def _previous_attempt_end_events(self) -> Iterator[Event]:
         if self._previous_end_task is not None and self._previous_end_task.done():
             answer, self._previous_end_task = self._previous_end_task.result(), None
             if answer is not None:
                 yield replace(answer, time=time.time())
 
-    def _back_again(self) -> Iterator[Event]:
+    def _reconnected_notes(self) -> Iterator[Event]:
         renewed, manager = self._am.registered_anew(), self._am.manager
         if self._silent_since:
             seconds, self._silent_since = time.monotonic() - self._silent_since, 0.0
@@ -240,7 +241,7 @@ class YarnAllocator(Allocator):
             template = "registered anew with {manager}: it was restarted, or took over from another"
             yield Noted(time.time(), message(template, manager=manager))
 
-    def _news(self, response: pb.AllocateResponse) -> Iterator[Event]:
+    def _events_of_response(self, response: pb.AllocateResponse) -> Iterator[Event]:
         now = time.time()
         for container in response.previous:
             if records.container_id(container.id) not in self._granted:
@@ -250,9 +251,9 @@ class YarnAllocator(Allocator):
             yield self._allocated(container, now)
         for status in response.completed:
             id_ = records.container_id(status.id)
-            role, granted = self._standing.pop(id_, ""), self._granted.pop(id_, None)
-            if granted:  # YARN tells some twice after a restart
-                asked = runtime_variables(self._served.staged.job, role) if role else {}
+            role, granted = self._role_of_running.pop(id_, ""), self._granted.pop(id_, None)
+            if granted:  # after a restart YARN reports some ends twice
+                asked = runtime_variables(self._context.staged.job, role) if role else {}
                 refused = exit_codes.refused_image(status.exit_status, status.diagnostics, asked, granted.node.host)
                 yield ContainerEnded(now, id_, refused or exit_codes.explain(status.exit_status, status.diagnostics))
         rejected = {entry.request.allocation_request_id: entry.reason for entry in response.rejected}
@@ -261,8 +262,8 @@ class YarnAllocator(Allocator):
 
     def _allocated(self, container: pb.Container, now: float) -> Allocated:
         id_, role = records.container_id(container.id), self._roles[container.allocation_request_id]
-        self._granted[id_], self._standing[id_] = container, role
-        log_url = f"http://{container.node_http_address}/node/containerlogs/{id_}/{self._served.staged.user}"
+        self._granted[id_], self._role_of_running[id_] = container, role
+        log_url = f"http://{container.node_http_address}/node/containerlogs/{id_}/{self._context.staged.user}"
         resources = records.to_resources(container.resource)
         return Allocated(now, Container(id_, container.node.host, role, resources, log_url))
 
@@ -270,7 +271,7 @@ class YarnAllocator(Allocator):
         granted = self._granted.get(container.id)
         if granted is None:
             raise EngineRejected(f"{container.id} is gone already")
-        staged = self._served.staged
+        staged = self._context.staged
         environment = common_environment(staged.runtime, staged.user, self._configuration.secure)
         if records.from_resource(granted.resource).get(records.GPU) == 0:  # the cluster deals GPUs: these are others'
             environment["CUDA_VISIBLE_DEVICES"] = ""
@@ -294,7 +295,7 @@ class YarnAllocator(Allocator):
 
         Without access control YARN shows everybody everything, and calls whoever has no name its static user.
         """
-        users = {self._served.staged.user}
+        users = {self._context.staged.user}
         if not self._configuration.secure and not self._configuration.flag("yarn.acl.enable"):
             users.add(self._configuration.text("hadoop.http.staticuser.user"))
         return peer in self._proxies and proxy_user in users

@@ -23,9 +23,9 @@ from howdah.engines.yarn.nm import launch_context
 from howdah.engines.yarn.pending_reasons import pending_reasons, setting
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
-from howdah.engines.yarn.staging import Stager, job_text
 from howdah.engines.yarn.tokens import collect
-from howdah.errors import EngineRejected, EngineUnavailable, HowdahError, SpecError, StagingError
+from howdah.engines.yarn.upload import JobUploader, job_text
+from howdah.errors import EngineRejected, EngineUnavailable, HowdahError, JobNotFound, SpecError, StagingError
 from howdah.outputs.commit import abandon, reserve
 from howdah.spec import JobReport, JobSpec, Plan, StagedFile, StagedJob, State, TaskId, uris
 from howdah.spec.event_lines import read_lines
@@ -146,19 +146,19 @@ class YarnEngine(Engine):
         progress: Progress,
     ) -> None:
         """Upload and submit. A small job travels with the credentials, because recording it in a file takes longer."""
-        stager = Stager(self.home, self._configuration.directory, progress)
-        placed = await asyncio.to_thread(stager.place, plan.job, self._configuration.merged())
+        uploader = JobUploader(self.home, self._configuration.directory, progress)
+        placed = await asyncio.to_thread(uploader.upload, plan.job, self._configuration.merged())
         key, text = random.token_bytes(32), job_text(placed)
         application = records.application_id(application_id)
         tokens = await collect(self._configuration, placed)
         self.credentials_end = min(filter(None, map(last_date, tokens.values())), default=0.0)
         await asyncio.to_thread(reserve, plan.job.job, application, self._configuration.directory)
-        record = asyncio.to_thread(stager.record, text, directory, key)
+        record = asyncio.to_thread(uploader.record, text, directory, key)
         held = {SECRET_PREFIX + name: os.fsencode(value) for name, value in secrets.items()} | {JOB_KEY: key}
         packed, programs = zlib.compress(text), (*placed.runtime, *placed.page)
         if len(packed) <= MAX_PACKED_BYTES:
             context = self._context(plan, application_id, programs, Credentials(tokens, held | {JOB: packed}))
-            clean = asyncio.to_thread(stager.clean, float(self._settings.get("cache_days") or CACHE_DAYS))
+            clean = asyncio.to_thread(uploader.clean, float(self._settings.get("cache_days") or CACHE_DAYS))
             await asyncio.gather(record, clean, self._sweep(rm, application), rm.submit(context))
         else:
             await rm.submit(self._context(plan, application_id, (await record, *programs), Credentials(tokens, held)))
@@ -260,7 +260,7 @@ class YarnEngine(Engine):
     def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]:
         found = self.describe(job_id)
         if not found:
-            raise EngineRejected(f"the ResourceManager does not know {job_id}: it keeps the last applications only")
+            raise JobNotFound(f"the ResourceManager does not know {job_id}: it keeps the last applications only")
         report = found[0]
         asyncio.run(self._aggregated(job_id))
         ran = self._launches(report)

@@ -26,20 +26,20 @@ AT_ONCE = 8
 CLEAN_S = 0.3
 
 
-class Stager:
+class JobUploader:
     """Uploads to one cluster; the cache is below `home`."""
 
     def __init__(self, home: str, conf_dir: str, progress: Progress) -> None:
         self._files, self._cache, self._home = filesystem(home, conf_dir), Cache(home, conf_dir, progress), home
 
-    def place(self, job: StagedJob, configuration: Mapping[str, str]) -> StagedJob:
+    def upload(self, job: StagedJob, configuration: Mapping[str, str]) -> StagedJob:
         """Upload everything that containers need; return the job with each file's size and time on the cluster.
 
         Raises:
             StagingError: a file is missing, or there is no permission or room.
         """
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            inputs = [pool.submit(self._cache.place, file) for file in _uploads(job)]
+            inputs = [pool.submit(self._cache.place, file) for file in _input_files_to_upload(job)]
             conf_file = pool.submit(self._configuration, configuration)
             placed = self._cache.place_all((*job.files, *job.page, *job.runtime))
             for future in inputs:
@@ -78,7 +78,7 @@ class Stager:
         return self._cache.place(StagedFile(CONF_NAME, uri, sha256=digest))
 
 
-def _uploads(job: StagedJob) -> Iterator[StagedFile]:
+def _input_files_to_upload(job: StagedJob) -> Iterator[StagedFile]:
     for entry in job.inputs:
         for uri, source in entry.uploads.items():
             yield StagedFile(uris.name(uri), uri, source=source)
