@@ -1,4 +1,5 @@
-"""The modules that users' programs import: `__all__` is sorted and complete, and every name in it is explained."""
+"""The modules that users' programs and other people's plug-ins import: `__all__` is sorted and complete, and every name
+in it is explained."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from source import ROOT, tree
 
 from howdah.program.task_identity import NAMES
 
-PUBLIC = ("howdah", "howdah.errors", "howdah.here", "howdah.testing")
+PUBLIC = ("howdah", "howdah.engines", "howdah.errors", "howdah.frameworks", "howdah.here", "howdah.testing")
 EARLIER = {"Member", "World", "alive", "swap"}
 """Names of earlier versions in `howdah.here`, which programs may still use."""
 PAGES = {"howdah": "docs/sdk.md", "howdah.here": "docs/here.md"}

@@ -20,6 +20,22 @@ from howdah.spec.values import dataclass
 if TYPE_CHECKING:
     from howdah.spec.events import Event
 
+__all__ = [
+    "ATTEMPTS_WITHIN_S",
+    "GONE",
+    "MASTER_ATTEMPTS",
+    "NO_PREFERENCES",
+    "Allocator",
+    "AttemptOver",
+    "ContainerPreferences",
+    "Engine",
+    "Launch",
+    "MasterContext",
+    "PendingReason",
+    "Progress",
+    "silent",
+]
+
 Progress = Callable[[str, int, int], None]
 """`progress(what, done_bytes, total_bytes)`, called from time to time during an upload."""
 
@@ -90,6 +106,9 @@ class Engine(ABC):
 
         `task` None gives all tasks and the master; `stream` is `stdout`, `stderr`, "" for both, or "*" for both and the
         index of their times (`howdah.logs.stream_index`), which then has the heading `worker:1 attempt 1 times`.
+
+        Raises:
+            JobNotFound: the engine does not know the job any more.
         """
 
     def logs_complete(self, job_id: str) -> bool:
@@ -157,8 +176,10 @@ MASTER_ATTEMPTS, ATTEMPTS_WITHIN_S = 2, 600.0
 killed within ATTEMPTS_WITHIN_S seconds; YARN has its own limit to the number."""
 
 NO_PREFERENCES = ContainerPreferences()
+"""Lets the engine choose the hosts."""
 
 GONE = message("its container was gone when the master had been replaced")
+"""What `adopt` says of a container whose end the engine does not know."""
 
 
 class AttemptOver(HowdahError):

@@ -16,8 +16,25 @@ from typing import Protocol, cast
 from howdah.errors import SpecError
 from howdah.spec import JobSpec, Role, TaskId, World, plugins
 
+__all__ = [
+    "BUILT_IN",
+    "GANG_KEY",
+    "Framework",
+    "Launching",
+    "WithFiles",
+    "command_of",
+    "files_of",
+    "find",
+    "names",
+    "port_variable",
+    "shares_key",
+    "with_failure_defaults",
+    "world_variables",
+]
+
 _GROUP = "howdah.frameworks"
 BUILT_IN = plugins.BUILT_IN[_GROUP]
+"""howdah's own frameworks: `module:class` by name."""
 GANG_KEY = "HOWDAH_GANG_KEY"
 """A variable with a key that the tasks of a job share and nobody else has, for frameworks with `shares_key`."""
 # Linux runs no program that has a single variable as long as this (MAX_ARG_STRLEN).
