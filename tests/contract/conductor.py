@@ -193,7 +193,7 @@ class Conductor:
 
     def _orders(self, status: Status) -> Orders:
         if not self._is_current(status):
-            return Orders(epoch=0, goal=Goal.REASSIGN, become=self.attempt)
+            return Orders(epoch=0, goal=Goal.REASSIGN, reassign_to=self.attempt)
         return Orders(
             epoch=self._epoch,
             goal=self._goal,

@@ -202,9 +202,9 @@ def test_silence_grows_and_ends_with_a_word(conduct: Start) -> None:
     source = "import time; from howdah import here; print('up', flush=True)\nwhile True: time.sleep(4); here.alive()"
     master = conduct(program(source))
     begin(master, "up\n")
-    master.until(lambda status: status.quiet_s > 1.5)
+    master.until(lambda status: status.idle_s > 1.5)
     seen = len(master.heard)
-    again = master.until(lambda status: status in master.heard[seen:] and status.quiet_s < 1, limit=30)
+    again = master.until(lambda status: status in master.heard[seen:] and status.idle_s < 1, limit=30)
     assert again.phase is Phase.RUNNING
 
 

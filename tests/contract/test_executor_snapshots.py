@@ -193,7 +193,9 @@ def test_checkpoints_are_fetched_before_the_program_and_stored_before_its_end_is
     uri = uris.of_local(there)
     master = Conductor(
         tmp_path,
-        Assignment((sys.executable, "-c", STEP), {"CODE": code}, mirror=CheckpointSyncOrder(path="ck", uri=uri)),
+        Assignment(
+            (sys.executable, "-c", STEP), {"CODE": code}, checkpoint_sync=CheckpointSyncOrder(path="ck", uri=uri)
+        ),
     )
     try:
         ended = master.run(HOWDAH_CHECKPOINT_DIR=uri, HOWDAH_RESUME_FROM=f"{uri}/epoch-1.pt")
@@ -212,7 +214,7 @@ def test_what_a_stopped_program_leaves_is_stored(tmp_path: Path) -> None:
     uri = uris.of_local(there)
     source = STEP.rpartition("sys.exit")[0] + "print('written', flush=True); import time; " + WAIT
     master = Conductor(
-        tmp_path, Assignment((sys.executable, "-c", source), mirror=CheckpointSyncOrder(path="ck", uri=uri))
+        tmp_path, Assignment((sys.executable, "-c", source), checkpoint_sync=CheckpointSyncOrder(path="ck", uri=uri))
     )
     try:
         master.world = {"HOWDAH_CHECKPOINT_DIR": uri}
@@ -234,7 +236,7 @@ def test_checkpoints_that_cannot_be_fetched_end_the_task(tmp_path: Path) -> None
     (tmp_path / "shared").write_text("a file")
     uri = uris.of_local(tmp_path / "shared/below")
     order_ = CheckpointSyncOrder(path="ck/../../out", uri=uri)
-    master = Conductor(tmp_path, Assignment((sys.executable, "-c", STEP), mirror=order_))
+    master = Conductor(tmp_path, Assignment((sys.executable, "-c", STEP), checkpoint_sync=order_))
     try:
         (tmp_path / "out").write_text("in the way")
         ended = master.run(HOWDAH_CHECKPOINT_DIR=uri)
@@ -249,7 +251,7 @@ def test_who_does_not_write_stores_nothing(tmp_path: Path) -> None:
     there = shared(tmp_path)
     uri = uris.of_local(there)
     mirror = CheckpointSyncOrder(path="ck", uri=uri, writes=False)
-    master = Conductor(tmp_path, Assignment((sys.executable, "-c", STEP), {"CODE": "0"}, mirror=mirror))
+    master = Conductor(tmp_path, Assignment((sys.executable, "-c", STEP), {"CODE": "0"}, checkpoint_sync=mirror))
     try:
         master.run(HOWDAH_CHECKPOINT_DIR=uri)
         assert {path.name for path in there.iterdir()} == {"epoch-1.pt"}

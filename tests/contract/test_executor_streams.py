@@ -145,7 +145,7 @@ class TestInput:
         assert first == second
 
     def test_nothing_is_left_when_the_master_stops_it(self, conduct: Start, large: Feed, tmp_path: Path) -> None:
-        master = conduct("sleep 30", feeds=(large,), capture=capture(tmp_path))
+        master = conduct("sleep 30", feeds=(large,), stdout_output=capture(tmp_path))
         master.start()
         master.phase(Phase.JOINED)
         master.say(Goal.RUN)
@@ -159,7 +159,7 @@ class TestInput:
 
 class TestOutput:
     def test_what_is_printed_is_the_part(self, conduct: Start, tmp_path: Path) -> None:
-        master = conduct("echo a; echo b; echo problem >&2", capture=capture(tmp_path))
+        master = conduct("echo a; echo b; echo problem >&2", stdout_output=capture(tmp_path))
         ended = master.run()
         assert ended.uploaded == (capture(tmp_path).uri,)
         assert part(tmp_path).read_bytes() == b"a\nb\n"
@@ -169,20 +169,20 @@ class TestOutput:
     def test_in_and_out_and_a_directory_too(self, conduct: Start, feed: Feed, tmp_path: Path) -> None:
         upload = Upload("model", uris.of_local(tmp_path / "models"))
         command = "mkdir model; echo m > model/m; tac"
-        ended = conduct(command, feeds=(feed,), capture=capture(tmp_path), uploads=(upload,)).run()
+        ended = conduct(command, feeds=(feed,), stdout_output=capture(tmp_path), uploads=(upload,)).run()
         assert ended.uploaded == (capture(tmp_path).uri, upload.uri)
         assert part(tmp_path).read_bytes() == b"".join(reversed(LINES))
         assert (tmp_path / "models" / "m").read_bytes() == b"m\n"
 
     def test_nothing_printed_is_no_file(self, conduct: Start, tmp_path: Path) -> None:
-        ended = conduct("true", capture=capture(tmp_path)).run()
+        ended = conduct("true", stdout_output=capture(tmp_path)).run()
         assert ended.exit is not None
         assert ended.exit.ok
         assert ended.uploaded == ()
         assert list(part(tmp_path).parent.iterdir()) == []
 
     def test_a_failed_program_leaves_nothing(self, conduct: Start, tmp_path: Path) -> None:
-        ended = conduct("seq 100000; exit 3", capture=capture(tmp_path)).run()
+        ended = conduct("seq 100000; exit 3", stdout_output=capture(tmp_path)).run()
         assert failure(ended) == ("exit", "")
         assert ended.exit is not None
         assert ended.exit.lines[-1] == "100000"
@@ -190,21 +190,21 @@ class TestOutput:
 
     def test_an_output_that_cannot_be_written_fails_the_task(self, conduct: Start, tmp_path: Path) -> None:
         (tmp_path / "out").write_text("in the way")
-        ended = conduct("yes", capture=capture(tmp_path)).run()
+        ended = conduct("yes", stdout_output=capture(tmp_path)).run()
         cause, detail = failure(ended)
         assert cause == "stream"
         assert "out" in detail
 
     def test_what_a_format_does_not_take_fails_the_task(self, conduct: Start, tmp_path: Path) -> None:
         reader = tmp_path / "work" / "mine.py"
-        master = conduct("echo a; exec sleep 30", capture=capture(tmp_path, format="mine:Refusing"))
+        master = conduct("echo a; exec sleep 30", stdout_output=capture(tmp_path, format="mine:Refusing"))
         reader.write_text("class Refusing:\n def __init__(s, o, k): 0\n def write(s, d): raise ValueError(d)\n")
         cause, detail = failure(master.run())
         assert cause == "stream"
         assert detail.endswith("part-worker-1: ValueError: b'a\\n'")
 
     def test_what_an_earlier_epoch_printed_is_gone(self, conduct: Start, tmp_path: Path) -> None:
-        master = conduct("[ -e again ] || { touch again; seq 1000; exit 1; }; echo b", capture=capture(tmp_path))
+        master = conduct("[ -e again ] || { touch again; seq 1000; exit 1; }; echo b", stdout_output=capture(tmp_path))
         master.run()
         master.say(Goal.RUN, epoch=2)
         assert failure(master.phase(Phase.ENDED, epoch=2)) == ("exit", "")
@@ -212,7 +212,7 @@ class TestOutput:
 
     def test_a_child_that_is_left_does_not_hold_it_open(self, conduct: Start, tmp_path: Path) -> None:
         begun = time.monotonic()
-        ended = conduct("echo a; setsid sleep 300 &", capture=capture(tmp_path)).run(limit=60)
+        ended = conduct("echo a; setsid sleep 300 &", stdout_output=capture(tmp_path)).run(limit=60)
         assert ended.exit is not None
         assert ended.exit.ok
         assert time.monotonic() - begun < 60

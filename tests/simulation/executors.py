@@ -101,7 +101,7 @@ class Executor:
             program_pid=self.run if self.phase in (Phase.RUNNING, Phase.ENDED) else 0,
             exit=self.exit,
             container=self.room.container.id,
-            quiet_s=self.sim.now - self.hung_at if self.hung_at and self.sim.without != "signs" else 0.0,
+            idle_s=self.sim.now - self.hung_at if self.hung_at and self.sim.without != "signs" else 0.0,
             pair_port=self.port if self.sim.job.preflight.checks else 0,
             checks=self.checks,
             uploaded=self.uploaded if self.phase is Phase.ENDED else (),
@@ -142,7 +142,7 @@ class Executor:
         if self.leaving:
             return
         if self.alive and orders.goal is Goal.REASSIGN:
-            self.become(orders.become)
+            self.become(orders.reassign_to)
             return
         if not self.alive or orders.epoch < self.wanted:
             return

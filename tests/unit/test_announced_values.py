@@ -94,7 +94,7 @@ class TestGiven:
         staged = StagedJob(self.job, "file:///x", files=(StagedFile("howdah-files-0", "file:///a.zip", "spread"),))
         prepare = gang.state.tasks[TaskId("prepare", 0)]
         assignment = OrderBuilder("job-1", staged, find("generic")).assignment(gang.state, prepare)
-        assert (assignment.yields, assignment.spread) == ({"PARAMS": "params: "}, {"howdah-files-0": ""})
+        assert (assignment.yields, assignment.unpack_into_workdir) == ({"PARAMS": "params: "}, {"howdah-files-0": ""})
 
 
 class TestSpread:

@@ -116,7 +116,7 @@ def gang(on_stall: str = "", retries: int = 1, **role: object) -> Gang:
 
 def quiet(gang: Gang, w0: float, w1: float) -> None:
     for task, seconds in (("worker:0", w0), ("worker:1", w1)):
-        gang.say(task, Phase.RUNNING, ports={"main": 4000}, program_pid=7, quiet_s=seconds)
+        gang.say(task, Phase.RUNNING, ports={"main": 4000}, program_pid=7, idle_s=seconds)
     gang.wait(0.5)
 
 

@@ -7,7 +7,13 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.inputs.assignment import assign_files, deduplicate_names, listed_uris, plan_fetches, tasks_without_files
+from howdah.inputs.assignment import (
+    assign_files,
+    deduplicate_names,
+    placeholder_uris,
+    plan_fetches,
+    tasks_without_files,
+)
 from howdah.spec import DataFile, Input, JobSpec, Role, StagedInput, StagedJob, TaskId
 from howdah.wire.messages import Fetch
 
@@ -145,9 +151,9 @@ def test_placeholders_are_dealt_like_downloads_and_not_downloaded() -> None:
         worker=2,
         ps=1,
     )
-    assert listed_uris(staged, TaskId("worker", 0)) == {"train": ("hdfs://n/a", "hdfs://n/c", "hdfs://n/d")}
-    assert listed_uris(staged, TaskId("worker", 1)) == {"train": ("hdfs://n/b",)}
-    assert listed_uris(staged, TaskId("ps", 0)) == {}
+    assert placeholder_uris(staged, TaskId("worker", 0)) == {"train": ("hdfs://n/a", "hdfs://n/c", "hdfs://n/d")}
+    assert placeholder_uris(staged, TaskId("worker", 1)) == {"train": ("hdfs://n/b",)}
+    assert placeholder_uris(staged, TaskId("ps", 0)) == {}
     assert plan_fetches(staged, TaskId("worker", 0)) == ()
 
 

@@ -38,7 +38,7 @@ class Access:
     @property
     def page_path(self) -> str:
         """Return the path below which a browser sends the cookie of `open_session`; it begins and ends with a slash."""
-        return auth.page_place(self.key)
+        return auth.page_path(self.key)
 
     def may_view(self, request: Request) -> bool:
         """Return whether the request may view everything: its token decides, without one the cookie or the proxy."""

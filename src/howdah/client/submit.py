@@ -99,7 +99,7 @@ def _prepare(
         settings={**settings.values, HISTORY_URL: settings[HISTORY_URL].partition("#")[0].partition("?")[0]},
         sources={**settings.sources, **origins},
         submission=provenance.submission(secrets.values()),
-        strikes={} if engine.name == "local" else _node_penalties(engine),
+        node_penalties={} if engine.name == "local" else _node_penalties(engine),
     )
     return PreparedJob(engine, engine.plan(staged), secrets)
 

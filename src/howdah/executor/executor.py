@@ -131,7 +131,7 @@ class Executor:
             program_python=self.program_python,
             program_gpus=self.program_gpus,
             usage=usage,
-            quiet_s=self.monitor.idle_s(usage),
+            idle_s=self.monitor.idle_s(usage),
             exit=self.exit,
             uploaded=self.uploads.done,
             kept=self.uploads.kept,
@@ -153,7 +153,7 @@ class Executor:
     def obey(self, orders: Orders) -> None:
         """Take new orders and act on them; orders of an older epoch are ignored."""
         if orders.goal is Goal.REASSIGN and self.exit_status is None:
-            self.reassigned_to = orders.become
+            self.reassigned_to = orders.reassign_to
             self._begin_to_leave(LEFT, "", orders.stop_s)
         if orders.epoch < self.orders.epoch or self.exit_status is not None:
             return
@@ -285,7 +285,7 @@ class Executor:
         """Fetch checkpoints, then start the program: which checkpoint counts is known only when all have joined."""
         assignment = self.assignment
         assert assignment is not None
-        if self.directory_syncs is None and (assignment.mirror or assignment.board):
+        if self.directory_syncs is None and (assignment.checkpoint_sync or assignment.event_file_sync):
             self.directory_syncs = DirectorySyncs(self.loop, assignment, self.directory, self._tell_user)
         if self.directory_syncs is None:
             self._start()
@@ -334,7 +334,7 @@ class Executor:
     def _variables(self, assignment: Assignment) -> Mapping[str, str]:
         world = environment.with_log_directory(self.orders.environment, self.identity.log_directory)
         buckets = {**self.container, **assignment.environment}.get("AWS_ENDPOINT_URL", "")
-        known = {**world, **input_uri_list.variables(assignment.listed, self.directory, buckets)}
+        known = {**world, **input_uri_list.variables(assignment.placeholder_uris, self.directory, buckets)}
         variables = environment.build(self.container, assignment, known, self.identity.secrets, self.directory)
         if self.directory_syncs is not None:
             variables = self.directory_syncs.local_variables(variables)
@@ -348,8 +348,8 @@ class Executor:
 
     def _open_streams(self, assignment: Assignment, python: str) -> ProgramStreams:
         self.stream_problem = ""
-        if assignment.capture is not None:
-            self.logs["stdout"].write(f"[howdah: standard output goes to {assignment.capture.output}]\n".encode())
+        if assignment.stdout_output is not None:
+            self.logs["stdout"].write(f"[howdah: standard output goes to {assignment.stdout_output.output}]\n".encode())
         return ProgramStreams(self.loop, assignment, self.identity, self.directory, python, self._stream_failed)
 
     def _stream_failed(self, problem: str) -> None:

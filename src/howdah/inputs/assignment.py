@@ -36,7 +36,7 @@ def plan_fetches(staged: StagedJob, task: TaskId) -> tuple[Fetch, ...]:
     return tuple(Fetch(to, files, cache, code) for (to, cache, code), files in wanted.items())
 
 
-def listed_uris(staged: StagedJob, task: TaskId) -> Mapping[str, tuple[str, ...]]:
+def placeholder_uris(staged: StagedJob, task: TaskId) -> Mapping[str, tuple[str, ...]]:
     """Return the URIs that `task` reads by itself, by the name of their input."""
     found: dict[str, tuple[str, ...]] = {}
     for _, to, files in _files_of(staged, task, "placeholder"):

@@ -93,7 +93,7 @@ class JobMaster:
         job = resolve_event_dir(framework.expand(identity.staged.job), identity.job_id, identity.directory)
         self.staged = replace(identity.staged, job=job)
         self.state = GangState.for_job(identity.job_id, self.staged.job, hosts_with_data(self.staged))
-        self.state.node_penalties.update(identity.staged.strikes)
+        self.state.node_penalties.update(identity.staged.node_penalties)
         self.order_builder = OrderBuilder(identity.job_id, self.staged, framework)
         self.log = EventLog(identity.directory)
         self.metrics_recorder = MetricsRecorder(identity.directory, self.state.tasks)
@@ -148,17 +148,20 @@ class JobMaster:
             await self._hand_over()
             raise AttemptOver(str(error)) from error
 
+    @property
+    def _opened_allocator(self) -> Allocator:
+        assert self.allocator is not None  # `_register` has opened it
+        return self.allocator
+
     def signalled(self, name: str) -> None:
         """Apply what the engine says that signal `name` means; this process has received it and has `registered`."""
-        assert self.allocator is not None
-        self.apply(self.allocator.signalled(name))
+        self.apply(self._opened_allocator.signalled(name))
 
     def _is_the_master(self) -> bool:
         """Return whether no other master can run the job: the engine has heard this master lately, or the event log
         was read lately and was still this master's own. Executors that get no orders end when their lease is over, and
         the next master waits for that."""
-        assert self.allocator is not None
-        return not self.allocator.may_be_replaced() or since_boot() - self._confirmed_at < CONFIRMED_S
+        return not self._opened_allocator.may_be_replaced() or since_boot() - self._confirmed_at < CONFIRMED_S
 
     async def _confirm(self) -> None:
         """Check the owner of the event log while the engine does not answer, since the engine may have started another
@@ -167,10 +170,9 @@ class JobMaster:
         Raises:
             Superseded: another master owns the log.
         """
-        assert self.allocator is not None
         while not self._finished.done():
             asked = since_boot()
-            unheard = self.allocator.silent_s() > ENGINE_SILENT_S or self.allocator.may_be_replaced()
+            unheard = self._opened_allocator.silent_s() > ENGINE_SILENT_S or self._opened_allocator.may_be_replaced()
             if unheard and await self.log.confirm():
                 self._confirmed_at = asked
             await asyncio.sleep(CONFIRM_EVERY_S)
@@ -245,9 +247,8 @@ class JobMaster:
 
     async def _take_over(self) -> bool:
         """Resume the job where an earlier master was killed; return False when that one had not begun the job."""
-        assert self.allocator is not None
         assert self.context is not None
-        attempt = self.allocator.attempt
+        attempt = self._opened_allocator.attempt
 
         def took_over() -> events.TookOver:
             self.clock.begin()  # no executor is silent before it can have heard of this master
@@ -255,7 +256,7 @@ class JobMaster:
 
         log = await self.log.take_over(took_over)
         if len(log) < 2:  # a log without a complete line says nothing
-            await self.allocator.adopt(())
+            await self._opened_allocator.adopt(())
             return False
         now = log.pop().time
         left = replay(self.state, log, now)
@@ -263,7 +264,8 @@ class JobMaster:
             self.clock.begin()
             left += step(self.state, events.TimeLost(now, claiming))
         await asyncio.to_thread(retry_until, partial(self.metrics_recorder.begin, self.log.view.started, now, True))
-        ends = await self.allocator.adopt([task.container for task in self.state.tasks.values() if task.container])
+        containers = [task.container for task in self.state.tasks.values() if task.container]
+        ends = await self._opened_allocator.adopt(containers)
         for action in left:
             self._perform(action)
         for container_id, exit in ends.items() if not self._finished.done() else ():
@@ -295,9 +297,8 @@ class JobMaster:
         self._finished.set_exception(error)
 
     async def _poll(self) -> None:
-        assert self.allocator is not None
         while not self._finished.done():
-            for event in await self.allocator.poll():
+            for event in await self._opened_allocator.poll():
                 if isinstance(event, events.ContainerEnded) and (task := self.api.task_logs.missing_last_lines(event)):
                     self._spawn(self._apply_container_end(task, event))
                 else:
@@ -342,7 +343,6 @@ class JobMaster:
             self._perform(action)
 
     def _perform(self, action: actions.Action) -> None:
-        assert self.allocator is not None
         if isinstance(action, actions.RecordEvent):
             self.log.append(action.event)
             self.api.program_api.observe(action.event)
@@ -353,9 +353,9 @@ class JobMaster:
         elif isinstance(action, actions.NotifyExecutors):
             self.api.notify(action.tasks)
         elif isinstance(action, actions.RequestContainers):
-            self.allocator.request(action.role, action.count, action.preferences)
+            self._opened_allocator.request(action.role, action.count, action.preferences)
         elif isinstance(action, actions.ReleaseContainer):
-            self.allocator.release(action.container_id)
+            self._opened_allocator.release(action.container_id)
         elif isinstance(action, actions.LaunchTask):
             self._spawn(self._launch(action))
         elif isinstance(action, actions.Commit):
@@ -372,11 +372,10 @@ class JobMaster:
             self._finished.set_result(action.outcome)
 
     async def _launch(self, action: actions.LaunchTask) -> None:
-        assert self.allocator is not None
         try:
-            await self.allocator.launch(action.container, self._executor(action))
+            await self._opened_allocator.launch(action.container, self._executor(action))
         except (HowdahError, OSError) as error:
-            self.allocator.release(action.container.id)
+            self._opened_allocator.release(action.container.id)
             exit = Exit("start", detail=message("its container could not be started: {reason}", reason=str(error)))
             self.apply(events.ContainerEnded(time.time(), action.container.id, exit))
 
@@ -434,12 +433,10 @@ class JobMaster:
         """Write the outcome to the event log before outputs move: the next master must not decide otherwise, and a
         master that was replaced must not decide at all. If the log cannot be written, try for a while, and for as long
         as another master may exist."""
-        assert self.allocator is not None
-        while not await self.log.confirm(LAST_S) and self.allocator.may_be_replaced():
+        while not await self.log.confirm(LAST_S) and self._opened_allocator.may_be_replaced():
             continue
 
     async def _shut_down(self, outcome: Outcome) -> None:
-        assert self.allocator is not None
         self.metrics_recorder.finish()
         written, _ = await asyncio.gather(self.log.flush(), self.metrics_recorder.journal.flush())
         if not written:
@@ -449,18 +446,18 @@ class JobMaster:
         if time.monotonic() - self.api.followed_at < FOLLOWED_S:
             await asyncio.sleep(LAST_LINES_S)
         for container_id in (*self.state.containers, *self.tensorboard.containers):
-            self.allocator.release(container_id)
+            self._opened_allocator.release(container_id)
         self.api.task_logs.stop_asking()
-        if not self.allocator.serves_after_end:
+        if not self._opened_allocator.serves_after_end:
             await self.api.open_pages.wait_until_seen()
         try:
-            await self.allocator.unregister(outcome, self.log.view.progress)
+            await self._opened_allocator.unregister(outcome, self.log.view.progress)
         except HowdahError as error:  # the end is final: a further master that YARN starts reports it once more
             print(f"not unregistered: {error}", file=sys.stderr, flush=True)
         await asyncio.to_thread(self.api.program_api.discard)
         await asyncio.to_thread(remove_job_key, self.identity.directory)
         await asyncio.sleep(LINGER_S)
-        if self.allocator.serves_after_end:
+        if self._opened_allocator.serves_after_end:
             await self.api.open_pages.wait_until_closed()
         await self.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any, Mapping, Tuple
 
+from howdah.spec.codec import WIRE_NAME
 from howdah.spec.job import JobSpec
 from howdah.spec.provenance import Submission
 from howdah.spec.task import State
@@ -166,7 +167,7 @@ class StagedJob:
     """Where each setting came from, for people."""
     submission: Submission = Submission()
     """What the submitter recorded."""
-    strikes: Mapping[str, float] = field(default_factory=dict)
+    node_penalties: Mapping[str, float] = field(default_factory=dict, metadata={WIRE_NAME: "strikes"})
     """The penalty of each node for failures in earlier jobs (`howdah.engines.node_penalties`)."""
 
     def files_of(self, role: str) -> Tuple[StagedFile, ...]:

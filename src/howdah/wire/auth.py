@@ -42,8 +42,9 @@ def session_token(job_key: bytes) -> str:
     return derive(job_key, "session").hex()[:32]
 
 
-def page_place(job_key: bytes) -> str:
-    """Return the path below which that cookie is sent: no other server of the host, on any port, has this path."""
+def page_path(job_key: bytes) -> str:
+    """Return the path below which a browser sends the cookie with `session_token`: no other server of the host, on any
+    port, has this path."""
     return f"/{derive(job_key, 'place').hex()[:16]}/"
 
 
@@ -52,7 +53,7 @@ def page_link(job_key: bytes) -> str:
 
     The address without the token opens in browsers that have the cookie.
     """
-    return f"{page_place(job_key)}#token={view_token(job_key)}"
+    return f"{page_path(job_key)}#token={view_token(job_key)}"
 
 
 def board_token(job_key: bytes) -> str:

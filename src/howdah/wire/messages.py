@@ -162,7 +162,7 @@ class Status:
     """How often this executor's programs have asked for a snapshot."""
     container: str = ""
     """The engine's name for the container."""
-    quiet_s: float = 0.0
+    idle_s: float = field(default=0.0, metadata={WIRE_NAME: "quiet_s"})
     """For how many seconds the program has shown no sign of progress."""
     pair_port: int = 0
     """The port at which other tasks exchange data with this one before programs start."""
@@ -317,13 +317,13 @@ class Assignment:
     """Input files."""
     directories: Tuple[str, ...] = ()
     """Directories to make in the working directory, where they are not there yet."""
-    listed: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)
+    placeholder_uris: Mapping[str, Tuple[str, ...]] = field(default_factory=dict, metadata={WIRE_NAME: "listed"})
     """URIs that the program reads by itself, by the name of their input."""
     uploads: Tuple[Upload, ...] = ()
     """Outputs."""
     feeds: Tuple[Feed, ...] = ()
     """Input streams."""
-    capture: Optional[StdoutOutput] = None
+    stdout_output: Optional[StdoutOutput] = field(default=None, metadata={WIRE_NAME: "capture"})
     """The output that the program prints."""
     ports: Tuple[str, ...] = ("main",)
     """Names of the ports to reserve."""
@@ -342,15 +342,15 @@ class Assignment:
     """Limit for moving files in and out."""
     stall_s: float = 3600.0
     """Limit for an input or output stream that stands still."""
-    spread: Mapping[str, str] = field(default_factory=dict)
+    unpack_into_workdir: Mapping[str, str] = field(default_factory=dict, metadata={WIRE_NAME: "spread"})
     """Directories whose content is copied into the working directory, and to where."""
     yields: Mapping[str, str] = field(default_factory=dict)
     """Words by variable: what follows them on a line of standard output is the variable's value."""
     extend: Mapping[str, str] = field(default_factory=dict)
     """Lists such as PATH that are appended to what the variable holds already."""
-    mirror: Optional[CheckpointSyncOrder] = None
+    checkpoint_sync: Optional[CheckpointSyncOrder] = field(default=None, metadata={WIRE_NAME: "mirror"})
     """How the program's checkpoints are fetched and stored."""
-    board: Optional[EventFileSyncOrder] = None
+    event_file_sync: Optional[EventFileSyncOrder] = field(default=None, metadata={WIRE_NAME: "board"})
     """How the program's event files are stored."""
     checks: CheckOrder = CheckOrder()
     """What is checked before the executor joins."""
@@ -399,7 +399,7 @@ class Orders:
     """Snapshots to make now; one that is missing here is given up."""
     keep: bool = False
     """The job has failed: upload the outputs that are to be kept then."""
-    become: str = ""
+    reassign_to: str = field(default="", metadata={WIRE_NAME: "become"})
     """With REASSIGN: whose executor this one is from now on; `worker:3/2` is the second attempt of worker:3."""
     notice: Optional[PreemptionNotice] = None
     """A warning to hand on to the program."""

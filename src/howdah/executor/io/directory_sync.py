@@ -237,11 +237,11 @@ class DirectorySyncs:
         self.loop = loop
         self.checkpoints: Optional[CheckpointSyncRunner] = None
         self.event_files: Optional[EventFileSyncRunner] = None
-        if assignment.mirror is not None:
+        if assignment.checkpoint_sync is not None:
             limit_s = assignment.localise_s
-            self.checkpoints = CheckpointSyncRunner(loop, assignment.mirror, directory, limit_s)
-        if assignment.board is not None:
-            self.event_files = EventFileSyncRunner(loop, assignment.board, directory)
+            self.checkpoints = CheckpointSyncRunner(loop, assignment.checkpoint_sync, directory, limit_s)
+        if assignment.event_file_sync is not None:
+            self.event_files = EventFileSyncRunner(loop, assignment.event_file_sync, directory)
         self._runners = [runner for runner in (self.checkpoints, self.event_files) if runner is not None]
         for runner in self._runners:
             runner.warn = warn

@@ -51,7 +51,7 @@ class Localisation:
         """Take the first step."""
         assignment = self.assignment
         try:
-            unpack_into_workdir(assignment.spread, self.directory)
+            unpack_into_workdir(assignment.unpack_into_workdir, self.directory)
             make_directories(assignment.directories, self.directory)
             remote = link_local(assignment.fetches, self.directory, self._linked)
         except (Misplaced, OSError) as error:

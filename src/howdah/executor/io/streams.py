@@ -50,12 +50,12 @@ class ProgramStreams:
         self.streamed_bytes = self.local_bytes = self.printed_bytes = 0
         self.starved_s = 0.0
         """For how many seconds the input's pipe was empty."""
-        self.capture = assignment.capture
+        self.stdout_output = assignment.stdout_output
         self._tail = LogTail()
         self._stdin_writer: Optional[int] = None
         self._exit_ok_fd: Optional[int] = None
         self._feeder: Optional[HelperProcess] = None
-        self._capturer: Optional[HelperProcess] = None
+        self._stdout_writer: Optional[HelperProcess] = None
         self._problem, self._stopped = "", ""
         self._running, self._abandoned = True, False
         self._on_end: Optional[OnEnd] = None
@@ -63,13 +63,13 @@ class ProgramStreams:
         self._identity, self._directory, self._stall_s = identity, directory, assignment.stall_s
         if assignment.feeds:
             self._feed(assignment.feeds)
-        if assignment.capture is not None:
-            self._capture(assignment.capture)
+        if assignment.stdout_output is not None:
+            self._start_stdout_writer(assignment.stdout_output)
 
     @property
     def outputs(self) -> Tuple[str, ...]:
         """Return the URI of the output that the program printed, if it printed anything."""
-        return (self.capture.uri,) if self.capture is not None and self.printed_bytes else ()
+        return (self.stdout_output.uri,) if self.stdout_output is not None and self.printed_bytes else ()
 
     def added_to(self, usage: Usage) -> Usage:
         """Add the use of the streams; without progress of the program's own its progress is that of its input."""
@@ -98,14 +98,20 @@ class ProgramStreams:
         on_message, on_end = self._feeder_message, self._feeder_ended
         self._feeder = self._start_helper(module, request, on_message, on_end, (self._stdin_writer,), formats)
 
-    def _capture(self, capture: StdoutOutput) -> None:
+    def _start_stdout_writer(self, output: StdoutOutput) -> None:
         source, self.stdout = wide_pipe()
         verdict, self._exit_ok_fd = os.pipe()
         request = StdoutWriterRequest(
-            capture, source=source, verdict=verdict, directory=self._directory, stall_s=self._stall_s
+            output, source=source, verdict=verdict, directory=self._directory, stall_s=self._stall_s
         )
-        module, on_message, on_end = "howdah.outputs.stdout_writer", self._capturer_message, self._capturer_ended
-        self._capturer = self._start_helper(module, request, on_message, on_end, (source, verdict), [capture.format])
+        self._stdout_writer = self._start_helper(
+            "howdah.outputs.stdout_writer",
+            request,
+            self._stdout_writer_message,
+            self._stdout_writer_ended,
+            (source, verdict),
+            [output.format],
+        )
         os.close(source)
         os.close(verdict)
 
@@ -135,7 +141,7 @@ class ProgramStreams:
         self.stdin = self.stdout = None
 
     def stop(self, grace_s: float) -> None:
-        """End the helpers; what was captured does not count."""
+        """End the helpers; what they stored of standard output does not count."""
         self._stopped = "stopped before what the program printed was kept"
         for helper in self._helpers():
             helper.stop(min(grace_s, _GRACE_S))
@@ -156,13 +162,13 @@ class ProgramStreams:
         self._close_stdin()
         if self._feeder is not None:
             self._feeder.stop()
-        if self._capturer is not None and not keep:
+        if self._stdout_writer is not None and not keep:
             self._abandoned = True
-            self.loop.call_later(_REMOVE_S, self._capturer.stop)
+            self.loop.call_later(_REMOVE_S, self._stdout_writer.stop)
         self._finish_if_over()
 
     def _helpers(self) -> List[HelperProcess]:
-        return [helper for helper in (self._feeder, self._capturer) if helper is not None]
+        return [helper for helper in (self._feeder, self._stdout_writer) if helper is not None]
 
     def _close_stdin(self) -> None:
         if self._stdin_writer is not None:
@@ -183,15 +189,15 @@ class ProgramStreams:
             self._fail(problem)
         self._finish_if_over()
 
-    def _capturer_message(self, message: Mapping[str, Any]) -> None:
+    def _stdout_writer_message(self, message: Mapping[str, Any]) -> None:
         self.printed_bytes = int(message.get("bytes", self.printed_bytes))
         if "error" in message:
             self._fail(str(message["error"]))
         if "tail" in message:
             self._tail.feed(str(message["tail"]).encode("latin-1"))
 
-    def _capturer_ended(self, problem: str) -> None:
-        self._capturer = None
+    def _stdout_writer_ended(self, problem: str) -> None:
+        self._stdout_writer = None
         if problem and not self._abandoned:
             self._fail(problem)
         self._finish_if_over()

@@ -10,10 +10,10 @@ from howdah.wire.messages import Goal, Orders, Status
 def reassign_orders(state: GangState, status: Status) -> Orders | None:
     """Return the orders for an executor whose container was reassigned to another attempt; None for any other
     executor."""
-    become = state.reassigned_to.get(f"{status.task}/{status.attempt}")
-    if become is None:
+    reassign_to = state.reassigned_to.get(f"{status.task}/{status.attempt}")
+    if reassign_to is None:
         return None
-    return Orders(epoch=status.epoch, goal=Goal.REASSIGN, stop_s=state.job.timeouts.stop_s, become=become)
+    return Orders(epoch=status.epoch, goal=Goal.REASSIGN, stop_s=state.job.timeouts.stop_s, reassign_to=reassign_to)
 
 
 def explain_refusal(state: GangState, status: Status) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from howdah.frameworks import GANG_KEY, Framework, command_of, files_of, shares_key, world_variables
-from howdah.inputs.assignment import listed_uris, plan_fetches
+from howdah.inputs.assignment import placeholder_uris, plan_fetches
 from howdah.inputs.streaming.split_assignment import feeds
 from howdah.master.decisions import failed_outputs, heartbeat_timeouts
 from howdah.master.decisions.outputs import is_uploaded_by, part_directory, stdout_output
@@ -69,6 +69,7 @@ class OrderBuilder:
         """Return what the executor does in this container."""
         job, staged = state.job, self._sized(state.job)
         role = job.roles[task.id.role]
+        spread = {file.name: file.into for file in staged.files_of(task.id.role) if file.kind == "spread"}
         return Assignment(
             command=command_of(self.framework, task.id, role.command),
             environment={**job.env, **role.env},
@@ -76,8 +77,8 @@ class OrderBuilder:
             fetches=plan_fetches(staged, task.id),
             directories=job.directories,
             feeds=feeds(staged, task.id),
-            capture=stdout_output(self.job_id, job, task),
-            listed=listed_uris(staged, task.id),
+            stdout_output=stdout_output(self.job_id, job, task),
+            placeholder_uris=placeholder_uris(staged, task.id),
             uploads=tuple(
                 Upload(
                     output.source,
@@ -96,10 +97,10 @@ class OrderBuilder:
             gpus=role.resources.gpus,
             localise_s=job.timeouts.localise_s,
             stall_s=job.timeouts.stall_s,
-            spread={file.name: file.into for file in staged.files_of(task.id.role) if file.kind == "spread"},
+            unpack_into_workdir=spread,
             yields=role.yields,
-            mirror=_checkpoint_sync(job, task.id),
-            board=_event_file_sync(job, task.id),
+            checkpoint_sync=_checkpoint_sync(job, task.id),
+            event_file_sync=_event_file_sync(job, task.id),
             checks=_checks(job, role.resources.gpus),
             port_range=job.port_range,
         )

@@ -16,7 +16,7 @@ from howdah.master.decisions import (
     failure_policy,
     gang_formation,
     job_completion,
-    preemption,
+    preemption_notices,
     time_shift,
 )
 from howdah.master.decisions.actions import (
@@ -69,7 +69,7 @@ def _on_status(state: GangState, event: StatusReceived, actions: list[Action]) -
     task.heard_at = max(task.heard_at, event.time)
     if status.sequence <= task.sequence or task.container is None:
         return
-    task.sequence, task.idle_s = status.sequence, status.quiet_s
+    task.sequence, task.idle_s = status.sequence, status.idle_s
     if task.phase is None:
         greeted = events.Greeted(
             event.time, task=task.id, attempt=status.attempt, host=status.host, pid=status.pid, python=status.python
@@ -218,7 +218,7 @@ HANDLERS: dict[type[events.Event], Callable[[GangState, Any, list[Action]], None
     events.AllocationLost: job_completion.on_allocation_lost,
     events.Noted: _on_noted,
     events.MasterEnded: _on_noted,
-    events.LossAnnounced: preemption.on_announced,
+    events.LossAnnounced: preemption_notices.on_announced,
     events.Stalled: hang_detection.on_stalled,
     events.StacksTaken: hang_detection.on_stacks_collected,
     StatusReceived: _on_status,
