@@ -50,7 +50,7 @@ def prepare(
     file: Path | None = None,
     text: str = "",
 ) -> PreparedJob:
-    """Make the plan of `job`, whose relative paths start at `base`.
+    """Make the plan of `job`, whose relative paths start at `base_directory`.
 
     Args:
         flags: settings from the command line.

@@ -1,7 +1,7 @@
 """The command that starts a TensorBoard, and the link to it: a path that cannot be guessed, and a token.
 
-The master (`howdah.master.tensorboard`), a client (`howdah.client.tensorboard`) and the framework `board` start it; it
-runs as `howdah.tensorboard`, which knows the same names.
+The master (`howdah.master.tensorboard`), a client (`howdah.client.tensorboard`) and the framework `board`
+(`frameworks/tensorboard.py`) start it; it runs as `howdah.tensorboard`, which knows the same names.
 """
 
 from __future__ import annotations
