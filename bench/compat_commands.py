@@ -38,11 +38,11 @@ DOORS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 CLASSES = {
-    "xl-submit": "howdah.compat.xlearning:XlSubmit",
-    "hbox-submit": "howdah.compat.xlearning:HboxSubmit",
-    "tony": "howdah.compat.tony:Tony",
+    "xl-submit": "howdah.compat.xlearning.submit:XlSubmit",
+    "hbox-submit": "howdah.compat.xlearning.submit:HboxSubmit",
+    "tony": "howdah.compat.tony.submit:Tony",
     "azkaban-job": "howdah.compat.tony.azkaban:AzkabanJob",
-    "submarine": "howdah.compat.submarine:Submarine",
+    "submarine": "howdah.compat.submarine.job_run:Submarine",
 }
 _HELP = "import howdah.cli; howdah.cli.main(['--help'])"
 

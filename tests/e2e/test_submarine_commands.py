@@ -21,7 +21,7 @@ from test_tensorboard_jobs import Browser, its_environment  # noqa: F401 - a fix
 from test_tony_commands import DIGITS, LONGEST_S, python_with, told
 from test_tony_commands import PROGRAMS as TONY_PROGRAMS
 
-from howdah.compat.submarine import Submarine
+from howdah.compat.submarine.job_run import Submarine
 from howdah.sandbox import Sandbox
 from howdah.sandbox.addresses import free_port
 from howdah.spec import uris

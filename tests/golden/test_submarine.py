@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from howdah.compat import Parsed
-from howdah.compat.submarine import Submarine
+from howdah.compat.submarine.job_run import Submarine
 from howdah.config.job_file import job_mistakes
 from howdah.errors import SpecError, StagingError
 from howdah.spec.codec import encode

@@ -15,8 +15,8 @@ from xml.sax.saxutils import escape
 import pytest
 
 from howdah.compat import Parsed
-from howdah.compat.tony import Tony
 from howdah.compat.tony.azkaban import AzkabanJob
+from howdah.compat.tony.submit import Tony
 from howdah.config.job_file import job_mistakes
 from howdah.errors import SpecError
 from howdah.spec.codec import encode

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from howdah.compat import CompatCommand
-from howdah.compat.xlearning import HboxSubmit, XlSubmit
+from howdah.compat.xlearning.submit import HboxSubmit, XlSubmit
 from howdah.config.job_file import job_mistakes
 from howdah.errors import SpecError
 from howdah.spec.codec import encode

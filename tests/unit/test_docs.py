@@ -11,8 +11,8 @@ import click
 import pytest
 
 from howdah.cli import COMMANDS
-from howdah.compat.submarine import OPTIONS
-from howdah.compat.xlearning import READ
+from howdah.compat.submarine.options import OPTIONS
+from howdah.compat.xlearning.submit import OPTION_NAMES
 from howdah.config.job_schema import schema
 from howdah.config.settings import SETTINGS
 from howdah.config.spec_reader import keys_of
@@ -105,7 +105,7 @@ def test_commands(name: str) -> None:
 
 
 def test_options_of_xlearning() -> None:
-    assert {f"--{option}" for option in READ} <= first_column("coming-from-xlearning.md")
+    assert {f"--{option}" for option in OPTION_NAMES} <= first_column("coming-from-xlearning.md")
 
 
 def test_options_of_submarine() -> None:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from howdah.compat.submarine import OPTIONS, Submarine
 from howdah.compat.submarine.job_commands import run_parameters
+from howdah.compat.submarine.job_run import Submarine
 from howdah.compat.submarine.option_values import read_localization, resources
-from howdah.compat.submarine.options import SubmarineOptions, parse_options
+from howdah.compat.submarine.options import OPTIONS, SubmarineOptions, parse_options
 from howdah.errors import SpecError, StagingError
 from howdah.spec import uris
 from howdah.staging.stage import stage

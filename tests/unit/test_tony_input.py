@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howdah.client.port_forward import PortForward
-from howdah.compat.tony import OPTIONS, Tony
 from howdah.compat.tony.azkaban import AzkabanJob, read
+from howdah.compat.tony.options import OPTIONS
+from howdah.compat.tony.submit import Tony
 from howdah.errors import HowdahError, SpecError
 
 GOOD = """<?xml version="1.0"?>

@@ -11,9 +11,9 @@ import pytest
 
 from howdah.compat import Parsed
 from howdah.compat.entry import translate
-from howdah.compat.xlearning import HboxSubmit, XlSubmit
 from howdah.compat.xlearning.keys import CHOICES, FLAGS, KNOWN, NEEDLESS, REFUSED, SPELLINGS
 from howdah.compat.xlearning.options import OPTIONS
+from howdah.compat.xlearning.submit import HboxSubmit, XlSubmit
 from howdah.config.hadoop_conf_overlay import overlay_configuration
 from howdah.errors import SpecError
 from howdah.hadoop import conf
@@ -170,7 +170,8 @@ def test_parsing_is_quick() -> None:
     """Next to nothing is imported for it: 50 ms are allowed beside `howdah --help`."""
     program = (
         "import sys, time; import howdah.errors, howdah.spec.validation, dataclasses; start = time.process_time();"
-        "from howdah.compat.xlearning import XlSubmit; XlSubmit({}).parse(['--queue', 'q', '--launch-cmd', 'a']);"
+        "from howdah.compat.xlearning.submit import XlSubmit;"
+        "XlSubmit({}).parse(['--queue', 'q', '--launch-cmd', 'a']);"
         "assert not {'yaml', 'google', 'fsspec', 'rich', 'asyncio'} & set(sys.modules), sys.modules.keys();"
         "print(time.process_time() - start)"
     )

@@ -40,7 +40,7 @@ def verbatim_command(name: str) -> Callable[[Callable[..., Any]], click.Command]
 @verbatim_command("xl-submit")
 def xl_submit(argv: tuple[str, ...]) -> None:
     """Submit as XLearning's xl-submit does, to YARN unless HOWDAH_ENGINE says otherwise."""
-    from howdah.compat.xlearning import XlSubmit
+    from howdah.compat.xlearning.submit import XlSubmit
 
     _xlearning(XlSubmit(), argv, "xl-submit")
 
@@ -48,17 +48,17 @@ def xl_submit(argv: tuple[str, ...]) -> None:
 @verbatim_command("hbox-submit")
 def hbox_submit(argv: tuple[str, ...]) -> None:
     """Submit as HBox's hbox-submit does, to YARN unless HOWDAH_ENGINE says otherwise."""
-    from howdah.compat.xlearning import HboxSubmit
+    from howdah.compat.xlearning.submit import HboxSubmit
 
     _xlearning(HboxSubmit(), argv, "hbox-submit")
 
 
 def _xlearning(command: CompatCommand, argv: tuple[str, ...], program: str) -> None:
-    from howdah.compat.xlearning import READ
+    from howdah.compat.xlearning.submit import OPTION_NAMES
 
     word = argv[0].lstrip("-") if argv else "help"
     if word in ("h", "help"):
-        click.echo(f"{program} {' '.join(f'[--{name} …]' for name in READ)} [command …]")
+        click.echo(f"{program} {' '.join(f'[--{name} …]' for name in OPTION_NAMES)} [command …]")
     elif word == "version":
         from importlib.metadata import version
 

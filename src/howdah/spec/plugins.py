@@ -73,10 +73,10 @@ BUILT_IN = {
         "parquet": "howdah.inputs.formats.parquet_writer:ParquetWriter",
     },
     "howdah.dialects": {
-        "xl-submit": "howdah.compat.xlearning:XlSubmit",
-        "hbox-submit": "howdah.compat.xlearning:HboxSubmit",
-        "tony": "howdah.compat.tony:Tony",
-        "submarine": "howdah.compat.submarine:Submarine",
+        "xl-submit": "howdah.compat.xlearning.submit:XlSubmit",
+        "hbox-submit": "howdah.compat.xlearning.submit:HboxSubmit",
+        "tony": "howdah.compat.tony.submit:Tony",
+        "submarine": "howdah.compat.submarine.job_run:Submarine",
         "azkaban-job": "howdah.compat.tony.azkaban:AzkabanJob",
     },
 }

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from howdah.cli.i18n import _
-from howdah.compat.submarine import FLAGS, OPTIONS
+from howdah.compat.submarine.options import FLAGS, OPTIONS
 
 ACTIONS = {
     "job run [OPTIONS]": "Submit a job.",

@@ -64,9 +64,9 @@ def tony_job(
     Raises:
         SpecError: `compat.tony` refuses a key.
     """
-    from howdah.compat.tony import Tony  # only these jobs need it
     from howdah.compat.tony.conf import Conf
     from howdah.compat.tony.options import TonyOptions, parse_pair
+    from howdah.compat.tony.submit import Tony  # only these jobs need it
 
     conf = Conf(environ, hadoop)
     framework = options.text("framework", "tensorflow").lower()

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from howdah.compat import Parsed
-from howdah.compat.tony import Tony
 from howdah.compat.tony.conf import merge_configuration
 from howdah.compat.tony.options import TonyOptions
+from howdah.compat.tony.submit import Tony
 from howdah.config.yaml_tree import MAX_BYTES
 from howdah.errors import Mistake, SpecError
 from howdah.hadoop.conf import Property, expand

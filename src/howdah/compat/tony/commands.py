@@ -25,7 +25,8 @@ FAILED = 255
 @verbatim_command("tony")
 def tony(argv: tuple[str, ...]) -> None:
     """Submit as TonY's submitters do: cluster (the default), local or notebook, or their class names."""
-    from howdah.compat.tony import OPTIONS, Tony, mode
+    from howdah.compat.tony.options import OPTIONS, mode
+    from howdah.compat.tony.submit import Tony
 
     submitter, rest = mode(argv)
     if rest and rest[0].lstrip("-") in ("h", "help"):
