@@ -21,7 +21,7 @@ def trace(view: JobView, of: str) -> schemas.Traced | None:
         for attempt in reversed(task.attempts):
             if of == attempt.container:
                 return describe(view, str(task.id), attempt.attempt)
-    owners = [task for task in view.tasks.values() if _has(task, of)]
+    owners = [task for task in view.tasks.values() if _matches_place(task, of)]
     return describe(view, str(owners[0].id), owners[0].attempt) if len(owners) == 1 else None
 
 
@@ -54,7 +54,7 @@ def describe(view: JobView, task: str, attempt: int) -> schemas.Traced:
     }
 
 
-def _has(task: TaskView, of: str) -> bool:
+def _matches_place(task: TaskView, of: str) -> bool:
     hosts = {task.host, task.node, task.node.partition(":")[0]} - {""}
     if of in hosts:
         return not task.state.ended

@@ -295,14 +295,14 @@ def _open_for_writing(directory: str) -> set[str]:
         for number in numbers:
             try:
                 path = os.readlink(f"/proc/{pid}/fd/{number}")
-                if path.startswith(root) and _writes(f"/proc/{pid}/fdinfo/{number}"):
+                if path.startswith(root) and _is_open_for_writing(f"/proc/{pid}/fdinfo/{number}"):
                     found.add(path)
             except _NOT_READABLE:
                 continue
     return found
 
 
-def _writes(information: str) -> bool:
+def _is_open_for_writing(information: str) -> bool:
     with open(information, encoding="ascii", errors="replace") as file:
         flags = next((line.split()[1] for line in file if line.startswith("flags:")), "0")
     return int(flags, 8) & os.O_ACCMODE != os.O_RDONLY

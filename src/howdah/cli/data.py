@@ -65,12 +65,14 @@ def ls(path: str, as_json: bool) -> None:
             record = {"uri": entry.uri, "size": entry.size, "modified_ms": entry.modified_ms, "is_dir": entry.is_dir}
             click.echo(to_json(record))
         return
-    rows: list[tuple[str, ...]] = [(str(entry.size), _when(entry), entry.uri + "/" * entry.is_dir) for entry in entries]
+    rows: list[tuple[str, ...]] = [
+        (str(entry.size), _time_text(entry), entry.uri + "/" * entry.is_dir) for entry in entries
+    ]
     for line in columns(rows):
         click.echo(line)
 
 
-def _when(entry: Entry) -> str:
+def _time_text(entry: Entry) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.modified_ms / 1000))
 
 
@@ -89,7 +91,7 @@ def get(path: str, local: Path) -> None:
     else:
         _warn_of_unflushed(fs, entry)
         copies = [_copy(target, entry)]
-    _tell(*download(copies, _quiet), str(target))
+    _print_progress(*download(copies, _print_nothing), str(target))
 
 
 def _copy(path: Path, entry: Entry) -> FileCopy:
@@ -109,7 +111,7 @@ def put(local: Path, path: str, overwrite: bool) -> None:
     there = [copy.uri for copy in copies if not overwrite and filesystem(uri).exists(copy.uri)]
     if there:
         raise StagingError(f"{there[0]}: exists already ({len(there)} of {len(copies)} do); allow it with --overwrite")
-    _tell(*upload(copies, _quiet), uri)
+    _print_progress(*upload(copies, _print_nothing), uri)
 
 
 @data.command()
@@ -165,9 +167,9 @@ def _beginning(fs: FileSystem, uri: str, count: int) -> bytes:
     return bytes(found[:count])
 
 
-def _quiet(files: int, size: int) -> None:
+def _print_nothing(files: int, size: int) -> None:
     pass
 
 
-def _tell(files: int, size: int, where: str) -> None:
+def _print_progress(files: int, size: int, where: str) -> None:
     click.echo(_("{files} files, {size} bytes: {where}", files=files, size=size, where=where), err=True)

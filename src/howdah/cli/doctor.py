@@ -86,7 +86,7 @@ def python() -> Finding:
 def extras(cluster: bool) -> Iterator[Finding]:
     """Check the libraries beyond the standard one."""
     for extra, modules in _EXTRAS.items():
-        missing = [module for module in modules if not _there(module)]
+        missing = [module for module in modules if not _is_installed(module)]
         install = how_to_install(extra)
         if not missing:
             yield ok(f"howdah[{extra}]", _("installed"))
@@ -96,7 +96,7 @@ def extras(cluster: bool) -> Iterator[Finding]:
             yield warn(f"howdah[{extra}]", _("missing: {modules}", modules=", ".join(missing)), install)
 
 
-def _there(module: str) -> bool:
+def _is_installed(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:
@@ -154,7 +154,7 @@ def machine() -> Iterator[Finding]:
         yield warn("cgroups", str(error), advice)
     else:
         yield ok("cgroups", _("memory limits are enforced"))
-    if here.gpus and not _there("pynvml"):
+    if here.gpus and not _is_installed("pynvml"):
         yield warn("GPU", _("there are GPUs, but nothing to measure them with"), "pip install nvidia-ml-py")
 
 

@@ -67,13 +67,13 @@ def lines(found: Explanation) -> Iterator[str]:
     """Yield everything that there is to say."""
     state = found.report.state.value
     yield f"{found.report.id}  {found.report.name}  {state}"
-    yield from _waits(found)
+    yield from _describe_waits(found)
     yield from _failure(found)
     if found.moments or len(found.failures) > 1:
         yield _("what happened:")
         yield from (f"  {_clock(event.time)} {text}" for event in _event_sentences(found) if (text := sentence(event)))
     if not found.report.state.ended and not found.missing and found.view.tasks and not found.after:
-        yield from _runs(found)
+        yield from _describe_running(found)
 
 
 def _event_sentences(found: Explanation) -> list[Event]:
@@ -83,7 +83,7 @@ def _event_sentences(found: Explanation) -> list[Event]:
     return sorted([*found.moments, *ends], key=lambda event: event.time)
 
 
-def _waits(found: Explanation) -> Iterator[str]:
+def _describe_waits(found: Explanation) -> Iterator[str]:
     for role, count in found.missing.items():
         yield _("{role} waits for {count} more containers", role=role, count=count)
     for role, before in found.after.items():
@@ -139,7 +139,7 @@ def advice(cause: str) -> str:
     return _(ADVICE[cause]) if cause in ADVICE else ""
 
 
-def _runs(found: Explanation) -> Iterator[str]:
+def _describe_running(found: Explanation) -> Iterator[str]:
     out = [f"{id_}: {task.straggler}" for id_, task in found.view.tasks.items() if task.straggler]
     yield _("all programs run; the job waits for nothing")
     yield from (f"  {line}" for line in out)

@@ -49,7 +49,7 @@ def list_jobs(
     """List your jobs, the newest first."""
     words["state"] = states(words["state"])
     wanted = JobFilter(words["user"], words["state"], words["name"], words["text"], _moment(since))
-    reports = [report for report in _known(engine_name, profile) if wanted.fits(report)]
+    reports = [report for report in _describe_jobs(engine_name, profile) if wanted.fits(report)]
     most = limit or (MAX_REMEMBERED if history else None)
     old = jobs_of_history(wanted, engine_name, profile, most or MAX_REMEMBERED) if history else []
     reports = merge_reports(reports, old)
@@ -67,7 +67,7 @@ def list_jobs(
         click.echo(line)
 
 
-def _known(engine_name: str, profile: str) -> Iterator[JobReport]:
+def _describe_jobs(engine_name: str, profile: str) -> Iterator[JobReport]:
     """Yield the jobs that the engines know; an engine that was not asked for by name may fail to answer."""
     for engine in engines(engine_name, profile):
         try:
@@ -103,7 +103,10 @@ def _moment(since: str) -> float:
 
 def table(reports: Iterable[JobReport]) -> Iterator[str]:
     """Return one line for each job, with a heading."""
-    rows = ((r.id, _short(r.name), r.state.value, r.engine, r.user, r.queue, _when(r), _took(r)) for r in reports)
+    rows = (
+        (r.id, _short(r.name), r.state.value, r.engine, r.user, r.queue, _start_text(r), _duration_text(r))
+        for r in reports
+    )
     return columns([tuple(map(_, LIST_COLUMNS)), *rows])
 
 
@@ -126,7 +129,7 @@ def status(job_id: str, profile: str, as_json: bool) -> None:
         details = {name: value for name, value in describe(view).items() if value or not getattr(report, name, "")}
         click.echo(to_json({**report_json(report), **details, "state": report.state.value}))
         return
-    click.echo(f"{report.id}  {report.name}  {report.state.value}  {_took(report)}")
+    click.echo(f"{report.id}  {report.name}  {report.state.value}  {_duration_text(report)}")
     if not report.state.ended and (url := page_url(report)):
         click.echo(_("page: {url}", url=url))
     if not report.state.ended and (url := tensorboard_url(report, view)):
@@ -162,12 +165,12 @@ def cancel(job_id: str, profile: str, as_json: bool) -> None:
     click.echo(to_json(report_json(report)) if as_json else words)
 
 
-def _when(report: JobReport) -> str:
+def _start_text(report: JobReport) -> str:
     moment = report.started or report.submitted
     return time.strftime("%m-%d %H:%M:%S", time.localtime(moment)) if moment else ""
 
 
-def _took(report: JobReport) -> str:
+def _duration_text(report: JobReport) -> str:
     if not report.started:
         return ""
     return f"{(report.finished or time.time()) - report.started:.1f} s"

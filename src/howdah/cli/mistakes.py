@@ -14,10 +14,10 @@ from howdah.errors import EngineUnavailable, HowdahError, Mistake, RequestRefuse
 
 def error_lines(error: HowdahError) -> list[str]:
     """Return what is shown of an error: a line for each mistake, and which daemons of the sandbox have ended."""
-    return [*_said(error), *_ended_daemons(error)]
+    return [*_error_lines(error), *_ended_daemons(error)]
 
 
-def _said(error: HowdahError) -> list[str]:
+def _error_lines(error: HowdahError) -> list[str]:
     if language() == "zh" and isinstance(error, SpecError):
         return [line for mistake in error.mistakes for line in _chinese(mistake).splitlines()]
     if language() == "zh" and isinstance(error, (StagingError, RequestRefused)):

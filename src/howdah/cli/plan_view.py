@@ -33,7 +33,7 @@ def plan_lines(plan: Plan, conf_dir: str) -> Iterator[str]:
         (_("files"), _files(staged.files)),
         (_("inputs"), list(map(_input, staged.inputs))),
         (_("outputs"), [_output(number, job) for number in range(len(job.outputs))]),
-        (_("kept"), _kept(job)),
+        (_("kept"), _kept_directories(job)),
         (_("environment"), _environment(staged)),
         (_("to upload"), list(_uploads(staged, conf_dir))),
         (_("settings"), _settings(staged)),
@@ -120,10 +120,10 @@ def _common(places: Sequence[str]) -> str:
         return "-"
     parents = {uris.parent(one) if uris.has_scheme(one) else one.rpartition("/")[0] for one in places}
     first = min(parents, key=len)
-    return _shown(first) if len(parents) == 1 else f"{_shown(first)}, …"
+    return _display_uri(first) if len(parents) == 1 else f"{_display_uri(first)}, …"
 
 
-def _shown(uri: str) -> str:
+def _display_uri(uri: str) -> str:
     return uris.path(uri) if uris.has_scheme(uri) and uris.split(uri)[0] == "file" else uri
 
 
@@ -131,15 +131,15 @@ def _output(number: int, job: JobSpec) -> str:
     output = job.outputs[number]
     of = output.tasks or _("every task")
     what = _("what {tasks} prints", tasks=of) if output.strategy == "stream" else f"{output.source} ({of})"
-    return f"{what} → {_shown(output.path)}" + (_(", replacing what is there") if output.overwrite else "")
+    return f"{what} → {_display_uri(output.path)}" + (_(", replacing what is there") if output.overwrite else "")
 
 
-def _kept(job: JobSpec) -> list[str]:
+def _kept_directories(job: JobSpec) -> list[str]:
     found = []
     if job.checkpoint.path:
-        found.append(_("checkpoints in {place}", place=_shown(job.checkpoint.path)))
+        found.append(_("checkpoints in {place}", place=_display_uri(job.checkpoint.path)))
     if job.board.path:
-        found.append(_("event files in {place}", place=_shown(job.board.path)))
+        found.append(_("event files in {place}", place=_display_uri(job.board.path)))
     return found
 
 
@@ -171,7 +171,7 @@ def _uploads(staged: StagedJob, conf_dir: str) -> Iterator[str]:
         yield _("nothing: all {count} files are there already", count=len(wanted))
         return
     size, there = sum(size for _, size in missing.values()), len(wanted) - len(missing)
-    place = _shown(uris.join(staged.home, "cache"))
+    place = _display_uri(uris.join(staged.home, "cache"))
     kept = _("; {count} are there already", count=there) if there else ""
     yield _("{files}, to {place}", files=_count(len(missing), size), place=place) + kept
     for name, bytes_ in sorted(missing.values(), key=lambda one: -one[1]):

@@ -32,11 +32,11 @@ def stacks(job_id: str, task: str, native: bool, last: bool, profile: str, as_js
     report = report_of(engine, job_id)
     view = fetch_update(engine, job_id).view
     if last or report.state.ended or view.outcome is not None:  # of its end the engine hears a little later
-        uri = _kept(view)
+        uri = _latest_stacks(view)
         text = filesystem(uri, report.conf_dir).read_bytes(uri).decode("utf-8", "replace")
         click.echo(to_json({"uri": uri, "text": text}) if as_json else f"{uri}\n{text}", nl=as_json)
         return
-    answer = _taken(report, _checked(task), native)
+    answer = _take_stacks(report, _checked(task), native)
     if as_json:
         click.echo(to_json(answer))
         return
@@ -56,7 +56,7 @@ def _checked(task: str) -> str:
         raise SpecError.at("TASK", str(error)) from None
 
 
-def _taken(report: JobReport, task: str, native: bool) -> Stacks:
+def _take_stacks(report: JobReport, task: str, native: bool) -> Stacks:
     link = connect(report)
     if link is None:
         raise EngineUnavailable(f"{report.id} waits for its master: nothing runs yet that could be looked into")
@@ -64,7 +64,7 @@ def _taken(report: JobReport, task: str, native: bool) -> Stacks:
         return link.stacks(getpass.getuser(), task, native)
 
 
-def _kept(view: JobView) -> str:
+def _latest_stacks(view: JobView) -> str:
     if not view.stacks:
         raise NotFound(f"{view.id}: no stacks were saved while the job ran")
     return view.stacks[-1]

@@ -74,14 +74,14 @@ def _find(connection: sqlite3.Connection, of: str, profile: str) -> dict[str, An
 def _process(connection: sqlite3.Connection, host: str, pid: int, profile: str) -> dict[str, Any] | None:
     if not host or is_here(host):
         try:
-            return _own_process(connection, host, pid)
+            return _find_local_process(connection, host, pid)
         except NotFound:  # it has ended, and may be known all the same
             if not host:
                 raise
     return indexed(connection, f"{host}:{pid}") or _ask_executors(host, pid, profile)
 
 
-def _own_process(connection: sqlite3.Connection, host: str, pid: int) -> dict[str, Any] | None:
+def _find_local_process(connection: sqlite3.Connection, host: str, pid: int) -> dict[str, Any] | None:
     owner = owner_of(pid)
     if owner.task:
         return {"job": owner.job, "task": owner.task, "attempt": owner.attempt, "process": pid}

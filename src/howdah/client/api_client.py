@@ -43,17 +43,17 @@ class ApiClient:
     def read(self, path: str, /, **query: Any) -> bytes:
         """Return the bytes of a call below `api/v1/`; a list or tuple is a parameter that is repeated."""
         asked = encode_query({**query, "token": self.token or None})
-        return self._ask(urllib.request.Request(f"{self._at(path)}?{asked}"))  # noqa: S310
+        return self._fetch(urllib.request.Request(f"{self._url(path)}?{asked}"))  # noqa: S310
 
     def act(self, job_id: str, action: str, /, **words: Any) -> Any:
         """Execute an action on a job; the link must permit actions."""
         if not self._act:
             raise NotPermitted(f"this link only looks: `howdah page {job_id}` prints one that may act")
         body = json.dumps({"token": self._act, **words}).encode()
-        address = self._at(f"jobs/{job_id}/actions/{action}")
+        address = self._url(f"jobs/{job_id}/actions/{action}")
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(address, body, headers, method="PUT")  # noqa: S310 - the scheme was checked
-        return json.loads(self._ask(request))
+        return json.loads(self._fetch(request))
 
     def pages(self, path: str, name: str, /, **query: Any) -> Iterator[Mapping[str, Any]]:
         """Yield the rows of a list that is answered in pages."""
@@ -75,10 +75,10 @@ class ApiClient:
             if len(answer["events"]) < EVENTS_PER_CALL:
                 return since, found
 
-    def _at(self, path: str) -> str:
+    def _url(self, path: str) -> str:
         return f"{self.base}api/v1/{urllib.parse.quote(path, safe='/:')}"
 
-    def _ask(self, request: urllib.request.Request) -> bytes:
+    def _fetch(self, request: urllib.request.Request) -> bytes:
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310
                 body: bytes = answer.read()

@@ -72,8 +72,8 @@ def _tree(words: Sequence[str], options: CommandOptions, sent: Sequence[str], fr
     command: Node = Text(words[0], _COMMAND, False)
     if len(words) > 1:
         command = Items(tuple(Text(word, _COMMAND, False) for word in words), _COMMAND)
-    resources = _given(options, "memory", "vcores", "gpus")
-    role = {"command": command, **_given(options, "replicas")}
+    resources = _text_nodes(options, "memory", "vcores", "gpus")
+    role = {"command": command, **_text_nodes(options, "replicas")}
     if resources:
         role["resources"] = Keys(resources, _COMMAND)
     root: dict[str, Node] = {"name": Text(_name(words), _COMMAND, False)}
@@ -84,7 +84,7 @@ def _tree(words: Sequence[str], options: CommandOptions, sent: Sequence[str], fr
     if files:
         root["files"] = Items(tuple(files), "--file")
     if options.requirements:
-        root["environment"] = Keys(_given(options, "requirements"), "--requirements")
+        root["environment"] = Keys(_text_nodes(options, "requirements"), "--requirements")
     if options.inputs:
         inputs = (Keys({"path": Text(path, "--input", False)}, "--input") for path in options.inputs)
         root["inputs"] = Items(tuple(inputs), "--input")
@@ -93,7 +93,7 @@ def _tree(words: Sequence[str], options: CommandOptions, sent: Sequence[str], fr
     return Keys(root, _COMMAND)
 
 
-def _given(options: CommandOptions, *names: str) -> dict[str, Node]:
+def _text_nodes(options: CommandOptions, *names: str) -> dict[str, Node]:
     return {name: Text(text, f"--{name}") for name in names if (text := getattr(options, name))}
 
 

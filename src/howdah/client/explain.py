@@ -92,7 +92,7 @@ def explain(engine: Engine, job_id: str) -> Explanation:
     job = view.job or _submitted(report)
     found.missing.update(_missing(view, events))
     if job is not None and view.tasks:
-        found.after.update(_after(job, events))
+        found.after.update(_roles_started_after(job, events))
     if found.missing or not view.tasks:
         found.pending_reasons.extend(
             engine.pending_reasons(job_id, elastic_roles(job, events) if job else None, found.missing)
@@ -106,11 +106,11 @@ def elastic_roles(job: JobSpec, events: Iterable[Event]) -> JobSpec:
     for event in events:
         if isinstance(event, GangRestarted):
             restarts.update({task.role for task in event.tasks} or set(job.roles))
-    roles = {name: _grown(role, restarts[name]) for name, role in job.roles.items()}
+    roles = {name: _with_grown_memory(role, restarts[name]) for name, role in job.roles.items()}
     return replace(job, roles=roles)
 
 
-def _grown(role: Role, restarts: int) -> Role:
+def _with_grown_memory(role: Role, restarts: int) -> Role:
     memory = role.resources.memory_mib
     more = int(memory * role.resources.growth * restarts)
     return replace(role, resources=replace(role.resources, memory_mib=memory + more)) if more else role
@@ -122,7 +122,7 @@ def _missing(view: JobView, events: Iterable[Event]) -> dict[str, int]:
     return dict(Counter(role for role in waiting if role in asked))
 
 
-def _after(job: JobSpec, events: Iterable[Event]) -> dict[str, tuple[str, ...]]:
+def _roles_started_after(job: JobSpec, events: Iterable[Event]) -> dict[str, tuple[str, ...]]:
     """Return the roles for which nothing was asked yet, with the roles that must end before."""
     asked = {event.role for event in events if isinstance(event, Asked)}
     return {name: role.after for name, role in job.roles.items() if role.after and name not in asked}

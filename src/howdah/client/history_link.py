@@ -44,15 +44,15 @@ def find_or_start(
         EngineUnavailable: the server that was started did not serve, or does not find the job.
     """
     folder = Path(state_directory(os.environ), "history")
-    for link in (*_known(engine, profile), *history_servers.links(folder)):
-        if _has(link, job_id):
+    for link in (*_known_addresses(engine, profile), *history_servers.links(folder)):
+        if _serves_job(link, job_id):
             return _page(link, job_id)
     server = _start(folder, profile)
     on_start()
     return _page(_wait(server, folder, job_id, on_wait), job_id)
 
 
-def _known(engine: Engine, profile: str) -> Iterator[str]:
+def _known_addresses(engine: Engine, profile: str) -> Iterator[str]:
     settings = settings_for({"engine": engine.name, "profile": profile})
     if settings[HISTORY_URL]:
         yield settings[HISTORY_URL]
@@ -63,7 +63,7 @@ def _known(engine: Engine, profile: str) -> Iterator[str]:
                 yield history_service.link(engine, job.id, settings["hadoop_conf_dir"], lambda _: None)
 
 
-def _has(link: str, job_id: str) -> bool:
+def _serves_job(link: str, job_id: str) -> bool:
     with contextlib.suppress(HowdahError):
         ApiClient(link).get(f"jobs/{job_id}")
         return True
@@ -102,7 +102,7 @@ def _wait(server: subprocess.Popen[bytes], folder: Path, job_id: str, on_wait: C
     began, announced = time.monotonic(), False
     while time.monotonic() - began < READ_S:
         for link in history_servers.links(folder):
-            if _has(link, job_id):
+            if _serves_job(link, job_id):
                 return link
         if server.poll() is not None:
             lines = (folder / LOG).read_text(errors="replace").strip().splitlines()

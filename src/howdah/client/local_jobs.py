@@ -48,12 +48,14 @@ class LocalJobs(JobsApi):
         flags = {"engine": self.engine, "profile": self.profile}
         if isinstance(job, JobSpec):
             check_job(job)
-            prepared = prepare(job, base, flags, _quiet, overwrite=overwrite)
+            prepared = prepare(job, base, flags, _print_nothing, overwrite=overwrite)
         else:
             loaded = load(Path(job), sets)
             spec, base, file, text = loaded.spec, loaded.base_dir, Path(job), loaded.text
             origins = loaded.sources
-            prepared = prepare(spec, base, flags, _quiet, overwrite=overwrite, origins=origins, file=file, text=text)
+            prepared = prepare(
+                spec, base, flags, _print_nothing, overwrite=overwrite, origins=origins, file=file, text=text
+            )
         return prepared.engine.submit(prepared.plan, prepared.secrets)
 
     def jobs(self, filters: Mapping[str, Any]) -> list[JobReport]:
@@ -113,7 +115,7 @@ class LocalJobs(JobsApi):
         with self._master(job_id) as master, translate_refusals(job_id):
             if not locations.event_file_locations(self.job(job_id)):
                 raise NotFound("the location of its event files is unknown: set `board` in the job file")
-            install(engine, settings_for({"engine": engine.name, "profile": self.profile}), _quiet)
+            install(engine, settings_for({"engine": engine.name, "profile": self.profile}), _print_nothing)
             return wait_until_open(job_id, lambda: master.tensorboard(getpass.getuser(), idle_s), master.changes())
 
     def end_tensorboard(self, job_id: str) -> None:
@@ -145,7 +147,7 @@ class LocalJobs(JobsApi):
         return Follower(self._engine(job_id), job_id, retry_s=RETRY_S)
 
 
-def _quiet(_: str) -> None:
+def _print_nothing(_: str) -> None:
     """Ignore notices of what takes time: a program has nobody to show them to."""
 
 

@@ -40,11 +40,13 @@ def convert(system: str, arguments: tuple[str, ...]) -> None:
 
 def job_file_text(parsed: Parsed, system: str, arguments: tuple[str, ...]) -> str:
     """Return the job file, with all that there is to know beside it as comments."""
-    comments = "".join(f"# {line}\n" for note in _remarks(parsed, system, arguments) for line in note.splitlines())
+    comments = "".join(
+        f"# {line}\n" for note in _conversion_notes(parsed, system, arguments) for line in note.splitlines()
+    )
     return comments + to_yaml(parsed.job)
 
 
-def _remarks(parsed: Parsed, system: str, arguments: tuple[str, ...]) -> Iterator[str]:
+def _conversion_notes(parsed: Parsed, system: str, arguments: tuple[str, ...]) -> Iterator[str]:
     yield from parsed.notes
     if system.startswith("azkaban"):
         yield f"paths are relative to {Path(arguments[0]).absolute().parent}: put this file there"

@@ -106,18 +106,18 @@ class _Masking:
         else:
             name = within.keys.pop()
             if number is not None:
-                self._put(number, self._shown(number, name))
+                self._put(number, self._mask(number, name))
 
     def _end(self, ended: _Collection) -> None:
         texts = [number for number in ended.items if number is not None]
         if len(texts) == len(ended.items) and not redaction.looks_secret(ended.name):
             shown = redaction.words([self._texts[number].value for number in texts], self._known)
         else:
-            shown = [self._shown(number, ended.name) for number in texts]
+            shown = [self._mask(number, ended.name) for number in texts]
         for number, value in zip(texts, shown, strict=True):
             self._put(number, value)
 
-    def _shown(self, number: int, name: str) -> str:
+    def _mask(self, number: int, name: str) -> str:
         return str(redaction.record(redaction.line(self._texts[number].value, self._known), name))
 
     def _put(self, number: int, value: str) -> None:

@@ -114,7 +114,7 @@ def resolve(flags: Mapping[str, str | None], env: Mapping[str, str]) -> Settings
     conf_files = [Path(conf_dir, "howdah.yaml")] if conf_dir else []
     files += [_read(path, "cluster file") for path in (*conf_files, SYSTEM_FILE)]
     profile = _existing_profile(wanted, files)
-    return _merged([*top, *_parts(files, profile), *_surroundings(env)], profile)
+    return _merged([*top, *_parts(files, profile), *_environment_layers(env)], profile)
 
 
 def check_value(key: str, value: str, source: str, base: Path) -> str:
@@ -158,7 +158,7 @@ def _source(layer: str, key: str) -> str:
     return f"environment HOWDAH_{key.upper()}" if layer == "environment" else layer
 
 
-def _surroundings(env: Mapping[str, str]) -> Iterator[_Layer]:
+def _environment_layers(env: Mapping[str, str]) -> Iterator[_Layer]:
     """Yield what is configured outside howdah: Hadoop's variable and a running sandbox."""
     if env.get("HADOOP_CONF_DIR"):
         yield _Layer("environment HADOOP_CONF_DIR", {"hadoop_conf_dir": env["HADOOP_CONF_DIR"]}, Path.cwd())

@@ -210,7 +210,7 @@ def _parse_int(text: str) -> int:
     return int(text)
 
 
-def _truth(text: str) -> bool:
+def _parse_bool(text: str) -> bool:
     if text not in _WORDS:
         raise ValueError("must be true or false")
     return _WORDS[text]
@@ -220,5 +220,5 @@ _SCALARS: dict[Any, tuple[str, Callable[[str], Any]]] = {
     str: ("text", str),
     int: ("a whole number", _parse_int),
     float: ("a number", seconds),
-    bool: ("true or false", _truth),
+    bool: ("true or false", _parse_bool),
 }

@@ -32,7 +32,7 @@ class _Drawing:
 
     def __init__(self, curves: Sequence[Curve], style: Style, frame: ChartFrame) -> None:
         self._curves, self._style, self._frame = curves, style, frame
-        across = [self._across(curve, point) for curve in curves for point in curve.sample.points]
+        across = [self._x_value(curve, point) for curve in curves for point in curve.sample.points]
         self._x_range = svg.value_range(across, log=False)
         lows = [point[2] for curve in curves for point in curve.sample.points if point[2] is not None]
         highs = [point[4] for curve in curves for point in curve.sample.points if point[4] is not None]
@@ -40,7 +40,7 @@ class _Drawing:
         self._x = svg.scale(self._x_range, frame.left, frame.right, log=False)
         self._y = svg.scale(self._y_range, frame.bottom, frame.top, style.log)
 
-    def _across(self, curve: Curve, point: Sequence[float | None]) -> float:
+    def _x_value(self, curve: Curve, point: Sequence[float | None]) -> float:
         return self._style.across(int(point[0] or 0), float(point[1] or 0), curve.started)
 
     def axes(self) -> Iterator[str]:
@@ -59,7 +59,7 @@ class _Drawing:
                 yield f'<path class="c" stroke="{colour}"{dashed} d="M{line}"/>'
                 if len(section) == 1:
                     yield f'<circle fill="{colour}" cx="{section[0][0]:.1f}" cy="{section[0][2]:.1f}" r="2.5"/>'
-            yield from self._odd(curve, colour)
+            yield from self._non_finite_marks(curve, colour)
 
     def _pixels(self, curve: Curve) -> Iterator[tuple[float, float, float, float] | None]:
         """Yield for each point x, and y of the minimum, the mean and the maximum; None where the line has a gap."""
@@ -68,12 +68,12 @@ class _Drawing:
             if low is None or mean is None or high is None or (self._style.log and high <= 0):
                 yield None
             else:
-                yield self._x(self._across(curve, point)), self._y(low), self._y(mean), self._y(high)
+                yield self._x(self._x_value(curve, point)), self._y(low), self._y(mean), self._y(high)
 
-    def _odd(self, curve: Curve, colour: str) -> Iterator[str]:
+    def _non_finite_marks(self, curve: Curve, colour: str) -> Iterator[str]:
         """Yield a cross for each NaN and a wedge for each infinity, at its step."""
         for step, wall, name in curve.sample.odd:
-            x = self._x(self._across(curve, (step, wall)))
+            x = self._x(self._x_value(curve, (step, wall)))
             y = self._frame.top if name == "Infinity" else self._frame.bottom
             shape = {"NaN": "m-3 -3l6 6m0 -6l-6 6", "Infinity": "m-4 0h8l-4 -6z"}.get(name, "m-4 0h8l-4 6z")
             yield f'<path stroke="{colour}" fill="none" d="M{x:.1f} {y:.1f}{shape}"><title>{name}</title></path>'

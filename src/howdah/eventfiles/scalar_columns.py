@@ -47,7 +47,7 @@ def layout(frame: bytes) -> Layout | None:
     """Return the layout of a frame whose event has one scalar and nothing else; None for any other frame."""
     try:
         event = _message(frame, 12, len(frame) - 4)
-        value = _only(frame, _only(frame, event[5], 1), None)
+        value = _only_field(frame, _only_field(frame, event[5], 1), None)
         if event.keys() - {1, 2, 5} or value.keys() - {1, 2, 8, 9} or event[1][0] != _FIXED64:
             return None
         at, form = _tensor(frame, value[8]) if 8 in value else (value[2][1], "f")
@@ -60,7 +60,7 @@ def layout(frame: bytes) -> Layout | None:
     return Layout(len(frame), tag, event[1][1], step[1:], at, form) if step[0] == _VARINT else None
 
 
-def _only(frame: bytes, outer: Field, number: int | None) -> Any:
+def _only_field(frame: bytes, outer: Field, number: int | None) -> Any:
     """Return the only field of a message, which must be `number`; all fields if `number` is None."""
     if outer[0] != _BYTES:
         raise ValueError
@@ -74,7 +74,7 @@ def _only(frame: bytes, outer: Field, number: int | None) -> Any:
 
 def _tensor(frame: bytes, outer: Field) -> tuple[int, str]:
     """Return where the number of a one-number tensor begins, and its format."""
-    fields = _only(frame, outer, None)
+    fields = _only_field(frame, outer, None)
     kind = _varint(frame, fields[1][1])[0] if fields[1][0] == _VARINT else -1
     (number,) = fields.keys() & {4, 5, 6}
     _, start, end = fields[number]

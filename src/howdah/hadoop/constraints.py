@@ -54,7 +54,9 @@ def parse(text: str) -> Constraint:
     """
     found, end = _constraint(text, 0, MAX_DEPTH)
     if text[end:].strip():
-        raise _wrong(end, f"{text[end:].strip()!r} comes after the end; several constraints are and(…:…) or or(…:…)")
+        raise _syntax_error(
+            end, f"{text[end:].strip()!r} comes after the end; several constraints are and(…:…) or or(…:…)"
+        )
     return found
 
 
@@ -73,7 +75,7 @@ def _constraint(text: str, start: int, deeper: int) -> tuple[Constraint, int]:
         end = next((at for at in range(start, len(text)) if text[at] in ":()"), len(text))
         return _single(text[start:end], start), end
     if not deeper:
-        raise _wrong(start, f"more than {MAX_DEPTH} brackets within each other")
+        raise _syntax_error(start, f"more than {MAX_DEPTH} brackets within each other")
     parts: list[Constraint] = []
     end = match.end() - 1
     while not parts or text[end : end + 1] == ":":
@@ -81,23 +83,23 @@ def _constraint(text: str, start: int, deeper: int) -> tuple[Constraint, int]:
         parts.append(part)
         end += len(text[end:]) - len(text[end:].lstrip())
     if text[end : end + 1] != ")":
-        raise _wrong(end, f"{match[1]}(…) is not closed: its parts stand between : and end with )")
+        raise _syntax_error(end, f"{match[1]}(…) is not closed: its parts stand between : and end with )")
     return Composite(match[1].lower(), tuple(parts)), end + 1
 
 
 def _single(text: str, start: int) -> Single:
     word, *rest = [part.strip() for part in text.split(",") if part.strip()] or [""]
     if word.lower() not in _SINGLE:
-        raise _wrong(start, _unknown(word))
+        raise _syntax_error(start, _unknown(word))
     if not rest or rest[0].lower() not in SCOPES:
-        raise _wrong(start, f"{word} is followed by {' or '.join(SCOPES)}, not by {(rest or ['nothing'])[0]!r}")
+        raise _syntax_error(start, f"{word} is followed by {' or '.join(SCOPES)}, not by {(rest or ['nothing'])[0]!r}")
     scope, tags = rest[0].lower(), rest[1:]
     least, most = (1, UNLIMITED) if word.lower() == "in" else (0, 0)
     if word.lower() == "cardinality":
         least, most = _bounds(tags[-2:], start)
         tags = tags[:-2]
     if not tags:
-        raise _wrong(start, f"{text.strip()!r} names no allocation tag, as in {word},{scope},worker")
+        raise _syntax_error(start, f"{text.strip()!r} names no allocation tag, as in {word},{scope},worker")
     return Single(scope, tuple(_tag(tag, start) for tag in tags), least, most)
 
 
@@ -112,10 +114,10 @@ def _unknown(word: str) -> str:
 def _bounds(texts: list[str], start: int) -> tuple[int, int]:
     if len(texts) < 2 or not all(re.fullmatch(r"[0-9]{1,9}", text) for text in texts):
         problem = "cardinality ends with the least and the most containers, as in cardinality,node,worker,0,1"
-        raise _wrong(start, problem)
+        raise _syntax_error(start, problem)
     least, most = map(int, texts)
     if least > most:
-        raise _wrong(start, f"at least {least} and at most {most} containers cannot be")
+        raise _syntax_error(start, f"at least {least} and at most {most} containers cannot be")
     return least, most
 
 
@@ -124,9 +126,11 @@ def _tag(text: str, start: int) -> tuple[str, str]:
     if not slash:
         return SELF, text
     if namespace not in NAMESPACES or not name or "/" in name:
-        raise _wrong(start, f"{text!r}: before a tag may stand {', '.join(f'{each}/' for each in NAMESPACES)} alone")
+        raise _syntax_error(
+            start, f"{text!r}: before a tag may stand {', '.join(f'{each}/' for each in NAMESPACES)} alone"
+        )
     return namespace, name
 
 
-def _wrong(at: int, problem: str) -> ValueError:
+def _syntax_error(at: int, problem: str) -> ValueError:
     return ValueError(f"{problem} (at character {at + 1})")

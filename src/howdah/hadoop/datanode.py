@@ -122,7 +122,7 @@ class DataNodeConnection:
         """
         header = pb.ClientHeader(base=pb.BlockHeader(block=block.block, token=block.token), client=_CLIENT)
         request = pb.ReadBlock(header=header, offset=start, length=length)
-        self._turn()  # short blocks need not walk through a whole buffer
+        self._swap_buffers()  # short blocks need not walk through a whole buffer
         self._socket.sendall(struct.pack(">hB", _VERSION, _READ_BLOCK) + delimited(request))
         answer = self._message(pb.Answer)
         if answer.status:
@@ -131,7 +131,7 @@ class DataNodeConnection:
         left = skipped + length
         try:
             for views in self._packets(answer.read.checksum, sums):
-                views, left = _within(views, skipped, left)
+                views, left = _cut_views(views, skipped, left)
                 skipped = 0
                 if views:
                     yield views
@@ -191,14 +191,14 @@ class DataNodeConnection:
         if wanted > len(self._view):
             raise BadBlock(f"{self._name} announces a packet of {wanted} bytes")
         if self._start + wanted > len(self._view):
-            self._turn()
+            self._swap_buffers()
         while self._end - self._start < wanted:
             count = self._socket.recv_into(self._view[self._end :])
             if not count:
                 raise ConnectionResetError(f"{self._name} has closed the connection")
             self._end += count
 
-    def _turn(self) -> None:
+    def _swap_buffers(self) -> None:
         """Go on in the other buffer, with the bytes that were not read yet."""
         rest = self._end - self._start
         self._other[:rest] = self._view[self._start : self._end]
@@ -206,7 +206,7 @@ class DataNodeConnection:
         self._start, self._end = 0, rest
 
 
-def _within(views: list[memoryview], skipped: int, left: int) -> tuple[list[memoryview], int]:
+def _cut_views(views: list[memoryview], skipped: int, left: int) -> tuple[list[memoryview], int]:
     """Cut the views to the bytes from `skipped` to `left`; return them, and how many of the `left` bytes are still to
     come."""
     kept = []

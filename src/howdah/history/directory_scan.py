@@ -100,7 +100,7 @@ class Scanner:
             if not one_of_many:
                 raise
             return
-        result.gone += self.index.update_listing(home, _found(listing))
+        result.gone += self.index.update_listing(home, _found_jobs(listing))
         del listing
         self._read_new_events(files, home, self.index.changed_jobs(home), result)
         modified_ms = entry.modified_ms if entry else 0
@@ -202,7 +202,7 @@ def _read_on(files: FileSystem, uri: str, size: int, job: IndexedJob) -> bool:
     return reader.offset < until
 
 
-def _found(listing: Iterable[Entry]) -> Iterator[FoundJob]:
+def _found_jobs(listing: Iterable[Entry]) -> Iterator[FoundJob]:
     for entry in listing:
         if entry.is_dir:
             name = uris.name(entry.uri).encode("utf-8", "replace").decode()

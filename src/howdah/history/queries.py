@@ -45,7 +45,7 @@ def page(connection: sqlite3.Connection, query: Mapping[str, str], now: float) -
     Raises:
         InvalidRequest: a parameter has a value that is not allowed.
     """
-    where, values = _where(query)
+    where, values = _where_clause(query)
     sort = query.get("sort", "") or "-started"
     column, down = SORTS.get(sort.lstrip("-")), sort.startswith("-")
     if column is None:
@@ -70,7 +70,7 @@ def page(connection: sqlite3.Connection, query: Mapping[str, str], now: float) -
     return {"jobs": [_job(row, now) for row in rows], "next": next_, "total": total}
 
 
-def _where(query: Mapping[str, str]) -> tuple[str, list[Any]]:
+def _where_clause(query: Mapping[str, str]) -> tuple[str, list[Any]]:
     clauses: list[str] = []
     values: list[Any] = []
     for name in _EXACT:
@@ -118,7 +118,7 @@ def users(connection: sqlite3.Connection, query: Mapping[str, str]) -> list[dict
     Raises:
         InvalidRequest: `from` or `to` is no time.
     """
-    where, values = _where({name: query.get(name, "") for name in ("from", "to")})
+    where, values = _where_clause({name: query.get(name, "") for name in ("from", "to")})
     found: dict[str, dict[str, Any]] = {}
     totals = "SELECT user, count(*), sum(gpu_hours), sum(wasted) FROM job"
     for user, jobs, hours, wasted in connection.execute(f"{totals} {where} GROUP BY user", values):

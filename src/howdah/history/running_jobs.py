@@ -44,7 +44,7 @@ class RunningJobs:
         self._next = (self._next + AT_A_TIME) % len(open_)
         reports, problems = self._reports(turn)
         for job in turn:
-            self._settle(job, reports.get(job.id), now, bool(problems))
+            self._update_job(job, reports.get(job.id), now, bool(problems))
         return problems
 
     def _reports(self, jobs: list[IndexedJob]) -> tuple[dict[str, JobReport], list[str]]:
@@ -62,7 +62,7 @@ class RunningJobs:
                 problems.append(f"{engine.name}: {error}")
         return found, problems
 
-    def _settle(self, job: IndexedJob, report: JobReport | None, now: float, unsure: bool) -> None:
+    def _update_job(self, job: IndexedJob, report: JobReport | None, now: float, unsure: bool) -> None:
         silent = now - max(job.modified_ms, job.folder_ms) / 1000
         if report is None:
             if not unsure and silent > FORGOTTEN_S:

@@ -103,7 +103,7 @@ class HistoryServer:
         port = server.sockets[0].getsockname()[1]
         names = {host, "127.0.0.1", "localhost", *self.options.names}
         if host in EVERYWHERE:
-            names |= _own_names()
+            names |= _host_names()
         self._hosts = {f"{name}:{port}" for name in names}
         shown = socket.gethostname() if host in EVERYWHERE else host
         return server, f"http://{shown}:{port}{auth.page_link(self.key)}"
@@ -171,7 +171,7 @@ class HistoryServer:
         self.source.set_problems(problems)
 
 
-def _own_names() -> set[str]:
+def _host_names() -> set[str]:
     """Return the names by which callers may know this machine."""
     names = {socket.gethostname(), socket.getfqdn(), "[::1]"}
     with contextlib.suppress(OSError):

@@ -163,7 +163,7 @@ class _Transfer:
 
     def run(self, threads: int, report: ProgressCallback) -> tuple[int, int]:
         """Move all files; return their number and size. Raises as `download`."""
-        running = [threading.Thread(target=self._work, daemon=True, name="transfer") for _ in range(threads)]
+        running = [threading.Thread(target=self._copy_files, daemon=True, name="transfer") for _ in range(threads)]
         for thread in running:
             thread.start()
         try:
@@ -178,7 +178,7 @@ class _Transfer:
         report(self._files, self._bytes)
         return self._files, self._bytes
 
-    def _work(self) -> None:
+    def _copy_files(self) -> None:
         try:
             while not self._stopped.is_set():
                 with self._next_lock:

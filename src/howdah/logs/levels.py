@@ -30,9 +30,9 @@ DAY = rb"\d[0-3]\d "
 
 def level_of(line: bytes) -> str:
     """Return the level of a line, "" when it has none."""
-    return next((level for level in LEVELS if _is(level, line)), "")
+    return next((level for level in LEVELS if _has_level(level, line)), "")
 
 
-def _is(level: str, line: bytes) -> bool:
+def _has_level(level: str, line: bytes) -> bool:
     begins = line.startswith(BEGINNINGS[level]) and re.match(DAY, line[2:]) is not None
     return begins or any(word in line for word in LEVELS[level])

@@ -79,7 +79,7 @@ class Search:
                     line, counted = line + buffer.count(b"\n", counted, start), start
                 else:
                     line = self.numbers(base + start) + 1
-                hit = self._hit(bytes(view[start : min(stop, start + MAX_LINE)]), base + start, line)
+                hit = self._match(bytes(view[start : min(stop, start + MAX_LINE)]), base + start, line)
                 if not _in_time(hit, self.query):
                     continue
                 yield hit
@@ -107,11 +107,11 @@ class Search:
             if place >= end:
                 return
 
-    def _hit(self, line: bytes, offset: int, number: int) -> LogMatch:
+    def _match(self, line: bytes, offset: int, number: int) -> LogMatch:
         when = self.order.when(self.stream, offset) if self.order is not None else None
-        return LogMatch(self.task, self.attempt, self.stream, offset, number, self._shown(line), level_of(line), when)
+        return LogMatch(self.task, self.attempt, self.stream, offset, number, self._excerpt(line), level_of(line), when)
 
-    def _shown(self, line: bytes) -> str:
+    def _excerpt(self, line: bytes) -> str:
         """Return the text of a line, or of a long one the part around the match."""
         if len(line) > MAX_SHOWN_CHARACTERS:
             at = self._find(bytearray(line), 0, len(line))

@@ -405,7 +405,10 @@ class JobMaster:
         return Launch(action.task, action.attempt, command, environment, {**secrets, JOB_KEY: key}, files)
 
     async def _collect_stacks(self, action: actions.CollectStacks) -> None:
-        self.apply(await stack_dumps.investigate_stall(self.api, action.tasks, action.stalled))
+        event = await stack_dumps.investigate_stall(
+            self.state, self.api.log_of, self.api.directory, action.tasks, action.stalled
+        )
+        self.apply(event)
 
     async def _record_start(self, epoch: int) -> None:
         """Write the start of `epoch` to the event log's file, within the time limit for forming a gang."""

@@ -13,7 +13,8 @@ from dataclasses import fields
 from pathlib import Path
 
 from howdah.errors import EngineUnavailable
-from howdah.sandbox.conf import Ports, Shape, node_host, rm_hosts
+from howdah.sandbox.conf import node_host, rm_hosts
+from howdah.sandbox.shape import Ports, Shape
 
 _LOWEST, _HIGHEST = 20000, 32000
 _TRIES = 2000
@@ -21,7 +22,7 @@ _TRIES = 2000
 
 def choose(shape: Shape) -> Ports:
     """Return ports that are free on 127.0.0.1; those of NodeManagers and ResourceManagers on the address of each."""
-    drawn = _drawn()
+    drawn = _random_ports()
     nodes = [node_host(number) for number in range(1, shape.nodes + 1)]
     hosts = {"nm": nodes, "rm": list(rm_hosts(shape).values())}
     chosen = {}
@@ -29,17 +30,17 @@ def choose(shape: Shape) -> Ports:
         needed = hosts.get(name[:2], ["127.0.0.1"])
         chosen[name] = next((port for port in drawn if all(_is_free(host, port) for host in needed)), 0)
     if not all(chosen.values()):
-        raise EngineUnavailable(f"no free port between {_LOWEST} and {_top()} on loopback")
+        raise EngineUnavailable(f"no free port between {_LOWEST} and {_highest_port()} on loopback")
     return Ports(**chosen)
 
 
 def free_port() -> int:
     """Return a free port of 127.0.0.1. Raises StopIteration if there is none."""
-    return next(port for port in _drawn() if _is_free("127.0.0.1", port))
+    return next(port for port in _random_ports() if _is_free("127.0.0.1", port))
 
 
-def _drawn() -> Iterator[int]:
-    return iter(random.sample(range(_LOWEST, _top()), min(_TRIES, _top() - _LOWEST)))
+def _random_ports() -> Iterator[int]:
+    return iter(random.sample(range(_LOWEST, _highest_port()), min(_TRIES, _highest_port() - _LOWEST)))
 
 
 def _is_free(host: str, port: int) -> bool:
@@ -51,7 +52,7 @@ def _is_free(host: str, port: int) -> bool:
     return True
 
 
-def _top() -> int:
+def _highest_port() -> int:
     try:
         return min(_HIGHEST, int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0]))
     except OSError:

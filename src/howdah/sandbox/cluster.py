@@ -16,14 +16,14 @@ from types import TracebackType
 from howdah.config.paths import state_directory
 from howdah.errors import EngineUnavailable, SpecError, StagingError
 from howdah.sandbox import addresses, conf, install, record
-from howdah.sandbox.conf import Shape
 from howdah.sandbox.install import Progress
 from howdah.sandbox.record import SandboxRecord
 from howdah.sandbox.running import Daemon, RunningDaemons
+from howdah.sandbox.shape import Shape, describe_difference, validate
 from howdah.storage.content_cache import local_directory
 
 
-def _quiet(_: str) -> None:
+def _print_nothing(_: str) -> None:
     pass
 
 
@@ -68,7 +68,7 @@ class Sandbox:
         version = install.resolve_version(hadoop)
         sizes = (memory_mib, vcores, gpus, expiry_s)
         shape = Shape(version, nodes, hdfs, *sizes, overrides, resourcemanagers, namenodes, datanodes)
-        self.shape = conf.validate(shape)
+        self.shape = validate(shape)
         self.run_dir = (run_dir or default_run_dir()).absolute()
         self.cache = cache or local_directory()
 
@@ -107,7 +107,7 @@ class Sandbox:
         running = RunningDaemons(self.run_dir, known) if known else None
         return [running.daemon(role) for role in running.roles.values()] if running else []
 
-    def up(self, progress: Progress = _quiet) -> None:
+    def up(self, progress: Progress = _print_nothing) -> None:
         """Start the daemons that do not run, and return when jobs can be submitted.
 
         Raises:
@@ -129,7 +129,7 @@ class Sandbox:
         web = (running.active() or running.servers("ResourceManager")[0]).web
         return f"Hadoop {self.shape.hadoop}, {self.shape.nodes} NodeManagers, pages at http://{web}"
 
-    def down(self, keep: bool = False, progress: Progress = _quiet) -> None:
+    def down(self, keep: bool = False, progress: Progress = _print_nothing) -> None:
         """Stop the sandbox's processes and, unless `keep`, remove its data."""
         if not (self.run_dir / record.NAME).exists():
             return
@@ -194,7 +194,7 @@ class Sandbox:
             return None
         running = any(kept.alive() for kept in known.processes.values())
         if known.shape.hadoop != self.shape.hadoop or (running and known.shape != self.shape):
-            difference = conf.describe_difference(known.shape, self.shape)
+            difference = describe_difference(known.shape, self.shape)
             raise SpecError.at("sandbox", f"{self.run_dir} has {difference}; `howdah sandbox down` first")
         return known if running else None
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.sandbox import hdfs
-from howdah.sandbox.conf import Ports, Shape, node_host, rm_hosts, rm_web
+from howdah.sandbox.conf import node_host, rm_hosts, rm_web
 from howdah.sandbox.install import Java
+from howdah.sandbox.shape import Ports, Shape
 
 # The variables that a service manager would give the daemons. Daemons pass them on to containers, which must not get
 # the user's own environment this way (a venv on PATH, secrets).

@@ -6,10 +6,8 @@ Of two NameNodes one is active. `howdah.sandbox.running` says which, as an admin
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from howdah.sandbox.conf import Ports, Shape
+from howdah.sandbox.shape import Ports, Shape
 
 SERVICE = "sandbox"
 """The name service of two NameNodes: `hdfs://sandbox`."""

@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from howdah.errors import StagingError
-from howdah.sandbox.conf import Ports, Shape, node_host
+from howdah.sandbox.conf import node_host
 from howdah.sandbox.process import Process
+from howdah.sandbox.shape import Ports, Shape
 
 NAME = "sandbox.json"
 

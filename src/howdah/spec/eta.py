@@ -16,12 +16,12 @@ def eta(view: JobView, now: float) -> Optional[float]:
     program that resumed from a checkpoint begins with some progress: what counts is its rate since then."""
     if view.state is not State.RUNNING:
         return None
-    left = [_left(task.pace, now) for task in view.tasks.values() if task.state is State.RUNNING and task.pace]
+    left = [_remaining_s(task.pace, now) for task in view.tasks.values() if task.state is State.RUNNING and task.pace]
     known = [seconds for seconds in left if seconds is not None]
     return round(max(known), 1) if known else None
 
 
-def _left(pace: ProgressRate, now: float) -> Optional[float]:
+def _remaining_s(pace: ProgressRate, now: float) -> Optional[float]:
     seconds, done = pace.last_at - pace.first_at, pace.last - pace.first
     if pace.last >= 1.0:
         return 0.0

@@ -43,11 +43,11 @@ class Message(str):
 
 def message(template: str, /, **values: object) -> Message:
     """Return the message that `template` makes of those of `values` that it names; braces in values are plain text."""
-    kept = {name: _kept(values[name]) for name in PLACEHOLDER.findall(template) if name in values}
+    kept = {name: _to_value(values[name]) for name in PLACEHOLDER.findall(template) if name in values}
     return Message(fill(template, kept), template, kept)
 
 
-def _kept(value: object) -> Value:
+def _to_value(value: object) -> Value:
     return value if type(value) in (Message, str, int, float) else str(value)  # type: ignore[return-value]
 
 

@@ -51,13 +51,13 @@ def members(directory: Path, as_they_are: bool = False) -> Iterator[ArchiveMembe
 
     `as_they_are` is for an environment: its links to a Python outside are kept, too, and nothing in it is ignored.
     """
-    yield from _below(os.fspath(directory), "", (), os.path.realpath(directory), as_they_are)
+    yield from _members_below(os.fspath(directory), "", (), os.path.realpath(directory), as_they_are)
 
 
 Ignored = Callable[[str], bool]
 
 
-def _below(
+def _members_below(
     folder: str, prefix: str, rules: tuple[Ignored, ...], root: str, as_they_are: bool
 ) -> Iterator[ArchiveMember]:
     try:
@@ -80,7 +80,7 @@ def _walk_entries(
             yield ArchiveMember(name, entry.path, os.readlink(entry.path))
         elif entry.is_dir(follow_symlinks=False):
             if entry.name not in NEVER:
-                yield from _below(entry.path, f"{name}/", rules, root, as_they_are)
+                yield from _members_below(entry.path, f"{name}/", rules, root, as_they_are)
         elif entry.is_file():
             status = entry.stat()
             mark = f"{status.st_ino} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_mode}"

@@ -81,7 +81,7 @@ class _Tree:
             path.chmod(mode & 0o755 | 0o700)
 
     def file(self, name: str, mode: int, content: IO[bytes], modified: float = 0.0) -> None:
-        path = self.target / self._new(name, "file")
+        path = self.target / self._new_path(name, "file")
         with path.open("xb") as sink:
             shutil.copyfileobj(content, sink, 1 << 20)
         path.chmod(mode & 0o755 | 0o600)
@@ -92,12 +92,12 @@ class _Tree:
         source = _checked(to)
         if self._made.get(source) != "file":
             raise _Refused(f"{name!r} is a link to {to!r}, which is no file before it in the archive")
-        os.link(self.target / source, self.target / self._new(name, "file"))
+        os.link(self.target / source, self.target / self._new_path(name, "file"))
 
     def link(self, name: str, to: str) -> None:
         if not to or "\0" in to or len(to) > _MAX_LINK:
             raise _Refused(f"{name!r} is a link to nothing")
-        self._links.append((self._new(name, "link"), to))
+        self._links.append((self._new_path(name, "link"), to))
 
     def finish(self) -> None:
         """Make the links. Where they lead is checked when all of them exist."""
@@ -107,7 +107,7 @@ class _Tree:
             if not is_interpreter(name) and not stays_inside(os.fspath(self.target / name), os.fspath(self.target)):
                 raise _Refused(f"{name!r} is a link out of the archive, to {to!r}: pack what it leads to (tar -h)")
 
-    def _new(self, name: str, kind: str) -> str:
+    def _new_path(self, name: str, kind: str) -> str:
         checked = _checked(name)
         if not checked:
             raise _Refused(f"{name!r} is no name for a {kind}")

@@ -153,7 +153,7 @@ def _package(folder: Path) -> Iterator[tuple[str, Path]]:
 
 def _distribution(name: str) -> Iterator[tuple[str, Path]]:
     for file in _distribution_of(name).files or []:
-        if _travels(file, of_howdah=name == "howdah"):
+        if _is_packed(file, of_howdah=name == "howdah"):
             yield file.as_posix(), Path(str(file.locate()))
 
 
@@ -165,7 +165,7 @@ def _distribution_of(name: str) -> importlib.metadata.Distribution:
         raise StagingError(f"{name} is not installed here, but jobs on a cluster need it: install {missing}") from None
 
 
-def _travels(file: importlib.metadata.PackagePath, of_howdah: bool) -> bool:
+def _is_packed(file: importlib.metadata.PackagePath, of_howdah: bool) -> bool:
     in_metadata = file.parts[0].endswith(".dist-info")
     if of_howdah:
         return in_metadata and file.name in ("METADATA", "entry_points.txt")

@@ -92,7 +92,7 @@ def archive_file(name: str, path: str, home: str, place: str = "environment.arch
     except StagingError as error:
         raise FilesWrong.at(place, str(error)) from None
     if not exists or Path(path).is_dir():
-        raise FilesWrong.at(place, f"{path!r}: no such file", _neighbour(Path(path)))
+        raise FilesWrong.at(place, f"{path!r}: no such file", _nearest_file_name(Path(path)))
     if path.endswith(ARCHIVES):
         return _local_file(Path(path), name, "archive", home)
     return _local_file(Path(path), f"{name}/bin/python", "file", home)
@@ -160,7 +160,7 @@ class _Stager:
             elif path.startswith("/") and not self.is_local:
                 yield from self._cluster_file(place, uris.absolute(path, self.cluster_fs, ""), name, kind, path)
             else:
-                self.wrong(place, f"{path!r}: no such file: {local}", _neighbour(local))
+                self.wrong(place, f"{path!r}: no such file: {local}", _nearest_file_name(local))
         except StagingError as error:
             self.wrong(place, str(error))
 
@@ -278,11 +278,11 @@ class _Stager:
             found = self._listing(uri)
         if not found.found:
             also = f"{self.base / path} nor " if relative and not self.is_local else ""
-            near = _neighbour(Path(uris.path(uri))) if uris.split(uri)[0] == "file" else None
-            where = _shown(uri)
+            near = _nearest_file_name(Path(uris.path(uri))) if uris.split(uri)[0] == "file" else None
+            where = _display_uri(uri)
             self.wrong(place, f"{path!r}: no such file or directory: {'neither ' + also if also else ''}{where}", near)
         elif not found.files:
-            self.wrong(place, f"{path!r} has no files (names that begin with _ or . are skipped): {_shown(uri)}")
+            self.wrong(place, f"{path!r} has no files (names that begin with _ or . are skipped): {_display_uri(uri)}")
         yield from ((file, "") for file in found.files)
 
     def _listing(self, uri: str) -> Listing:
@@ -300,7 +300,8 @@ class _Stager:
             try:
                 if not replaces and filesystem(uri, self.conf_dir).exists(uri):
                     self.wrong(
-                        place, f"{_shown(uri)} exists already: remove it, choose another, or allow it with overwrite"
+                        place,
+                        f"{_display_uri(uri)} exists already: remove it, choose another, or allow it with overwrite",
                     )
             except StagingError as error:
                 self.wrong(place, str(error))
@@ -334,13 +335,13 @@ class _Stager:
         try:
             entry = filesystem(uri, self.conf_dir).stat(uri)
             if entry is not None and not entry.is_dir:
-                self.wrong(place, f"{_shown(uri)} is a file, must be a directory or not there yet")
+                self.wrong(place, f"{_display_uri(uri)} is a file, must be a directory or not there yet")
         except StagingError as error:
             self.wrong(place, str(error))
         return uri
 
 
-def _shown(uri: str) -> str:
+def _display_uri(uri: str) -> str:
     """Return the path of a local file, and the URI of any other."""
     return uris.path(uri) if uris.split(uri)[0] == "file" else uri
 
@@ -351,7 +352,7 @@ def _places(place: str, entry: Input) -> list[tuple[str, str]]:
     return [(f"{place}.{number}", path) for number, path in enumerate(entry.path)]
 
 
-def _neighbour(path: Path) -> str | None:
+def _nearest_file_name(path: Path) -> str | None:
     """Return the most similar name in the same directory."""
     try:
         return nearest(path.name, [each.name for each in path.parent.iterdir()])

@@ -19,7 +19,7 @@ class FsspecFileSystem(FileSystem):
     """The file system of one URI's scheme and authority. Object stores rename by copying: slow, and not atomic."""
 
     def __init__(self, uri: str, fs: Any = None) -> None:
-        self._fs: Any = fs or _found(uri)
+        self._fs: Any = fs or _open_filesystem(uri)
         self._scheme = uris.split(uri)[0]
 
     def stat(self, uri: str) -> Entry | None:
@@ -110,7 +110,7 @@ class FsspecFileSystem(FileSystem):
         return Entry(uri, int(info.get("size") or 0), modified_ms, info["type"] == "directory", etag=etag)
 
 
-def _found(uri: str) -> Any:
+def _open_filesystem(uri: str) -> Any:
     try:
         import fsspec
     except ImportError:

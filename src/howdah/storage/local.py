@@ -56,7 +56,7 @@ class LocalFileSystem(FileSystem):
                         yield _entry(full, found)
 
     def glob(self, pattern: str) -> list[Entry]:
-        paths = {path for part in _alternatives(uris.path(pattern)) for path in glob.iglob(part, recursive=True)}
+        paths = {path for part in _expand_braces(uris.path(pattern)) for path in glob.iglob(part, recursive=True)}
         return [entry for path in sorted(paths) if (entry := self.stat(uris.of_local(path)))]
 
     def open_read(self, uri: str) -> BinaryIO:
@@ -121,13 +121,13 @@ def _entry(path: str, found: os.stat_result) -> Entry:
     return Entry(uris.of_local(path), size, times[0], is_dir, str(found.st_uid), "", mode, times[1])
 
 
-def _alternatives(pattern: str) -> list[str]:
+def _expand_braces(pattern: str) -> list[str]:
     """Expand `{a,b}` as Hadoop's globs do."""
     found = _BRACES.search(pattern)
     if not found:
         return [pattern]
     before, after = pattern[: found.start()], pattern[found.end() :]
-    return [part for word in found[1].split(",") for part in _alternatives(before + word + after)]
+    return [part for word in found[1].split(",") for part in _expand_braces(before + word + after)]
 
 
 def _raise(error: OSError) -> None:

@@ -41,9 +41,9 @@ class OutputFiles:
             OSError: a directory cannot be listed.
         """
         self.refused = []
-        yield from self._below("", (os.path.realpath(self.directory),))
+        yield from self._files_below("", (os.path.realpath(self.directory),))
 
-    def _below(self, prefix: str, above: tuple[str, ...]) -> Iterator[str]:
+    def _files_below(self, prefix: str, above: tuple[str, ...]) -> Iterator[str]:
         try:
             entries = sorted(os.scandir(os.path.join(self.directory, prefix)), key=lambda entry: entry.name)
         except (FileNotFoundError, NotADirectoryError):  # removed since it was listed
@@ -57,7 +57,7 @@ class OutputFiles:
             if entry.is_symlink():
                 yield from self._linked(name, above)
             elif entry.is_dir(follow_symlinks=False):
-                yield from self._below(f"{name}/", (*above, os.path.realpath(entry.path)))
+                yield from self._files_below(f"{name}/", (*above, os.path.realpath(entry.path)))
             elif entry.is_file(follow_symlinks=False):
                 yield name
 
@@ -71,7 +71,7 @@ class OutputFiles:
         elif os.path.isfile(real):
             yield name
         elif os.path.isdir(real) and real not in above:  # a link to a directory above it would have no end
-            yield from self._below(f"{name}/", (*above, real))
+            yield from self._files_below(f"{name}/", (*above, real))
 
     def problems(self, prefix: str = "") -> list[str]:
         """Return a sentence for each refused link; `prefix` goes before its name."""

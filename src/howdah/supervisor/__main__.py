@@ -214,8 +214,8 @@ class Supervisor:
             if time.monotonic() > deadline:
                 os.kill(pid, signal.SIGKILL)
         elif "end" in entry:
-            self._settle(job_id)
-        elif self._lives(job_id):
+            self._finish_ended_job(job_id)
+        elif self._master_lives(job_id):
             if "cancel" in entry:
                 self._end_master(job_id)
         elif _has_end(directory):
@@ -226,7 +226,7 @@ class Supervisor:
         else:
             self._start_master(job_id, entry)
 
-    def _lives(self, job_id: str) -> bool:
+    def _master_lives(self, job_id: str) -> bool:
         """Return whether the job's master lives; of a master that is no child of this process its lock tells that."""
         if job_id in self.masters or job_id in self.exit_codes:
             return job_id in self.masters
@@ -267,7 +267,7 @@ class Supervisor:
     def _end(self, job_id: str, entry: Entry, state: str = "", diagnostics: str = "") -> None:
         """Record how the job ended (without a state its log says so), and have the job settled."""
         decide_end(entry, state, diagnostics)
-        self._settle(job_id)
+        self._finish_ended_job(job_id)
 
     def _end_master(self, job_id: str) -> None:
         """Ask the master to cancel its job, and kill a master that does not."""
@@ -283,7 +283,7 @@ class Supervisor:
         except ProcessLookupError:
             return
 
-    def _settle(self, job_id: str) -> None:
+    def _finish_ended_job(self, job_id: str) -> None:
         """Start the helper that writes the job's end and removes the files that the job has left."""
         count, not_before = self.failed_tries.get(job_id, (0, 0.0))
         if len(self.helpers) >= MAX_HELPERS or count >= SETTLE_TRIES or time.monotonic() < not_before:

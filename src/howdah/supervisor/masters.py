@@ -123,14 +123,14 @@ def _fork(job_directory: str, record: Mapping[str, Any], attempt: int, lock: int
     if pid:
         return pid
     try:
-        _become(job_directory, record, attempt, lock, log)
+        _exec_master(job_directory, record, attempt, lock, log)
     except BaseException as error:  # in the forked child, which must not return
         os.write(log, f"the master could not be started: {error}\n".encode())
     finally:
         os._exit(_CANNOT_RUN)
 
 
-def _become(job_directory: str, record: Mapping[str, Any], attempt: int, lock: int, log: int) -> None:
+def _exec_master(job_directory: str, record: Mapping[str, Any], attempt: int, lock: int, log: int) -> None:
     os.setsid()
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)

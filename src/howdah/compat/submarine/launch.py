@@ -35,7 +35,7 @@ class Commands:
 def commands(options: SubmarineOptions, home: Callable[[], str]) -> Commands:
     """Return the commands and resources of each kind of task; mistakes are added to `options`."""
     counts = {role: options.number(option, 1 if role == "worker" else 0) for role, option in ROLES.items()}
-    for role in _foreign(options):
+    for role in _unsupported_roles(options):
         counts[role] = 0
     paths = {name: options.text(name) for name in _PATHS if options.text(name)}
     if counts["ps"] and counts["worker"] <= 1:
@@ -60,7 +60,7 @@ def commands(options: SubmarineOptions, home: Callable[[], str]) -> Commands:
     return Commands(counts, roles, paths, board)
 
 
-def _foreign(options: SubmarineOptions) -> Iterator[str]:
+def _unsupported_roles(options: SubmarineOptions) -> Iterator[str]:
     """Yield the kinds of task that the framework does not have; each option that asks for one is a mistake."""
     framework = options.text("framework", "tensorflow").lower()
     kinds = {"ps": framework == "pytorch", "scheduler": framework != "mxnet"}

@@ -64,7 +64,7 @@ class _Reader:
     def file(self, root: Node) -> None:
         found = {_snake_case(key) for key in root.entries} if isinstance(root, Keys) else {*_REQUIRED}
         for name in (name for name in _REQUIRED if name not in found):
-            self._wrong(root, "the file", f"has no section {name!r}, must have {', '.join(_REQUIRED)}")
+            self._add_mistake(root, "the file", f"has no section {name!r}, must have {', '.join(_REQUIRED)}")
         for section, node, place in self._entries(root, "the file", (*SECTIONS, "roles")):
             if section == "roles":
                 for role, below, where in self._entries(node, place, tuple(ROLES)):
@@ -88,10 +88,10 @@ class _Reader:
         if option.rpartition(".")[2] in _LISTS.values():
             self._set(option, place, node, list(self._listed(node, place, option.endswith("env"))))
         elif not isinstance(node, Text):
-            self._wrong(node, place, "must be one value")
+            self._add_mistake(node, place, "must be one value")
         elif option in FLAGS:
             if node.value.lower() not in ("true", "false"):
-                self._wrong(node, place, f"is {node.value!r}, must be true or false")
+                self._add_mistake(node, place, f"is {node.value!r}, must be true or false")
             elif node.value.lower() == "true":
                 self._set(option, place, node, [])
         else:
@@ -104,18 +104,18 @@ class _Reader:
         elif not pairs and isinstance(node, Items):
             entries = [("", value) for value in node.items]
         else:
-            return self._wrong(node, place, "must be a mapping" if pairs else "must be a list")
+            return self._add_mistake(node, place, "must be a mapping" if pairs else "must be a list")
         for before, value in entries:
             if isinstance(value, Text):
                 yield before + value.value
             else:
-                self._wrong(value, f"{place}.{before[:-1]}".rstrip("."), "must be one value")
+                self._add_mistake(value, f"{place}.{before[:-1]}".rstrip("."), "must be one value")
 
     def _entries(self, node: Node, place: str, known: tuple[str, ...]) -> Iterator[tuple[str, Node, str]]:
         if isinstance(node, Text) and node.null:
             return
         if not isinstance(node, Keys):
-            return self._wrong(node, place, f"must have the keys {', '.join(known)}")
+            return self._add_mistake(node, place, f"must have the keys {', '.join(known)}")
         for key, value in node.entries.items():
             name = _snake_case(key)
             where = key if place == "the file" else f"{place}.{key}"
@@ -123,13 +123,13 @@ class _Reader:
                 yield name, value, where
             else:
                 near = nearest(key, known)
-                self._wrong(value, where, f"is no key here, known are {', '.join(known)}", near)
+                self._add_mistake(value, where, f"is no key here, known are {', '.join(known)}", near)
 
     def _set(self, option: str, place: str, node: Node, values: list[str]) -> None:
         if option in self._typed:
-            self._wrong(node, place, f"is given here, and by --{option} on the command line: keep one of them")
+            self._add_mistake(node, place, f"is given here, and by --{option} on the command line: keep one of them")
         else:
             self.options.values[option], self.options.places[option] = values, (place, node.origin)
 
-    def _wrong(self, node: Node, place: str, problem: str, near: str | None = None) -> None:
+    def _add_mistake(self, node: Node, place: str, problem: str, near: str | None = None) -> None:
         self.options.mistakes.append(Mistake(place, problem, near, node.origin))

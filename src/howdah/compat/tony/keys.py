@@ -63,7 +63,7 @@ def check_keys(conf: Conf) -> Iterator[str]:
             yield f"{key} ({conf.origins[key]}) {problem}"
         elif problem:
             conf.wrong(key, problem)
-        elif key.startswith("tony.") and not _known(key):
+        elif key.startswith("tony.") and not _is_known_key(key):
             near = nearest(key, (*READ, *(f"tony.worker.{name}" for name in ROLE)))
             unknown.append(f"{key} ({conf.origins[key]}{f'; did you mean {near}?' if near else ''})")
     if unknown:
@@ -79,7 +79,7 @@ def _problem(conf: Conf, key: str) -> str:
     return ""
 
 
-def _known(key: str) -> bool:
+def _is_known_key(key: str) -> bool:
     return (
         key in READ
         or key in REFUSED

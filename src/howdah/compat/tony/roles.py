@@ -146,7 +146,7 @@ def _with_ignored_failures(conf: Conf, found: Mapping[str, Role]) -> dict[str, R
 def _with_stages(conf: Conf, found: Mapping[str, Role]) -> dict[str, Role]:
     """Make training-stage wait for prepare-stage; if one is not set, it means all other roles."""
     keys = [f"tony.application.{stage}-stage" for stage in ("prepare", "training")]
-    first, second = (_known(conf, key, conf.get_list(key), found) for key in keys)
+    first, second = (_known_names(conf, key, conf.get_list(key), found) for key in keys)
     if not first and not second:
         return dict(found)
     first = first or [name for name in found if name not in second]
@@ -169,17 +169,17 @@ def _with_deadlines(conf: Conf, found: dict[str, Role]) -> dict[str, Role]:
         if match is None or match[3]:
             continue
         group = f"tony.application.group.{match[2]}"
-        members = _known(conf, group, conf.get_list(group), found)
+        members = _known_names(conf, group, conf.get_list(group), found)
         if not members:
             conf.wrong(key, f"speaks of a group that has no members: write {group}=worker,chief")
-        elif _known(conf, key, [match[1]], found):
+        elif _known_names(conf, key, [match[1]], found):
             then = "untrack" if conf.flag(f"{key}.ignored") else "fail"
             deadline = Deadline(tuple(members), max(1.0, conf.seconds(key, 1.0)), then)
             found[match[1]] = dataclasses.replace(found[match[1]], deadline=deadline)
     return found
 
 
-def _known(conf: Conf, key: str, names: list[str], found: Mapping[str, Role]) -> list[str]:
+def _known_names(conf: Conf, key: str, names: list[str], found: Mapping[str, Role]) -> list[str]:
     for name in names:
         if name not in found:
             near = nearest(name, found)

@@ -20,7 +20,7 @@ _HOME = 'export HOME="$PWD"\n'
 
 def line(options: TonyOptions, conf: Conf) -> str:
     """Return `<python> <executes> <task_params>`; a relative interpreter is in the virtual environment, if any."""
-    line = _bare(options.first("executes"))
+    line = _without_quotes(options.first("executes"))
     if not line:
         if options.first("task_params"):
             options.mistakes.append(Mistake("--task_params", "is given without --executes, which it belongs to"))
@@ -28,10 +28,10 @@ def line(options: TonyOptions, conf: Conf) -> str:
     python = options.first("python_binary_path")
     if python and not python.startswith("/") and options.first("python_venv"):
         python = f"{VENV}/{python}"
-    return " ".join(filter(None, (python, line, _bare(options.first("task_params")))))
+    return " ".join(filter(None, (python, line, _without_quotes(options.first("task_params")))))
 
 
-def _bare(text: str) -> str:
+def _without_quotes(text: str) -> str:
     """Remove the quotes around the whole, which scripts for TonY's first versions wrote for a shell in between."""
     text = text.strip()
     quoted = len(text) > 1 and text[0] == text[-1] == "'" and "'" not in text[1:-1]

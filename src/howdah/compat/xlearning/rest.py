@@ -80,16 +80,16 @@ def answer(view: JobView, path: str, board: str = "") -> Any:
     if path == "/ws/app/evaluator":
         return next((task.container for task in view.tasks.values() if task.id.role == "evaluator"), "")
     if path == _SAVE:
-        raise MethodNotAllowed(_how(view, "save"))
+        raise MethodNotAllowed(_how_to_change(view, "save"))
     if path.startswith(_SIGNAL):
         number = path.removeprefix(_SIGNAL)
-        raise MethodNotAllowed(_how(view, "cancel") if number in _ENDING else _no_signal(view, number))
+        raise MethodNotAllowed(_how_to_change(view, "cancel") if number in _ENDING else _no_signal(view, number))
     if path.startswith(_CONTAINERS):
         return _container(view, _task(view, path.removeprefix(_CONTAINERS)))
     raise NotFound(f"nothing answers GET {path}")
 
 
-def _how(view: JobView, command: str) -> str:
+def _how_to_change(view: JobView, command: str) -> str:
     link = f"POST it with the token of `howdah page {view.id}`"
     return f"nothing is changed by looking: {link}, or `howdah {command} {view.id}`"
 

@@ -57,7 +57,7 @@ class XLearningSettings:
 
     def add_options(self, file: str, program: str) -> None:
         """Add the command line's options, over the site file."""
-        ignored = [key for key in self.values if key in OPTIONS.values() and not self._typed(key)]
+        ignored = [key for key in self.values if key in OPTIONS.values() and not self._is_typed(key)]
         if ignored:
             names = ", ".join(sorted(self.values[key].where.partition(": ")[2] for key in ignored))
             self.notes.append(f"{file} counts here: {names} ({program} took its own defaults instead)")
@@ -85,7 +85,7 @@ class XLearningSettings:
             self.clusters[cluster] = value.strip()
         return name.endswith(".conf.path")
 
-    def _typed(self, key: str) -> bool:
+    def _is_typed(self, key: str) -> bool:
         return any(OPTIONS.get(name) == key for name in self.options.values)
 
     def _set(self, key: str, setting: XLearningSetting, name: str, noted: bool = True) -> None:

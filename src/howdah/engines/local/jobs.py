@@ -150,9 +150,9 @@ class JobDirectory:
 
     def attempts(self) -> Iterator[tuple[str, int, Path]]:
         """Yield (role-index, attempt, directory) of each attempt of each task, in order."""
-        for task in sorted((self.path / "tasks").glob("*-*"), key=_natural):
+        for task in sorted((self.path / "tasks").glob("*-*"), key=_natural_order):
             numbered = [attempt for attempt in task.iterdir() if attempt.name.isdigit()]
-            for attempt in sorted(numbered, key=_natural):
+            for attempt in sorted(numbered, key=_natural_order):
                 yield task.name, int(attempt.name), attempt
 
     def _why_no_end(self, view: JobView) -> str:
@@ -198,7 +198,7 @@ def unreadable_report(directory: Path, error: OSError) -> JobReport:
     return JobReport(directory.name, "", State.FAILED, "local", diagnostics=diagnostics, directory=uri)
 
 
-def _natural(path: Path) -> tuple[str, int]:
+def _natural_order(path: Path) -> tuple[str, int]:
     role, _, number = path.name.rpartition("-")
     return role, int(number) if number.isdigit() else 0
 

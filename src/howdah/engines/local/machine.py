@@ -38,8 +38,8 @@ class Machine:
         """Return what this machine has. HOWDAH_LOCAL_VCORES, HOWDAH_LOCAL_MEMORY_MIB and HOWDAH_LOCAL_GPUS (a number)
         override it."""
         cores = len(os.sched_getaffinity(0))
-        vcores = _given(environment, "VCORES") or max(OVERCOMMIT * cores, MIN_VCORES)
-        return cls(vcores, _given(environment, "MEMORY_MIB") or _memory_mib(), _gpus(environment))
+        vcores = _amount_from_environment(environment, "VCORES") or max(OVERCOMMIT * cores, MIN_VCORES)
+        return cls(vcores, _amount_from_environment(environment, "MEMORY_MIB") or _memory_mib(), _gpus(environment))
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def format_memory(mib: int) -> str:
     return f"{round(mib / 1024, 1):g} GiB" if mib >= 1024 else f"{mib} MiB"
 
 
-def _given(environment: Mapping[str, str], name: str) -> int:
+def _amount_from_environment(environment: Mapping[str, str], name: str) -> int:
     text = environment.get(f"HOWDAH_LOCAL_{name}", "")
     return int(text) if text.isdigit() else 0
 
@@ -153,7 +153,7 @@ def _group_limits() -> Iterator[int]:
 
 def _gpus(environment: Mapping[str, str]) -> tuple[str, ...]:
     if environment.get("HOWDAH_LOCAL_GPUS", "").isdigit():
-        return tuple(str(number) for number in range(_given(environment, "GPUS")))
+        return tuple(str(number) for number in range(_amount_from_environment(environment, "GPUS")))
     if "CUDA_VISIBLE_DEVICES" in environment:
         return tuple(filter(None, environment["CUDA_VISIBLE_DEVICES"].split(",")))
     found = (re.fullmatch(r"nvidia(\d+)", entry.name) for entry in Path("/dev").iterdir())

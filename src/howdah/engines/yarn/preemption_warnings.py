@@ -36,12 +36,12 @@ class PreemptionWarnings:
         contracts = response.preemption
         for entry in (*contracts.strict.containers, *contracts.negotiable.containers):
             id_ = records.container_id(entry.id)
-            if id_ in granted and self._new(id_, "preemption"):
+            if id_ in granted and self._is_new(id_, "preemption"):
                 template = "YARN is about to preempt its container on {node}, in {seconds} s"
                 text = message(template, node=granted[id_].node.host, seconds=f"{self._wait_s:.0f}")
                 yield LossAnnounced(now, id_, "preemption", self._wait_s, text)
 
-    def _new(self, what: str, why: str) -> bool:
+    def _is_new(self, what: str, why: str) -> bool:
         fresh = (what, why) not in self._warned
         self._warned.add((what, why))
         return fresh
@@ -52,17 +52,17 @@ class PreemptionWarnings:
             name = f"{node.node.host}:{node.node.port}"
             if node.state == records.NODE_RUNNING:
                 self._warned = {(what, why) for what, why in self._warned if what != name}
-            elif held and node.state == _DECOMMISSIONING and self._new(name, "decommission"):
+            elif held and node.state == _DECOMMISSIONING and self._is_new(name, "decommission"):
                 template = "node {node} is being decommissioned, at an unknown time"
                 if node.decommissioning_s:
                     template = "node {node} is being decommissioned, in at most {seconds} s"
                 text = message(template, node=node.node.host, seconds=node.decommissioning_s)
                 yield from (LossAnnounced(now, id_, "decommission", node.decommissioning_s, text) for id_ in held)
-            elif held and node.state == _UNHEALTHY and self._new(name, "unhealthy"):
+            elif held and node.state == _UNHEALTHY and self._is_new(name, "unhealthy"):
                 reason = node.health_report.strip() or message("it does not say why")
                 text = message("node {node} is unhealthy: {reason}", node=node.node.host, reason=reason)
                 yield from (LossAnnounced(now, id_, "unhealthy", 0.0, text) for id_ in held)
-            elif held and node.state in _GONE and self._new(name, str(node.state)):
+            elif held and node.state in _GONE and self._is_new(name, str(node.state)):
                 state = records.name(records.NODE_STATES, node.state)
                 state = f"{state} {node.health_report}".strip()
                 template = "node {node} with {count} of our containers is {state}"

@@ -121,13 +121,13 @@ class Heartbeat:
             self._poll_channel.post(f"{_PATH}?wait={_WAIT_S}", self._message(), _WAIT_S + _TIMEOUT_S)
 
     def _poll_answered(self, message: Any) -> None:
-        self._heard(message, self._poll_at)
+        self._handle_answer(message, self._poll_at)
         self.loop.call_later(0.0, self._poll)
 
     def _update_answered(self, message: Any) -> None:
-        self._heard(message, self._update_at)
+        self._handle_answer(message, self._update_at)
 
-    def _heard(self, message: Any, asked_at: float) -> None:
+    def _handle_answer(self, message: Any, asked_at: float) -> None:
         """Take an answer of the master.
 
         The lease runs from when the request was sent: the master can't have heard it earlier, however late the answer

@@ -97,11 +97,11 @@ class _Marks:
 
     def _search(self) -> None:
         end = (self._base + len(self._held)) * 8 - _MAGIC_BITS
-        found = [hit for shift in range(8) for mark in (BLOCK, END) for hit in self._hits(mark, shift)]
+        found = [hit for shift in range(8) for mark in (BLOCK, END) for hit in self._marks_at_shift(mark, shift)]
         self._found = sorted(hit for hit in found if self._searched <= hit[0] <= end)
         self._searched = max(self._searched, end + 1)
 
-    def _hits(self, mark: int, shift: int) -> Iterator[tuple[int, int]]:
+    def _marks_at_shift(self, mark: int, shift: int) -> Iterator[tuple[int, int]]:
         """Yield the marks that begin `shift` bits after a byte's first bit. Five whole bytes of the mark are searched,
         and the bits at its ends compared."""
         spread = mark << (8 - shift)  # 56 bits, of which the first `shift` and the last `8 - shift` are not its own

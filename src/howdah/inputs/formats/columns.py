@@ -70,7 +70,7 @@ class ParquetReader(_ColumnReader):
 
         source = parquet.ParquetFile(file)
         columns = self._columns_to_read(split.uri, source.schema_arrow.names)
-        middles = [_middle(source.metadata.row_group(number)) for number in range(source.num_row_groups)]
+        middles = [_middle_offset(source.metadata.row_group(number)) for number in range(source.num_row_groups)]
         groups = [number for number, middle in enumerate(middles) if _is_in(split, middle, size)]
         if groups:
             yield from source.iter_batches(ROWS, groups, columns)
@@ -91,7 +91,7 @@ class OrcReader(_ColumnReader):
                 yield source.read_stripe(number, columns)
 
 
-def _middle(group: Any) -> int:
+def _middle_offset(group: Any) -> int:
     columns = [group.column(number) for number in range(group.num_columns)]
     if not columns:
         return 0

@@ -119,10 +119,10 @@ def _number(layout: str) -> Callable[[bytes, Spans], list[bytes]]:
 
 def _single(data: bytes, spans: Spans) -> list[bytes]:
     """Return for each float of four bytes the shortest decimal number: 0.1, where its double is 0.10000000149."""
-    return [_shortest(value) for value in map(float, _number(">f")(data, spans))]
+    return [_shortest_text(value) for value in map(float, _number(">f")(data, spans))]
 
 
-def _shortest(value: float) -> bytes:
+def _shortest_text(value: float) -> bytes:
     for digits in (6, 7, 8, 9):
         text = f"{value:.{digits}g}"
         if struct.pack(">f", float(text)) == struct.pack(">f", value):

@@ -78,7 +78,7 @@ def empty_outputs(state: GangState) -> list[str]:
             uri=output.path,
             path=repr(output.source),
         )
-        for output in _unmade(state)
+        for output in _missing_outputs(state)
         if output.optional or output.strategy == "stream"
     ]
 
@@ -88,12 +88,12 @@ def missing_outputs(state: GangState) -> list[str]:
     template = "output {uri} is missing: no task made a directory {path}, and the output is not `optional`"
     return [
         message(template, uri=output.path, path=repr(output.source))
-        for output in _unmade(state)
+        for output in _missing_outputs(state)
         if not output.optional and output.strategy != "stream"
     ]
 
 
-def _unmade(state: GangState) -> list[Output]:
+def _missing_outputs(state: GangState) -> list[Output]:
     uploaded = {uri for task in state.tasks.values() for uri in task.uploaded}
     return [
         output

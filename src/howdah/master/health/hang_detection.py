@@ -37,20 +37,20 @@ def check_for_hangs(state: GangState, now: float, actions: list[Action]) -> None
         if epoch and (task.epoch != epoch or task.idle_s < limit / 2):
             del hangs.reported[task.id]
             epoch, reported_s = 0, 0.0
-        is_late = deadline_passed(limit, task.idle_s - reported_s) and (not epoch or _acts(state, task))
-        if is_late and state.tracked(task.id) and _runs(task) and state.role(task.id).on_stall != "ignore":
+        is_late = deadline_passed(limit, task.idle_s - reported_s) and (not epoch or _has_stall_action(state, task))
+        if is_late and state.tracked(task.id) and _program_runs(task) and state.role(task.id).on_stall != "ignore":
             late.append(task)
     if late:
         longest = max(task.idle_s for task in late)
         on_stalled(state, Stalled(now, tuple(task.id for task in late), longest), actions)
 
 
-def _acts(state: GangState, task: TaskState) -> bool:
+def _has_stall_action(state: GangState, task: TaskState) -> bool:
     """Return whether more follows than a report: such a task is checked again once another task was restarted."""
     return state.role(task.id).on_stall in ("restart", "fail")
 
 
-def _runs(task: TaskState) -> bool:
+def _program_runs(task: TaskState) -> bool:
     return task.live and task.started == task.epoch and task.formed and not task.stopped
 
 
@@ -65,7 +65,7 @@ def on_stalled(state: GangState, event: Stalled, actions: list[Action]) -> None:
 
 def tasks_with_programs(state: GangState) -> Iterable[TaskId]:
     """Return the tasks whose program runs."""
-    return (task.id for task in state.tasks.values() if _runs(task))
+    return (task.id for task in state.tasks.values() if _program_runs(task))
 
 
 def on_stacks_collected(state: GangState, event: StacksTaken, actions: list[Action]) -> None:
@@ -77,8 +77,8 @@ def on_stacks_collected(state: GangState, event: StacksTaken, actions: list[Acti
     if not stalled or not state.open:
         return
     named = [state.tasks[id_] for id_ in (*event.suspects, *stalled) if id_ in state.tasks]
-    candidates = [task.id for task in named if _runs(task) and state.hangs.epochs.get(task.id) == task.epoch]
-    candidates = [id_ for id_ in candidates if _acts(state, state.tasks[id_])]
+    candidates = [task.id for task in named if _program_runs(task) and state.hangs.epochs.get(task.id) == task.epoch]
+    candidates = [id_ for id_ in candidates if _has_stall_action(state, state.tasks[id_])]
     if candidates:
         _restart_or_fail(state, candidates[0], stalled, event, actions)
 

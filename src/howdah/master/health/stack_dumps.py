@@ -5,19 +5,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-from howdah.errors import Conflict, HowdahError, InvalidRequest, NotFound, RequestRefused
-from howdah.master.health import hang_detection
+from howdah.errors import HowdahError, RequestRefused
 from howdah.master.health.stack_suspects import find_suspect
+from howdah.master.state import GangState
 from howdah.spec import TaskId
 from howdah.spec.events import StacksTaken
 from howdah.storage.factory import filesystem
+from howdah.wire.messages import LogChunk
 
-if TYPE_CHECKING:
-    from howdah.master.server.app import MasterServer
-
+ReadLog = Callable[[TaskId, str, int, int, float], Awaitable[LogChunk]]
+"""`MasterServer.log_of`: returns a piece of a task's log, by task, stream, offset, limit and the seconds to wait."""
 WAIT_S = 30.0
 """An executor gives up after 20 s."""
 MAX_PARALLEL_REQUESTS, MAX_NATIVE_TASKS = 64, 4
@@ -25,7 +24,7 @@ MAX_BYTES = 1 << 20
 FOLDER = "stacks"
 
 
-async def collect_stacks(api: MasterServer, tasks: Iterable[TaskId], native: bool = False) -> dict[TaskId, str]:
+async def collect_stacks(read_log: ReadLog, tasks: Iterable[TaskId], native: bool = False) -> dict[TaskId, str]:
     """Return the stacks of these tasks' programs; for a program that cannot be inspected, why not."""
     turns = asyncio.Semaphore(MAX_PARALLEL_REQUESTS)
     stream = "stacks-native" if native else "stacks"
@@ -33,7 +32,7 @@ async def collect_stacks(api: MasterServer, tasks: Iterable[TaskId], native: boo
     async def one(task: TaskId) -> tuple[TaskId, str]:
         async with turns:
             try:
-                chunk = await api.log_of(task, stream, 0, MAX_BYTES, WAIT_S)
+                chunk = await read_log(task, stream, 0, MAX_BYTES, WAIT_S)
             except RequestRefused as refused:
                 return task, f"no stacks: {refused}\n"
         return task, chunk.text.encode("latin-1").decode("utf-8", "replace")
@@ -60,48 +59,22 @@ async def save_stacks(directory: str, found: Mapping[TaskId, str], now: float) -
     return uri
 
 
-async def investigate_stall(api: MasterServer, tasks: Sequence[TaskId], stalled: Iterable[TaskId]) -> StacksTaken:
+async def investigate_stall(
+    state: GangState, read_log: ReadLog, directory: str, tasks: Sequence[TaskId], stalled: Iterable[TaskId]
+) -> StacksTaken:
     """Dump the stacks of all these tasks for a stall, and find the suspects among the tasks that were nearly as long
     without progress."""
-    idle = {task: api.state.tasks[task].idle_s for task in tasks if api.state.tracked(task)}
+    idle = {task: state.tasks[task].idle_s for task in tasks if state.tracked(task)}
     longest = max((idle.get(task, 0.0) for task in stalled), default=0.0)
     idle = {task: seconds for task, seconds in idle.items() if 2 * seconds >= longest}
-    found = await collect_stacks(api, tasks)
+    found = await collect_stacks(read_log, tasks)
     suspect = find_suspect({task: text for task, text in found.items() if task in idle}, idle)
     # A program that will be ended cannot be asked later; for one that goes on, `howdah stacks --native` costs less.
-    ending = [task for task in suspect.tasks if api.state.role(task).on_stall in ("restart", "fail")][:MAX_NATIVE_TASKS]
-    for task, text in (await collect_stacks(api, ending, native=True)).items():
+    ending = [task for task in suspect.tasks if state.role(task).on_stall in ("restart", "fail")][:MAX_NATIVE_TASKS]
+    for task, text in (await collect_stacks(read_log, ending, native=True)).items():
         found[task] += f"\nwith native frames:\n{text}"
     try:
-        uri, problem = await save_stacks(api.directory, found, time.time()), ""
+        uri, problem = await save_stacks(directory, found, time.time()), ""
     except HowdahError as error:
         uri, problem = "", f"they can't be kept: {error}"
     return StacksTaken(time.time(), by="", uri=uri, suspects=suspect.tasks, reason=suspect.reason, problem=problem)
-
-
-async def dump_stacks(api: MasterServer, arguments: Mapping[str, Any], by: str) -> Any:
-    """Dump the stacks that a user asks for: {"stacks": {task: text}, "uri", "problem"}. The
-    arguments are `task` ("" or absent: all) and `native`.
-
-    Raises:
-        RequestRefused: there is no such task, or no program runs.
-    """
-    asked, native = arguments.get("task") or "", arguments.get("native", False)
-    if not isinstance(asked, str) or not isinstance(native, bool):
-        raise InvalidRequest("`task` is a text such as worker:1, `native` true or false", "task")
-    running = list(hang_detection.tasks_with_programs(api.state))
-    try:
-        chosen = [TaskId.parse(asked)] if asked else running
-    except ValueError as error:
-        raise InvalidRequest(str(error), "task") from None
-    if asked and chosen[0] not in api.state.tasks:
-        raise NotFound(f"no task {asked[:80]}; there are {', '.join(map(str, list(api.state.tasks)[:20]))}", "task")
-    if not chosen or chosen[0] not in running:
-        raise Conflict(f"{asked or 'the job'} has no program that runs now", "task")
-    found, uri, problem = await collect_stacks(api, chosen, native), "", ""
-    try:
-        uri = await save_stacks(api.directory, found, time.time())
-    except HowdahError as error:
-        problem = str(error)
-    api.apply(StacksTaken(time.time(), by or "somebody", uri, problem=problem))
-    return {"stacks": {str(task): text for task, text in found.items()}, "uri": uri, "problem": problem}

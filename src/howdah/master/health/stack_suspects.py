@@ -68,12 +68,12 @@ def main_frames(text: str) -> tuple[StackFrame, ...]:
     return max(found, key=len, default=())
 
 
-def _waits(frames: Sequence[StackFrame]) -> bool:
+def _is_in_collective(frames: Sequence[StackFrame]) -> bool:
     return any(_COLLECTIVE.search(f"{frame.function} {frame.file}") for frame in frames)
 
 
 def _not_waiting(known: Mapping[TaskId, tuple[StackFrame, ...]]) -> Suspect | None:
-    waiting = [task for task, frames in known.items() if _waits(frames)]
+    waiting = [task for task, frames in known.items() if _is_in_collective(frames)]
     others = tuple(task for task in known if task not in waiting)
     if not waiting or not others or len(others) > len(waiting):
         return None

@@ -11,7 +11,8 @@ from howdah.eventfiles import locations
 from howdah.master.health import hang_detection, stack_dumps
 from howdah.master.snapshots import snapshot_policy
 from howdah.master.tensorboard import IDLE_S
-from howdah.spec.events import CancelRequested, SaveRequested
+from howdah.spec import TaskId
+from howdah.spec.events import CancelRequested, SaveRequested, StacksTaken
 
 MAX_IDLE_S = 86400
 
@@ -44,6 +45,34 @@ async def _save(api: MasterServer, arguments: Mapping[str, Any], by: str) -> Any
     api.apply(SaveRequested(time.time(), by, output))
     wanted = snapshot_policy.wanted_outputs(api.state, output)
     return {"saves": [[number, snapshot_policy.number_of(api.state, number)] for number in wanted]}
+
+
+async def _dump_stacks(api: MasterServer, arguments: Mapping[str, Any], by: str) -> Any:
+    """Dump the stacks that a user asks for: {"stacks": {task: text}, "uri", "problem"}. The arguments
+    are `task` ("" or absent: all) and `native`.
+
+    Raises:
+        RequestRefused: there is no such task, or no program runs.
+    """
+    asked, native = arguments.get("task") or "", arguments.get("native", False)
+    if not isinstance(asked, str) or not isinstance(native, bool):
+        raise InvalidRequest("`task` is a text such as worker:1, `native` true or false", "task")
+    running = list(hang_detection.tasks_with_programs(api.state))
+    try:
+        chosen = [TaskId.parse(asked)] if asked else running
+    except ValueError as error:
+        raise InvalidRequest(str(error), "task") from None
+    if asked and chosen[0] not in api.state.tasks:
+        raise NotFound(f"no task {asked[:80]}; there are {', '.join(map(str, list(api.state.tasks)[:20]))}", "task")
+    if not chosen or chosen[0] not in running:
+        raise Conflict(f"{asked or 'the job'} has no program that runs now", "task")
+    found, uri, problem = await stack_dumps.collect_stacks(api.log_of, chosen, native), "", ""
+    try:
+        uri = await stack_dumps.save_stacks(api.directory, found, time.time())
+    except HowdahError as error:
+        problem = str(error)
+    api.apply(StacksTaken(time.time(), by or "somebody", uri, problem=problem))
+    return {"stacks": {str(task): text for task, text in found.items()}, "uri": uri, "problem": problem}
 
 
 async def _check(_: MasterServer, __: Mapping[str, Any], ___: str) -> Any:
@@ -84,7 +113,7 @@ async def _stop_tensorboard(api: MasterServer, _: Mapping[str, Any], by: str) ->
 USER_ACTIONS: dict[str, UserAction] = {
     "cancel": UserAction(_is_running, _cancel),
     "save": UserAction(lambda api: not snapshot_policy.explain_refusal(api.state, -1), _save),
-    "stacks": UserAction(lambda api: any(hang_detection.tasks_with_programs(api.state)), stack_dumps.dump_stacks),
+    "stacks": UserAction(lambda api: any(hang_detection.tasks_with_programs(api.state)), _dump_stacks),
     "tensorboard": UserAction(_can_open_tensorboard, _tensorboard),
     "tensorboard/stop": UserAction(lambda api: api.tensorboard.state is not None, _stop_tensorboard),
     "check": UserAction(_is_running, _check),

@@ -73,13 +73,13 @@ class _Reader:
         if tag == _CLASS:
             return self._class()
         if tag in (_STRING, _LONG_STRING):
-            return self._known(self._text(">H" if tag == _STRING else ">q"))
+            return self._remember(self._text(">H" if tag == _STRING else ">q"))
         if tag in (_BLOCK, _LONG_BLOCK):
             return self._bytes(self._number(">B" if tag == _BLOCK else ">i"))
         if tag == _OBJECT:
             return self._object()
         if tag == _ARRAY:
-            kind, found = self._described(), self._known([])
+            kind, found = self._described(), self._remember([])
             found.extend(self._of_type(kind.name[1:2]) for _ in range(self._number(">i")))
             return found
         if tag == _ENUM:
@@ -92,7 +92,7 @@ class _Reader:
 
     def _object(self) -> Instance:
         kind = self._described()
-        found: Instance = self._known(Instance(kind.name))
+        found: Instance = self._remember(Instance(kind.name))
         for ancestor in _lineage(kind):
             if not ancestor.flags & _SERIALIZABLE:
                 raise JavaError(f"{ancestor.name} has a format of its own")
@@ -111,7 +111,7 @@ class _Reader:
     def _class(self) -> _Class:
         name = self._text(">H")
         self._bytes(8)  # serialVersionUID
-        found: _Class = self._known(_Class(name, self._number(">B")))
+        found: _Class = self._remember(_Class(name, self._number(">B")))
         for _ in range(self._number(">H")):
             code = chr(self._number(">B"))
             found.fields.append((code, self._text(">H")))
@@ -131,7 +131,7 @@ class _Reader:
     def _of_type(self, code: str) -> Any:
         return self._number(_PRIMITIVES[code]) if code in _PRIMITIVES else self.value()
 
-    def _known(self, value: Any) -> Any:
+    def _remember(self, value: Any) -> Any:
         """Remember a value to which later ones may refer; return it."""
         self._handles.append(value)
         return value

@@ -190,7 +190,7 @@ class ApplicationMaster:
             await self._rm.log_in(Token(new.identifier, new.password, new.kind, new.service))
         if response.command == _SHUTDOWN:
             raise AttemptOver("the ResourceManager has requested the shutdown of this master")
-        self._settle(response)
+        self._settle_asks(response)
         return response
 
     async def _call_allocate(self, request: pb.AllocateRequest) -> pb.AllocateResponse | None:
@@ -219,7 +219,7 @@ class ApplicationMaster:
             request.blacklist.remove.extend(sorted(self._blacklist_sent - self._blacklist))
         return request
 
-    def _settle(self, response: pb.AllocateResponse) -> None:
+    def _settle_asks(self, response: pb.AllocateResponse) -> None:
         """Subtract the granted containers; those beyond what is wanted were granted before the last message arrived."""
         granted = list(response.allocated)
         del response.allocated[:]

@@ -48,7 +48,7 @@ def limits_from_web(
     for each in reversed(path[1:]):  # a queue, then those that it is part of
         used, limit = _of_queue(each, label, total)
         name = queue if each is path[-1] else each.get("queuePath", queue)
-        found = [_over(name, label, *over) for over in _exceeded(used, limit, wanted)]
+        found = [_exceeded_limit(name, label, *over) for over in _exceeded(used, limit, wanted)]
         if found:
             break
     return [*found, *([] if label else _of_user(path[-1], queue, user, wanted))]
@@ -63,10 +63,10 @@ def limits_from_protocol(
         share *= min(1.0, each.maximum_capacity or 1.0)
     used = {records.MEMORY: statistics.allocated_mib, records.VCORES: statistics.allocated_vcores}
     limit = {key: int(total.get(key, 0) * share) for key in used}
-    return [_over(queue, "", *over) for over in _exceeded(used, limit, wanted)]
+    return [_exceeded_limit(queue, "", *over) for over in _exceeded(used, limit, wanted)]
 
 
-def _over(queue: str, label: str, used: str, limit: str, more: str) -> PendingReason:
+def _exceeded_limit(queue: str, label: str, used: str, limit: str, more: str) -> PendingReason:
     facts = {"queue": queue, "used": used, "limit": limit, "needs": more}
     return PendingReason("label-limit", {**facts, "label": label}) if label else PendingReason("queue-limit", facts)
 
