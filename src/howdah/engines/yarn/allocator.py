@@ -36,7 +36,9 @@ from howdah.wire.credentials import Credentials
 
 RACKS = "racks"
 """The setting that tells the allocator on which rack the hosts are that tasks prefer, as JSON."""
-QUICK_S, SLOW_S, GROWTH = 0.02, 1.0, 1.5
+MIN_PAUSE_S, MAX_PAUSE_S, PAUSE_GROWTH = 0.02, 1.0, 1.5
+"""Seconds between two heartbeats: the shortest, the longest, and the factor by which a pause grows while containers are
+awaited and nothing happens."""
 _FINAL_STATUS = {State.SUCCEEDED: 1, State.FAILED: 2, State.CANCELLED: 3}
 
 
@@ -47,34 +49,38 @@ class YarnAllocator(Allocator):
 
     restarts = True
 
-    def __init__(self, master_context: MasterContext, configuration: conf.Configuration, held: Credentials) -> None:
+    def __init__(
+        self, master_context: MasterContext, configuration: conf.Configuration, held_credentials: Credentials
+    ) -> None:
         self._context, self._configuration = master_context, configuration
-        tokens = held.of_kind(TOKEN_KIND)
+        tokens = held_credentials.of_kind(TOKEN_KIND)
         if not tokens:
             raise EngineRejected(f"the master's credentials have no {TOKEN_KIND}: is it run by YARN?")
         schedulers = configuration.resourcemanagers("scheduler")
         self._am = ApplicationMaster(schedulers, tokens[0], configuration.silence_limit)
         # Executors read their data as the user does; only the master speaks to the ResourceManager.
-        self._tokens = {alias: token for alias, token in held.tokens.items() if token.kind != TOKEN_KIND}
-        self._nodes = NodeManagers()
+        self._executor_tokens = {
+            alias: token for alias, token in held_credentials.tokens.items() if token.kind != TOKEN_KIND
+        }
+        self._node_managers = NodeManagers()
         job = master_context.staged.job
-        self._roles = dict(enumerate(job.roles, 1))
-        self._numbers = {(role, False): number for number, role in self._roles.items()}
-        self._sizes: dict[int, Mapping[str, int]] = {}
-        self._leaders, _ = placement_constraints.order(job)
+        self._role_of_request = dict(enumerate(job.roles, 1))
+        self._request_id_of = {(role, False): number for number, role in self._role_of_request.items()}
+        self._resources_of_request: dict[int, Mapping[str, int]] = {}
+        self._roles_with_first, _ = placement_constraints.order(job)
         self._role_of_running: dict[str, str] = {}
         self._unsatisfied = placement_constraints.UnsatisfiedConstraints(job)
-        self._avoided: dict[str, frozenset[str]] = {}
+        self._avoided_hosts: dict[str, frozenset[str]] = {}
         self._racks: dict[str, str] = json.loads(master_context.staged.settings.get(RACKS) or "{}")
         self._granted: dict[str, pb.Container] = {}
-        self._previous: dict[str, pb.Container] = {}
-        self._wake = asyncio.Event()
-        self._pause = QUICK_S
-        self._silent_since = 0.0
-        self._heard_at = since_boot()
-        self._dismissed = False
+        self._previous_containers: dict[str, pb.Container] = {}
+        self._heartbeat_now = asyncio.Event()
+        self._heartbeat_pause_s = MIN_PAUSE_S
+        self._unavailable_since = 0.0
+        self._answered_at = since_boot()
+        self._attempt_is_over = False
         self._preemption_warnings = PreemptionWarnings(configuration)
-        self._proxies: set[str] = set()
+        self._proxy_addresses: set[str] = set()
         self._previous_end_task: asyncio.Task[MasterEnded | None] | None = None
 
     @classmethod
@@ -82,28 +88,29 @@ class YarnAllocator(Allocator):
         """Register with the ResourceManager that YARN's environment and the job's configuration name."""
         allocator = cls(context, conf.load(os.environ.get("HADOOP_CONF_DIR")), credentials.load())
         answer = await allocator._am.register(context.host, context.port, f"{context.url}/")
-        allocator._nodes.remember(answer.nm_tokens)
-        allocator._previous = {records.container_id(container.id): container for container in answer.previous}
+        allocator._node_managers.remember(answer.nm_tokens)
+        previous = {records.container_id(container.id): container for container in answer.previous}
+        allocator._previous_containers = previous
         allocator.attempt = records.attempt_of(os.environ.get("CONTAINER_ID", ""))
         if allocator.attempt > 1 and not allocator._configuration.secure:  # with Kerberos a master is no client
             allocator._previous_end_task = asyncio.create_task(allocator._fetch_previous_attempt_end())
-        allocator._proxies = await asyncio.to_thread(_addresses, allocator._proxy_hosts())
+        allocator._proxy_addresses = await asyncio.to_thread(_resolve_addresses, allocator._proxy_hosts())
         return allocator
 
     async def _fetch_previous_attempt_end(self) -> MasterEnded | None:
         """Ask the ResourceManager how the earlier attempt ended: the log has at most that it was told to end."""
-        id_, before = records.parse_application_id(self._context.job_id), self.attempt - 1
+        application_id, previous_attempt = records.parse_application_id(self._context.job_id), self.attempt - 1
         try:
             async with ResourceManagerClient(self._configuration, limit_s=0.0) as rm:
-                ended = attempt_end(await rm.attempt_diagnostics(id_, before))
+                ended = attempt_end(await rm.attempt_diagnostics(application_id, previous_attempt))
         except HowdahError:
             return None
-        return MasterEnded(time.time(), before, ended) if ended else None
+        return MasterEnded(time.time(), previous_attempt, ended) if ended else None
 
     async def adopt(self, containers: Collection[Container]) -> Mapping[str, Exit]:
         """Take over containers; the first heartbeat reports how containers ended while there was no master."""
         known = {container.id: container.role for container in containers}
-        for id_, container in self._previous.items():
+        for id_, container in self._previous_containers.items():
             if id_ in known:
                 self._granted[id_], self._role_of_running[id_] = container, known[id_]
             else:
@@ -120,7 +127,7 @@ class YarnAllocator(Allocator):
         return self.silent_s() > self._configuration.expiry
 
     def silent_s(self) -> float:
-        return since_boot() - self._heard_at
+        return since_boot() - self._answered_at
 
     def signalled(self, signal: str) -> Event:
         """Return that the allocation is lost. NodeManagers end containers by this signal for every reason; if the
@@ -137,7 +144,7 @@ class YarnAllocator(Allocator):
         prefer = {host: count for host, count in preferences.prefer.items() if host in self._racks}
         tags, constraint = placement_constraints.tags_of(job, role), placement_constraints.constraint_of(job, role)
         ask = ContainerAsk(0, 0, count, wanted, label_of(job, role), prefer, self._racks, tags, constraint)
-        if role in self._leaders:
+        if role in self._roles_with_first:
             roles = self._role_of_running.values()
             running = {tag for name in roles for tag in placement_constraints.tags_of(job, name)}
             first = 0 if running & {*ask.tags} else min(1, count)  # others can be placed near a tag that runs
@@ -145,28 +152,28 @@ class YarnAllocator(Allocator):
             self._ask(role, replace(ask, count=first, constraint=ahead), is_first=True)
             ask = replace(ask, count=count - first)
         self._ask(role, ask)
-        self._avoided[role] = frozenset(preferences.avoid)
+        self._avoided_hosts[role] = frozenset(preferences.avoid)
         self._heartbeat_soon()
 
-    def _avoided_by_all(self) -> frozenset[str]:
+    def _hosts_avoided_by_all(self) -> frozenset[str]:
         """Return the hosts that every role with outstanding requests avoids. YARN excludes hosts from an application,
         not from a role; the master releases what is granted on a host that its role avoids."""
-        roles = {self._roles[number] for number in self._am.outstanding}
-        avoided = [self._avoided.get(role, frozenset()) for role in roles]
+        roles = {self._role_of_request[number] for number in self._am.outstanding}
+        avoided = [self._avoided_hosts.get(role, frozenset()) for role in roles]
         return frozenset.intersection(*avoided) if avoided else frozenset()
 
     def _ask(self, role: str, ask: ContainerAsk, is_first: bool = False) -> None:
         """Send an ask under the role's number, or under a number of its own for the role's first container. An ask of
         another size gets a new number, and the earlier ask is withdrawn."""
         key = (role, is_first)
-        number = self._numbers.setdefault(key, max(self._roles) + 1)
-        self._roles[number] = role
-        before = self._sizes.setdefault(number, ask.resources)
+        request_id = self._request_id_of.setdefault(key, max(self._role_of_request) + 1)
+        self._role_of_request[request_id] = role
+        before = self._resources_of_request.setdefault(request_id, ask.resources)
         if before != ask.resources:
-            self._am.ask(replace(ask, id=number, priority=number, count=0, resources=before))
-            number = self._numbers[key] = max(self._roles) + 1
-            self._roles[number], self._sizes[number] = role, ask.resources
-        self._am.ask(replace(ask, id=number, priority=number))
+            self._am.ask(replace(ask, id=request_id, priority=request_id, count=0, resources=before))
+            request_id = self._request_id_of[key] = max(self._role_of_request) + 1
+            self._role_of_request[request_id], self._resources_of_request[request_id] = role, ask.resources
+        self._am.ask(replace(ask, id=request_id, priority=request_id))
 
     def release(self, container_id: str) -> None:
         container = self._granted.get(container_id)
@@ -176,15 +183,15 @@ class YarnAllocator(Allocator):
             self._heartbeat_soon()
 
     def _heartbeat_soon(self) -> None:
-        self._pause = QUICK_S
-        self._wake.set()
+        self._heartbeat_pause_s = MIN_PAUSE_S
+        self._heartbeat_now.set()
 
     async def poll(self) -> list[Event]:
         """Pause, then send a heartbeat. An unreachable ResourceManager is noted once, and again when it is back."""
         await self._wait_for_next_heartbeat()
-        if self._dismissed:
+        if self._attempt_is_over:
             return []
-        self._am.avoid(self._avoided_by_all())
+        self._am.avoid(self._hosts_avoided_by_all())
         asked = since_boot()
         try:
             response = await self._am.allocate(self.progress)
@@ -195,34 +202,35 @@ class YarnAllocator(Allocator):
                 raise EngineRejected(placement_constraints.DISABLED) from None
             raise
         except AttemptOver as error:
-            self._dismissed = True
+            self._attempt_is_over = True
             return [AllocationLost(time.time(), str(error))]
-        self._heard_at = asked
-        self._nodes.remember(response.nm_tokens)
+        self._answered_at = asked
+        self._node_managers.remember(response.nm_tokens)
         events = [*self._reconnected_notes(), *self._previous_attempt_end_events(), *self._events_of_response(response)]
         if any(isinstance(event, Allocated) for event in events):
-            self._pause = QUICK_S
+            self._heartbeat_pause_s = MIN_PAUSE_S
         return events
 
     async def _wait_for_next_heartbeat(self) -> None:
         """Wait until there is something to send, or the next heartbeat is due."""
-        pause = self._pause if self._am.outstanding and not self._dismissed else SLOW_S
+        is_waiting = self._am.outstanding and not self._attempt_is_over
+        pause = self._heartbeat_pause_s if is_waiting else MAX_PAUSE_S
         try:
-            await asyncio.wait_for(self._wake.wait(), pause)
+            await asyncio.wait_for(self._heartbeat_now.wait(), pause)
         except (TimeoutError, asyncio.TimeoutError):
-            self._pause = min(self._pause * GROWTH, SLOW_S)
-        self._wake.clear()
+            self._heartbeat_pause_s = min(self._heartbeat_pause_s * PAUSE_GROWTH, MAX_PAUSE_S)
+        self._heartbeat_now.clear()
 
     def _unavailable(self, error: EngineUnavailable) -> list[Event]:
         now = time.monotonic()
         limit = self._configuration.silence_limit
-        if not self._silent_since:
-            self._silent_since = now
+        if not self._unavailable_since:
+            self._unavailable_since = now
             template = "{reason}; containers run on, trying again for {minutes} min"
             return [Noted(time.time(), message(template, reason=str(error), minutes=f"{limit / 60:g}"))]
-        if now - self._silent_since > limit:
-            self._dismissed = True
-            raise EngineUnavailable(f"no ResourceManager for {now - self._silent_since:.0f} s: {error}")
+        if now - self._unavailable_since > limit:
+            self._attempt_is_over = True
+            raise EngineUnavailable(f"no ResourceManager for {now - self._unavailable_since:.0f} s: {error}")
         return []
 
     def _previous_attempt_end_events(self) -> Iterator[Event]:
@@ -233,8 +241,8 @@ class YarnAllocator(Allocator):
 
     def _reconnected_notes(self) -> Iterator[Event]:
         renewed, manager = self._am.registered_anew(), self._am.manager
-        if self._silent_since:
-            seconds, self._silent_since = time.monotonic() - self._silent_since, 0.0
+        if self._unavailable_since:
+            seconds, self._unavailable_since = time.monotonic() - self._unavailable_since, 0.0
             template = "{manager} answers again after {seconds} s"
             yield Noted(time.time(), message(template, manager=manager, seconds=f"{seconds:.0f}"))
         elif renewed:
@@ -257,11 +265,12 @@ class YarnAllocator(Allocator):
                 refused = exit_codes.refused_image(status.exit_status, status.diagnostics, asked, granted.node.host)
                 yield ContainerEnded(now, id_, refused or exit_codes.explain(status.exit_status, status.diagnostics))
         rejected = {entry.request.allocation_request_id: entry.reason for entry in response.rejected}
-        reasons = {self._roles[number]: reason for number, reason in rejected.items() if number in self._roles}
-        yield from self._unsatisfied.new_notes(self._am.missing(self._roles), reasons, now)
+        roles = self._role_of_request
+        reasons = {roles[number]: reason for number, reason in rejected.items() if number in roles}
+        yield from self._unsatisfied.new_notes(self._am.missing(roles), reasons, now)
 
     def _allocated(self, container: pb.Container, now: float) -> Allocated:
-        id_, role = records.container_id(container.id), self._roles[container.allocation_request_id]
+        id_, role = records.container_id(container.id), self._role_of_request[container.allocation_request_id]
         self._granted[id_], self._role_of_running[id_] = container, role
         log_url = f"http://{container.node_http_address}/node/containerlogs/{id_}/{self._context.staged.user}"
         resources = records.to_resources(container.resource)
@@ -273,17 +282,19 @@ class YarnAllocator(Allocator):
             raise EngineRejected(f"{container.id} is gone already")
         staged = self._context.staged
         environment = common_environment(staged.runtime, staged.user, self._configuration.secure)
-        if records.from_resource(granted.resource).get(records.GPU) == 0:  # the cluster deals GPUs: these are others'
+        # Where the cluster assigns GPUs, those that a container without GPUs sees belong to other containers.
+        if records.from_resource(granted.resource).get(records.GPU) == 0:
             environment["CUDA_VISIBLE_DEVICES"] = ""
         variables = {**launch.environment, **runtime_variables(staged.job, container.role)}
         environment |= {name: literal(value) for name, value in variables.items()}
-        environment["HOWDAH_CONTAINER"] = container.id  # by this the executor's sweeper knows what is ours
-        secrets = Credentials(self._tokens, dict(launch.secrets))
+        environment["HOWDAH_CONTAINER"] = container.id  # marks the processes that are killed with the executor
+        secrets = Credentials(self._executor_tokens, dict(launch.secrets))
         files = (*(staged.files if launch.files is None else launch.files), *staged.runtime)
-        await self._nodes.start(granted, context(files, environment, launch.command, secrets, "executor.stderr"))
+        start = context(files, environment, launch.command, secrets, "executor.stderr")
+        await self._node_managers.start(granted, start)
 
     async def unregister(self, outcome: Outcome, progress: float = 1.0) -> None:
-        if not self._dismissed:
+        if not self._attempt_is_over:
             with contextlib.suppress(HowdahError):
                 await self._am.allocate(progress)
             await self._am.finish(_FINAL_STATUS[outcome.state], outcome.diagnostics)
@@ -298,7 +309,7 @@ class YarnAllocator(Allocator):
         users = {self._context.staged.user}
         if not self._configuration.secure and not self._configuration.flag("yarn.acl.enable"):
             users.add(self._configuration.text("hadoop.http.staticuser.user"))
-        return peer in self._proxies and proxy_user in users
+        return peer in self._proxy_addresses and proxy_user in users
 
     def _proxy_hosts(self) -> list[str]:
         """Return yarn.web-proxy.address, else the ResourceManagers' own hosts."""
@@ -306,7 +317,7 @@ class YarnAllocator(Allocator):
         return [proxy] if proxy else [rm.host for rm in self._configuration.resourcemanagers()]
 
 
-def _addresses(hosts: Iterable[str]) -> set[str]:
+def _resolve_addresses(hosts: Iterable[str]) -> set[str]:
     found: set[str] = set()
     for host in hosts:
         try:
