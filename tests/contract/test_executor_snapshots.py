@@ -1,4 +1,4 @@
-"""Copies and checkpoints against the wire: a real executor and its helpers, run by a master that the test plays."""
+"""Snapshots and checkpoints against the wire: a real executor and its helpers, run by a master that the test plays."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def order(folder: Path, number: int = 1, **fields: object) -> SaveOrder:
 
 
 def report(master: Conductor, number: int = 1) -> SaveReport:
-    """The report of a copy that is done with."""
+    """The report of a snapshot that is done with."""
 
     def done(status: Status) -> list[SaveReport]:
         return [one for one in status.saves if one.number == number and one.done]

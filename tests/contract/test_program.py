@@ -548,7 +548,7 @@ def test_a_copy_of_the_outputs_is_asked_for(tmp_path: Path) -> None:
     try:
         job.form()
         both = [job.start(index, "print(here.save(), flush=True); here.save(wait=0.5)") for index in range(2)]
-        assert problem(both[0]).endswith("save(): not within 0.5 s; 0 of 1 copies are there")
+        assert problem(both[0]).endswith("save(): not within 0.5 s; 0 of 1 snapshots are there")
         problem(both[1])
         job.until(job.no_copies)
         started = job.inside(lambda master: list(master.log.view.saves))

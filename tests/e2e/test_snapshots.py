@@ -1,4 +1,4 @@
-"""Copies while a job runs and checkpoints it goes on from, on real HDFS and YARN, by real programs."""
+"""Snapshots while a job runs and checkpoints it goes on from, on real HDFS and YARN, by real programs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from howdah.spec import uris
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "digits-resume"
 
-# Writes a model twice a second until it is told to end, and says when it wants a copy.
+# Writes a model twice a second until it is told to end, and says when it wants a snapshot.
 WRITER = """
 import os, sys, time, zipfile
 os.makedirs("output/sub", exist_ok=True)
@@ -65,16 +65,16 @@ def test_copies_by_the_program_by_command_and_by_interval_in_xlearnings_place(ho
     running.says("is complete")
     asked = howdah("save", job, "--wait", "--json")
     assert asked.code == 0, asked.text
-    copy = json.loads(asked.out)
-    assert (copy["done"], copy["tasks"], copy["state"]) == (2, 2, "SUCCEEDED")
+    taken = json.loads(asked.out)
+    assert (taken["done"], taken["tasks"], taken["state"]) == (2, 2, "SUCCEEDED")
     for task in ("worker-0", "worker-1"):
-        found = snapshot.part_files(howdah.files, f"{copy['uri']}/{task}")
+        found = snapshot.part_files(howdah.files, f"{taken['uri']}/{task}")
         assert set(found) == {"model.pt", "sub/fixed.txt"}
         assert howdah.files.read_bytes(found["sub/fixed.txt"]) == b"fixed"
-    assert copy["files"] < copy["total"] == 4, "what had not changed was not copied again"
-    eventually(lambda: any(each["by"] == "interval" for each in saves(howdah, job)), "a copy by interval")
+    assert taken["files"] < taken["total"] == 4, "what had not changed was not copied again"
+    eventually(lambda: any(each["by"] == "interval" for each in saves(howdah, job)), "a snapshot by interval")
     assert any(each["by"].startswith("worker:") for each in saves(howdah, job))
-    eventually(lambda: sum(each["removed"] for each in saves(howdah, job)) > 0, "an old copy that is removed")
+    eventually(lambda: sum(each["removed"] for each in saves(howdah, job)) > 0, "an old snapshot that is removed")
     text = howdah("status", job).text
     assert "snapshot: hdfs://" in text
     flag = end(job)
@@ -82,9 +82,9 @@ def test_copies_by_the_program_by_command_and_by_interval_in_xlearnings_place(ho
     flag.unlink()
     assert done.code == 0, done.text
     there = {uris.name(entry.uri) for entry in howdah.files.children(path)}
-    copies = {name for name in there if name.startswith("interResult_")}
-    assert there == {"_SUCCESS", "worker-0", "worker-1", *copies}, "copies and output are in one place"
-    whole = [name for name in copies if snapshot.parts(howdah.files, f"{path}/{name}")]
+    snapshots = {name for name in there if name.startswith("interResult_")}
+    assert there == {"_SUCCESS", "worker-0", "worker-1", *snapshots}, "snapshots and output are in one place"
+    whole = [name for name in snapshots if snapshot.parts(howdah.files, f"{path}/{name}")]
     assert len(whole) == 2
     assert howdah.left(job) == []
 
@@ -99,7 +99,7 @@ def test_a_copy_cut_by_the_jobs_end_leaves_nothing(howdah: CommandLine) -> None:
     refused = howdah("save", job, "--output", "3")
     assert (refused.code, "no directory to copy for outputs.3" in refused.text) == (66, True), refused.text
     assert howdah("save", job).code == 0
-    eventually(lambda: saves(howdah, job), "a copy that is being made")
+    eventually(lambda: saves(howdah, job), "a snapshot that is being made")
     howdah("cancel", job)  # at once: half a minute is waited for the file to be whole
     running.done()
     view = howdah.status(job)

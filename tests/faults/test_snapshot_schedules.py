@@ -1,4 +1,4 @@
-"""Seeded schedules with copies and checkpoints in them: they never do a job harm, and each has an end that is told."""
+"""Seeded schedules with snapshots and checkpoints in them: they never harm a job, and each has an end that is told."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def copying(gang: Gang, chance: random.Random) -> None:
 def check_copies(gang: Gang, over: bool = False) -> None:
     started = [event.number for event in gang.recorded(SaveStarted)]
     ended = [event.number for event in (*gang.recorded(SaveDone), *gang.recorded(SaveFailed))]
-    assert len(started) == len(set(started)), "a copy begun twice"
-    assert len(ended) == len(set(ended)), "a copy ended twice"
+    assert len(started) == len(set(started)), "a snapshot begun twice"
+    assert len(ended) == len(set(ended)), "a snapshot ended twice"
     assert set(ended) <= set(started)
     open_ = set(started) - set(ended)
     assert open_ == {run.number for run in gang.state.snapshots.running.values()}
-    assert not (over and open_), "a copy that nobody told the end of"
+    assert not (over and open_), "a snapshot that nobody told the end of"
     uris = [event.uri for event in gang.recorded(SaveStarted)]
-    assert len(uris) == len(set(uris)), "two copies in one place"
+    assert len(uris) == len(set(uris)), "two snapshots in one place"
     formed = {event.epoch for event in gang.recorded(WorldFormed)}
     found = {epoch for event in gang.recorded(CheckpointFound) for epoch in event.epochs}
     assert formed <= found, "programs began before anybody had looked what they go on from"

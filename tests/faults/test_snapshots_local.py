@@ -1,4 +1,4 @@
-"""Copies and checkpoints when programs and masters die: on this machine's engine, through the command line."""
+"""Snapshots and checkpoints when programs and masters die: on this machine's engine, through the command line."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_killed_master_leaves_half_a_copy_and_a_lease_which_are_removed(machin
     machine.until(lambda: list(machine.folder.glob("out.saved/.howdah-*/*/*/*.bin")))
     machine.kill_master(job)
     assert [each for each in machine.folder.glob("out.saved/*") if not each.name.startswith(".")] == [], (
-        "half a copy is hidden"
+        "half a snapshot is hidden"
     )
     machine.until(lambda: not (machine.folder / "out.saved").exists())
     machine.until(lambda: not list(machine.folder.glob(".howdah-*")))
@@ -128,10 +128,10 @@ def test_a_program_that_dies_gives_up_the_copy_and_the_next_epoch_can_be_copied(
     machine.until(lambda: [task["state"] for task in machine.status(job)["tasks"][:1]] == ["RUNNING"])
     asked = machine("save", job, "--wait", "--json")
     assert asked.returncode == 0, asked.stdout + asked.stderr
-    copy = json.loads(asked.stdout)
-    assert copy["files"] >= 1
+    snapshot = json.loads(asked.stdout)
+    assert snapshot["files"] >= 1
     machine("cancel", job)
-    assert [path.name for path in (machine.folder / "out.saved").iterdir()] == [copy["uri"].rpartition("/")[2]]
+    assert [path.name for path in (machine.folder / "out.saved").iterdir()] == [snapshot["uri"].rpartition("/")[2]]
 
 
 @pytest.mark.parametrize("local", ["", "mirror"])

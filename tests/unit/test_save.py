@@ -1,4 +1,4 @@
-"""One copy of an output: its parts, the whole, what a later one refers to, and what is kept of old ones."""
+"""One snapshot of an output: its parts, the whole, what a later one refers to, and what is kept of old ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FS = filesystem("file:///")
 
 
 class Job:
-    """One task that writes `output`, and copies of it below `folder`."""
+    """One task that writes `output`, and snapshots of it below `folder`."""
 
     def __init__(self, folder: Path, keep: int = 0, incremental: bool = False, part: str = "worker-0") -> None:
         self.folder, self.keep, self.incremental, self.part = folder, keep, incremental, part
@@ -37,7 +37,7 @@ class Job:
         moment = time.time() - age_s
         os.utime(path, (moment, moment))
 
-    def copy(self) -> PublishSnapshotReply:
+    def take_snapshot(self) -> PublishSnapshotReply:
         """Make one; what `publish` says."""
         self.number += 1
         name = f"2026_11_21_15_00_{self.number:02d}"
@@ -57,7 +57,7 @@ class Job:
         return answer
 
     def read(self, number: int) -> dict[str, str]:
-        """What a copy holds, wherever it lies."""
+        """What a snapshot holds, wherever it lies."""
         part = uris.join(f"{self.to}2026_11_21_15_00_{number:02d}", self.part)
         return {name: FS.read_bytes(uri).decode() for name, uri in snapshot.part_files(FS, part).items()}
 
@@ -71,7 +71,7 @@ def test_a_copy_appears_whole(tmp_path: Path) -> None:
     job = Job(tmp_path)
     job.write("m.bin", "one")
     job.write("sub/n.bin", "two")
-    assert job.copy() == PublishSnapshotReply()
+    assert job.take_snapshot() == PublishSnapshotReply()
     assert job.there == [f"2026_11_21_15_00_01/worker-0/{name}" for name in ("_SAVED", "m.bin", "sub/n.bin")]
     assert job.read(1) == {"m.bin": "one", "sub/n.bin": "two"}
     assert (job.taken.files, job.taken.bytes, job.taken.kept) == (2, 6, 2)
@@ -79,7 +79,7 @@ def test_a_copy_appears_whole(tmp_path: Path) -> None:
 
 def test_nothing_to_copy_leaves_nothing(tmp_path: Path) -> None:
     job = Job(tmp_path)
-    assert job.copy() == PublishSnapshotReply(empty=True)
+    assert job.take_snapshot() == PublishSnapshotReply(empty=True)
     assert job.there == []
 
 
@@ -88,7 +88,7 @@ def test_a_name_that_exists_is_refused(tmp_path: Path) -> None:
     job.write("m.bin", "one")
     (tmp_path / "out.saved/2026_11_21_15_00_01").mkdir(parents=True)
     with pytest.raises(StagingError, match="exists already"):
-        job.copy()
+        job.take_snapshot()
 
 
 @pytest.mark.parametrize("part", ["worker-0", ""])
@@ -96,13 +96,13 @@ def test_an_incremental_copy_holds_what_changed_and_refers_to_the_rest(tmp_path:
     job = Job(tmp_path, incremental=True, part=part)
     job.write("same.bin", "s")
     job.write("new.bin", "1")
-    job.copy()
+    job.take_snapshot()
     job.write("new.bin", "2", age_s=50)
-    job.copy()
+    job.take_snapshot()
     assert [name for name in job.there if "00_02" in name and "same" in name] == []
     assert job.read(2) == {"same.bin": "s", "new.bin": "2"}
     job.write("newer.bin", "3", age_s=40)
-    job.copy()
+    job.take_snapshot()
     assert job.read(3) == {"same.bin": "s", "new.bin": "2", "newer.bin": "3"}
     assert (job.taken.files, job.taken.kept) == (1, 3)
     first = f"{job.to}2026_11_21_15_00_01"
@@ -118,9 +118,9 @@ def test_old_ones_go_but_for_what_newer_ones_refer_to(tmp_path: Path) -> None:
     job = Job(tmp_path, keep=1, incremental=True)
     job.write("same.bin", "s")
     job.write("new.bin", "1")
-    job.copy()
+    job.take_snapshot()
     job.write("new.bin", "2", age_s=50)
-    assert job.copy().removed == (f"{job.to}2026_11_21_15_00_01",)
+    assert job.take_snapshot().removed == (f"{job.to}2026_11_21_15_00_01",)
     assert job.there == [
         "2026_11_21_15_00_01/worker-0/same.bin",
         "2026_11_21_15_00_02/worker-0/_SAVED",
@@ -136,7 +136,7 @@ def test_only_copies_are_pruned(tmp_path: Path) -> None:
     (tmp_path / "out.saved/2025_01_01_00_00_00/theirs").write_text("x")
     (tmp_path / "out.saved/mine").mkdir()
     for _ in range(3):
-        job.copy()
+        job.take_snapshot()
     assert sorted(path.name for path in (tmp_path / "out.saved").iterdir() if not path.name.startswith(".")) == [
         "2025_01_01_00_00_00",
         "2026_11_21_15_00_03",

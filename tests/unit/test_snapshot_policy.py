@@ -1,4 +1,4 @@
-"""Copies while the programs run: when the master begins one, whom it asks, and when it counts."""
+"""Snapshots while the programs run: when the master begins one, whom it asks, and when it counts."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def report(of: Gang, task: str, number: int, **fields: Any) -> None:
     of.say(task, Phase.RUNNING, ports={"main": 4000}, program_pid=7, saves=(told,))
 
 
-def copy(of: Gang, **answer: Any) -> None:
-    """The executors make the copy that is being made, and it is published."""
+def finish_snapshot(of: Gang, **answer: Any) -> None:
+    """The executors make the snapshot that is being made, and it is published."""
     for number in {order.number for order in (*orders(of, "worker:0"), *orders(of, "worker:1"))}:
         for task in ("worker:0", "worker:1"):
             report(of, task, number)
@@ -72,7 +72,7 @@ def test_copies_are_made_by_interval_one_at_a_time() -> None:
     assert not it.recorded(SaveStarted)
     alive(it, 130)
     assert [event.by for event in it.recorded(SaveStarted)] == ["interval"]
-    copy(it)
+    finish_snapshot(it)
     alive(it, 1)
     assert [event.number for event in it.recorded(SaveStarted)] == [1, 2]
 
@@ -93,7 +93,7 @@ def test_who_asks_while_one_is_made_gets_the_next() -> None:
     assert len(it.recorded(SaveStarted)) == 1
     assert snapshot_policy.number_of(it.state, 0) == 2
     it.now += 2
-    copy(it)
+    finish_snapshot(it)
     assert [event.by for event in it.recorded(SaveStarted)] == ["alice", "bob"]
 
 
@@ -124,7 +124,7 @@ def test_a_gang_that_asks_at_once_gets_one() -> None:
     it.wait(1.0)
     assert [event.by for event in it.recorded(SaveStarted)] == ["worker:0"]
     it.say("worker:0", Phase.RUNNING, ports={"main": 4000}, program_pid=7, asked_saves=1)
-    copy(it)
+    finish_snapshot(it)
     it.wait(2.0)
     assert len(it.recorded(SaveStarted)) == 1
 
@@ -187,7 +187,7 @@ def test_an_incremental_copy_refers_to_the_last_complete_one() -> None:
     first = orders(it, "worker:0")[0]
     assert first.previous == ""
     it.now += 5
-    copy(it)
+    finish_snapshot(it)
     ask(it)
     assert orders(it, "worker:0")[0].previous == first.final
 
@@ -212,11 +212,11 @@ def test_the_view_shows_them() -> None:
     it = gang(keep=1)
     ask(it)
     it.now += 3
-    copy(it)
+    finish_snapshot(it)
     uri = it.recorded(SaveStarted)[0].uri
     ask(it)
     it.now += 3
-    copy(it, removed=(uri,))
+    finish_snapshot(it, removed=(uri,))
     ask(it)
     view = fold(action.event for action in it.actions_of(RecordEvent))
     assert [(one.state, one.removed, one.done) for one in view.saves] == [
@@ -230,7 +230,7 @@ def test_a_master_that_takes_over_counts_on() -> None:
     it = gang(incremental=True)
     ask(it)
     it.now += 3
-    copy(it)
+    finish_snapshot(it)
     uri = it.recorded(SaveStarted)[0].uri
     ask(it)
     it.take_over()

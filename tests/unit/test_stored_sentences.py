@@ -104,6 +104,10 @@ def test_each_placeholder_is_of_some_sentence() -> None:
             "worker:2 偏离同角色任务：CPU（核） 0.1，同角色中位数 3",
         ),
         ("what the program itself has said", "what the program itself has said"),
+        ("snapshot 3 is at hdfs://n/s", "快照 3 位于 hdfs://n/s"),
+        ("copy 3 is at hdfs://n/s", "快照 3 位于 hdfs://n/s"),
+        ("an unfinished snapshot at hdfs://n/s can't be removed: x", "无法删除 hdfs://n/s 中未完成的快照：x"),
+        ("an unfinished copy at hdfs://n/s can't be removed: x", "无法删除 hdfs://n/s 中未完成的快照：x"),
         ("", ""),
         (
             "worker:0 on n1: exit code 127: 'nosuch' is not found on PATH: name an environment that has it "

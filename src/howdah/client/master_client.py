@@ -83,7 +83,7 @@ class MasterClient:
     def save(self, by: str, output: int = -1) -> list[tuple[int, int]]:
         """Take a snapshot of an output (-1: of all); return pairs of an output and the number of its snapshot."""
         answer = self._connection.call("POST", "/v1/actions/save", {"by": by, "output": output})
-        return [(int(number), int(copy)) for number, copy in answer["saves"]]
+        return [(int(number), int(snapshot)) for number, snapshot in answer["saves"]]
 
     def stacks(self, by: str, task: str = "", native: bool = False) -> Stacks:
         """Return the stacks of the programs: `stacks` by task, the `uri` where they are kept, or the `problem` with

@@ -78,7 +78,7 @@ class RemoteJobs(JobsApi):
 
     def save(self, job_id: str, output: int) -> list[BegunSnapshot]:
         answer = self.remote.act(job_id, "save", output=output)
-        return [BegunSnapshot(int(number), int(copy)) for number, copy in answer["saves"]]
+        return [BegunSnapshot(int(number), int(snapshot)) for number, snapshot in answer["saves"]]
 
     def stacks(self, job_id: str, task: str, native: bool) -> Stacks:
         found: Stacks = self.remote.act(job_id, "stacks", task=task, native=native)

@@ -45,7 +45,9 @@ async def run_action(action: BackgroundAction, staged: StagedJob, job_id: str) -
     else:
         unfinished = DiscardSnapshotRequest(action.temporary)
         problem = (await _reply("howdah.outputs.snapshots.snapshot", "discard", unfinished, HelperReply)).error
-        text = message("an unfinished copy at {uri} can't be removed: {reason}", uri=action.temporary, reason=problem)
+        text = message(
+            "an unfinished snapshot at {uri} can't be removed: {reason}", uri=action.temporary, reason=problem
+        )
     return Noted(time.time(), text) if problem else None
 
 

@@ -5,7 +5,7 @@ first checks whether it has been done.
 
     <temporary>/<from>            what one attempt uploaded; `parts` names the attempts that count
     <temporary>/_commit/<to>      the attempts that count, under their tasks' names, and _SUCCESS
-    <final>                       `_commit`, renamed; copies made while the programs ran
+    <final>                       `_commit`, renamed; snapshots taken while the programs ran
                                   (`howdah.outputs.snapshots.snapshot`) that are there already come with it
     <temporary>-replaced          what was at <final> before, when it is to be overwritten
     <failed>                      instead of <final>, when the job has failed and its output says `keep_failed`
@@ -44,9 +44,9 @@ class Commitment:
     parts: tuple[tuple[str, str], ...] = ()
     """The parts that count: an attempt's own directory, and its name in the output ("" for the output itself)."""
     saves: str = ""
-    """What the names of the output's copies begin with; "" if there are none."""
+    """What the names of the output's snapshots begin with; "" if there are none."""
     unfinished: str = ""
-    """Where those copies were written."""
+    """Where those snapshots were written."""
     failed: str = ""
     """Where the parts go when the job has failed and its output is kept; "" removes them."""
 
@@ -202,10 +202,10 @@ def _move_snapshots(fs: FileSystem, output: Commitment) -> None:
     folder, final = snapshot.folder_of(output.saves) if output.saves else "", output.final.rstrip("/")
     if not f"{folder}/".startswith(f"{final}/"):
         return
-    for copy in snapshot.list_snapshots(fs, output.saves):
-        target = uris.join(output.gathered, uris.below(copy, output.final))
+    for uri in snapshot.list_snapshots(fs, output.saves):
+        target = uris.join(output.gathered, uris.below(uri, output.final))
         fs.mkdirs(uris.parent(target))
-        fs.rename(copy, target)
+        fs.rename(uri, target)
     while f"{folder}/".startswith(f"{final}/"):
         if fs.exists(folder):
             if fs.children(folder):

@@ -161,7 +161,7 @@ def save(wait: Optional[float] = None) -> Tuple[str, ...]:
     With `wait` (seconds; True means an hour) return the snapshots' URIs when they are complete; else return at once.
 
     Raises:
-        HereError: the job has no output to copy, or there will be no snapshot, and why.
+        HereError: the job has no output that a snapshot could hold, or the snapshot failed, and why.
         HereTimeout: the snapshot is not complete in time.
     """
     numbers = [number for _, number in _call("save", {})["saves"]]
@@ -169,7 +169,7 @@ def save(wait: Optional[float] = None) -> Tuple[str, ...]:
         return ()
     timeout = 3600.0 if wait is True else float(wait)
     snapshots = _wait_for("saved", {"numbers": numbers}, timeout, "save()")["saves"]
-    problems = [f"{found['uri'] or 'a copy'}: {found['reason']}" for found in snapshots if found["reason"]]
+    problems = [f"{found['uri'] or 'a snapshot'}: {found['reason']}" for found in snapshots if found["reason"]]
     if problems:
         raise HereError(f"save(): {'; '.join(problems)}")
     return tuple(str(found["uri"]) for found in snapshots)

@@ -201,7 +201,7 @@ class SaveStarted(Event):
     number: int
     """The number of the snapshot in the job."""
     output: int
-    """The number of the output that is copied."""
+    """The number of the output of which the snapshot is taken."""
     uri: str
     """Where the finished snapshot will be."""
     tasks: int

@@ -310,7 +310,7 @@ def _save_done(view: JobView, event: events.SaveDone) -> None:
     save.files, save.bytes, save.total, save.skipped = event.files, event.bytes, event.total, event.skipped
     for older in view.saves:
         older.removed = older.removed or older.uri in event.removed
-    view.mark(event.time, message("copy {number} is at {uri}", number=event.number, uri=save.uri), "save")
+    view.mark(event.time, message("snapshot {number} is at {uri}", number=event.number, uri=save.uri), "save")
 
 
 def _save_failed(view: JobView, event: events.SaveFailed) -> None:

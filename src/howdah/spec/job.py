@@ -202,18 +202,18 @@ class Input:
 
 @dataclass(frozen=True)
 class Save:
-    """Copies of an output that are made while the program still runs."""
+    """Snapshots of an output, taken while the program still runs."""
 
     every_s: float = 0.0
-    """Seconds between two copies. 0: only on request, by `howdah save` or by the program itself."""
+    """Seconds between two snapshots. 0: only on request, by `howdah save` or by the program itself."""
     to: str = ""
-    """Beginning of a copy's name, which its time follows. Empty: `<path>.saved/`."""
+    """Beginning of a snapshot's name, which its time follows. Empty: `<path>.saved/`."""
     keep: int = 0
-    """Number of complete copies that are kept. 0: all."""
+    """Number of complete snapshots that are kept. 0: all."""
     incremental: bool = False
-    """Whether to copy only files that have changed since the last copy, to which the new copy then refers."""
+    """Whether to copy only files that have changed since the last snapshot, to which the new snapshot then refers."""
     limit_s: float = 3600.0
-    """Seconds that a copy may take; a copy that takes longer is given up, and the programs go on."""
+    """Seconds that a snapshot may take; a snapshot that takes longer is given up, and the programs go on."""
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ class Output:
     keep_failed: bool = False
     """Whether the tasks' output is kept when the job fails: at `<path>.failed`, where it replaces what is there."""
     save: Save = Save()
-    """Copies that are made while the program runs."""
+    """Snapshots that are taken while the program runs."""
     optional: bool = False
     """Whether the job may succeed although no task made the directory `from`. Otherwise the job fails then."""
 

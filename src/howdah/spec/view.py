@@ -106,7 +106,7 @@ class SaveView:
     number: int
     """The number of the snapshot in the job."""
     output: int
-    """The number of the output that is copied."""
+    """The number of the output of which the snapshot is taken."""
     uri: str
     """Where the snapshot is, or will be."""
     tasks: int

@@ -99,13 +99,13 @@ class CopyPartRequest:
     path: str
     """The directory that is copied."""
     uri: str
-    """Where the copy is written."""
+    """Where the snapshot is written."""
     final: str
-    """Where the copy is seen once all tasks' parts are complete."""
+    """Where the snapshot is seen once all tasks' parts are complete."""
     root: str = ""
     """The task's working directory, out of which no link may lead."""
     previous: str = ""
-    """This part in an earlier copy, whose unchanged files are not copied again; "" copies everything."""
+    """This part in an earlier snapshot, whose unchanged files are not copied again; "" copies everything."""
     settle_s: Optional[float] = None
     """Seconds for which a file must not have changed; None stands for the default."""
 
@@ -119,7 +119,7 @@ class CopyPartReply:
     bytes: int
     """Their size."""
     kept: int
-    """Number of files that the copy holds, with those of earlier copies."""
+    """Number of files that the snapshot holds, with those of earlier snapshots."""
     skipped: List[str]
     """A line for each file that was not copied, and why."""
 

@@ -208,11 +208,11 @@ class SaveOrder:
     number: int
     """Counts the snapshots of the job."""
     source: str
-    """The directory to copy as it is at one moment."""
+    """The directory of which the snapshot is taken."""
     uri: str
-    """Where the copy goes."""
+    """Where the snapshot is written."""
     final: str
-    """Where the copy will be seen."""
+    """Where the snapshot will be seen."""
     previous: str = ""
     """Where this task's part of an earlier snapshot is; with "" everything is copied."""
     limit_s: float = 3600.0

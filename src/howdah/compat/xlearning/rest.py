@@ -53,8 +53,8 @@ async def answer_post(job: JobSource, request: Request) -> tuple[str, bytes]:
     """
     if request.path == _SAVE:
         begun = {number for _, number in (await job.act("save", {}))["saves"]}
-        copies = [save.uri for save in job.view.saves if save.number in begun]
-        return _written({"outputInfos": copies}, request)
+        snapshots = [save.uri for save in job.view.saves if save.number in begun]
+        return _written({"outputInfos": snapshots}, request)
     if request.path.startswith(_SIGNAL):
         number = request.path.removeprefix(_SIGNAL)
         if number not in _ENDING:

@@ -1,4 +1,4 @@
-"""User actions on a running job (cancel, save, stacks, tensorboard), for the page and for signed client calls."""
+"""User actions on a running job (cancel, snapshot, stacks, tensorboard), for the page and for signed client calls."""
 
 from __future__ import annotations
 

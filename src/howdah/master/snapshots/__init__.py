@@ -1,1 +1,1 @@
-"""Snapshots: copies of outputs while the programs run."""
+"""Decides when a snapshot of an output begins, and follows it to its end."""

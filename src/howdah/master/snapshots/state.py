@@ -16,7 +16,7 @@ class SnapshotRun:
     number: int
     """The number of the snapshot in the job."""
     output: int
-    """The number of the output that is copied."""
+    """The number of the output of which the snapshot is taken."""
     name: str
     """The name of the snapshot's directory."""
     uri: str

@@ -1,1 +1,1 @@
-"""Copies of outputs made while the programs run."""
+"""Takes snapshots of outputs while the programs run."""
