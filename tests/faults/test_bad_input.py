@@ -128,7 +128,12 @@ class TestJobFile:
             (
                 b"roles:\n  worker:\n    comand: true\n",
                 SPEC,
-                ["roles.worker.comand: is no key here", "did you mean 'command'?", "job.yaml:3", "command: is empty"],
+                [
+                    "roles.worker.comand: is not a key here",
+                    "did you mean 'command'?",
+                    "job.yaml:3",
+                    "command: is empty",
+                ],
             ),
             (
                 b"roles: {worker: {command: x, replicas: 0, resources: {memory: 2 GB}}}\nframework: tensorfow\n",
@@ -264,7 +269,7 @@ class TestOptions:
         [
             (("--on", "yran"), "engine: is 'yran', known are local, yarn (did you mean 'yarn'?)"),
             (("--set", "nonsense"), "--set: is 'nonsense', must be NAME=VALUE"),
-            (("--set", "roles.worker.replcas=2"), "roles.worker.replcas: is no key here"),
+            (("--set", "roles.worker.replcas=2"), "roles.worker.replcas: is not a key here"),
             (("--set", "roles.worker.replicas=many"), "roles.worker.replicas: is 'many', must be"),
             (("--profile", "nosuch"), "profile: is 'nosuch', no profiles are in "),
             (("--nosuch",), "No such option '--nosuch'"),
@@ -276,7 +281,7 @@ class TestOptions:
     def test_a_wrong_setting_names_its_file(self, user: User) -> None:
         user.home.mkdir()
         (user.home / "config.yaml").write_text("queue: prod\nenigne: yarn\n")
-        words = ["enigne: is no setting", "(did you mean 'engine'?)", f"({user.home}/config.yaml:2)"]
+        words = ["enigne: is not a setting", "(did you mean 'engine'?)", f"({user.home}/config.yaml:2)"]
         user.fails(SPEC, *words, arguments=("list",))
 
     def test_commands_that_are_not_there(self, user: User) -> None:

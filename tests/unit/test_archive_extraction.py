@@ -129,7 +129,7 @@ OUT = "{outside}"
         ((Member("p", "device"),), "'p' is a device or a pipe"),
         ((Member("a\nb"),), "has a control character in its name"),
         ((Member("a\x1b[2Jb"),), "has a control character in its name"),
-        ((Member("."),), "is no name for a file"),
+        ((Member("."),), "is not a name for a file"),
         ((Member("a", "link", ""),), "is a link to nothing"),
     ],
 )

@@ -269,10 +269,10 @@ def test_an_index_says_which_files_belong_together(indexed: Path) -> None:
         ('{"weight_map": {"a": "model-3.safetensors"}}', "model-3.safetensors, which is not there"),
         ('{"weight_map": {"z": "model-00001-of-00002.safetensors"}}', "has no 'z'"),
         ('{"weight_map": {"a": 1}}', "which is not there"),
-        ('{"weight_map": [1]}', "no index"),
-        ("[]", "no index"),
-        ("{", "no index"),
-        ('{"a": ' + "[" * 100_000, "no index"),
+        ('{"weight_map": [1]}', "not an index"),
+        ("[]", "not an index"),
+        ("{", "not an index"),
+        ('{"a": ' + "[" * 100_000, "not an index"),
     ],
 )
 def test_an_index_that_is_none(indexed: Path, text: str, words: str) -> None:

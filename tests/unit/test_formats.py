@@ -34,7 +34,7 @@ def test_all_mistakes_are_told_at_once() -> None:
         "options.max_record: is 'much', must be a size, like 64MiB, 1GiB, or a number of bytes",
         "options.lines: is '0', must be a whole number, at least 1",
         "options.quoted_newlines: is 'yes', must be one of true, false",
-        "options.headr: is no option of csv, which takes codec, header, lines, max_record, quote, quoted_newlines"
+        "options.headr: is not an option of csv, which takes codec, header, lines, max_record, quote, quoted_newlines"
         " (did you mean 'header'?)",
     ]
     assert check("gzip", {"level": "10"}, writing=True) == [
@@ -189,5 +189,5 @@ def test_bombs_are_refused() -> None:
 
 
 def test_a_wrong_option_is_a_spec_error() -> None:
-    with pytest.raises(SpecError, match=r"options\.what: is no option of text"):
+    with pytest.raises(SpecError, match=r"options\.what: is not an option of text"):
         reader("text", {"what": "1"})

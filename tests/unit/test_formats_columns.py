@@ -135,7 +135,7 @@ def test_damaged_avro(tmp_path: Path) -> None:
     for size in (0, 2, 50, len(file) // 2, len(file) - 3):
         with pytest.raises(Corrupt, match=r"/a: at byte \d+: "):
             blocks(rows, put(tmp_path / "a", file[:size]))
-    with pytest.raises(Corrupt, match="is no Avro file"):
+    with pytest.raises(Corrupt, match="is not an Avro file"):
         blocks(rows, put(tmp_path / "a", b"garbage" * 99))
     broken = bytearray(file)
     broken[len(file) // 2] ^= 0xFF

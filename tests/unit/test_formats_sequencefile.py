@@ -94,7 +94,7 @@ def test_garbage_never_gets_out_as_another_error(tmp_path: Path, compression: st
 
 def test_what_is_no_sequence_file(tmp_path: Path) -> None:
     values = reader("sequencefile", {})
-    with pytest.raises(Corrupt, match="is no SequenceFile, it begins with b'PAR1'"):
+    with pytest.raises(Corrupt, match="is not a SequenceFile, it begins with b'PAR1'"):
         records(values, put(tmp_path / "a", b"PAR1" * 100))
     with pytest.raises(Corrupt, match="is of version 3, known are 4 to 6"):
         records(values, put(tmp_path / "a", b"SEQ\x03" * 100))

@@ -169,7 +169,7 @@ class TestVariables:
     def test_are_told_when_wrong(self) -> None:
         assert refused("vars: {n: , 1a: x, b: []}\n" + ONE_ROLE) == [
             "vars.n: has no value: give one with --set n=VALUE (job.yaml:1)",
-            "vars.1a: is no name for a variable: letters, digits and _, no digit first (job.yaml:1)",
+            "vars.1a: is not a name for a variable: letters, digits and _, no digit first (job.yaml:1)",
             "vars.b: must be text or a number (job.yaml:1)",
         ]
         (unknown,) = refused("vars: {queue: q}\nqueue: ${quue}\n" + ONE_ROLE)
@@ -206,10 +206,10 @@ class TestVariables:
         ("path", "message"),
         [
             ("roles.wrker.replicas", "roles.wrker: is not in the file, which has worker (did you mean 'worker'?)"),
-            ("roles.worker.replcas", "roles.worker.replcas: is no key here"),
+            ("roles.worker.replcas", "roles.worker.replcas: is not a key here"),
             ("roles.worker.replicas.x", "roles.worker.replicas.x: lies inside a single value"),
             ("inputs.0.path", "inputs.0: is not there, the list has 0 items"),
-            ("step", "step: is no key here"),
+            ("step", "step: is not a key here"),
             ("roles", "roles: is '1', must be a mapping"),
         ],
     )
@@ -243,21 +243,21 @@ secrets: {S: hunter2}
             "name: is a list, must be text (job.yaml:1)",
             f"framework: is 'tensorfow', must be one of {', '.join(sorted(BUILT_IN))}"
             " (did you mean 'tensorflow'?) (job.yaml:2)",
-            f"rolse: is no key here, known are {keys[JobSpec]} (did you mean 'roles'?) (job.yaml:3)",
-            f"roles.worker.replcas: is no key here, known are {keys[Role]} (did you mean 'replicas'?) (job.yaml:6)",
+            f"rolse: is not a key here, known are {keys[JobSpec]} (did you mean 'roles'?) (job.yaml:3)",
+            f"roles.worker.replcas: is not a key here, known are {keys[Role]} (did you mean 'replicas'?) (job.yaml:6)",
             "roles.worker.replicas: is '010', must be a whole number (job.yaml:7)",
-            "roles.worker.cpu: is no key here: write 'vcores' inside 'resources' (job.yaml:8)",
+            "roles.worker.cpu: is not a key here: write 'vcores' inside 'resources' (job.yaml:8)",
             "roles.worker.command: is empty: write what each task of the role runs (job.yaml:9)",
             "roles.worker.resources.memory: is '2 GB', must be memory, like 2GiB, 512MiB, 1.5G, or a number of MiB"
             " (job.yaml:10)",
             "roles.worker.resources.vcores: is 0, must be at least 1 (job.yaml:10)",
             f"roles.Ps: is '3', must be a mapping with {keys[Role]} (job.yaml:11)",
             "env.A: has no value: write '' for an empty text (job.yaml:12)",
-            "env.1B: is no variable name: letters, digits and _, no digit first (job.yaml:12)",
+            "env.1B: is not a variable name: letters, digits and _, no digit first (job.yaml:12)",
             "files: is 'a.py', must be a list (job.yaml:13)",
             "inputs.0.path: is missing (job.yaml:14)",
             "inputs.0.to: is '/x', must be a directory inside the working directory (job.yaml:14)",
-            "inputs.0.roles.0: is 'wrker', which is no role of this job (worker, Ps)"
+            "inputs.0.roles.0: is 'wrker', which is not a role of this job (worker, Ps)"
             " (did you mean 'worker'?) (job.yaml:14)",
             "secrets.S: must be a reference: env:NAME or file:/path (job.yaml:15)",
         ]

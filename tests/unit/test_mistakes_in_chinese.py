@@ -56,7 +56,7 @@ def _in_chinese() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_in_chinese")
 def test_a_mistake_keeps_its_place_its_value_and_its_hint() -> None:
-    allowed = "is 'worke', which is no role of this job (worker, ps)"
+    allowed = "is 'worke', which is not a role of this job (worker, ps)"
     (line,) = error_lines(SpecError([Mistake("inputs.0.roles.0", allowed, "worker", "job.yaml:9")]))
     assert line == "inputs.0.roles.0：值为 'worke'，不是本作业的角色（worker, ps）（是不是 'worker'？）（job.yaml:9）"
     (line,) = error_lines(SpecError.at("roles.worker.replicas", "is -3, must be at least 1"))

@@ -60,7 +60,7 @@ class TestSpec:
         [
             ("preflight: dsik", "preflight.checks.0: is 'dsik', must be one of disk, memory"),
             ("preflight: {checks: [disk], limit: 0s}", "preflight.limit: is 0 s, must be 1 s to 86400 s"),
-            ("preflight: {check: [disk]}", "preflight.check: is no key here, known are checks, disk, limit"),
+            ("preflight: {check: [disk]}", "preflight.check: is not a key here, known are checks, disk, limit"),
             ("preflight: [all-reduce]\ngang: false", "preflight.checks.0: is 'all-reduce', which is for tasks"),
             ("preflight: {disk: 3 parsecs}", "preflight.disk: is '3 parsecs', must be memory"),
         ],

@@ -77,7 +77,7 @@ def wrong(entry: Input, tmp_path: Path, tasks: int = 2) -> list[str]:
 
 def test_options_that_a_format_does_not_take(tmp_path: Path) -> None:
     (mistake,) = wrong(stream(options={"delimter": "x"}), tmp_path, tasks=1)
-    assert mistake.startswith("inputs.0.options.delimter: is no option of text, which takes")
+    assert mistake.startswith("inputs.0.options.delimter: is not an option of text, which takes")
     assert "did you mean 'delimiter'?" in mistake
 
 
@@ -94,4 +94,4 @@ def test_outputs_have_options_too(format: str) -> None:
 
     output = Output("o", strategy="stream", format=format, options={"nosuch": "1"})
     (mistake,) = format_mistakes("outputs.0", output)
-    assert str(mistake).startswith("outputs.0.options.nosuch: is no option of")
+    assert str(mistake).startswith("outputs.0.options.nosuch: is not an option of")

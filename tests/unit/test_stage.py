@@ -235,7 +235,7 @@ def test_everything_missing_is_told_at_once(tmp_path: Path, home: str) -> None:
     assert str(error.value).splitlines() == [
         f"files.0: 'trian.py': no such file: {tmp_path}/trian.py (did you mean 'train.py'?) (job.yaml:3)",
         "files.1: '/nowhere/x': no such file: /nowhere/x",
-        "archives.0: 'train.py' is no archive: its name must end in one of .zip, .tar.gz, .tgz, .tar",
+        "archives.0: 'train.py' is not an archive: its name must end in one of .zip, .tar.gz, .tgz, .tar",
         f"inputs.0.path: 'dta': no such file or directory: {tmp_path}/dta",
         f"inputs.1.path.1: 'no*': no such file or directory: {tmp_path}/no*",
         f"inputs.2.path: 'empty' has no files (names that begin with _ or . are skipped): {tmp_path}/empty",

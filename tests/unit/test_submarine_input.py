@@ -62,7 +62,7 @@ def test_every_option_without_its_value(option: str, tmp_path: Path) -> None:
 def test_every_option_misspelt(option: str, tmp_path: Path) -> None:
     wrong = f"--{option}x"
     if option != "f":
-        assert f"{wrong}: is no option of job run (did you mean '--" in refused(tmp_path, wrong, "1")
+        assert f"{wrong}: is not an option of job run (did you mean '--" in refused(tmp_path, wrong, "1")
 
 
 WORDS = st.one_of(

@@ -107,7 +107,7 @@ class TestOptions:
 
     @pytest.mark.parametrize("name", OPTIONS)
     def test_misspelt(self, name: str) -> None:
-        with pytest.raises(SpecError, match=f"--{name}x: is no option of xl-submit"):
+        with pytest.raises(SpecError, match=f"--{name}x: is not an option of xl-submit"):
             XlSubmit({}).parse([f"--{name}x", "1"])
 
     @pytest.mark.parametrize("name", OPTIONS)
@@ -161,7 +161,7 @@ def test_bare_commands() -> None:
     done = subprocess.run([folder / "hbox-submit", "--version"], capture_output=True, text=True, timeout=60, check=True)
     assert re.fullmatch(r"hbox version \d\S* \(howdah\)\n", done.stdout)
     done = subprocess.run([folder / "xl-submit", "--foo"], capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, "--foo: is no option of xl-submit" in done.stderr) == (1, True)
+    assert (done.returncode, "--foo: is not an option of xl-submit" in done.stderr) == (1, True)
     done = subprocess.run([folder / "xl-kill"], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 64
 

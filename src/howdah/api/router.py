@@ -172,7 +172,7 @@ def _json_object(body: bytes) -> dict[str, Any]:
     try:
         value = json.loads(body or b"{}")
     except (ValueError, RecursionError):
-        raise InvalidRequest("the body is no JSON") from None
+        raise InvalidRequest("the body is not JSON") from None
     if not isinstance(value, dict):
         raise InvalidRequest("the body must be a JSON object")
     return value

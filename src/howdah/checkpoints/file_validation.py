@@ -104,7 +104,7 @@ def _safetensors_defect(file: BinaryIO, size: int) -> str:
         spans = [entry["data_offsets"] for name, entry in header.items() if name != "__metadata__"]
         wanted = 8 + length + max((end for _, end in spans), default=0)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return "its header is no header of safetensors"
+        return "its header is not a header of safetensors"
     return "" if size >= wanted else f"it has {size} of {wanted} bytes"
 
 
@@ -144,7 +144,7 @@ def _json_defect(file: BinaryIO, size: int) -> str:
     try:
         json.loads(_read(file, 0, size))
     except (ValueError, RecursionError):
-        return "it is no whole JSON text"
+        return "it is not a whole JSON text"
     return ""
 
 

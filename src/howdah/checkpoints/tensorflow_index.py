@@ -33,7 +33,7 @@ def shards(index: bytes) -> list[int]:
                 shard = fields.get(3, 0)
                 ends[shard] = max(ends[shard], fields.get(4, 0) + fields.get(5, 0))
     except (IndexError, KeyError) as error:
-        raise IndexUnreadable("it is no index of a checkpoint") from error
+        raise IndexUnreadable("it is not an index of a checkpoint") from error
     return ends
 
 

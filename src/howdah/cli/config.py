@@ -47,7 +47,7 @@ def get(key: str, profile: str) -> None:
     """Print the value of KEY."""
     settings = settings_for({"profile": profile})
     if key not in SETTINGS:
-        raise SpecError.at(key, f"is no setting, known are {', '.join(SETTINGS)}")
+        raise SpecError.at(key, f"is not a setting, known are {', '.join(SETTINGS)}")
     click.echo(settings[key])
 
 
@@ -71,7 +71,7 @@ def unset(key: str, profile: str) -> None:
     """Remove KEY from your own file."""
     path = user_file(os.environ)
     if key not in SETTINGS and key != "profile":
-        raise SpecError.at(key, f"is no setting, known are {', '.join(SETTINGS)}", nearest(key, SETTINGS))
+        raise SpecError.at(key, f"is not a setting, known are {', '.join(SETTINGS)}", nearest(key, SETTINGS))
     remove(path, key, profile)
     click.echo(str(path))
 

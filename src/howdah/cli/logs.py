@@ -145,7 +145,7 @@ def _pattern(text: str) -> re.Pattern[bytes] | None:
     try:
         return re.compile(text.encode()) if text else None
     except re.error as error:
-        raise SpecError.at("--grep", f"{text!r} is no regular expression: {error}") from None
+        raise SpecError.at("--grep", f"{text!r} is not a regular expression: {error}") from None
 
 
 def _parse_time(text: str, now: float) -> float:
@@ -160,7 +160,7 @@ def _parse_time(text: str, now: float) -> float:
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:
-        raise SpecError.at("--since", f"{text!r} is no time: 10m, 2h, 2026-11-21T18:00") from None
+        raise SpecError.at("--since", f"{text!r} is not a time: 10m, 2h, 2026-11-21T18:00") from None
 
 
 def _attempt(text: str) -> int | None:

@@ -83,7 +83,7 @@ def key(engine: Engine, conf_dir: str) -> bytes:
     try:
         return bytes.fromhex(files.read_bytes(uri).decode().strip())
     except ValueError:
-        raise StagingError(f"{uri}: is no key; remove it, and another is made") from None
+        raise StagingError(f"{uri}: is not a key; remove it, and another is made") from None
 
 
 def link(engine: Engine, job_id: str, conf_dir: str, notice: Callable[[str], None]) -> str:

@@ -103,4 +103,4 @@ def _text(value: Any) -> str:
 def _unknown(name: str, known: tuple[str, ...]) -> Mistake:
     if name in OF_SERVERS:
         return Mistake(name, "is a filter of history servers: make a Client of the address of one")
-    return Mistake(name, f"is no filter here, known are {', '.join(known)}", nearest(name, known))
+    return Mistake(name, f"is not a filter here, known are {', '.join(known)}", nearest(name, known))

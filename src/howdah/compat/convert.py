@@ -29,7 +29,7 @@ def convert(system: str, arguments: tuple[str, ...]) -> None:
     name = _ALIASES.get(system, system)
     if not plugins.find(_GROUP, name):
         known = [*plugins.names(_GROUP), *_ALIASES]
-        problem = f"{system!r} is no system it knows, those are {', '.join(known)}"
+        problem = f"{system!r} is not a system it knows, those are {', '.join(known)}"
         raise SpecError.at("convert", problem, nearest(system, known))
     parsed = _command_line(name).parse(arguments)
     mistakes = job_mistakes(parsed.job, parsed.origins)

@@ -124,7 +124,7 @@ def check_value(key: str, value: str, source: str, base: Path) -> str:
         SpecError: there is no such key, or it can't have this value.
     """
     if key not in SETTINGS:
-        problem = f"is no setting, known are {', '.join(SETTINGS)}"
+        problem = f"is not a setting, known are {', '.join(SETTINGS)}"
         raise SpecError([Mistake(key, problem, nearest(key, SETTINGS), source)])
     setting = SETTINGS[key]
     try:
@@ -228,7 +228,7 @@ def _texts(entries: Mapping[str, Node], place: str, mistakes: list[Mistake]) -> 
     values = {}
     for key, node in entries.items():
         if key not in SETTINGS and (key != "profile" or place):
-            problem = f"is no setting, known are {', '.join(SETTINGS)}"
+            problem = f"is not a setting, known are {', '.join(SETTINGS)}"
             mistakes.append(Mistake(place + key, problem, nearest(key, SETTINGS), node.origin))
         elif isinstance(node, Text):
             values[key] = "" if node.null else node.value

@@ -115,10 +115,10 @@ class Reader:
             (outer for outer, key in known.items() if _is_record(key.kind) and meant in keys_of(key.kind)), None
         )
         if inside and meant not in known:
-            mistake = Mistake(child_place(place, name), f"is no key here: write {meant!r} inside {inside!r}")
+            mistake = Mistake(child_place(place, name), f"is not a key here: write {meant!r} inside {inside!r}")
         else:
             hint = meant if meant in known else nearest(name, known)
-            mistake = Mistake(child_place(place, name), f"is no key here, known are {', '.join(known)}", hint)
+            mistake = Mistake(child_place(place, name), f"is not a key here, known are {', '.join(known)}", hint)
         self.mistakes.append(dataclasses.replace(mistake, origin=node.origin))
 
     def union(self, node: Node, kinds: tuple[Any, ...], place: str) -> Any:

@@ -51,7 +51,7 @@ def read_declared_variables(
 
 def _problem(name: str, default: Node, sets: Mapping[str, str], environ: Mapping[str, str]) -> str:
     if not VARIABLE.fullmatch(name):
-        return "is no name for a variable: letters, digits and _, no digit first"
+        return "is not a name for a variable: letters, digits and _, no digit first"
     if not isinstance(default, Text):
         return "must be text or a number"
     if default.null and name not in sets and name not in environ:
@@ -82,7 +82,7 @@ def _replaced(node: Node | None, kind: Any, path: list[str], leaf: Text, place: 
     if dataclasses.is_dataclass(kind):
         known = keys_of(typing.cast(type, kind))
         if path[0] not in known:
-            what = f"is no key here, known are {', '.join(known)}"
+            what = f"is not a key here, known are {', '.join(known)}"
             raise SpecError.at(child_place(place, path[0]), what, nearest(path[0], known))
         return _in_keys(node, known[path[0]].kind, path, leaf, place)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)

@@ -59,4 +59,4 @@ def _staged(files: FileSystem, uri: str) -> StagedJob:
     try:
         return decode(StagedJob, json.loads(text))
     except (ValueError, TypeError, KeyError) as error:
-        raise StagingError(f"{uri}: is no job as this howdah writes them: {error}") from error
+        raise StagingError(f"{uri}: is not a job as this howdah writes them: {error}") from error

@@ -183,7 +183,7 @@ def _read_bundle(fs: FileSystem, prefix: str) -> list[Tensor]:
             )
             found.append(tensor)
     except (tensorflow_index.IndexUnreadable, DecodeError, IndexError, ValueError) as error:
-        raise Unreadable(f"{index}: {error or 'it is no index of a checkpoint'}") from error
+        raise Unreadable(f"{index}: {error or 'it is not an index of a checkpoint'}") from error
     return found
 
 
@@ -218,7 +218,7 @@ def _read_shard_index(fs: FileSystem, uri: str) -> dict[str, str]:
         table = json.loads(fs.read_bytes(uri))["weight_map"]
         file_of = {str(name): str(file) for name, file in list(table.items())[:MAX_TENSORS]}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise Unreadable(f"{uri}: is no index of a checkpoint: {error}") from error
+        raise Unreadable(f"{uri}: is not an index of a checkpoint: {error}") from error
     files = set(file_of.values())
     wrong = next((name for name in files if posixpath.basename(name) != name or name in ("", ".", "..")), None)
     if wrong is not None or len(files) > MAX_SHARDS:

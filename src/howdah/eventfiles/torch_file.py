@@ -156,7 +156,7 @@ def read_distributed_metadata(content: bytes, uri: str) -> list[Tensor]:
                 found.append(_tensor_in_parts(str(name)[:500], entry, stored.get(name, {}), uri, parts_left))
                 parts_left -= len(found[-1].parts)
     except (TypeError, ValueError, RecursionError) as error:
-        raise Unreadable(f"{uri}: is no table of contents of shards: {error}") from error
+        raise Unreadable(f"{uri}: is not a table of contents of shards: {error}") from error
     return found
 
 

@@ -173,7 +173,7 @@ def _cursor(text: str, sort: str) -> tuple[Any, int]:
         return value, number
     except (ValueError, TypeError):
         raise InvalidRequest(
-            f"after is no cursor of a list sorted by {sort}: begin with the first page", "after"
+            f"after is not a cursor of a list sorted by {sort}: begin with the first page", "after"
         ) from None
 
 

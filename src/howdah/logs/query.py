@@ -57,7 +57,7 @@ class LogQuery:
             try:
                 re.compile(text.encode())
             except re.error as error:
-                raise InvalidRequest(f"text is no regular expression: {error}", "text") from None
+                raise InvalidRequest(f"text is not a regular expression: {error}", "text") from None
         return cls(text, regex, level, since, until, max(1, min(limit, MAX_HITS)))
 
 

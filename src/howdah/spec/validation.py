@@ -137,7 +137,7 @@ def _roles(job: JobSpec) -> _Found:
     for name, role in job.roles.items():
         if not NAME.fullmatch(name):
             rule = "a role's name is a small letter, then small letters, digits, - or _, 63 at most"
-            yield Mistake(f"roles.{name}", f"is no name: {rule}")
+            yield Mistake(f"roles.{name}", f"is not a name: {rule}")
         yield from _role(f"roles.{name}", role)
         if not job.gang and (role.spares or role.min_replicas):
             key = "spares" if role.spares else "min_replicas"
@@ -222,7 +222,7 @@ def _resources(place: str, resources: Resources) -> _Found:
             yield Mistake(f"{place}.named.{name}", f"has its own key: write `{own}`")
         elif not RESOURCE.fullmatch(name):
             yield Mistake(
-                f"{place}.named.{name}", "is no resource type: letters, digits, . _ - and one /, like yarn.io/fpga"
+                f"{place}.named.{name}", "is not a resource type: letters, digits, . _ - and one /, like yarn.io/fpga"
             )
         yield from _at_least(f"{place}.named.{name}", count, 0)
 
@@ -415,7 +415,7 @@ def _output(place: str, output: Output, job: JobSpec) -> _Found:
 
 def _unknown_role(place: str, role: str, job: JobSpec) -> Mistake:
     return Mistake(
-        place, f"is {role!r}, which is no role of this job ({', '.join(job.roles)})", nearest(role, job.roles)
+        place, f"is {role!r}, which is not a role of this job ({', '.join(job.roles)})", nearest(role, job.roles)
     )
 
 
@@ -441,4 +441,4 @@ def _variables(job: JobSpec) -> _Found:
 def _environment_names(place: str, env: Mapping[str, str]) -> _Found:
     for name in env:
         if not VARIABLE.fullmatch(name):
-            yield Mistake(f"{place}.{name}", "is no variable name: letters, digits and _, no digit first")
+            yield Mistake(f"{place}.{name}", "is not a variable name: letters, digits and _, no digit first")

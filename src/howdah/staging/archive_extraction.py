@@ -110,7 +110,7 @@ class _Tree:
     def _new_path(self, name: str, kind: str) -> str:
         checked = _checked(name)
         if not checked:
-            raise _Refused(f"{name!r} is no name for a {kind}")
+            raise _Refused(f"{name!r} is not a name for a {kind}")
         self._parents(checked)
         self._claim(checked, kind)
         return checked

@@ -196,7 +196,7 @@ class _Stager:
 
     def _check_archive(self, place: str, path: str, kind: str) -> None:
         if kind != "file" and not path.endswith(ARCHIVES):
-            self.wrong(place, f"{path!r} is no archive: its name must end in one of {', '.join(ARCHIVES)}")
+            self.wrong(place, f"{path!r} is not an archive: its name must end in one of {', '.join(ARCHIVES)}")
 
     def check_mounts(self, job: JobSpec) -> None:
         """Refuse to mount a directory of the cluster: a container starts before its executor downloads anything."""

@@ -50,7 +50,7 @@ def submarine(argv: tuple[str, ...]) -> None:
         raise SpecError.at(f"submarine {first}", f"is of Submarine 0.5 and later, whose server isn't here ({PAGE})")
     elif first != "job" or second not in ACTIONS:
         near = nearest(second, ACTIONS) if first == "job" else "job"
-        raise SpecError.at(" ".join(rest[:2]), f"is no command, there are job {', job '.join(ACTIONS)}", near)
+        raise SpecError.at(" ".join(rest[:2]), f"is not a command, there are job {', job '.join(ACTIONS)}", near)
     elif second == "run":
         _run(argv)
     else:

@@ -93,7 +93,7 @@ def parse_options(argv: Sequence[str]) -> SubmarineOptions:
     for use in option_uses(list(argv), _TABLE):
         if use.name is None and use.word.startswith("-"):
             name = use.word.lstrip("-").partition("=")[0]
-            options.mistakes.append(Mistake(f"--{name}", "is no option of job run", _TABLE.nearest(use.word)))
+            options.mistakes.append(Mistake(f"--{name}", "is not an option of job run", _TABLE.nearest(use.word)))
         elif use.name is None:
             ignored.append(use.word)
         elif use.name in FLAGS:

@@ -123,7 +123,7 @@ class _Reader:
                 yield name, value, where
             else:
                 near = nearest(key, known)
-                self._add_mistake(value, where, f"is no key here, known are {', '.join(known)}", near)
+                self._add_mistake(value, where, f"is not a key here, known are {', '.join(known)}", near)
 
     def _set(self, option: str, place: str, node: Node, values: list[str]) -> None:
         if option in self._typed:

@@ -58,7 +58,7 @@ def parse_options(argv: Sequence[str]) -> TonyOptions:
     for use in option_uses(list(argv), _TABLE):
         if use.name is None:
             dashed = use.word.startswith("-")
-            problem = "is no option of TonY" if dashed else "is no option, and belongs to none"
+            problem = "is not an option of TonY" if dashed else "is not an option, and belongs to none"
             options.mistakes.append(Mistake(use.word, problem, _TABLE.nearest(use.word) if dashed else None))
         elif use.name in FLAGS:
             options.flags.add(use.name)

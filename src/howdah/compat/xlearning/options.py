@@ -128,4 +128,4 @@ def parse_options(argv: Sequence[str], program: str) -> ParsedOptions:
 
 
 def _unknown_option(word: str, program: str) -> Mistake:
-    return Mistake(word.partition("=")[0], f"is no option of {program}", _TABLE.nearest(word))
+    return Mistake(word.partition("=")[0], f"is not an option of {program}", _TABLE.nearest(word))

@@ -77,7 +77,7 @@ def _header(window: ReadWindow, fastavro: Any) -> tuple[bytes, bytes]:
     """Return the whole header, and the sync mark, with which it ends."""
     try:
         if window.read_exactly(4) != _MAGIC:
-            raise ValueError("is no Avro file: it does not begin with Obj and 1")
+            raise ValueError("is not an Avro file: it does not begin with Obj and 1")
         sync_mark = fastavro.schemaless_reader(SimpleNamespace(read=window.read_exactly), _HEADER, None)["sync"]
     except HowdahError:
         raise

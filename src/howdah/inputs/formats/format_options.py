@@ -92,7 +92,7 @@ class FormatOptions:
         for name in self._options:
             if name not in self._known:
                 nearest = next(iter(get_close_matches(name, sorted(self._known), 1)), None)
-                problem = f"is no option of {format_name}, which {known}"
+                problem = f"is not an option of {format_name}, which {known}"
                 self._mistakes.append(Mistake(f"options.{name}", problem, nearest))
         if self._mistakes:
             raise SpecError(self._mistakes)

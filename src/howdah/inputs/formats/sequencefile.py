@@ -232,7 +232,7 @@ def read_header(window: ReadWindow) -> Header:
     try:
         magic = window.read_exactly(4)
         if magic[:3] != b"SEQ":
-            raise ValueError(f"is no SequenceFile, it begins with {magic!r}")
+            raise ValueError(f"is not a SequenceFile, it begins with {magic!r}")
         if not 4 <= magic[3] <= 6:
             raise ValueError(f"is of version {magic[3]}, known are 4 to 6")
         key, value = window.text(), window.text()
