@@ -34,17 +34,17 @@ class CommandVariant:
     """What the keys of its configuration begin with."""
     app_type: str
     """The application type if none is set."""
-    splits: bool
+    splits_command_line: bool
     """Whether --launch-cmd is split at spaces; otherwise it is a line for a shell."""
-    strategy: bool
+    uses_strategies: bool
     """Whether TensorFlow jobs use distribution strategies by default."""
-    growth: Mapping[str, str]
+    memory_growth: Mapping[str, str]
     """By how much the memory of a role grows after a failure, as a share."""
-    saved: str
+    saved_output_prefix: str
     """What the names of saved outputs begin with."""
-    master: Resources
+    helper_resources: Resources
     """The size of a helper, which ran in the application master."""
-    boards: bool
+    shows_tensorboard: bool
     """Whether TensorBoard was on by default."""
     fewer_workers: bool
     """Whether there are no more workers than files to read."""
@@ -54,24 +54,24 @@ XLEARNING = CommandVariant(
     program="xl-submit",
     prefix="xlearning",
     app_type="XLEARNING",
-    splits=False,
-    strategy=False,
-    growth={"worker": "0.5", "ps": "0.2"},
-    saved="/interResult_",
-    master=Resources(1024, 1),
-    boards=True,
+    splits_command_line=False,
+    uses_strategies=False,
+    memory_growth={"worker": "0.5", "ps": "0.2"},
+    saved_output_prefix="/interResult_",
+    helper_resources=Resources(1024, 1),
+    shows_tensorboard=True,
     fewer_workers=True,
 )
 HBOX = CommandVariant(
     program="hbox-submit",
     prefix="hbox",
     app_type="HBOX",
-    splits=True,
-    strategy=True,
-    growth={},
-    saved="/interResult/interResult_",
-    master=Resources(2048, 2),
-    boards=False,
+    splits_command_line=True,
+    uses_strategies=True,
+    memory_growth={},
+    saved_output_prefix="/interResult/interResult_",
+    helper_resources=Resources(2048, 2),
+    shows_tensorboard=False,
     fewer_workers=False,
 )
 
@@ -121,9 +121,11 @@ class XlSubmit:
 
     def parse(self, argv: Sequence[str]) -> Parsed:
         settings = _merged(self.variant, parse_options(argv, self.variant.program), self.environ)
-        kind = roles.kind_of(settings, self.variant.app_type, self.variant.strategy)
+        kind = roles.kind_of(settings, self.variant.app_type, self.variant.uses_strategies)
         command = _command(settings, self.variant, kind.name)
-        gang = roles.gang(settings, kind, command, self.variant.growth, self.variant.master)
+        gang = roles.gang(settings, kind, command, self.variant.memory_growth, self.variant.helper_resources)
+        is_idle = kind.name in IDLE_APP_TYPES
+        directories = () if is_idle else data.directories(settings, self.variant.shows_tensorboard)
         job = JobSpec(
             roles={**gang.roles, **tensorboard.role(settings, kind.name)},
             name=settings.text("app.name", self.variant.prefix),
@@ -133,10 +135,10 @@ class XlSubmit:
             files=data.files(settings),
             archives=data.archives(settings),
             inputs=data.inputs(settings, gang, kind.name, self.variant.fewer_workers),
-            directories=() if kind.name in IDLE_APP_TYPES else data.directories(settings, self.variant.boards),
-            outputs=data.outputs(settings, gang, self.variant.saved),
+            directories=directories,
+            outputs=data.outputs(settings, gang, self.variant.saved_output_prefix),
             environment=Environment(image=_image(settings, kind.name)),
-            board=tensorboard.board(settings, gang, kind.name, self.variant.boards),
+            board=tensorboard.board(settings, gang, kind.name, self.variant.shows_tensorboard),
             success=gang.success,
             retries=max(0, settings.number("app.max.attempts", 1) - 1),
             queue=_queue(settings, self.variant),
@@ -190,7 +192,7 @@ def _command(settings: XLearningSettings, variant: CommandVariant, kind: str) ->
         settings.wrong_at(option, f"is missing: give a command by it, or as the last words{hint}")
     if not line or command:
         return command
-    if not variant.splits:
+    if not variant.splits_command_line:
         if re.search(r"""["'\\$`;&|<>*?(){}]""", line):
             settings.notes.append(f"{option} runs as a shell line: quotes and $ count")
         return line
