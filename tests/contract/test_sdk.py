@@ -204,10 +204,19 @@ def through_history(home: Path, job_id: str, monkeypatch: pytest.MonkeyPatch) ->
             server.terminate()
 
 
+def test_the_earlier_name_of_the_base_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, given = howdah.Client(engine="local"), []
+    monkeypatch.setattr(client._jobs, "submit", lambda job, directory, *rest: given.append(directory) or "local-1")
+    job = JobSpec({"worker": Role("true")})
+    for options in ({}, {"base": tmp_path}, {"base_directory": tmp_path}):
+        client.submit(job, **options)
+    assert given == [Path(), tmp_path, tmp_path]
+
+
 def test_a_job_that_is_built_and_cancelled(home: Path) -> None:
     client = howdah.Client(engine="local")
     spec = JobSpec({"worker": Role("sleep 600")}, name="built", outputs=(Output(str(home / "kept"), "out"),))
-    job_id = client.submit(spec, base=home)
+    job_id = client.submit(spec, base_directory=home)
     running(client, job_id)
     client.cancel(job_id)
     last = list(client.follow(job_id))[-1]

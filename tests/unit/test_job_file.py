@@ -113,7 +113,7 @@ class TestReading:
             "vars: {n: 2, m: 3}\nroles:\n  worker:\n    command: 'true'\n    replicas: ${n}\n"
         )
         loaded = load(tmp_path / "job.yaml", {"name": "other"}, {"m": "5"})
-        assert (loaded.spec.name, loaded.spec.roles["worker"].replicas, loaded.base_dir) == ("other", 2, tmp_path)
+        assert (loaded.spec.name, loaded.spec.roles["worker"].replicas, loaded.base_directory) == ("other", 2, tmp_path)
         assert loaded.sources["roles.worker.replicas"] == "job.yaml:5"
         assert loaded.sources["name"] == "--set name"
         assert (loaded.sources["vars.n"], loaded.sources["vars.m"]) == ("job.yaml:1", "environment m")

@@ -95,7 +95,7 @@ def prepared_job(
                 "--{option} is the job's own; its variable `{option}` is set by --set {option}=VALUE", option=option
             )
             notice(f"howdah: {hint}")
-    spec, base, origins, text = loaded.spec, loaded.base_dir, loaded.sources, loaded.text
+    spec, base_directory, origins, text = loaded.spec, loaded.base_directory, loaded.sources, loaded.text
     for place in redaction.masked_places(job_file_record(spec)):
         notice(
             _(
@@ -104,7 +104,7 @@ def prepared_job(
                 place=place,
             )
         )
-    return prepare(spec, base, flags, notice, overwrite=overwrite, origins=origins, file=file, text=text)
+    return prepare(spec, base_directory, flags, notice, overwrite=overwrite, origins=origins, file=file, text=text)
 
 
 def notice(text: str) -> None:

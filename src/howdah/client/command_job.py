@@ -44,19 +44,19 @@ class CommandOptions:
 def load_command(
     words: Sequence[str],
     options: CommandOptions,
-    base: Path,
+    base_directory: Path,
     sets: Mapping[str, str],
     fields: Mapping[str, str],
     notice: Callable[[str], None],
 ) -> LoadedJob:
-    """Make the job that runs `words`, a program and its arguments (a single word: a shell line), from `base`.
+    """Make the job that runs `words`, a program and its arguments (a single word: a shell line), from `base_directory`.
 
     `notice` is called with the files and the framework that were chosen because the command needs them.
 
     Raises:
         SpecError: the job has mistakes; the error has all of them.
     """
-    found = files_of_command(words, base, {entry.partition("#")[0].rstrip("/") for entry in options.files})
+    found = files_of_command(words, base_directory, {entry.partition("#")[0].rstrip("/") for entry in options.files})
     sent = found.files
     framework, program, module = found.framework if not options.framework else ("", "", "")
     if sent:
@@ -65,7 +65,7 @@ def load_command(
         notice(f"framework: {framework}, for {program} imports {module} (--framework says otherwise)")
     root = _tree(words, options, sent, framework)
     spec, sources = from_tree(root, [], _COMMAND, sets, os.environ, fields)
-    return LoadedJob(spec, base, sources, to_yaml(spec))
+    return LoadedJob(spec, base_directory, sources, to_yaml(spec))
 
 
 def _tree(words: Sequence[str], options: CommandOptions, sent: Sequence[str], framework: str) -> Keys:

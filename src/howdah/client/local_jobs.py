@@ -44,17 +44,17 @@ class LocalJobs(JobsApi):
     def __init__(self, engine: str, profile: str) -> None:
         self.engine, self.profile = engine, profile
 
-    def submit(self, job: JobSpec | Path | str, base: Path, sets: Mapping[str, str], overwrite: bool) -> str:
+    def submit(self, job: JobSpec | Path | str, base_directory: Path, sets: Mapping[str, str], overwrite: bool) -> str:
         flags = {"engine": self.engine, "profile": self.profile}
         if isinstance(job, JobSpec):
             check_job(job)
-            prepared = prepare(job, base, flags, _print_nothing, overwrite=overwrite)
+            prepared = prepare(job, base_directory, flags, _print_nothing, overwrite=overwrite)
         else:
             loaded = load(Path(job), sets)
-            spec, base, file, text = loaded.spec, loaded.base_dir, Path(job), loaded.text
+            spec, base_directory, file, text = loaded.spec, loaded.base_directory, Path(job), loaded.text
             origins = loaded.sources
             prepared = prepare(
-                spec, base, flags, _print_nothing, overwrite=overwrite, origins=origins, file=file, text=text
+                spec, base_directory, flags, _print_nothing, overwrite=overwrite, origins=origins, file=file, text=text
             )
         return prepared.engine.submit(prepared.plan, prepared.secrets)
 

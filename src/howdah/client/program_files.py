@@ -42,54 +42,61 @@ class ProgramFiles:
         return "", "", ""
 
 
-def files_of_command(words: Sequence[str], base: Path, given: Collection[str] = ()) -> ProgramFiles:
-    """Return which files in `base` the command `words` (a single word: a shell line) needs, without those already
-    `given`.
+def files_of_command(words: Sequence[str], base_directory: Path, given: Collection[str] = ()) -> ProgramFiles:
+    """Return which files in `base_directory` the command `words` (a single word: a shell line) needs, without
+    those already `given`.
 
     Raises:
         SpecError: the command names a file that is too large to be sent along unasked.
     """
     files: dict[str, None] = {}
     imports: dict[tuple[str, str], None] = {}
-    for path in _named(words, base):
+    for path in _named(words, base_directory):
         top = path.partition("/")[0]
         files[top] = None
-        if path.endswith(".py") and (base / path).is_file():
-            for program, module in _imported(base, path):
+        if path.endswith(".py") and (base_directory / path).is_file():
+            for program, module in _imported(base_directory, path):
                 imports[program, module] = None
-                files.update(dict.fromkeys(_of_module(base, posixpath.dirname(path), module)))
+                files.update(dict.fromkeys(_of_module(base_directory, posixpath.dirname(path), module)))
     wanted = tuple(name for name in files if name not in given)
     for name in wanted:
-        _check_size(base / name, name)
+        _check_size(base_directory / name, name)
     return ProgramFiles(wanted, tuple(imports))
 
 
-def _named(words: Sequence[str], base: Path) -> Iterator[str]:
+def _named(words: Sequence[str], base_directory: Path) -> Iterator[str]:
     if len(words) == 1:
         try:
             words = shlex.split(words[0])
         except ValueError:
             words = words[0].split()
     for before, word in zip(("", *words), words, strict=False):
-        yield from _existing(base, word)
+        yield from _existing(base_directory, word)
         if word.startswith("-") and "=" in word:
-            yield from _existing(base, word.partition("=")[2])
+            yield from _existing(base_directory, word.partition("=")[2])
         if before == "-m":
             path = word.replace(".", "/")
-            yield from (found for name in (f"{path}.py", f"{path}/__main__.py") for found in _existing(base, name))
+            yield from (
+                found for name in (f"{path}.py", f"{path}/__main__.py") for found in _existing(base_directory, name)
+            )
 
 
-def _existing(base: Path, word: str) -> Iterator[str]:
-    """Yield the path below `base` that a word names, if it exists."""
+def _existing(base_directory: Path, word: str) -> Iterator[str]:
+    """Yield the path below `base_directory` that a word names, if it exists."""
     path = posixpath.normpath(word) if word else "."
     try:
-        if not path.startswith(("/", "..", "-")) and path != "." and "#" not in path and (base / path).exists():
+        if (
+            not path.startswith(("/", "..", "-"))
+            and path != "."
+            and "#" not in path
+            and (base_directory / path).exists()
+        ):
             yield path
     except OSError:  # too long for a name, for example
         return
 
 
-def _imported(base: Path, path: str) -> Iterator[tuple[str, str]]:
+def _imported(base_directory: Path, path: str) -> Iterator[tuple[str, str]]:
     """Yield the modules that a program imports, and those that modules beside it import, each with the program."""
     folder, waiting, seen = posixpath.dirname(path), [path], set[str]()
     while waiting:
@@ -97,9 +104,11 @@ def _imported(base: Path, path: str) -> Iterator[tuple[str, str]]:
         if here in seen:
             continue
         seen.add(here)
-        for module in _imports_of(base / here):
+        for module in _imports_of(base_directory / here):
             yield path, module
-            waiting += [f"{found}" for found in (posixpath.join(folder, f"{module}.py"),) if (base / found).is_file()]
+            waiting += [
+                f"{found}" for found in (posixpath.join(folder, f"{module}.py"),) if (base_directory / found).is_file()
+            ]
 
 
 def _imports_of(path: Path) -> list[str]:
@@ -117,13 +126,14 @@ def _imports_of(path: Path) -> list[str]:
     return list(found)
 
 
-def _of_module(base: Path, folder: str, module: str) -> Iterator[str]:
-    """Yield the entry of `base` that a program in `folder` imports as `module`. A folder below `base` is sent whole."""
+def _of_module(base_directory: Path, folder: str, module: str) -> Iterator[str]:
+    """Yield the entry of `base_directory` that a program in `folder` imports as `module`. A directory
+    below `base_directory` is sent whole."""
     if folder:
         return
-    if (base / f"{module}.py").is_file():
+    if (base_directory / f"{module}.py").is_file():
         yield f"{module}.py"
-    elif (base / module).is_dir() and any((base / module).glob("*.py")):
+    elif (base_directory / module).is_dir() and any((base_directory / module).glob("*.py")):
         yield module
 
 

@@ -30,9 +30,9 @@ class Provenance:
     """Collects the provenance while the job is staged. `file` is the job file, if there is one, `text` its content, or
     what that would be."""
 
-    def __init__(self, job: JobSpec, base: Path, file: Path | None = None, text: str = "") -> None:
-        self._job, self._base, self._file, self._text = job, base, file, text
-        self._git = _start_git_status(base)
+    def __init__(self, job: JobSpec, base_directory: Path, file: Path | None = None, text: str = "") -> None:
+        self._job, self._base_directory, self._file, self._text = job, base_directory, file, text
+        self._git = _start_git_status(base_directory)
 
     def __enter__(self) -> Provenance:
         return self
@@ -54,7 +54,7 @@ class Provenance:
                 text=_cut(mask_job_file(self._text, known)),
                 git_commit=commit,
                 git_dirty=dirty,
-                packages=_packages(self._job, self._base),
+                packages=_packages(self._job, self._base_directory),
                 command=(*words[:MAX_WORDS], *(["…"] if len(words) > MAX_WORDS else [])),
                 client=socket.gethostname(),
                 user=getpass.getuser(),
@@ -73,11 +73,13 @@ def _cut(text: str) -> str:
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}\n# … cut at {MAX_TEXT} characters\n"
 
 
-def _start_git_status(base: Path) -> subprocess.Popen[str] | None:
+def _start_git_status(base_directory: Path) -> subprocess.Popen[str] | None:
     """Start `git status` for the folder of the job's files; None outside of any repository."""
-    if not any((folder / ".git").exists() for folder in (base.absolute(), *base.absolute().parents)):
+    if not any(
+        (folder / ".git").exists() for folder in (base_directory.absolute(), *base_directory.absolute().parents)
+    ):
         return None
-    command = ["git", "-c", "core.fsmonitor=false", "-C", str(base)]
+    command = ["git", "-c", "core.fsmonitor=false", "-C", str(base_directory)]
     command += ["status", "--porcelain=v2", "--branch", "--untracked-files=no", "--ignore-submodules=all", "--", "."]
     environ = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
     with contextlib.suppress(OSError):
@@ -99,12 +101,12 @@ def _parse_status(git: subprocess.Popen[str] | None) -> tuple[str, bool]:
     return (found[1] if found else ""), changed
 
 
-def _packages(job: JobSpec, base: Path) -> Mapping[str, str]:
+def _packages(job: JobSpec, base_directory: Path) -> Mapping[str, str]:
     """Return the packages of the environment's lock file, or those installed beside the interpreter on this machine."""
     given, found = job.environment, dict[str, str]()
     with contextlib.suppress(OSError, UnicodeDecodeError):
         if given.requirements:
-            text = (base / given.requirements).read_text(encoding="utf-8")
+            text = (base_directory / given.requirements).read_text(encoding="utf-8")
             found = dict(re.findall(r"(?m)^([A-Za-z0-9_.-]+)(?:\[[^\]]*\])?==([^\s;\\]+)", text))
         elif "/" in given.python:
             folders = Path(given.python).parent.parent.glob("lib/python3.*/site-packages")

@@ -43,17 +43,18 @@ class Client:
         self,
         job: JobSpec | Path | str,
         *,
-        base: Path | str = ".",
+        base_directory: Path | str = ".",
         sets: Mapping[str, str] | None = None,
         overwrite: bool = False,
+        base: Path | str = "",
     ) -> str:
         """Submit a job, or a job file with `sets` applied as `--set` does, and return its id. Relative paths of a
-        JobSpec start at `base`.
+        JobSpec start at `base_directory`, of which `base` is the earlier name.
 
         Raises:
             SpecError, StagingError, EngineRejected, EngineUnavailable: the job cannot run; the message says why.
         """
-        return self._jobs.submit(job, Path(base), sets or {}, overwrite)
+        return self._jobs.submit(job, Path(base or base_directory), sets or {}, overwrite)
 
     def jobs(
         self,

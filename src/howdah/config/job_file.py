@@ -33,7 +33,7 @@ class LoadedJob:
 
     spec: JobSpec
     """The job."""
-    base_dir: Path
+    base_directory: Path
     """The directory to which relative paths of the job are relative: its file's, or the current one if the job came
     through a pipe."""
     sources: Mapping[str, str] = field(default_factory=dict)

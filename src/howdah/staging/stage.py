@@ -37,7 +37,7 @@ class FilesWrong(SpecError):
 
 def stage(
     job: JobSpec,
-    base: Path,
+    base_directory: Path,
     home: str,
     *,
     conf_dir: str = "",
@@ -47,10 +47,10 @@ def stage(
 ) -> StagedJob:
     """Return `job` with its files found, its inputs listed, and its outputs absolute.
 
-    Paths are relative to `base`, the job file's directory. `home` is the URI of the engine's home: if it is on this
-    machine, all paths are; otherwise paths without a scheme are on the default file system of the Hadoop configuration
-    in `conf_dir`. `overwrite` allows all outputs to replace what exists. Nothing is uploaded: files to upload have a
-    `source`, and inputs list theirs in `uploads`. The job's `environment` is not staged here.
+    Paths are relative to `base_directory`, the job file's directory. `home` is the URI of the engine's home: if it
+    is on this machine, all paths are; otherwise paths without a scheme are on the default file system of the Hadoop
+    configuration in `conf_dir`. `overwrite` allows all outputs to replace what exists. Nothing is uploaded: files
+    to upload have a `source`, and inputs list theirs in `uploads`. The job's `environment` is not staged here.
 
     Raises:
         FilesWrong: every file that is missing, in the way of an output, or of the wrong kind.
@@ -58,7 +58,7 @@ def stage(
     """
     conf = hadoop_conf.load(hadoop_conf.directory(conf_dir)) if uris.split(home)[0] != "file" else {}
     job = replace(job, inputs=tuple(map(apply_alias, job.inputs)))
-    stager = _Stager(base.absolute(), home, conf_dir, user or identity.user(identity.is_secure(conf)), conf)
+    stager = _Stager(base_directory.absolute(), home, conf_dir, user or identity.user(identity.is_secure(conf)), conf)
     files = tuple(stager.files(job))
     stager.check_mounts(job)
     inputs = tuple(stager.input(number, job) for number in range(len(job.inputs)))
@@ -105,7 +105,7 @@ def _local_file(path: Path, name: str, kind: str, home: str) -> StagedFile:
 
 @dataclass
 class _Stager:
-    base: Path
+    base_directory: Path
     home: str
     conf_dir: str
     user: str
@@ -128,7 +128,7 @@ class _Stager:
     def user_directory(self) -> str:
         """Return where relative paths on the job's file system start."""
         if self.is_local:
-            return uris.of_local(self.base)
+            return uris.of_local(self.base_directory)
         return hadoop_conf.home(self.conf, self.cluster_fs, self.user)
 
     def wrong(self, place: str, problem: str, near: str | None = None) -> None:
@@ -148,7 +148,7 @@ class _Stager:
         path, name = entry.partition("#")[0], file_name(entry)
         if name == SPREAD:
             name, kind = f"howdah-{place.replace('.', '-')}", "spread"
-        local = self.base / path
+        local = self.base_directory / path
         try:
             if uris.has_scheme(path):
                 yield from self._cluster_file(place, uris.absolute(path, self.cluster_fs, ""), name, kind)
@@ -264,7 +264,7 @@ class _Stager:
 
     def _input_files(self, place: str, path: str) -> Iterator[tuple[DataFile, str]]:
         """Yield pairs of a file and its local path, which is "" if the file needs no upload."""
-        beside = uris.of_local(self.base / path)
+        beside = uris.of_local(self.base_directory / path)
         relative = not uris.has_scheme(path) and not path.startswith("/")
         found = self._listing(beside) if relative else Listing(False)
         if found.found and not self.is_local:
@@ -277,7 +277,7 @@ class _Stager:
         if not found.found:
             found = self._listing(uri)
         if not found.found:
-            also = f"{self.base / path} nor " if relative and not self.is_local else ""
+            also = f"{self.base_directory / path} nor " if relative and not self.is_local else ""
             near = _nearest_file_name(Path(uris.path(uri))) if uris.split(uri)[0] == "file" else None
             where = _display_uri(uri)
             self.wrong(place, f"{path!r}: no such file or directory: {'neither ' + also if also else ''}{where}", near)

@@ -41,7 +41,9 @@ def azkaban_job(files: tuple[str, ...]) -> None:
     """Run the TonY job that Azkaban's properties in FILES describe; later files win."""
     from howdah.compat.tony.azkaban import AzkabanJob
 
-    _exit_like_tony(lambda: AzkabanJob(hadoop=_hadoop()).parse(files), base=Path(*files[:1]).absolute().parent)
+    _exit_like_tony(
+        lambda: AzkabanJob(hadoop=_hadoop()).parse(files), base_directory=Path(*files[:1]).absolute().parent
+    )
 
 
 def _hadoop() -> str:
@@ -50,19 +52,21 @@ def _hadoop() -> str:
     return settings_for({})["hadoop_conf_dir"]
 
 
-def _exit_like_tony(parse: Callable[[], Parsed], submitter: str = "cluster", base: Path | None = None) -> None:
+def _exit_like_tony(
+    parse: Callable[[], Parsed], submitter: str = "cluster", base_directory: Path | None = None
+) -> None:
     interrupts = SubmitInterrupts()
     with exit_codes(FAILED, FAILED):
         try:
-            _run(parse(), submitter, base or Path.cwd(), interrupts)
+            _run(parse(), submitter, base_directory or Path.cwd(), interrupts)
         except KeyboardInterrupt:
             raise SystemExit(FAILED) from None
 
 
-def _run(parsed: Parsed, submitter: str, base: Path, interrupts: SubmitInterrupts) -> None:
+def _run(parsed: Parsed, submitter: str, base_directory: Path, interrupts: SubmitInterrupts) -> None:
     check_and_apply(parsed)
     flags: dict[str, str | None] = {"engine": "local"} if submitter == "local" else engine_flags()
-    prepared = prepare(parsed.job, base, flags, notice, origins=parsed.origins)
+    prepared = prepare(parsed.job, base_directory, flags, notice, origins=parsed.origins)
     interrupts.delayed = True
     job_id = upload_and_submit(prepared, check=interrupts.check)
     try:
