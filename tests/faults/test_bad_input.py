@@ -344,7 +344,7 @@ class TestCluster:
         said = user.fails(
             UNAVAILABLE, words, arguments=("list", "--on", "yarn"), variables={"HADOOP_CONF_DIR": conf_dir}
         )
-        assert "that is no Hadoop IPC" in said
+        assert "that is not Hadoop IPC" in said
 
     def test_no_namenode(self, user: User) -> None:
         port = free_port()

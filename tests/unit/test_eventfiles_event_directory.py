@@ -159,7 +159,7 @@ def test_a_step_that_is_none_and_fields_of_others_do_no_harm() -> None:
     all_of_it = [*contents, odd, several.SerializeToString(), negative, b"\x08garbage"]
     read, flaws = points(files.framed(all_of_it))
     assert read == expected(all_of_it[:-1])
-    assert [flaw.text for flaw in flaws] == ["a record is no event"]
+    assert [flaw.text for flaw in flaws] == ["a record is not an event"]
 
 
 # Runs

@@ -167,7 +167,7 @@ def test_lines_of_json_become_parquet(tmp_path: Path) -> None:
 
 def test_lines_that_are_no_rows() -> None:
     pytest.importorskip("pyarrow")
-    with pytest.raises(Corrupt, match="what the program prints from line 1 on is no row of this Parquet file: "):
+    with pytest.raises(Corrupt, match="what the program prints from line 1 on is not a row of this Parquet file: "):
         written("parquet", {}, b"loss 0.5\n")
     with pytest.raises(Corrupt, match=r"from line 1 on .*its columns are those of options.schema"):
         written("parquet", {"schema": "id: int"}, b'{"other": 1}\n')

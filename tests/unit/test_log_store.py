@@ -32,14 +32,14 @@ def replaced(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_what_is_no_log_is_not_read(replaced: Path) -> None:
-    with pytest.raises(OSError, match="is no file that a task has printed to"):
+    with pytest.raises(OSError, match="is not a file that a task has printed to"):
         DirectoryLogs(replaced).chunk("stdout", 0, 100)
     assert DirectoryLogs(replaced).chunk("stderr", -4, 100) == (4, 8, b"ted\n")
 
 
 def test_it_is_not_searched(replaced: Path) -> None:
     one = SearchedStream("worker:0", 1, "stdout", path=str(replaced / "stdout"))
-    with pytest.raises(OSError, match="is no file that a task has printed to"):
+    with pytest.raises(OSError, match="is not a file that a task has printed to"):
         list(_search_stream(one, Search(LogQuery("secret"), "worker:0", 1, "stdout")))
 
 

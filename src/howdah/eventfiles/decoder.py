@@ -78,7 +78,7 @@ def decode(
             break
         for frame_at, frame in sorted(_columns(data, found, batch, is_scalar, add_points)):
             if not events.read(frame[12:-4], start + frame_at, len(frame), batch, kinds):
-                batch.damaged.append(DamagedRecord(frame_at, len(frame), "a record is no event"))
+                batch.damaged.append(DamagedRecord(frame_at, len(frame), "a record is not an event"))
     batch.next = start + at
     for tag, points in pieces.items():
         slow = batch.scalars.get(tag)

@@ -136,7 +136,7 @@ class DataNodeConnection:
                 if views:
                     yield views
         except (DecodeError, struct.error, IndexError) as error:
-            raise BadBlock(f"{self._name} sends what is no block: {error}") from error
+            raise BadBlock(f"{self._name} sends bytes that are not a block: {error}") from error
         if left:
             raise BadBlock(f"{self._name} sends {left} bytes too few of block {block.block.block_id}")
         self._socket.sendall(delimited(pb.ReadStatus(status=_CHECKSUM_OK)))

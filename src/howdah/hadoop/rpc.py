@@ -139,7 +139,7 @@ async def read_frame(reader: ByteReader) -> bytes:
     """Read the body of the next IPC packet. Raises EOFError, OSError."""
     (length,) = struct.unpack(">I", await reader.readexactly(4))
     if length > MAX_MESSAGE:
-        raise OSError(f"a message of {length} bytes announced: that is no Hadoop IPC")
+        raise OSError(f"a message of {length} bytes announced: that is not Hadoop IPC")
     return await reader.readexactly(length)
 
 

@@ -30,7 +30,7 @@ NODE_S = 10.0
 _INDEX_BYTES = 1 << 20
 _LENGTH = re.compile(rb"LogLength:(\d+)\s*")
 _CONTENTS = b"LogContents:"
-_NO_LOG = "is no file that a task has printed to"
+_NO_LOG = "is not a file that a task has printed to"
 
 
 class AttemptLogs(ABC):

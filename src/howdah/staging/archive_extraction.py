@@ -91,7 +91,7 @@ class _Tree:
     def hard_link(self, name: str, to: str) -> None:
         source = _checked(to)
         if self._made.get(source) != "file":
-            raise _Refused(f"{name!r} is a link to {to!r}, which is no file before it in the archive")
+            raise _Refused(f"{name!r} is a link to {to!r}, which is not a file before it in the archive")
         os.link(self.target / source, self.target / self._new_path(name, "file"))
 
     def link(self, name: str, to: str) -> None:

@@ -183,7 +183,7 @@ def _snappy_of(library: Any) -> Raw:
     def run(call: Any, data: bytes, room: int) -> bytes:
         into, length = ctypes.create_string_buffer(max(room, 1)), ctypes.c_size_t(room)
         if call(data, ctypes.c_size_t(len(data)), into, ctypes.byref(length)):
-            raise ValueError("is no snappy block")
+            raise ValueError("is not a snappy block")
         return ctypes.string_at(into, length.value)
 
     return Raw(
@@ -199,7 +199,7 @@ def _lz4_of(library: Any) -> Raw:
         into = ctypes.create_string_buffer(max(room, 1))
         length = call(data, into, len(data), room)
         if length < 0:
-            raise ValueError("is no lz4 block")
+            raise ValueError("is not an lz4 block")
         return ctypes.string_at(into, length)
 
     return Raw(

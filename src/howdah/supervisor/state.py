@@ -118,7 +118,7 @@ class MachineState:
         try:
             found = json.loads(text or b"{}")
             if not isinstance(found, dict) or not all(isinstance(entry, dict) for entry in found.values()):
-                raise Damaged("it is no object of objects")
+                raise Damaged("it is not an object of objects")
         except ValueError as error:
             hint = "when none of your jobs runs on this machine, remove it"
             raise Damaged(f"{self.ledger_file} is damaged ({error}); {hint}") from error

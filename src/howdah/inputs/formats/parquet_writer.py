@@ -88,7 +88,7 @@ class ParquetWriter(RecordWriter):
             return json.read_json(pyarrow.BufferReader(text), reading, parsing)
         except pyarrow.ArrowInvalid as error:
             raise Corrupt(
-                f"{PROGRAM} from line {self._number + 1} on is no row of this Parquet file: {error}"
+                f"{PROGRAM} from line {self._number + 1} on is not a row of this Parquet file: {error}"
                 f" (its columns are those of {'options.schema' if self._fields else 'the first rows'})"
             ) from error
 
