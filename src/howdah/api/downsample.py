@@ -8,14 +8,18 @@ from typing import NamedTuple
 
 
 class SampledPoint(NamedTuple):
-    """Holds, for the stretch from `x` (a time or a step) to the next point, the least, mean and greatest of `weight`
-    values; None is a gap: there was no value, or it was not a number."""
+    """Sums up the values from `x` to the next point; None is a gap: there was no value, or it was not a number."""
 
     x: float
+    """A time or a step."""
     least: float | None
+    """The least of the values."""
     mean: float | None
+    """The mean of the values."""
     most: float | None
+    """The greatest of the values."""
     weight: float = 1.0
+    """The number of the values."""
 
 
 def downsample(

@@ -19,9 +19,7 @@ FOLDER = "serving"
 def announce_link(folder: Path, link: str) -> Iterator[None]:
     """Let `links` find this link inside the context; do nothing where no file can be written.
 
-    Args:
-        folder: the history's folder in the state directory.
-        link: the server's address with its token.
+    `folder` is the history's directory in the state directory, `link` the server's address with its token.
     """
     directory = folder / FOLDER
     name = f"{socket.gethostname()}-{os.getpid()}"

@@ -49,16 +49,17 @@ class Pieces(Protocol):
 
 @dataclass(frozen=True)
 class Response:
-    """An answer, to which the server adds its length. Instead of `body`, a `file` is sent from the disk without being
-    held in memory, or `pieces` are sent as fast as the caller reads; an error while they are produced aborts the
-    connection."""
+    """An answer, to which the server adds its length. An error while the content is produced aborts the connection."""
 
     status: int = 200
     body: bytes = b""
+    """The content, unless `file` or `pieces` has it."""
     content_type: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=dict)
     file: Path | None = None
+    """The file that is sent from the disk without being held in memory."""
     pieces: Pieces | None = None
+    """The pieces that are sent as fast as the caller reads."""
 
 
 Handler = Callable[[Request], Awaitable[Response]]

@@ -21,10 +21,12 @@ _GZIP = 16 + zlib.MAX_WBITS
 
 @dataclass
 class _CachedAnswer:
-    """A rendered answer: `source` is the version of the source that it was made from, `version` the one it states."""
+    """A rendered answer."""
 
     source: int
+    """The version of the source that the answer was made from."""
     version: int
+    """The version that the answer states."""
     made_at: float
     digest: bytes
     packed: bytes

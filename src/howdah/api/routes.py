@@ -21,12 +21,15 @@ PREFIX = "/api/v1/"
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a query. `kind` is a type of JSON Schema: string, integer, number; an array holds strings, one for
-    each time that the parameter is given."""
+    """A parameter of a query."""
 
     name: str
+    """The name in the query."""
     summary: str
+    """One phrase for docs/api.md and openapi.json."""
     kind: str = "string"
+    """A type of JSON Schema: string, integer, number; an array holds strings, one for each time that the parameter is
+    given."""
 
 
 @dataclass(frozen=True)
@@ -52,25 +55,33 @@ class Route:
 
 @dataclass(frozen=True)
 class Action:
-    """A call that changes a job, by PUT or POST on `jobs/{job}/actions/<name>`. `words` are the values in its body
-    beside the token, `answer` is the shape of its answer. The table of actions in the master has the code."""
+    """A call that changes a job, by PUT or POST on `jobs/{job}/actions/<name>`. The table of actions in the master has
+    the code."""
 
     name: str
+    """The last segment of the path."""
     summary: str
+    """One sentence for docs/api.md and openapi.json."""
     words: tuple[Parameter, ...] = ()
+    """The values in the call's body beside the token."""
     answer: str = "Done"
+    """The name of the answer's shape."""
 
 
 @dataclass(frozen=True)
 class ApiRequest:
-    """A call as its handler sees it. `http` is the HTTP request, `path_params` are the values in its path,
-    `job_or_none` is the job that the path names."""
+    """A call as its handler sees it."""
 
     http: Request
+    """The HTTP request."""
     source: Source
+    """Where the answer's data come from."""
     job_or_none: JobSource | None
+    """The job that the path names; None when the path names none."""
     path_params: dict[str, str]
+    """The values in the path."""
     query: dict[str, str]
+    """The values in the query."""
 
     @property
     def job(self) -> JobSource:

@@ -21,8 +21,7 @@ _COMMAND = "the command"
 
 @dataclass(frozen=True)
 class CommandOptions:
-    """The values of the options; "" or () where an option is not given. `inputs` are `path#name`, as in a job file;
-    `outputs` are `path#directory`: `directory` of the working directory is kept at `path`."""
+    """The values of the options; "" or () where an option is not given."""
 
     replicas: str = ""
     memory: str = ""
@@ -32,7 +31,9 @@ class CommandOptions:
     requirements: str = ""
     files: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
+    """Each is `path#name`, as in a job file."""
     outputs: tuple[str, ...] = ()
+    """Each is `path#directory`: `directory` of the working directory is kept at `path`."""
 
     @property
     def given(self) -> list[str]:

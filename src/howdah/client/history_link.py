@@ -36,9 +36,8 @@ def find_or_start(
     then the one that runs as a job of the engine, then those of this machine; if none has the job, a server is started
     here that ends after half an hour without a request.
 
-    Args:
-        on_start: called when a server was started.
-        on_wait: called with the limit in seconds when it takes a while to read the jobs' logs.
+    `on_start` is called when a server was started, `on_wait` with the limit in seconds when it takes a while to read
+    the jobs' logs.
 
     Raises:
         EngineUnavailable: the server that was started did not serve, or does not find the job.

@@ -22,17 +22,22 @@ OF_SERVERS = ("framework", "sort")
 
 @dataclass(frozen=True)
 class JobFilter:
-    """Chooses jobs; a field that is "" or 0 is not checked. `user`, `queue` and `state` may be several with commas
-    between; `since` and `until` are epoch seconds; the job's name, id or diagnostics must contain all words of
-    `text`."""
+    """Chooses jobs; a field that is "" or 0 is not checked."""
 
     user: str = ""
+    """The users, with commas between."""
     state: str = ""
+    """The states, with commas between."""
     name: str = ""
+    """What the job's name must contain."""
     text: str = ""
+    """Words, all of which the job's name, id or diagnostics must contain."""
     since: float = 0.0
+    """The earliest start, in epoch seconds."""
     queue: str = ""
+    """The queues, with commas between."""
     until: float = 0.0
+    """The latest start, in epoch seconds."""
 
     def fits(self, report: JobReport) -> bool:
         """Return whether a job is chosen, by the same rules as the history server's list."""

@@ -18,10 +18,12 @@ ALL_OUTPUTS = -1
 
 
 class BegunSnapshot(NamedTuple):
-    """A snapshot that has begun: snapshot `number` of the output whose place in the job's list is `output`."""
+    """A snapshot that has begun."""
 
     output: int
+    """The output's place in the job's list."""
     number: int
+    """The number of the snapshot in the job."""
 
 
 class JobsApi(ABC):

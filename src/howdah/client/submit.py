@@ -32,11 +32,14 @@ Notice = Callable[[str], None]
 
 @dataclass(frozen=True)
 class PreparedJob:
-    """A plan, the engine to submit it to, and the values of the job's secret variables, which no plan shows."""
+    """A job that can be submitted."""
 
     engine: Engine
+    """The engine to submit the plan to."""
     plan: Plan
+    """What the engine will run."""
     secrets: Mapping[str, str]
+    """The values of the job's secret variables, which no plan shows."""
 
 
 def prepare(
@@ -52,13 +55,9 @@ def prepare(
 ) -> PreparedJob:
     """Make the plan of `job`, whose relative paths start at `base_directory`.
 
-    Args:
-        flags: settings from the command line.
-        notice: called with a sentence before each step that takes time.
-        overwrite: whether outputs may exist already.
-        origins: what the user typed, by the path in the spec.
-        file: the job file that the job was read from.
-        text: the content of that file, or what it would be.
+    `flags` are settings from the command line, and `notice` is called with a sentence before each step that takes time.
+    `overwrite` lets outputs exist already. `origins` has what the user typed, by the path in the spec; `file` is the
+    job file that the job was read from, and `text` its content, or what the content would be.
 
     Raises:
         SpecError, StagingError, EngineRejected, EngineUnavailable: the job cannot run; the message says why.

@@ -61,11 +61,12 @@ def of_all(engine: Engine, request: Mapping[str, Any]) -> JobSpec:
 
 @dataclass
 class LocalTensorBoard:
-    """A TensorBoard on this machine, which ends when nobody has looked for a while. `url` opens it without a
-    password."""
+    """A TensorBoard on this machine, which ends when nobody has looked for a while."""
 
     process: subprocess.Popen[str]
+    """The process of TensorBoard."""
     url: str
+    """The address that opens TensorBoard without a password."""
 
     def wait(self) -> None:
         """Wait until TensorBoard has ended."""

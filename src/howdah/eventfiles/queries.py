@@ -51,12 +51,14 @@ class Curve:
 
 @dataclass(frozen=True)
 class TagHistograms:
-    """Hold the histograms of one tag of one run, by step; `started` is the wall time of the first that is kept."""
+    """Hold the histograms of one tag of one run."""
 
     run: str
     tag: str
     steps: Sequence[Histogram]
+    """The histograms by step."""
     started: float
+    """The wall time of the first histogram that is kept."""
 
 
 class JobEventFiles:

@@ -30,12 +30,14 @@ MAX_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class Property:
-    """Holds one <property> and its line in the file; later files do not override a `final` one."""
+    """Holds one <property>."""
 
     name: str
     value: str
     final: bool = False
+    """True if later files do not override the property."""
     line: int = field(default=0, compare=False)
+    """The property's line in the file."""
 
 
 def directory(named: str = "") -> str:

@@ -26,13 +26,16 @@ _COMPOSITE = re.compile(r"\s*(and|or)\s*\(", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Single:
-    """Demands that a node or rack (`scope`) has from `least` to `most` containers with each tag (a namespace and a
-    name) before another container is placed there."""
+    """Demands a number of containers on a node or rack before another container is placed there."""
 
     scope: str
+    """Where the containers are counted: node or rack."""
     tags: tuple[tuple[str, str], ...]
+    """Each tag that is counted, as a namespace and a name."""
     least: int
+    """The least number of containers with each tag."""
     most: int
+    """The greatest number of containers with each tag."""
 
 
 @dataclass(frozen=True)

@@ -57,16 +57,18 @@ class Address:
 
 @dataclass(frozen=True)
 class User:
-    """SIMPLE authentication: the server believes the user's `name`."""
+    """SIMPLE authentication: the server believes the name."""
 
     name: str
+    """The user's name."""
 
 
 @dataclass(frozen=True)
 class Kerberos:
-    """A login with a Kerberos ticket. The server must be `principal`, from the configuration: `rm/_HOST@REALM`."""
+    """A login with a Kerberos ticket."""
 
     principal: str
+    """The principal that the server must have, from the configuration: `rm/_HOST@REALM`."""
 
 
 Login = User | Token | Kerberos

@@ -22,23 +22,28 @@ from howdah.spec import TaskId
 
 
 class LogLine(NamedTuple):
-    """One line of a log. `time` is 0 where it is not known; `text` has no line end."""
+    """One line of a log."""
 
     time: float
+    """When the line was printed; 0 where that is not known."""
     task: str
     attempt: int
     stream: str
     text: bytes
+    """The line without its end."""
 
 
 class LineFilter(NamedTuple):
-    """Selects lines: of a level, matching a pattern, printed since a time, and only the last `tail` of them (0:
-    all)."""
+    """Selects lines."""
 
     level: str = ""
+    """The least level."""
     pattern: re.Pattern[bytes] | None = None
+    """What the lines must match."""
     since: float = 0.0
+    """The time since which the lines were printed."""
     tail: int = 0
+    """The number of last lines to keep; 0: all."""
 
     def matches(self, line: LogLine) -> bool:
         """Return whether the line is chosen, `tail` aside."""

@@ -28,13 +28,14 @@ ADMIN = {
 
 @dataclass(frozen=True)
 class DaemonRole:
-    """Describes one daemon. `conf` is a directory in the run directory; addresses are host:port."""
+    """Describes one daemon; addresses are host:port."""
 
     name: str
     title: str
     main: str
     heap_mib: int
     conf: str
+    """The directory of its configuration in the run directory."""
     address: str
     web: str
     more: tuple[str, ...] = ()

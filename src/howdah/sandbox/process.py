@@ -21,10 +21,12 @@ _spawned: set[int] = set()
 
 @dataclass(frozen=True)
 class Process:
-    """A process of the sandbox. `started` has the id of the boot and the clock ticks from the boot to the start."""
+    """A process of the sandbox."""
 
     pid: int
+    """The process id."""
     started: str
+    """The id of the boot, and the clock ticks from the boot to the start."""
 
     @classmethod
     def from_pid(cls, pid: int) -> Process | None:

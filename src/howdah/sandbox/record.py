@@ -18,13 +18,15 @@ NAME = "sandbox.json"
 
 @dataclass(frozen=True)
 class SandboxRecord:
-    """The content of sandbox.json; with `java` and `jars` a daemon is started again as it was at first."""
+    """The content of sandbox.json."""
 
     shape: Shape
     ports: Ports
     java: str
+    """The Java with which daemons are started again as at first."""
     java_release: int
     jars: str
+    """The jars with which daemons are started again as at first."""
     processes: Mapping[str, Process] = field(default_factory=dict)
 
     def with_process(self, name: str, process: Process | None) -> SandboxRecord:

@@ -22,12 +22,13 @@ TOOL_LIMIT_S = 60
 
 @dataclass(frozen=True)
 class Daemon:
-    """One line of `howdah sandbox status`. Addresses are host:port; a daemon that is down has no `pid`."""
+    """One line of `howdah sandbox status`; addresses are host:port."""
 
     name: str
     title: str
     up: bool
     pid: int | None
+    """The process id; None when the daemon is down."""
     rss_mib: int
     address: str
     web: str

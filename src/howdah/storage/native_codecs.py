@@ -25,11 +25,11 @@ Checksum = Callable[[Any], int]
 
 
 class Raw(NamedTuple):
-    """Compresses bare blocks. `decompress(data, size)` returns `size` bytes at most; it raises ValueError for what is
-    no block."""
+    """Compresses bare blocks."""
 
     compress: Transform
     decompress: Sized
+    """`decompress(data, size)` returns `size` bytes at most; it raises ValueError for what is no block."""
 
 
 class Missing(StagingError):

@@ -14,13 +14,16 @@ DEFAULT_LIMIT_MIB = 1024
 
 
 class _Piece(NamedTuple):
-    """A file with the bytes `start` to `end` of the stream; `lines` of the stream have ended before `start`."""
+    """A file with a part of the stream."""
 
     path: str
     file: int
     start: int
+    """The offset in the stream of the file's first byte."""
     end: int
+    """The offset in the stream after the file's last byte."""
     lines: int
+    """The number of the stream's lines that have ended before `start`."""
 
 
 class StreamLog:

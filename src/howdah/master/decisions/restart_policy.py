@@ -83,14 +83,8 @@ def is_ignored(state: GangState, task: TaskState) -> bool:
 def choose(state: GangState, task: TaskState, exit: Exit, kind: str, is_gone: bool, reason: str, now: float) -> Choice:
     """Choose which tasks restart after a failure of the class `kind` that matters, and count the restart.
 
-    Args:
-        state: The master's state.
-        task: The task that failed.
-        exit: How it ended.
-        kind: The failure's class (`failure_policy.classify`).
-        is_gone: Its container is gone, or out of reach.
-        reason: The failure in words.
-        now: The time.
+    `kind` comes from `failure_policy.classify`, `is_gone` says that the task's container is gone or out of reach, and
+    `reason` is the failure in words.
     """
     safe = all(may_start(state, state.tasks[peer]) for peer in task.peers)
     if is_gone and not task.formed and state.replacements < MAX_REPLACEMENTS:

@@ -120,14 +120,17 @@ class TFileValue:
 
 @dataclass(frozen=True)
 class Block:
-    """One data block: its position, and the number of its records, of which the last has the key `last`: 0 if the
-    file does not say."""
+    """One data block."""
 
     offset: int
+    """Its position in the file."""
     stored: int
+    """Its size as stored."""
     compression: str
     last: bytes = b""
+    """The key of its last record."""
     count: int = 0
+    """The number of its records; 0 if the file does not say."""
 
     def worth(self, keys: Collection[bytes] | None) -> int:
         """Return how many of its records must be read to find these keys, or all; -1: until the block ends."""

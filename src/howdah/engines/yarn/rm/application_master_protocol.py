@@ -34,23 +34,23 @@ _ENDED = ("ApplicationAttemptNotFoundException", "InvalidToken")  # the attempt,
 
 @dataclass(frozen=True)
 class ContainerAsk:
-    """Asks for `count` equal containers. Asks of different sizes need different ids and priorities.
-
-    `prefer` says how many containers should be on which host, and `racks` on which rack a host is: a ResourceManager
-    that grants a container on a host also subtracts it from the host's rack, and fails if the ask has no such rack.
-    With `tags` the containers carry these, and go where the `constraint` permits; YARN then takes no `prefer`, and only
-    the count of such an ask may change.
-    """
+    """A request for equal containers. Requests of different sizes need different ids and priorities."""
 
     id: int
     priority: int
     count: int
+    """The number of containers that have not been granted yet."""
     resources: Mapping[str, int]
     node_label: str = ""
     prefer: Mapping[str, int] = field(default_factory=dict)
+    """How many containers should be on which host."""
     racks: Mapping[str, str] = field(default_factory=dict)
+    """The rack of each host: a ResourceManager that grants a container on a host also subtracts it from the host's
+    rack, and fails if the request has no such rack."""
     tags: tuple[str, ...] = ()
+    """The tags that the containers carry; YARN then takes no `prefer`, and only the request's count may change."""
     constraint: Constraint | None = None
+    """Where containers with tags may go."""
 
     def scheduling_request(self) -> pb.SchedulingRequest:
         """Return an ask with tags as the ResourceManager takes it."""
