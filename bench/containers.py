@@ -22,7 +22,7 @@ from howdah.engines.yarn.conf import Configuration, load
 from howdah.engines.yarn.nm.container_management_protocol import NodeManagers
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
-from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, ContainerAsk
+from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, ContainerRequest
 from howdah.sandbox import Sandbox
 from howdah.wire.credentials import Token
 
@@ -93,7 +93,7 @@ async def _gang(configuration: Configuration) -> tuple[float, float]:
     """Grants a second, and starts a second."""
     managers, starts = NodeManagers(), list[asyncio.Task[None]]()
     async with _master(configuration) as master:
-        master.ask(ContainerAsk(1, 1, CONTAINERS, SMALL))
+        master.ask(ContainerRequest(1, 1, CONTAINERS, SMALL))
         first = granted = 0.0
         while len(starts) < CONTAINERS:
             answer = await master.allocate()

@@ -4,7 +4,7 @@ HowdahError
 ├── SpecError            the user edits the job: one `Mistake` per thing that is wrong, all at once
 ├── StagingError         a file or directory is missing, forbidden, full, or in the way
 ├── EngineUnavailable    the cluster does not answer: try again, or correct the address
-├── EngineRejected       the cluster answers no: unknown queue, too large an ask, no permission
+├── EngineRejected       the cluster answers no: unknown queue, too large a request, no permission
 ├── RequestRefused       a request about a job cannot be answered: whoever asked corrects the request, or asks again
 │   ├── InvalidRequest   a value in the request is malformed
 │   ├── NotPermitted     whoever asks may not do this

@@ -282,18 +282,18 @@ def test_a_client_hears_a_no_in_the_masters_own_words(running: Running):
 
 def test_an_answer_is_believed_only_with_the_masters_signature(running: Running):
     key, path = auth.derive(KEY, auth.CLIENT), "/v1/events?since=0"
-    asked_at = time.time()
-    request = {auth.HEADER: auth.sign(key, "request", auth.CLIENT, path, asked_at, b"")}
+    requested_at = time.time()
+    request = {auth.HEADER: auth.sign(key, "request", auth.CLIENT, path, requested_at, b"")}
     raw = http.client.HTTPConnection(running.url.removeprefix("http://"), timeout=10)
     raw.request("GET", path, headers=request)
     answer = raw.getresponse()
     body, signature = answer.read(), answer.headers[auth.HEADER]
     raw.close()
-    assert auth.verify_answer(key, signature, path, asked_at, body)
-    assert not auth.verify_answer(key, signature, path, asked_at, body + b" ")
-    assert not auth.verify_answer(key, signature, path, asked_at + 1, body)
-    assert not auth.verify_answer(key, signature, path, asked_at, body, 410)
-    assert not auth.verify_answer(b"other", signature, path, asked_at, body)
+    assert auth.verify_answer(key, signature, path, requested_at, body)
+    assert not auth.verify_answer(key, signature, path, requested_at, body + b" ")
+    assert not auth.verify_answer(key, signature, path, requested_at + 1, body)
+    assert not auth.verify_answer(key, signature, path, requested_at, body, 410)
+    assert not auth.verify_answer(b"other", signature, path, requested_at, body)
 
 
 def test_a_signature_is_good_for_its_own_message_and_minute_only():

@@ -15,7 +15,7 @@ from howdah.engines.yarn.conf import Configuration
 from howdah.engines.yarn.nm.container_management_protocol import PROTOCOL, NodeManagers
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
-from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, ContainerAsk
+from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, ContainerRequest
 from howdah.errors import EngineRejected
 from howdah.hadoop.rpc import Address, RpcConnection, RpcError, User
 from howdah.sandbox import Sandbox
@@ -76,7 +76,7 @@ async def granted(master: ApplicationMaster, count: int) -> tuple[list[pb.Contai
         containers.extend(answer.allocated)
         tokens.extend(answer.nm_tokens)
 
-    master.ask(ContainerAsk(1, 1, count, SMALL))
+    master.ask(ContainerRequest(1, 1, count, SMALL))
     await collect(master, lambda: len(containers) == count, keep)
     return containers, tokens
 

@@ -16,7 +16,7 @@ from howdah.engines import MasterContext
 from howdah.engines.yarn import conf, records
 from howdah.engines.yarn.allocator import YarnAllocator
 from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
-from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, ContainerAsk
+from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, ContainerRequest
 from howdah.engines.yarn.upload import JobUploader
 from howdah.sandbox import Sandbox
 from howdah.spec import JobSpec, Resources, Role, StagedFile, StagedJob
@@ -100,7 +100,7 @@ class TestYarnAllocator(AllocatorContract):
             claimant, token = await unmanaged(configuration, "prod")
             am = ApplicationMaster(configuration.resourcemanagers("scheduler"), token)
             await am.register("127.0.0.1", 1, "")
-            am.ask(ContainerAsk(1, 1, 3, {records.MEMORY: 2048, records.VCORES: 1}))
+            am.ask(ContainerRequest(1, 1, 3, {records.MEMORY: 2048, records.VCORES: 1}))
             while not causes(driver):
                 driver.events += await driver.allocator.poll()
                 await am.allocate()

@@ -19,7 +19,7 @@ from howdah.engines.yarn.logs import aggregated
 from howdah.engines.yarn.nm.container_management_protocol import NodeManagers
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
-from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, ContainerAsk
+from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, ContainerRequest
 from howdah.errors import EngineRejected, EngineUnavailable
 from howdah.hadoop.rpc import RpcError
 from howdah.sandbox import Sandbox
@@ -120,7 +120,7 @@ def test_wrong_tokens_are_refused(cluster: Configuration) -> None:
 
 
 async def granted(am: ApplicationMaster, nodes: NodeManagers) -> pb.Container:
-    am.ask(ContainerAsk(1, 1, 1, {records.MEMORY: 128, records.VCORES: 1}))
+    am.ask(ContainerRequest(1, 1, 1, {records.MEMORY: 128, records.VCORES: 1}))
     while True:
         answer = await am.allocate()
         nodes.remember(answer.nm_tokens)
@@ -168,10 +168,10 @@ def test_an_unknown_label_is_refused(cluster: Configuration) -> None:
         _, token = await unmanaged(cluster)
         am = ApplicationMaster(cluster.resourcemanagers("scheduler"), token)
         await am.register("h", 1, "")
-        am.ask(ContainerAsk(1, 1, 1, {records.MEMORY: 128, records.VCORES: 1}, "nosuch"))
+        am.ask(ContainerRequest(1, 1, 1, {records.MEMORY: 128, records.VCORES: 1}, "nosuch"))
         with pytest.raises(RpcError, match="InvalidLabelResourceRequestException"):
             await am.allocate()
-        am.ask(ContainerAsk(1, 1, 0, {records.MEMORY: 128, records.VCORES: 1}))
+        am.ask(ContainerRequest(1, 1, 0, {records.MEMORY: 128, records.VCORES: 1}))
         await am.finish(1, "")
         await am.close()
 

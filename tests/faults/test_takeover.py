@@ -27,7 +27,7 @@ def known(state: GangState) -> dict[str, Any]:
         | {"formed": task.formed, "spoken": task.phase is not None}
         for task in state.tasks.values()
     }
-    moments = {"asked_at", "granted_at", "tasks", "job", "taken_over"}
+    moments = {"requested_at", "granted_at", "tasks", "job", "taken_over"}
     whole = {f.name: getattr(state, f.name) for f in dataclasses.fields(state) if f.name not in moments}
     return {**whole, "tasks": tasks}
 
@@ -39,7 +39,7 @@ def test_the_log_tells_the_next_master_all_that_the_last_one_knew(block: int):
         gang = Gang(shapes(chance))
         for _ in range(chance.randrange(5, 120)):
             one_event(gang, chance)
-            if not gang.state.open or gang.state.ask_again_at:
+            if not gang.state.open or gang.state.request_again_at:
                 break
         before = gang.state
         if any(task.live and task.phase is None for task in before.tasks.values()):

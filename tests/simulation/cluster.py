@@ -187,10 +187,10 @@ class Simulation:
             return
         master.hear(status, executor, sent_at, answer)
 
-    def answer(self, executor: Executor, orders: Orders, asked_at: float) -> None:
+    def answer(self, executor: Executor, orders: Orders, requested_at: float) -> None:
         node = executor.room.node
         if node.reachable:
-            self.later(self.delay(), lambda: executor.obey(orders, asked_at) if node.reachable else None)
+            self.later(self.delay(), lambda: executor.obey(orders, requested_at) if node.reachable else None)
 
     def refuse(self, executor: Executor) -> None:
         """The master does not want this attempt."""

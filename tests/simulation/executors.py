@@ -137,7 +137,7 @@ class Executor:
         if self.alive and not self.leaving:
             self.sim.send(self.room.node, self.master, self.status(), self)
 
-    def obey(self, orders: Orders, asked_at: float) -> None:
+    def obey(self, orders: Orders, requested_at: float) -> None:
         """The lease runs from when it sent what this is the answer to."""
         if self.leaving:
             return
@@ -146,7 +146,7 @@ class Executor:
             return
         if not self.alive or orders.epoch < self.wanted:
             return
-        self.heard_at, self.leased_at, self.lease_s = self.sim.now, max(self.leased_at, asked_at), orders.lease_s
+        self.heard_at, self.leased_at, self.lease_s = self.sim.now, max(self.leased_at, requested_at), orders.lease_s
         self.sim.invariants.obeyed(self)
         if orders.notice and orders.notice.number > self.noticed and self.phase is Phase.RUNNING and self.program:
             self.noticed = orders.notice.number

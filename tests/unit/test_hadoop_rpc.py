@@ -12,7 +12,7 @@ from hadoop_server import HadoopServer, Handler, Remote
 
 from howdah.engines import AttemptOver
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
-from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, ContainerAsk
+from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, ContainerRequest
 from howdah.errors import EngineRejected, EngineUnavailable
 from howdah.hadoop import rpc
 from howdah.hadoop.failover import FailoverClient
@@ -239,7 +239,7 @@ class ForgetfulManager:
         return response
 
 
-WANTED = ContainerAsk(1, 1, 2, {"memory-mb": 256, "vcores": 1})
+WANTED = ContainerRequest(1, 1, 2, {"memory-mb": 256, "vcores": 1})
 
 
 def test_what_is_wanted_is_said_again_to_a_manager_that_has_forgotten() -> None:

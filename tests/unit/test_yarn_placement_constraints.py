@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from howdah.engines.yarn import admission_checks, placement_constraints
 from howdah.engines.yarn.placement_constraints import PATIENCE_S, UnsatisfiedConstraints
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
-from howdah.engines.yarn.rm.application_master_protocol import ContainerAsk
+from howdah.engines.yarn.rm.application_master_protocol import ContainerRequest
 from howdah.errors import SpecError
 from howdah.hadoop.constraints import parse
 from howdah.spec import JobSpec, Placement, Role
@@ -153,7 +153,7 @@ def test_a_label_goes_with_one_part_only() -> None:
 
 
 def test_tags_alone_come_with_a_constraint_that_every_node_satisfies() -> None:
-    ask = ContainerAsk(2, 2, 3, {"memory-mb": 64, "vcores": 1}, "gpu", tags=("a",))
+    ask = ContainerRequest(2, 2, 3, {"memory-mb": 64, "vcores": 1}, "gpu", tags=("a",))
     request = ask.scheduling_request()
     assert (request.allocation_request_id, list(request.tags), request.sizing.containers) == (2, ["a"], 3)
     one = request.constraint.simple

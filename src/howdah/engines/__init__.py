@@ -75,7 +75,7 @@ class Engine(ABC):
         """Return what `submit` would do. It may ask the cluster questions, and writes nothing anywhere.
 
         Raises:
-            EngineRejected: it can never run there (unknown queue, an ask larger than any node, no such resource).
+            EngineRejected: it can never run there (unknown queue, a request larger than any node, no such resource).
         """
 
     @abstractmethod

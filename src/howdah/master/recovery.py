@@ -175,6 +175,6 @@ def _restart_timers(state: GangState, last: float, now: float, decided: list[Act
                 state.pending_tasks[task.id.role][task.id] = None
         if task.container is None and task.exit is None and task.epoch:
             task.fence(now + TAKEOVER_S)  # it may have run in a container that the log does not name
-    state.asked_at, state.taken_over = now, True
-    if state.open and not state.ask_again_at:
+    state.requested_at, state.taken_over = now, True
+    if state.open and not state.request_again_at:
         request_containers(state, now, decided)

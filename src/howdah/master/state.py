@@ -205,11 +205,11 @@ class GangState:
     """By role, the tasks that wait for a container, in the order in which they get one."""
     restarted: dict[str, int] = field(default_factory=dict)
     """How often each role was restarted."""
-    asked_at: float = 0.0
+    requested_at: float = 0.0
     """When containers were last asked for."""
     granted_at: float = 0.0
     """When a container was last granted."""
-    ask_again_at: float = 0.0
+    request_again_at: float = 0.0
     """When a gang that gave its containers back asks again; 0 when it waits for nothing."""
     releases: int = 0
     """How often an incomplete gang gave its containers back."""

@@ -116,9 +116,9 @@ def sign_answer(key: bytes, asked: str, path: str, status: int, body: bytes) -> 
     return sign(key, _response(status), principal_of(asked), path, time_of(asked), body)
 
 
-def verify_answer(key: bytes, header: str, path: str, asked_at: float, body: bytes, status: int = 200) -> bool:
-    """Return whether `header` was made with `key` for this answer to the request that was signed at `asked_at`."""
-    return verify(key, _response(status), header, path, asked_at, body, SAME_S)
+def verify_answer(key: bytes, header: str, path: str, requested_at: float, body: bytes, status: int = 200) -> bool:
+    """Return whether `header` was made with `key` for this answer to the request that was signed at `requested_at`."""
+    return verify(key, _response(status), header, path, requested_at, body, SAME_S)
 
 
 def verify(

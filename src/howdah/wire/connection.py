@@ -64,13 +64,13 @@ class MasterConnection:
             self._http.connect()
         if self._http.sock is not None:
             self._http.sock.settimeout(timeout)
-        asked_at = time.time()
-        signature = auth.sign(self.key, "request", self.principal, path, asked_at, body)
+        requested_at = time.time()
+        signature = auth.sign(self.key, "request", self.principal, path, requested_at, body)
         self._http.request(method, path, body, {auth.HEADER: signature, "Content-Type": "application/json"})
         response = self._http.getresponse()
         answer = response.read()
         status, header = response.status, response.headers.get(auth.HEADER, "")
-        signed = auth.verify_answer(self.key, header, path, asked_at, answer, status)
+        signed = auth.verify_answer(self.key, header, path, requested_at, answer, status)
         if status != 200:
             reason = answer.decode("utf-8", "replace").strip() or response.reason
             raise WireError(f"{method} {path} at {self.address}: {status} {reason}", status if signed else 0, reason)

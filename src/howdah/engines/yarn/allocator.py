@@ -23,7 +23,7 @@ from howdah.engines.yarn.nm.launch_context import common_environment, context, l
 from howdah.engines.yarn.preemption_warnings import PreemptionWarnings
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
-from howdah.engines.yarn.rm.application_master_protocol import TOKEN_KIND, ApplicationMaster, ContainerAsk
+from howdah.engines.yarn.rm.application_master_protocol import TOKEN_KIND, ApplicationMaster, ContainerRequest
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError
 from howdah.hadoop.rpc import RpcError
 from howdah.spec import Container, Exit, Outcome, State
@@ -44,7 +44,7 @@ _FINAL_STATUS = {State.SUCCEEDED: 1, State.FAILED: 2, State.CANCELLED: 3}
 
 class YarnAllocator(Allocator):
     """Asks YARN for containers. Each role has its own allocation request id, numbered from 1; by it a granted container
-    is matched to its role. If the first container of a role has another constraint than the others, it is another ask
+    is matched to its role. If a role's first container has another constraint than the others, it is another request
     of the role, with an id of its own."""
 
     restarts = True
@@ -143,15 +143,15 @@ class YarnAllocator(Allocator):
         wanted = records.amounts(resources)
         prefer = {host: count for host, count in preferences.prefer.items() if host in self._racks}
         tags, constraint = placement_constraints.tags_of(job, role), placement_constraints.constraint_of(job, role)
-        ask = ContainerAsk(0, 0, count, wanted, label_of(job, role), prefer, self._racks, tags, constraint)
+        request = ContainerRequest(0, 0, count, wanted, label_of(job, role), prefer, self._racks, tags, constraint)
         if role in self._roles_with_first:
             roles = self._role_of_running.values()
             running = {tag for name in roles for tag in placement_constraints.tags_of(job, name)}
-            first = 0 if running & {*ask.tags} else min(1, count)  # others can be placed near a tag that runs
-            ahead = placement_constraints.constraint_of_first(ask.constraint, ask.tags)
-            self._ask(role, replace(ask, count=first, constraint=ahead), is_first=True)
-            ask = replace(ask, count=count - first)
-        self._ask(role, ask)
+            first = 0 if running & {*request.tags} else min(1, count)  # others can be placed near a tag that runs
+            ahead = placement_constraints.constraint_of_first(request.constraint, request.tags)
+            self._request(role, replace(request, count=first, constraint=ahead), is_first=True)
+            request = replace(request, count=count - first)
+        self._request(role, request)
         self._avoided_hosts[role] = frozenset(preferences.avoid)
         self._heartbeat_soon()
 
@@ -162,18 +162,18 @@ class YarnAllocator(Allocator):
         avoided = [self._avoided_hosts.get(role, frozenset()) for role in roles]
         return frozenset.intersection(*avoided) if avoided else frozenset()
 
-    def _ask(self, role: str, ask: ContainerAsk, is_first: bool = False) -> None:
-        """Send an ask under the role's number, or under a number of its own for the role's first container. An ask of
-        another size gets a new number, and the earlier ask is withdrawn."""
+    def _request(self, role: str, request: ContainerRequest, is_first: bool = False) -> None:
+        """Send a request under the role's number, or under a number of its own for the role's first container. A
+        request of another size gets a new number, and the earlier request is withdrawn."""
         key = (role, is_first)
         request_id = self._request_id_of.setdefault(key, max(self._role_of_request) + 1)
         self._role_of_request[request_id] = role
-        before = self._resources_of_request.setdefault(request_id, ask.resources)
-        if before != ask.resources:
-            self._am.ask(replace(ask, id=request_id, priority=request_id, count=0, resources=before))
+        before = self._resources_of_request.setdefault(request_id, request.resources)
+        if before != request.resources:
+            self._am.request(replace(request, id=request_id, priority=request_id, count=0, resources=before))
             request_id = self._request_id_of[key] = max(self._role_of_request) + 1
-            self._role_of_request[request_id], self._resources_of_request[request_id] = role, ask.resources
-        self._am.ask(replace(ask, id=request_id, priority=request_id))
+            self._role_of_request[request_id], self._resources_of_request[request_id] = role, request.resources
+        self._am.request(replace(request, id=request_id, priority=request_id))
 
     def release(self, container_id: str) -> None:
         container = self._granted.get(container_id)
@@ -197,7 +197,7 @@ class YarnAllocator(Allocator):
             response = await self._am.allocate(self.progress)
         except EngineUnavailable as error:
             return self._unavailable(error)
-        except RpcError as error:  # the ask is refused, not this master
+        except RpcError as error:  # the request is refused, not this master
             if placement_constraints.says_disabled(error.text):
                 raise EngineRejected(placement_constraints.DISABLED) from None
             raise

@@ -127,13 +127,13 @@ class Heartbeat:
     def _update_answered(self, message: Any) -> None:
         self._handle_answer(message, self._update_at)
 
-    def _handle_answer(self, message: Any, asked_at: float) -> None:
+    def _handle_answer(self, message: Any, requested_at: float) -> None:
         """Take an answer of the master.
 
         The lease runs from when the request was sent: the master can't have heard it earlier, however late the answer
         comes.
         """
-        self._heard_at, self._leased_at = time.monotonic(), max(self._leased_at, asked_at)
+        self._heard_at, self._leased_at = time.monotonic(), max(self._leased_at, requested_at)
         orders = decode(Orders, message)
         self._lease = orders.lease_s
         self.obey(orders)

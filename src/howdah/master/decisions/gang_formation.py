@@ -71,7 +71,7 @@ def form_together(
                 task.heard_at = now
                 _replace(state, task, now, actions)
         state.formations[state.epoch] = Formation(state.epoch, tasks=group, waiting=set(group), not_before=not_before)
-    state.asked_at = now
+    state.requested_at = now
     request_containers(state, now, actions)
 
 
@@ -99,7 +99,7 @@ def give_up_container(state: GangState, task: TaskState, now: float, actions: li
 
 def request_containers(state: GangState, now: float, actions: list[Action]) -> None:
     """Ask for all containers that are missing."""
-    state.granted_at, state.ask_again_at = now, 0.0
+    state.granted_at, state.request_again_at = now, 0.0
     for role, tasks in state.pending_tasks.items():
         if tasks or state.spares.get(role):
             actions += [
@@ -135,7 +135,7 @@ def on_allocated(state: GangState, event: events.Allocated, actions: list[Action
     """Give a granted container to the first task that wants one."""
     container = event.container
     wanting = state.pending_tasks.get(container.role, {}) or state.spares.get(container.role, {})
-    if not wanting or not state.open or state.ask_again_at:
+    if not wanting or not state.open or state.request_again_at:
         actions.append(ReleaseContainer(container.id))
         return
     if container.node in _avoided_nodes(state, container.role):
@@ -190,7 +190,7 @@ def _release_partial_gang(state: GangState, now: float, actions: list[Action]) -
         state.pending_tasks[task.id.role][task.id] = None
     for formation in state.formations.values():
         formation.waiting = set(formation.tasks)
-    state.ask_again_at = now + wait
+    state.request_again_at = now + wait
 
 
 def _describe_shortage(state: GangState) -> str:
@@ -303,12 +303,14 @@ def check_formation_deadlines(state: GangState, now: float, actions: list[Action
             start_if_all_joined(state, formation, now, actions)
     limits, missing = state.job.timeouts, state.missing
     part = 0 < missing < sum(len(formation.tasks) for formation in state.formations.values())
-    if state.ask_again_at:
-        if now >= state.ask_again_at:
+    if state.request_again_at:
+        if now >= state.request_again_at:
             request_containers(state, now, actions)
     elif not state.formations:
         return
-    elif deadline_passed(limits.gang_s, now - state.asked_at) and (state.job.gang or not _anything_runs(state, now)):
+    elif deadline_passed(limits.gang_s, now - state.requested_at) and (
+        state.job.gang or not _anything_runs(state, now)
+    ):
         not_granted = "the gang was not complete after {seconds} s (timeouts.gang); granted: {what}"
         not_joined = "the gang was not complete after {seconds} s (timeouts.gang); not joined: {what}"
         template = not_granted if missing else not_joined

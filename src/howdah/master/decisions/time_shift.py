@@ -16,7 +16,7 @@ def on_time_lost(state: GangState, event: TimeLost, actions: list[Action]) -> No
 
 def shift_deadlines(state: GangState, seconds: float) -> None:
     """Shift every moment that a deadline counts from, or ends at."""
-    _shift(state, seconds, "begun_at", "asked_at", "granted_at", "ask_again_at", "running_since", "formed_at")
+    _shift(state, seconds, "begun_at", "requested_at", "granted_at", "request_again_at", "running_since", "formed_at")
     _shift(state, seconds, "done_at", "stop_by")
     _shift(state.hangs, seconds, "until")
     if state.last_restart_cause is not None:

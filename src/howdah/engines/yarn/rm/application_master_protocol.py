@@ -1,4 +1,4 @@
-"""ApplicationMasterProtocol: sends asks and receives containers, one `allocate` call at a time.
+"""ApplicationMasterProtocol: sends requests and receives containers, one `allocate` call at a time.
 
 The ResourceManager may forget a master at any time (a restart, a failover). What it must know is therefore kept here as
 the wanted state, not as messages that were sent, and is sent again after a new registration.
@@ -33,7 +33,7 @@ _ENDED = ("ApplicationAttemptNotFoundException", "InvalidToken")  # the attempt,
 
 
 @dataclass(frozen=True)
-class ContainerAsk:
+class ContainerRequest:
     """A request for equal containers. Requests of different sizes need different ids and priorities."""
 
     id: int
@@ -53,7 +53,7 @@ class ContainerAsk:
     """Where containers with tags may go."""
 
     def scheduling_request(self) -> pb.SchedulingRequest:
-        """Return an ask with tags as the ResourceManager takes it."""
+        """Return a request with tags as the ResourceManager takes it."""
         return pb.SchedulingRequest(
             allocation_request_id=self.id,
             priority=pb.Priority(priority=self.priority),
@@ -64,7 +64,7 @@ class ContainerAsk:
         )
 
     def messages(self) -> list[pb.ResourceRequest]:
-        """Return an ask without tags as the ResourceManager takes it. Counts are absolute for its priority and id."""
+        """Return an untagged request as the ResourceManager takes it; counts are absolute for its priority and id."""
         on_racks = Counter[str]()
         for host, count in self.prefer.items():
             on_racks[self.racks[host]] += count
@@ -94,9 +94,9 @@ class ApplicationMaster:
         self._rm, self._limit_s = FailoverClient(addresses, PROTOCOL, token), limit_s
         self._registration = pb.RegisterRequest()
         self._response_id = 0
-        self._asks: dict[int, ContainerAsk] = {}
+        self._requests: dict[int, ContainerRequest] = {}
         self._releases: dict[str, pb.ContainerId] = {}
-        self._unsent: set[int | str] = set()  # the ids of asks, the names of released containers
+        self._unsent: set[int | str] = set()  # the ids of requests, the names of released containers
         self._blacklist: set[str] = set()
         self._blacklist_sent: set[str] = set()
         self._renewed = False
@@ -117,7 +117,7 @@ class ApplicationMaster:
         await asyncio.sleep(pause)
 
     async def _register(self) -> pb.RegisterResponse:
-        self._response_id, self._unsent, self._blacklist_sent = 0, {*self._asks, *self._releases}, set()
+        self._response_id, self._unsent, self._blacklist_sent = 0, {*self._requests, *self._releases}, set()
         try:
             return await self._rm.call("registerApplicationMaster", self._registration, pb.RegisterResponse)
         except RpcError as error:
@@ -129,14 +129,14 @@ class ApplicationMaster:
 
     @property
     def outstanding(self) -> set[int]:
-        """The ids of asks for containers that have not been granted."""
-        return {ask.id for ask in self._asks.values() if ask.count}
+        """The ids of requests for containers that have not been granted."""
+        return {request.id for request in self._requests.values() if request.count}
 
     def missing(self, roles: Mapping[int, str]) -> Counter[str]:
-        """Return how many containers are outstanding, by role; `roles` has the ids of their asks."""
+        """Return how many containers are outstanding, by role; `roles` has the ids of their requests."""
         found = Counter[str]()
-        for ask in self._asks.values():
-            found[roles[ask.id]] += ask.count
+        for request in self._requests.values():
+            found[roles[request.id]] += request.count
         return found
 
     @property
@@ -149,11 +149,11 @@ class ApplicationMaster:
         renewed, self._renewed = self._renewed, False
         return renewed
 
-    def ask(self, ask: ContainerAsk) -> None:
-        """Replace what is wanted under `ask.id`; a count of 0 withdraws it."""
-        if ask.count or ask.id in self._asks:
-            self._asks[ask.id] = ask
-            self._unsent.add(ask.id)
+    def request(self, request: ContainerRequest) -> None:
+        """Replace what is wanted under `request.id`; a count of 0 withdraws it."""
+        if request.count or request.id in self._requests:
+            self._requests[request.id] = request
+            self._unsent.add(request.id)
 
     def release(self, container_id: pb.ContainerId) -> None:
         """Release a container; its processes are killed."""
@@ -171,12 +171,12 @@ class ApplicationMaster:
 
         Raises:
             AttemptOver: the ResourceManager has ended this attempt, or wants it to end.
-            RpcError: it refuses an ask.
+            RpcError: it refuses a request.
         """
         sent, self._unsent = self._unsent, set()
         avoided = set(self._blacklist)
         try:
-            response = await self._call_allocate(self._request(progress, sent))
+            response = await self._call_allocate(self._allocate_request(progress, sent))
         except BaseException:
             self._unsent |= sent
             raise
@@ -205,30 +205,30 @@ class ApplicationMaster:
             return None
         return None if response.command == _RESYNC else response
 
-    def _request(self, progress: float, unsent: Collection[int | str]) -> pb.AllocateRequest:
-        asks = [ask for ask in self._asks.values() if ask.id in unsent]
-        request = pb.AllocateRequest(
-            asks=[request for ask in asks if not ask.tags for request in ask.messages()],
-            scheduling_requests=[ask.scheduling_request() for ask in asks if ask.tags],
+    def _allocate_request(self, progress: float, unsent: Collection[int | str]) -> pb.AllocateRequest:
+        requests = [request for request in self._requests.values() if request.id in unsent]
+        heartbeat = pb.AllocateRequest(
+            asks=[message for request in requests if not request.tags for message in request.messages()],
+            scheduling_requests=[request.scheduling_request() for request in requests if request.tags],
             releases=[id_ for name, id_ in self._releases.items() if name in unsent],
             response_id=self._response_id,
             progress=progress,
         )
         if self._blacklist != self._blacklist_sent:
-            request.blacklist.add.extend(sorted(self._blacklist - self._blacklist_sent))
-            request.blacklist.remove.extend(sorted(self._blacklist_sent - self._blacklist))
-        return request
+            heartbeat.blacklist.add.extend(sorted(self._blacklist - self._blacklist_sent))
+            heartbeat.blacklist.remove.extend(sorted(self._blacklist_sent - self._blacklist))
+        return heartbeat
 
     def _settle_asks(self, response: pb.AllocateResponse) -> None:
         """Subtract the granted containers; those beyond what is wanted were granted before the last message arrived."""
         granted = list(response.allocated)
         del response.allocated[:]
         for container in granted:
-            ask = self._asks.get(container.allocation_request_id)
-            if ask is None or ask.count == 0:
+            request = self._requests.get(container.allocation_request_id)
+            if request is None or request.count == 0:
                 self.release(container.id)
             else:
-                self._asks[ask.id] = replace(ask, count=ask.count - 1)
+                self._requests[request.id] = replace(request, count=request.count - 1)
                 response.allocated.append(container)
         for status in response.completed:
             self._releases.pop(records.container_id(status.id), None)
