@@ -129,8 +129,8 @@ class EndedJobSource(ReadOnlySource):
     def __init__(self, log: RecordedLog, archive: LogArchive, conf_dir: str) -> None:
         super().__init__(_LocalAccess(secrets.token_bytes(32), lambda _: None), "howdah history")
         self.only_job_id, self.engine = log.view.id, log.view.engine
-        self._folder = TemporaryDirectory("howdah-logs-")
-        self._archived_logs = ArchivedLogs(self._folder.path / "logs")
+        self._directory = TemporaryDirectory("howdah-logs-")
+        self._archived_logs = ArchivedLogs(self._directory.path / "logs")
         self._event_files = event_file_service(conf_dir)
         self._job = RecordedJob(log, self._archived_logs, self._event_files, lambda: archive, conf_dir)
 
@@ -140,7 +140,7 @@ class EndedJobSource(ReadOnlySource):
     async def __aexit__(self, *_: object) -> None:
         self._archived_logs.close()
         await self._event_files.close()
-        self._folder.remove()
+        self._directory.remove()
 
     async def job(self, job_id: str) -> JobSource | None:
         """Return the job, None for any other id."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from howdah.api.http_server import Request, Response
 
 FOLDER_VARIABLE = "HOWDAH_PAGE"
-"""Names the folder of the files if it does not lie beside this module: in a cluster only the master has it."""
+"""Names the directory of the files if it does not lie beside this module: in a cluster only the master has it."""
 PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; frame-src 'self'; worker-src 'self'; "
@@ -43,8 +43,8 @@ _TYPES = {
 _NAME = re.compile(r"(assets/)?[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 
-def folder() -> Path:
-    """Return the folder of the built files."""
+def directory() -> Path:
+    """Return the directory of the built files."""
     return Path(os.environ.get(FOLDER_VARIABLE) or Path(__file__).parent / "static")
 
 
@@ -53,7 +53,7 @@ def answer(request: Request) -> Response:
     name = request.path.lstrip("/") or "index.html"
     if not _NAME.fullmatch(name):
         return _missing(name)
-    plain = folder() / name
+    plain = directory() / name
     packed = plain.with_name(f"{plain.name}.gz")
     headers = {**PAGE_HEADERS, "Cache-Control": KEEP_FOREVER if name.startswith("assets/") else ASK_EACH_TIME}
     kind = _TYPES.get(plain.suffix, "application/octet-stream")

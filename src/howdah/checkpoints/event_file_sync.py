@@ -45,15 +45,15 @@ def copy(path: str, uri: str, sent: Sent) -> None:
 
 def list_files(path: str) -> Iterator[tuple[str, int, int]]:
     """Yield name below `path`, size and time of each file; hidden files and links are left out."""
-    for folder, folders, names in os.walk(path):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+    for directory, directories, names in os.walk(path):
+        directories[:] = [name for name in directories if not name.startswith(".")]
         for name in names:
             try:
-                found = os.lstat(os.path.join(folder, name))
+                found = os.lstat(os.path.join(directory, name))
             except OSError:  # the file was removed since it was listed
                 continue
             if stat.S_ISREG(found.st_mode) and not name.startswith("."):
-                yield os.path.relpath(os.path.join(folder, name), path), found.st_size, found.st_mtime_ns
+                yield os.path.relpath(os.path.join(directory, name), path), found.st_size, found.st_mtime_ns
 
 
 def _send(fs: FileSystem, path: str, target: str, sent: int, size: int) -> None:

@@ -24,7 +24,7 @@ from howdah.client.recorded_events import recorded_events
 from howdah.errors import HowdahError, NotFound
 from howdah.history.directory_scan import Scanner
 from howdah.history.index import Index
-from howdah.history.options import index_folder
+from howdah.history.options import index_directory
 from howdah.history.queries import row_of
 from howdah.history.queries import trace as indexed
 from howdah.spec import JobReport, State
@@ -46,7 +46,7 @@ _OF_JOB = ("name", "state", "user", "queue", "engine")
 def trace(of: str, profile: str, as_json: bool) -> None:
     """Show the job and task that own OF, or owned it: a container's id, host:pid, host/gpu3, or a local pid or gpu3."""
     options = options_of(profile)
-    with Index(index_folder(options)) as index:
+    with Index(index_directory(options)) as index:
         if index.claim():  # else a history server keeps it up to date
             Scanner(index, options.roots, options.conf_dir).scan()
         found = _find(index.connection, of, profile)

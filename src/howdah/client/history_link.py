@@ -42,13 +42,13 @@ def find_or_start(
     Raises:
         EngineUnavailable: the server that was started did not serve, or does not find the job.
     """
-    folder = Path(state_directory(os.environ), "history")
-    for link in (*_known_addresses(engine, profile), *history_servers.links(folder)):
+    directory = Path(state_directory(os.environ), "history")
+    for link in (*_known_addresses(engine, profile), *history_servers.links(directory)):
         if _serves_job(link, job_id):
             return _page(link, job_id)
-    server = _start(folder, profile)
+    server = _start(directory, profile)
     on_start()
-    return _page(_wait(server, folder, job_id, on_wait), job_id)
+    return _page(_wait(server, directory, job_id, on_wait), job_id)
 
 
 def _known_addresses(engine: Engine, profile: str) -> Iterator[str]:
@@ -75,11 +75,11 @@ def _page(link: str, job_id: str) -> str:
     return f"{remote.base}#/jobs/{quote(job_id)}?token={quote(remote.token)}"
 
 
-def _start(folder: Path, profile: str) -> subprocess.Popen[bytes]:
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+def _start(directory: Path, profile: str) -> subprocess.Popen[bytes]:
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     command = [sys.executable, "-c", "from howdah.cli import main; main()", "history", "--port", str(_port())]
     command += ["--idle", IDLE, *(["--profile", profile] if profile else [])]
-    with (folder / LOG).open("wb") as log:
+    with (directory / LOG).open("wb") as log:
         return subprocess.Popen(
             command, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True
         )
@@ -96,18 +96,18 @@ def _port() -> int:
         return STARTED_PORT
 
 
-def _wait(server: subprocess.Popen[bytes], folder: Path, job_id: str, on_wait: Callable[[float], None]) -> str:
+def _wait(server: subprocess.Popen[bytes], directory: Path, job_id: str, on_wait: Callable[[float], None]) -> str:
     """Return the link of the server that was started, as soon as it has read the job's log."""
     began, announced = time.monotonic(), False
     while time.monotonic() - began < READ_S:
-        for link in history_servers.links(folder):
+        for link in history_servers.links(directory):
             if _serves_job(link, job_id):
                 return link
         if server.poll() is not None:
-            lines = (folder / LOG).read_text(errors="replace").strip().splitlines()
+            lines = (directory / LOG).read_text(errors="replace").strip().splitlines()
             raise EngineUnavailable(f"the history server did not start: {lines[-1] if lines else 'it said nothing'}")
         if not announced and time.monotonic() - began > NOTICE_S:
             announced = True
             on_wait(READ_S)
         time.sleep(0.1)
-    raise NotFound(f"the history server has not found {job_id} within {READ_S:.0f} s: {folder / LOG} says more")
+    raise NotFound(f"the history server has not found {job_id} within {READ_S:.0f} s: {directory / LOG} says more")

@@ -98,7 +98,7 @@ def _existing(base_directory: Path, word: str) -> Iterator[str]:
 
 def _imported(base_directory: Path, path: str) -> Iterator[tuple[str, str]]:
     """Yield the modules that a program imports, and those that modules beside it import, each with the program."""
-    folder, waiting, seen = posixpath.dirname(path), [path], set[str]()
+    directory, waiting, seen = posixpath.dirname(path), [path], set[str]()
     while waiting:
         here = waiting.pop()
         if here in seen:
@@ -107,7 +107,9 @@ def _imported(base_directory: Path, path: str) -> Iterator[tuple[str, str]]:
         for module in _imports_of(base_directory / here):
             yield path, module
             waiting += [
-                f"{found}" for found in (posixpath.join(folder, f"{module}.py"),) if (base_directory / found).is_file()
+                f"{found}"
+                for found in (posixpath.join(directory, f"{module}.py"),)
+                if (base_directory / found).is_file()
             ]
 
 
@@ -126,10 +128,10 @@ def _imports_of(path: Path) -> list[str]:
     return list(found)
 
 
-def _of_module(base_directory: Path, folder: str, module: str) -> Iterator[str]:
-    """Yield the entry of `base_directory` that a program in `folder` imports as `module`. A directory
+def _of_module(base_directory: Path, directory: str, module: str) -> Iterator[str]:
+    """Yield the entry of `base_directory` that a program in `directory` imports as `module`. A directory
     below `base_directory` is sent whole."""
-    if folder:
+    if directory:
         return
     if (base_directory / f"{module}.py").is_file():
         yield f"{module}.py"
@@ -144,10 +146,10 @@ def _check_size(path: Path, name: str) -> None:
         raise SpecError.at("the command", f"names {name!r}, which is larger than {MAX_BYTES >> 20} MiB: {advice}")
 
 
-def _size_of(folder: Path) -> int:
-    """Return the bytes in a folder; counting ends above the limit."""
+def _size_of(directory: Path) -> int:
+    """Return the bytes in a directory; counting ends above the limit."""
     size = 0
-    for where, below, names in os.walk(folder):
+    for where, below, names in os.walk(directory):
         below[:] = [name for name in below if name not in NEVER]
         for name in names:
             path = Path(where, name)

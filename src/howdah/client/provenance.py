@@ -74,9 +74,9 @@ def _cut(text: str) -> str:
 
 
 def _start_git_status(base_directory: Path) -> subprocess.Popen[str] | None:
-    """Start `git status` for the folder of the job's files; None outside of any repository."""
+    """Start `git status` for the directory of the job's files; None outside of any repository."""
     if not any(
-        (folder / ".git").exists() for folder in (base_directory.absolute(), *base_directory.absolute().parents)
+        (directory / ".git").exists() for directory in (base_directory.absolute(), *base_directory.absolute().parents)
     ):
         return None
     command = ["git", "-c", "core.fsmonitor=false", "-C", str(base_directory)]
@@ -89,7 +89,7 @@ def _start_git_status(base_directory: Path) -> subprocess.Popen[str] | None:
 
 
 def _parse_status(git: subprocess.Popen[str] | None) -> tuple[str, bool]:
-    """Return the commit ("" when it is not known), and whether files below the folder differ from it."""
+    """Return the commit ("" when it is not known), and whether files below the directory differ from it."""
     if git is None:
         return "", False
     try:
@@ -109,7 +109,7 @@ def _packages(job: JobSpec, base_directory: Path) -> Mapping[str, str]:
             text = (base_directory / given.requirements).read_text(encoding="utf-8")
             found = dict(re.findall(r"(?m)^([A-Za-z0-9_.-]+)(?:\[[^\]]*\])?==([^\s;\\]+)", text))
         elif "/" in given.python:
-            folders = Path(given.python).parent.parent.glob("lib/python3.*/site-packages")
-            there = [_INSTALLED.fullmatch(path.name) for folder in folders for path in folder.iterdir()]
+            directories = Path(given.python).parent.parent.glob("lib/python3.*/site-packages")
+            there = [_INSTALLED.fullmatch(path.name) for directory in directories for path in directory.iterdir()]
             found = {match[1]: match[2] for match in there if match}
     return dict(sorted(found.items(), key=lambda item: item[0].lower())[:MAX_PACKAGES])

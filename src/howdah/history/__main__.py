@@ -41,7 +41,7 @@ def _arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the engines")
     parser.add_argument("--root", action="append", default=[], help="URI of a home beside the engines'")
-    parser.add_argument("--state", default="", help="folder of the index and the key")
+    parser.add_argument("--state", default="", help="directory of the index and the key")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--in-job", action="store_true", help="port, names and key are those of the task it is")

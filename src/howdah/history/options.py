@@ -1,4 +1,4 @@
-"""The options of a history server, and what it stores: a folder for its index, and the key of its tokens."""
+"""The options of a history server, and what it stores: a directory for its index, and the key of its tokens."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class HistoryOptions:
     roots: tuple[str, ...]
     """URIs of homes."""
     state: Path
-    """Folder of the index and of the key."""
+    """Directory of the index and of the key."""
     conf_dir: str = ""
-    """Folder of the Hadoop configuration."""
+    """Directory of the Hadoop configuration."""
     host: str = "127.0.0.1"
     """Address at which the server listens."""
     port: int = 0
@@ -78,8 +78,8 @@ def job_key(key: bytes, job_id: str) -> bytes:
     return auth.derive(key, f"job {job_id}")
 
 
-def index_folder(options: HistoryOptions) -> Path:
-    """Return the folder of the index: each set of roots has one of its own."""
+def index_directory(options: HistoryOptions) -> Path:
+    """Return the directory of the index: each set of roots has one of its own."""
     return options.state / hashlib.sha256("\n".join(sorted(options.roots)).encode()).hexdigest()[:12]
 
 

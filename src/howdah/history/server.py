@@ -23,7 +23,7 @@ from howdah.api.router import ApiRouter, error_response
 from howdah.errors import NotPermitted, NotReady, StagingError
 from howdah.history.directory_scan import Scanner
 from howdah.history.index import Index
-from howdah.history.options import HistoryOptions, index_folder, key_of
+from howdah.history.options import HistoryOptions, index_directory, key_of
 from howdah.history.retention import sweep
 from howdah.history.running_jobs import RunningJobs
 from howdah.history.source import HistorySource
@@ -42,7 +42,7 @@ class HistoryServer:
     def __init__(self, options: HistoryOptions, print_link: Callable[[str], None]) -> None:
         self.options, self._print_link = options, print_link
         self.key = key_of(options.state)
-        self.index = Index(index_folder(options))
+        self.index = Index(index_directory(options))
         self.source = HistorySource(self.index, options.engines, options.conf_dir, self.key, options.link_command)
         self._scanner = Scanner(self.index, options.roots, options.conf_dir)
         self._running_jobs = RunningJobs(self.index, options.engines)

@@ -136,9 +136,9 @@ class NodeCache:
 
     @contextlib.contextmanager
     def _locked(self, key: str) -> Iterator[None]:
-        folder = os.path.join(self.roots[0], "locks")
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        lock = os.open(os.path.join(folder, key[:3]), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        directory = os.path.join(self.roots[0], "locks")
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        lock = os.open(os.path.join(directory, key[:3]), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             # The holder fetches a file: only the limit of the whole download bounds this wait.
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -195,9 +195,9 @@ def _entry(root: str, key: str) -> str:
 def _entries(root: str) -> Iterator[tuple[str, os.stat_result]]:
     """Yield a root's files, with partial files that a dead process has left."""
     old = time.time() - ABANDONED_S
-    for folder in os.scandir(root):
-        if folder.name != "locks" and folder.is_dir(follow_symlinks=False):
-            for found in os.scandir(folder.path):
+    for directory in os.scandir(root):
+        if directory.name != "locks" and directory.is_dir(follow_symlinks=False):
+            for found in os.scandir(directory.path):
                 with contextlib.suppress(OSError):
                     status = found.stat(follow_symlinks=False)
                     if status.st_mtime < old if found.name.endswith(".part") else not found.name.endswith(".crc"):

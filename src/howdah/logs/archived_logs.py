@@ -45,17 +45,17 @@ T = TypeVar("T")
 
 
 class ArchivedLogs:
-    """Reads and searches archived logs. `folder` holds the copies; it is emptied first."""
+    """Reads and searches archived logs. `directory` holds the copies; it is emptied first."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
         self._copying: dict[Path, asyncio.Future[None]] = {}
         self._valid_until: dict[Path, float] = {}
         self._readers = Counter[Path]()
         self._threads = ThreadPoolExecutor(PARALLEL, "archived-logs")
         self._searches = ArchivedSearches(PARALLEL)
         self._closed = threading.Event()
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(directory, ignore_errors=True)
 
     async def read(
         self, archive: LogArchive, job_id: str, task: TaskId, stream: str, attempt: int, offset: int, limit: int
@@ -65,7 +65,7 @@ class ArchivedLogs:
         Raises:
             NotFound, NotReady, AnswerTimeout: the log does not exist, or cannot be copied to this machine now.
         """
-        path = self._folder / job_id / quote(task.slug, safe="")
+        path = self._directory / job_id / quote(task.slug, safe="")
         self._readers[path] += 1
         try:
             copied = path.is_dir()
@@ -155,20 +155,22 @@ class ArchivedLogs:
     def _in_thread(self, call: Callable[[], T]) -> asyncio.Future[T]:
         return asyncio.get_running_loop().run_in_executor(self._threads, call)
 
-    def _copy_into(self, archive: LogArchive, job_id: str, task: TaskId, folder: Path) -> bool:
+    def _copy_into(self, archive: LogArchive, job_id: str, task: TaskId, directory: Path) -> bool:
         """Return whether the archive was complete, asked before the copy: what arrives meanwhile may be missed."""
         try:
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True, mode=0o700)
+            shutil.rmtree(directory, ignore_errors=True)
+            directory.mkdir(parents=True, mode=0o700)
             complete = archive.logs_complete(job_id)
-            pieces = self._checked(archive.logs(job_id, task, "*"), task, folder)
-            copy_streams(pieces, lambda key: folder / f"{key.attempt}.{key.stream}", MAX_STREAM_BYTES)
+            pieces = self._checked(archive.logs(job_id, task, "*"), task, directory)
+            copy_streams(pieces, lambda key: directory / f"{key.attempt}.{key.stream}", MAX_STREAM_BYTES)
         except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(directory, ignore_errors=True)
             raise
         return complete
 
-    def _checked(self, pieces: Iterable[tuple[str, bytes]], task: TaskId, folder: Path) -> Iterator[tuple[str, bytes]]:
+    def _checked(
+        self, pieces: Iterable[tuple[str, bytes]], task: TaskId, directory: Path
+    ) -> Iterator[tuple[str, bytes]]:
         """Yield `pieces` as long as the copy may go on."""
         until = time.monotonic() + COPY_S
         for piece in pieces:
@@ -176,7 +178,7 @@ class ArchivedLogs:
                 raise EngineUnavailable("the history server is ending")
             if time.monotonic() > until:
                 raise EngineUnavailable(f"what {task} printed could not be brought here within {COPY_S:.0f} s")
-            if shutil.disk_usage(folder).free < KEEP_FREE:
+            if shutil.disk_usage(directory).free < KEEP_FREE:
                 raise OSError(28, "the disk is nearly full")
             yield piece
 
@@ -195,7 +197,7 @@ class ArchivedLogs:
     def _copy_sizes(self, old: Path) -> dict[Path, int]:
         """Return the size of each copy, the least recently used first; `old`, a copy that was replaced, is removed."""
         shutil.rmtree(old, ignore_errors=True)
-        copies = [each for each in self._folder.glob("*/*") if each.suffix not in (".part", ".old")]
+        copies = [each for each in self._directory.glob("*/*") if each.suffix not in (".part", ".old")]
         return {path: _size(path) for path in sorted(copies, key=_used_at)}
 
 
@@ -206,9 +208,9 @@ async def _wait_for_copy(copying: asyncio.Future[None]) -> None:
         raise AnswerTimeout(f"it takes more than {WAIT_S:.0f} s to bring this log here: ask again") from None
 
 
-def _remove(folders: Iterable[Path]) -> None:
-    for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)
+def _remove(directories: Iterable[Path]) -> None:
+    for directory in directories:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _size(path: Path) -> int:

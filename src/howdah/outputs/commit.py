@@ -199,7 +199,7 @@ def _collect(fs: FileSystem, output: Commitment) -> None:
 
 def _move_snapshots(fs: FileSystem, output: Commitment) -> None:
     """Move snapshots that are in the output's place into the output; the place is free if it held nothing else."""
-    folder, final = snapshot.folder_of(output.saves) if output.saves else "", output.final.rstrip("/")
+    folder, final = snapshot.directory_of(output.saves) if output.saves else "", output.final.rstrip("/")
     if not f"{folder}/".startswith(f"{final}/"):
         return
     for uri in snapshot.list_snapshots(fs, output.saves):

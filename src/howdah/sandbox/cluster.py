@@ -203,8 +203,8 @@ class Sandbox:
         jars = install.jars(self.shape.hadoop, java, self.cache, progress)
         ports = addresses.choose(self.shape)
         shutil.rmtree(self.run_dir / "log", ignore_errors=True)
-        for folder in ("log", "tmp"):
-            (self.run_dir / folder).mkdir(exist_ok=True)
+        for directory in ("log", "tmp"):
+            (self.run_dir / directory).mkdir(exist_ok=True)
         conf.write(self.run_dir, self.shape, ports)
         prepared = SandboxRecord(self.shape, ports, str(java.home), java.release, str(jars))
         record.save(self.run_dir, prepared)

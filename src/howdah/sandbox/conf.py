@@ -57,14 +57,14 @@ def write(run: Path, shape: Shape, ports: Ports) -> None:
     }
     if shape.datanodes < 2:
         sites["hdfs-site"] |= hdfs.data_node(run, shape, ports, "dn", "127.0.0.1")
-    _write_folder(run / "conf", sites, shape)
+    _write_directory(run / "conf", sites, shape)
     _write_hdfs(run, sites, shape, ports)
     for id_ in rm_hosts(shape) if shape.resourcemanagers > 1 else ():
         named = {**sites["yarn-site"], "yarn.resourcemanager.ha.id": id_}
-        _write_folder(run / f"conf-{id_}", {**sites, "yarn-site": named}, shape)
+        _write_directory(run / f"conf-{id_}", {**sites, "yarn-site": named}, shape)
     for number in range(1, shape.nodes + 1):
         node = {**sites["yarn-site"], **node_manager(run, number, ports)}
-        _write_folder(run / f"conf-nm{number}", {**sites, "yarn-site": node}, shape)
+        _write_directory(run / f"conf-nm{number}", {**sites, "yarn-site": node}, shape)
 
 
 def _write_hdfs(run: Path, sites: Mapping[str, Site], shape: Shape, ports: Ports) -> None:
@@ -76,14 +76,14 @@ def _write_hdfs(run: Path, sites: Mapping[str, Site], shape: Shape, ports: Ports
         ids = enumerate(hdfs.data_nodes(shape, ports), 1)
         own |= {id_: hdfs.data_node(run, shape, ports, id_, node_host(number)) for number, id_ in ids}
     for id_, site in own.items():
-        _write_folder(run / f"conf-{id_}", {**sites, "hdfs-site": {**sites["hdfs-site"], **site}}, shape)
+        _write_directory(run / f"conf-{id_}", {**sites, "hdfs-site": {**sites["hdfs-site"], **site}}, shape)
 
 
-def _write_folder(folder: Path, sites: Mapping[str, Site], shape: Shape) -> None:
-    folder.mkdir(exist_ok=True)
+def _write_directory(directory: Path, sites: Mapping[str, Site], shape: Shape) -> None:
+    directory.mkdir(exist_ok=True)
     for name, site in sites.items():
-        (folder / f"{name}.xml").write_text(to_xml({**site, **shape.properties.get(name, {})}))
-    (folder / "log4j.properties").write_text(_LOG4J)
+        (directory / f"{name}.xml").write_text(to_xml({**site, **shape.properties.get(name, {})}))
+    (directory / "log4j.properties").write_text(_LOG4J)
 
 
 def core(run: Path, shape: Shape, ports: Ports) -> Site:

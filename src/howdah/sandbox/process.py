@@ -87,9 +87,9 @@ def wait_ended(processes: Sequence[Process], limit_s: float) -> list[Process]:
     return left
 
 
-def with_variable_below(name: str, folder: Path) -> list[Process]:
-    """Return this user's processes whose environment variable `name` holds a path below `folder`."""
-    wanted = f"\0{name}={folder}/".encode()
+def with_variable_below(name: str, directory: Path) -> list[Process]:
+    """Return this user's processes whose environment variable `name` holds a path below `directory`."""
+    wanted = f"\0{name}={directory}/".encode()
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # ended, or another user's

@@ -71,13 +71,13 @@ class RunningDaemons:
     def format(self) -> None:
         """Make the NameNodes' directories if they are missing. Raises EngineUnavailable with the reason."""
         found = self.servers("NameNode")
-        folders = [hdfs.name_dir(self.run, role.name) for role in found]
-        if not found or (folders[0] / "current").exists():
+        directories = [hdfs.name_dir(self.run, role.name) for role in found]
+        if not found or (directories[0] / "current").exists():
             return
         arguments = ["-format", "-nonInteractive"]
         self._tool("format", found[0].main, arguments, "HDFS can't be formatted", found[0].conf)
-        for folder in folders[1:]:  # the second NameNode starts as a copy of the first
-            shutil.copytree(folders[0], folder)
+        for directory in directories[1:]:  # the second NameNode starts as a copy of the first
+            shutil.copytree(directories[0], directory)
 
     def _tool(self, name: str, main: str, arguments: Sequence[str], failure: str, conf: str = "conf") -> None:
         command, environment = self._launcher.tool(main, arguments, conf), self._launcher.environment()

@@ -20,9 +20,9 @@ class Submission:
     text: str = ""
     """The text of the job file."""
     git_commit: str = ""
-    """The git commit of the job file's folder; "" when it is in no repository."""
+    """The git commit of the job file's directory; "" when it is in no repository."""
     git_dirty: bool = False
-    """The folder had changes that were not committed."""
+    """The directory had changes that were not committed."""
     packages: Mapping[str, str] = field(default_factory=dict)
     """Versions of packages by name, as the environment's lock file has them."""
     command: Tuple[str, ...] = ()

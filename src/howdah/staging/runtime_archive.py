@@ -58,27 +58,27 @@ def page(home: str, cache: Path | None = None) -> tuple[StagedFile, ...]:
     Raises:
         StagingError: there is no room.
     """
-    folder = Path(howdah.__file__).parent / _PAGE
-    found = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    directory = Path(howdah.__file__).parent / _PAGE
+    found = {path.relative_to(directory).as_posix(): path for path in sorted(directory.rglob("*")) if path.is_file()}
     plain = {name: path for name, path in found.items() if f"{name}.gz" not in found}
     return (_archive(PAGE, plain, home, cache),) if plain else ()
 
 
 def _archive(name: str, sources: Mapping[str, Path], home: str, cache: Path | None) -> StagedFile:
     """Return the archive of these files as a file of this name; it is built if it does not exist."""
-    folder = (cache or local_directory()) / "runtime"
-    note = folder / f"{_fingerprint(sources)}.json"
+    directory = (cache or local_directory()) / "runtime"
+    note = directory / f"{_fingerprint(sources)}.json"
     try:
         known = json.loads(note.read_text()) if note.exists() else {}
         archive = Path(known.get("path", ""))
         if not known or not archive.is_file():
-            archive = _build(name, sources, folder)
+            archive = _build(name, sources, directory)
             known = {"path": str(archive), "sha256": sha256_of(archive)}
             fresh = note.with_suffix(f".{os.getpid()}.tmp")
             fresh.write_text(json.dumps(known))
             fresh.replace(note)
     except OSError as error:
-        raise explain(error, error.filename or str(folder)) from error
+        raise explain(error, error.filename or str(directory)) from error
     uri = location(home, known["sha256"], archive.name)
     return StagedFile(name, uri, "archive", str(archive), known["sha256"], archive.stat().st_size)
 
@@ -143,9 +143,9 @@ def with_dependencies(names: Iterable[str]) -> set[str]:
     return found
 
 
-def _package(folder: Path) -> Iterator[tuple[str, Path]]:
-    for path in sorted(folder.rglob("*")):
-        relative = path.relative_to(folder)
+def _package(directory: Path) -> Iterator[tuple[str, Path]]:
+    for path in sorted(directory.rglob("*")):
+        relative = path.relative_to(directory)
         left_out = relative.parts[0] in _LEFT_OUT or "__pycache__" in relative.parts or _PAGE in relative.parents
         if path.is_file() and not left_out and path.suffix not in (".pyi", ".proto", ".md", ".po"):
             yield f"howdah/{relative.as_posix()}", path
@@ -186,15 +186,15 @@ def _version() -> str:
     return importlib.metadata.version("howdah")
 
 
-def _build(kind: str, sources: Mapping[str, Path], folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as work:
+def _build(kind: str, sources: Mapping[str, Path], directory: Path) -> Path:
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.TemporaryDirectory(dir=directory, prefix=".build-") as work:
         fresh = Path(work, "new.zip")
         with zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
             contents = _packed(sources) if kind == PAGE else _contents(sources, Path(work))
             for name, content in sorted(contents.items()):
                 archive.writestr(_info(name), content)
-        target = folder / f"{'howdah' if kind == RUNTIME else kind}-{_version()}-{sha256_of(fresh)[:12]}.zip"
+        target = directory / f"{'howdah' if kind == RUNTIME else kind}-{_version()}-{sha256_of(fresh)[:12]}.zip"
         fresh.replace(target)
     return target
 

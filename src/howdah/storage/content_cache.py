@@ -132,12 +132,12 @@ class Cache:
         now = time.time() if now is None else now
         until, removed = time.monotonic() + limit_s, 0
         fs, root = filesystem(self.home, self._conf_dir), uris.join(self.home, "cache")
-        folders = [entry.uri for entry in fs.children(root) if entry.is_dir] if fs.exists(root) else []
-        start = int(now / 60) % max(1, len(folders))
-        for folder in folders[start:] + folders[:start]:
+        directories = [entry.uri for entry in fs.children(root) if entry.is_dir] if fs.exists(root) else []
+        start = int(now / 60) % max(1, len(directories))
+        for directory in directories[start:] + directories[:start]:
             if time.monotonic() > until:
                 break
-            for entry in fs.children(folder):
+            for entry in fs.children(directory):
                 if max(entry.modified_ms, entry.accessed_ms) / 1000 < now - max_age_s:
                     removed += fs.delete(entry.uri)
         return removed

@@ -147,8 +147,8 @@ def crc32c() -> Checksum:
 
 def _bundled_crc32c() -> ctypes.CDLL | None:
     """Return the C library in google-crc32c's wheel, which serves every Python version, unlike its extension module."""
-    for folder in sys.path:
-        for path in Path(folder or ".").glob("google_crc32c.libs/libcrc32c*"):
+    for directory in sys.path:
+        for path in Path(directory or ".").glob("google_crc32c.libs/libcrc32c*"):
             try:
                 return ctypes.CDLL(str(path))
             except OSError:  # for another kind of machine

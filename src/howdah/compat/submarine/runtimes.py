@@ -57,7 +57,7 @@ def wants_tony(options: SubmarineOptions) -> bool:
 
 
 def tony_job(
-    options: SubmarineOptions, commands: Commands, folder: Path, environ: Mapping[str, str], hadoop: str
+    options: SubmarineOptions, commands: Commands, directory: Path, environ: Mapping[str, str], hadoop: str
 ) -> Parsed:
     """Return the job that TonY makes of the roles.
 
@@ -91,7 +91,7 @@ def tony_job(
         conf.set(key, value)
         if not key.startswith("tony."):
             options.notes.append(f"--conf {key}: has no effect, only tony.… keys have")
-    parsed = Tony(folder, environ, hadoop).job("cluster", TonyOptions(), conf)
+    parsed = Tony(directory, environ, hadoop).job("cluster", TonyOptions(), conf)
     roles = dict(parsed.job.roles)
     for name, made in parsed.job.roles.items():
         if source := commands.roles.get(kind_of_task(name)):

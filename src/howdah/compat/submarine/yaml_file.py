@@ -29,7 +29,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def add(options: SubmarineOptions, folder: Path) -> None:
+def add(options: SubmarineOptions, directory: Path) -> None:
     """Read the file of `-f` into `options`.
 
     Raises:
@@ -38,7 +38,7 @@ def add(options: SubmarineOptions, folder: Path) -> None:
     """
     name = options.text("f")
     try:
-        text = regular_file.read(folder / name, MAX_BYTES).decode("utf-8-sig")
+        text = regular_file.read(directory / name, MAX_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SpecError.at(f"-f {name}", f"is not UTF-8: byte {error.start}") from None
     except OSError as error:

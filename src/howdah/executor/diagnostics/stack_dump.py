@@ -118,16 +118,15 @@ def kernel_state(pid: int, secrets: Sequence[str] = ()) -> str:
     except OSError:
         return f"Process {pid}: gone\n"
     for thread in threads[:MAX_PROCESSES]:
-        folder = f"/proc/{pid}/task/{thread}"
-        lines.append(
-            f"    {thread} {_read(folder, 'comm')}: {_state(folder)} {_read(folder, 'wchan').strip('0')}".rstrip()
-        )
+        directory = f"/proc/{pid}/task/{thread}"
+        waits_in = _read(directory, "wchan").strip("0")
+        lines.append(f"    {thread} {_read(directory, 'comm')}: {_state(directory)} {waits_in}".rstrip())
     return "\n".join(lines) + "\n"
 
 
-def _state(folder: str) -> str:
+def _state(directory: str) -> str:
     names = {"R": "runs", "S": "sleeps", "D": "waits for a disk", "T": "is stopped", "t": "is traced", "Z": "is dead"}
-    letter = _read(folder, "stat").rpartition(")")[2].split()[:1]
+    letter = _read(directory, "stat").rpartition(")")[2].split()[:1]
     return names.get(letter[0], letter[0]) if letter else "?"
 
 
@@ -138,8 +137,8 @@ def command_of(pid: int, secrets: Sequence[str] = ()) -> str:
     return text[:MAX_COMMAND] or _read(f"/proc/{pid}", "comm")
 
 
-def _read(folder: str, name: str) -> str:
-    return process_tree.read(f"{folder}/{name}")[:4096].decode("utf-8", "replace").strip()
+def _read(directory: str, name: str) -> str:
+    return process_tree.read(f"{directory}/{name}")[:4096].decode("utf-8", "replace").strip()
 
 
 if __name__ == "__main__":

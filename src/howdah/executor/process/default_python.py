@@ -23,13 +23,13 @@ def is_missing(environment: Mapping[str, str]) -> bool:
     return bool(sys.executable) and shutil.which(NAME, path=environment.get("PATH", os.defpath)) is None
 
 
-def with_python(environment: Mapping[str, str], folder: str) -> Dict[str, str]:
-    """Make a `python` in the private directory `folder`, and add it to the end of PATH in `environment`.
+def with_python(environment: Mapping[str, str], directory: str) -> Dict[str, str]:
+    """Make a `python` in the private directory `directory`, and add it to the end of PATH in `environment`.
 
     Raises:
         OSError: the script can't be written.
     """
-    programs = os.path.join(folder, "bin")
+    programs = os.path.join(directory, "bin")
     os.makedirs(programs, mode=0o700, exist_ok=True)
     script = os.path.join(programs, NAME)
     with open(f"{script}.new", "w", encoding="utf-8") as file:

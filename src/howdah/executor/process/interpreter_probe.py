@@ -45,7 +45,7 @@ def interpreter(directories: Sequence[str]) -> str:
     Raises:
         OSError: the environment's Python is a link to one that does not exist.
     """
-    names = [os.path.join(folder, name) for folder in directories for name in ("python3", "python")]
+    names = [os.path.join(directory, name) for directory in directories for name in ("python3", "python")]
     python = next((name for name in names if os.path.lexists(name)), "")
     if python and not os.path.exists(python):
         raise OSError(f"{python} leads to {os.path.realpath(python)}, which this node does not have")

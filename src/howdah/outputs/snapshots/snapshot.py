@@ -47,18 +47,18 @@ def temporary_directory(job_id: str, number: int, output: Output) -> str:
     """Return where the snapshots of output `number` are written: in the directory of the snapshots, but beside the
     output if that directory is inside the output, because snapshots must not create the output before the job has
     succeeded."""
-    folder = folder_of(snapshot_prefix(output))
+    directory = directory_of(snapshot_prefix(output))
     return uris.join(
-        uris.parent(output.path) if is_inside_output(output) else folder, f".howdah-{job_id}-{number}-saves"
+        uris.parent(output.path) if is_inside_output(output) else directory, f".howdah-{job_id}-{number}-saves"
     )
 
 
 def is_inside_output(output: Output) -> bool:
     """Return whether the snapshots are in the output's own directory, as XLearning's are."""
-    return f"{folder_of(snapshot_prefix(output))}/".startswith(f"{output.path.rstrip('/')}/")
+    return f"{directory_of(snapshot_prefix(output))}/".startswith(f"{output.path.rstrip('/')}/")
 
 
-def folder_of(to: str) -> str:
+def directory_of(to: str) -> str:
     """Return the directory of the snapshots whose names begin with `to`."""
     return to.rstrip("/") if to.endswith("/") else uris.parent(to)
 
@@ -102,14 +102,14 @@ class _PartCopy:
         self.fs, self.uri, self.earlier, self.report = fs, uri, earlier, ProgressLines()
         self.files = self.bytes = 0
         self._lock = threading.Lock()
-        self._folders: set[str] = set()
+        self._directories: set[str] = set()
 
     def put(self, file: BinaryIO, name: str, size: int) -> None:
         target = uris.join(self.uri, name)
         with self._lock:
-            if uris.parent(target) not in self._folders:
+            if uris.parent(target) not in self._directories:
                 self.fs.mkdirs(uris.parent(target))
-                self._folders.add(uris.parent(target))
+                self._directories.add(uris.parent(target))
         with self.fs.writing(target) as sink:
             cpu_throttle.copy_throttled(file, sink, size)
         with self._lock:
@@ -237,11 +237,11 @@ def discard(request: DiscardSnapshotRequest) -> None:
 def list_snapshots(fs: FileSystem, to: str) -> list[str]:
     """Return the snapshots whose names begin with `to`, oldest first. Snapshots that are only partly removed are
     included."""
-    folder = folder_of(to)
-    if not fs.exists(folder):
+    directory = directory_of(to)
+    if not fs.exists(directory):
         return []
     start = "" if to.endswith("/") else uris.name(to)
-    found = [entry.uri for entry in fs.children(folder) if entry.is_dir and uris.name(entry.uri).startswith(start)]
+    found = [entry.uri for entry in fs.children(directory) if entry.is_dir and uris.name(entry.uri).startswith(start)]
     return sorted(uri for uri in found if NAME.fullmatch(uris.name(uri)[len(start) :]))
 
 
@@ -279,10 +279,10 @@ def tidy(fs: FileSystem, temporary: str, to: str, output: str) -> None:
     if not fs.delete(temporary):
         return
     made = tuple(f"{path.rstrip('/')}{SAVED_SUFFIX}/" for path in (output, uris.parent(output)))
-    folder, own = folder_of(to), to.endswith("/")
-    while (own or f"{folder}/".startswith(made)) and fs.exists(folder) and not fs.children(folder):
-        fs.delete(folder)
-        folder, own = uris.parent(folder), False
+    directory, own = directory_of(to), to.endswith("/")
+    while (own or f"{directory}/".startswith(made)) and fs.exists(directory) and not fs.children(directory):
+        fs.delete(directory)
+        directory, own = uris.parent(directory), False
 
 
 if __name__ == "__main__":
