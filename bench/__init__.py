@@ -1,1 +1,1 @@
-"""howdah's figures, measured: `python -m bench [name ...]`. One file a benchmark; README.md has the last figures."""
+"""Measures howdah's speed and memory: `python -m bench [name ...]`. README.md describes each benchmark."""

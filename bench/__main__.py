@@ -1,4 +1,4 @@
-"""`python -m bench [name ...]`: measure, print, and exit with 1 when a target was missed."""
+"""Runs benchmarks, prints figures, and exits with 1 when a target was missed: `python -m bench [name ...]`."""
 
 from __future__ import annotations
 

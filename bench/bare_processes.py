@@ -1,4 +1,4 @@
-"""A job's processes started by hand: the same programs, files and variables, and nothing of howdah beside them."""
+"""Starts a job's processes without howdah: the same programs, files and variables, for comparison."""
 
 from __future__ import annotations
 

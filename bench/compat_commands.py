@@ -1,4 +1,4 @@
-"""Other systems' command lines: what reading one adds to `howdah --help`, and how soon a job through each door speaks.
+"""Measures how long compat commands take to parse a command line, and until a job's first line on YARN.
 
 Each line carries its own time (`date +%s.%N`), so how it reaches the terminal takes no part in it.
 """

@@ -1,4 +1,4 @@
-"""Containers started a second: our calls, a real ResourceManager, and nodes that are simulated but check every token.
+"""Measures containers started a second, with a real ResourceManager and simulated nodes that check every token.
 
 The nodes run in a process of their own; the clock goes from the ask to the last start. Beside it the ResourceManager's
 own share: the time in which it grants them.

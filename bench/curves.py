@@ -1,4 +1,4 @@
-"""Two million points of curves on HDFS: from the start of the event-file service to the data of a chart.
+"""Measures the time from the start of the event-file service to a chart of two million points on HDFS.
 
 Beside it TensorBoard's own loaders over a copy on this machine's disk, which its Rust server needs: that one until it
 answers for the last point, its Python one until it has loaded as many runs as HOWDAH_BENCH_PYTHON_RUNS (2) says, which

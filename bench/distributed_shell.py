@@ -1,4 +1,4 @@
-"""The rival on YARN: Hadoop's own example application, which runs a shell command in containers and nothing more.
+"""Runs Hadoop's distributed shell for comparison: it runs a shell command in containers and nothing more.
 
 Its jar is on Maven Central for some versions only; 3.4.2's runs against the sandbox's Hadoop 3.5.0.
 """

@@ -1,4 +1,4 @@
-"""Files from HDFS to this machine's disk and back, beside Hadoop's own client in a warm JVM and `hdfs dfs -get`.
+"""Measures copying files between HDFS and this machine's disk, beside Hadoop's own client and `hdfs dfs -get`.
 
 HOWDAH_BENCH_MIB is the size of the one large file (1,024), HOWDAH_BENCH_FILES the number of small ones (5,000).
 """

@@ -1,4 +1,4 @@
-"""When a job on the sandbox got where, from its event log and the daemons' logs: to see which part is slow."""
+"""Prints when a job on the sandbox reached each step, from its event log and the daemons' logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How soon what fails is seen and repaired, on a real cluster; and what the master's decisions cost.
+"""Measures how soon failures are noticed and repaired on a real cluster, and what the master's decisions cost.
 
 A gang of eight whose program, or one of whose executors, or whose master is killed, or one of whose nodes is lost as a
 whole: NodeManager, executors and programs at once, so that nobody tells of it. Beside it, here: decisions a second of

@@ -1,4 +1,4 @@
-"""Training under howdah beside the same processes started by hand: steps a second of the examples with each framework.
+"""Compares steps a second of each framework's example under howdah and started by hand.
 
 `python -m bench.frameworks [--rounds N] [--steps N] [NAME ...]` for other sizes, or for some of them alone.
 """

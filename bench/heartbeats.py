@@ -1,4 +1,4 @@
-"""Ten thousand executors whose heartbeats one master holds: once a second each, and as seldom as real ones do.
+"""Measures how late a master's event loop runs while 10,000 simulated executors send it heartbeats.
 
 The executors are simulated, in the core beside the master's: each has a connection, signs what it says, and says
 something else each time. The master is the real one; how late its loop comes to its work is told by the loop itself.

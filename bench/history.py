@@ -1,4 +1,4 @@
-"""The history of 100,000 jobs: how fast the index is built from their logs, the first page, and what it takes to hold.
+"""Measures the history server with 100,000 jobs: how fast it indexes logs, its first page, and its memory.
 
 BENCH_HISTORY_JOBS sets how many. Logs are our own writer's; each job's differs in name, user, time and end.
 """

@@ -1,4 +1,4 @@
-"""A job of one task that does nothing, on this machine: process start to exit, beside TorchX's local scheduler."""
+"""Measures a job of one task that does nothing on this machine, start to exit, beside TorchX's local scheduler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searching what tasks printed, from disk and from memory, beside `cat` and `grep`. BENCH_LOG_MIB sets the file's size.
+"""Measures searching a task's output, from disk and memory, beside `cat` and `grep`. BENCH_LOG_MIB sets its size.
 
 Ours steps back for the training beside it (nice 10), so what it is compared with does, too.
 """

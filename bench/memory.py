@@ -1,4 +1,4 @@
-"""What the master and an executor take: memory idle and per container, and the master's CPU for a beat."""
+"""Measures memory of master and executor, idle and per container, and the master's CPU for a heartbeat."""
 
 from __future__ import annotations
 

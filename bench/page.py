@@ -1,4 +1,4 @@
-"""The page: what a master spends on those who look at its job, and how large and fast a large job's answers are."""
+"""Measures what open pages cost a master, and how large and fast the answers of a large job are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page in a headless Chromium, with made-up answers: a job of 1,000 tasks painted, a line of a million points."""
+"""Measures how long a headless Chromium takes to paint a job of 1,000 tasks and a curve of a million points."""
 
 from __future__ import annotations
 

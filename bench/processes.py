@@ -1,4 +1,4 @@
-"""What /proc says of howdah's own processes: memory in MB, CPU in seconds."""
+"""Reads memory in MB and CPU in seconds of howdah's own processes from /proc."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""1,000 jobs of this machine that wait for one: memory and CPU of all processes, order, what is lost when all die."""
+"""Measures 1,000 queued jobs on this machine: memory, CPU, their order, and what is lost when all processes die."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records out of files of each format, as fast as one core takes them: MB of payload for a second of CPU.
+"""Measures reading records of each file format: MB of payload for a second of CPU.
 
 Counted is what goes to standard input. HOWDAH_BENCH_MIB is the payload of each file (64).
 """

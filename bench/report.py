@@ -1,4 +1,4 @@
-"""Rivals take turns in one run, so that a busy machine slows both; what counts is the ratio within a round."""
+"""Runs competitors in turns, so that a busy machine slows all of them, and reports ratios within a round."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What it costs an executor to sample its program: one process, and the processes and threads of a trainer."""
+"""Measures what sampling costs an executor: for a program of one process, and for a trainer of many processes."""
 
 from __future__ import annotations
 

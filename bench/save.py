@@ -1,4 +1,4 @@
-"""A gigabyte saved while two ranks train on all cores: what their steps, and the heartbeat, notice of it.
+"""Measures how a snapshot of one gigabyte slows the steps of two ranks that train on all cores.
 
 The copier is stopped and let go on every other `TURN_S` (SIGSTOP, SIGCONT), so that steps beside it and steps without
 it alternate: a shared machine's own speed drifts by more than what is looked for. BENCH_SAVE_MIB sets the size.

@@ -1,4 +1,4 @@
-"""Executors that speak the wire and run nothing: each keeps two connections and beats, as a real one does."""
+"""Simulates executors that run no program: each keeps two connections and sends heartbeats, as a real one does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m bench.simulated_master TASKS DIRECTORY`: the real master, whose containers are granted and never started.
+"""Runs the real master with containers that never start: `python -m bench.simulated_master TASKS DIRECTORY`.
 
 The job key comes on standard input; the address of its API is printed. At each SIGUSR1 it prints how late its loop has
 been since the last one: median and 99th percentile, in ms.

@@ -1,4 +1,4 @@
-"""How soon the command line answers: `howdah --help` beside `torchx --help`, warm."""
+"""Measures how fast the command line answers: `howdah --help` beside `torchx --help`, with warm caches."""
 
 from __future__ import annotations
 

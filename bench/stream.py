@@ -1,4 +1,4 @@
-"""Lines of a text on HDFS on a program's standard input, beside `cat` of the same file from this machine's disk.
+"""Measures feeding lines of a text on HDFS into a program's standard input, beside `cat` of a local copy.
 
 Both feed the same child, which reads line by line. Ours is what an executor runs beside a program, its start included.
 """

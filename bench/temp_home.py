@@ -1,4 +1,4 @@
-"""Where a benchmark works: a HOWDAH_HOME of its own in a temporary folder, with the user's cache inside."""
+"""Provides a temporary HOWDAH_HOME to a benchmark, with the user's cache inside."""
 
 from __future__ import annotations
 

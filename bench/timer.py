@@ -1,4 +1,4 @@
-"""`python timer.py PROGRAM ARGUMENT ...`: runs a Python program unchanged, each of its lines with its time in front."""
+"""Runs a Python program unchanged, with the time before each line it prints: `python timer.py PROGRAM ARGUMENT ...`."""
 
 from __future__ import annotations
 

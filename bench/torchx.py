@@ -1,4 +1,4 @@
-"""TorchX, the rival on one machine: installed once, into an environment of its own below howdah's cache."""
+"""Installs TorchX, for comparison on one machine, into an environment of its own below howdah's cache."""
 
 from __future__ import annotations
 

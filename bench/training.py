@@ -1,4 +1,4 @@
-"""Training under howdah beside the same processes started by hand: epochs a second of the PyTorch example.
+"""Compares epochs a second of the PyTorch example under howdah and started by hand.
 
 Both print through bench/timer.py, so each epoch's line carries its time and the program is the example's, unchanged.
 """

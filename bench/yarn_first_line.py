@@ -1,4 +1,4 @@
-"""A gang of two printing one line on YARN: how soon the lines come, beside Hadoop's distributed shell.
+"""Measures how soon two tasks on YARN print their first line, beside Hadoop's distributed shell.
 
 Each line carries its own time (`date +%s.%N`), so how logs are read takes no part in it.
 """

@@ -1,4 +1,4 @@
-"""How all tests run."""
+"""Configures how all tests run."""
 
 from __future__ import annotations
 

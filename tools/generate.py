@@ -1,4 +1,4 @@
-"""Generate what is made from the sources. Nothing of it is committed but the documentation's copies of the documents.
+"""Generates what is made from the sources. Nothing of it is committed but the documentation's copies of the documents.
 
 - `generate.py` compiles the catalogue of translations (`howdah.mo`), and writes into frontend/generated the page's part
   of the catalogue, the OpenAPI document and the job file's JSON Schema. The builds of the page and the package run it.

@@ -1,4 +1,4 @@
-"""Check that the tests see wrong decisions: `tools/mutants.py [--check | WORD…]`, from the root, by .venv's Python.
+"""Checks that the tests notice wrong decisions: `tools/mutants.py [--check | WORD…]`, from the root, by .venv's Python.
 
 Each entry of tests/mutants/*.yaml is one deliberate mistake in one module. It is made in a copy of the package, never
 in the working tree; then the tests that are named with it run, and, if these notice nothing, all of WIDER. A mistake

@@ -1,4 +1,4 @@
-"""Faults of every kind, at every moment, on a real cluster: seen after, repaired after, and what was lost (nothing).
+"""Injects faults of every kind into jobs on a real cluster, and checks that nothing is lost.
 
 Each cell is a job of two workers that count, keep checkpoints, are saved while they run, and write an output.
 Something is killed, stopped, cut off, slowed or filled; the job must end as it would have without. As root all of it

@@ -1,4 +1,4 @@
-"""What ends the master's container, and with it one attempt of the master: the job goes on under the next one."""
+"""Ends the master's container, and with it one attempt of the master: the job goes on under the next attempt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One cell of the matrix: a job, a fault at a moment, and what is there afterwards."""
+"""Runs one cell of the fault matrix: a job, and a fault at one moment of it; then checks the job's end and files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sandbox that chaos happens on, and howdah's own command beside it."""
+"""Controls the sandbox into which faults are injected, and runs the `howdah` command on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong, and how it is put right again."""
+"""Defines the faults: how each is injected into a running job, and how its damage is repaired."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No room: on the disk of a node's containers, or of a server, or in HDFS for what this user's jobs keep there."""
+"""Fills the disk of a node or of a server, so that nothing more can be written there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes a process that runs use more memory, as a leak would: a call of mmap(2) is put into it by ptrace(2)."""
+"""Makes a running process allocate memory, as a leak would, by an mmap(2) call that ptrace(2) puts into it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker of a chaos cell runs: it counts to COUNT, keeps what it has counted, and goes on from there."""
+"""Runs as a worker of a chaos job: counts to COUNT, saves its count as a checkpoint, and resumes from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages take another way: through a device of ours, which keeps them a while or loses them.
+"""Delays or drops network packets by routing them through a TUN device.
 
 Not every kernel has netem. Rules of routing lead packets to a TUN device instead of loopback; this process reads them
 there, and gives them back as if they had just arrived. Only in a network of our own: nobody else's packets come by.

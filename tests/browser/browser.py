@@ -1,4 +1,4 @@
-"""A real browser for the page's tests: Debian's Chromium through Playwright, with axe looking over its shoulder.
+"""Opens the page in a real browser, Debian's Chromium by Playwright, and checks its accessibility with axe.
 
 What a page may never do is watched all the time: ask another origin, run what a job has told, break its own policy.
 """

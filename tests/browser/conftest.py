@@ -1,4 +1,4 @@
-"""A browser for each file of tests, and for each test that wants no other the commands of a user of its own."""
+"""Provides a browser to each test file, and `howdah` commands with a home of their own."""
 
 from __future__ import annotations
 

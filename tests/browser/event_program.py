@@ -1,4 +1,4 @@
-"""A program that writes what a page can show: curves with gaps, histograms, several images of a step, text, a model.
+"""Writes event files with all that a page can show: curves with gaps, histograms, images, text, a model.
 
 Its event files are tensorboardX's own; images of one step are one tensor, as TensorFlow 2 writes them."""
 

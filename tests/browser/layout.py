@@ -1,4 +1,4 @@
-"""What of a screen a person can get at: nothing cut, nothing beyond an edge to which one cannot scroll."""
+"""Finds parts of a screen that nobody can read or reach: text cut off, controls beyond an edge without scrolling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who opens the page in a new tab, by a bookmark, by an address or a link that was sent, or without any."""
+"""Tests who can open the page: in a new tab, by a bookmark, by a link that was sent, or without any."""
 
 from __future__ import annotations
 

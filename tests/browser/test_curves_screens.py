@@ -1,4 +1,4 @@
-"""What the page draws of event files that a real writer has written, as a real server of a job answers for them."""
+"""Tests that the page draws the curves, images and texts of real event files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A page that is open while its job of this machine ends: it shows the end, and where the job's page lives on."""
+"""Tests that an open page shows the end of its job, and where the job's page can be found afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every screen in both languages, on a telephone and on a desk: nothing cut, all controls in reach, sound for axe."""
+"""Tests every screen in both languages, on a phone and on a desktop: nothing is cut off, axe finds no fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The logs of a job as one reads them: copied, from the beginning to the end, searched again."""
+"""Tests reading, copying and searching a job's logs on the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both specs of a job's page are copied as job files that `howdah plan` takes."""
+"""Tests that both specs on a job's page can be copied as job files which `howdah plan` accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stack traces of a task, which the page shows where they were asked for."""
+"""Tests that the page shows a task's stack traces where they were requested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every allocator must do: a suite that the tests of each one inherit.
+"""Provides the tests that every allocator must pass; the tests of each allocator inherit them.
 
 A subclass gives a fixture `context`: a MasterContext of a job with roles `worker` (3 replicas) and `ps` (1), which fits
 the engine, and one staged file `greeting.txt` with the content "hello".

@@ -1,4 +1,4 @@
-"""A commit that dies at any step and is run again ends as one that never died: a suite for each file system."""
+"""Tests on each file system that a commit which dies at any step ends correctly when it is run again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A master for one executor, by the wire messages alone: it says what the test tells it to, and keeps what it hears."""
+"""Plays the master of one executor: sends the orders that a test chooses, and keeps the statuses it receives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A ResourceManager alone: real, up in seconds, and enough where no process has to run in the containers."""
+"""Provides a real ResourceManager alone, which starts in seconds, for tests that run no process in containers."""
 
 from __future__ import annotations
 

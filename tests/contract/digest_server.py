@@ -1,4 +1,4 @@
-"""The server's side of SASL DIGEST-MD5 (RFC 2831), for the Hadoop servers that tests play."""
+"""Implements the server's side of SASL DIGEST-MD5 (RFC 2831), for Hadoop servers that tests play."""
 
 from __future__ import annotations
 

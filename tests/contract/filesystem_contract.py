@@ -1,4 +1,4 @@
-"""What every FileSystem must do: a suite that the tests of each one inherit.
+"""Provides the tests that every FileSystem must pass; the tests of each file system inherit them.
 
 A subclass gives fixtures `fs` and `base`, the URI of an empty directory.
 """

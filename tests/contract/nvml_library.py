@@ -1,4 +1,4 @@
-"""A library of NVIDIA's name, compiled from a test's own source."""
+"""Compiles a library with NVIDIA's name from C source that a test gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Thousands of NodeManagers in one asyncio process, against a real ResourceManager: all true but the containers.
+"""Simulates thousands of NodeManagers in one asyncio process for a real ResourceManager; containers run nothing.
 
 They register and send heartbeats as ResourceTracker wants it, and serve ContainerManagement to whoever proves by SASL
 that it has the node's token; a container 'runs' for a while and ends with the exit status it was given.

@@ -1,4 +1,4 @@
-"""The page's calls over a real socket: who may look, embed and act, and what is asked again and again."""
+"""Tests the API's calls over a real socket: who may look, embed and act, and what is cached."""
 
 from __future__ import annotations
 

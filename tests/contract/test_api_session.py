@@ -1,4 +1,4 @@
-"""The cookie that a browser gets for the token of its link: who gets it, where it counts, and what it may."""
+"""Tests the cookie that a browser gets for its link's token: who gets it, where it counts, what it allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The executor against the wire: a real one, run by a master that the test plays."""
+"""Tests a real executor's messages and processes, with a master that the test plays."""
 
 from __future__ import annotations
 

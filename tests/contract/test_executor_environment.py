@@ -1,4 +1,4 @@
-"""What `python` means to a program, and whether it runs in the image that was asked for: with real executors."""
+"""Tests which `python` a program gets, and whether it runs in the requested image, with real executors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program whose GPU fails ends for that reason: only the library that tells of it stands in for NVIDIA's."""
+"""Tests that a program ends with the GPU's failure as its reason; a stub replaces NVIDIA's library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an executor looks after its program: warnings handed on, stacks on demand, silence noticed."""
+"""Tests how an executor monitors its program: forwards warnings, dumps stacks on request, notices silence."""
 
 from __future__ import annotations
 

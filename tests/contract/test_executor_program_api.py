@@ -1,4 +1,4 @@
-"""What an executor lays out for `howdah.program`: a real one, run by a master that the test plays."""
+"""Tests the files and variables that an executor prepares for `howdah.program`."""
 
 from __future__ import annotations
 

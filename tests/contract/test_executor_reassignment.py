@@ -1,5 +1,4 @@
-"""An executor that becomes another task's, again and again, in one process: a real one, under a master that the test
-plays."""
+"""Tests that one executor process can be reassigned to other tasks, again and again."""
 
 from __future__ import annotations
 

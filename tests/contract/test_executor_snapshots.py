@@ -1,4 +1,4 @@
-"""Snapshots and checkpoints against the wire: a real executor and its helpers, run by a master that the test plays."""
+"""Tests snapshots and checkpoints of a real executor and its helpers, with a master that the test plays."""
 
 from __future__ import annotations
 

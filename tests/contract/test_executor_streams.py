@@ -1,4 +1,4 @@
-"""The executor's streams against the wire: real helpers, real pipes, files of this machine."""
+"""Tests an executor's input and output streams with real helper processes, pipes and local files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file system seam on this machine, and through fsspec."""
+"""Tests the FileSystem of this machine's files, and the one that uses fsspec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file system seam, the commit and the helpers on a real HDFS."""
+"""Tests the FileSystem, commits and helper processes on a real HDFS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTTP server over real sockets: files from the disk, answers in pieces, callers that leave."""
+"""Tests the HTTP server over real sockets: files, answers in pieces, and clients that disconnect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the HTTP server takes of callers who have not shown who they are, over real sockets."""
+"""Tests the limits that the HTTP server sets to clients which have not authenticated, over real sockets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The allocator of this machine: the contract, and what is its own: the ledger, memory limits, GPUs."""
+"""Tests the local allocator: the allocator contract, its resource ledger, memory limits and GPUs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The master's port, spoken to over a real socket: who may say what, and that an answer comes when there is one."""
+"""Tests the master's port over a real socket: who may send what, and that long polls are answered."""
 
 from __future__ import annotations
 

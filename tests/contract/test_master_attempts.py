@@ -1,4 +1,4 @@
-"""A master whose engine ends it, and helpers that end with it: nothing final is written, nothing is given back."""
+"""Tests that a master which its engine ends, with its helpers, writes no end of the job and returns no container."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`howdah.program` in programs of their own, against a real master over a real socket; the test plays the executors."""
+"""Tests `howdah.program` in real programs with a real master; the test plays the executors."""
 
 from __future__ import annotations
 

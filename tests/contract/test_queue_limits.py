@@ -1,4 +1,4 @@
-"""What a real ResourceManager says of its queues is understood."""
+"""Tests that the queue limits of a real ResourceManager are understood."""
 
 from __future__ import annotations
 

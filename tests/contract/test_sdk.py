@@ -1,4 +1,4 @@
-"""`howdah.Client` with real jobs: by this machine's engine, by the link of a page, by the history server."""
+"""Tests `howdah.Client` with real jobs: by the local engine, by a page's link, by the history server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cheap cluster is strict where it matters: what a real NodeManager would refuse, a simulated one refuses."""
+"""Tests that simulated nodes refuse whatever a real NodeManager refuses."""
 
 from __future__ import annotations
 

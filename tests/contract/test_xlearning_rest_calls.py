@@ -1,4 +1,4 @@
-"""XLearning's REST calls over a real socket: what they look like, and who may change a job by them."""
+"""Tests XLearning's REST calls over a real socket: their answers, and who may change a job by them."""
 
 from __future__ import annotations
 

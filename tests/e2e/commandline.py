@@ -1,4 +1,4 @@
-"""The `howdah` command on a real cluster, and what cluster and machine show of its jobs."""
+"""Runs the `howdah` command on a real cluster, and reads what cluster and machine know of its jobs."""
 
 from __future__ import annotations
 

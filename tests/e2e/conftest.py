@@ -1,4 +1,4 @@
-"""One Hadoop for all e2e tests of a run; its jars stay in the user's own cache, all else goes to pytest's folders."""
+"""Provides one Hadoop to all e2e tests of a run. Its jars stay in the user's cache, other files in pytest's folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Kerberos KDC on loopback for one realm, by MIT's own programs; they are looked for on PATH and in HOWDAH_KRB5."""
+"""Runs a Kerberos KDC on loopback for one realm, with MIT's programs, which it finds on PATH and in HOWDAH_KRB5."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole Hadoop that wants Kerberos: each daemon has a key of its own, users have tickets, containers tokens."""
+"""Runs a whole Hadoop with Kerberos: daemons have their own keys, users have tickets, containers have tokens."""
 
 from __future__ import annotations
 

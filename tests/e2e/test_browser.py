@@ -1,4 +1,4 @@
-"""The page in a real browser: a job on YARN through the ResourceManager's proxy, then the same job in the history."""
+"""Tests the page in a browser: a job on YARN by the ResourceManager's proxy, then the same job in the history."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""PyTorch and TensorFlow in the browser: watched while they train, and looked at again in the history, after the
-whole cluster was restarted."""
+"""Tests the page of PyTorch and TensorFlow jobs in the browser: while they train, and later in the history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints as TensorFlow and PyTorch themselves write them, cut anywhere: what is left of one is never taken."""
+"""Tests that no incomplete checkpoint of TensorFlow or PyTorch is taken, wherever it is cut off."""
 
 from __future__ import annotations
 

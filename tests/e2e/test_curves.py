@@ -1,4 +1,4 @@
-"""Event files and checkpoints that TensorFlow, PyTorch and tensorboardX have written, read live from a real HDFS."""
+"""Tests reading event files and checkpoints of TensorFlow, PyTorch and tensorboardX live from a real HDFS."""
 
 from __future__ import annotations
 

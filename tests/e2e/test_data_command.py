@@ -1,4 +1,4 @@
-"""`howdah data` against a real HDFS, as somebody without a Hadoop client uses it."""
+"""Tests `howdah data` with a real HDFS, without a Hadoop client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people are told on a real cluster: which rank hangs and where, why a job waits, what a set-up lacks."""
+"""Tests diagnoses on a real cluster: which rank hangs and where, why a job waits, what an installation lacks."""
 
 from __future__ import annotations
 

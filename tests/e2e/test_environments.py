@@ -1,4 +1,4 @@
-"""Environments and Pythons that travel: what the program and howdah itself run in, on nodes that have neither."""
+"""Tests that environments and Pythons are sent to nodes which have neither the program's nor howdah's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples, as people run them: `howdah run`, unmodified programs, and the model that is left in the end.
+"""Tests the examples as people run them: `howdah run` of unmodified programs, and the model they leave.
 
 The rule: an example counts as trained when check.py, which loads the saved model and nothing else, says so.
 Environments stay in the user's own cache, for they are big; everything else goes to pytest's folders.

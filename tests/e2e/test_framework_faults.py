@@ -1,4 +1,4 @@
-"""Groups that lose a member: found, named, and formed again, with each framework's own processes and sockets.
+"""Tests that a group which loses a member is noticed and formed again, with each framework's own processes.
 
 On this machine: what a framework does when a peer is gone does not depend on the engine.
 """

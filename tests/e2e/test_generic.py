@@ -1,4 +1,4 @@
-"""A framework nobody has heard of: its programs find each other by the variables that every task gets, and no others.
+"""Tests that programs of an unknown framework find each other by the variables that every task gets.
 
 What Caffe's, Theano's or anybody's own launcher scripts need: who am I, who are the others, on which port do I listen.
 """

@@ -1,4 +1,4 @@
-"""Two real NameNodes, one active: a job that reads and writes `hdfs://<name service>/` goes on with the other.
+"""Tests that a job which uses `hdfs://<name service>/` goes on when the other of two NameNodes takes over.
 
 No ZooKeeper watches over them: a test says itself which one serves, as an administrator does.
 """

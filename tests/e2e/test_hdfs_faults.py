@@ -1,4 +1,4 @@
-"""What HDFS does to a job, on the real one: one clear line in the client, right bytes or none, nothing left behind.
+"""Tests a job while a real HDFS fails: one clear line in the client, right bytes or none, nothing left behind.
 
 Every limit is short here: a server is given up after LIMIT_S, and a DataNode that says nothing is dead after 11 s.
 """

@@ -1,4 +1,4 @@
-"""A job on YARN, watched: its progress at the ResourceManager, what its tasks use, print, and printed before."""
+"""Tests what can be watched of a job on YARN: progress, resource usage, current and old logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The history server over a real cluster: jobs that run and that were, from here and as a job, through a restart."""
+"""Tests the history server on a real cluster: with running and ended jobs, as a job, and after a restart."""
 
 from __future__ import annotations
 

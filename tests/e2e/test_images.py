@@ -1,4 +1,4 @@
-"""A job that asks for an image never succeeds outside of it, whichever way it asks: on nodes without containers."""
+"""Tests that a job which asks for an image never succeeds outside of it, on nodes without containers."""
 
 from __future__ import annotations
 

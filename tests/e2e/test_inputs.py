@@ -1,4 +1,4 @@
-"""Inputs as a user meets them, on a real cluster: dealt, listed, kept on the node, changed, cut off, read in place."""
+"""Tests inputs on a real cluster: split, listed, cached on the node, changed, interrupted, read in place."""
 
 from __future__ import annotations
 

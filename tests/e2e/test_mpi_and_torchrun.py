@@ -1,5 +1,4 @@
-"""Launchers within howdah: mpirun without ssh on a real cluster, with the nodes' own Open MPI; torchrun that starts
-processes again; and, where somebody has built it, Horovod."""
+"""Tests mpirun without ssh on a real cluster, torchrun that restarts processes, and Horovod where it is installed."""
 
 from __future__ import annotations
 

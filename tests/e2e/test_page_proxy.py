@@ -1,4 +1,4 @@
-"""A job's page on YARN: through the ResourceManager's own proxy, which lets GET and PUT through and little else."""
+"""Tests a job's page on YARN by the ResourceManager's proxy, which allows hardly more than GET and PUT."""
 
 from __future__ import annotations
 

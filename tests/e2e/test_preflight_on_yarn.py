@@ -1,4 +1,4 @@
-"""Pre-flight on a real cluster: a node whose disk is too small for the job is left for another before anything runs."""
+"""Tests pre-flight on a real cluster: a node whose disk is too small is replaced before anything runs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""`howdah.program` on a real cluster: programs without any framework find each other, and a killed master harms
-nobody."""
+"""Tests `howdah.program` on a real cluster: programs find each other, and go on when the master is killed."""
 
 from __future__ import annotations
 

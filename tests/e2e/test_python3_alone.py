@@ -1,4 +1,4 @@
-"""Commands that begin with `python`, on nodes whose PATH has `python3` alone, as Debian's and Red Hat's have."""
+"""Tests commands that begin with `python` on nodes that have only `python3`, as Debian and Red Hat do."""
 
 from __future__ import annotations
 

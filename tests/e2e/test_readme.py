@@ -1,4 +1,4 @@
-"""The README is true: its console blocks are run in order, as printed, and print what they print there.
+"""Tests that the README's console blocks, run in order, print what the README says.
 
 A printed line counts as true when a line of the real output matches it, where numbers, ids, times and the user's name
 may differ, `…` stands for anything, and a state RUNNING may still be PENDING. Lines that the README leaves out are not

@@ -1,4 +1,4 @@
-"""Hadoop's, Avro's, ORC's and Parquet's own Java classes write what we read, split by split, and read what we write."""
+"""Tests that Java's own readers and writers of Hadoop, Avro, ORC and Parquet files understand ours, and ours theirs."""
 
 from __future__ import annotations
 

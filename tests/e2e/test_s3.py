@@ -1,4 +1,4 @@
-"""A job on YARN whose data is in S3: dealt, streamed and stored, with keys that no record has."""
+"""Tests a job on YARN whose data is in S3: split, streamed and stored, with keys that no record contains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sandbox is a real Hadoop: asked from outside, by a client that knows HADOOP_CONF_DIR and nothing else."""
+"""Tests that the sandbox is a real Hadoop for a client that knows only HADOOP_CONF_DIR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs in the sandbox's containers, in every Hadoop it offers: output reaches HDFS, and no process outlives it."""
+"""Tests applications in the sandbox of every Hadoop version: output reaches HDFS, and no process outlives it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots while a job runs and checkpoints it goes on from, on real HDFS and YARN, by real programs."""
+"""Tests snapshots of running jobs, and checkpoints from which they resume, on real HDFS and YARN."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Spares and elastic gangs on a real cluster: a killed executor's task goes on in a spare's container; a gang that gets
-too few containers starts with those it has, and the data is dealt anew."""
+"""Tests on a real cluster that a spare takes over a killed executor's task, and that an elastic gang starts smaller."""
 
 from __future__ import annotations
 

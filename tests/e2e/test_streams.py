@@ -1,4 +1,4 @@
-"""Records streamed from HDFS into programs and what they print streamed back, as people run it."""
+"""Tests streaming records from HDFS into programs, and their output back, as people run it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Submarine's commands on a real cluster, with programs written for Submarine; its keytab, with a real KDC."""
+"""Tests Submarine's commands and programs on a real cluster, and its keytab with a real KDC."""
 
 from __future__ import annotations
 

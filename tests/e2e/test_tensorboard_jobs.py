@@ -1,5 +1,4 @@
-"""TensorBoard beside a job on a real cluster: it shows what a TensorFlow program writes, to who has its link, while
-somebody looks."""
+"""Tests the TensorBoard of a job on a real cluster: it shows what the program writes, to those who have its link."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TonY's commands on a real cluster, with programs written for TonY: they train, and end as TonY's did."""
+"""Tests TonY's commands with programs written for TonY on a real cluster: they train, and end as under TonY."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs through `xl-submit` and `hbox-submit` on a real cluster: they end as they did under XLearning and HBox.
+"""Tests `xl-submit` and `hbox-submit` on a real cluster: jobs end as they did under XLearning and HBox.
 
 The programs are theirs, too: a hand-written TensorFlow cluster from XLearning's own variables, and torch with the
 process group that HBox's small letters describe.

@@ -1,4 +1,4 @@
-"""The command lines of XLearning's and HBox's own examples, word for word but for sizes and paths, on a real cluster.
+"""Tests the command lines of XLearning's and HBox's own examples on a real cluster; sizes and paths differ.
 
 What they run is theirs where it can be had (LightGBM, MPI); for Caffe, LightLDA and XFlow, of which nobody builds any
 more what these scripts call, programs stand in that need the same files, directories and variables.

@@ -1,4 +1,4 @@
-"""The allocator contract on a real cluster, for an unmanaged application: this process is its master."""
+"""Tests the allocator contract on a real cluster, for an unmanaged application whose master is this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A running job on a real cluster while another account calls its master: it takes no harm, and ends as it should."""
+"""Tests that a running job on a real cluster takes no harm when another account calls its master."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ends the master's container on YARN ends an attempt, not the job; that the job is to end, only people say."""
+"""Tests that the end of the master's container on YARN ends an attempt, and that only people end the job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs on YARN through the engine: refused, run, failed, cancelled, their logs afterwards, nothing left behind."""
+"""Tests jobs by the YARN engine: refused, run, failed, cancelled; their logs, and that nothing is left behind."""
 
 from __future__ import annotations
 

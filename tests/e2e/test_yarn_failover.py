@@ -1,4 +1,4 @@
-"""Two real ResourceManagers, one active: clients find it, jobs outlive it, and what falls between two is said again.
+"""Tests jobs with two ResourceManagers: clients find the active one, and jobs survive a failover.
 
 No ZooKeeper watches over them: a test says itself which one serves, as an administrator does.
 """

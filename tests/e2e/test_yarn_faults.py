@@ -1,4 +1,4 @@
-"""Jobs that go wrong on a real cluster, through the command line: a clear line, the right exit code, nothing left.
+"""Tests jobs that fail on a real cluster, by the command line: a clear line, the right exit code, nothing left.
 
 Programs that go wrong by themselves all run at the same time, and each is a test of its own.
 """

@@ -1,4 +1,4 @@
-"""Logs of ended jobs on a cluster whose nodes bring them in the indexed format, as some distributions have it."""
+"""Tests reading logs of ended jobs on a cluster whose nodes aggregate them in the indexed format."""
 
 from __future__ import annotations
 

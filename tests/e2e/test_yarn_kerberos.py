@@ -1,4 +1,4 @@
-"""A Hadoop that wants Kerberos, with a real KDC: GSSAPI logins, and the tokens that they are exchanged for."""
+"""Tests a Hadoop with Kerberos and a real KDC: GSSAPI logins, and the tokens that clients get for them."""
 
 from __future__ import annotations
 

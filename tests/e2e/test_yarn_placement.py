@@ -1,4 +1,4 @@
-"""Allocation tags and placement constraints on a real Capacity Scheduler, which has three nodes."""
+"""Tests allocation tags and placement constraints on a real Capacity Scheduler with three nodes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A Hadoop that wants every call signed or sealed (`hadoop.rpc.protection`), with a real KDC: logins by ticket and by
-token."""
+"""Tests logins to a Hadoop that signs or encrypts every call (`hadoop.rpc.protection`), with a real KDC."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hadoop's protocols against Hadoop: logins, queues, tokens, moves, large logs."""
+"""Tests Hadoop's protocols with a real Hadoop: logins, queues, tokens, moves, large logs."""
 
 from __future__ import annotations
 

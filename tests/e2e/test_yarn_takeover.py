@@ -1,4 +1,4 @@
-"""A master that is killed on YARN: the next one keeps the containers, and the programs never notice."""
+"""Tests that the next master keeps the containers of one that was killed on YARN, unnoticed by the programs."""
 
 from __future__ import annotations
 

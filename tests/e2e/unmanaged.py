@@ -1,4 +1,4 @@
-"""Applications without a master of their own: the test plays it."""
+"""Submits applications without a master of their own: the test plays the master."""
 
 from __future__ import annotations
 

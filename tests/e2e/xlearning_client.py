@@ -1,4 +1,4 @@
-"""xl-submit and hbox-submit as their users have them: a folder of scripts, a cluster, and the commands on PATH."""
+"""Installs xl-submit and hbox-submit as their users have them: a folder of scripts, a cluster, commands on PATH."""
 
 from __future__ import annotations
 

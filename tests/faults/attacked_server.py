@@ -1,4 +1,4 @@
-"""`python attacked_server.py master|history DIRECTORY`: the real server in a process of its own; prints its address.
+"""Runs the real server and prints its address: `python attacked_server.py master|history DIRECTORY`.
 
 The job's key, or the history server's, is KEY in hexadecimal on standard input. The master's one container is granted
 and never started.

@@ -1,4 +1,4 @@
-"""Jobs' directories with logs of our own writer, for tests of the history."""
+"""Writes job directories with event logs, for tests of the history."""
 
 from __future__ import annotations
 

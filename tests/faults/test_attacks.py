@@ -1,4 +1,4 @@
-"""Attacks on a server's port by somebody who has no key: it stays small, goes on answering, and its log stays short.
+"""Tests attacks on a server's port by clients without a key: memory stays small, answers go on, its log stays short.
 
 All comes from the address from which an executor speaks, as behind one NAT.
 """

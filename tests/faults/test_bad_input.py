@@ -1,4 +1,4 @@
-"""What people get wrong before a job starts: the command line says the place, the value and what to do.
+"""Tests mistakes found before a job starts: the command line names the place, the value and the remedy.
 
 Nothing of a refused job is left: no directory, no process, no entry in the ledger.
 """

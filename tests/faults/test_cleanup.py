@@ -1,4 +1,4 @@
-"""What a master that was killed could not remove is removed as soon as its job has ended."""
+"""Tests that files which a killed master could not remove are removed once its job has ended."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The command line where nobody listens, where little may be open, and where somebody interrupts it: on this machine's
-engine, with the streams, limits and signals of real processes."""
+"""Tests the command line with closed or full output, low limits of open files, and interrupting signals."""
 
 from __future__ import annotations
 

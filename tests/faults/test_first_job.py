@@ -1,4 +1,4 @@
-"""A first job, as somebody begins who has a program and nothing else: on this machine's engine, without a job file."""
+"""Tests a user's first job on this machine: a program and nothing else, without a job file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A living job of this machine, watched through its master: what its tasks use, and what they print and printed."""
+"""Tests what the master of a running local job reports: resource usage and logs of its tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""History servers as processes: a disk without room, two on one store, one killed, an index destroyed."""
+"""Tests history servers as processes: a full disk, two on one store, a killed one, a destroyed index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that go wrong on purpose, on this machine's engine: a clear line, the right state, nothing left behind."""
+"""Tests failing jobs on the local engine: a clear line, the right state, nothing left behind."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Submissions at the same time while clients, masters and the supervisor are killed at random: no job that was
-acknowledged is lost, none runs twice, each has one end, and every client that lives tells it by its exit status."""
+"""Tests that no job is lost or runs twice when clients, masters and the supervisor are killed at random."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeded schedules of everything that can happen, against the real `step`; after each event the invariants hold."""
+"""Tests the invariants of the real `step` after each event of seeded random schedules."""
 
 from __future__ import annotations
 

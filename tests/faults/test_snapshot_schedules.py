@@ -1,4 +1,4 @@
-"""Seeded schedules with snapshots and checkpoints in them: they never harm a job, and each has an end that is told."""
+"""Tests in seeded random schedules that snapshots never harm a job, and that each one's end is recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots and checkpoints when programs and masters die: on this machine's engine, through the command line."""
+"""Tests snapshots and checkpoints when programs and masters die, on the local engine, by the command line."""
 
 from __future__ import annotations
 

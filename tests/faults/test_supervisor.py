@@ -1,4 +1,4 @@
-"""The queue of this machine and its supervisor: order, and what is killed, damaged or lacking."""
+"""Tests this machine's queue and its supervisor: order, killed processes, damaged or missing files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A master killed at any moment, and the one that takes over: nothing but the time is lost."""
+"""Tests that a master killed at any moment costs only time, because the next one takes over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ends TonY's command ends its job: real signals, to a real process, whose job runs on this machine."""
+"""Tests that signals which end TonY's command end its local job."""
 
 from __future__ import annotations
 

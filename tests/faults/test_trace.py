@@ -1,4 +1,4 @@
-"""`howdah trace` of real processes on this machine: a job's program, what that has started, the GPUs it was dealt."""
+"""Tests `howdah trace` of real local processes: a job's program, its children, and the GPUs assigned to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every golden job, of whichever compat command, is the same job when it is written as a job file and read again."""
+"""Tests that every golden job of every compat command survives being written as a job file and read again."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The tables of docs/api.md, docs/openapi.json and docs/job.schema.json are what the code says; HOWDAH_GOLDEN=write
-writes them."""
+"""Tests that docs/api.md's tables, openapi.json and job.schema.json match the code; HOWDAH_GOLDEN=write writes them."""
 
 from __future__ import annotations
 

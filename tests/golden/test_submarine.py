@@ -1,4 +1,4 @@
-"""Submarine's documented command lines and YAML in, jobs out: one file each in tests/golden/submarine.
+"""Tests which jobs Submarine's documented command lines and YAML become: one file each in tests/golden/submarine.
 
 A case's `files` are written where the command is typed.
 HOWDAH_GOLDEN=write writes what comes out into the files, to be read before it is committed.

@@ -1,4 +1,4 @@
-"""TonY's documented command lines and its keys in, jobs out: one file each in tests/golden/tony.
+"""Tests which jobs TonY's documented command lines and keys become: one file each in tests/golden/tony.
 
 A case's `files` are written where the command is typed: texts as they are, mappings as Hadoop configurations.
 HOWDAH_GOLDEN=write writes what comes out into the files, to be read before it is committed.

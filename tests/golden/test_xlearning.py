@@ -1,4 +1,4 @@
-"""XLearning's and HBox's documented command lines in, jobs out: one file each in tests/golden/xlearning and hbox.
+"""Tests which jobs XLearning's and HBox's documented commands become: files in tests/golden/xlearning and hbox.
 
 HOWDAH_GOLDEN=write writes what comes out into the files, to be read before it is committed.
 """

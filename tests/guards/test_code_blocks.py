@@ -1,4 +1,4 @@
-"""Code blocks of the documents: Python imports what exists, job files have known keys, commands have known options."""
+"""Tests the documents' code blocks: imports exist, job files have known keys, commands have known options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Docstrings: every field of a value that is shared, sent or kept has its own; none begins with a bare pronoun."""
+"""Tests docstrings: each field of a shared, sent or stored value has its own; none begins with a bare pronoun."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The glossary: each word has its Chinese, its meaning and its place in the code; no noun of the code lacks."""
+"""Tests the glossary: each word has its Chinese, meaning and place in the code; no noun of the code is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Imports: modules form no circle, and every module that a string names exists."""
+"""Tests imports: modules form no cycle, and every module that a string names exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md and CONTRIBUTING.md name paths that exist, and ARCHITECTURE.md names every package."""
+"""Tests that ARCHITECTURE.md and CONTRIBUTING.md name existing paths, and ARCHITECTURE.md every package."""
 
 from __future__ import annotations
 

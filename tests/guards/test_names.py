@@ -1,4 +1,4 @@
-"""Names: each class has one of its own, none is a single letter, and none is of the vocabulary that was given up."""
+"""Tests names: each class has a unique one, none is a single letter, and none is of the old vocabulary."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The modules that users' programs and other people's plug-ins import: `__all__` is sorted and complete, and every name
-in it is explained."""
+"""Tests the modules that users and plug-ins import: `__all__` is sorted and complete, and every name in it has a docstring."""
 
 from __future__ import annotations
 

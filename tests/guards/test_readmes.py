@@ -1,4 +1,4 @@
-"""The README of a package names files and rooms that exist, and every package or room of it."""
+"""Tests that a package's README names files and packages that exist, and all of its packages."""
 
 from __future__ import annotations
 

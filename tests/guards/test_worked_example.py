@@ -1,4 +1,4 @@
-"""docs/add-a-framework.md is followed as it is written: its files, its run, its test."""
+"""Tests docs/add-a-framework.md by following it: its files, its run, its test."""
 
 from __future__ import annotations
 

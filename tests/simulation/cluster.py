@@ -1,8 +1,7 @@
-"""A whole cluster in one thread: a clock, a network that delays, repeats and cuts, nodes, a ResourceManager, a file
-system, masters and executors — around the real `step`, the real orders, admission, ownership of the log and recovery.
-A seed is a run; the same seed is the same run.
+"""Simulates a whole cluster in one thread, around the real `step`, orders, admission, log ownership and recovery.
 
-What is simulated is only what is not ours: when messages arrive, what is lost, who dies. An executor keeps the rules of
+Only what is not howdah's own is simulated: the clock, nodes, a ResourceManager, a file system, and a network that
+delays, repeats and drops messages. A seed is a run; the same seed is the same run. An executor keeps the rules of
 the real one: it obeys no older epoch, ends when its lease is over, and looks for a master that took over.
 """
 

@@ -1,4 +1,4 @@
-"""The job's directory on a file system that is away at times, and what each master has of the event log there.
+"""Simulates a job's directory on a file system with outages, and what each master has of the event log there.
 
 Who owns the log is decided by the real `OwnedFile`; here is only what lies below it, and what `Journal` does around it
 in real time.

@@ -1,4 +1,4 @@
-"""What runs on the nodes of the simulated cluster: containers, and in them executors with their programs."""
+"""Simulates containers on the nodes of the cluster, and in them executors with their programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong on the simulated cluster, until it is calm."""
+"""Injects faults into the simulated cluster until its calm phase."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold in every run, whatever happens: looked at after each event, and where it could break."""
+"""Checks what must hold in every run, after each event and wherever it could break."""
 
 from __future__ import annotations
 

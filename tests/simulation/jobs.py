@@ -1,4 +1,4 @@
-"""The jobs of the simulated cluster: of every kind."""
+"""Defines the jobs of the simulated cluster, of every kind."""
 
 from __future__ import annotations
 

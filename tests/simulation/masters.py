@@ -1,5 +1,6 @@
-"""Attempts of the master: each a process with its own memory, clock, and hold on the event log, around the real `step`,
-orders, admission and recovery.
+"""Simulates attempts of the master, each a process around the real `step`, orders, admission and recovery.
+
+Each has its own memory, clock and hold on the event log.
 
 Several may live at the same time: the ResourceManager starts another one when it has not heard the one before, which
 then finds out by a refused heartbeat, by the log that is not its own any more, or not at all.

@@ -1,5 +1,7 @@
-"""The ResourceManager of the simulated cluster, with the nodes' own part: it grants containers, tells of their ends,
-and starts another attempt of the master when one has ended or was not heard for too long."""
+"""Simulates the ResourceManager and the nodes' own part: grants containers and reports their ends.
+
+It starts another attempt of the master when one has ended or was not heard for too long.
+"""
 
 from __future__ import annotations
 

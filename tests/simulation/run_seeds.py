@@ -1,6 +1,7 @@
-"""`run_seeds.py COUNT [PROCESSES [FIRST [LIMIT_S]]]`: run so many seeds, go on after each violation, and print what
-happened in them: in how many runs, and how often. After LIMIT_S no more are begun. The exit status is 1 if an invariant
-was broken."""
+"""Runs seeds and counts what happened in their runs: `run_seeds.py COUNT [PROCESSES [FIRST [LIMIT_S]]]`.
+
+It goes on after each violation. After LIMIT_S no more seeds are begun. The exit status is 1 if an invariant was broken.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run of the simulated cluster, to its end."""
+"""Runs one job on the simulated cluster to its end."""
 
 from __future__ import annotations
 

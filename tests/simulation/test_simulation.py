@@ -1,4 +1,4 @@
-"""Jobs on a simulated cluster on which everything goes wrong for a while; each seed is a run that can be repeated.
+"""Tests jobs on a simulated cluster on which everything fails for a while; a seed repeats its run.
 
 HOWDAH_SEEDS=100000 runs that many, as does `make simulate` (run_seeds.py). A seed that failed once stays in KEPT.
 """

@@ -1,4 +1,4 @@
-"""Deliberately wrong masters, nodes and executors: the simulated cluster sees each within the seeds of `make test`.
+"""Tests that wrong masters, nodes and executors are detected within the seeds of `make test`.
 
 The same mistakes, made in the source itself, are in tests/mutants/simulated.yaml.
 """

@@ -1,4 +1,4 @@
-"""Event files for tests, byte by byte as TensorFlow and PyTorch write them."""
+"""Writes event files for tests, byte by byte as TensorFlow and PyTorch do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Hadoop IPC server on loopback for tests: it answers as its script says and logs tokens in as a real one does."""
+"""Plays a Hadoop IPC server on loopback: answers as its script says, and logs tokens in as a real one does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of record formats share: files made of bytes, read whole or split by split."""
+"""Writes files of record formats for tests, and reads them whole or split by split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences that masters, executors, engines and compat commands write down for people, found by reading the source."""
+"""Finds the sentences that masters, executors, engines and compat commands record, by reading the source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An executor's address in numbers: what others reach it by, for frameworks that take no names."""
+"""Tests how an executor finds its numeric address, for frameworks that accept no host names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that programs announce, and code that is spread into the working directory."""
+"""Tests values that programs announce, and scripts that are placed in the working directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server renders the sentences of an answer in the language that a request asks for, and nothing else of it."""
+"""Tests that the server renders the sentences of an answer in the language that a request asks for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may look, without a server."""
+"""Tests who may look at a job, without a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors know no HTTP status, and the API answers each with the status that docs/api.md promises."""
+"""Tests that the API answers each error with the HTTP status that docs/api.md promises."""
 
 from __future__ import annotations
 

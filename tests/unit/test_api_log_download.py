@@ -1,4 +1,4 @@
-"""A log as a file: piece by piece, few at once, whatever becomes of them."""
+"""Tests downloading a log as a file: in pieces, a few downloads at once, with clients that disconnect."""
 
 from __future__ import annotations
 

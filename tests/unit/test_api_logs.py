@@ -1,4 +1,4 @@
-"""Pieces of what a task printed, as text: no character is cut, and no piece of a log that grows comes twice."""
+"""Tests that pieces of a log cut no character and repeat nothing, and which tasks a selection names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages that ask for what tasks use: how many processes read for them at once, and what the others are told."""
+"""Tests how many processes read metrics for pages at once, and what other requests are answered."""
 
 from __future__ import annotations
 

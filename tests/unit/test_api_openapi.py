@@ -1,4 +1,4 @@
-"""What openapi.json tells of the answers is so: a real one of each call that answers JSON has it all, and no more."""
+"""Tests that real answers of each JSON call have exactly the fields that openapi.json describes."""
 
 from __future__ import annotations
 

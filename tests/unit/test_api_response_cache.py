@@ -1,4 +1,4 @@
-"""Answers that many ask for: made once a second, with a version that changes when they do."""
+"""Tests that answers are computed once a second, and that their version changes when they do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task's row says of it: that it is out of line, and that its container will be taken away."""
+"""Tests that a task's row says whether the task is a straggler, and whether its container will be taken away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page's own files: as they lie, compressed or not, and nothing that is not among them."""
+"""Tests serving the page's own files, compressed or not, and that no other file is served."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a job's time went, made of its events: restarts, losses, and which failure came first."""
+"""Tests how a job's timeline is computed from its events: restarts, losses, and which failure came first."""
 
 from __future__ import annotations
 

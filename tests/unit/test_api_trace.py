@@ -1,4 +1,4 @@
-"""From a container, a process or a GPU back to the task."""
+"""Tests finding the task that a container, a process or a GPU belongs to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Archives made by anybody: the same check for .zip and .tar, whatever this Python's own modules would let through."""
+"""Tests that hostile .zip and .tar archives are refused alike, whatever Python's own modules allow."""
 
 from __future__ import annotations
 

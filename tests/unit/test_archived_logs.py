@@ -1,4 +1,4 @@
-"""Logs of ended jobs, as the history server copies them: late nodes, slow ones, those that have nothing."""
+"""Tests how the history server copies logs of ended jobs: from late nodes, slow nodes, and nodes without logs."""
 
 from __future__ import annotations
 

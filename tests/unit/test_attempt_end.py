@@ -1,4 +1,4 @@
-"""An attempt of the master that its engine ends: what it decides, and what the next one finds."""
+"""Tests what a master decides when its engine ends its attempt, and what the next attempt finds."""
 
 from __future__ import annotations
 

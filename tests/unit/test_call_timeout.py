@@ -1,4 +1,4 @@
-"""A flow of reads in one thread: each has the limit, not all of them together; what comes too late is not taken."""
+"""Tests that each of several reads in one thread has its own time limit, and that late results are dropped."""
 
 from __future__ import annotations
 

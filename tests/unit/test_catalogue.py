@@ -1,4 +1,4 @@
-"""The catalogue of translations is whole: each text has its Chinese, once, with the same placeholders."""
+"""Tests that the catalogue of translations has each text's Chinese once, with the same placeholders."""
 
 from __future__ import annotations
 

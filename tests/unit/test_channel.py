@@ -1,4 +1,4 @@
-"""What an executor makes of an answer that is not its master's: another server may have got the port of a dead one."""
+"""Tests that an executor rejects answers of another server that got the port of its dead master."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The newest whole checkpoint: of formats as their own libraries write them, cut anywhere, and by the user's rule."""
+"""Tests finding the newest complete checkpoint, of each library's format and by the user's own rule."""
 
 from __future__ import annotations
 

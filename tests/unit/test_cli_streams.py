@@ -1,4 +1,4 @@
-"""A command whose output goes to a full disk: one line, no traceback."""
+"""Tests that a command whose output goes to a full disk prints one line, and no traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job without a file: each option is a field of the spec; what the command names and imports is sent along."""
+"""Tests building a job from a command line: options become fields, and files the command needs are sent along."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where each setting comes from, and that changing one changes one line."""
+"""Tests where each setting comes from, and that changing a setting changes one line of the file."""
 
 from __future__ import annotations
 

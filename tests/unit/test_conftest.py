@@ -1,4 +1,4 @@
-"""What all tests rely on: programs start with the signals' default dispositions, however the tests were started."""
+"""Tests that programs of tests start with the default signal dispositions, however pytest was started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many callers may be connected that have not shown who they are, and which of them are closed for others."""
+"""Tests how many unauthenticated clients may be connected, and which of them are disconnected for others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copying that leaves the cores to the program beside it."""
+"""Tests that copying leaves CPU cores to the program beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hadoop's credentials files: against bytes made by hand, against themselves, and against damage."""
+"""Tests Hadoop's credentials files: known bytes, a round trip, and damaged files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files with wrong bytes, or too few: each is told to be so, and ends nothing."""
+"""Tests that damaged or truncated files are reported as such, and stop nothing."""
 
 from __future__ import annotations
 

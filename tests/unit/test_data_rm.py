@@ -1,4 +1,4 @@
-"""`howdah data rm`: what was named, and nothing else."""
+"""Tests that `howdah data rm` removes what was named, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a block: a DataNode that says what it should, and some that don't."""
+"""Tests reading a block from DataNodes that answer rightly, and from some that do not."""
 
 from __future__ import annotations
 

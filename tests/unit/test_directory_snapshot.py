@@ -1,4 +1,4 @@
-"""A copy of a directory that is being written: whole files, all of one moment, whatever happens to them meanwhile."""
+"""Tests that a copy of a changing directory has complete files of one moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints here and there: what is fetched, what is stored and in which order, and what is never overwritten."""
+"""Tests synchronising checkpoints with storage: what is fetched and stored, in which order, and never overwritten."""
 
 from __future__ import annotations
 

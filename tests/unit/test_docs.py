@@ -1,4 +1,4 @@
-"""The papers name what there is: links lead somewhere; options, settings, keys and variables are all in them."""
+"""Tests that the documents' links work, and that options, settings, keys and variables are all documented."""
 
 from __future__ import annotations
 

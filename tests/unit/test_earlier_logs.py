@@ -1,4 +1,4 @@
-"""Event logs that version 0.1 wrote before its modules were renamed, read as logs of today.
+"""Tests that event logs of version 0.1, written before its modules were renamed, are read as today's.
 
 `simulated-*.jsonl` are of jobs on the simulated cluster, with masters replaced and lines torn. `local.jsonl` is of a
 job that failed on a real machine and had reported a metric.

@@ -1,4 +1,4 @@
-"""Event files sent while they grow."""
+"""Tests sending event files while they grow."""
 
 from __future__ import annotations
 

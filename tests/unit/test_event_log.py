@@ -1,4 +1,4 @@
-"""The event log where its file system is away for a while, or full."""
+"""Tests the event log while its file system is unavailable for some time, or full."""
 
 from __future__ import annotations
 

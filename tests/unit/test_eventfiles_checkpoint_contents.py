@@ -1,4 +1,4 @@
-"""Contents of checkpoints: what their own libraries have written is found again, and nothing in a file is ever run."""
+"""Tests reading contents of checkpoints that their own libraries wrote, without ever running code in them."""
 
 from __future__ import annotations
 

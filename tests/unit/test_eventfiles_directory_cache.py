@@ -1,4 +1,4 @@
-"""Memory of what is read of event files: one bound for all of it, coarser steps beyond, and what is said of that."""
+"""Tests the memory limit of all event files together: beyond it steps become coarser, and answers say so."""
 
 from __future__ import annotations
 

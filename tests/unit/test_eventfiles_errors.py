@@ -1,4 +1,4 @@
-"""What could not be kept for want of memory is told apart from files that cannot be read."""
+"""Tests that data dropped for lack of memory is distinguished from files that cannot be read."""
 
 from __future__ import annotations
 

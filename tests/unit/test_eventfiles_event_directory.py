@@ -1,4 +1,4 @@
-"""Event files: every whole record is read once, whatever lies between, and in whatever pieces the file grows."""
+"""Tests that every complete record of event files is read once, in whatever pieces the files grow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histograms of event files that a real writer has written, as SVG, PNG and embedded."""
+"""Tests drawing histograms of real event files, as SVG, PNG and embedded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a job's event files are, from its events alone."""
+"""Tests finding the locations of a job's event files from its events alone."""
 
 from __future__ import annotations
 

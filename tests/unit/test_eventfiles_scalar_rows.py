@@ -1,4 +1,4 @@
-"""Rows of scalars say what their records say one by one, and a row that is damaged is none."""
+"""Tests that rows of scalars equal their records, and that a damaged row is skipped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The event-file service as its parent has it: started by the first request, ended with its parent."""
+"""Tests that the event-file service starts at the first request and ends with its parent."""
 
 from __future__ import annotations
 

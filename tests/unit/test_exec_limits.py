@@ -1,4 +1,4 @@
-"""What is refused is what Linux refuses, and no more: asked of the kernel itself."""
+"""Tests that commands too long for Linux are refused, and no others: the kernel itself is asked."""
 
 from __future__ import annotations
 

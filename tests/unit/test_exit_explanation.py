@@ -1,4 +1,4 @@
-"""Why a program could not be found or started, from what real shells and a real Python say about it."""
+"""Tests explaining why a program was not found or did not start, from messages of real shells and a real Python."""
 
 from __future__ import annotations
 

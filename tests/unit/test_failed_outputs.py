@@ -1,4 +1,4 @@
-"""A failed job waits for what its tasks upload, as far as they can be heard; where it says so, that is kept aside."""
+"""Tests that a failed job waits for its tasks' uploads while their executors answer, and keeps them aside if asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows from a task's end: stages, shares, grace, deadlines, restarts of a part, and what a failure is."""
+"""Tests what follows from a task's end: stages, shares, grace, deadlines, partial restarts, and what is a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Following a job whose master and engine do not say the same."""
+"""Tests following a job whose master and engine report different states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formats by name, their options, and the libraries that may be missing."""
+"""Tests finding record formats by name, their options, and the messages for missing libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of Parquet, ORC and Avro as lines of JSON, each in one split; lines of JSON as Parquet."""
+"""Tests that each row of Parquet, ORC and Avro is read once as a line of JSON, and writing JSON lines as Parquet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SequenceFiles that we write and read, and those that are damaged. Java's own are in tests/e2e."""
+"""Tests SequenceFiles that howdah writes and reads, and damaged ones. tests/e2e has Java's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines: each in exactly one split by Hadoop's rule, whatever ends them and whatever they are compressed with."""
+"""Tests that each line is in exactly one split by Hadoop's rule, with any line end and compression."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TFRecord: every sum is checked, and the bytes of a good file go on as they are."""
+"""Tests that every checksum of TFRecord files is verified, and that a good file's bytes are passed on unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What TensorFlow, PyTorch and any other program are told about their world."""
+"""Tests what TensorFlow, PyTorch and other programs are given about their world."""
 
 from __future__ import annotations
 

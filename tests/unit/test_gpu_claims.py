@@ -1,4 +1,4 @@
-"""GPUs claimed by locks: each by one holder, free again when it dies."""
+"""Tests claiming GPUs by file locks: each has one holder, and is free again when its holder dies."""
 
 from __future__ import annotations
 

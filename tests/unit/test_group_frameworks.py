@@ -1,4 +1,4 @@
-"""What JAX, XGBoost, LightGBM and MXNet are told about their world, and the tasks that are added for them."""
+"""Tests what JAX, XGBoost, LightGBM and MXNet are given about their world, and the tasks that are added for them."""
 
 from __future__ import annotations
 

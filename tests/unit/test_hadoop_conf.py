@@ -1,4 +1,4 @@
-"""Hadoop's configuration files, merged and expanded as Hadoop does."""
+"""Tests that Hadoop's configuration files are merged and expanded as Hadoop does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hadoop IPC over a real socket: logins, calls in flight, what goes wrong, and failover between ResourceManagers."""
+"""Tests Hadoop IPC over a real socket: logins, parallel calls, errors, and failover between ResourceManagers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that hang: the signs of progress, whom the stacks point to, and what follows in the master."""
+"""Tests detecting programs that hang: signs of progress, suspects by their stacks, and the master's decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the library raised on real clusters, in the words that people see."""
+"""Tests which messages people see for errors that the HDFS library raised on real clusters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job that ends while its client looks takes its key with it: that is no error."""
+"""Tests that a job which ends while its client looks, and so removes its key, is no error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The index: what comes of directories that grow, change, vanish, and hold what they should not; and its pages."""
+"""Tests the history index of directories that grow, change, vanish or hold other things; and its result pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the list takes from a log: GPU-hours and why they were wasted, from anything that a log may hold."""
+"""Tests what the history's list takes from an event log: GPU-hours, and why they were wasted."""
 
 from __future__ import annotations
 

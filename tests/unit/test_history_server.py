@@ -1,4 +1,4 @@
-"""The history server as its callers see it: over its own port, with real directories."""
+"""Tests the history server's answers over its own port, with real directories."""
 
 from __future__ import annotations
 

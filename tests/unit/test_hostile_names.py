@@ -1,4 +1,4 @@
-"""Names that somebody else has written never lead out of where they are put."""
+"""Tests that hostile file names never lead out of the directory they are put into."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Aggregated logs in YARN's indexed format, and what Java's serialization writes of them."""
+"""Tests reading aggregated logs in YARN's indexed format, and what Java's serialization writes of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A list of URIs reaches a program in a variable while the system can carry it, and always in a file."""
+"""Tests that a list of URIs is given to a program in a variable if it fits, and always in a file."""
 
 from __future__ import annotations
 

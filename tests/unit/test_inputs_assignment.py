@@ -1,4 +1,4 @@
-"""Every file of a split input reaches exactly one task of its row, and the row's tasks differ by one file at most."""
+"""Tests that each file of a split input goes to exactly one task, and that tasks differ by one file at most."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C twice: the second may come when the command has done what the first wanted, and is about to end."""
+"""Tests a second Ctrl-C that comes when the command has done what the first one asked for, and is about to end."""
 
 from __future__ import annotations
 

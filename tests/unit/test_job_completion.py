@@ -1,4 +1,4 @@
-"""The end of a job: its outcome is decided once, its outputs are committed once, whatever is heard meanwhile."""
+"""Tests that a job's outcome is decided once and its outputs committed once, whatever messages arrive meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Job files: what is read, what is refused in which words; and that Python, YAML and the JSON Schema are one spec."""
+"""Tests reading job files, the messages for wrong ones, and that Python, YAML and the JSON Schema agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both specs that the page copies are job files: what is hidden in them is all that differs from what was submitted."""
+"""Tests that both specs which the page copies are job files, and differ from the original by masked secrets only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`howdah list --history`, with a history server of other jobs than the engines here know."""
+"""Tests `howdah list --history` with a history server that knows other jobs than the engines here."""
 
 from __future__ import annotations
 

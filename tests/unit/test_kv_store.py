@@ -1,4 +1,4 @@
-"""The values that programs share, where they meet, and their curves: the pure part."""
+"""Tests the key-value store, barriers and metrics of `howdah.program`, without a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything the command line says has its Chinese, and says the same: found by reading the source, not by hand."""
+"""Tests that everything the command line prints has a Chinese translation, by reading the source."""
 
 from __future__ import annotations
 

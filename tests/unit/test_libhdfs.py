@@ -1,4 +1,4 @@
-"""The variables for libhdfs, from Hadoop installations as a tar ball and as packages lay them out."""
+"""Tests the variables for libhdfs, with Hadoop installed from a tar ball and from packages."""
 
 from __future__ import annotations
 

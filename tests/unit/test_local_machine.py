@@ -1,4 +1,4 @@
-"""What this machine offers, what is refused, and how a working directory is made."""
+"""Tests what resources this machine offers, which jobs are refused, and how a working directory is made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a task's input has come is seen while it comes, and how it came is said when it is there."""
+"""Tests that the progress of localising a task's input is recorded, and then how the input arrived."""
 
 from __future__ import annotations
 

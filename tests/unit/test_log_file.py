@@ -1,4 +1,4 @@
-"""What is kept of a program's output: in memory (Tail) and on disk (StreamLog)."""
+"""Tests which part of a program's output is kept, in memory (LogTail) and on disk (StreamLog)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding lines in logs, whatever is in them."""
+"""Tests searching lines in logs with any content."""
 
 from __future__ import annotations
 

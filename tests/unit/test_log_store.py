@@ -1,4 +1,4 @@
-"""Logs where a program has put something else: nothing of it is read, and nobody waits."""
+"""Tests that a log which a program replaced by something else is not read, and that nobody waits for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command line prints of a job with many tasks fits people: few lines, and a table that fits its terminal."""
+"""Tests that the command line prints few lines, and a table that fits the terminal, for a job of many tasks."""
 
 from __future__ import annotations
 

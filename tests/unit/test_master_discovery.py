@@ -1,4 +1,4 @@
-"""Looking for the master that took over leaves nothing behind, however the look ends."""
+"""Tests that looking for the next master leaves nothing behind, however the search ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The job's TensorBoard, a gang of one beside the job's own: what is asked for, told and given back."""
+"""Tests the job's TensorBoard, a gang of one task: its container is requested, reported and released."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages keep their template and values through logs and wire, and are rendered in the reader's language by them."""
+"""Tests that messages keep template and values in logs and on the wire, and are rendered in the reader's language."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Buckets of what tasks use, from samples to the answer that a page gets."""
+"""Tests aggregating resource samples of tasks into buckets, up to the answer that a page gets."""
 
 from __future__ import annotations
 

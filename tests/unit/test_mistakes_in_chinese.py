@@ -1,4 +1,4 @@
-"""Mistakes in job files, settings and command lines are Chinese where the rest is: found by reading the source."""
+"""Tests that mistakes in job files, settings and command lines are reported in Chinese, by reading the source."""
 
 from __future__ import annotations
 

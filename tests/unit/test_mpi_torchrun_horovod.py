@@ -1,4 +1,4 @@
-"""Frameworks that start processes themselves: what MPI's, torchrun's and Horovod's tasks are told, run, and say."""
+"""Tests what tasks of MPI, torchrun and Horovod, which start processes themselves, are given, run and print."""
 
 from __future__ import annotations
 

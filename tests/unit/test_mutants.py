@@ -1,4 +1,4 @@
-"""The list of deliberate mistakes (tests/mutants) fits the source as it is."""
+"""Tests that the list of deliberate mistakes (tests/mutants) fits the source as it is."""
 
 from __future__ import annotations
 

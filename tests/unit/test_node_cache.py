@@ -1,4 +1,4 @@
-"""A node fetches a file once, whoever asks; what another could have written there, or what has rotted, is not used."""
+"""Tests that a node fetches a file once for all tasks, and never uses a copy that is damaged or writable by others."""
 
 from __future__ import annotations
 

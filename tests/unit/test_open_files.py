@@ -1,4 +1,4 @@
-"""What cannot be looked at because this process has too many open files is not taken for absent."""
+"""Tests that a file is not considered missing because this process has too many open files."""
 
 from __future__ import annotations
 

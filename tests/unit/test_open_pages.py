@@ -1,4 +1,4 @@
-"""How long a master stays for pages that are open at its job's end. That it stays at all: tests/browser."""
+"""Tests how long a master stays for pages that are open at its job's end. tests/browser tests that it stays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links in what a program has made: followed as far as they are its own, else named and left out."""
+"""Tests links in a program's output: those within it are followed, others are named and left out."""
 
 from __future__ import annotations
 

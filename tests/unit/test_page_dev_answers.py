@@ -1,4 +1,4 @@
-"""The invented answers of frontend/dev have the shapes of the API's document (test_api_openapi.py)."""
+"""Tests that the invented answers of frontend/dev have the shapes of the API's document (test_api_openapi.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No files of the page import each other in a circle: each can be read, moved and tested without those that use it."""
+"""Tests that the page's files do not import each other in a cycle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every text of the page has a Chinese translation with the same placeholders, and no translation is unused."""
+"""Tests that every text of the page has a Chinese translation with its placeholders, and none is unused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page colours lines as the server finds them."""
+"""Tests that the page colours log lines by the levels that the server finds."""
 
 from __future__ import annotations
 

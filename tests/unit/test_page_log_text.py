@@ -1,4 +1,4 @@
-"""A log's parts as the page puts them together: its own script, with the parts that the server makes of a long log."""
+"""Tests how the page's own script puts together the parts that the server makes of a long log."""
 
 from __future__ import annotations
 

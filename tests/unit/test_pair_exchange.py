@@ -1,4 +1,4 @@
-"""The exchange of data between two tasks while strangers hold their ports busy."""
+"""Tests the data exchange between two tasks while other processes occupy their ports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a job waits, in sentences: from what the ResourceManager says of queues and nodes."""
+"""Tests explaining why a job waits, from what the ResourceManager reports of queues and nodes."""
 
 from __future__ import annotations
 

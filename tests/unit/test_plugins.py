@@ -1,4 +1,4 @@
-"""The table of howdah's own plugins: what pyproject.toml says, and what another package may add."""
+"""Tests the table of howdah's own plugins, and what another package may add to it."""
 
 from __future__ import annotations
 

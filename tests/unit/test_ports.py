@@ -1,4 +1,4 @@
-"""Ports of a range: everybody gets one of his own, and who gets none is told why."""
+"""Tests that each request gets a port of its own from a range, or an explanation why it got none."""
 
 from __future__ import annotations
 

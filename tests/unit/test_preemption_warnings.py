@@ -1,4 +1,4 @@
-"""Containers that will be taken away: what YARN says, what the master orders, what the program's end then means."""
+"""Tests preemption: YARN's warnings, the master's orders, and how the program's end is then counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pre-flight: which checks a job wants, what they find on this machine, who is to blame, and what follows."""
+"""Tests pre-flight: which checks a job needs, what they find on this machine, who is to blame, and what follows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding processes: what the executor and the local engine know of them."""
+"""Tests finding processes, as the executor and the local engine do."""
 
 from __future__ import annotations
 

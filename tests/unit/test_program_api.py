@@ -1,4 +1,4 @@
-"""What programs ask of the master: a change is confirmed when it is written down; a request has its limits."""
+"""Tests programs' requests to the master: changes are confirmed once they are recorded, and sizes have limits."""
 
 from __future__ import annotations
 

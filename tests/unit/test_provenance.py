@@ -1,4 +1,4 @@
-"""What the submitter notes of itself: where the code comes from, and never a secret."""
+"""Tests what the submitter records of itself: where the code comes from, and never a secret."""
 
 from __future__ import annotations
 

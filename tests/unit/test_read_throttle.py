@@ -1,4 +1,4 @@
-"""How often what a program prints is read."""
+"""Tests how often a program's output is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order in which a task's records come, and what happens when a file does not give them."""
+"""Tests the order in which a task gets its records, and what happens when a file cannot be read."""
 
 from __future__ import annotations
 

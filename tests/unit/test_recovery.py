@@ -1,4 +1,4 @@
-"""What a master that takes over knows, waits for and does; and that time in which none ran counts for nobody."""
+"""Tests what a master that takes over knows, waits for and does, and that downtime counts for no deadline."""
 
 from __future__ import annotations
 

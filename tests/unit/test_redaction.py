@@ -1,4 +1,4 @@
-"""What looks like a secret is not shown, and what only sounds like one is."""
+"""Tests that values which look like secrets are masked, and those which only sound like them are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Heads of requests: what is taken, what is refused and why, and that nothing else ever happens."""
+"""Tests which request heads are accepted, which are refused and why, and that no other error ever happens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is worth waiting for, and for how long."""
+"""Tests which errors are retried, and for how long."""
 
 from __future__ import annotations
 

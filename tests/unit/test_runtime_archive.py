@@ -1,4 +1,4 @@
-"""The runtime archive runs under other Pythons, without anything else of this machine."""
+"""Tests that the runtime archive runs under other Pythons, without anything else of this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A NameNode that does not answer yet is asked again; one that refuses is not."""
+"""Tests that a NameNode which does not answer yet is asked again, and one that refuses is not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DIGEST-MD5: RFC 2831's own example, and our two sides against each other."""
+"""Tests DIGEST-MD5 with RFC 2831's own example, and howdah's client with the tests' server."""
 
 from __future__ import annotations
 

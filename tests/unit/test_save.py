@@ -1,4 +1,4 @@
-"""One snapshot of an output: its parts, the whole, what a later one refers to, and what is kept of old ones."""
+"""Tests one snapshot of an output: its parts, the whole, what later ones refer to, and which old ones are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program that follows a job is given its view when it differs, not when the server was asked."""
+"""Tests that a program which follows a job is given a view only when it has changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots while the programs run: when the master begins one, whom it asks, and when it counts."""
+"""Tests snapshots of running programs: when the master begins one, which tasks it asks, and when it counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which task streams which splits: every byte exactly once, always the same, about equal."""
+"""Tests that tasks stream every byte of all splits exactly once, always the same, in about equal shares."""
 
 from __future__ import annotations
 

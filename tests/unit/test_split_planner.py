@@ -1,4 +1,4 @@
-"""Where an input is cut into splits when a job is submitted, and what is wrong with one that can't be."""
+"""Tests where an input is cut into splits at submission, and the messages for one that cannot be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user wrote becomes files with places, on this machine; all that is missing is told at once."""
+"""Tests staging a job's files on this machine, and that all missing files are reported at once."""
 
 from __future__ import annotations
 

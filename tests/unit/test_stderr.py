@@ -1,4 +1,4 @@
-"""A process says something on a full disk, and goes on."""
+"""Tests that a process which writes to a full disk goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions of the master: forming, succeeding, failing, restarting, ending."""
+"""Tests the master's decisions: forming gangs, success, failure, restarts and the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task is called that was told to stop: only somebody's cancel cancels."""
+"""Tests the state of a task that was told to stop: only a user's cancel makes it CANCELLED."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What masters, executors, engines and compat commands of earlier versions wrote down is told in Chinese, too."""
+"""Tests that sentences which earlier versions recorded are shown in Chinese, too."""
 
 from __future__ import annotations
 

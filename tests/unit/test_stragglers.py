@@ -1,4 +1,4 @@
-"""Who is out of line with its role."""
+"""Tests finding tasks that deviate from the others of their role."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both streams of a task as one, in the order in which they came."""
+"""Tests merging both output streams of a task in the order in which they were written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Submarine's programs read, and links that lead to where tasks are."""
+"""Tests the variables that Submarine's programs read, and links to a task's pages."""
 
 from __future__ import annotations
 

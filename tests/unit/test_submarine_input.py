@@ -1,4 +1,4 @@
-"""What people get wrong on Submarine's command line and in its YAML: one clear line each, and never a traceback."""
+"""Tests mistakes on Submarine's command line and in its YAML: one clear line each, never a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A temporary directory whose process was killed goes when the next one is made."""
+"""Tests that the temporary directory of a killed process is removed when the next one is made."""
 
 from __future__ import annotations
 

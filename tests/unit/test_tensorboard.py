@@ -1,4 +1,4 @@
-"""TensorBoard's token middleware and the tree that it reads: without TensorBoard, which neither of them needs."""
+"""Tests TensorBoard's token middleware and the directory tree that it reads, without TensorBoard."""
 
 from __future__ import annotations
 

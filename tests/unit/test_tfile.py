@@ -1,4 +1,4 @@
-"""TFile, from files written here by the format's rules; the real ones are read in the e2e tests."""
+"""Tests reading TFiles that are written here by the format's rules; e2e tests read real ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time in which the master did not run counts for no deadline."""
+"""Tests that time in which the master did not run counts for no deadline."""
 
 from __future__ import annotations
 

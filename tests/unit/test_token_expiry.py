@@ -1,4 +1,4 @@
-"""Jobs that may outlive what lets them into HDFS."""
+"""Tests warnings for jobs that may outlive their access to HDFS."""
 
 from __future__ import annotations
 

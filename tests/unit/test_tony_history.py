@@ -1,4 +1,4 @@
-"""Histories that TonY 0.4.7's own classes wrote, in our history; and files that are none."""
+"""Tests reading job histories that TonY 0.4.7's own classes wrote, and files that are none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TonY's commands with what people get wrong: every mistake is a line that names its place, never a traceback."""
+"""Tests mistakes in TonY's commands: every one is a line that names its place, never a traceback."""
 
 from __future__ import annotations
 

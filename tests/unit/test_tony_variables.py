@@ -1,4 +1,4 @@
-"""What TonY's programs are told, in TonY's spelling."""
+"""Tests the variables that TonY's programs are given, with TonY's names and shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that come over a connection which breaks, on a file system made for it."""
+"""Tests transferring files over connections that break, on a file system made for it."""
 
 from __future__ import annotations
 

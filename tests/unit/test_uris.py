@@ -1,4 +1,4 @@
-"""Names of files: letter by letter on HDFS, percent-encoded in `file:` URIs."""
+"""Tests file names in URIs: literal on HDFS, percent-encoded in `file:` URIs."""
 
 from __future__ import annotations
 

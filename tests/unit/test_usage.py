@@ -1,4 +1,4 @@
-"""What a process tree uses, as the kernel tells it; GPUs, as NVIDIA's library does."""
+"""Tests measuring a process tree's resource usage from the kernel, and that of GPUs from NVIDIA's library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every rule of the spec, by the message people read; and that a sound job has none."""
+"""Tests every rule of the spec by the message that people read, and that a correct job has none."""
 
 from __future__ import annotations
 

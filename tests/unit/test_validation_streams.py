@@ -1,4 +1,4 @@
-"""What can be said of a stream before anything is looked at."""
+"""Tests which mistakes in streams are found before any file is looked at."""
 
 from __future__ import annotations
 

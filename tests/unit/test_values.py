@@ -1,4 +1,4 @@
-"""Values do not change once they are made, and compare by all of their fields."""
+"""Tests that values are immutable once they are made, and compare by all of their fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Environments from requirement files, installed from a wheel made here: nothing is fetched."""
+"""Tests installing environments from requirement files, with a wheel made here: nothing is downloaded."""
 
 from __future__ import annotations
 

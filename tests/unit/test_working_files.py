@@ -1,4 +1,4 @@
-"""Files of single roles: what a container has, and under which name."""
+"""Tests working files of single roles: which files a container has, and their names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs written for XLearning and HBox are told: their variables, in their exact shapes."""
+"""Tests the variables that programs written for XLearning and HBox are given, in their exact shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""XLearning's REST calls, by the names their users know."""
+"""Tests XLearning's REST calls, by the names that their users know."""
 
 from __future__ import annotations
 

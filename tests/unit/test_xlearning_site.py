@@ -1,4 +1,4 @@
-"""XLearning's site files, its other clusters' configuration, and command lines that are wrong."""
+"""Tests XLearning's site files, the configuration of its other clusters, and wrong command lines."""
 
 from __future__ import annotations
 

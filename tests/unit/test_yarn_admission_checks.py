@@ -1,4 +1,4 @@
-"""Jobs that can never run, and what is said of them."""
+"""Tests finding jobs that can never run, and the messages for them."""
 
 from __future__ import annotations
 

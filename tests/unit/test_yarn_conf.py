@@ -1,4 +1,4 @@
-"""Hadoop's configuration: what wins, what is expanded, what is refused."""
+"""Tests Hadoop's configuration: precedence, expansion, and what is refused."""
 
 from __future__ import annotations
 

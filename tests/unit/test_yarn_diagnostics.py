@@ -1,4 +1,4 @@
-"""The ResourceManager's long sentences, as a real one (Hadoop 3.5.0) writes them, and what is told to people."""
+"""Tests shortening the long messages of a real ResourceManager (Hadoop 3.5.0) for people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What YARN's exit statuses become, with diagnostics as Hadoop writes them."""
+"""Tests what YARN's exit statuses become, with diagnostics as Hadoop writes them."""
 
 from __future__ import annotations
 

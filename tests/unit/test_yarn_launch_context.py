@@ -1,4 +1,4 @@
-"""What a NodeManager starts, run through a bash script as the NodeManager writes one."""
+"""Tests what a NodeManager starts, in a bash script like the one that the NodeManager writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Placement constraints: how they are written, what can never be, and what YARN is told."""
+"""Tests placement constraints: their syntax, impossible ones, and the message that YARN gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""YARN's ids and resources as text and amounts."""
+"""Tests YARN's ids and resources as text and numbers."""
 
 from __future__ import annotations
 

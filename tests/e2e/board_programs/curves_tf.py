@@ -1,5 +1,4 @@
-"""Writes a curve as TensorFlow does, to a directory of its own, for as long as it is let, or until the file that it is
-given is there."""
+"""Writes a curve as TensorFlow does, to its own directory, until it is stopped or a given file appears."""
 
 import os
 import sys

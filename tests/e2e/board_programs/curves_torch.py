@@ -1,5 +1,4 @@
-"""Learns a line with DistributedDataParallel until the file that it is given is there; tells its loss to the job's
-master, and writes it as an event file."""
+"""Trains with DistributedDataParallel until a given file appears; reports its loss and writes it as an event file."""
 
 import os
 import sys

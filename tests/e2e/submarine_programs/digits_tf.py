@@ -1,4 +1,4 @@
-"""The digits as Submarine's users trained: between parameter servers, with the `master` of TF_CONFIG as chief."""
+"""Trains the digits with parameter servers, as Submarine's users did: the `master` of TF_CONFIG is the chief."""
 
 import json
 import os

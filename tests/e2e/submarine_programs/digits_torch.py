@@ -1,4 +1,4 @@
-"""The digits with a process group that Submarine never gave: torch's own variables are enough."""
+"""Trains the digits in a process group, which Submarine never offered, from torch's own variables."""
 
 import gc
 import os

@@ -1,5 +1,7 @@
-"""The digits with MXNet, called as Submarine's guide calls its image classification: scheduler, server or worker, by
-DMLC_ROLE. The first two go no further than the import."""
+"""Trains the digits with MXNet, called as in Submarine's guide: scheduler, server or worker, by DMLC_ROLE.
+
+Scheduler and server go no further than the import.
+"""
 
 import argparse
 

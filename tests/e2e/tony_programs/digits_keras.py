@@ -1,4 +1,4 @@
-"""As TonY's Keras example: MultiWorkerMirroredStrategy, which reads the TF_CONFIG that TonY gives."""
+"""Trains the digits as TonY's Keras example does: MultiWorkerMirroredStrategy reads TonY's TF_CONFIG."""
 
 import argparse
 import os

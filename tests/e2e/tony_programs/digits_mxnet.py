@@ -1,4 +1,4 @@
-"""As TonY's MXNet example: a sum of gradients on servers; scheduler and servers serve as soon as MXNet is imported."""
+"""Sums gradients on servers as TonY's MXNet example does; scheduler and servers serve once MXNet is imported."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The digits as TonY's TensorFlow example trains: a graph per worker between parameter servers, from CLUSTER_SPEC."""
+"""Trains the digits as TonY's TensorFlow example does: a graph per worker, parameter servers, CLUSTER_SPEC."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The digits as TonY's PyTorch example trains: a process group from INIT_METHOD, RANK and WORLD."""
+"""Trains the digits as TonY's PyTorch example does: a process group from INIT_METHOD, RANK and WORLD."""
 
 import gc
 import os

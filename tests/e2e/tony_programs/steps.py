@@ -1,4 +1,4 @@
-"""Prepares, and then trains with what was prepared; fails where it is told to."""
+"""Prepares data, then trains with it; fails where its arguments say so."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Writes what it was told below TOLD, as JSON in a line of a file of its task; the task in FAIL_ONCE does, once."""
+"""Writes its variables below TOLD, as a JSON line in a file for each task; the task in FAIL_ONCE fails once."""
 
 import json
 import os
