@@ -41,7 +41,7 @@ def _world(job: JobSpec) -> World:
 
 
 def _dealt(data: Mapping[str, Sequence[Path]], world: World, task: TaskId) -> Mapping[str, Sequence[Path]]:
-    """As howdah deals them."""
+    """Split the input files between the workers as howdah does."""
     if task.role != "worker":
         return {}
     replicas = len(world.members_of("worker"))

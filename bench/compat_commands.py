@@ -48,7 +48,7 @@ _HELP = "import howdah.cli; howdah.cli.main(['--help'])"
 
 
 def measure(report: Report) -> None:
-    """Every door against howdah's own."""
+    """Compare each compat command with howdah's own command."""
     with temp_home() as home:
         (home / "job.yaml").write_text(JOB)
         (home / "first-line.properties").write_text(PROPERTIES)
@@ -59,7 +59,7 @@ def measure(report: Report) -> None:
 
 
 def _parsing(report: Report, home: Path) -> None:
-    """Whole processes that read a command line and print the help, beside those that print the help."""
+    """Compare processes that parse a command line and print the help with those that only print the help."""
     programs = {"help": _HELP}
     for door, target in CLASSES.items():
         module, _, name = target.partition(":")
@@ -76,7 +76,7 @@ def _parsing(report: Report, home: Path) -> None:
 
 
 def _first_lines(report: Report, home: Path) -> None:
-    """One task on YARN, from the command's start to its line."""
+    """Measure one task on YARN from the command's start to its first line."""
     commands = {"howdah run": ["run", "--on", "yarn", "job.yaml"], **{door: [door, *DOORS[door]] for door in DOORS}}
     subjects = {name: lambda words=words: _line(words, home) for name, words in commands.items()}
     times = alternate(subjects, ROUNDS, WARM_UPS)

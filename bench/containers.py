@@ -32,7 +32,7 @@ LIMIT_S = 120.0
 
 
 def measure(report: Report) -> None:
-    """Gangs of thousands, one after the other."""
+    """Measure gangs of thousands, one after the other."""
     with temp_home(), Sandbox(nodes=0) as sandbox:
         os.environ["HADOOP_CONF_DIR"] = str(sandbox.conf_dir)
         with _nodes(sandbox):
@@ -67,7 +67,7 @@ def _nodes(sandbox: Sandbox) -> Iterator[None]:
 
 @contextlib.asynccontextmanager
 async def _master(configuration: Configuration) -> AsyncIterator[ApplicationMaster]:
-    """An application whose master is this process."""
+    """Register an application whose master is this process."""
     async with ResourceManagerClient(configuration) as client:
         id_ = (await client.new_application()).id
         launch = pb.LaunchContext(command=["true"])
@@ -90,7 +90,7 @@ async def _master(configuration: Configuration) -> AsyncIterator[ApplicationMast
 
 
 async def _gang(configuration: Configuration) -> tuple[float, float]:
-    """Grants a second, and starts a second."""
+    """Measure containers granted and started a second."""
     managers, starts = NodeManagers(), list[asyncio.Task[None]]()
     async with _master(configuration) as master:
         master.ask(ContainerRequest(1, 1, CONTAINERS, SMALL))

@@ -87,7 +87,7 @@ server.wait()
 
 
 def measure(report: Report) -> None:
-    """Cold start, a new point, memory; beside TensorBoard."""
+    """Measure a cold start, a new point and memory, beside TensorBoard."""
     with temp_home() as home:
         local = home / "logs"
         _write(local)
@@ -146,7 +146,7 @@ def _cold(base: str) -> float:
 
 
 def _live(report: Report, fs: FileSystem, base: str) -> None:
-    """A point is flushed to a file that stays open, and looked for."""
+    """Measure how soon a point is found that is flushed to a file which stays open."""
     target = uris.join(base, "live", "events.out.tfevents.1800000000.live")
     fs.mkdirs(uris.parent(target))
     conf = load(os.environ["HADOOP_CONF_DIR"])
@@ -187,7 +187,7 @@ def _rust(python: str, local: Path) -> float:
 
 
 def _python(python: str, local: Path) -> float:
-    """Of all runs, taken from some."""
+    """Estimate the Python loader's time for all runs from some of them."""
     folders = sorted(map(str, local.iterdir()))[:PYTHON_RUNS]
     return _run([python, "-c", PYTHON_LOADER, *folders]) * RUNS / len(folders)
 
@@ -200,7 +200,7 @@ def _run(command: list[str]) -> float:
 
 
 def _tensorboard() -> str:
-    """The Python of an environment with it; "" where it can't be installed."""
+    """Return the Python of an environment with TensorBoard; "" where it cannot be installed."""
     folder = local_directory() / "bench-tensorboard"
     python = folder / "bin" / "python"
     uv = str(Path(sys.executable).with_name("uv"))

@@ -31,13 +31,13 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0
 
 @dataclass(frozen=True)
 class DistributedShell:
-    """Its client's command line, made once for a sandbox."""
+    """Runs the distributed shell's client, whose command line is made once for a sandbox."""
 
     command: list[str]
 
     @classmethod
     def of(cls, sandbox: Sandbox, home: Path) -> DistributedShell:
-        """With a client configuration below `home` that names its application master's class path."""
+        """Build one with a client configuration below `home` that names its application master's class path."""
         java, fetched = require_java(sandbox.shape.hadoop, print), _jars(sandbox.cache)
         hadoop = sandbox.cache / f"hadoop-{sandbox.shape.hadoop}"
         jars = [*sorted(fetched.glob("*.jar")), *sorted(hadoop.glob("*.jar"))]
@@ -50,7 +50,7 @@ class DistributedShell:
         return cls(_client(java, sandbox, conf, jars))
 
     def run(self, shell_command: str, containers: int) -> tuple[str, Done]:
-        """Application id and the ended client."""
+        """Run an application; return its id and the ended client."""
         arguments = ["-shell_command", shell_command, "-num_containers", str(containers)]
         done = run([*self.command, *arguments, "-container_memory", "256", "-master_memory", "512"])
         return done.find(r"application_\d+_\d+"), done
@@ -83,7 +83,7 @@ def _add_property(file: Path, name: str, value: str) -> None:
 
 
 def _client(java: Java, sandbox: Sandbox, conf: Path, jars: list[Path]) -> list[str]:
-    """As `bin/yarn jar` starts it, with the quick flags that the sandbox's daemons have."""
+    """Return the command as `bin/yarn jar` starts it, with the quick flags of the sandbox's daemons."""
     own = next(str(jar) for jar in jars if "distributedshell" in jar.name)
     return [
         str(java.program),

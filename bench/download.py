@@ -45,7 +45,7 @@ OF_JAVA, OF_COMMAND, PER_SECOND, LIST_S, MEMORY_MB = 0.9, 2.0, 2000.0, 0.2, 100.
 
 
 def measure(report: Report) -> None:
-    """One large file, many small ones, a listing, and the way back."""
+    """Measure one large file, many small ones, a listing, and uploads."""
     keep_freed_memory()  # as the process does that an executor starts
     with temp_home() as home, Sandbox() as sandbox:
         os.environ.update(sandbox.env())
@@ -67,7 +67,7 @@ class _Bench:
         (work / "source").mkdir()
 
     def large(self) -> None:
-        """One file; as a command, too, with what starting takes."""
+        """Measure one file; as a command, too, with the time to start it."""
         uri, here = f"{self.root}/bench/large", self.work / "large"
         self.files.mkdirs(uris.parent(uri))
         with self.files.writing(uri) as sink:
@@ -93,7 +93,7 @@ class _Bench:
         self._memory("large file", [self._command([copy], here)[1]])
 
     def small(self) -> None:
-        """Many files of 10 kB from one directory."""
+        """Measure many files of 10 kB from one directory."""
         folder = f"{self.root}/bench/small"
         self.files.mkdirs(folder)
         content = os.urandom(SMALL)
@@ -122,7 +122,7 @@ class _Bench:
             room.rmdir()
 
     def listing(self) -> None:
-        """10,000 files of a directory, as staging an input lists them."""
+        """Measure listing 10,000 files of a directory, as staging an input does."""
         folder = f"{self.root}/bench/listed"
         self.files.mkdirs(folder)
         with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -138,7 +138,7 @@ class _Bench:
                 self.report.target(f"listing {LISTED} files", seconds, LIST_S, " s")
 
     def upload(self) -> None:
-        """One large file of outputs, beside the library that does it, used as its makers show it."""
+        """Measure uploading one large output file, beside the client library used as its authors show it."""
         source = self.work / "source" / "large"
         with source.open("wb") as file:
             piece = os.urandom(MIB)
@@ -171,7 +171,7 @@ class _Bench:
         sink.close()
 
     def _command(self, copies: list[FileCopy], here: Path) -> tuple[float, float]:
-        """The helper as an executor starts it: seconds, and MB at its largest."""
+        """Run the helper as an executor starts it; return seconds, and its peak memory in MB."""
         items = [{"path": copy.path, "uri": copy.uri, "size": copy.size} for copy in copies]
         _remove(here)
         begun = time.perf_counter()
@@ -278,4 +278,4 @@ def _remove(path: Path) -> None:
 
 
 def _unseen(files: int, size: int) -> None:
-    """Nobody watches."""
+    """Ignore the progress of a transfer."""

@@ -33,7 +33,7 @@ _EVENTS = (
 def milestones(
     application: str, logs: Path, events: Sequence[Event], started: float, submitted: float
 ) -> dict[str, float]:
-    """Seconds since `started` of each moment, in order."""
+    """Return the seconds since `started` of each step, in order."""
     number = application.removeprefix("application_")
     moments = {"RM submit time": submitted}
     for name, files, pattern in _DAEMONS:

@@ -2,7 +2,7 @@
 
 A gang of eight whose program, or one of whose executors, or whose master is killed, or one of whose nodes is lost as a
 whole: NodeManager, executors and programs at once, so that nobody tells of it. Beside it, here: decisions a second of
-the real `step`, for a job of a thousand tasks that beat. FAILURES=node measures lost nodes alone.
+the real `step`, for the heartbeats of a job of a thousand tasks. FAILURES=node measures lost nodes alone.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ COMMAND = "echo up $HOWDAH_TASK $HOWDAH_EPOCH; while :; do sleep 1; done"
 
 
 def measure(report: Report) -> None:
-    """Decisions first, for they need no cluster."""
+    """Measure decisions first, which need no cluster, then failures."""
     if os.environ.get("FAILURES") != "node":
         _without_nodes(report)
     with temp_home() as home, Cluster() as cluster:
@@ -66,10 +66,10 @@ def _without_nodes(report: Report) -> None:
 
 
 def _events() -> float:
-    """Beats of a running gang with other usage each time, as `step` takes them."""
+    """Return heartbeats of a running gang with changing usage, as `step` takes them."""
     gang = Gang(JobSpec(roles={"worker": Role("w", replicas=1000)}))
     gang.form()
-    beats = [
+    heartbeats = [
         StatusReceived(
             gang.now + number / 500,
             Status(
@@ -83,9 +83,9 @@ def _events() -> float:
     ]
     gang.did.clear()
     began = time.process_time()
-    for beat in beats:
-        gang.feed(beat)
-    return len(beats) / (time.process_time() - began)
+    for heartbeat in heartbeats:
+        gang.feed(heartbeat)
+    return len(heartbeats) / (time.process_time() - began)
 
 
 def _start(cluster: Cluster, home: Path, name: str, spares: int) -> tuple[str, subprocess.Popen[bytes]]:
@@ -117,38 +117,38 @@ def _executor(job: str) -> int:
 
 
 def _killed(cluster: Cluster, home: Path, name: str, spares: int, victim: Callable[[str], int]) -> tuple[float, float]:
-    """Seconds from the kill to the decision, and from there until all run again."""
+    """Return the seconds from the kill to the decision, and from there until all run again."""
     job, client = _start(cluster, home, name, spares)
-    log, pid, struck = home / f"{name}.log", victim(job), time.time()
+    log, pid, killed_at = home / f"{name}.log", victim(job), time.time()
     os.kill(pid, signal.SIGKILL)
     _up_again(log)
-    return _again(_end(cluster, job, client), struck)
+    return _again(_end(cluster, job, client), killed_at)
 
 
 def _node_lost(cluster: Cluster, home: Path, name: str) -> tuple[float, float]:
-    """The same from the loss of a node of some tasks, but not of the master."""
+    """Return the same times after the loss of a node of some tasks, but not of the master."""
     job, client = _start(cluster, home, name, 0)
     (master,) = processes(job, MASTER)
     node = next(node for node in map(node_of, executors(job)) if node != node_of(master))
-    struck = time.time()
+    killed_at = time.time()
     lose_node(cluster, job, node)
     _up_again(home / f"{name}.log")
-    found = _again(_end(cluster, job, client), struck)
+    found = _again(_end(cluster, job, client), killed_at)
     cluster.sandbox.start(node)
     cluster.sandbox.wait_nodes(NODES)
     return found
 
 
 def _up_again(log: Path) -> None:
-    """In any later epoch: what a lost node had is not noticed all at once."""
+    """Return when all run in any later epoch: the loss of a node's tasks is not noticed all at once."""
     again = [re.compile(rf"up worker:{n} ([2-9]|\d\d)") for n in range(GANG)]
     until(lambda: all(each.search(log.read_text()) for each in again), "the gang again")
 
 
-def _again(events: list[Event], struck: float) -> tuple[float, float]:
+def _again(events: list[Event], killed_at: float) -> tuple[float, float]:
     decided = next(event.time for event in events if isinstance(event, GangRestarted))
     started = max(event.time for event in events if isinstance(event, Started))
-    return decided - struck, started - decided
+    return decided - killed_at, started - decided
 
 
 def _started(cluster: Cluster, job: str) -> int:
@@ -162,10 +162,10 @@ def _taken_over(cluster: Cluster, home: Path, name: str) -> float:
     job, client = _start(cluster, home, name, 0)
     until(lambda: _started(cluster, job) == GANG, "the event log on HDFS")  # before, the next master begins anew
     (master,), programs = processes(job, "-m howdah.master --engine"), processes(job, "while :; do sleep")
-    struck = time.time()
+    killed_at = time.time()
     os.kill(master, signal.SIGKILL)
     until(lambda: cluster.status(job).get("notes"), "the next master")
     if processes(job, "while :; do sleep") != programs:
         raise SystemExit(f"{job}: programs were started again")
     events = _end(cluster, job, client)
-    return next(event.time for event in events if isinstance(event, TookOver)) - struck
+    return next(event.time for event in events if isinstance(event, TookOver)) - killed_at

@@ -41,7 +41,7 @@ class Example:
         return self.folder / self.requirements
 
     def rate(self, output: str, steps: int) -> float:
-        """Steps a second, without the first tenth: how long the start takes is no part of it."""
+        """Return steps a second, without the first tenth, so that the start does not count."""
         times = {int(step): float(time) for time, step in re.findall(rf"(\d+\.\d+) {self.word} (\d+):", output)}
         skipped = max(1, steps // 10)
         if steps not in times:
@@ -68,7 +68,7 @@ KNOWN = {
 
 
 def measure(report: Report, names: tuple[str, ...] = tuple(KNOWN), rounds: int = ROUNDS, steps: int = 0) -> None:
-    """One framework after the other, the two ways of starting it in turns."""
+    """Compare one framework after the other, started both ways in turns."""
     with temp_home() as home:
         for example in (KNOWN[name] for name in names):
             _compare(report, example, home / example.name, rounds, steps or example.steps)

@@ -33,7 +33,7 @@ WAITS = {"once a second": 1, "as real ones, every 2 s": 2}
 
 
 def measure(report: Report) -> None:
-    """A master each, for the two paces."""
+    """Measure one master for each of the two intervals between heartbeats."""
     with temp_home() as home:
         for label, wait_s in WAITS.items():
             folder, key = home / f"heartbeats-{wait_s}", secrets.token_bytes(32)
@@ -61,7 +61,7 @@ def _observe(report: Report, executors: SimulatedExecutors, pid: int, answers: I
 
 
 def _lateness(pid: int, answers: IO[str]) -> list[float]:
-    """Median and 99th percentile since it was asked last, in ms."""
+    """Return the median and 99th percentile of the loop's delay since the last call, in ms."""
     os.kill(pid, signal.SIGUSR1)
     return [float(word) for word in answers.readline().split()]
 
@@ -88,7 +88,7 @@ class _Executor:
 
 
 class SimulatedExecutors:
-    """Executors of role `worker`, whose polls wait `wait_s` seconds at the master."""
+    """Simulates executors of role `worker`, whose polls wait `wait_s` seconds at the master."""
 
     def __init__(self, url: str, key: bytes, count: int, wait_s: int) -> None:
         self.count, self.heartbeats, self.running = count, 0, 0
@@ -97,7 +97,7 @@ class SimulatedExecutors:
         self._key, self._by_socket = key, dict[int, _Executor]()
 
     def start(self) -> None:
-        """Bring them up, some at a time; returns when all run."""
+        """Start the executors, some at a time; returns when all run."""
         host, _, port = self._address.partition(":")
         deadline = time.monotonic() + UP_LIMIT_S
         for number in range(self.count):
@@ -120,7 +120,7 @@ class SimulatedExecutors:
                 self._receive(self._by_socket[number])
 
     def close(self) -> None:
-        """End them all."""
+        """Close all executors' connections."""
         for executor in self._by_socket.values():
             executor.socket.close()
 
@@ -140,7 +140,7 @@ class SimulatedExecutors:
         self._send(executor)
 
     def _obey(self, executor: _Executor, answer: dict[str, Any]) -> None:
-        """Until it runs; from then on it says the same but for what it uses."""
+        """Follow the master's orders until the program runs; from then on only the sequence number changes."""
         status = executor.status
         assert status is not None
         fields = {**encode(status), "told": Orders(epoch=answer["epoch"], goal=Goal(answer["goal"])).digest}

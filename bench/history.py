@@ -54,7 +54,7 @@ QUESTIONS = {
 
 
 def measure(report: Report) -> None:
-    """Build, ask, and look at the process."""
+    """Build the index, query it, and measure the process."""
     with temp_home() as home:
         write(home / "state" / "jobs", JOBS)
         log = home / "history.log"
@@ -77,7 +77,7 @@ def measure(report: Report) -> None:
 
 
 def _from_hdfs(report: Report) -> None:
-    """Logs on a real cluster's file system, which are small files."""
+    """Measure logs on a real cluster's file system, as small files."""
     with temp_home() as home, Sandbox(nodes=0) as sandbox:
         write(home / "here" / "jobs", ON_HDFS)
         root = conf.default_filesystem(conf.load(str(sandbox.conf_dir)))
@@ -134,7 +134,7 @@ def _ask(link: str, query: str) -> dict[str, int]:
 
 
 def write(jobs: Path, count: int) -> None:
-    """Directories of `count` jobs below `jobs`."""
+    """Write the directories of `count` jobs below `jobs`."""
     kinds = [list(map(event_lines.to_line, _events(n))) for n in range(40)]
     texts = ["".join(lines) for lines in kinds]
     for n in range(count):
@@ -146,7 +146,7 @@ def write(jobs: Path, count: int) -> None:
 
 
 def _events(kind: int) -> Iterator[Event]:
-    """A training of two workers and a parameter server; of five one fails, and one in forty was cancelled."""
+    """Return a training of two workers and a parameter server; one in five fails, and one in forty is cancelled."""
     worker = Role("python train.py --steps 10000", 2, Resources(2048, 2, kind % 3))
     roles = {"ps": Role("python train.py", 1), "worker": worker}
     job = JobSpec(roles, name="job-x", framework="tensorflow", queue=f"queue{kind % 4}", tags=("nightly",))
@@ -168,5 +168,5 @@ def _events(kind: int) -> Iterator[Event]:
         exit = Exit("memory", detail="memory exceeded: 2.1 GiB of 2 GiB") if failed and number == 1 else Exit("exit", 0)
         yield Ended(BEGAN + 60 + number, task, 1, 1, exit, f"node{number}")
     state = State.FAILED if failed else State.CANCELLED if kind == 33 else State.SUCCEEDED
-    said = "worker:0 on node1: memory exceeded: 2.1 GiB of 2 GiB" if failed else ""
-    yield JobFinished(BEGAN + 64, Outcome(state, said, tasks[1] if failed else None, None))
+    diagnostics = "worker:0 on node1: memory exceeded: 2.1 GiB of 2 GiB" if failed else ""
+    yield JobFinished(BEGAN + 64, Outcome(state, diagnostics, tasks[1] if failed else None, None))

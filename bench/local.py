@@ -17,7 +17,7 @@ roles:
 
 
 def measure(report: Report) -> None:
-    """`howdah run` starts a master, an executor and the program, follows them, and tells how it ended."""
+    """Measure `howdah run`: it starts a master, an executor and the program, follows them, and prints the end."""
     with temp_home() as home:
         (home / "job.yaml").write_text(JOB)
         commands = {"howdah run": [HOWDAH, "run", str(home / "job.yaml")]}

@@ -24,7 +24,7 @@ OF_DISK, MEMORY_MB = 0.9, 40.0
 
 
 def measure(report: Report) -> None:
-    """A needle near the end, errors by their words, a regular expression."""
+    """Measure finding a word near the end, errors by their words, and a regular expression."""
     with temp_home() as home:
         path = home / "stdout"
         _write(path)
@@ -51,7 +51,7 @@ def measure(report: Report) -> None:
 
 
 def _from_disk(report: Report, path: Path) -> None:
-    """A file that nobody has read lately, which is how logs mostly are."""
+    """Measure a file that is not cached in memory, as most logs are."""
 
     def cold(search: Callable[[], float]) -> Callable[[], float]:
         def forgotten() -> float:
@@ -74,7 +74,7 @@ def _from_disk(report: Report, path: Path) -> None:
 
 
 def _write(path: Path) -> None:
-    """As an executor writes it."""
+    """Write the log as an executor does."""
     line = "2026-11-21 18:00:00,123 INFO step %08d loss 0.123456 examples/s 1234.5 lr 0.001 epoch 3 of 90 worker 7\n"
     block = "".join(line % number for number in range(10_000)).encode()
     printed = TaskOutput(str(path.parent), MIB << 22)

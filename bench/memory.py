@@ -33,7 +33,7 @@ roles:
 
 
 def measure(report: Report) -> None:
-    """Idle on both engines, then simulated gangs."""
+    """Measure idle processes on both engines, then simulated gangs."""
     with temp_home() as home:
         (home / "job.yaml").write_text(JOB)
         _idle(report, home, "local")
@@ -43,8 +43,8 @@ def measure(report: Report) -> None:
         sizes = [_simulated(home, tasks) for tasks in TASKS]
     for tasks, (resident, beat_us) in zip(TASKS, sizes, strict=True):
         report.figure(f"master with {tasks} simulated containers: resident", [resident], "MB")
-        if tasks > TASKS[0]:  # /proc counts in hundredths of a second: too coarse for a few beats
-            report.figure(f"master with {tasks} simulated containers: CPU of a beat", [beat_us], "us")
+        if tasks > TASKS[0]:  # /proc counts in hundredths of a second: too coarse for a few heartbeats
+            report.figure(f"master with {tasks} simulated containers: CPU of a heartbeat", [beat_us], "us")
     slope = (sizes[-1][0] - sizes[0][0]) * 1e3 / (TASKS[-1] - TASKS[0])
     report.target("master, for one more container", slope, CONTAINER_KB, " kB")
 
@@ -68,7 +68,7 @@ def _idle(report: Report, home: Path, engine: str) -> None:
 
 
 def _settled(id_: str) -> list[int]:
-    """The executors, once both programs have run for a while."""
+    """Return the executors, once both programs have run for a while."""
     deadline = time.monotonic() + LIMIT_S
     while "RUNNING" not in run([HOWDAH, "status", "--json", id_]).output or len(_executors(id_)) < REPLICAS:
         if time.monotonic() > deadline:
@@ -83,7 +83,7 @@ def _executors(id_: str) -> list[int]:
 
 
 def _simulated(home: Path, tasks: int) -> tuple[float, float]:
-    """Resident MB, and microseconds of CPU for one beat, of a master with this many beating executors."""
+    """Return resident MB, and microseconds of CPU for a heartbeat, of a master with this many simulated executors."""
     folder, key = home / f"simulated-{tasks}", secrets.token_bytes(32)
     folder.mkdir()
     with simulated_master(folder, tasks, key) as (pid, url, _):
@@ -92,7 +92,7 @@ def _simulated(home: Path, tasks: int) -> tuple[float, float]:
 
 @contextlib.contextmanager
 def simulated_master(folder: Path, tasks: int, key: bytes) -> Iterator[tuple[int, str, IO[str]]]:
-    """Its process, the address of its API, and what it says."""
+    """Run a simulated master; give its pid, the address of its API, and its output."""
     command = [sys.executable, "-m", "bench.simulated_master", str(tasks), str(folder)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
@@ -110,9 +110,9 @@ async def _observe(gang: Gang, pid: int) -> tuple[float, float]:
     await gang.start()
     print(f"  {gang.count} simulated executors run after {time.monotonic() - began:.1f} s", flush=True)
     await asyncio.sleep(SETTLE_S)
-    beats, cpu = gang.beats, cpu_s(pid)
+    heartbeats, cpu = gang.heartbeats, cpu_s(pid)
     await asyncio.sleep(WINDOW_S)
-    used = (cpu_s(pid) - cpu) / max(1, gang.beats - beats)
+    used = (cpu_s(pid) - cpu) / max(1, gang.heartbeats - heartbeats)
     resident = resident_mb(pid)
     await gang.stop()
     return resident, used * 1e6

@@ -30,7 +30,7 @@ TABS = ("tasks", "tasks", "tasks", "timeline", "series?name=cpu,memory_mib&point
 
 @dataclass
 class Page:
-    """An open page: a kept-alive connection on which everything is asked every `POLL_S`, as its script does."""
+    """Requests what an open page does, every `POLL_S`, on one kept-alive connection."""
 
     url: str
     token: str
@@ -41,7 +41,7 @@ class Page:
     _versions: dict[str, int] = field(default_factory=dict)
 
     async def watch(self, delay_s: float) -> None:
-        """Until it is cancelled."""
+        """Request everything again and again until it is cancelled."""
         await asyncio.sleep(delay_s)
         host, _, port = urlsplit(self.url).netloc.partition(":")
         reader, writer = await asyncio.open_connection(host, int(port), limit=4 << 20)
@@ -54,7 +54,7 @@ class Page:
             writer.close()
 
     async def ask(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str) -> Any:
-        """The JSON of one answer."""
+        """Return the JSON of one answer."""
         began = time.perf_counter()
         target = f"/api/v1/jobs/{ID}{path}{'&' if '?' in path else '?'}token={self.token}"
         if path in self._versions:
@@ -74,7 +74,7 @@ class Page:
 
 
 def measure(report: Report) -> None:
-    """Pages that stay open, then one that opens."""
+    """Measure pages that stay open, then one that opens."""
     with temp_home() as home:
         asyncio.run(_watched(report, home))
         asyncio.run(_opened(report, home))
@@ -112,7 +112,7 @@ async def _watched(report: Report, home: Path) -> None:
 
 
 async def _spent(pid: int) -> float:
-    """Share of a core over the window."""
+    """Return the share of a core that was used in the window."""
     began, before = time.monotonic(), family_cpu_s(pid)
     await asyncio.sleep(WINDOW_S)
     return (family_cpu_s(pid) - before) / (time.monotonic() - began)

@@ -31,7 +31,7 @@ _LINE = """() => new Promise(done => {
 
 
 def measure(report: Report) -> None:
-    """Every round is a new browser context: nothing is in a cache."""
+    """Measure rounds with a new browser context each, so that no cache helps."""
     try:
         from playwright.sync_api import Browser, sync_playwright
     except ImportError:

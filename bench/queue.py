@@ -24,7 +24,7 @@ JOB = "name: waits\nretries: 1\nroles: {worker: {command: ['true'], resources: {
 
 
 def measure(report: Report) -> None:
-    """The running job is counted, too: its master, its executor and the program."""
+    """Measure the queue with its running job: that one's master, executor and program are counted, too."""
     with temp_home() as home:
         os.environ["HOWDAH_LOCAL_MEMORY_MIB"] = "64"
         (home / "job.yaml").write_text(JOB)
@@ -82,7 +82,7 @@ def _submit(engine: LocalEngine, command: str) -> str:
 
 
 def _kill_all(home: Path) -> None:
-    """At once: none sees the end of another."""
+    """Kill all processes at once, so that none notices the end of another."""
     supervisor = Path(MachineState.for_home(str(home / "state")).supervisor_lock)
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for pid in [int(supervisor.read_text()), *of_home(home)]:

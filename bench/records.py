@@ -37,7 +37,7 @@ Java = Callable[[Path], float]
 
 
 def measure(report: Report) -> None:
-    """Each format beside who else reads it, or beside what bounds it."""
+    """Measure each format beside another reader of it, or beside what limits it."""
     with temp_home() as home, _java() as java:
         for size in (SMALL, LARGE):
             lines = home / f"lines-{size}"
@@ -89,7 +89,7 @@ def _tfrecord(report: Report, lines: Path, size: int) -> None:
 
 
 def _parquet(report: Report, home: Path) -> None:
-    """Rows of two numbers and a text, beside the plain way in Python."""
+    """Measure rows of two numbers and a text, beside the plain way in Python."""
     chance, path = random.Random(2), home / "rows.parquet"  # noqa: S311
     rows = "".join(
         json.dumps({"id": number, "score": chance.random(), "text": chance.randbytes(20).hex()}) + "\n"
@@ -127,7 +127,7 @@ def _cpu(run: Callable[[], Any], payload: int) -> float:
 
 
 def _lines(size: int) -> bytes:
-    """Of hexadecimal digits: compresses to about a half."""
+    """Return lines of hexadecimal digits, which compress to about a half."""
     chance = random.Random(1)  # noqa: S311
     block = b"".join(chance.randbytes(size // 2).hex().encode()[: size - 1] + b"\n" for _ in range(10_000))
     return block * ((MIB << 20) // len(block))
@@ -164,7 +164,7 @@ def _plainly(path: Path) -> None:
 
 @contextmanager
 def _java() -> Iterator[Java]:
-    """Seconds of CPU that Java takes for a SequenceFile."""
+    """Return the seconds of CPU that Java takes for a SequenceFile."""
     java = install.require_java(install.DEFAULT_HADOOP, print)
     jars = install.jars(install.DEFAULT_HADOOP, java, local_directory(), print)
     program = Path(__file__).with_name("SequenceFiles.java")

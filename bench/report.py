@@ -13,7 +13,7 @@ QUIET_SHARE, QUIET_LIMIT_S = 0.85, 60.0
 
 
 def alternate(subjects: Mapping[str, Callable[[], T]], rounds: int, warm_ups: int = 1) -> dict[str, list[T]]:
-    """What each subject returned in each round, the order turned about every time; warm-ups are thrown away."""
+    """Run subjects in rounds, in reversed order each time; return each one's results without warm-ups."""
     results: dict[str, list[T]] = {name: [] for name in subjects}
     for number in range(-warm_ups, rounds):
         wait_for_quiet(QUIET_LIMIT_S / 4)
@@ -26,7 +26,7 @@ def alternate(subjects: Mapping[str, Callable[[], T]], rounds: int, warm_ups: in
 
 
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
-    """Ours over theirs, round by round."""
+    """Return howdah's figures over the competitor's, round by round."""
     return [one / other for one, other in zip(ours, theirs, strict=True)]
 
 
@@ -39,7 +39,7 @@ def wait_for_quiet(limit_s: float = QUIET_LIMIT_S) -> float:
 
 
 def _idle_share() -> float:
-    """Of all cores, over a second: fields 4 and 5 of /proc/stat are idle and waiting for disks."""
+    """Return all cores' idle share over a second: fields 4 and 5 of /proc/stat are idle and waiting for disks."""
     before = _cpu_times()
     time.sleep(1.0)
     spent = [now - then for now, then in zip(_cpu_times(), before, strict=True)]
@@ -57,14 +57,14 @@ class Report:
         self.missed: list[str] = []
 
     def figure(self, label: str, values: Sequence[float], unit: str = "s") -> float:
-        """Median, least and most; the median is returned."""
+        """Print median, minimum and maximum; return the median."""
         middle = statistics.median(values)
         spread = f"[{min(values):.3f} - {max(values):.3f}]  n={len(values)}"
         print(f"  {label:58s} {middle:9.3f} {unit:5s} {spread}", flush=True)
         return middle
 
     def target(self, label: str, value: float, limit: float, unit: str = "", *, at_least: bool = False) -> None:
-        """Compare with the project's target."""
+        """Compare a figure with the project's target."""
         met = value >= limit if at_least else value <= limit
         sign = ">=" if at_least else "<="
         print(

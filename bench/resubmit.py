@@ -26,7 +26,7 @@ ROUNDS, LIMIT_S = 9, 0.3
 
 
 def measure(report: Report) -> None:
-    """The first time, when everything is new and is sent, is not counted."""
+    """Measure submitting again; the first time, when everything is new and is sent, does not count."""
     with temp_home() as home, Sandbox(home / "hadoop", nodes=0) as hadoop:
         os.environ["HADOOP_CONF_DIR"] = str(hadoop.conf_dir)
         for count in (1, FILES):
@@ -51,13 +51,13 @@ def _write(folder: Path, count: int) -> None:
 
 
 def _again(folder: Path) -> tuple[float, int]:
-    """Seconds, and bytes that were sent."""
+    """Return the seconds taken, and the bytes sent."""
     seconds, sent = json.loads(run([sys.executable, "-m", "bench.resubmit", str(folder)]).output)
     return seconds, sent
 
 
 def main(folder: Path) -> None:
-    """What the command does between reading the job and asking for containers, as far as files go."""
+    """Stage a job as the command does between reading the job file and asking for containers."""
     sizes: dict[str, int] = {}
     conf_dir = os.environ["HADOOP_CONF_DIR"]
     conf = hadoop_conf.load(conf_dir)

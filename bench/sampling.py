@@ -27,7 +27,7 @@ time.sleep(600)
 
 
 def measure(report: Report) -> None:
-    """The whole executor: its heartbeat, too, and nothing is printed meanwhile."""
+    """Measure the whole executor, its heartbeat too; nothing is printed meanwhile."""
     with temp_home() as home:
         (home / "program.py").write_text(PROGRAM)
         for name, (loaders, threads) in TREES.items():

@@ -50,7 +50,7 @@ with open("steps", "w") as steps:
 
 
 def measure(report: Report) -> None:
-    """To this machine's disk, and to HDFS on it, whose DataNode then takes its part of the same cores."""
+    """Measure copying to this machine's disk, and to HDFS on it, whose DataNode uses the same cores."""
     with temp_home() as home:
         _measure(report, home, str(home / "saved"), "disk")
     with temp_home() as home, Sandbox(nodes=0) as sandbox:
@@ -103,7 +103,7 @@ class _Turn:
 
 
 def _take_turns(job_id: str) -> list[_Turn]:
-    """Until the copier has ended; as many with it as without it."""
+    """Stop and continue the copier in turns until it has ended."""
     limit = time.monotonic() + LIMIT_S
     while not (pids := of_job("howdah.outputs.snapshots.snapshot", job_id)):
         time.sleep(0.1)
@@ -134,7 +134,7 @@ def _until_ready(job_id: str) -> None:
 
 
 class _Slowest:
-    """Asks the executor for its log again and again, through its master: the answer comes with its beats."""
+    """Asks the executor for its log again and again, by its master: answers come with its heartbeats."""
 
     def __init__(self, job_id: str) -> None:
         self.job_id, self.worst, self._ended = job_id, 0.0, threading.Event()
@@ -151,14 +151,14 @@ class _Slowest:
                 self.worst = max(self.worst, time.monotonic() - begun)
 
     def end(self) -> float:
-        """The longest wait, in seconds."""
+        """Return the longest wait, in seconds."""
         self._ended.set()
         self._thread.join()
         return self.worst
 
 
 def _steps(home: Path, job_id: str) -> list[tuple[float, float]]:
-    """How long each step of both ranks took, and when it ended."""
+    """Return how long each step of both ranks took, and when it ended."""
     found = []
     for file in (home / "state" / "jobs" / job_id).rglob("steps"):
         for line in file.read_text().splitlines()[:-1]:

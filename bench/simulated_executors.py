@@ -14,18 +14,18 @@ from howdah.spec.usage import Usage
 from howdah.wire import auth
 from howdah.wire.messages import Goal, Orders, Phase, Status
 
-PATH, BEAT = "/v1/executor", "/v1/executor?wait=2"
+PATH, POLL_PATH = "/v1/executor", "/v1/executor?wait=2"
 
 
 class Channel:
-    """One kept-alive connection to the master."""
+    """Keeps one connection to the master alive."""
 
     def __init__(self, url: str, principal: str, key: bytes) -> None:
         self._address, self._principal, self._key = urlsplit(url).netloc, principal, key
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def post(self, path: str, message: Any) -> Any:
-        """The answer's JSON; what isn't 200 is a fault of the simulation."""
+        """Return the answer's JSON; any status but 200 is a fault of the simulation."""
         host, _, port = self._address.partition(":")
         self._streams = self._streams or await asyncio.open_connection(host, int(port), limit=4 << 20)
         reader, writer = self._streams
@@ -41,25 +41,25 @@ class Channel:
         return json.loads(text)
 
     def close(self) -> None:
-        """Let it go."""
+        """Close the connection."""
         if self._streams is not None:
             self._streams[1].close()
 
 
 @dataclass
 class Gang:
-    """`count` executors of role `worker`; `running` and `beats` are counted over all of them."""
+    """Simulates `count` executors of role `worker`; `running` and `heartbeats` count all of them."""
 
     url: str
     key: bytes
     count: int
     running: int = 0
-    beats: int = 0
+    heartbeats: int = 0
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
     _channels: list[Channel] = field(default_factory=list)
 
     async def start(self, at_once: int = 200) -> None:
-        """Bring them up a few at a time; returns when all run."""
+        """Start the executors a few at a time; returns when all run."""
         for number in range(self.count):
             self._tasks.append(asyncio.create_task(self._executor(number)))
             if number % at_once == at_once - 1:
@@ -75,7 +75,7 @@ class Gang:
                 raise SystemExit("a simulated executor has ended")
 
     async def stop(self) -> None:
-        """End them all."""
+        """Stop all executors."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -85,8 +85,8 @@ class Gang:
     async def _executor(self, number: int) -> None:
         principal = auth.executor_principal(f"worker:{number}", 1)
         key = auth.derive(self.key, principal)
-        beat, news = Channel(self.url, principal, key), Channel(self.url, principal, key)
-        self._channels += [beat, news]
+        polls, changes = Channel(self.url, principal, key), Channel(self.url, principal, key)
+        self._channels += [polls, changes]
         python = "/usr/bin/python3 (3.11.2)"
         status = Status(
             task=f"worker:{number}",
@@ -99,18 +99,18 @@ class Gang:
             python=python,
         )
         while True:
-            answer = await beat.post(BEAT, encode(status))
-            self.beats += 1
+            answer = await polls.post(POLL_PATH, encode(status))
+            self.heartbeats += 1
             mark = Orders(epoch=answer["epoch"], goal=Goal(answer["goal"])).digest
             status = replace(status, sequence=status.sequence + 2, orders_digest=mark, usage=self._used(status))
             if changed := self._obey(status, answer):
-                await news.post(PATH, encode(replace(changed, sequence=changed.sequence - 1)))
+                await changes.post(PATH, encode(replace(changed, sequence=changed.sequence - 1)))
                 self.running += changed.phase is Phase.RUNNING
                 status = changed
 
     @staticmethod
     def _used(status: Status) -> Usage:
-        """Something else each time, once its program runs."""
+        """Return usage that differs each time, once its program runs."""
         if status.phase is not Phase.RUNNING:
             return status.usage
         swing = status.sequence % 200 / 1000
@@ -123,7 +123,7 @@ class Gang:
 
     @staticmethod
     def _obey(status: Status, answer: dict[str, Any]) -> Status | None:
-        """What the orders make of it, when they change something."""
+        """Return the status that the orders lead to, None if they change nothing."""
         if status.phase is Phase.HELLO:
             return replace(status, phase=Phase.JOINED, epoch=answer["epoch"], ports={"main": 40000})
         if answer["goal"] == "run" and status.phase is Phase.JOINED:

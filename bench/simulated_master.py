@@ -20,7 +20,7 @@ ID, LOOK_S = "job-simulated", 0.02
 
 
 async def main(tasks: int, directory: str, key: bytes) -> None:
-    """Until it is killed."""
+    """Run the master until it is killed."""
     job = JobSpec(name="simulated", roles={"worker": Role("true", replicas=tasks, resources=Resources(1024, 1))})
     staged = StagedJob(job, home=directory, user="bench")
     master = JobMaster(MasterIdentity(ID, "fake", directory, "127.0.0.1", staged, key, {}), FakeAllocator)

@@ -11,7 +11,7 @@ ROUNDS = 21
 
 
 def measure(report: Report) -> None:
-    """Whole processes, from start to exit."""
+    """Measure whole processes, from start to exit."""
     commands = {"howdah --help": [HOWDAH, "--help"]}
     if rival := torchx():
         commands["torchx --help"] = [rival, "--help"]

@@ -87,8 +87,8 @@ def _bare(python: Path, folders: list[Path]) -> str:
             ranks.append(
                 subprocess.Popen([str(python), *ARGUMENTS], cwd=folder, env=environment, stdout=output, stderr=output)
             )
-    for rank, folder in zip(ranks, folders, strict=True):
-        if status := rank.wait(LIMIT_S):
+    for process, folder in zip(ranks, folders, strict=True):
+        if status := process.wait(LIMIT_S):
             raise SystemExit(f"the bare run failed ({status}):\n{(folder / 'stdout').read_text()[-3000:]}")
     return (folders[0] / "stdout").read_text()
 

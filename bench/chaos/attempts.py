@@ -22,12 +22,12 @@ Inject = Callable[[Cluster, str, "subprocess.Popen[bytes]"], None]
 
 
 def terminate_master(_: Cluster, job: str, __: subprocess.Popen[bytes]) -> None:
-    """SIGTERM to the master alone."""
+    """Send SIGTERM to the master alone."""
     _signal(os.kill, job)
 
 
 def terminate_group(_: Cluster, job: str, __: subprocess.Popen[bytes]) -> None:
-    """SIGTERM to the master and its helpers, as NodeManagers do."""
+    """Send SIGTERM to the master and its helpers, as NodeManagers do."""
     _signal(lambda pid, number: os.killpg(os.getpgid(pid), number), job)
 
 
@@ -37,13 +37,13 @@ def _signal(send: Callable[[int, int], None], job: str) -> None:
 
 
 def fail_attempt(cluster: Cluster, job: str, _: subprocess.Popen[bytes]) -> None:
-    """`yarn applicationattempt -fail`."""
+    """Run `yarn applicationattempt -fail`."""
     _master(job)
     cluster.yarn("applicationattempt", "-fail", f"appattempt_{job.partition('_')[2]}_000001")
 
 
 def exceed_memory(_: Cluster, job: str, __: subprocess.Popen[bytes]) -> None:
-    """The master uses more than its container has, until the NodeManager has ended it."""
+    """Make the master use more memory than its container has, until the NodeManager has ended it."""
     pid = _master(job)
     with contextlib.suppress(ProcessLookupError):
         memory.inflate(pid, TOO_MUCH)
@@ -51,7 +51,7 @@ def exceed_memory(_: Cluster, job: str, __: subprocess.Popen[bytes]) -> None:
 
 
 def stop_manager(away_s: float) -> Inject:
-    """The NodeManager of the master's node is stopped politely, and is back after so long."""
+    """Return a fault that ends the NodeManager of the master's node by SIGTERM and restarts it `away_s` later."""
 
     def inject(cluster: Cluster, job: str, _: subprocess.Popen[bytes]) -> None:
         node = node_of(_master(job))
@@ -71,7 +71,7 @@ def forget_containers(cluster: Cluster, job: str, _: subprocess.Popen[bytes]) ->
 
 
 def decommission(within_s: int) -> Inject:
-    """The master's node is excluded, at once or after so long, and its NodeManager ends."""
+    """Return a fault that excludes the master's node, at once or within so many seconds."""
 
     def inject(cluster: Cluster, job: str, _: subprocess.Popen[bytes]) -> None:
         node = node_of(_master(job))

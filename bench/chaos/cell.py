@@ -36,7 +36,7 @@ _RETRY_COUNT = re.compile(r"\(retry \d+ of \d+\)")
 
 @dataclass
 class Result:
-    """`seen_s` and `repaired_s` are counted from the fault; None: nobody had to notice. `wrong` must be empty."""
+    """Holds a cell's result; `seen_s` and `repaired_s` count from the fault, and `wrong` must be empty."""
 
     fault: str
     moment: str
@@ -63,12 +63,12 @@ class Result:
 
 
 def _shows_fault_was_noticed(event: Event) -> bool:
-    """A sign that the fault was noticed."""
+    """Return whether an event is a sign that the fault was noticed."""
     return not event.exit.ok if isinstance(event, Ended) else isinstance(event, _SIGNS_OF_A_FAULT)
 
 
 class Cell:
-    """`folder` is on the machine that all nodes are."""
+    """Runs a job with a fault; `folder` is on the machine that all nodes share."""
 
     def __init__(self, cluster: Cluster, folder: Path, fault: Fault, moment: str) -> None:
         self.cluster, self.folder, self.fault, self.moment = cluster, folder, fault, moment
@@ -76,7 +76,7 @@ class Cell:
         self.output = f"{cluster.root}/chaos/{folder.name}-out"
 
     def run(self) -> Result:
-        """To the end, however it ends; the cluster is whole again afterwards."""
+        """Run the job to its end, however it ends; the cluster is repaired afterwards."""
         result = Result(self.fault.name, self.moment)
         began, log = time.time(), self.folder / "log"
         client = self.cluster.start(self._job(), log)
@@ -170,7 +170,7 @@ class Cell:
         return wrong
 
     def _check_client(self, client: subprocess.Popen[bytes]) -> list[str]:
-        """It saw the job to its end, unless it was killed."""
+        """Check that the client followed the job to its end, unless it was killed."""
         if self.fault.name == "kill:client":
             return []
         try:

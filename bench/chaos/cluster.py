@@ -31,7 +31,7 @@ LIMIT_S = 180.0
 
 
 class Cluster:
-    """Three nodes, one ResourceManager, one NameNode, two DataNodes. As root each has a disk of its own.
+    """Runs three nodes, one ResourceManager, one NameNode and two DataNodes. As root each has a disk of its own.
 
     `directories` are those on HDFS that a cell writes to.
     """
@@ -61,18 +61,18 @@ class Cluster:
         self.sandbox.down()
 
     def start(self, job: Path, log: Path) -> subprocess.Popen[bytes]:
-        """`howdah run` of a job file, its output in `log`."""
+        """Start `howdah run` of a job file, with its output in `log`."""
         with log.open("wb") as out:
             command = [HOWDAH, "run", "--on", "yarn", "--logs", "all", str(job)]
             return subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
 
     def howdah(self, *arguments: str) -> str:
-        """What another command of ours prints; it may fail while the cluster does."""
+        """Return what another `howdah` command prints; it may fail while the cluster does."""
         done = subprocess.run([HOWDAH, *arguments], capture_output=True, text=True, timeout=LIMIT_S)
         return done.stdout + done.stderr
 
     def status(self, job: str) -> dict[str, Any]:
-        """`howdah status --json`, {} while it can't be told."""
+        """Return the answer of `howdah status --json`, {} while there is none."""
         try:
             found = json.loads(self.howdah("status", "--json", job).partition("\nhowdah:")[0])
         except ValueError:
@@ -80,21 +80,21 @@ class Cluster:
         return found if isinstance(found, dict) else {}
 
     def events(self, job: str) -> list[Event]:
-        """The event log as it is on HDFS."""
+        """Return the events of a job's log on HDFS."""
         (report,) = engine_of(job).describe(job)
         return list(recorded_events(report))
 
     def strikes(self, job: str) -> str:
-        """What the job has left behind against nodes, as it is on HDFS; "" for nothing."""
+        """Return the text of the job's node penalties on HDFS; "" for none."""
         uri = f"{self.root}{self.directories[0]}/strikes/{job}.json"
         return self.files.read_bytes(uri).decode() if self.files.exists(uri) else ""
 
     def dfsadmin(self, *arguments: str) -> None:
-        """Hadoop's own administration tool for HDFS."""
+        """Run Hadoop's own administration tool for HDFS."""
         self._tool("org.apache.hadoop.hdfs.tools.DFSAdmin", arguments)
 
     def yarn(self, *arguments: str) -> None:
-        """Hadoop's own `yarn application` and `yarn applicationattempt`."""
+        """Run Hadoop's own `yarn application` or `yarn applicationattempt`."""
         self._tool("org.apache.hadoop.yarn.client.cli.ApplicationCLI", arguments)
 
     def _tool(self, main: str, arguments: Sequence[str]) -> None:
@@ -106,7 +106,7 @@ class Cluster:
         subprocess.run(command, env=launcher.environment(), check=True, capture_output=True, timeout=LIMIT_S)
 
     def pid_of(self, daemon: str) -> int:
-        """Of a daemon of the sandbox."""
+        """Return the pid of a daemon of the sandbox."""
         known = record.load(self.sandbox.run_dir)
         assert known is not None
         return known.processes[daemon].pid
@@ -121,7 +121,7 @@ class Cluster:
         self.sandbox.decommission(node, within_s)
 
     def heal(self) -> None:
-        """Everything runs again, and is ready."""
+        """Start all daemons that do not run, and wait until the nodes are ready."""
         if self._excludes:
             self.sandbox.recommission()
             self._excludes = False
@@ -133,7 +133,7 @@ class Cluster:
 
 
 def processes(job: str, words: str) -> list[int]:
-    """Those of a job's containers whose command line has `words`, oldest first."""
+    """Return the pids of a job's containers whose command line contains `words`, oldest first."""
     mark, found = f"_{job.partition('_')[2]}_".encode(), []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and mark in _read(entry / "environ"):
@@ -154,19 +154,19 @@ def executors(job: str) -> list[int]:
 
 
 def environment_of(pid: int) -> dict[str, str]:
-    """What it was started with."""
+    """Return the environment that a process was started with."""
     pairs = _read(Path(f"/proc/{pid}/environ")).decode("utf-8", "replace").split("\0")
     return {name: value for name, _, value in (pair.partition("=") for pair in pairs)}
 
 
 def node_of(pid: int) -> str:
-    """`nm2`, of a process in a container."""
+    """Return the node of a process in a container, as `nm2`."""
     match = re.search(rb"/(nm\d+)/", _read(Path(f"/proc/{pid}/environ")))
     return match[1].decode() if match else ""
 
 
 def until(found: Callable[[], Any], what: str, limit_s: float = LIMIT_S) -> Any:
-    """What `found()` returns once it is true.
+    """Wait until `found()` is true, and return its value.
 
     Raises:
         TimeoutError: not within the limit.

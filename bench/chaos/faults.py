@@ -27,7 +27,7 @@ EXECUTOR, PROGRAM = "-m howdah.executor", "chaos/program.py"
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that goes wrong."""
+    """Describes a fault, and how to inject it."""
 
     name: str
     inject: Callable[[Cluster, str, subprocess.Popen[bytes]], None]
@@ -84,7 +84,7 @@ def _stopped_client(_: Cluster, __: str, client: subprocess.Popen[bytes]) -> Non
 
 
 def _worker_node(cluster: Cluster, job: str, _: subprocess.Popen[bytes]) -> None:
-    """One with a worker, and without the master if there is such a one."""
+    """Lose a node with a worker, if possible one without the master."""
     masters = {node_of(pid) for pid in processes(job, MASTER)}
     nodes = [node_of(pid) for pid in until(lambda: executors(job), "an executor")]
     lose_node(cluster, job, next((node for node in reversed(nodes) if node not in masters), nodes[-1]))
@@ -97,7 +97,7 @@ def _master_node(cluster: Cluster, job: str, _: subprocess.Popen[bytes]) -> None
 
 
 def lose_node(cluster: Cluster, job: str, node: str) -> None:
-    """All of it at once: the NodeManager, which can tell nobody, and what the job runs there, executors first."""
+    """Kill a node at once: its NodeManager, which reports nothing, and the job's processes, executors first."""
     cluster.sandbox.stop(node, signal.SIGKILL)
     there = [pid for pid in (*executors(job), *processes(job, "")) if node_of(pid) == node]
     for pid in there:
@@ -105,17 +105,17 @@ def lose_node(cluster: Cluster, job: str, node: str) -> None:
 
 
 def _cut_manager(_: Cluster, job: str, __: subprocess.Popen[bytes]) -> None:
-    """Of the last worker's node. Its executor's messages have the machine's own address, and pass."""
+    """Cut off the NodeManager of the last worker's node; its executor's messages have another address, and pass."""
     _cut(node_of(until(lambda: executors(job), "an executor")[-1]))
 
 
 def _cut_master(_: Cluster, job: str, __: subprocess.Popen[bytes]) -> None:
-    """From all executors, the client and the ResourceManager, with its node's NodeManager."""
+    """Cut the master off from all executors, the client and the ResourceManager, with its node's NodeManager."""
     _cut(node_of(until(lambda: processes(job, MASTER), "the master")[-1]))
 
 
 def _cut(node: str) -> None:
-    """No message passes to or from its address; its clock, and its processes, run on."""
+    """Drop all messages to and from a node's address; its processes run on."""
     address = f"127.0.0.1{node[2:]}"
     rules = [("10", "to"), ("11", "from")]
     with local_table_consulted_last():
@@ -127,7 +127,7 @@ def _cut(node: str) -> None:
 
 
 def _cut_executor(_: Cluster, job: str, __: subprocess.Popen[bytes]) -> None:
-    """From the master alone: the other executor, the node and its NodeManager are heard, and so is HDFS."""
+    """Cut an executor off from the master alone; all other connections stay."""
     pids = until(lambda: executors(job), "an executor")
     port = urllib.parse.urlsplit(environment_of(pids[-1])["HOWDAH_MASTER"]).port or 0
     with SlowNetwork(f"ipproto tcp dport {port} or ipproto tcp sport {port}", lost=PortsOfProcess(pids[-1])):
@@ -146,13 +146,13 @@ def _cut_client(_: Cluster, __: str, client: subprocess.Popen[bytes]) -> None:
 
 
 def _cut_process(pid: int) -> None:
-    """From everybody: what it serves and what it calls."""
+    """Drop all messages of a process, of its servers and its clients."""
     with SlowNetwork("ipproto tcp", lost=PortsOfProcess(pid)):
         time.sleep(CUT_S)
 
 
 def _slow(_: Cluster, __: str, ___: subprocess.Popen[bytes]) -> None:
-    """Every message in the whole cluster, and between it and the client."""
+    """Delay every message in the cluster, and between it and the client."""
     with SlowNetwork(delay_s=ONE_WAY_S):
         time.sleep(SLOW_S)
 
@@ -167,7 +167,7 @@ def _full(words: str) -> Callable[[Cluster, str, subprocess.Popen[bytes]], None]
 
 
 def _full_server(name: str) -> Callable[[Cluster, str, subprocess.Popen[bytes]], None]:
-    """One that can't write ends, or serves no more until it is told that there is room."""
+    """Return a fault that fills a server's disk; the server ends, or refuses work until told of new space."""
 
     def inject(cluster: Cluster, _: str, __: subprocess.Popen[bytes]) -> None:
         full.keep_full(cluster.sandbox.run_dir / full.SERVERS[name], FULL_S)
@@ -179,7 +179,7 @@ def _full_server(name: str) -> Callable[[Cluster, str, subprocess.Popen[bytes]],
 
 
 def _full_hdfs(cluster: Cluster, _: str, __: subprocess.Popen[bytes]) -> None:
-    """For the event log, checkpoints, copies and outputs."""
+    """Leave no space in HDFS for the event log, checkpoints, snapshots and outputs."""
     cluster.dfsadmin("-setSpaceQuota", "1", *cluster.directories)
     time.sleep(FULL_S)
     cluster.dfsadmin("-clrSpaceQuota", *cluster.directories)

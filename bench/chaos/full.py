@@ -37,13 +37,13 @@ def small_disks(sandbox: Sandbox, nodes: int) -> list[Path]:
 
 
 def unmount(disks: list[Path]) -> None:
-    """Once nobody needs them any more."""
+    """Unmount the small disks."""
     for disk in disks:
         subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
 def keep_full(disk: Path, seconds: float) -> None:
-    """Not a byte more fits for so long, whatever is removed meanwhile."""
+    """Keep a directory's disk full for so long, whatever is removed meanwhile."""
     filler = disk / "filler"
     deadline = time.monotonic() + seconds
     with filler.open("wb", buffering=0) as file:

@@ -19,7 +19,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class _Registers(ctypes.Structure):
-    """`struct user_regs_struct` of x86-64."""
+    """Lays out `struct user_regs_struct` of x86-64."""
 
     _fields_ = tuple((name, ctypes.c_ulonglong) for name in (*_NAMES.split(), *_SEGMENTS.split()))
 
@@ -75,5 +75,5 @@ def _ptrace(request: int, pid: int, data: object = None) -> None:
 
 
 def resident(pid: int) -> int:
-    """Resident memory of a process, in bytes."""
+    """Return the resident memory of a process, in bytes."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -27,8 +27,10 @@ _BACK, _AWAY, _AFTER = "5", "10", "100"
 
 
 class SlowNetwork:
-    """As a context manager: packets that `which` (words of `ip rule`, "" for all) selects, TCP or not, come `delay_s`
-    later, unless `lost(packet)`."""
+    """Delays packets by `delay_s` while entered, and drops those for which `lost(packet)` is true.
+
+    `which` selects packets by words of `ip rule`, joined by " or "; "" selects all, TCP or not.
+    """
 
     def __init__(self, which: str = "", delay_s: float = 0.0, lost: Callable[[Packet], bool] = lambda _: False) -> None:
         self.which, self.delay_s, self.lost = which.split(" or "), delay_s, lost
@@ -63,7 +65,7 @@ class SlowNetwork:
         os.close(self._file)
 
     def _carry(self) -> None:
-        """A packet that could not be given back is lost, as on any network."""
+        """Pass packets on after their delay; one that cannot be written is lost, as on any network."""
         under_way: collections.deque[tuple[float, Packet]] = collections.deque()
         while not self._over:
             wait = under_way[0][0] - time.monotonic() if under_way else 0.1
@@ -82,7 +84,7 @@ class SlowNetwork:
 
 @contextlib.contextmanager
 def local_table_consulted_last() -> Iterator[None]:
-    """The kernel asks its table of own addresses before all else; inside, rules of lower numbers come first."""
+    """Let rules of lower numbers come before the kernel's table of its own addresses while entered."""
     ip(f"rule add pref {_AFTER} lookup local")
     ip("rule del pref 0")
     try:
@@ -93,7 +95,7 @@ def local_table_consulted_last() -> Iterator[None]:
 
 
 class PortsOfProcess:
-    """Whether a packet comes from, or goes to, a port that process `pid` has, or had when the two ends began to talk.
+    """Tells whether a packet belongs to a port that process `pid` has, or had when the connection was first seen.
 
     Who else takes its port soon after is taken for it: 40 s are short.
     """
@@ -121,10 +123,10 @@ class PortsOfProcess:
 
 
 def prepare_loopback() -> None:
-    """Once, before anything listens: connections of loopback must fit through the detour, too."""
+    """Limit loopback's packets to what fits through the TUN device; call this before anything listens."""
     ip(f"link set lo mtu {_LARGEST}")
 
 
 def ip(arguments: str) -> None:
-    """The command of that name."""
+    """Run the command `ip` with these arguments."""
     subprocess.run(["ip", *arguments.split()], check=True, capture_output=True)

@@ -1,6 +1,6 @@
 """Opens the page in a real browser, Debian's Chromium by Playwright, and checks its accessibility with axe.
 
-What a page may never do is watched all the time: ask another origin, run what a job has told, break its own policy.
+What a page may never do is watched all the time: ask another origin, run what a job has sent, break its own policy.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NASTY = f"<img src=x onerror=\"document.title='{EXECUTED}'\">"
 
 
 def missing() -> str:
-    """Why no browser test can run here."""
+    """Return why no browser test can run here."""
     if not Path(CHROMIUM).exists():
         return f"no {CHROMIUM} on this machine"
     if not AXE.exists() or not BUILT:
@@ -54,7 +54,7 @@ def chromium() -> Iterator[Browser]:
 
 @contextmanager
 def served(html: str) -> Iterator[str]:
-    """The address of a page of another origin."""
+    """Serve a page of another origin, and give its address."""
 
     class Wiki(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -64,7 +64,7 @@ def served(html: str) -> Iterator[str]:
             self.wfile.write(html.encode())
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nothing."""
+            """Print nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Wiki) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -73,7 +73,7 @@ def served(html: str) -> Iterator[str]:
 
 
 class Tab:
-    """A tab at `link`, in a light or a dark room; `wrong` is what must be empty at the end."""
+    """Opens a tab at `link`, in a light or dark theme; `wrong` must be empty at the end."""
 
     def __init__(
         self, browser: Browser, link: str, theme: str = "light", language: str = "en-GB", beside: Tab | None = None
@@ -88,7 +88,7 @@ class Tab:
         self.wrong: list[str] = []
         self._origin = "{0.scheme}://{0.netloc}/".format(urlsplit(link))
         self.page.on("request", self._asked)
-        self.page.on("console", self._told)
+        self.page.on("console", self._keep_message)
         self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
         self.page.goto(link)
         self.page.wait_for_selector("main :is(h1, [role=table])")
@@ -97,12 +97,12 @@ class Tab:
         if not request.url.startswith((self._origin, "data:", "blob:")):
             self.wrong.append(f"asked {request.url}")
 
-    def _told(self, message: ConsoleMessage) -> None:
+    def _keep_message(self, message: ConsoleMessage) -> None:
         if "Content Security Policy" in message.text or "Uncaught" in message.text:
             self.wrong.append(message.text)
 
     def go(self, place: str) -> None:
-        """To a place of the page: what follows `#/`."""
+        """Open a view of the page: what follows `#/`."""
         self.page.evaluate("place => { location.hash = '#/' + place }", place)
 
     def sees(self, text: str, within: str = "body", limit_ms: float = LIMIT_MS) -> None:
@@ -113,7 +113,7 @@ class Tab:
             raise AssertionError(f"{text!r} is not on the page, which shows: {shown}") from error
 
     def reach(self, role: str, name: str, key: str = "Tab", most: int = 60) -> None:
-        """Press `key` until what has this role and name has the keyboard."""
+        """Press `key` until the element with this role and name has the focus."""
         wanted = self.page.locator(":focus").and_(self.page.get_by_role(role, name=name))  # type: ignore[arg-type]
         seen = []
         for _ in range(most):
@@ -124,7 +124,7 @@ class Tab:
         raise AssertionError(f"{name!r} is not reached by the keyboard, which goes through {seen}")
 
     def looked_over(self, name: str) -> list[str]:
-        """Serious violations of the screen that is shown; a picture of it is kept where pictures are wanted."""
+        """Return serious accessibility violations of the current screen; save a screenshot if wanted."""
         if SCREENS:
             self.page.screenshot(path=f"{SCREENS}/{name}{'-dark' if self.theme == 'dark' else ''}.png")
         world = self.page.context.new_cdp_session(self.page)

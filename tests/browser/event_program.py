@@ -46,5 +46,5 @@ print("written", flush=True)
 
 
 def command(folder: str, then: str = "") -> str:
-    """A shell command that writes into `folder`, then does something else."""
+    """Return a shell command that writes into `folder`, then does something else."""
     return f"{sys.executable} - {folder} <<'PROGRAM'\n{_PROGRAM}\nPROGRAM\n{then}"

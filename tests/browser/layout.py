@@ -50,18 +50,18 @@ _CUT = """() => [...document.querySelectorAll(
 
 
 def unreachable(page: Page) -> list[str]:
-    """Names of the controls that cannot be brought into view."""
+    """Return the names of controls that cannot be scrolled into view."""
     found: list[str] = page.evaluate(_UNREACHABLE)
     return found
 
 
 def scrolling_sideways(page: Page) -> list[str]:
-    """The page as a whole, if it is wider than the window."""
+    """Return the page as a whole if it is wider than the window."""
     found: list[str] = page.evaluate(_SCROLLING_SIDEWAYS)
     return found
 
 
 def cut_texts(page: Page) -> list[str]:
-    """Cards whose contents are wider than they, and cells of tables that are cut and whose pointer tells no more."""
+    """Return cards wider than their frame, and cut-off cells of tables without a tooltip."""
     found: list[str] = page.evaluate(_CUT)
     return found

@@ -18,7 +18,7 @@ LIMIT_S = 120.0
 
 
 class RunningCommand:
-    """A `howdah` command that runs; its output goes to a file."""
+    """Runs a `howdah` command; its output goes to a file."""
 
     def __init__(self, command: list[str], environment: dict[str, str], log: Path) -> None:
         self._log = log
@@ -31,7 +31,7 @@ class RunningCommand:
 
     @property
     def link(self) -> str:
-        """The link that it prints: of a job's page, or of the history."""
+        """Wait for the link that the command prints: of a job's page, or of the history."""
         return str(eventually(lambda: re.findall(r"http://\S+#\S+", self.text), "a link")[0])
 
     @property
@@ -39,7 +39,7 @@ class RunningCommand:
         return str(eventually(lambda: re.findall(r"local-\d+-\d+-\w+", self.text), "an id")[0])
 
     def done(self) -> int:
-        """Its exit code, when it has ended."""
+        """Wait for the command's end and return its exit code."""
         return self.process.wait(LIMIT_S)
 
 
@@ -55,7 +55,7 @@ class LocalJobs:
         self._started: list[RunningCommand] = []
 
     def job_file(self, command: str | list[str], **job: Any) -> str:
-        """A job of one role, `worker`."""
+        """Write a job file of one role, `worker`."""
         replicas = job.pop("replicas", 1)
         role = {"command": command, "replicas": replicas, "resources": {"memory": "128MiB"}}
         path = self.folder / f"job-{time.time_ns()}.yaml"
@@ -63,15 +63,15 @@ class LocalJobs:
         return str(path)
 
     def until_told(self, then: str) -> str:
-        """A command that says `begun`, and does `then` once `tell` is called."""
+        """Return a command that prints `begun`, and does `then` once `tell` is called."""
         return f"echo begun; while [ ! -e {self.folder}/told ]; do sleep 0.1; done; {then}"
 
     def tell(self) -> None:
-        """Let all commands of `until_told` go on."""
+        """Let all commands of `until_told` continue."""
         (self.folder / "told").touch()
 
     def master_of(self, job: str) -> int:
-        """The pid of a job's master."""
+        """Return the pid of a job's master."""
         return int(json.loads((self.folder / "home/state/jobs" / job / "master.json").read_text())["pid"])
 
     def start(self, *arguments: str) -> RunningCommand:
@@ -81,13 +81,13 @@ class LocalJobs:
         return running
 
     def __call__(self, *arguments: str) -> str:
-        """What a command has printed, which must end well."""
+        """Run a command, which must succeed, and return its output."""
         running = self.start(*arguments)
         assert running.done() == 0, running.text
         return running.text
 
     def end_all(self) -> None:
-        """End what still runs of commands and jobs."""
+        """End commands and jobs that still run."""
         for running in self._started:
             if running.process.poll() is None:
                 running.process.send_signal(signal.SIGTERM)
@@ -97,7 +97,7 @@ class LocalJobs:
 
 
 def eventually(found: Callable[[], Any], what: str, limit_s: float = LIMIT_S) -> Any:
-    """What `found()` returns, once that is true."""
+    """Wait until `found()` is true, and return its value."""
     deadline = time.monotonic() + limit_s
     while not (value := found()):
         assert time.monotonic() < deadline, f"not within {limit_s:.0f} s: {what}"

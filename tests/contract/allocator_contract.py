@@ -27,7 +27,7 @@ LIMIT_S = 90.0
 
 
 class Driver:
-    """Does with an allocator what a master does, and keeps all events."""
+    """Calls an allocator as a master does, and keeps all events."""
 
     def __init__(self, allocator: Allocator) -> None:
         self.allocator = allocator
@@ -49,7 +49,7 @@ class Driver:
         return next((event for event in found if event.container_id == container.id), None)
 
     async def get(self, role: str, count: int = 1) -> list[Container]:
-        """`count` more containers of `role`."""
+        """Request and return `count` more containers of `role`."""
         before = len(self.granted)
         self.allocator.request(role, count)
         await self.until(lambda: len(self.granted) >= before + count)
@@ -62,7 +62,7 @@ class Driver:
         await self.allocator.launch(container, launch)
 
     async def run(self, line: str, **rest: dict[str, object]) -> ContainerEnded:
-        """Run a shell line in a new container; its end."""
+        """Run a shell line in a new container and return its end."""
         (container,) = await self.get("worker")
         await self.launch(container, line, **rest)
         await self.until(lambda: self.ended(container))
@@ -72,7 +72,7 @@ class Driver:
 
 
 def drive(implementation: type[Allocator], context: MasterContext, play: Play[T]) -> T:
-    """Open an allocator, play with it, unregister."""
+    """Open an allocator, run `play` with it, and unregister."""
 
     async def whole() -> T:
         allocator = await implementation.open(context)
@@ -219,7 +219,7 @@ class AllocatorContract:
         return found
 
     def environment(self) -> dict[str, str]:
-        """That of a master's process."""
+        """Return the environment of a master's process."""
         return dict(os.environ)
 
     def test_releasing_twice_does_no_harm(self, context: MasterContext) -> None:

@@ -16,11 +16,11 @@ from howdah.storage.filesystem import Entry, FileSystem, Sink
 
 
 class Crash(Exception):
-    """The process ended here."""
+    """Stands for the end of the process at this point."""
 
 
 class Mortal(FileSystem):
-    """A file system whose user dies instead of making change number `life`."""
+    """Raises Crash instead of making change number `life` to a file system."""
 
     def __init__(self, real: FileSystem, life: int) -> None:
         self.real, self.life = real, life

@@ -37,11 +37,11 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Executors are killed in the middle of requests here."""
+        """Ignore the error: executors are killed in the middle of requests here."""
 
 
 class Conductor:
-    """Serves POST /v1/executor; `say` changes the orders, `until` waits for a status, `start` runs an executor."""
+    """Serves POST /v1/executor; `set_orders`, `until` (waits for a status) and `start` drive an executor."""
 
     def __init__(self, directory: Path, assignment: Assignment, lease_s: float = 30.0) -> None:
         self.directory, self.assignment, self.lease_s = directory, assignment, lease_s
@@ -54,7 +54,7 @@ class Conductor:
         self.saves: tuple[SaveOrder, ...] = ()
         self.files: dict[str, str] = {}
         self.notice: PreemptionNotice | None = None
-        self.heard: list[Status] = []
+        self.statuses: list[Status] = []
         self.chunks: list[LogChunk] = []
         self.executor: subprocess.Popen[bytes] | None = None
         self.attempt = "worker:1/1"
@@ -69,7 +69,7 @@ class Conductor:
         return auth.executor_principal("worker:1", 1)
 
     def key_of(self, principal: str) -> bytes:
-        """The key of the attempt that was launched, or the one that is made from it for another attempt."""
+        """Return the key of the attempt that was launched, or the key derived from it for another attempt."""
         launched = auth.derive(self.key, self.principal)
         return launched if principal == self.principal else auth.derive(launched, principal)
 
@@ -100,54 +100,54 @@ class Conductor:
                 [*before, sys.executable, "-m", "howdah.executor"], env=variables, cwd=self.logs, stderr=log
             )
 
-    def say(self, goal: Goal, epoch: int = 0, stop_s: float = 5.0, keep: bool = False) -> None:
-        """From now on these are the orders."""
+    def set_orders(self, goal: Goal, epoch: int = 0, stop_s: float = 5.0, keep: bool = False) -> None:
+        """Set the orders that the executor gets from now on."""
         with self._changed:
             self._goal, self._epoch, self._stop_s, self._keep = goal, epoch or self._epoch, stop_s, keep
             self._changed.notify_all()
 
     def reassign(self, task: str, attempt: int) -> None:
-        """The executor is to become that of another attempt; what the one before it says is kept no more."""
+        """Order the executor to become that of another attempt, and forget the statuses of the one before."""
         with self._changed:
             self.attempt, self._goal = f"{task}/{attempt}", Goal.JOIN
-            self.heard.clear()
+            self.statuses.clear()
             self._changed.notify_all()
 
     def save(self, *orders: SaveOrder) -> None:
-        """From now on these copies are wanted."""
+        """Order these snapshots from now on."""
         with self._changed:
             self.saves = orders
             self._changed.notify_all()
 
     def announce(self, notice: PreemptionNotice) -> None:
-        """From now on the program is to be told."""
+        """Announce a preemption to the program from now on."""
         with self._changed:
             self.notice = notice
             self._changed.notify_all()
 
     def until(self, wanted: Callable[[Status], Any], limit: float = 30.0) -> Status:
-        """The first status, heard already or to come, that is `wanted`."""
+        """Return the first status, received already or later, that is `wanted`."""
         deadline, seen = time.monotonic() + limit, 0
         with self._changed:
             while True:
-                for status in self.heard[seen:]:
+                for status in self.statuses[seen:]:
                     if wanted(status):
                         return status
-                seen = len(self.heard)
+                seen = len(self.statuses)
                 assert self._changed.wait(deadline - time.monotonic()) or time.monotonic() < deadline, (
-                    f"not heard within {limit} s; last: {self.heard[-1:]}; log: {self.log()}"
+                    f"not heard within {limit} s; last: {self.statuses[-1:]}; log: {self.log()}"
                 )
 
     def phase(self, phase: Phase, epoch: int = 1, limit: float = 30.0) -> Status:
         return self.until(lambda status: status.phase is phase and status.epoch == epoch, limit)
 
     def run(self, limit: float = 30.0, **world: str) -> Status:
-        """Start an executor if there is none, let it join and run; the status in which it has ended."""
+        """Start an executor if there is none, let it join and run, and return the status in which it has ended."""
         self.world = world
         if self.executor is None:
             self.start()
         self.phase(Phase.JOINED)
-        self.say(Goal.RUN)
+        self.set_orders(Goal.RUN)
         return self.phase(Phase.ENDED, limit=limit)
 
     def ask_log(self, stream: str, offset: int, limit: int, search: str = "") -> LogChunk:
@@ -159,7 +159,7 @@ class Conductor:
             return self.chunks[-1]
 
     def ask_logs(self, *wanted: LogRequest) -> list[LogChunk]:
-        """Several at once, whose numbers go on from the last."""
+        """Request several pieces of logs at once, numbered on from the last request."""
         with self._changed:
             self._requests = wanted
             self._changed.notify_all()
@@ -167,8 +167,8 @@ class Conductor:
             return self.chunks[-len(wanted) :]
 
     def leave(self, limit: float = 30.0) -> int:
-        """Tell it to leave; its exit status."""
-        self.say(Goal.LEAVE)
+        """Order the executor to leave, and return its exit status."""
+        self.set_orders(Goal.LEAVE)
         return self.exit_status(limit)
 
     def exit_status(self, limit: float = 30.0) -> int:
@@ -226,7 +226,7 @@ class Conductor:
         deadline = time.monotonic() + wait
         with self._changed:
             if self._is_current(status):
-                self.heard.append(status)
+                self.statuses.append(status)
             self.chunks.extend(chunk for chunk in status.chunks if chunk.request > len(self.chunks))
             self._changed.notify_all()
             while self._satisfied(self._orders(status), status) and time.monotonic() < deadline:

@@ -18,5 +18,5 @@ def resourcemanager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbo
 
 @pytest.fixture
 def configuration(resourcemanager: Sandbox) -> Configuration:
-    """How clients reach the ResourceManager that runs alone."""
+    """Return how clients reach the ResourceManager that runs alone."""
     return load(str(resourcemanager.conf_dir))

@@ -20,7 +20,7 @@ NAMES = ("plain", "with space", "é", "q?uestion", "ha#sh", "per%cent", "plus+&=
 
 
 class FileSystemContract:
-    """Files, directories, names, errors."""
+    """Tests files, directories, names and errors."""
 
     names: tuple[str, ...] = NAMES
 
@@ -170,7 +170,7 @@ class FileSystemContract:
 
 
 class PermissionContract:
-    """For file systems that have permission bits and times."""
+    """Tests file systems that have permission bits and times."""
 
     def test_modes(self, fs: FileSystem, base: str) -> None:
         fs.mkdirs(uris.join(base, "private"), 0o700)

@@ -52,7 +52,7 @@ Behaviour = Callable[[pb.ContainerTokenIdentifier, pb.LaunchContext], "tuple[flo
 
 
 class Refused(Exception):
-    """Answered to the caller as a Java exception of this class."""
+    """Is sent to the caller as a Java exception of this class."""
 
     def __init__(self, java_class: str, text: str) -> None:
         super().__init__(text)
@@ -60,7 +60,7 @@ class Refused(Exception):
 
 
 class Keys:
-    """A node's master keys of one kind: the present one and those it followed, for tokens made before a roll-over."""
+    """Holds a node's master keys of one kind: the current one and earlier ones, for tokens made before a roll-over."""
 
     def __init__(self) -> None:
         self.present = pb.MasterKey()
@@ -72,13 +72,13 @@ class Keys:
             self._by_id[key.id] = key.key
 
     def password(self, key_id: int, identifier: bytes) -> bytes | None:
-        """What the ResourceManager signed this identifier with; None under a key that is not known here."""
+        """Return how the ResourceManager signed this identifier; None if its key is not known here."""
         key = self._by_id.get(key_id)
         return hmac.new(key, identifier, hashlib.sha1).digest() if key else None
 
 
 class Node:
-    """One NodeManager as the ResourceManager sees it."""
+    """Simulates one NodeManager towards the ResourceManager."""
 
     def __init__(self, number: int, port: int, resource: pb.Resource) -> None:
         self.id = pb.NodeId(host=f"127.1.{number >> 8}.{number & 255}", port=port)
@@ -98,7 +98,7 @@ class Node:
         self._renew(answer)
 
     async def unregister(self, manager: RpcConnection) -> None:
-        """As a NodeManager does that is stopped: it counts as gone at once. The request's only field is the node."""
+        """Unregister as a stopped NodeManager does: it is gone at once. The request's only field is the node."""
         await manager.call("unRegisterNodeManager", pb.RegisterNodeRequest(node=self.id), pb.Empty)
 
     async def beat(self, manager: RpcConnection) -> None:
@@ -144,7 +144,7 @@ class Node:
 
 
 class SimulatedNodes:
-    """`count` nodes, registered when the context is entered, gone when it is left.
+    """Runs `count` nodes, which register when the context is entered and leave when it is left.
 
     `counts` has what happened: `beats`, `logins`, `refused_logins`, `started`, `refused_starts`.
     """
@@ -222,7 +222,7 @@ class SimulatedNodes:
 
 
 class Served:
-    """One connection to one node, from its first byte on."""
+    """Serves one connection to one node, from its first byte on."""
 
     def __init__(
         self, nodes: SimulatedNodes, node: Node, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -320,7 +320,7 @@ class Served:
         return answer
 
     def _check(self, token: pb.ContainerTokenIdentifier, carried: pb.Token) -> None:
-        """As ContainerManagerImpl does: signed for this node, for the application that logged in, not too old."""
+        """Check as ContainerManagerImpl does: signed for this node and the logged-in application, and not too old."""
         assert self._token
         password = self._node.container_keys.password(token.key_id, carried.identifier)
         if password is None or not hmac.compare_digest(password, carried.password):

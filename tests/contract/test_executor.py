@@ -119,7 +119,7 @@ class TestRunning:
         master.files = {"list.txt": "first\n"}
         master.run(X_SHARED=str(shared))
         master.files = {"list.txt": "second ü\n"}
-        master.say(Goal.RUN, epoch=2)
+        master.set_orders(Goal.RUN, epoch=2)
         master.until(lambda status: status.epoch == 2 and status.phase is Phase.ENDED)
         assert master.output().decode() == "first\nsecond ü\n"
         assert shared.read_text() == "of others"
@@ -274,7 +274,7 @@ class TestData:
         uploads = (kept, Upload("model", (tmp_path / "gone").as_uri()), never_made)
         master = conduct("mkdir model; echo w > model/weights; exit 4", uploads=uploads)
         assert master.run().uploaded == ()
-        master.say(Goal.STOP, keep=True)
+        master.set_orders(Goal.STOP, keep=True)
         told = master.until(lambda status: status.kept)
         assert (told.uploaded, told.phase) == ((kept.uri,), Phase.ENDED)
         assert (tmp_path / "kept" / "weights").read_text() == "w\n"
@@ -284,7 +284,7 @@ class TestData:
     def test_what_can_not_be_kept_is_said(self, conduct: Start) -> None:
         master = conduct("mkdir model; exit 4", uploads=(Upload("model", "nosuch://host/x", keep_failed=True),))
         master.run()
-        master.say(Goal.STOP, keep=True)
+        master.set_orders(Goal.STOP, keep=True)
         assert master.until(lambda status: status.kept).uploaded == ()
         assert "could not be kept" in master.output("stderr").decode()
 
@@ -307,7 +307,7 @@ class TestFilesRemoved:
         master = conduct(f"{command}; touch ready; while ! test -e ../go; do sleep 0.02; done", **fields)
         master.start({"HOWDAH_CONTAINER": f"container_{time.monotonic_ns()}"})  # its sweeper ends all that have it
         master.phase(Phase.JOINED)
-        master.say(Goal.RUN)
+        master.set_orders(Goal.RUN)
         deadline = time.monotonic() + 30
         while not (master.work / "ready").exists():
             assert time.monotonic() < deadline, master.log()
@@ -329,7 +329,7 @@ class TestFilesRemoved:
         uploads = (Upload("model", target.as_uri()),)
         master, exit = self.removed(conduct, "mkdir model; echo w > model/weights", uploads=uploads)
         assert exit.cause == "withdrawn"
-        assert master.heard[-1].uploaded == ()
+        assert master.statuses[-1].uploaded == ()
 
     def test_a_program_that_made_nothing_has_ended_well(self, conduct: Start) -> None:
         _, exit = self.removed(conduct, "true")
@@ -355,7 +355,7 @@ class TestPorts:
         assert self.serve(conduct, False, "pass").output() == b"ok\n"
 
     def test_a_port_in_use_is_told_apart(self, conduct: Start) -> None:
-        ended = self.serve(conduct, True, "pass").heard[-1]
+        ended = self.serve(conduct, True, "pass").statuses[-1]
         assert ended.exit is not None
         assert (ended.exit.cause, ended.exit.code) == ("port", 1)
 
@@ -397,10 +397,10 @@ class TestStopping:
         master = conduct("trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done")
         master.start()
         master.phase(Phase.JOINED)
-        master.say(Goal.RUN)
+        master.set_orders(Goal.RUN)
         master.phase(Phase.RUNNING)
         wait_for_output(master)
-        master.say(Goal.STOP)
+        master.set_orders(Goal.STOP)
         ended = master.phase(Phase.ENDED)
         assert ended.exit is not None
         assert (ended.exit.cause, ended.exit.code) == ("stopped", 0)
@@ -410,9 +410,9 @@ class TestStopping:
         master = conduct(program("import signal, time; signal.signal(15, signal.SIG_IGN); print(1); time.sleep(60)"))
         master.start()
         master.phase(Phase.JOINED)
-        master.say(Goal.RUN)
+        master.set_orders(Goal.RUN)
         wait_for_output(master)
-        master.say(Goal.STOP, stop_s=0.3)
+        master.set_orders(Goal.STOP, stop_s=0.3)
         ended = master.phase(Phase.ENDED)
         assert ended.exit is not None
         assert (ended.exit.cause, ended.exit.signal) == ("stopped", signal.SIGKILL)
@@ -422,14 +422,14 @@ class TestStopping:
         master.start()
         first = master.phase(Phase.JOINED)
         master.world = {"EPOCH": "1"}
-        master.say(Goal.RUN)
+        master.set_orders(Goal.RUN)
         wait_for_output(master)
-        master.say(Goal.JOIN, epoch=2)
+        master.set_orders(Goal.JOIN, epoch=2)
         second = master.phase(Phase.JOINED, epoch=2)
         assert second.exit is None
         assert second.ports.keys() == first.ports.keys()
         master.world = {"EPOCH": "2"}
-        master.say(Goal.RUN)
+        master.set_orders(Goal.RUN)
         ended = master.phase(Phase.ENDED, epoch=2)
         assert ended.exit is not None
         assert ended.exit.ok
@@ -439,12 +439,12 @@ class TestStopping:
         master = conduct("sleep 60")
         master.start()
         master.phase(Phase.JOINED)
-        master.say(Goal.JOIN, epoch=5)
+        master.set_orders(Goal.JOIN, epoch=5)
         master.phase(Phase.JOINED, epoch=5)
-        master.say(Goal.RUN, epoch=4)
-        told = max(status.sequence for status in master.heard)  # two connections: they may come in another order
+        master.set_orders(Goal.RUN, epoch=4)
+        told = max(status.sequence for status in master.statuses)  # two connections: they may come in another order
         master.until(lambda status: status.sequence > told + 1)
-        assert all(status.phase is Phase.JOINED for status in master.heard if status.sequence > told)
+        assert all(status.phase is Phase.JOINED for status in master.statuses if status.sequence > told)
 
     def test_children_that_hide_are_found(self, conduct: Start) -> None:
         source = (
@@ -471,7 +471,7 @@ class TestStopping:
             master = conduct("trap '' TERM; echo up; (setsid sleep 60 &) ; sleep 60", environment={mark: "1"})
             master.start()
             master.phase(Phase.JOINED)
-            master.say(Goal.RUN)
+            master.set_orders(Goal.RUN)
             wait_for_output(master)
             assert master.executor is not None
             since = time.monotonic()
@@ -491,7 +491,7 @@ class TestStopping:
         master = conduct(program("import time; print(1); time.sleep(60)"), environment={mark: "1"})
         master.start()
         master.phase(Phase.JOINED)
-        master.say(Goal.RUN)
+        master.set_orders(Goal.RUN)
         wait_for_output(master)
         assert master.executor is not None
         master.executor.kill()
@@ -502,7 +502,7 @@ class TestStopping:
         master = conduct("sleep 60", lease_s=4.0, environment={mark: "1"})
         master.start()
         master.phase(Phase.JOINED)
-        master.say(Goal.RUN)
+        master.set_orders(Goal.RUN)
         master.phase(Phase.RUNNING)
         master.refuse = 500
         assert master.exit_status() == 75
@@ -517,7 +517,7 @@ class TestStopping:
         master = conduct(program(source), lease_s=4.0, environment={mark: "1"})
         master.start()
         master.phase(Phase.JOINED)
-        master.say(Goal.RUN, stop_s=400.0)
+        master.set_orders(Goal.RUN, stop_s=400.0)
         wait_for_output(master)
         master.refuse = 500
         assert master.exit_status() == 75
@@ -585,7 +585,7 @@ class TestLogs:
         master = conduct("echo 0123456789; sleep 60")
         master.start()
         master.phase(Phase.JOINED)
-        master.say(Goal.RUN)
+        master.set_orders(Goal.RUN)
         wait_for_output(master)
         chunk = master.ask_log("stdout", 3, 4)
         assert (chunk.offset, chunk.size, chunk.text) == (3, 11, "3456")
@@ -596,7 +596,7 @@ class TestCost:
         master = conduct("sleep 60")
         master.start()
         master.phase(Phase.JOINED)
-        master.say(Goal.RUN)
+        master.set_orders(Goal.RUN)
         master.phase(Phase.RUNNING)
         assert resident_mib(master) <= 20
 

@@ -51,7 +51,7 @@ def ended(master: Conductor, stub: str, count: int, **variables: str) -> Status:
     gpu = {"HOWDAH_GPU_COUNT": "4", "CUDA_VISIBLE_DEVICES": "3", "LD_LIBRARY_PATH": stub, "XIDS": "", **variables}
     master.start(gpu)
     master.phase(Phase.JOINED)
-    master.say(Goal.RUN)
+    master.set_orders(Goal.RUN)
     master.until(lambda said: said.usage.gpus and said.usage.gpus[0].xids >= count and _more(said, count), limit=30)
     (master.work / "go").touch()
     return master.phase(Phase.ENDED)

@@ -54,7 +54,7 @@ def begin(master: Conductor, words: str = "") -> Status:
     master.world = WORLD
     master.start()
     master.phase(Phase.JOINED)
-    master.say(Goal.RUN)
+    master.set_orders(Goal.RUN)
     return master.until(lambda status: status.phase is Phase.RUNNING and status.usage.log_bytes >= len(words))
 
 
@@ -203,8 +203,8 @@ def test_silence_grows_and_ends_with_a_word(conduct: Start) -> None:
     master = conduct(program(source))
     begin(master, "up\n")
     master.until(lambda status: status.idle_s > 1.5)
-    seen = len(master.heard)
-    again = master.until(lambda status: status in master.heard[seen:] and status.idle_s < 1, limit=30)
+    seen = len(master.statuses)
+    again = master.until(lambda status: status in master.statuses[seen:] and status.idle_s < 1, limit=30)
     assert again.phase is Phase.RUNNING
 
 
@@ -214,11 +214,11 @@ def test_large_pieces_of_logs_travel_in_messages_of_their_own(conduct: Start) ->
     master = conduct((sys.executable, "-c", f"import os, time; os.write(1, b'\\xff' * {4 * piece}); time.sleep(60)"))
     master.start()
     master.phase(Phase.JOINED)
-    master.say(Goal.RUN)
+    master.set_orders(Goal.RUN)
     master.until(lambda status: status.usage.log_bytes >= 4 * piece)
     asked = [LogRequest(request=number, stream="stdout", offset=number * piece, limit=piece) for number in (1, 2, 3)]
     chunks = master.ask_logs(*asked)
     assert [(chunk.request, chunk.offset) for chunk in chunks] == [(one.request, one.offset) for one in asked]
     assert all(chunk.text == "\xff" * piece for chunk in chunks)
-    carried = [sum(len(chunk.text) for chunk in status.chunks) for status in master.heard]
+    carried = [sum(len(chunk.text) for chunk in status.chunks) for status in master.statuses]
     assert max(carried) == piece

@@ -28,7 +28,7 @@ def key(master: Conductor, epoch: int) -> str:
 def test_a_key_for_each_epoch_that_nobody_else_can_read_and_nothing_is_left(conduct: Start) -> None:
     master = conduct(program(LOOK))
     master.run()
-    master.say(Goal.RUN, epoch=2)
+    master.set_orders(Goal.RUN, epoch=2)
     master.until(lambda status: status.epoch == 2 and status.phase is Phase.ENDED)
     first, second = master.output().decode().splitlines()
     url = f"http://127.0.0.1:{master._server.server_port}"
@@ -54,6 +54,6 @@ def test_garbage_in_its_directory_does_no_harm(conduct: Start) -> None:
     spoil = "import os, shutil; h = os.environ['HOWDAH_HERE']; open(h + '/progress', 'wb').write(b'\\xff' * 99)"
     master = conduct(program(f"{spoil}; shutil.rmtree(h + '/python'); os.unlink(h + '/key'); print('done')"))
     assert master.run().usage.progress is None
-    master.say(Goal.RUN, epoch=2)
+    master.set_orders(Goal.RUN, epoch=2)
     master.until(lambda status: status.epoch == 2 and status.phase is Phase.ENDED)
     assert master.output() == b"done\ndone\n"

@@ -63,7 +63,7 @@ def test_one_that_is_killed_leaves_nothing_however_often_it_was_reassigned(maste
         reassign(master, number)
     master.assignment = Assignment(program(HIDES))
     reassign(master, 2 + TIMES)
-    master.say(Goal.RUN)
+    master.set_orders(Goal.RUN)
     master.phase(Phase.RUNNING)
     deadline = time.monotonic() + 30
     while b"up" not in master.output():

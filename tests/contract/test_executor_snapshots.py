@@ -40,7 +40,7 @@ def conduct(tmp_path: Path) -> Iterator[Start]:
         started.append(master)
         master.start()
         master.phase(Phase.JOINED)
-        master.say(Goal.RUN)
+        master.set_orders(Goal.RUN)
         return master
 
     yield start
@@ -87,10 +87,10 @@ def test_beats_go_on_while_a_copy_waits_and_it_is_given_up_when_nobody_wants_it(
     written(master)
     master.save(order(tmp_path))
     master.until(lambda status: any(not one.done for one in status.saves))
-    beats = len(master.heard)
-    master.until(lambda _: len(master.heard) > beats + 2)
+    beats = len(master.statuses)
+    master.until(lambda _: len(master.statuses) > beats + 2)
     master.save()
-    master.until(lambda status: len(master.heard) > beats + 2 and not status.saves)
+    master.until(lambda status: len(master.statuses) > beats + 2 and not status.saves)
     assert not (tmp_path / "grows/1/held.pt").exists()
     assert master.leave() == 0
 
@@ -100,7 +100,7 @@ def test_a_copy_that_takes_too_long_says_so_and_the_program_goes_on(conduct: Sta
     written(master)
     master.save(order(tmp_path, limit_s=1.5))
     assert report(master).problem.startswith("it took longer than 2 s")
-    assert master.heard[-1].phase is Phase.RUNNING
+    assert master.statuses[-1].phase is Phase.RUNNING
     assert master.leave() == 0
 
 
@@ -147,7 +147,7 @@ def test_a_helper_that_is_killed_is_told(conduct: Start, tmp_path: Path) -> None
         ]
     os.kill(helpers[0], signal.SIGKILL)
     assert report(master).problem == "howdah.outputs.snapshots.snapshot ended with signal 9"
-    assert master.heard[-1].phase is Phase.RUNNING
+    assert master.statuses[-1].phase is Phase.RUNNING
     assert master.leave() == 0
 
 
@@ -220,9 +220,9 @@ def test_what_a_stopped_program_leaves_is_stored(tmp_path: Path) -> None:
         master.world = {"HOWDAH_CHECKPOINT_DIR": uri}
         master.start()
         master.phase(Phase.JOINED)
-        master.say(Goal.RUN)
+        master.set_orders(Goal.RUN)
         written(master)
-        master.say(Goal.STOP, stop_s=1.0)
+        master.set_orders(Goal.STOP, stop_s=1.0)
         ended = master.phase(Phase.ENDED)
         assert ended.exit is not None
         assert ended.exit.cause == "stopped"

@@ -111,7 +111,7 @@ class TestInput:
         master = conduct("sleep 30", feeds=(large,))
         master.start()
         master.phase(Phase.JOINED)
-        master.say(Goal.RUN)
+        master.set_orders(Goal.RUN)
         master.phase(Phase.RUNNING)
         assert master.executor is not None
         helper = next(
@@ -139,7 +139,7 @@ class TestInput:
     def test_a_new_epoch_of_the_gang_reads_the_same_again(self, conduct: Start, feed: Feed) -> None:
         master = conduct("md5sum", feeds=(feed,))
         master.run()
-        master.say(Goal.RUN, epoch=2)
+        master.set_orders(Goal.RUN, epoch=2)
         master.phase(Phase.ENDED, epoch=2)
         first, second = master.output().splitlines()
         assert first == second
@@ -148,9 +148,9 @@ class TestInput:
         master = conduct("sleep 30", feeds=(large,), stdout_output=capture(tmp_path))
         master.start()
         master.phase(Phase.JOINED)
-        master.say(Goal.RUN)
+        master.set_orders(Goal.RUN)
         master.phase(Phase.RUNNING)
-        master.say(Goal.STOP, stop_s=1.0)
+        master.set_orders(Goal.STOP, stop_s=1.0)
         assert failure(master.phase(Phase.ENDED))[0] == "stopped"
         assert master.executor is not None
         assert tree(master.executor.pid) == [master.executor.pid]
@@ -206,7 +206,7 @@ class TestOutput:
     def test_what_an_earlier_epoch_printed_is_gone(self, conduct: Start, tmp_path: Path) -> None:
         master = conduct("[ -e again ] || { touch again; seq 1000; exit 1; }; echo b", stdout_output=capture(tmp_path))
         master.run()
-        master.say(Goal.RUN, epoch=2)
+        master.set_orders(Goal.RUN, epoch=2)
         assert failure(master.phase(Phase.ENDED, epoch=2)) == ("exit", "")
         assert part(tmp_path).read_bytes() == b"b\n"
 

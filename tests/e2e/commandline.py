@@ -28,7 +28,7 @@ LIMIT_S = 240.0
 
 @dataclass(frozen=True)
 class Done:
-    """A command that has ended."""
+    """Holds the result of an ended command."""
 
     code: int
     out: bytes
@@ -47,7 +47,7 @@ class Done:
 
 
 class Running:
-    """A command that runs; its output goes to files."""
+    """Runs a command; its output goes to files."""
 
     def __init__(self, arguments: tuple[str, ...], environment: dict[str, str], log: Path) -> None:
         self._out, self._err, self._begun = log, log.with_suffix(".err"), time.monotonic()
@@ -59,7 +59,7 @@ class Running:
         return self._out.read_text(errors="replace")
 
     def says(self, words: str) -> str:
-        """What it has printed, once `words` are in it."""
+        """Return the output once it contains `words`."""
         return eventually(lambda: text if words in (text := self.text) else "", words)
 
     @property
@@ -72,7 +72,7 @@ class Running:
 
 
 class CommandLine:
-    """`folder` takes job files and output. `root` is the cluster's file system, `files` the way to it."""
+    """Runs commands on the cluster. `folder` takes job files and output; `files` accesses its file system, `root`."""
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         self.sandbox, self.folder = sandbox, folder
@@ -90,7 +90,7 @@ class CommandLine:
         role: Mapping[str, Any] | None = None,
         **job: Any,
     ) -> str:
-        """A job of one role, `worker`."""
+        """Write a job file of one role, `worker`."""
         resources = {"memory": memory, "gpus": gpus}
         roles = {"worker": {"command": command, "replicas": replicas, "resources": resources, **(role or {})}}
         path = self.folder / f"job-{time.time_ns()}.yaml"
@@ -115,7 +115,7 @@ class CommandLine:
         return self.start(*arguments, **environment).done()
 
     def run(self, command: str | list[str], *options: str, **job: Any) -> Running:
-        """`howdah run` of a job of one role."""
+        """Run `howdah run` with a job of one role."""
         return self.start("run", "--on", "yarn", *options, self.job_file(command, **job))
 
     def status(self, job: str) -> dict[str, Any]:
@@ -123,21 +123,21 @@ class CommandLine:
         return found
 
     def yarn_says(self, job: str) -> str:
-        """The ResourceManager's diagnostics, as `yarn application -status` shows them."""
+        """Return the ResourceManager's diagnostics, as `yarn application -status` shows them."""
         web = next(daemon.web for daemon in self.sandbox.status() if daemon.name == "rm")
         with urllib.request.urlopen(f"http://{web}/ws/v1/cluster/apps/{job}", timeout=60) as answer:
             return str(json.load(answer)["app"]["diagnostics"])
 
     def dfsadmin(self, *arguments: str) -> None:
-        """Hadoop's own administration tool."""
+        """Run Hadoop's own administration tool for HDFS."""
         self.hadoop_tool("org.apache.hadoop.hdfs.tools.DFSAdmin", *arguments)
 
     def yarn(self, *arguments: str) -> None:
-        """Hadoop's own `yarn application …`."""
+        """Run Hadoop's own `yarn application …`."""
         self.hadoop_tool("org.apache.hadoop.yarn.client.cli.ApplicationCLI", *arguments)
 
     def hadoop_tool(self, main: str, *arguments: str) -> None:
-        """Run the class `main`; it must end well."""
+        """Run the class `main`, which must succeed."""
         known = record.load(self.sandbox.run_dir)
         assert known
         java = Java(Path(known.java), known.java_release)
@@ -147,7 +147,7 @@ class CommandLine:
         assert done.returncode == 0, done.stderr[-2000:]
 
     def left(self, job: str, limit_s: float = 30.0) -> list[str]:
-        """Processes of the job that do not go within `limit_s`, and what it has put beside its outputs in /tmp."""
+        """Return the job's processes that stay longer than `limit_s`, and its files in /tmp beside its outputs."""
         deadline = time.monotonic() + limit_s
         while (found := processes(job)) and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -156,7 +156,7 @@ class CommandLine:
 
 
 def processes(job: str, command: str = "") -> list[int]:
-    """What runs in a job's containers, oldest first: YARN names the container in every process's environment."""
+    """Return the processes in a job's containers, oldest first: YARN names the container in each one's environment."""
     mark = f"_{job.partition('_')[2]}_".encode()
     found = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     ours = [pid for pid in sorted(found) if mark in read(pid, "environ")]
@@ -175,7 +175,7 @@ def read(pid: int, name: str) -> bytes:
 
 
 def eventually(found: Callable[[], Any], what: str, limit_s: float = LIMIT_S) -> Any:
-    """What `found()` returns, once that is true."""
+    """Wait until `found()` is true, and return its value."""
     deadline = time.monotonic() + limit_s
     while not (value := found()):
         assert time.monotonic() < deadline, f"not within {limit_s:.0f} s: {what}"

@@ -22,7 +22,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """A running default sandbox, found by `howdah.sandbox.current()` and by child processes (HOWDAH_HOME is set).
+    """Start a default sandbox, found by `howdah.sandbox.current()` and by child processes (HOWDAH_HOME is set).
 
     It is there before any other: a module with a cluster of its own gives back the HOWDAH_HOME that it found.
     """

@@ -16,19 +16,19 @@ _PROGRAMS = ("krb5kdc", "kdb5_util", "kadmin.local", "kinit")
 
 
 def program(name: str) -> str | None:
-    """Its path. HOWDAH_KRB5 is a directory into which Debian's krb5 packages were unpacked."""
+    """Return a program's path. HOWDAH_KRB5 is a directory into which Debian's krb5 packages were unpacked."""
     root = os.environ.get("HOWDAH_KRB5", "/nonexistent")
     places = [os.environ.get("PATH", ""), "/usr/sbin", f"{root}/usr/sbin", f"{root}/usr/bin"]
     return shutil.which(name, path=os.pathsep.join(places))
 
 
 def missing() -> list[str]:
-    """Programs that are not on this machine."""
+    """Return the programs that are not on this machine."""
     return [name for name in _PROGRAMS if program(name) is None]
 
 
 class Kdc:
-    """Runs while entered; everything is below `directory`."""
+    """Runs a KDC while entered; all its files are below `directory`."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -78,7 +78,7 @@ class Kdc:
         subprocess.run([program(name) or name, *arguments], env=self._env, check=True, capture_output=True)
 
     def keytab(self, principal: str) -> Path:
-        """A new principal's key."""
+        """Add a principal and return its keytab."""
         path = self.directory / f"{principal.replace('/', '-')}.keytab"
         self._run("kadmin.local", "-q", f"addprinc -randkey {principal}")
         self._run("kadmin.local", "-q", f"ktadd -k {path} {principal}")

@@ -34,7 +34,7 @@ def principal(daemon: str) -> str:
 
 
 def properties(realm: kdc.Kdc, protection: str) -> dict[str, dict[str, str]]:
-    """What makes the sandbox's Hadoop a secured one; blocks travel over authenticated connections too."""
+    """Return the properties that secure the sandbox's Hadoop; blocks travel over authenticated connections too."""
     keys = {daemon: str(realm.keytab(f"{daemon}/localhost")) for daemon in DAEMONS}
     hdfs = {
         "dfs.block.access.token.enable": "true",
@@ -91,7 +91,7 @@ for path in ("/tmp", "/logs", "/user"):
 
 
 def _open_to_everyone(realm: kdc.Kdc) -> None:
-    """As the NameNode itself, who may do everything; an administrator has its key too."""
+    """Open directories to all users, as the NameNode's own user, who may do everything."""
     tickets = f"FILE:{realm.directory}/superuser"
     environment = {**os.environ, "KRB5CCNAME": tickets}
     kinit = [kdc.program("kinit") or "kinit", "-k", "-t", f"{realm.directory}/nn-localhost.keytab", "nn/localhost"]

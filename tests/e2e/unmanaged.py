@@ -12,7 +12,7 @@ from howdah.wire.credentials import Token
 
 
 async def unmanaged(configuration: Configuration, queue: str = "default") -> tuple[pb.ApplicationId, Token]:
-    """A new application that waits for its master, and the token to register with."""
+    """Submit an application that waits for its master, and return the token to register with."""
     async with ResourceManagerClient(configuration) as rm:
         context = pb.SubmissionContext(
             application_id=(await rm.new_application()).id,

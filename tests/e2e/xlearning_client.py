@@ -23,7 +23,7 @@ LIMIT_S = 600.0
 
 @dataclass(frozen=True)
 class XLearningClient:
-    """One of the two commands, as a user has it in a folder of scripts."""
+    """Runs one of the two commands, as a user has it in a folder of scripts."""
 
     howdah: CommandLine
     folder: Path
@@ -42,14 +42,14 @@ class XLearningClient:
         return subprocess.Popen(argv, cwd=self.folder, env=self.variables, text=True, **pipes)
 
     def put(self, path: str, text: str) -> None:
-        """A file on the cluster."""
+        """Write a file on the cluster."""
         uri = f"{self.howdah.root}{path}"
         self.howdah.files.mkdirs(uris.parent(uri))
         with self.howdah.files.writing(uri) as sink:
             sink.write(text.encode())
 
     def names(self, path: str) -> list[str]:
-        """What is below a directory of the cluster's, beside the sign that it is complete."""
+        """Return the names below a directory of the cluster, without the marker of completeness."""
         top = f"{self.howdah.root}{path}"
         found = sorted(uris.below(entry.uri, top) for entry in self.howdah.files.walk(top))
         assert any(name.endswith("_SUCCESS") for name in found)
@@ -61,7 +61,7 @@ class XLearningClient:
 
 @contextlib.contextmanager
 def xlearning_client_in(sandbox: Sandbox, folder: Path) -> Iterator[XLearningClient]:
-    """The commands in `folder`, with the environments that the user's own cache has."""
+    """Set up the commands in `folder`, with the environments in the user's own cache."""
     cache = Path(os.environ["HOWDAH_HOME"]) / "cache" / "environments"
     real = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "howdah" / "environments"
     real.mkdir(parents=True, exist_ok=True)

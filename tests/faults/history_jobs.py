@@ -13,17 +13,17 @@ BEGAN = 1_700_000_000.0
 
 
 def job_id(number: int) -> str:
-    """An application's."""
+    """Return an application's id as a job's."""
     return f"application_1700000000000_{number:04d}"
 
 
 def container(number: int, task: int, attempt: int = 1) -> str:
-    """Of the task of this number."""
+    """Return the container of the task of this number."""
     return f"container_1700000000000_{number:04d}_01_{task + 2 + 10 * (attempt - 1):06d}"
 
 
 def begun(number: int, *, workers: int = 2, gpus: int = 1, at: float = 0.0, **job: object) -> Iterator[Event]:
-    """All tasks run, from 10 s after its start on."""
+    """Return the events of a job whose tasks all run, from 10 s after its start on."""
     start = at or BEGAN + 1000 * number
     role = Role("train", workers, Resources(gpus=gpus))
     spec = JobSpec({"worker": role}, **{"name": f"job-{number}", **job})  # type: ignore[arg-type]
@@ -36,14 +36,14 @@ def begun(number: int, *, workers: int = 2, gpus: int = 1, at: float = 0.0, **jo
 
 
 def launched(number: int, index: int, start: float, attempt: int, epoch: int) -> Iterator[Event]:
-    """One task's attempt up to its joining."""
+    """Return the events of one task's attempt up to its joining."""
     task, node = TaskId("worker", index), f"node{index}"
     yield Launched(start, task, attempt, Container(container(number, index, attempt), f"{node}:45454", "worker"))
     yield Joined(start + 4, task, attempt, epoch, node)
 
 
 def ended(number: int, state: State = State.SUCCEEDED, said: str = "", after: float = 3600.0) -> Iterator[Event]:
-    """Both tasks end `after` seconds after the start, and the job with them."""
+    """Return the events in which both tasks end `after` seconds after the start, and the job with them."""
     start, good = BEGAN + 1000 * number, state is State.SUCCEEDED
     for index in range(2):
         exit = OK if good else Exit("memory", detail="too much")
@@ -52,7 +52,7 @@ def ended(number: int, state: State = State.SUCCEEDED, said: str = "", after: fl
 
 
 def write(home: Path, id_: str, events: Iterable[Event], more: str = "") -> Path:
-    """The log of a job below `home`; `more` is put behind it as it is."""
+    """Write a job's log below `home`, with the text `more` appended as it is."""
     folder = home / "jobs" / id_
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (folder / "events.jsonl").open("a", encoding="utf-8") as log:
@@ -61,5 +61,5 @@ def write(home: Path, id_: str, events: Iterable[Event], more: str = "") -> Path
 
 
 def whole(home: Path, number: int, state: State = State.SUCCEEDED, said: str = "", **job: object) -> Path:
-    """A job that has run its course."""
+    """Return the events of a complete job."""
     return write(home, job_id(number), (*begun(number, **job), *ended(number, state, said)))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Tests the modules that users and plug-ins import: `__all__` is sorted and complete, and every name in it has a docstring."""
+"""Tests the modules that users and plug-ins import: `__all__` is sorted and complete, its names are explained."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ PIXEL = bytes.fromhex(
 
 
 def framed(contents: Iterable[bytes]) -> bytes:
-    """Records in their frames."""
+    """Return records in their frames."""
     return b"".join(framing.tfrecord(content, native_codecs.crc32c()) for content in contents)
 
 
@@ -27,14 +27,14 @@ def event(step: int = 0, wall: float = WALL) -> event_pb2.Event:
 
 
 def scalar(tag: str | bytes, step: int, value: float, wall: float | None = None) -> bytes:
-    """As PyTorch writes it."""
+    """Return a scalar as PyTorch writes it."""
     made = event(step, WALL + step if wall is None else wall)
     made.summary.value.add(tag=tag.encode() if isinstance(tag, str) else tag, simple_value=value)
     return made.SerializeToString()
 
 
 def tensor_scalar(tag: str, step: int, value: float, double: bool = False) -> bytes:
-    """As TensorFlow 2 writes it."""
+    """Return a scalar as TensorFlow 2 writes it."""
     made = event(step, WALL + step)
     one = made.summary.value.add(tag=tag.encode())
     one.metadata.plugin_data.plugin_name, one.metadata.data_class = b"scalars", 1
@@ -45,7 +45,7 @@ def tensor_scalar(tag: str, step: int, value: float, double: bool = False) -> by
 
 
 def start() -> bytes:
-    """The first record of a file."""
+    """Return the first record of a file."""
     return event_pb2.Event(wall_time=WALL, file_version="brain.Event:2").SerializeToString()
 
 
@@ -62,7 +62,7 @@ def curve(tag: str, steps: Iterable[int], *, tensors: bool = False) -> list[byte
 
 
 def put(folder: Path, contents: Iterable[bytes], name: str = "events.out.tfevents.1700000000.host.1.0") -> Path:
-    """A file of some records, its first before them."""
+    """Write a file of some records, with the first record before them."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     path.write_bytes(framed([start(), *contents]))

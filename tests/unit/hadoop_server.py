@@ -16,7 +16,7 @@ Handler = Callable[[str, bytes], Awaitable[Message]]
 
 
 class Remote(Exception):
-    """What the handler raises to have the client see a Java exception."""
+    """Is raised by the handler to have the client see a Java exception."""
 
     def __init__(self, java_class: str, text: str) -> None:
         super().__init__(java_class)
@@ -25,7 +25,7 @@ class Remote(Exception):
 
 @dataclass
 class HadoopServer:
-    """`handler(method, request bytes)` gives the response. `passwords` by token identifier; None: SIMPLE only.
+    """Answers with `handler(method, request bytes)`; `passwords` by token identifier, or None for SIMPLE only.
 
     `proves` false plays a server that does not know the password: it says SUCCESS without proof.
     """

@@ -12,7 +12,7 @@ FS = LocalFileSystem()
 
 
 class Bytes:
-    """A sink that keeps what is written."""
+    """Keeps what is written to it."""
 
     def __init__(self) -> None:
         self.data = b""
@@ -25,7 +25,7 @@ class Bytes:
 
 
 def put(path: Path, data: bytes) -> Split:
-    """The file as one split."""
+    """Write a file and return it as one split."""
     path.write_bytes(data)
     return Split(uris.of_local(path), 0, len(data))
 
@@ -47,7 +47,7 @@ def records(reader: RecordReader, *parts: Split) -> list[bytes]:
 
 
 def written(name: str, options: dict[str, str], data: bytes, step: int = 1000) -> bytes:
-    """The part file that `data` makes, printed `step` bytes at a time."""
+    """Return the part file that `data` makes, printed `step` bytes at a time."""
     sink = Bytes()
     made = writer(name, options, sink)
     for at in range(0, len(data), step):

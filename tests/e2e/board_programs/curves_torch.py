@@ -15,9 +15,9 @@ dist.init_process_group("gloo")
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
 optimizer = torch.optim.SGD(model.parameters(), 0.01)
 writer = SummaryWriter(os.environ["HOWDAH_BOARD_DIR"]) if dist.get_rank() == 0 else None
-told = torch.zeros(1)
+stop = torch.zeros(1)
 step = 0
-while not told:
+while not stop:
     x = torch.randn(64, 4)
     loss = ((model(x) - x.sum(1, keepdim=True)) ** 2).mean()
     optimizer.zero_grad()
@@ -28,8 +28,8 @@ while not told:
         writer.add_scalar("train/loss", loss.item(), step)
         writer.flush()
     program.metric("own/loss", loss.item(), step=step)
-    told += Path(sys.argv[1]).exists()
-    dist.all_reduce(told)  # all end after the same step
+    stop += Path(sys.argv[1]).exists()
+    dist.all_reduce(stop)  # all end after the same step
     step += 1
     time.sleep(0.2)
 dist.destroy_process_group()

@@ -10,9 +10,9 @@ import tensorflow.compat.v1 as tf
 tf.disable_v2_behavior()
 ROLE, INDEX = os.environ["JOB_NAME"], int(os.environ["TASK_INDEX"])
 cluster = tf.train.ClusterSpec(json.loads(os.environ["CLUSTER_SPEC"]))
-told = json.loads(os.environ["TF_CONFIG"])
-assert told["task"] == {"type": ROLE, "index": INDEX}
-assert set(told["cluster"]) == {"worker", "ps"}
+config = json.loads(os.environ["TF_CONFIG"])
+assert config["task"] == {"type": ROLE, "index": INDEX}
+assert set(config["cluster"]) == {"worker", "ps"}
 server = tf.distribute.Server(cluster, job_name=ROLE, task_index=INDEX)
 if ROLE == "ps":
     server.join()
