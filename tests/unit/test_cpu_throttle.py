@@ -25,7 +25,7 @@ class Clock:
         monkeypatch.setattr(cpu_throttle.time, "monotonic", lambda: self.now)
         monkeypatch.setattr(cpu_throttle.time, "process_time", lambda: self.ran)
         monkeypatch.setattr(cpu_throttle.time, "sleep", self._sleep)
-        monkeypatch.setattr(cpu_throttle, "_waited", lambda: self.waited)
+        monkeypatch.setattr(cpu_throttle, "_cpu_wait_s", lambda: self.waited)
         monkeypatch.setattr(cpu_throttle.os, "sched_setscheduler", lambda *_: None)
         monkeypatch.setattr(cpu_throttle.os, "sched_getaffinity", lambda _: {0, 1})
 
@@ -87,7 +87,7 @@ def test_waiting_for_a_core_is_seen():
     with subprocess.Popen([sys.executable, "-c", f"{pinned}\nwhile True: pass"]) as rival:
         try:
             look = f"{pinned}\nfrom howdah.storage import cpu_throttle\nwhile time.process_time() < 1: pass"
-            argv = [sys.executable, "-c", f"{look}\nprint(cpu_throttle._waited())"]
+            argv = [sys.executable, "-c", f"{look}\nprint(cpu_throttle._cpu_wait_s())"]
             waited = float(subprocess.run(argv, capture_output=True, text=True, timeout=100, check=True).stdout)
         finally:
             rival.kill()

@@ -63,20 +63,20 @@ def _translator(kind: Any) -> Translate | None:
     if origin is Annotated:
         return _translator(arguments[0])
     if origin is list:
-        return _of_items(_translator(arguments[0]))
+        return _translate_items(_translator(arguments[0]))
     if typing.is_typeddict(kind):
         hints = typing.get_type_hints(kind, include_extras=True)
         found = {name: _translator(hint) for name, hint in hints.items()}
-        return _of_fields({name: translate for name, translate in found.items() if translate is not None})
+        return _translate_fields({name: translate for name, translate in found.items() if translate is not None})
     nullable = [argument for argument in arguments if argument is not type(None)]
     return _translator(nullable[0]) if len(nullable) == 1 and len(arguments) == 2 else None
 
 
-def _of_items(translate: Translate | None) -> Translate | None:
+def _translate_items(translate: Translate | None) -> Translate | None:
     return None if translate is None else lambda items, language: [translate(item, language) for item in items]
 
 
-def _of_fields(fields: dict[str, Translate]) -> Translate | None:
+def _translate_fields(fields: dict[str, Translate]) -> Translate | None:
     def translate_record(record: Any, language: str) -> Any:
         if not isinstance(record, dict):
             return record

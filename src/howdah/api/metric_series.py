@@ -163,10 +163,10 @@ def _series(task: str, name: str, rows: list[list[float | None]]) -> dict[str, A
 
 
 def _row(point: SampledPoint) -> list[float | None]:
-    return [round(point.x, 3), *map(_short, point[1:4])]
+    return [round(point.x, 3), *map(_round, point[1:4])]
 
 
-def _short(value: float | None) -> float | None:
+def _round(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.6g}")
 
 
@@ -236,13 +236,13 @@ def _buckets(lines: Iterable[tuple[int, bytes]]) -> Iterator[_Bucket]:
         if start := _START.match(line):
             yield _Bucket(number, float(start[1]), line, tasks)
         else:
-            tasks = _parsed(line).get("tasks") or tasks
+            tasks = _parse_line(line).get("tasks") or tasks
 
 
 def _points(
     bucket: _Bucket, names: Sequence[str], tasks: Collection[str]
 ) -> Iterator[tuple[tuple[str, str], SampledPoint]]:
-    record = _parsed(bucket.line)
+    record = _parse_line(bucket.line)
     weight = record.get("s", 1.0)
     for name in names:
         column = record.get(name)
@@ -253,7 +253,7 @@ def _points(
                     yield (task, name), SampledPoint(bucket.time, three[0], three[1], three[2], weight)
 
 
-def _parsed(line: bytes) -> dict[str, Any]:
+def _parse_line(line: bytes) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except ValueError:

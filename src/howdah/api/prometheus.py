@@ -40,10 +40,10 @@ _GPUS: tuple[tuple[str, str, str, Callable[[Gpu], float | None]], ...] = (
 
 def format_metrics(view: JobView, now: float) -> str:
     """Return the metrics as text."""
-    return "".join(_lines(view, now))
+    return "".join(_metric_lines(view, now))
 
 
-def _lines(view: JobView, now: float) -> Iterator[str]:
+def _metric_lines(view: JobView, now: float) -> Iterator[str]:
     job = {"job_id": view.id, "job_name": view.job.name if view.job else "", "user": view.user}
     left = eta(view, now)
     yield from _family("job_progress_ratio", "gauge", "Progress of the whole job.", [(job, view.progress)])

@@ -52,7 +52,7 @@ def answer(request: Request) -> Response:
     """Answer with a file of the page; with the page itself at `/`."""
     name = request.path.lstrip("/") or "index.html"
     if not _NAME.fullmatch(name):
-        return _missing(name)
+        return _not_found(name)
     plain = directory() / name
     packed = plain.with_name(f"{plain.name}.gz")
     headers = {**PAGE_HEADERS, "Cache-Control": KEEP_FOREVER if name.startswith("assets/") else ASK_EACH_TIME}
@@ -65,7 +65,7 @@ def answer(request: Request) -> Response:
         return Response(200, b"", kind, headers, plain)
     if name == "index.html":
         return Response(200, NOT_BUILT, _TYPES[".html"], headers)
-    return _missing(name)
+    return _not_found(name)
 
 
 @functools.lru_cache(maxsize=32)
@@ -74,5 +74,5 @@ def _unpacked(path: Path, _modified_ns: int) -> bytes:
     return gzip.decompress(path.read_bytes())
 
 
-def _missing(name: str) -> Response:
+def _not_found(name: str) -> Response:
     return Response(404, f"there is no {name[:80]} here\n".encode(), "text/plain; charset=utf-8", PAGE_HEADERS)

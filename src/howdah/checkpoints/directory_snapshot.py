@@ -171,7 +171,9 @@ class _Copier:
         with ThreadPoolExecutor(THREADS, "copy") as pool:
             for _ in range(ROUNDS):
                 seen, skipped = self.wait_for_settled_files(deadline)
-                missing = [name for name, stamp in seen.items() if not self._same(name, self.kept.get(name), stamp)]
+                missing = [
+                    name for name, stamp in seen.items() if not self._is_unchanged(name, self.kept.get(name), stamp)
+                ]
                 if not self._forget(name for name in list(self.kept) if name not in seen) and not missing:
                     return self._result(skipped)
                 done = pool.map(self._copy, missing, [seen[name] for name in missing])
@@ -200,16 +202,16 @@ class _Copier:
         try:
             with open(path, "rb", buffering=0) as file:
                 before = _stamp(os.fstat(file.fileno()))
-                if not self._same(name, stamp, before) and file_validation.find_defect(file, name, before.size):
+                if not self._is_unchanged(name, stamp, before) and file_validation.find_defect(file, name, before.size):
                     return None
                 file.seek(0)
                 self.put(file, name, before.size)
                 after = _stamp(os.fstat(file.fileno()))
         except FileNotFoundError:
             return None
-        return before if self._same(name, before, after) else None
+        return before if self._is_unchanged(name, before, after) else None
 
-    def _same(self, name: str, before: Stamp | None, now: Stamp) -> bool:
+    def _is_unchanged(self, name: str, before: Stamp | None, now: Stamp) -> bool:
         if before is None or before == now:
             return before is not None
         return name in self.copied and (_is_log(name) or name in self.logs) and now.size >= before.size
@@ -218,7 +220,7 @@ class _Copier:
         """Wait until `deadline` for files that are being written; return the others, and why these are left out."""
         while True:
             seen = _stamps(self.names)
-            reasons = dict(self._unfinished(seen))
+            reasons = dict(self._files_being_written(seen))
             if not reasons or time.monotonic() >= deadline:
                 break
             time.sleep(LOOK_S)
@@ -228,7 +230,7 @@ class _Copier:
         whole = {name: stamp for name, stamp in seen.items() if name not in reasons}
         return whole, [*(f"{name}: {reason}" for name, reason in reasons.items()), *self.names.problems()]
 
-    def _unfinished(self, seen: Mapping[str, Stamp]) -> Iterator[tuple[str, str]]:
+    def _files_being_written(self, seen: Mapping[str, Stamp]) -> Iterator[tuple[str, str]]:
         """Yield each file that is still being written, and a sentence about the reason to think so."""
         open_files: set[str] | None = None
         now = time.time()
@@ -250,7 +252,9 @@ class _Copier:
     def _result_of_changing_files(self, skipped: list[str]) -> DirectorySnapshot:
         """Keep copies of files that change all the time, but not of files that are useless without others."""
         now = _stamps(self.names)
-        changed = [name for name in self.kept if name not in now or not self._same(name, self.kept[name], now[name])]
+        changed = [
+            name for name in self.kept if name not in now or not self._is_unchanged(name, self.kept[name], now[name])
+        ]
         self._forget(name for name in changed if name not in now or file_validation.is_part(name))
         reported = {line.partition(": ")[0] for line in skipped}
         late = [f"{name}: has been replaced since it was copied" for name in changed if name in self.kept]

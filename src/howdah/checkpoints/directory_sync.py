@@ -60,7 +60,7 @@ class DirectorySync:
 
     def down(self, resume: str, rule: str = "") -> None:
         """Fetch checkpoint `resume` (its URI; "" when there is none), and the small files that name others."""
-        with _explained(self.path):
+        with _translate_os_errors(self.path):
             Path(self.path).mkdir(parents=True, exist_ok=True)
         tree = CheckpointTree(self.fs, self.uri)
         names = [name for name, size in tree.sizes.items() if posixpath.basename(name) in _NAMING and size <= _SMALL]
@@ -79,7 +79,7 @@ class DirectorySync:
         is_current = known is not None and known[2:] == [entry.size, entry.modified_ms]
         if is_current and _stamp(known) == directory_snapshot.stamp_of(path):
             return
-        with _explained(path):
+        with _translate_os_errors(path):
             Path(path).parent.mkdir(parents=True, exist_ok=True)
         self.bytes += self.fs.get(entry.uri, path)
         self.files += 1
@@ -155,7 +155,7 @@ class DirectorySync:
 
     def _write_known(self) -> None:
         path = Path(self.path, MEMORY)
-        with _explained(str(path)):
+        with _translate_os_errors(str(path)):
             temporary = path.with_suffix(".tmp")
             temporary.write_text(json.dumps(self._known), "utf-8")
             temporary.replace(path)
@@ -179,7 +179,7 @@ def _read_known(path: str) -> dict[str, list[int]]:
 
 
 @contextlib.contextmanager
-def _explained(path: str) -> Iterator[None]:
+def _translate_os_errors(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -189,7 +189,7 @@ def _explained(path: str) -> Iterator[None]:
 def fetch_checkpoint(request: FetchCheckpointRequest) -> DirectorySyncReply:
     """Fetch the checkpoint that a program continues from."""
     sync = DirectorySync(request.path, request.uri, root=request.root)
-    with _explained(request.path):
+    with _translate_os_errors(request.path):
         sync.down(request.resume, request.valid)
     return sync.reply()
 
@@ -200,7 +200,7 @@ def store_checkpoints(request: StoreCheckpointsRequest) -> DirectorySyncReply:
     if os.path.isdir(request.path):  # noqa: PTH112
         if not request.last:
             cpu_throttle.enable(request.uri)
-        with _explained(request.path):
+        with _translate_os_errors(request.path):
             sync.up(request.settle_s)
     return sync.reply()
 

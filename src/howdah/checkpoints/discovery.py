@@ -120,7 +120,7 @@ def candidates(tree: CheckpointTree, rule: str = "") -> list[FoundCheckpoint]:
     if kind == "glob":
         found = _matching(tree, pattern)
     elif kind == "marker":
-        found = _marked(tree, pattern)
+        found = _marked_checkpoints(tree, pattern)
     else:
         found = (each for each in _recognised(tree) if kind in ("", each.format.partition("-")[0]))
     return sorted(found, key=lambda each: (each.modified_ms, _number(each.name), each.name), reverse=True)
@@ -153,7 +153,7 @@ def _matching(tree: CheckpointTree, pattern: str) -> Iterator[FoundCheckpoint]:
             yield FoundCheckpoint(name, "glob", (name,), tree.modified_ms([name]))
 
 
-def _marked(tree: CheckpointTree, marker: str) -> Iterator[FoundCheckpoint]:
+def _marked_checkpoints(tree: CheckpointTree, marker: str) -> Iterator[FoundCheckpoint]:
     """Yield directories that hold a file `marker`, and files beside which another has the marker (`model.pt.done`)."""
     for folder, names in _folders(tree).items():
         if posixpath.join(folder, marker) in tree.entries or (folder and "/" not in folder):

@@ -145,7 +145,7 @@ def head(path: str, count: int) -> None:
     if entry.is_dir:
         raise StagingError(f"{uri} is a directory")
     _warn_of_unflushed(fs, entry)
-    sys.stdout.buffer.write(_beginning(fs, uri, count))
+    sys.stdout.buffer.write(_read_beginning(fs, uri, count))
     sys.stdout.buffer.flush()
 
 
@@ -158,7 +158,7 @@ def _warn_of_unflushed(fs: FileSystem, entry: Entry) -> None:
         click.echo(f"howdah: {text}", err=True)
 
 
-def _beginning(fs: FileSystem, uri: str, count: int) -> bytes:
+def _read_beginning(fs: FileSystem, uri: str, count: int) -> bytes:
     found = bytearray()
     for piece in fs.iter_chunks(uri) if count > 0 else ():
         found += piece

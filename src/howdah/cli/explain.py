@@ -161,9 +161,9 @@ def as_object(found: Explanation) -> dict[str, Any]:
         "diagnostics": found.view.outcome.diagnostics if found.view.outcome else found.report.diagnostics,
         "failure": first and {"task": str(first[0] or ""), "node": first[1], "exit": encode(first[2])},
         "advice": advice(first[2].cause) if first else "",
-        "story": [_moment(event) for event in _event_sentences(found)],
+        "story": [_event_record(event) for event in _event_sentences(found)],
     }
 
 
-def _moment(event: Event) -> dict[str, Any]:
+def _event_record(event: Event) -> dict[str, Any]:
     return {"time": event.time, "kind": type(event).__name__, "text": sentence(event)}

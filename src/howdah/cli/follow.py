@@ -61,10 +61,10 @@ def follow(
             wait_for_end(engine, job_id, ENGINE_S)
         if engine.name != "local":
             click.echo(_("its page is served by `howdah history` from now on"), err=True)
-    _conclude(view, as_json)
+    _print_outcome(view, as_json)
 
 
-def _conclude(view: JobView, as_json: bool) -> None:
+def _print_outcome(view: JobView, as_json: bool) -> None:
     if not as_json:
         for line in verdict(view):
             click.echo(line)

@@ -72,7 +72,7 @@ def history(
     if engine_name:
         arguments = ["--engine", engine_name, *(word for root in roots for word in ("--root", root))]
         arguments += ["--keep", str(keep_s)] if keep_s else []
-        _as_job(engine_name, profile, [*arguments, *(["--remove-files"] if remove_files else [])])
+        _run_as_job(engine_name, profile, [*arguments, *(["--remove-files"] if remove_files else [])])
         return
     options = options_of(profile, roots, host=host, port=port, keep_s=keep_s, remove_files=remove_files, idle_s=idle_s)
     serve_until_signal(options, lambda link: click.echo(_("history: {url}", url=link)))
@@ -112,7 +112,7 @@ def _time(option: str, text: str) -> float:
     return found
 
 
-def _as_job(engine_name: str, profile: str, arguments: list[str]) -> None:
+def _run_as_job(engine_name: str, profile: str, arguments: list[str]) -> None:
     flags: dict[str, str | None] = {"engine": engine_name, "profile": profile}
     settings = settings_for(flags)
     engine = engine_for(settings)

@@ -37,7 +37,7 @@ _COLUMN = 44
 @click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
 def init(program: tuple[str, ...], target: str, name: str, overwrite: bool, **options: Any) -> None:
     """Write a commented job file that runs PROGRAM (train.py, train.sh) or COMMAND."""
-    loaded = load_command(_words(program), CommandOptions(**options), Path.cwd(), {}, _named(name), notice)
+    loaded = load_command(_program_words(program), CommandOptions(**options), Path.cwd(), {}, _job_name(name), notice)
     text = "".join(f"{line}\n" for line in _lines(loaded.spec))
     if target == "-":
         click.echo(text, nl=False)
@@ -52,7 +52,7 @@ def init(program: tuple[str, ...], target: str, name: str, overwrite: bool, **op
     click.echo(_("written: {file}; try it: howdah run {file}", file=target))
 
 
-def _words(program: tuple[str, ...]) -> tuple[str, ...]:
+def _program_words(program: tuple[str, ...]) -> tuple[str, ...]:
     words = program_words()
     if (words is None) == (not program) or len(program) > 1 or words == ():
         raise click.UsageError(_("give a program, such as train.py, or a command after --"))
@@ -68,7 +68,7 @@ def _words(program: tuple[str, ...]) -> tuple[str, ...]:
     return (f"{_RUNNERS[Path(path).suffix]} {path}",)
 
 
-def _named(name: str) -> dict[str, str]:
+def _job_name(name: str) -> dict[str, str]:
     return {"name": name} if name else {}
 
 

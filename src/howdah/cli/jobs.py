@@ -48,7 +48,7 @@ def list_jobs(
 ) -> None:
     """List your jobs, the newest first."""
     words["state"] = states(words["state"])
-    wanted = JobFilter(words["user"], words["state"], words["name"], words["text"], _moment(since))
+    wanted = JobFilter(words["user"], words["state"], words["name"], words["text"], _parse_since(since))
     reports = [report for report in _describe_jobs(engine_name, profile) if wanted.fits(report)]
     most = limit or (MAX_REMEMBERED if history else None)
     old = jobs_of_history(wanted, engine_name, profile, most or MAX_REMEMBERED) if history else []
@@ -94,7 +94,7 @@ def states(text: str) -> str:
     return ",".join(found)
 
 
-def _moment(since: str) -> float:
+def _parse_since(since: str) -> float:
     try:
         return time.time() - seconds(since) if since else 0.0
     except ValueError as error:
@@ -104,13 +104,13 @@ def _moment(since: str) -> float:
 def table(reports: Iterable[JobReport]) -> Iterator[str]:
     """Return one line for each job, with a heading."""
     rows = (
-        (r.id, _short(r.name), r.state.value, r.engine, r.user, r.queue, _start_text(r), _duration_text(r))
+        (r.id, _shorten_name(r.name), r.state.value, r.engine, r.user, r.queue, _start_text(r), _duration_text(r))
         for r in reports
     )
     return columns([tuple(map(_, LIST_COLUMNS)), *rows])
 
 
-def _short(name: str) -> str:
+def _shorten_name(name: str) -> str:
     return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
 
 

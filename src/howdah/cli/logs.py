@@ -108,10 +108,10 @@ def logs(
     as_json: bool,
 ) -> None:
     """Print the logs of JOB_ID, or of tasks (worker:1), roles (worker) or ranks (worker:0-7) of it."""
-    choice = LineFilter(level, _pattern(grep), _parse_time(since, time.time()), tail or 0)
+    choice = LineFilter(level, _compile_pattern(grep), _parse_time(since, time.time()), tail or 0)
     streams = (stream,) if stream in STREAMS else STREAMS
     by_line = choice != LineFilter() or merge or stream == BOTH
-    selection = LogSelection(tasks, streams, _attempt(attempt), choice, merge, follow, whole)
+    selection = LogSelection(tasks, streams, _parse_attempt(attempt), choice, merge, follow, whole)
     engine = engine_of(job_id, profile)
     if selection.attempt and selection.attempt > 1:
         selection = _with_container_number(selection, fetch_update(engine, job_id).view)
@@ -141,7 +141,7 @@ def _live_or_archived(
         yield from read_archived(engine, report, selection)
 
 
-def _pattern(text: str) -> re.Pattern[bytes] | None:
+def _compile_pattern(text: str) -> re.Pattern[bytes] | None:
     try:
         return re.compile(text.encode()) if text else None
     except re.error as error:
@@ -163,7 +163,7 @@ def _parse_time(text: str, now: float) -> float:
         raise SpecError.at("--since", f"{text!r} is not a time: 10m, 2h, 2026-11-21T18:00") from None
 
 
-def _attempt(text: str) -> int | None:
+def _parse_attempt(text: str) -> int | None:
     if text in ("", "all"):
         return 0 if text else None
     if not text.isdigit() or not int(text):
@@ -212,7 +212,7 @@ def _live_lines(engine: Engine, report: JobReport, selection: LogSelection) -> I
             continue
         fresh: list[list[LogLine]] = []
         for task in selection.tasks(update.view):
-            for attempt in _attempts(update.view, task, selection.attempt):
+            for attempt in _attempts_to_read(update.view, task, selection.attempt):
                 logs = _live_logs(follower, task, attempt)
                 lines = attempts_read.setdefault(
                     (task, attempt), AttemptLines(logs, str(task), selection.streams, selection.first_bytes)
@@ -251,7 +251,7 @@ def _ignoring_silence() -> Iterator[None]:
             raise NotFound(str(error)) from None
 
 
-def _attempts(view: JobView, task: TaskId, attempt: int | None) -> list[int]:
+def _attempts_to_read(view: JobView, task: TaskId, attempt: int | None) -> list[int]:
     """Return the attempts of a task that are to be read; 0 follows the present one."""
     if attempt != 0:
         return [attempt or 0]
@@ -275,10 +275,10 @@ def print_lines(lines: Iterable[LogLine], as_json: bool) -> None:
 def _archived_pieces(engine: Engine, report: JobReport, selection: LogSelection) -> Iterator[tuple[str, bytes]]:
     stream = selection.streams[0] if len(selection.streams) == 1 else ""
     if not selection.words:
-        yield from _of_attempt(engine.logs(report.id, None, stream), selection.attempt)
+        yield from _pieces_of_attempt(engine.logs(report.id, None, stream), selection.attempt)
         return
     for task in _selected_tasks(engine, report, selection):
-        yield from _of_attempt(engine.logs(report.id, task, stream), selection.attempt)
+        yield from _pieces_of_attempt(engine.logs(report.id, task, stream), selection.attempt)
 
 
 def _selected_tasks(engine: Engine, report: JobReport, selection: LogSelection) -> Sequence[TaskId]:
@@ -291,7 +291,7 @@ def _selected_tasks(engine: Engine, report: JobReport, selection: LogSelection) 
     return selection.tasks(fetch_update(engine, report.id).view)
 
 
-def _of_attempt(pieces: Iterable[tuple[str, bytes]], attempt: int | None) -> Iterator[tuple[str, bytes]]:
+def _pieces_of_attempt(pieces: Iterable[tuple[str, bytes]], attempt: int | None) -> Iterator[tuple[str, bytes]]:
     for heading, data in pieces:
         key = parse_heading(heading)
         if not attempt or (key and key.attempt == attempt):
@@ -305,7 +305,7 @@ def _live_pieces(engine: Engine, report: JobReport, selection: LogSelection) -> 
     for update in follower.updates():
         tasks = selection.tasks(update.view) if update.view.tasks else []
         for task in tasks:
-            for attempt in _attempts(update.view, task, selection.attempt):
+            for attempt in _attempts_to_read(update.view, task, selection.attempt):
                 for name in selection.streams:
                     yield from _read_new_pieces(follower, (task, attempt, name), offsets, -selection.first_bytes)
         if not selection.follow and update.view.tasks:

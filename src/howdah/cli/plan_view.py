@@ -36,7 +36,7 @@ def plan_lines(plan: Plan, conf_dir: str) -> Iterator[str]:
         (_("kept"), _kept_directories(job)),
         (_("environment"), _environment(staged)),
         (_("to upload"), list(_uploads(staged, conf_dir))),
-        (_("settings"), _settings(staged)),
+        (_("settings"), _changed_settings(staged)),
     ):
         yield from _section(heading, lines)
     yield _("all of it: howdah plan --json")
@@ -102,7 +102,7 @@ def _files(files: Sequence[StagedFile]) -> list[str]:
 
 def _input(entry: StagedInput) -> str:
     count = _count(len(entry.files), sum(file.size for file in entry.files))
-    where = _common([entry.uploads.get(file.uri, file.uri) for file in entry.files])
+    where = _common_parent([entry.uploads.get(file.uri, file.uri) for file in entry.files])
     roles = ", ".join(entry.roles) or _("every role with data")
     shares = {"all": _("all to each of {roles}", roles=roles)}
     share = shares.get(entry.share, _("shared among {roles}", roles=roles))
@@ -115,7 +115,7 @@ def _input(entry: StagedInput) -> str:
     )
 
 
-def _common(places: Sequence[str]) -> str:
+def _common_parent(places: Sequence[str]) -> str:
     if not places:
         return "-"
     parents = {uris.parent(one) if uris.has_scheme(one) else one.rpartition("/")[0] for one in places}
@@ -161,7 +161,7 @@ def _uploads(staged: StagedJob, conf_dir: str) -> Iterator[str]:
         sizes = {file.uri: (file.name, file.size) for file in entry.files}
         wanted.update({uri: sizes[uri] for uri in entry.uploads})
     missing = (
-        {uri: one for uri, one in wanted.items() if not _is_there(uri, conf_dir)}
+        {uri: one for uri, one in wanted.items() if not _exists(uri, conf_dir)}
         if len(wanted) <= MAX_CHECKED
         else wanted
     )
@@ -178,13 +178,13 @@ def _uploads(staged: StagedJob, conf_dir: str) -> Iterator[str]:
         yield f"{name}  {_size(bytes_)}"
 
 
-def _is_there(uri: str, conf_dir: str) -> bool:
+def _exists(uri: str, conf_dir: str) -> bool:
     with contextlib.suppress(HowdahError):
         return filesystem(uri, conf_dir).exists(uri)
     return False
 
 
-def _settings(staged: StagedJob) -> list[str]:
+def _changed_settings(staged: StagedJob) -> list[str]:
     """Return the settings that somebody has set, with their sources."""
     return [
         f"{name} = {value} ({staged.sources[name]})"

@@ -50,7 +50,7 @@ class TaskProgressLines:
         """Yield the lines of all events that are held."""
         held, self._held = self._held, {}
         for kind, events in held.items():
-            text = self._sentence(events[0]) if len(events) == 1 else _together(kind, events)
+            text = self._sentence(events[0]) if len(events) == 1 else _line_of_events(kind, events)
             yield events[-1].time, text
 
 
@@ -63,7 +63,7 @@ def _kind(event: Event) -> Kind | None:
     return next((kind for kind in (Joined, Started) if isinstance(event, kind)), None)
 
 
-def _together(kind: Kind, events: Sequence[Launched | Joined | Started | Ended]) -> str:
+def _line_of_events(kind: Kind, events: Sequence[Launched | Joined | Started | Ended]) -> str:
     tasks = task_ranges(event.task for event in events)
     if kind is Launched:
         nodes = (event.container.node for event in events if isinstance(event, Launched))

@@ -126,7 +126,7 @@ def upload_and_submit(prepared: PreparedJob, quiet: bool = False, check: Callabl
 
         if text := ended_daemons():
             notice(f"howdah: {text}")
-    job_id = _submitted(prepared, quiet, check)
+    job_id = _submit(prepared, quiet, check)
     _warn_of_token_expiry(prepared)
     return job_id
 
@@ -143,7 +143,7 @@ def _warn_of_token_expiry(prepared: PreparedJob) -> None:
         notice(f"howdah: {text}")
 
 
-def _submitted(prepared: PreparedJob, quiet: bool, check: Callable[[], None]) -> str:
+def _submit(prepared: PreparedJob, quiet: bool, check: Callable[[], None]) -> str:
     if quiet or not sys.stderr.isatty():
         return prepared.engine.submit(prepared.plan, prepared.secrets, lambda *_: check())
     from rich.console import Console

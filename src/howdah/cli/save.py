@@ -64,7 +64,7 @@ def _ask(engine: Engine, job_id: str, output: int) -> list[tuple[int, int]]:
 def _await_snapshots(engine: Engine, job_id: str, numbers: set[int]) -> Iterator[SaveView]:
     """Yield each of the snapshots when it is complete or has failed; at the job's end at the latest."""
     for update in Follower(engine, job_id).updates():
-        for view in _ended(update.view, numbers):
+        for view in _ended_snapshots(update.view, numbers):
             numbers.discard(view.number)
             yield view
         if not numbers:
@@ -72,7 +72,7 @@ def _await_snapshots(engine: Engine, job_id: str, numbers: set[int]) -> Iterator
     raise JobFailed(f"{job_id} ended before the snapshot was complete")
 
 
-def _ended(view: JobView, numbers: set[int]) -> list[SaveView]:
+def _ended_snapshots(view: JobView, numbers: set[int]) -> list[SaveView]:
     return [each for each in view.saves if each.number in numbers and each.state is not State.RUNNING]
 
 

@@ -36,7 +36,7 @@ def stacks(job_id: str, task: str, native: bool, last: bool, profile: str, as_js
         text = filesystem(uri, report.conf_dir).read_bytes(uri).decode("utf-8", "replace")
         click.echo(to_json({"uri": uri, "text": text}) if as_json else f"{uri}\n{text}", nl=as_json)
         return
-    answer = _take_stacks(report, _checked(task), native)
+    answer = _take_stacks(report, _check_task(task), native)
     if as_json:
         click.echo(to_json(answer))
         return
@@ -49,7 +49,7 @@ def stacks(job_id: str, task: str, native: bool, last: bool, profile: str, as_js
         click.echo(_("not kept: {problem}", problem=answer["problem"]), err=True)
 
 
-def _checked(task: str) -> str:
+def _check_task(task: str) -> str:
     try:
         return str(TaskId.parse(task)) if task else ""
     except ValueError as error:

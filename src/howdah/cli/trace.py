@@ -56,7 +56,7 @@ def trace(of: str, profile: str, as_json: bool) -> None:
     if as_json:
         click.echo(to_json({**whole, "at": time.time()}))
         return
-    for line in _lines(whole):
+    for line in _owner_lines(whole):
         click.echo(line)
 
 
@@ -66,7 +66,7 @@ def _find(connection: sqlite3.Connection, of: str, profile: str) -> dict[str, An
     if process:
         return _process(connection, process[1] or "", int(process[2]), profile)
     if gpu:
-        found = (indexed(connection, f"{host}/gpu{gpu[2]}") for host in _names(gpu[1] or ""))
+        found = (indexed(connection, f"{host}/gpu{gpu[2]}") for host in _host_names(gpu[1] or ""))
         return next(filter(None, found), None)
     return indexed(connection, of)
 
@@ -85,7 +85,7 @@ def _find_local_process(connection: sqlite3.Connection, host: str, pid: int) -> 
     owner = owner_of(pid)
     if owner.task:
         return {"job": owner.job, "task": owner.task, "attempt": owner.attempt, "process": pid}
-    places = (f"{name}:{each}" for each in owner.pids for name in _names(host))
+    places = (f"{name}:{each}" for each in owner.pids for name in _host_names(host))
     found = indexed(connection, owner.container) if owner.container else None
     found = found or next(filter(None, (indexed(connection, place, live=True) for place in places)), None)
     if found is None and owner.job:
@@ -93,7 +93,7 @@ def _find_local_process(connection: sqlite3.Connection, host: str, pid: int) -> 
     return found and {**found, "process": pid}
 
 
-def _names(host: str) -> list[str]:
+def _host_names(host: str) -> list[str]:
     """Return the names that a host may have in event logs; jobs of the local engine run on 127.0.0.1."""
     own = ["127.0.0.1", socket.gethostname(), socket.getfqdn()]
     return list(dict.fromkeys([host, *own] if host and is_here(host) else [host] if host else own))
@@ -101,7 +101,7 @@ def _names(host: str) -> list[str]:
 
 def _ask_executors(host: str, pid: int, profile: str) -> dict[str, Any] | None:
     """Ask the executors of your own jobs on `host`: the process may be below a program."""
-    for report in _running(profile):
+    for report in _running_jobs(profile):
         with contextlib.suppress(HowdahError, WireError):
             view, link = fetch_update(engine_of(report.id, profile), report.id).view, connect(report)
             there = [task for task in view.tasks.values() if task.state is State.RUNNING and task.host == host]
@@ -114,7 +114,7 @@ def _ask_executors(host: str, pid: int, profile: str) -> dict[str, Any] | None:
     return None
 
 
-def _running(profile: str) -> Iterator[JobReport]:
+def _running_jobs(profile: str) -> Iterator[JobReport]:
     for engine in engines("", profile):
         with contextlib.suppress(HowdahError):
             yield from (report for report in engine.describe() if report.state is State.RUNNING)
@@ -140,7 +140,7 @@ def _with_details(connection: sqlite3.Connection, found: dict[str, Any], profile
     return {**answer, "process": found.get("process") or answer["pid"]}
 
 
-def _lines(whole: dict[str, Any]) -> Iterator[str]:
+def _owner_lines(whole: dict[str, Any]) -> Iterator[str]:
     yield " ".join(filter(None, (whole["job"], whole["task"])))
     if whole["user"]:
         name, state, user = whole["name"], whole["state"], whole["user"]

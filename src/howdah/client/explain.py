@@ -89,8 +89,8 @@ def explain(engine: Engine, job_id: str) -> Explanation:
     found = Explanation(report, view, moments=moments, failures=failures)
     if report.state.ended:
         return found
-    job = view.job or _submitted(report)
-    found.missing.update(_missing(view, events))
+    job = view.job or _submitted_job(report)
+    found.missing.update(_missing_containers(view, events))
     if job is not None and view.tasks:
         found.after.update(_roles_started_after(job, events))
     if found.missing or not view.tasks:
@@ -116,7 +116,7 @@ def _with_grown_memory(role: Role, restarts: int) -> Role:
     return replace(role, resources=replace(role.resources, memory_mib=memory + more)) if more else role
 
 
-def _missing(view: JobView, events: Iterable[Event]) -> dict[str, int]:
+def _missing_containers(view: JobView, events: Iterable[Event]) -> dict[str, int]:
     asked = {event.role for event in events if isinstance(event, Asked)}
     waiting = (id_.role for id_, task in view.tasks.items() if task.phase == "asked" and not task.state.ended)
     return dict(Counter(role for role in waiting if role in asked))
@@ -128,7 +128,7 @@ def _roles_started_after(job: JobSpec, events: Iterable[Event]) -> dict[str, tup
     return {name: role.after for name, role in job.roles.items() if role.after and name not in asked}
 
 
-def _submitted(report: JobReport) -> JobSpec | None:
+def _submitted_job(report: JobReport) -> JobSpec | None:
     """Return the job as it was submitted; None if it can't be read."""
     uri = f"{report.directory}/job.json"
     try:

@@ -39,14 +39,14 @@ def history_link(profile: str) -> str:
     Raises:
         NotFound: no history server is known.
     """
-    link = settings_for({"profile": profile})[HISTORY_URL] or _running(profile)
+    link = settings_for({"profile": profile})[HISTORY_URL] or _running_page(profile)
     if not link:
         advice = "set history_url to the link of one, or start one: `howdah history --on yarn`"
         raise NotFound(f"no history server is known: {advice}")
     return link
 
 
-def _running(profile: str) -> str:
+def _running_page(profile: str) -> str:
     conf_dir = settings_for({"engine": "yarn", "profile": profile})["hadoop_conf_dir"]
     for engine in engines("", profile):
         with contextlib.suppress(EngineUnavailable):  # the list says so

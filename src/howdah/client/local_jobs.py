@@ -81,7 +81,7 @@ class LocalJobs(JobsApi):
         report = settled_report(engine, job_id)
         if report.state.ended:
             return decode_pieces(piece for _, piece in engine.logs(job_id, task, stream))
-        return decode_pieces(_log_of_running(report, task, stream))
+        return decode_pieces(_read_running_log(report, task, stream))
 
     def call(self, job_id: str, path: str, query: Mapping[str, Any]) -> Mapping[str, Any]:
         engine = self._engine(job_id)
@@ -160,7 +160,7 @@ async def _answer_ended(engine: Engine, report: JobReport, path: str, query: str
         return await source.get(path, query)
 
 
-def _log_of_running(report: JobReport, task: TaskId, stream: str) -> Iterator[bytes]:
+def _read_running_log(report: JobReport, task: TaskId, stream: str) -> Iterator[bytes]:
     master = connect(report)
     if master is None:
         return

@@ -62,7 +62,7 @@ def owner_of(pid: int) -> ProcessOwner:
     """
     if not Path(f"/proc/{pid}").exists():
         raise NotFound(f"no process {pid} runs on this machine")
-    pids = tuple(_upwards(pid))
+    pids = tuple(_ancestors(pid))
     container = next(filter(None, map(_group, pids)), "")
     for each in pids:
         variables = _environment(each)
@@ -80,7 +80,7 @@ def job_of(container: str) -> str:
     return found[2] or f"application_{found[1]}" if found else ""
 
 
-def _upwards(pid: int) -> Iterator[int]:
+def _ancestors(pid: int) -> Iterator[int]:
     while pid > 1:
         yield pid
         try:

@@ -57,7 +57,7 @@ def files_of_command(words: Sequence[str], base_directory: Path, given: Collecti
         if path.endswith(".py") and (base_directory / path).is_file():
             for program, module in _imported(base_directory, path):
                 imports[program, module] = None
-                files.update(dict.fromkeys(_of_module(base_directory, posixpath.dirname(path), module)))
+                files.update(dict.fromkeys(_module_entries(base_directory, posixpath.dirname(path), module)))
     wanted = tuple(name for name in files if name not in given)
     for name in wanted:
         _check_size(base_directory / name, name)
@@ -71,17 +71,19 @@ def _named(words: Sequence[str], base_directory: Path) -> Iterator[str]:
         except ValueError:
             words = words[0].split()
     for before, word in zip(("", *words), words, strict=False):
-        yield from _existing(base_directory, word)
+        yield from _existing_path(base_directory, word)
         if word.startswith("-") and "=" in word:
-            yield from _existing(base_directory, word.partition("=")[2])
+            yield from _existing_path(base_directory, word.partition("=")[2])
         if before == "-m":
             path = word.replace(".", "/")
             yield from (
-                found for name in (f"{path}.py", f"{path}/__main__.py") for found in _existing(base_directory, name)
+                found
+                for name in (f"{path}.py", f"{path}/__main__.py")
+                for found in _existing_path(base_directory, name)
             )
 
 
-def _existing(base_directory: Path, word: str) -> Iterator[str]:
+def _existing_path(base_directory: Path, word: str) -> Iterator[str]:
     """Yield the path below `base_directory` that a word names, if it exists."""
     path = posixpath.normpath(word) if word else "."
     try:
@@ -128,7 +130,7 @@ def _imports_of(path: Path) -> list[str]:
     return list(found)
 
 
-def _of_module(base_directory: Path, directory: str, module: str) -> Iterator[str]:
+def _module_entries(base_directory: Path, directory: str, module: str) -> Iterator[str]:
     """Yield the entry of `base_directory` that a program in `directory` imports as `module`. A directory
     below `base_directory` is sent whole."""
     if directory:

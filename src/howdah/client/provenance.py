@@ -51,7 +51,7 @@ class Provenance:
         with contextlib.suppress(OSError, KeyError):  # a user without a name
             return Submission(
                 file=str(self._file or ""),
-                text=_cut(mask_job_file(self._text, known)),
+                text=_shorten(mask_job_file(self._text, known)),
                 git_commit=commit,
                 git_dirty=dirty,
                 packages=_packages(self._job, self._base_directory),
@@ -69,7 +69,7 @@ def _secret_values(job: JobSpec) -> Iterator[str]:
         yield from (env[name] for name, shown in redaction.variables(env).items() if shown == redaction.MASK)
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}\n# … cut at {MAX_TEXT} characters\n"
 
 

@@ -36,15 +36,15 @@ def mask_job_file(text: str, known: Iterable[str] = ()) -> str:
         masked = walk.found
         expected = [(type(event), masked.get(number, _value(event))) for number, event in enumerate(events)]
         for rewrite in (_in_same_style, _quoted):
-            shown = "".join(_pieces(text, events, masked, known, rewrite))
-            if [(type(event), _value(event)) for event in _parsed(shown)] == expected:
+            shown = "".join(_rewritten_pieces(text, events, masked, known, rewrite))
+            if [(type(event), _value(event)) for event in _parse_events(shown)] == expected:
                 return shown
     except yaml.YAMLError:
         pass
     return redaction.lines(text, known)
 
 
-def _parsed(text: str) -> list[yaml.Event]:
+def _parse_events(text: str) -> list[yaml.Event]:
     try:
         return list(yaml.parse(text, Loader=_LOADER))
     except yaml.YAMLError:
@@ -106,7 +106,7 @@ class _Masking:
         else:
             name = within.keys.pop()
             if number is not None:
-                self._put(number, self._mask(number, name))
+                self._set_value(number, self._mask(number, name))
 
     def _end(self, ended: _Collection) -> None:
         texts = [number for number in ended.items if number is not None]
@@ -115,12 +115,12 @@ class _Masking:
         else:
             shown = [self._mask(number, ended.name) for number in texts]
         for number, value in zip(texts, shown, strict=True):
-            self._put(number, value)
+            self._set_value(number, value)
 
     def _mask(self, number: int, name: str) -> str:
         return str(redaction.record(redaction.line(self._texts[number].value, self._known), name))
 
-    def _put(self, number: int, value: str) -> None:
+    def _set_value(self, number: int, value: str) -> None:
         event = self._texts[number]
         null = event.style in (None, "") and event.value in _NULLS
         # A scalar with aliases is masked if it is a secret in one of its places.
@@ -128,7 +128,7 @@ class _Masking:
             self.found[number] = value
 
 
-def _pieces(
+def _rewritten_pieces(
     text: str, events: Sequence[yaml.Event], masked: Mapping[int, str], known: Sequence[str], rewrite: _Rewrite
 ) -> Iterator[str]:
     at = 0

@@ -53,7 +53,7 @@ def _record(cls: Any) -> dict[str, Any]:
     for name, key in keys_of(cls).items():
         field = next(field for field in dataclasses.fields(cls) if field.name == key.field)
         kind = _choice(cls, name) or _kind(key.kind, name, key.field)
-        properties[name] = _described(kind, descriptions(cls)[key.field], field)
+        properties[name] = _with_description(kind, descriptions(cls)[key.field], field)
     required = [name for name, key in keys_of(cls).items() if key.required]
     extra = {"required": required} if required else {}
     return {"type": "object", "properties": properties, "additionalProperties": False, **extra}
@@ -69,7 +69,7 @@ def _choice(cls: Any, name: str) -> dict[str, Any] | None:
     return {"anyOf": [{"enum": list(allowed)}, *share, dict(_VARIABLE)]}
 
 
-def _described(schema: dict[str, Any], text: str, field: dataclasses.Field[Any]) -> dict[str, Any]:
+def _with_description(schema: dict[str, Any], text: str, field: dataclasses.Field[Any]) -> dict[str, Any]:
     plain = isinstance(field.default, (str, int, float)) and field.default != ""
     return {"description": text, **schema, **({"default": field.default} if plain else {})}
 

@@ -110,11 +110,11 @@ def resolve(flags: Mapping[str, str | None], env: Mapping[str, str]) -> Settings
     top.append(_Layer("environment", variables, Path.cwd()))
     wanted = given.get("profile") or env.get("HOWDAH_PROFILE", "")
     files = [_read(user_file(env), "user file")]
-    conf_dir = _first("hadoop_conf_dir", [*top, *_parts(files, wanted)]) or env.get("HADOOP_CONF_DIR", "")
+    conf_dir = _first("hadoop_conf_dir", [*top, *_file_layers(files, wanted)]) or env.get("HADOOP_CONF_DIR", "")
     conf_files = [Path(conf_dir, "howdah.yaml")] if conf_dir else []
     files += [_read(path, "cluster file") for path in (*conf_files, SYSTEM_FILE)]
     profile = _existing_profile(wanted, files)
-    return _merged([*top, *_parts(files, profile), *_environment_layers(env)], profile)
+    return _merge_layers([*top, *_file_layers(files, profile), *_environment_layers(env)], profile)
 
 
 def check_value(key: str, value: str, source: str, base: Path) -> str:
@@ -137,7 +137,7 @@ def check_value(key: str, value: str, source: str, base: Path) -> str:
     return value
 
 
-def _merged(layers: list[_Layer], profile: str) -> Settings:
+def _merge_layers(layers: list[_Layer], profile: str) -> Settings:
     values = {key: setting.default for key, setting in SETTINGS.items()}
     sources = dict.fromkeys(SETTINGS, "default")
     mistakes: list[Mistake] = []
@@ -192,7 +192,7 @@ class _File:
 
 def _read(path: Path, kind: str) -> _File:
     """Read the settings file at `path`; it is empty if there is no file."""
-    name = f"{kind} {_short(path)}"
+    name = f"{kind} {_abbreviate_home(path)}"
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -203,9 +203,9 @@ def _read(path: Path, kind: str) -> _File:
     if not isinstance(root, Keys):
         raise SpecError.at(str(path), "must be a mapping of settings to values")
     top = {key: node for key, node in root.entries.items() if key not in ("profile", "profiles")}
-    values = _texts(top, "", mistakes)
+    values = _setting_texts(top, "", mistakes)
     profiles = _profiles(root.entries.get("profiles"), mistakes)
-    chosen = _texts({key: node for key, node in root.entries.items() if key == "profile"}, "", mistakes)
+    chosen = _setting_texts({key: node for key, node in root.entries.items() if key == "profile"}, "", mistakes)
     if mistakes:
         raise SpecError(mistakes)
     return _File(name, path, values, profiles, chosen.get("profile", ""))
@@ -218,13 +218,13 @@ def _profiles(node: Node | None, mistakes: list[Mistake]) -> dict[str, dict[str,
     found = {}
     for name, profile in entries.items():
         if isinstance(profile, Keys):
-            found[name] = _texts(profile.entries, f"profiles.{name}.", mistakes)
+            found[name] = _setting_texts(profile.entries, f"profiles.{name}.", mistakes)
         else:
             mistakes.append(Mistake(f"profiles.{name}", "must be a mapping of settings", origin=profile.origin))
     return found
 
 
-def _texts(entries: Mapping[str, Node], place: str, mistakes: list[Mistake]) -> dict[str, str]:
+def _setting_texts(entries: Mapping[str, Node], place: str, mistakes: list[Mistake]) -> dict[str, str]:
     values = {}
     for key, node in entries.items():
         if key not in SETTINGS and (key != "profile" or place):
@@ -239,7 +239,7 @@ def _texts(entries: Mapping[str, Node], place: str, mistakes: list[Mistake]) -> 
     return values
 
 
-def _parts(files: list[_File], profile: str) -> Iterator[_Layer]:
+def _file_layers(files: list[_File], profile: str) -> Iterator[_Layer]:
     """Yield the layers of `files`, strongest first."""
     for file in files:
         chosen = profile or file.profile
@@ -252,7 +252,7 @@ def _existing_profile(wanted: str, files: list[_File]) -> str:
     chosen = wanted or next((file.profile for file in files if file.profile), "")
     known = sorted({name for file in files for name in file.profiles})
     if chosen and chosen not in known:
-        what = f"known are {', '.join(known)}" if known else f"no profiles are in {_short(files[0].path)}"
+        what = f"known are {', '.join(known)}" if known else f"no profiles are in {_abbreviate_home(files[0].path)}"
         raise SpecError.at("profile", f"is {chosen!r}, {what}", nearest(chosen, known))
     return chosen
 
@@ -262,7 +262,7 @@ def _first(key: str, layers: list[_Layer]) -> str:
     return check_value(key, found.values[key], _source(found.source, key), found.base) if found else ""
 
 
-def _short(path: Path) -> str:
+def _abbreviate_home(path: Path) -> str:
     home = Path.home()
     return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 

@@ -68,14 +68,14 @@ def apply_overrides(
     chosen = [(f"--set {path}", path, value) for path, value in sets.items() if path not in variables]
     for origin, path, value in (*chosen, *((f"--{name}", name, value) for name, value in fields.items())):
         try:
-            root = _replaced(root, JobSpec, path.split("."), Text(value, origin), "")
+            root = _with_leaf(root, JobSpec, path.split("."), Text(value, origin), "")
         except SpecError as error:
             hint = nearest(path, variables)
             mistakes += [dataclasses.replace(m, origin=origin, nearest=m.nearest or hint) for m in error.mistakes]
     return root, mistakes
 
 
-def _replaced(node: Node | None, kind: Any, path: list[str], leaf: Text, place: str) -> Node:
+def _with_leaf(node: Node | None, kind: Any, path: list[str], leaf: Text, place: str) -> Node:
     """Return `node`, to be read as `kind`, with `leaf` at `path` below it."""
     if not path:
         return _value(leaf, kind)
@@ -84,10 +84,10 @@ def _replaced(node: Node | None, kind: Any, path: list[str], leaf: Text, place: 
         if path[0] not in known:
             what = f"is not a key here, known are {', '.join(known)}"
             raise SpecError.at(child_place(place, path[0]), what, nearest(path[0], known))
-        return _in_keys(node, known[path[0]].kind, path, leaf, place)
+        return _with_leaf_in_keys(node, known[path[0]].kind, path, leaf, place)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is tuple:
-        return _in_items(node, arguments[0], path, leaf, place)
+        return _with_leaf_in_items(node, arguments[0], path, leaf, place)
     if origin is typing.Union or origin is None:
         raise SpecError.at(".".join([place, *path]), "lies inside a single value")
     if arguments[1] in (str, int):
@@ -97,23 +97,23 @@ def _replaced(node: Node | None, kind: Any, path: list[str], leaf: Text, place: 
         raise SpecError.at(
             child_place(place, path[0]), f"is not in the file, which has {', '.join(roles)}", nearest(path[0], roles)
         )
-    return _in_keys(node, arguments[1], path, leaf, place)
+    return _with_leaf_in_keys(node, arguments[1], path, leaf, place)
 
 
-def _in_keys(node: Node | None, kind: Any, path: list[str], leaf: Text, place: str) -> Keys:
+def _with_leaf_in_keys(node: Node | None, kind: Any, path: list[str], leaf: Text, place: str) -> Keys:
     entries = dict(node.entries) if isinstance(node, Keys) else {}
-    inner = _replaced(entries.get(path[0]), kind, path[1:], leaf, child_place(place, path[0]))
+    inner = _with_leaf(entries.get(path[0]), kind, path[1:], leaf, child_place(place, path[0]))
     return Keys({**entries, path[0]: inner}, node.origin if isinstance(node, Keys) else leaf.origin)
 
 
-def _in_items(node: Node | None, kind: Any, path: list[str], leaf: Text, place: str) -> Items:
+def _with_leaf_in_items(node: Node | None, kind: Any, path: list[str], leaf: Text, place: str) -> Items:
     items = list(node.items) if isinstance(node, Items) else []
     if not path[0].isdigit() or int(path[0]) >= len(items):
         raise SpecError.at(
             child_place(place, path[0]), f"is not there, the list has {len(items)} items, counted from 0"
         )
     number = int(path[0])
-    items[number] = _replaced(items[number], kind, path[1:], leaf, child_place(place, path[0]))
+    items[number] = _with_leaf(items[number], kind, path[1:], leaf, child_place(place, path[0]))
     return Items(tuple(items), node.origin if isinstance(node, Items) else leaf.origin)
 
 

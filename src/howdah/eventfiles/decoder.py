@@ -62,7 +62,7 @@ def decode(
         return events.is_scalar(frame[12:-4], kinds)
 
     def add_points(tag: bytes, points: Points) -> None:
-        pieces.setdefault(tag, []).append(_shifted(points, start))
+        pieces.setdefault(tag, []).append(_with_absolute_offsets(points, start))
 
     at, limit = 0, _FIRST_SCAN
     while True:
@@ -82,7 +82,7 @@ def decode(
     batch.next = start + at
     for tag, points in pieces.items():
         slow = batch.scalars.get(tag)
-        batch.scalars[tag] = _merged(points + ([slow] if slow else []), with_offsets=bool(batch.restarts))
+        batch.scalars[tag] = _merge_points(points + ([slow] if slow else []), with_offsets=bool(batch.restarts))
     batch.damaged.sort(key=lambda each: each.offset)
     batch.damaged = [replace(each, offset=start + each.offset) for each in batch.damaged]
     if not batch.restarts:
@@ -109,7 +109,7 @@ def _columns(
     return rest
 
 
-def _shifted(points: Points, start: int) -> Points:
+def _with_absolute_offsets(points: Points, start: int) -> Points:
     offsets: Sequence[int] = points.offsets
     if isinstance(offsets, range):
         offsets = range(start + offsets.start, start + offsets.stop, offsets.step)
@@ -118,7 +118,7 @@ def _shifted(points: Points, start: int) -> Points:
     return Points(offsets, points.steps, points.walls, points.values)
 
 
-def _merged(pieces: list[Points], with_offsets: bool) -> Points:
+def _merge_points(pieces: list[Points], with_offsets: bool) -> Points:
     """Return all points of one tag in the order of the file; their `offsets` only if they are needed."""
     pieces.sort(key=lambda points: points.offsets[0])
     if len(pieces) == 1:

@@ -174,14 +174,14 @@ class EventDirectory:
             if file is None:
                 run = posixpath.dirname(uris.below(entry.uri, self.uri)) or "."
                 file = self._files[entry.uri] = EventFile(entry.uri, run)
-            if file.seen != (entry.size, entry.modified_ms) and file.head and self._replaced(fs, file, entry):
+            if file.seen != (entry.size, entry.modified_ms) and file.head and self._is_replaced(fs, file, entry):
                 self._clear_run(file.run)
         for entry in entries:
             file = self._files[entry.uri]
             if file.seen != (entry.size, entry.modified_ms):
                 yield FilePart(file.run, entry.uri, file.offset, max(0, entry.size - file.offset))
 
-    def _replaced(self, fs: FileSystem, file: EventFile, entry: Entry) -> bool:
+    def _is_replaced(self, fs: FileSystem, file: EventFile, entry: Entry) -> bool:
         """Return whether a file begins with other bytes than before. If it is only shorter, what was read stays."""
         try:
             with fs.open_read(file.uri) as stream:

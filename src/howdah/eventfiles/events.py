@@ -72,7 +72,7 @@ class _Reader:
     def value(self, value: Any) -> None:
         kind = _kind(value, self.kinds)
         if kind == SCALARS:
-            found = [value.simple_value] if value.HasField("simple_value") else _numbers(value.tensor, 1)
+            found = [value.simple_value] if value.HasField("simple_value") else _tensor_numbers(value.tensor, 1)
             if found:
                 self._scalar(value.tag, found[0])
         elif kind == HISTOGRAMS:
@@ -126,7 +126,7 @@ def image(content: bytes, tag: bytes, number: int) -> bytes:
     return b""
 
 
-def _numbers(tensor: Any, limit: int) -> Sequence[float]:
+def _tensor_numbers(tensor: Any, limit: int) -> Sequence[float]:
     """Return the first `limit` numbers of a tensor (tensor.proto), or as many as are written: the last written number
     stands for all that follow."""
     if tensor.tensor_content:
@@ -148,7 +148,7 @@ def _numbers(tensor: Any, limit: int) -> Sequence[float]:
 
 def _buckets(tensor: Any) -> array[float]:
     """Return the buckets of a tensor [k, 3]: left, right, count (TensorBoard's plugins/histogram/summary.py)."""
-    found = array("d", _numbers(tensor, 3 * MAX_CELLS))
+    found = array("d", _tensor_numbers(tensor, 3 * MAX_CELLS))
     return found[: len(found) // 3 * 3]
 
 

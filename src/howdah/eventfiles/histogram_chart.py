@@ -82,7 +82,7 @@ def draw_distribution(histograms: TagHistograms, style: Style) -> str:
     for low in range(pairs + 1):
         high = len(PERCENTS) - 1 - low
         points = [(across, values[low], values[high]) for across, values in steps]
-        for section in svg.between_gaps(_drawable(points, style.log)):
+        for section in svg.between_gaps(_drawable_points(points, style.log)):
             drawn = [(x(at), y(bottom), y(top)) for at, bottom, top in section]
             if len(drawn) == 1:  # a shape without width is invisible
                 drawn = [(drawn[0][0] + side, *drawn[0][1:]) for side in (-_HALF_WIDTH, _HALF_WIDTH)]
@@ -182,7 +182,7 @@ def _percentile_row(histogram: Histogram, style: Style, started: float) -> tuple
     return style.across(histogram.step, histogram.wall, started), found or [None] * len(PERCENTS)
 
 
-def _drawable(
+def _drawable_points(
     points: Sequence[tuple[float, float | None, float | None]], log: bool
 ) -> Iterator[tuple[float, float, float] | None]:
     """Yield for each point of a band where it lies, its lower and its upper edge; None where the band has a gap."""

@@ -143,7 +143,7 @@ class JobEventFiles:
             query,
             "histograms",
             "steps",
-            lambda each: {"buckets": _triples([_json_number(edge) for edge in each.buckets])},
+            lambda each: {"buckets": _group_by_three([_json_number(edge) for edge in each.buckets])},
         )
 
     def distributions(self, query: Query) -> dict[str, Any]:
@@ -274,7 +274,7 @@ def _curve(name: str, tag: str, series: ScalarSeries, max_points: int) -> Curve:
 
 def percentiles(histogram: Histogram) -> list[list[float]]:
     """Return percentiles of a histogram, as if values were evenly spread within each bucket."""
-    buckets = _triples(histogram.buckets)
+    buckets = _group_by_three(histogram.buckets)
     total = sum(count for _, _, count in buckets)
     if not total > 0:
         return []
@@ -290,7 +290,7 @@ def percentiles(histogram: Histogram) -> list[list[float]]:
     return found
 
 
-def _triples(numbers: Sequence[Any]) -> list[list[Any]]:
+def _group_by_three(numbers: Sequence[Any]) -> list[list[Any]]:
     return [list(numbers[first : first + 3]) for first in range(0, len(numbers) - 2, 3)]
 
 

@@ -92,7 +92,7 @@ def verified_frames(frames: list[bytes], offsets: list[int]) -> tuple[list[bytes
     crc32c = crc32c_or_none()
     if crc32c is None:
         return frames, offsets, []
-    sums = _masked(array("Q", map(crc32c, [frame[12:-4] for frame in frames])))
+    sums = _masked_checksums(array("Q", map(crc32c, [frame[12:-4] for frame in frames])))
     stored = array("I", b"".join([frame[-4:] for frame in frames]))
     if sys.byteorder == "big":
         stored.byteswap()
@@ -113,7 +113,7 @@ def length_of(head: bytes) -> int:
     return length + FRAME if 0 <= length <= MAX_RECORD else -1
 
 
-def _masked(sums: array[int]) -> array[int]:
+def _masked_checksums(sums: array[int]) -> array[int]:
     """Compute `framing.masked` of all checksums at once: one large integer with a lane of 64 bits for each."""
     if len(sums) < _MIN_FOR_LANES or sys.byteorder == "big":
         return array("I", map(framing.mask_crc, sums))

@@ -60,13 +60,13 @@ class ScalarSeries:
             end = bisect_left(self.steps, step)
             del self.steps[end:], self.walls[end:], self.values[end:]
         else:
-            self._keep([number for number, each in enumerate(self.steps) if each < step])
+            self._keep_points([number for number, each in enumerate(self.steps) if each < step])
 
     def thin(self) -> None:
         """Keep half of the points, the extremes among them."""
-        self._keep(kept_when_halved(self.values))
+        self._keep_points(kept_when_halved(self.values))
 
-    def _keep(self, numbers: list[int]) -> None:
+    def _keep_points(self, numbers: list[int]) -> None:
         self.steps = array("q", [self.steps[number] for number in numbers])
         self.walls = array("d", [self.walls[number] for number in numbers])
         self.values = array("d", [self.values[number] for number in numbers])
@@ -110,7 +110,7 @@ class Run:
                     part = Points([], points.steps[first:last], points.walls[first:last], points.values[first:last])
                 self._add_points(tag, part, batch.uri, share)
             if step is not None:
-                self._cut(step)
+                self._drop_from_step(step)
             start = end
         for tag, histogram in batch.histograms:
             self._add(self.histograms, tag, histogram, MAX_HISTOGRAMS)
@@ -136,7 +136,7 @@ class Run:
             series.thin()
         self.size += POINT * (len(series.values) - before)
 
-    def _cut(self, step: int) -> None:
+    def _drop_from_step(self, step: int) -> None:
         for series in self.scalars.values():
             before = len(series.values)
             series.cut(step)

@@ -140,14 +140,16 @@ def decode_columns(
         found = layout(frames[0]) if len(offsets) >= MIN_RECORDS else None
         if found is None or not is_scalar(frames[0]):
             break
-        parts, others = _parts(frames, found, offsets)
+        parts, others = _columns_by_tag(frames, found, offsets)
         frames, offsets = [frames[number] for number in others], [offsets[number] for number in others]
         for tag, points in parts:
             add_points(tag, points)
     return list(zip(offsets, frames, strict=True))
 
 
-def _parts(frames: list[bytes], found: Layout, offsets: list[int]) -> tuple[list[tuple[bytes, Points]], list[int]]:
+def _columns_by_tag(
+    frames: list[bytes], found: Layout, offsets: list[int]
+) -> tuple[list[tuple[bytes, Points]], list[int]]:
     """Return the points of each tag of this layout, and the numbers of the frames that have another layout."""
     row, fixed, numbers = _row(found)
     columns = list(zip(*row.iter_unpack(b"".join(frames)), strict=True))

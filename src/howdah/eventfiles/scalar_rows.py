@@ -102,7 +102,7 @@ def _row(data: bytes, at: int, is_scalar: Callable[[bytes], bool]) -> RecordRow 
         if found is None or found.step[1] - found.step[0] > _MAX_STEP_BYTES:
             return None
         if records and found.tag == records[0][1].tag:
-            return _masked(data[at:position], records)
+            return _masked_row(data[at:position], records)
         if not is_scalar(frame):
             return None
         records.append((position - at, found))
@@ -110,7 +110,7 @@ def _row(data: bytes, at: int, is_scalar: Callable[[bytes], bool]) -> RecordRow 
     return None
 
 
-def _masked(row: bytes, records: list[tuple[int, Layout]]) -> RecordRow:
+def _masked_row(row: bytes, records: list[tuple[int, Layout]]) -> RecordRow:
     mask = bytearray(b"\xff" * len(row))
     for at, found in records:
         width = 4 if found.format == "f" else 8

@@ -94,7 +94,7 @@ class HelperProcess:
                 os.set_inheritable(file, True)
             # It runs away from the program's directory, whose files must not pass for modules.
             streams = (stdin, writer, stderr)
-            self.pid = self.loop.reaper.spawn(command, environment, streams, self._ended, "/", helper=True)
+            self.pid = self.loop.reaper.spawn(command, environment, streams, self._on_exit, "/", helper=True)
         except OSError:
             os.close(self._reader)
             raise
@@ -138,7 +138,7 @@ class HelperProcess:
             if self.on_message is not None:
                 self.on_message(message)
 
-    def _ended(self, status: int, _: Any) -> None:
+    def _on_exit(self, status: int, _: Any) -> None:
         self.read()
         self.pid = 0
         self.loop.remove_fd(self._reader)

@@ -67,12 +67,12 @@ def _options(asked: argparse.Namespace) -> HistoryOptions:
         keep_s=asked.keep,
         remove_files=asked.remove_files,
         user=user,
-        names=_names() if asked.in_job else (),
+        names=_host_names() if asked.in_job else (),
         link_command=f"howdah history --on {asked.engine[0]}" if asked.in_job and asked.engine else "howdah history",
     )
 
 
-def _names() -> tuple[str, ...]:
+def _host_names() -> tuple[str, ...]:
     """Return the names by which the job's other tasks and its page know the host of this task."""
     world = json.loads(os.environ["HOWDAH_WORLD"])
     return tuple({member["host"] for members in world["roles"].values() for member in members})

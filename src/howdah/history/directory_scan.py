@@ -120,7 +120,7 @@ class Scanner:
         open_ = ([job for job in jobs if self._closed.get(job.directory) != job.folder_ms] for jobs in changed_jobs)
         with ThreadPoolExecutor(MAX_PARALLEL_READS) as pool:
             at_once = map if home.startswith("file:") else pool.map
-            for part in (part for jobs in open_ for part in _parts(jobs, 100)):
+            for part in (part for jobs in open_ for part in _batches(jobs, 100)):
                 if self._ended:
                     return
                 read = [job for job in at_once(lambda job: self._read(files, job), part) if job is not None]
@@ -209,7 +209,7 @@ def _found_jobs(listing: Iterable[Entry]) -> Iterator[FoundJob]:
             yield FoundJob(name, entry.uri, entry.modified_ms, entry.owner)
 
 
-def _parts(jobs: list[IndexedJob], size: int) -> Iterator[list[IndexedJob]]:
+def _batches(jobs: list[IndexedJob], size: int) -> Iterator[list[IndexedJob]]:
     rest = iter(jobs)
     while part := list(itertools.islice(rest, size)):
         yield part

@@ -220,7 +220,7 @@ class Index:
             self._opened.append(found)
             found.execute("PRAGMA synchronous = NORMAL")
             found.execute("PRAGMA temp_store = MEMORY")
-            found.create_function("folded", 1, _folded, deterministic=True)
+            found.create_function("folded", 1, _casefold, deterministic=True)
             self._local.connection = found
         return found
 
@@ -338,7 +338,7 @@ class Index:
                 _delete_jobs(connection, [number for (number,) in found])
 
 
-def _folded(text: str) -> str:
+def _casefold(text: str) -> str:
     return text.casefold()
 
 

@@ -140,7 +140,7 @@ class JobSummary:
                 task = f"{found[1].decode('utf-8', 'replace')}:{int(found[2])}"
                 self.told[task] = min(1.0, max(0.0, _number(found[3])))
 
-    def _gpus_used(self, record: Mapping[str, Any]) -> None:
+    def _on_gpus_used(self, record: Mapping[str, Any]) -> None:
         """Note which GPUs a task has. Every sample of usage names them; the first is enough."""
         attempt = self.live.get(_task(record))
         if attempt is not None and not attempt.gpus:
@@ -157,7 +157,7 @@ class JobSummary:
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
                 self.bad += 1
 
-    def _started(self, record: Mapping[str, Any]) -> None:
+    def _on_started(self, record: Mapping[str, Any]) -> None:
         job = record["job"]
         roles = {_text(name, WORD): role for name, role in job["roles"].items()}
         labels = [f"{key}:{value}" for key, value in dict(job.get("labels") or {}).items()]
@@ -176,7 +176,7 @@ class JobSummary:
         vars(self).update(fields)  # all fields, or none if one of them is malformed
         self.tasks = sum(self.replicas.values())
 
-    def _launched(self, record: Mapping[str, Any]) -> None:
+    def _on_launched(self, record: Mapping[str, Any]) -> None:
         task, container = _task(record), record.get("container") or {}
         for before in filter(None, (record.get("giver"), record["task"])):  # the giver of a container wasted nothing
             self._end_attempt(_task({"task": before}), _number(record.get("time")), "")
@@ -185,7 +185,7 @@ class JobSummary:
         attempt.container, attempt.node = _text(container.get("id"), WORD), _text(container.get("node"), NAME)
         self._keep(attempt)
 
-    def _noticed(self, record: Mapping[str, Any]) -> None:
+    def _on_noticed(self, record: Mapping[str, Any]) -> None:
         attempt = self._attempt(record)
         attempt.host = _text(record.get("host"), NAME) or attempt.host
         attempt.epoch = _parse_int(record.get("epoch")) or attempt.epoch
@@ -200,10 +200,10 @@ class JobSummary:
     def _keep(self, attempt: AttemptSpan) -> None:
         self.live[attempt.task] = self.changed[attempt.task, attempt.attempt] = attempt
 
-    def _formed(self, record: Mapping[str, Any]) -> None:
+    def _on_formed(self, record: Mapping[str, Any]) -> None:
         self.state, self.epoch = State.RUNNING.value, _parse_int(record.get("epoch"))
 
-    def _ended(self, record: Mapping[str, Any]) -> None:
+    def _on_ended(self, record: Mapping[str, Any]) -> None:
         exit = record.get("exit") or {}
         cause, task = _text(exit.get("cause"), WORD), _task(record)
         ok = cause == "exit" and exit.get("code") == 0
@@ -230,20 +230,20 @@ class JobSummary:
         elif cause and hours:
             self.wasted[cause] = self.wasted.get(cause, 0.0) + hours
 
-    def _released(self, record: Mapping[str, Any]) -> None:
+    def _on_released(self, record: Mapping[str, Any]) -> None:
         for task in list(self.live):
             self._end_attempt(task, _number(record.get("time")), "released")
 
-    def _restarted(self, record: Mapping[str, Any]) -> None:
+    def _on_restarted(self, record: Mapping[str, Any]) -> None:
         self.epoch = _parse_int(record.get("epoch"))
         if not record.get("tasks"):
             self.state = State.PENDING.value
 
-    def _resized(self, record: Mapping[str, Any]) -> None:
+    def _on_resized(self, record: Mapping[str, Any]) -> None:
         self.replicas[_text(record["role"], WORD)] = _parse_int(record["replicas"])
         self.tasks = sum(self.replicas.values())
 
-    def _finished(self, record: Mapping[str, Any]) -> None:
+    def _on_finished(self, record: Mapping[str, Any]) -> None:
         outcome = record["outcome"]
         cause = _text((outcome.get("exit") or {}).get("cause"), WORD)
         diagnostics = _text(outcome.get("diagnostics"), SENTENCE)
@@ -302,15 +302,15 @@ def _task(record: Mapping[str, Any]) -> str:
 
 
 _HANDLERS = {
-    "JobStarted": JobSummary._started,
-    "Launched": JobSummary._launched,
-    "Joined": JobSummary._noticed,
-    "Started": JobSummary._noticed,
-    "WorldFormed": JobSummary._formed,
-    "Ended": JobSummary._ended,
-    "GangReleased": JobSummary._released,
-    "GangRestarted": JobSummary._restarted,
-    "Resized": JobSummary._resized,
-    "Used": JobSummary._gpus_used,
-    "JobFinished": JobSummary._finished,
+    "JobStarted": JobSummary._on_started,
+    "Launched": JobSummary._on_launched,
+    "Joined": JobSummary._on_noticed,
+    "Started": JobSummary._on_noticed,
+    "WorldFormed": JobSummary._on_formed,
+    "Ended": JobSummary._on_ended,
+    "GangReleased": JobSummary._on_released,
+    "GangRestarted": JobSummary._on_restarted,
+    "Resized": JobSummary._on_resized,
+    "Used": JobSummary._on_gpus_used,
+    "JobFinished": JobSummary._on_finished,
 }

@@ -87,7 +87,7 @@ def _where_clause(query: Mapping[str, str]) -> tuple[str, list[Any]]:
     for name, sign in (("from", ">="), ("to", "<")):
         if query.get(name):
             clauses.append(f"started {sign} ?")
-            values.append(_moment(query, name))
+            values.append(_parse_time(query, name))
     return (f"WHERE {' AND '.join(clauses)}" if clauses else ""), values
 
 
@@ -177,7 +177,7 @@ def _cursor(text: str, sort: str) -> tuple[Any, int]:
         ) from None
 
 
-def _moment(query: Mapping[str, str], name: str) -> float:
+def _parse_time(query: Mapping[str, str], name: str) -> float:
     try:
         moment = float(query[name])
     except ValueError:

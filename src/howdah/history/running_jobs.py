@@ -42,12 +42,12 @@ class RunningJobs:
             return []
         turn = list(itertools.islice(itertools.cycle(open_), self._next, self._next + min(AT_A_TIME, len(open_))))
         self._next = (self._next + AT_A_TIME) % len(open_)
-        reports, problems = self._reports(turn)
+        reports, problems = self._fetch_reports(turn)
         for job in turn:
             self._update_job(job, reports.get(job.id), now, bool(problems))
         return problems
 
-    def _reports(self, jobs: list[IndexedJob]) -> tuple[dict[str, JobReport], list[str]]:
+    def _fetch_reports(self, jobs: list[IndexedJob]) -> tuple[dict[str, JobReport], list[str]]:
         found: dict[str, JobReport] = {}
         problems = []
         for engine in self.engines:

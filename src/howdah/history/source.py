@@ -116,7 +116,10 @@ class HistorySource(ReadOnlySource):
             raise NotFound(f"no job {(one, other)[found.index(None)][:80]}", "jobs")
         views = [job.view for job in found if job is not None]
         specs = [mask_spec(view.job) if view.job else {} for view in views]
-        spec, noted = differences(specs[0], specs[1]), differences(_captured(views[0]), _captured(views[1]))
+        spec, noted = (
+            differences(specs[0], specs[1]),
+            differences(_submission_record(views[0]), _submission_record(views[1])),
+        )
         both = [await asyncio.to_thread(self._row, id_) for id_ in (one, other)]
         return {"jobs": [row for row, _ in both], "spec": list(spec), "captured": list(noted)}
 
@@ -149,7 +152,7 @@ def differences(one: Any, other: Any, path: str = "") -> Iterator[dict[str, Any]
         yield {"path": path, "a": one, "b": other}
 
 
-def _captured(view: JobView) -> dict[str, Any]:
+def _submission_record(view: JobView) -> dict[str, Any]:
     note = view.submission
     kept = {"git_commit": note.git_commit, "git_dirty": note.git_dirty, "packages": dict(note.packages)}
     return {**kept, "command": redaction.words(note.command), "client": note.client, "python": view.python}

@@ -110,11 +110,11 @@ def assign_files(entry: Input, files: Sequence[DataFile], tasks: int) -> list[tu
 
 def _divide(share: str, files: Sequence[DataFile], tasks: int) -> list[tuple[DataFile, ...]]:
     if share == "bytes":
-        return _by_bytes(files, tasks)
+        return _assign_by_bytes(files, tasks)
     return [tuple(files[number::tasks]) for number in range(tasks)]
 
 
-def _by_bytes(files: Sequence[DataFile], tasks: int) -> list[tuple[DataFile, ...]]:
+def _assign_by_bytes(files: Sequence[DataFile], tasks: int) -> list[tuple[DataFile, ...]]:
     """Assign the largest files first, each to the task with the least bytes.
 
     No task gets more than 4/3 of the largest share of the best assignment (Graham 1969). Of equally loaded tasks the

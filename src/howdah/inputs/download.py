@@ -41,13 +41,13 @@ def verify_unchanged(copy: FileCopy, known: Entry | None = None) -> Entry:
     if entry is None:
         listed = ": it was there when the job was submitted" if copy.size >= 0 else ""
         raise StagingError(f"{copy.uri}: no such file{listed}")
-    problem = _changed(copy, entry)
+    problem = _describe_change(copy, entry)
     if problem:
         raise StagingError(f"{copy.uri}: has changed since the job was submitted: {problem}")
     return entry
 
 
-def _changed(copy: FileCopy, entry: Entry) -> str:
+def _describe_change(copy: FileCopy, entry: Entry) -> str:
     if entry.is_dir:
         return "it is a directory now"
     if 0 <= copy.size != entry.size:

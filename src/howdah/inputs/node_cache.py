@@ -97,7 +97,7 @@ class NodeCache:
             os.replace(part, entry)
             with open(f"{entry}.crc", "w", encoding="ascii") as note:
                 note.write(f"{crc:08x}")
-            _link(entry, path)
+            _hard_link_or_copy(entry, path)
         except OSError as error:
             raise explain(error, entry) from error
         with self._lock:
@@ -212,7 +212,7 @@ def _link_if_valid(entry: str, size: int, path: str) -> bool:
         found = os.lstat(entry)
         if stat.S_ISREG(found.st_mode) and found.st_size == size and _crc(entry) == wanted_crc:
             os.utime(entry, ns=(time.time_ns(), found.st_mtime_ns))
-            _link(entry, path)
+            _hard_link_or_copy(entry, path)
             return True
     except FileNotFoundError:
         return False
@@ -222,7 +222,7 @@ def _link_if_valid(entry: str, size: int, path: str) -> bool:
     return False
 
 
-def _link(entry: str, path: str) -> None:
+def _hard_link_or_copy(entry: str, path: str) -> None:
     """Make a hard link; on another disk a copy."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)

@@ -76,7 +76,7 @@ def download(
 
 
 def _prefetched(copies: Iterable[FileCopy], known: dict[str, Entry]) -> Iterator[FileCopy]:
-    """Yield the same files; put into `known` what one call returns of the next `LISTED_AT_ONCE` files."""
+    """Yield the same files; put into `known` what one call returns of the next `LISTING_BATCH_FILES` files."""
     rest = iter(copies)
     while some := list(itertools.islice(rest, LISTING_BATCH_FILES)):
         for root in dict.fromkeys(uris.root(copy.uri) for copy in some):
@@ -147,7 +147,7 @@ _large_files = threading.BoundedSemaphore(MAX_PARALLEL_LARGE_FILES)
 
 
 def _slot(size: int) -> contextlib.AbstractContextManager[object]:
-    """Return a context in which a file of this size may be moved: `LARGE_AT_ONCE` large ones at the same time."""
+    """Return a context in which a file of this size may be moved: `MAX_PARALLEL_LARGE_FILES` large ones at once."""
     return contextlib.nullcontext() if 0 <= size < LARGE else _large_files
 
 

@@ -62,12 +62,12 @@ def read(path: str | os.PathLike[str], most: int, wait_s: float = PIPE_WAIT_S) -
         if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
             what = _NAMES.get(stat.S_IFMT(mode), "something else")
             raise OSError(errno.EINVAL, f"it is {what}, not a file", os.fspath(path))
-        return b"".join(_pieces(descriptor, most, wait_s if stat.S_ISFIFO(mode) else 0.0))
+        return b"".join(_read_pieces(descriptor, most, wait_s if stat.S_ISFIFO(mode) else 0.0))
     finally:
         os.close(descriptor)
 
 
-def _pieces(descriptor: int, most: int, wait_s: float) -> Iterator[bytes]:
+def _read_pieces(descriptor: int, most: int, wait_s: float) -> Iterator[bytes]:
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     length = 0

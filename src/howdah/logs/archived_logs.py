@@ -161,14 +161,14 @@ class ArchivedLogs:
             shutil.rmtree(directory, ignore_errors=True)
             directory.mkdir(parents=True, mode=0o700)
             complete = archive.logs_complete(job_id)
-            pieces = self._checked(archive.logs(job_id, task, "*"), task, directory)
+            pieces = self._while_allowed(archive.logs(job_id, task, "*"), task, directory)
             copy_streams(pieces, lambda key: directory / f"{key.attempt}.{key.stream}", MAX_STREAM_BYTES)
         except BaseException:
             shutil.rmtree(directory, ignore_errors=True)
             raise
         return complete
 
-    def _checked(
+    def _while_allowed(
         self, pieces: Iterable[tuple[str, bytes]], task: TaskId, directory: Path
     ) -> Iterator[tuple[str, bytes]]:
         """Yield `pieces` as long as the copy may go on."""

@@ -138,7 +138,7 @@ class AttemptLines:
     def __init__(self, logs: AttemptLogs, task: str, streams: Sequence[str], first: int) -> None:
         self._logs, self._task, self._streams, self._first = logs, task, streams, first
         self._offsets: dict[str, int] = {}
-        self._rest: dict[str, tuple[int, bytes]] = {}
+        self._incomplete_lines: dict[str, tuple[int, bytes]] = {}
 
     def read(self, number: int, last: bool = False) -> list[LogLine]:
         """Return the complete lines that were not read before, with `last` an incomplete last line as well. `number` is
@@ -149,7 +149,7 @@ class AttemptLines:
         """
         raw = {name: self._bytes(name) for name in self._streams}
         order = self._logs.index() if any(data for _, data in raw.values()) else StreamIndex()
-        return list(merge_by_time(self._lines(name, number, *raw[name], order, last) for name in self._streams))
+        return list(merge_by_time(self._split_lines(name, number, *raw[name], order, last) for name in self._streams))
 
     def _bytes(self, name: str) -> tuple[int, bytes]:
         offset, begin, parts = self._offsets.get(name, -self._first if self._first else 0), -1, list[bytes]()
@@ -162,9 +162,11 @@ class AttemptLines:
             if len(data) < PIECE_BYTES // 2 or len(parts) >= 64:
                 return begin, b"".join(parts)
 
-    def _lines(self, name: str, number: int, begin: int, data: bytes, order: StreamIndex, last: bool) -> list[LogLine]:
-        start, rest = self._rest.get(name, (begin, b""))
+    def _split_lines(
+        self, name: str, number: int, begin: int, data: bytes, order: StreamIndex, last: bool
+    ) -> list[LogLine]:
+        start, rest = self._incomplete_lines.get(name, (begin, b""))
         data = rest + data
         end = len(data) if last or len(data) > MAX_LINE else data.rfind(b"\n") + 1
-        self._rest[name] = (start + end, data[end:])
+        self._incomplete_lines[name] = (start + end, data[end:])
         return list(split_lines([data[:end]], _times(order, name), self._task, number, name, start))

@@ -70,7 +70,7 @@ class Search:
             self.scanned += count
             end = _end_of_complete_lines(buffer, kept + count, last=not count)
             counted = 0
-            for start, stop in self._lines(buffer, end):
+            for start, stop in self._matching_lines(buffer, end):
                 if base + start < self.span[0]:
                     continue
                 if base + start >= self.span[1]:
@@ -80,7 +80,7 @@ class Search:
                 else:
                     line = self.numbers(base + start) + 1
                 hit = self._match(bytes(view[start : min(stop, start + MAX_LINE)]), base + start, line)
-                if not _in_time(hit, self.query):
+                if not _is_in_time_range(hit, self.query):
                     continue
                 yield hit
                 found += 1
@@ -95,7 +95,7 @@ class Search:
             view[:left] = bytes(view[end : kept + count])
             kept = left
 
-    def _lines(self, buffer: bytearray, end: int) -> Iterator[tuple[int, int]]:
+    def _matching_lines(self, buffer: bytearray, end: int) -> Iterator[tuple[int, int]]:
         place = 0
         while (at := self._find(buffer, place, end)) >= 0:
             start = max(place, buffer.rfind(b"\n", place, at) + 1)
@@ -245,14 +245,14 @@ def _search_streams(
                 of_attempt.append((search, list(search.run(piece_filler(data)))))
         for search, found in of_attempt:
             timed = [replace(hit, time=order.when(hit.stream, hit.offset)) for hit in found]
-            hits = [hit for hit in timed if _in_time(hit, query)]
+            hits = [hit for hit in timed if _is_in_time_range(hit, query)]
             if not search.complete and len(hits) < len(found):
                 late[search.key] = order.span(search.stream, query.since, query.until)
             searched.append((search, hits))
     return searched, late
 
 
-def _in_time(hit: LogMatch, query: LogQuery) -> bool:
+def _is_in_time_range(hit: LogMatch, query: LogQuery) -> bool:
     return hit.time is None or query.since <= hit.time <= query.until
 
 
@@ -269,7 +269,7 @@ def _search_stream(stream: SearchedStream, search: Search) -> Iterator[LogMatch]
         search.limit_to_span(node.index())
         body, size = node.open(stream.stream, 1 << 60)
         with closing(body):
-            yield from search.run(piece_filler(_pieces(body, size, stream.url)))
+            yield from search.run(piece_filler(_read_body(body, size, stream.url)))
 
 
 def _search_file(search: Search, file: int, start: int, stop: int, lines: int) -> Iterator[LogMatch]:
@@ -281,7 +281,7 @@ def _search_file(search: Search, file: int, start: int, stop: int, lines: int) -
         yield from search.run(file_filler(file, first - start, last - start), first)
 
 
-def _pieces(body: BinaryIO, size: int, url: str) -> Iterator[bytes]:
+def _read_body(body: BinaryIO, size: int, url: str) -> Iterator[bytes]:
     while size:
         with http_errors_as_os_errors(url):
             piece = body.read(min(size, 1 << 20))

@@ -97,7 +97,9 @@ class JobMaster:
         self.order_builder = OrderBuilder(identity.job_id, self.staged, framework)
         self.log = EventLog(identity.directory)
         self.metrics_recorder = MetricsRecorder(identity.directory, self.state.tasks)
-        self.tensorboard = TensorBoardTask(identity.job_id, self.staged, identity.key, self.log.append, self._do_all)
+        self.tensorboard = TensorBoardTask(
+            identity.job_id, self.staged, identity.key, self.log.append, self._perform_all
+        )
         self.api = MasterServer(
             job_key=identity.key,
             directory=identity.directory,
@@ -125,7 +127,7 @@ class JobMaster:
         await self._serve()
         await self._register()
         self.registered = True
-        background = (self._poll(), self._tick(), self.log.flush_forever(), self._confirm())
+        background = (self._poll(), self._tick(), self.log.flush_forever(), self._confirm_ownership())
         for work in (*background, self.api.program_api.expire_forever()):
             self._spawn(work)
         outcome = await self._end()
@@ -163,7 +165,7 @@ class JobMaster:
         the next master waits for that."""
         return not self._opened_allocator.may_be_replaced() or since_boot() - self._confirmed_at < CONFIRMED_S
 
-    async def _confirm(self) -> None:
+    async def _confirm_ownership(self) -> None:
         """Check the owner of the event log while the engine does not answer, since the engine may have started another
         master, which makes the log its own.
 
@@ -328,7 +330,7 @@ class JobMaster:
         """Let `step` decide on `event`, and carry out the actions that it returns."""
         if lost := self.clock.elapsed_gap():
             gone = events.TimeLost(event.time, lost)
-            self._do_all(step(self.state, gone))
+            self._perform_all(step(self.state, gone))
             self.tensorboard.apply(gone)
         if self.tensorboard.owns_event(event):
             return self.tensorboard.apply(event)
@@ -336,9 +338,9 @@ class JobMaster:
             self.tensorboard.apply(event)
         if isinstance(event, actions.StatusReceived) and event.status.phase is Phase.RUNNING:
             self.metrics_recorder.add_sample(TaskId.parse(event.status.task), event.status.usage, event.time)
-        self._do_all(step(self.state, event))
+        self._perform_all(step(self.state, event))
 
-    def _do_all(self, decided: Iterable[actions.Action]) -> None:
+    def _perform_all(self, decided: Iterable[actions.Action]) -> None:
         for action in decided:
             self._perform(action)
 
@@ -359,7 +361,7 @@ class JobMaster:
         elif isinstance(action, actions.LaunchTask):
             self._spawn(self._launch(action))
         elif isinstance(action, actions.Commit):
-            self._committing = self._spawn(self._commit(action.keep))
+            self._committing = self._spawn(self._commit_outputs(action.keep))
         elif isinstance(action, actions.CollectStacks):
             self._spawn(self._collect_stacks(action))
         elif isinstance(action, helper_process.BackgroundAction):
@@ -427,7 +429,7 @@ class JobMaster:
         if event is not None:
             self.apply(event)
 
-    async def _commit(self, keep: bool) -> None:
+    async def _commit_outputs(self, keep: bool) -> None:
         await self._record_outcome()
         done = await helper_process.commit(keep, self.state)
         self.apply(_files_removed() if done.error and self._has_no_files() else done)

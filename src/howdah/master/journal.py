@@ -183,9 +183,9 @@ class Journal:
                 self._file = path.open("a", encoding="utf-8", buffering=1)
             self._file.write(line)
         except OSError as error:
-            self._report(f"{error}; the job goes on, this is lost")
+            self._report_once(f"{error}; the job goes on, this is lost")
 
-    def _report(self, problem: str) -> None:
+    def _report_once(self, problem: str) -> None:
         """Report a problem once, not for each of a thousand lines."""
         if time.monotonic() - self._reported_at > REPORT_S:
             self._reported_at = time.monotonic()
@@ -207,7 +207,7 @@ class Journal:
                 raise
             except Exception as error:  # the file system may not answer for a while: keep the lines
                 self._pending, self.problem = batch + self._pending, str(error).splitlines()[0] if str(error) else "?"
-                self._report(f"{self.uri}: {error}; kept for later")
+                self._report_once(f"{self.uri}: {error}; kept for later")
                 return False
             return True
 
@@ -265,7 +265,7 @@ class Journal:
         except Changed:
             raise
         except HowdahError as error:
-            self._report(f"{self.uri}: {error}; not replaced")
+            self._report_once(f"{self.uri}: {error}; not replaced")
             self._pending = [*kept, *self._pending]
             self.write(line)
 

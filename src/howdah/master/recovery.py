@@ -59,9 +59,9 @@ def replay(state: GangState, log: Sequence[events.Event], now: float) -> list[Ac
             snapshot_policy.replay(state, event)
         elif isinstance(event, events.AllocationLost) and event.comes_back:
             continue  # the job was left to this master
-        elif not isinstance(event, _SAMPLES) and not _expected(decided, event):
+        elif not isinstance(event, _SAMPLES) and not _is_next_recorded(decided, event):
             decided += _replay_input(state, event)
-            _expected(decided, event)
+            _is_next_recorded(decided, event)
     _restart_timers(state, last, now, decided)
     state.unrecorded -= {event.epoch for event in log if isinstance(event, events.WorldFormed)}
     state.replaying = False
@@ -77,7 +77,7 @@ def _unanswered(state: GangState) -> Iterator[Action]:
         yield job_completion.commit(state.outcome)
 
 
-def _expected(decided: list[Action], event: events.Event) -> bool:
+def _is_next_recorded(decided: list[Action], event: events.Event) -> bool:
     """Return whether `event` is the next event that was recorded; then it and the actions before it are done."""
     for number, action in enumerate(decided):
         if isinstance(action, RecordEvent):

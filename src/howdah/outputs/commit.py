@@ -140,14 +140,14 @@ def commit(output: Commitment, fs: FileSystem) -> None:
             _publish(fs, output)
         except StagingError as error:
             raise StagingError(f"{error}; the output is kept in {output.gathered}") from error
-    _tidy(fs, output)
+    _remove_unfinished(fs, output)
 
 
 def discard(output: Commitment, fs: FileSystem) -> None:
     """Remove what was uploaded for an output. An output that has been published stays."""
     if not fs.exists(output.final) and fs.exists(output.replaced):
         fs.rename(output.replaced, output.final)
-    _tidy(fs, output)
+    _remove_unfinished(fs, output)
 
 
 def set_aside(output: Commitment, fs: FileSystem, place: str) -> bool:
@@ -163,7 +163,7 @@ def set_aside(output: Commitment, fs: FileSystem, place: str) -> bool:
     return found
 
 
-def _tidy(fs: FileSystem, output: Commitment) -> None:
+def _remove_unfinished(fs: FileSystem, output: Commitment) -> None:
     if output.unfinished:
         same = uris.root(output.unfinished) == uris.root(output.final)
         snapshot.tidy(fs if same else filesystem(output.unfinished), output.unfinished, output.saves, output.final)

@@ -75,17 +75,17 @@ class StdoutWriter:
         """
         while data := os.read(self.source, PIECE):
             self.tail = (self.tail + data[-LAST_BYTES:])[-LAST_BYTES:]
-            self._timed(self.part.write, data)
+            self._call_timed(self.part.write, data)
             self.bytes += len(data)
         is_kept = os.read(self.verdict, 1) == b"k"
-        self._timed(self.part.close if is_kept else self.part.remove)
+        self._call_timed(self.part.close if is_kept else self.part.remove)
         return self.reply()
 
     def reply(self, error: str = "") -> StdoutWriterReply:
         """Return what has been written so far."""
         return StdoutWriterReply(self.bytes, self.tail.decode("latin-1"), error)
 
-    def _timed(self, act: Callable[..., None], *arguments: bytes) -> None:
+    def _call_timed(self, act: Callable[..., None], *arguments: bytes) -> None:
         self._writing_since = time.monotonic()
         act(*arguments)
         self._writing_since = 0.0

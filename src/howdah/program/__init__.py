@@ -197,8 +197,8 @@ def get(key: str, wait: Optional[float] = None) -> Optional[Value]:
     """
     message = {"key": _checked_name("get", key)}
     if wait is None:
-        return _decoded(_call("get", message))
-    return _decoded(_wait_for("get", message, wait, f"get({key!r})"))
+        return _decode_value(_call("get", message))
+    return _decode_value(_wait_for("get", message, wait, f"get({key!r})"))
 
 
 def keys(prefix: str = "") -> List[str]:
@@ -272,7 +272,7 @@ def _changes(known: Dict[str, int], answer: Mapping[str, Any]) -> Iterator[Chang
     for entry in answer["entries"]:
         if known.get(entry["key"]) != entry["revision"]:
             known[entry["key"]] = entry["revision"]
-            yield Change(entry["key"], _decoded(entry))
+            yield Change(entry["key"], _decode_value(entry))
 
 
 def barrier(
@@ -354,7 +354,7 @@ def _encoded(value: Value, what: str) -> Dict[str, Any]:
     return {"value": base64.b64encode(data).decode("ascii"), "binary": True}
 
 
-def _decoded(answer: Mapping[str, Any]) -> Optional[Value]:
+def _decode_value(answer: Mapping[str, Any]) -> Optional[Value]:
     value = answer.get("value")
     if value is None:
         return None

@@ -18,7 +18,7 @@ _LOCAL = "127.0.0.1"
 def name_nodes(shape: Shape, ports: Ports) -> dict[str, list[str]]:
     """Return by id the addresses of each NameNode: of its RPC and its pages."""
     found = [[ports.namenode, ports.namenode_web], [ports.namenode2, ports.namenode2_web]]
-    return _by_id("nn", found[: shape.namenodes])
+    return _addresses_by_id("nn", found[: shape.namenodes])
 
 
 def data_nodes(shape: Shape, ports: Ports) -> dict[str, list[str]]:
@@ -27,10 +27,12 @@ def data_nodes(shape: Shape, ports: Ports) -> dict[str, list[str]]:
     All have one host, because a NameNode identifies a DataNode by the host from which it calls.
     """
     first = [ports.datanode, ports.datanode_web, ports.datanode_ipc]
-    return _by_id("dn", [first, [ports.datanode2, ports.datanode2_web, ports.datanode2_ipc]][: shape.datanodes])
+    return _addresses_by_id(
+        "dn", [first, [ports.datanode2, ports.datanode2_web, ports.datanode2_ipc]][: shape.datanodes]
+    )
 
 
-def _by_id(kind: str, servers: list[list[int]]) -> dict[str, list[str]]:
+def _addresses_by_id(kind: str, servers: list[list[int]]) -> dict[str, list[str]]:
     """Return addresses by id: `nn` if there is one NameNode, `nn1` and `nn2` if there are two."""
     ids = [kind] if len(servers) == 1 else [f"{kind}{number}" for number in range(1, len(servers) + 1)]
     return {id_: [f"{_LOCAL}:{port}" for port in ports] for id_, ports in zip(ids, servers, strict=True)}

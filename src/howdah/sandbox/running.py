@@ -75,11 +75,11 @@ class RunningDaemons:
         if not found or (directories[0] / "current").exists():
             return
         arguments = ["-format", "-nonInteractive"]
-        self._tool("format", found[0].main, arguments, "HDFS can't be formatted", found[0].conf)
+        self._run_tool("format", found[0].main, arguments, "HDFS can't be formatted", found[0].conf)
         for directory in directories[1:]:  # the second NameNode starts as a copy of the first
             shutil.copytree(directories[0], directory)
 
-    def _tool(self, name: str, main: str, arguments: Sequence[str], failure: str, conf: str = "conf") -> None:
+    def _run_tool(self, name: str, main: str, arguments: Sequence[str], failure: str, conf: str = "conf") -> None:
         command, environment = self._launcher.tool(main, arguments, conf), self._launcher.environment()
         with self.log(name).open("wb") as log:
             done = subprocess.run(command, env=environment, stdout=log, stderr=log, timeout=TOOL_LIMIT_S)
@@ -99,7 +99,7 @@ class RunningDaemons:
         """Make one of two ResourceManagers or NameNodes `Active` or `Standby`, and return when it is."""
         forced = ["--forceactive"] if state == "Active" else []  # otherwise the tool asks the other one, dead or not
         arguments = [f"-transitionTo{state}", *forced, role.name]
-        self._tool("admin", ADMIN[role.title], arguments, f"{role.name} does not become {state.lower()}")
+        self._run_tool("admin", ADMIN[role.title], arguments, f"{role.name} does not become {state.lower()}")
 
     def fail_over(self, title: str, signal: int = 0) -> DaemonRole:
         """End the active server of a kind, if any, by `signal`, or put it on standby; make the other one active."""
@@ -120,7 +120,7 @@ class RunningDaemons:
         (self.run / EXCLUDED).write_text("".join(f"{host}\n" for host in hosts))
         graceful = ["-g", str(within_s), "-server"] if within_s else []
         failure = "the ResourceManager does not read its excluded nodes"
-        self._tool("admin", ADMIN["ResourceManager"], ["-refreshNodes", *graceful], failure)
+        self._run_tool("admin", ADMIN["ResourceManager"], ["-refreshNodes", *graceful], failure)
 
     def start_all(self) -> None:
         """Start the missing daemons and wait until jobs can be submitted; stop all after an error."""

@@ -90,14 +90,14 @@ def _fields(kind: Any) -> Optional[Tuple[Tuple[str, str, Any], ...]]:
     """Return attribute, name in JSON ("" for a flat one) and default of each field; None if `kind` is no dataclass."""
     if not dataclasses.is_dataclass(kind):
         return None
-    return tuple((field.name, _wire_name(field), _default(field)) for field in dataclasses.fields(kind))
+    return tuple((field.name, _wire_name(field), _default_value(field)) for field in dataclasses.fields(kind))
 
 
 def _wire_name(field: dataclasses.Field[Any]) -> str:
     return "" if field.metadata.get(FLAT) else str(field.metadata.get(WIRE_NAME, field.name))
 
 
-def _default(field: dataclasses.Field[Any]) -> Any:
+def _default_value(field: dataclasses.Field[Any]) -> Any:
     if field.default is not dataclasses.MISSING:
         return field.default
     return field.default_factory() if field.default_factory is not dataclasses.MISSING else _NO_DEFAULT
@@ -167,7 +167,9 @@ class _RecordChecker:
             return False
         if not self._fields:
             hints = typing.get_type_hints(self._kind)
-            fields = [(field.name, _default(field), hints[field.name]) for field in dataclasses.fields(self._kind)]
+            fields = [
+                (field.name, _default_value(field), hints[field.name]) for field in dataclasses.fields(self._kind)
+            ]
             self._fields = [
                 (default, None if dataclasses.is_dataclass(hint) else hint, _checker(hint))
                 for _, default, hint in fields

@@ -50,13 +50,13 @@ def mistakes(job: JobSpec) -> Iterator[Mistake]:
     for name, role in job.roles.items():
         if role.mounts and not images[name]:
             yield Mistake(f"roles.{name}.mounts", f"has no effect without an image (roles.{name}.image)")
-        yield from _contradictions(f"roles.{name}.env", role.env, f"roles.{name}.image", role.image)
+        yield from _check_contradictions(f"roles.{name}.env", role.env, f"roles.{name}.image", role.image)
         if not role.image:
-            yield from _contradictions(f"roles.{name}.env", role.env, "environment.image", job.environment.image)
-    yield from _contradictions("env", job.env, "environment.image", job.environment.image)
+            yield from _check_contradictions(f"roles.{name}.env", role.env, "environment.image", job.environment.image)
+    yield from _check_contradictions("env", job.env, "environment.image", job.environment.image)
 
 
-def _contradictions(owner: str, env: Mapping[str, str], place: str, image: str) -> Iterator[Mistake]:
+def _check_contradictions(owner: str, env: Mapping[str, str], place: str, image: str) -> Iterator[Mistake]:
     kind = env.get(TYPE, RUNTIMES[0])
     variable = f"{PREFIX}{kind.upper()}_IMAGE"
     if image and kind not in RUNTIMES:

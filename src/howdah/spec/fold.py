@@ -42,7 +42,7 @@ def fold_recorded(recorded: Iterable[Optional[events.Event]], view: Optional[Job
     return view
 
 
-def _started(view: JobView, event: events.JobStarted) -> None:
+def _on_started(view: JobView, event: events.JobStarted) -> None:
     view.id, view.engine, view.user = event.id, event.engine, event.user
     view.job, view.python, view.host, view.started = event.job, event.python, event.host, event.time
     view.submission = event.submission
@@ -52,15 +52,15 @@ def _started(view: JobView, event: events.JobStarted) -> None:
             view.tasks.setdefault(task, TaskView(task))
 
 
-def _asked(view: JobView, event: events.Asked) -> None:
+def _on_asked(view: JobView, event: events.Asked) -> None:
     view.asked[event.role] = event.time
 
 
-def _allocated(view: JobView, event: events.Allocated) -> None:
+def _on_allocated(view: JobView, event: events.Allocated) -> None:
     view.allocated[event.container.id] = event.time
 
 
-def _launched(view: JobView, event: events.Launched) -> None:
+def _on_launched(view: JobView, event: events.Launched) -> None:
     known, container = view.tasks.get(event.task), event.container
     attempt = AttemptView(
         event.attempt, container=container.id, node=container.node, log_url=container.log_url, launched=event.time
@@ -90,20 +90,20 @@ def _attempt(view: JobView, task: TaskId, number: int) -> AttemptView:
     return next((attempt for attempt in reversed(known) if attempt.attempt == number), AttemptView(number))
 
 
-def _greeted(view: JobView, event: events.Greeted) -> None:
+def _on_greeted(view: JobView, event: events.Greeted) -> None:
     task = view.tasks[event.task]
     task.phase, task.host, task.python = "localising", event.host, event.python
     _attempt(view, event.task, event.attempt).greeted = event.time
 
 
-def _joined(view: JobView, event: events.Joined) -> None:
+def _on_joined(view: JobView, event: events.Joined) -> None:
     task = view.tasks[event.task]
     task.phase, task.host, task.ports, task.state, task.exit = "joined", event.host, event.ports, State.PENDING, None
     attempt = _attempt(view, event.task, event.attempt)
     attempt.joined, attempt.exit = attempt.joined or event.time, None
 
 
-def _preflight_passed(view: JobView, event: events.PreflightPassed) -> None:
+def _on_preflight_passed(view: JobView, event: events.PreflightPassed) -> None:
     singular = "pre-flight passed on {count} node in {seconds} s"
     plural = "pre-flight passed on {count} nodes in {seconds} s"
     text = message(singular if event.nodes == 1 else plural, count=event.nodes, seconds=f"{event.seconds:.1f}")
@@ -114,13 +114,13 @@ def _preflight_passed(view: JobView, event: events.PreflightPassed) -> None:
     view.mark(event.time, text)
 
 
-def _formed(view: JobView, event: events.WorldFormed) -> None:
+def _on_formed(view: JobView, event: events.WorldFormed) -> None:
     view.epoch, view.state = event.epoch, State.RUNNING
     view.running = view.running or event.time
     view.formed[event.epoch] = event.time
 
 
-def _running(view: JobView, event: events.Started) -> None:
+def _on_running(view: JobView, event: events.Started) -> None:
     task = view.tasks[event.task]
     task.phase, task.state, task.pid, task.started = "running", State.RUNNING, event.pid, event.time
     task.program, task.pace = event.python, None
@@ -131,7 +131,7 @@ def _running(view: JobView, event: events.Started) -> None:
     attempt.running, attempt.finished = attempt.running or event.time, 0.0
 
 
-def _used(view: JobView, event: events.Used) -> None:
+def _on_used(view: JobView, event: events.Used) -> None:
     task = view.tasks[event.task]
     if event.data_total_bytes:
         task.data_bytes, task.data_total_bytes = event.data_bytes, event.data_total_bytes
@@ -148,13 +148,13 @@ def _used(view: JobView, event: events.Used) -> None:
     task.usage = usage
 
 
-def _measured(view: JobView, event: events.Measured) -> None:
+def _on_measured(view: JobView, event: events.Measured) -> None:
     points = view.tasks[event.task].metrics.setdefault(event.name, [])
     if not points or points[-1].time < event.time:  # a client that follows a job gets the latest point repeatedly
         points.append(MetricPoint(event.time, event.step, event.value))
 
 
-def _ended(view: JobView, event: events.Ended) -> None:
+def _on_ended(view: JobView, event: events.Ended) -> None:
     task = view.tasks[event.task]
     task.exit, task.finished, task.phase = event.exit, event.time, "ended"
     if event.exit.ok:
@@ -169,7 +169,7 @@ def _ended(view: JobView, event: events.Ended) -> None:
     attempt.stopped = not event.counts
 
 
-def _released(view: JobView, event: events.GangReleased) -> None:
+def _on_released(view: JobView, event: events.GangReleased) -> None:
     for task, old in view.tasks.items():
         for attempt in old.attempts[-1:]:
             attempt.finished = attempt.finished or event.time
@@ -179,27 +179,27 @@ def _released(view: JobView, event: events.GangReleased) -> None:
     view.mark(event.time, text)
 
 
-def _restarted(view: JobView, event: events.GangRestarted) -> None:
+def _on_restarted(view: JobView, event: events.GangRestarted) -> None:
     if not event.tasks:
         view.state = State.PENDING
     if event.tasks:
-        text = message("{tasks} restarted: {reason}", tasks=_names(event.tasks), reason=event.reason)
+        text = message("{tasks} restarted: {reason}", tasks=_task_names(event.tasks), reason=event.reason)
     else:
         text = message("restarted: {reason}", reason=event.reason)
     view.mark(event.time, text, "restarted", event.tasks[0] if len(event.tasks) == 1 else None)
 
 
-def _names(tasks: Sequence[TaskId]) -> str:
+def _task_names(tasks: Sequence[TaskId]) -> str:
     return ", ".join(map(str, tasks[:5])) + ("…" if len(tasks) > 5 else "")
 
 
-def _took_over(view: JobView, event: events.TookOver) -> None:
+def _on_took_over(view: JobView, event: events.TookOver) -> None:
     view.host, view.python = event.host, event.python
     text = message("attempt {number} of the master took over on {node}", number=event.attempt, node=event.host)
     view.mark(event.time, text, "takeover")
 
 
-def _allocation_lost(view: JobView, event: events.AllocationLost) -> None:
+def _on_allocation_lost(view: JobView, event: events.AllocationLost) -> None:
     view.mark(event.time, allocation_lost(event))
 
 
@@ -211,12 +211,12 @@ def allocation_lost(event: events.AllocationLost) -> Message:
     return message("the engine took the job's containers back: {reason}", reason=event.cause)
 
 
-def _master_ended(view: JobView, event: events.MasterEnded) -> None:
+def _on_master_ended(view: JobView, event: events.MasterEnded) -> None:
     text = message("attempt {number} of the master ended: {reason}", number=event.attempt, reason=event.reason)
     view.mark(event.time, text)
 
 
-def _time_lost(view: JobView, event: events.TimeLost) -> None:
+def _on_time_lost(view: JobView, event: events.TimeLost) -> None:
     view.mark(event.time, time_lost(event.seconds))
 
 
@@ -227,23 +227,23 @@ def time_lost(seconds: float) -> Message:
     return message("the master's clock was set back by {seconds} s", seconds=f"{-seconds:.0f}")
 
 
-def _resized(view: JobView, event: events.Resized) -> None:
+def _on_resized(view: JobView, event: events.Resized) -> None:
     view.sizes = {**view.sizes, event.role: event.replicas}
 
 
-def _loss_announced(view: JobView, event: events.LossAnnounced) -> None:
+def _on_loss_announced(view: JobView, event: events.LossAnnounced) -> None:
     for task in view.tasks.values():
         if task.container == event.container_id and not task.state.ended:
             task.notice = event.text
             view.mark(event.time, message("{task}: {what}", task=task.id, what=event.text))
 
 
-def _stalled(view: JobView, event: events.Stalled) -> None:
+def _on_stalled(view: JobView, event: events.Stalled) -> None:
     template = "{tasks} showed no sign of progress for {seconds} s"
-    view.mark(event.time, message(template, tasks=_names(event.tasks), seconds=f"{event.quiet_s:.0f}"))
+    view.mark(event.time, message(template, tasks=_task_names(event.tasks), seconds=f"{event.quiet_s:.0f}"))
 
 
-def _stacks_taken(view: JobView, event: events.StacksTaken) -> None:
+def _on_stacks_taken(view: JobView, event: events.StacksTaken) -> None:
     if event.uri:
         view.stacks = [*view.stacks[-19:], event.uri]
     if event.problem:
@@ -255,7 +255,7 @@ def _stacks_taken(view: JobView, event: events.StacksTaken) -> None:
         view.mark(event.time, message(template, tasks=who, uri=event.uri, reason=event.reason))
 
 
-def _straggling(view: JobView, event: events.Straggling) -> None:
+def _on_straggling(view: JobView, event: events.Straggling) -> None:
     text: Sentence = ""
     if event.what:
         level, median = f"{event.value:g}", f"{event.median:g}"
@@ -265,30 +265,30 @@ def _straggling(view: JobView, event: events.Straggling) -> None:
     view.tasks[event.task].straggler = text
 
 
-def _board_changed(view: JobView, event: events.BoardChanged) -> None:
+def _on_board_changed(view: JobView, event: events.BoardChanged) -> None:
     view.board = event
     if event.state == "ended":
         view.mark(event.time, message("TensorBoard has ended: {reason}", reason=event.detail))
 
 
-def _cancel_requested(view: JobView, _: events.CancelRequested) -> None:
+def _on_cancel_requested(view: JobView, _: events.CancelRequested) -> None:
     view.ends_as = view.ends_as or State.CANCELLED
 
 
-def _stopping(view: JobView, event: events.Stopping) -> None:
+def _on_stopping(view: JobView, event: events.Stopping) -> None:
     view.ends_as = view.ends_as or State.STOPPED
     view.mark(event.time, event.reason)
 
 
-def _noted(view: JobView, event: events.Noted) -> None:
+def _on_noted(view: JobView, event: events.Noted) -> None:
     view.mark(event.time, event.text)
 
 
-def _committed(view: JobView, event: events.Committed) -> None:
+def _on_committed(view: JobView, event: events.Committed) -> None:
     view.outputs.append(event.uri)
 
 
-def _save_started(view: JobView, event: events.SaveStarted) -> None:
+def _on_save_started(view: JobView, event: events.SaveStarted) -> None:
     save = SaveView(
         event.number, output=event.output, uri=event.uri, tasks=event.tasks, by=event.by, started=event.time
     )
@@ -300,11 +300,11 @@ def _save(view: JobView, number: int) -> SaveView:
     return next((save for save in view.saves if save.number == number), SaveView(number, output=0, uri="", tasks=0))
 
 
-def _save_advanced(view: JobView, event: events.SaveAdvanced) -> None:
+def _on_save_advanced(view: JobView, event: events.SaveAdvanced) -> None:
     _save(view, event.number).done = event.done
 
 
-def _save_done(view: JobView, event: events.SaveDone) -> None:
+def _on_save_done(view: JobView, event: events.SaveDone) -> None:
     save = _save(view, event.number)
     save.state, save.finished, save.done = State.SUCCEEDED, event.time, save.tasks
     save.files, save.bytes, save.total, save.skipped = event.files, event.bytes, event.total, event.skipped
@@ -313,18 +313,18 @@ def _save_done(view: JobView, event: events.SaveDone) -> None:
     view.mark(event.time, message("snapshot {number} is at {uri}", number=event.number, uri=save.uri), "save")
 
 
-def _save_failed(view: JobView, event: events.SaveFailed) -> None:
+def _on_save_failed(view: JobView, event: events.SaveFailed) -> None:
     save = _save(view, event.number)
     save.state, save.finished, save.reason = State.FAILED, event.time, event.reason
 
 
-def _checkpoint_found(view: JobView, event: events.CheckpointFound) -> None:
+def _on_checkpoint_found(view: JobView, event: events.CheckpointFound) -> None:
     view.resumed = event.uri
     for line in event.skipped:
         view.mark(event.time, message("not a whole checkpoint: {what}", what=line))
 
 
-def _finished(view: JobView, event: events.JobFinished) -> None:
+def _on_finished(view: JobView, event: events.JobFinished) -> None:
     if view.outcome is not None:  # the end is final
         return
     view.outcome, view.state, view.finished = event.outcome, event.outcome.state, event.time
@@ -340,38 +340,38 @@ def _finished(view: JobView, event: events.JobFinished) -> None:
 
 
 _HANDLERS: Dict[Type[events.Event], Callable[..., None]] = {
-    events.JobStarted: _started,
-    events.Asked: _asked,
-    events.Allocated: _allocated,
-    events.Launched: _launched,
-    events.Greeted: _greeted,
-    events.Joined: _joined,
-    events.PreflightPassed: _preflight_passed,
-    events.WorldFormed: _formed,
-    events.Started: _running,
-    events.Used: _used,
-    events.Measured: _measured,
-    events.Ended: _ended,
-    events.GangReleased: _released,
-    events.GangRestarted: _restarted,
-    events.TookOver: _took_over,
-    events.AllocationLost: _allocation_lost,
-    events.MasterEnded: _master_ended,
-    events.TimeLost: _time_lost,
-    events.Resized: _resized,
-    events.SaveStarted: _save_started,
-    events.SaveAdvanced: _save_advanced,
-    events.SaveDone: _save_done,
-    events.SaveFailed: _save_failed,
-    events.CheckpointFound: _checkpoint_found,
-    events.LossAnnounced: _loss_announced,
-    events.Stalled: _stalled,
-    events.StacksTaken: _stacks_taken,
-    events.Straggling: _straggling,
-    events.BoardChanged: _board_changed,
-    events.CancelRequested: _cancel_requested,
-    events.Stopping: _stopping,
-    events.Noted: _noted,
-    events.Committed: _committed,
-    events.JobFinished: _finished,
+    events.JobStarted: _on_started,
+    events.Asked: _on_asked,
+    events.Allocated: _on_allocated,
+    events.Launched: _on_launched,
+    events.Greeted: _on_greeted,
+    events.Joined: _on_joined,
+    events.PreflightPassed: _on_preflight_passed,
+    events.WorldFormed: _on_formed,
+    events.Started: _on_running,
+    events.Used: _on_used,
+    events.Measured: _on_measured,
+    events.Ended: _on_ended,
+    events.GangReleased: _on_released,
+    events.GangRestarted: _on_restarted,
+    events.TookOver: _on_took_over,
+    events.AllocationLost: _on_allocation_lost,
+    events.MasterEnded: _on_master_ended,
+    events.TimeLost: _on_time_lost,
+    events.Resized: _on_resized,
+    events.SaveStarted: _on_save_started,
+    events.SaveAdvanced: _on_save_advanced,
+    events.SaveDone: _on_save_done,
+    events.SaveFailed: _on_save_failed,
+    events.CheckpointFound: _on_checkpoint_found,
+    events.LossAnnounced: _on_loss_announced,
+    events.Stalled: _on_stalled,
+    events.StacksTaken: _on_stacks_taken,
+    events.Straggling: _on_straggling,
+    events.BoardChanged: _on_board_changed,
+    events.CancelRequested: _on_cancel_requested,
+    events.Stopping: _on_stopping,
+    events.Noted: _on_noted,
+    events.Committed: _on_committed,
+    events.JobFinished: _on_finished,
 }

@@ -83,7 +83,7 @@ def looks_secret(name: str) -> bool:
 
 def variables(values: Mapping[str, str]) -> dict[str, str]:
     """Return the variables, with a mask for the values of those that look secret."""
-    return {name: MASK if _hidden(name, value) else text(value) for name, value in values.items()}
+    return {name: MASK if _is_secret(name, value) else text(value) for name, value in values.items()}
 
 
 def line(text: str, known: Iterable[str] = ()) -> str:
@@ -123,7 +123,7 @@ def words(command: Sequence[str], known: Iterable[str] = ()) -> List[str]:
         name, separator, value = word.partition("=")
         if hidden:
             found.append(word if _REFERENCE.match(word) else MASK)
-        elif separator and not set(name) & set(" \t\n") and _hidden(name, value):
+        elif separator and not set(name) & set(" \t\n") and _is_secret(name, value):
             found.append(f"{name}={MASK}")
         else:
             found.append(text(word, known))
@@ -139,7 +139,7 @@ def lines(said: str, known: Iterable[str] = ()) -> str:
     def shown(found: re.Match[str]) -> str:
         value = found["value"]
         is_mask = value.startswith(MASK)  # without quotes, which it gets
-        if (not is_mask and _NO_SECRET.match(value)) or _MAPPING.match(value) or not _hidden(found["name"], value):
+        if (not is_mask and _NO_SECRET.match(value)) or _MAPPING.match(value) or not _is_secret(found["name"], value):
             return found[0]
         return found["head"] + (f'"{MASK}"' if found["head"].rstrip().endswith(":") else MASK)
 
@@ -177,5 +177,5 @@ def masked_places(value: Any, place: str = "") -> Iterator[str]:
         yield from masked_places(one, f"{place}.{name}" if place else str(name))
 
 
-def _hidden(name: str, value: str) -> bool:
+def _is_secret(name: str, value: str) -> bool:
     return bool(value) and not _REFERENCE.match(value) and looks_secret(name)

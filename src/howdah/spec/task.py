@@ -38,11 +38,11 @@ class TaskId:
         Raises:
             ValueError: `text` is not `role:index`.
         """
-        return _parsed(text)
+        return _parse_task_id(text)
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def _parsed(text: str) -> TaskId:
+def _parse_task_id(text: str) -> TaskId:
     """Parse the id of each task once, because a master gets thousands of them a second."""
     role, separator, index = text.rpartition(":")
     if not separator or not role or not index.isdigit():

@@ -27,7 +27,7 @@ def mistakes(value: Any, kind: Any, place: str = "") -> Iterator[Mistake]:
     elif arguments and origin is not tuple and isinstance(value, Mapping):
         for key, item in value.items():
             yield from mistakes(item, arguments[1], f"{place}.{key}")
-    elif not _plain(value, kind):
+    elif not _is_plain(value, kind):
         wanted = "a list" if origin is tuple else "a mapping" if arguments else _WORDS.get(kind, f"a {kind.__name__}")
         yield Mistake(place, f"is {value!r}, must be {wanted}")
     elif isinstance(value, str) and "\0" in value:
@@ -42,7 +42,7 @@ def _union_types(value: Any, kinds: Sequence[Any], place: str) -> Iterator[Mista
         yield from mistakes(value, fit, place)
 
 
-def _plain(value: Any, kind: Any) -> bool:
+def _is_plain(value: Any, kind: Any) -> bool:
     if kind is float:
         return isinstance(value, (int, float)) and not isinstance(value, bool)
     return type(value) is kind or (kind is str and isinstance(value, str))

@@ -133,7 +133,7 @@ def _one_of(place: str, value: str, allowed: Collection[str]) -> _Found:
 def _roles(job: JobSpec) -> _Found:
     if not job.roles:
         yield Mistake("roles", "is empty, a job has at least one role")
-    yield from _stages(job)
+    yield from _check_stages(job)
     for name, role in job.roles.items():
         if not NAME.fullmatch(name):
             rule = "a role's name is a small letter, then small letters, digits, - or _, 63 at most"
@@ -188,7 +188,7 @@ def _yields(place: str, yields: Mapping[str, str]) -> _Found:
             yield Mistake(f"{place}.{name}", f"is {words!r}, must be the words before the value, on the same line")
 
 
-def _stages(job: JobSpec) -> _Found:
+def _check_stages(job: JobSpec) -> _Found:
     """Check that roles that wait for others name existing roles, and do not wait for themselves in a circle."""
     for name, role in job.roles.items():
         for number, other in enumerate((*role.after, *role.deadline.after)):
@@ -273,7 +273,7 @@ def _job(job: JobSpec, frameworks: Collection[str]) -> _Found:
 def _checkpoint(job: JobSpec) -> _Found:
     checkpoint = job.checkpoint
     if checkpoint.local:
-        yield from _inside("checkpoint.local", checkpoint.local)
+        yield from _check_inside_workdir("checkpoint.local", checkpoint.local)
         if not checkpoint.path:
             yield Mistake("checkpoint.path", "is empty: write where the checkpoints are kept")
     yield from _task_mistakes("checkpoint.tasks", checkpoint.tasks, job, ("chief", "all"))
@@ -287,7 +287,7 @@ def _checkpoint(job: JobSpec) -> _Found:
 def _board(job: JobSpec) -> _Found:
     board = job.board
     if board.local:
-        yield from _inside("board.local", board.local)
+        yield from _check_inside_workdir("board.local", board.local)
     elif board.tasks:
         yield Mistake("board.tasks", f"is {board.tasks!r}, but no `local` directory is named that would be copied")
     if board.tasks:
@@ -312,7 +312,7 @@ def _files(job: JobSpec) -> _Found:
         job, {apply_alias(entry).to.split("/")[0]: f"inputs.{n}.to" for n, entry in inputs}
     )
     for number, directory in enumerate(job.directories):
-        yield from _inside(f"directories.{number}", directory)
+        yield from _check_inside_workdir(f"directories.{number}", directory)
 
 
 def _data(job: JobSpec) -> _Found:
@@ -356,7 +356,7 @@ def _input(place: str, entry: Input, job: JobSpec) -> _Found:
     aliases = sorted({alias for _, alias in _pairs(entry) if alias})
     if len(aliases) > 1:
         yield Mistake(f"{place}.path", f"goes to {' and '.join(aliases)}: write an input for each")
-    yield from _inside(f"{place}.to", apply_alias(entry).to)
+    yield from _check_inside_workdir(f"{place}.to", apply_alias(entry).to)
     yield from _one_of(f"{place}.share", entry.share, CHOICES["Input.share"])
     yield from _one_of(f"{place}.strategy", entry.strategy, CHOICES["Input.strategy"])
     yield from _format(f"{place}.format", entry.format, INPUT_FORMATS)
@@ -392,7 +392,7 @@ def _format(place: str, name: str, known: Collection[str]) -> _Found:
 def _output(place: str, output: Output, job: JobSpec) -> _Found:
     if not output.path.strip():
         yield Mistake(f"{place}.path", "is empty: write where the output goes")
-    yield from _inside(f"{place}.from", output.source)
+    yield from _check_inside_workdir(f"{place}.from", output.source)
     yield from _one_of(f"{place}.strategy", output.strategy, CHOICES["Output.strategy"])
     yield from _format(f"{place}.format", output.format, OUTPUT_FORMATS)
     yield from _without_effect(
@@ -419,7 +419,7 @@ def _unknown_role(place: str, role: str, job: JobSpec) -> Mistake:
     )
 
 
-def _inside(place: str, path: str) -> _Found:
+def _check_inside_workdir(place: str, path: str) -> _Found:
     clean = posixpath.normpath(path) if path else ""
     if clean in ("", ".", "..") or clean.startswith(("/", "../")):
         yield Mistake(place, f"is {path!r}, must be a directory inside the working directory")

@@ -72,7 +72,7 @@ class _Tree:
         target.mkdir(parents=True, mode=0o700)
 
     def directory(self, name: str, mode: int) -> None:
-        name = _checked(name)
+        name = _clean_name(name)
         if name:
             self._parents(name)
             self._claim(name, "directory")
@@ -89,7 +89,7 @@ class _Tree:
             os.utime(path, (modified, modified))
 
     def hard_link(self, name: str, to: str) -> None:
-        source = _checked(to)
+        source = _clean_name(to)
         if self._made.get(source) != "file":
             raise _Refused(f"{name!r} is a link to {to!r}, which is not a file before it in the archive")
         os.link(self.target / source, self.target / self._new_path(name, "file"))
@@ -108,7 +108,7 @@ class _Tree:
                 raise _Refused(f"{name!r} is a link out of the archive, to {to!r}: pack what it leads to (tar -h)")
 
     def _new_path(self, name: str, kind: str) -> str:
-        checked = _checked(name)
+        checked = _clean_name(name)
         if not checked:
             raise _Refused(f"{name!r} is not a name for a {kind}")
         self._parents(checked)
@@ -133,7 +133,7 @@ class _Tree:
             end = name.find("/", end + 1)
 
 
-def _checked(name: str) -> str:
+def _clean_name(name: str) -> str:
     """Return the name without `.` and needless slashes; "" for the directory itself."""
     if _CONTROL.search(name):
         raise _Refused(f"{name[:200]!r} has a control character in its name")

@@ -191,7 +191,7 @@ def _build(kind: str, sources: Mapping[str, Path], directory: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=directory, prefix=".build-") as work:
         fresh = Path(work, "new.zip")
         with zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
-            contents = _packed(sources) if kind == PAGE else _contents(sources, Path(work))
+            contents = _gzip_files(sources) if kind == PAGE else _contents(sources, Path(work))
             for name, content in sorted(contents.items()):
                 archive.writestr(_info(name), content)
         target = directory / f"{'howdah' if kind == RUNTIME else kind}-{_version()}-{sha256_of(fresh)[:12]}.zip"
@@ -199,7 +199,7 @@ def _build(kind: str, sources: Mapping[str, Path], directory: Path) -> Path:
     return target
 
 
-def _packed(sources: Mapping[str, Path]) -> dict[str, bytes]:
+def _gzip_files(sources: Mapping[str, Path]) -> dict[str, bytes]:
     """Return the files gzipped, as the master serves them."""
     import gzip
 

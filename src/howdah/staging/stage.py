@@ -321,13 +321,13 @@ class _Stager:
 
     def checkpoint(self, checkpoint: Checkpoint) -> Checkpoint:
         """Complete the URI of the directory of checkpoints, which may exist or not."""
-        return replace(checkpoint, path=self._directory_there("checkpoint.path", checkpoint.path))
+        return replace(checkpoint, path=self._existing_directory_uri("checkpoint.path", checkpoint.path))
 
     def board(self, board: Board) -> Board:
         """Complete the URI of the directory of event files, which may exist or not."""
-        return replace(board, path=self._directory_there("board.path", board.path))
+        return replace(board, path=self._existing_directory_uri("board.path", board.path))
 
-    def _directory_there(self, place: str, path: str) -> str:
+    def _existing_directory_uri(self, place: str, path: str) -> str:
         """Return the URI of a directory; report a file in its place."""
         if not path:
             return ""

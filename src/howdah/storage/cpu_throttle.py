@@ -50,10 +50,10 @@ class CpuThrottle:
             ran = time.process_time() - self._ran
             if ran < LOOK_S:
                 return
-            if _waited() - self._waited > ran * WANTED:
+            if _cpu_wait_s() - self._waited > ran * WANTED:
                 owed = ran / self._allowed - (time.monotonic() - self._since)
                 time.sleep(min(max(0.0, owed), MAX_PAUSE_S))
-            self._since, self._ran, self._waited = time.monotonic(), time.process_time(), _waited()
+            self._since, self._ran, self._waited = time.monotonic(), time.process_time(), _cpu_wait_s()
 
 
 _throttle: CpuThrottle | None = None
@@ -74,7 +74,7 @@ def copy_throttled(source: BinaryIO, sink: Writable, size: int) -> None:
             _throttle.throttle()
 
 
-def _waited() -> float:
+def _cpu_wait_s() -> float:
     """Return for how many seconds threads of this process were ready and did not run (the second number of schedstat);
     0 if the kernel does not count that."""
     waited = 0

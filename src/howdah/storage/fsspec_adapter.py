@@ -23,51 +23,51 @@ class FsspecFileSystem(FileSystem):
         self._scheme = uris.split(uri)[0]
 
     def stat(self, uri: str) -> Entry | None:
-        with _explained(uri):
+        with _translate_errors(uri):
             try:
                 return self._entry(self._fs.info(uri))
             except FileNotFoundError:
                 return None
 
     def children(self, directory: str) -> list[Entry]:
-        with _explained(directory):
+        with _translate_errors(directory):
             return sorted(map(self._entry, self._fs.ls(directory, detail=True)), key=lambda entry: entry.uri)
 
     def walk(self, directory: str) -> Iterator[Entry]:
-        with _explained(directory):
+        with _translate_errors(directory):
             found = self._fs.find(directory, detail=True)
             if not found and not self._fs.exists(directory):
                 raise FileNotFoundError(directory)
             yield from map(self._entry, found.values())
 
     def glob(self, pattern: str) -> list[Entry]:
-        with _explained(pattern):
+        with _translate_errors(pattern):
             return [self._entry(info) for _, info in sorted(self._fs.glob(pattern, detail=True).items())]
 
     def open_read(self, uri: str) -> BinaryIO:
-        with _explained(uri):
+        with _translate_errors(uri):
             return self._fs.open(uri, "rb")  # type: ignore[no-any-return]
 
     def iter_chunks(self, uri: str, start: int = 0) -> Iterator[bytes]:
-        with _explained(uri):
+        with _translate_errors(uri):
             yield from super().iter_chunks(uri, start)
 
     def create(self, uri: str, mode: int = 0o644) -> Sink:
-        with _explained(uri):
+        with _translate_errors(uri):
             return self._fs.open(uri, "wb")  # type: ignore[no-any-return]
 
     def append(self, uri: str, data: bytes) -> None:
-        with _explained(uri), self._fs.open(uri, "ab") as file:
+        with _translate_errors(uri), self._fs.open(uri, "ab") as file:
             file.write(data)
 
     def mkdirs(self, directory: str, mode: int = 0o755) -> None:
-        with _explained(directory):
+        with _translate_errors(directory):
             self._fs.makedirs(directory, exist_ok=True)
 
     def rename(self, old: str, new: str, overwrite: bool = False) -> None:
         if not overwrite and self.exists(new):
             raise StagingError(f"{new}: exists already")
-        with _explained(new):
+        with _translate_errors(new):
             if overwrite and self._fs.exists(new):
                 self._fs.rm(new)
             if self._scheme in _OBJECT_STORES:
@@ -86,7 +86,7 @@ class FsspecFileSystem(FileSystem):
             self._fs.rm(old, recursive=True)
 
     def delete(self, uri: str) -> bool:
-        with _explained(uri):
+        with _translate_errors(uri):
             try:
                 self._fs.rm(uri, recursive=True)
             except FileNotFoundError:
@@ -97,7 +97,7 @@ class FsspecFileSystem(FileSystem):
         """Do nothing: object stores have no permission bits."""
 
     def touch(self, uri: str) -> None:
-        with _explained(uri), contextlib.suppress(NotImplementedError):
+        with _translate_errors(uri), contextlib.suppress(NotImplementedError):
             self._fs.touch(uri, truncate=False)
 
     def _entry(self, info: dict[str, Any]) -> Entry:
@@ -123,7 +123,7 @@ def _open_filesystem(uri: str) -> Any:
 
 
 @contextlib.contextmanager
-def _explained(uri: str) -> Iterator[None]:
+def _translate_errors(uri: str) -> Iterator[None]:
     try:
         yield
     except HowdahError:

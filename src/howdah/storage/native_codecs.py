@@ -67,7 +67,7 @@ def snappy() -> Raw:
         return _snappy_of(_required("snappy", "snappy", "cramjam"))
     return Raw(
         lambda data: bytes(cramjam.snappy.compress_raw(data)),
-        _mapped(lambda data, _: bytes(cramjam.snappy.decompress_raw(data)), cramjam.DecompressionError),
+        _translate_errors(lambda data, _: bytes(cramjam.snappy.decompress_raw(data)), cramjam.DecompressionError),
     )
 
 
@@ -85,7 +85,7 @@ def lz4() -> Raw:
 
     return Raw(
         lambda data: bytes(cramjam.lz4.compress_block(data, store_size=False)),
-        _mapped(decompress, cramjam.DecompressionError),
+        _translate_errors(decompress, cramjam.DecompressionError),
     )
 
 
@@ -208,7 +208,7 @@ def _lz4_of(library: Any) -> Raw:
     )
 
 
-def _mapped(call: Sized, error: type[Exception]) -> Sized:
+def _translate_errors(call: Sized, error: type[Exception]) -> Sized:
     def run(data: bytes, size: int) -> bytes:
         try:
             return call(data, size)

@@ -55,13 +55,13 @@ class OutputFiles:
                 continue
             name = prefix + entry.name
             if entry.is_symlink():
-                yield from self._linked(name, above)
+                yield from self._files_behind_link(name, above)
             elif entry.is_dir(follow_symlinks=False):
                 yield from self._files_below(f"{name}/", (*above, os.path.realpath(entry.path)))
             elif entry.is_file(follow_symlinks=False):
                 yield name
 
-    def _linked(self, name: str, above: tuple[str, ...]) -> Iterator[str]:
+    def _files_behind_link(self, name: str, above: tuple[str, ...]) -> Iterator[str]:
         path = os.path.join(self.directory, name)
         if not os.path.exists(path):
             return

@@ -18,7 +18,7 @@ _LINK, _FALLBACK, _SLASH = "link.", "linkFallback", "linkMergeSlash"
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def _forwarded(method: Method) -> Method:
+def _forward(method: Method) -> Method:
     """Return a method that calls `method` of the file system on which its URI is."""
 
     def forward(self: ViewFileSystem, uri: str, *arguments: Any, **options: Any) -> Any:
@@ -139,12 +139,12 @@ class ViewFileSystem(FileSystem):
             raise StagingError(f"{new}: {old} can't be renamed to another file system ({target})")
         fs.rename(source, target, overwrite)
 
-    open_read = _forwarded(FileSystem.open_read)
-    iter_chunks = _forwarded(FileSystem.iter_chunks)
-    create = _forwarded(FileSystem.create)
-    append = _forwarded(FileSystem.append)
-    recover_lease = _forwarded(FileSystem.recover_lease)
-    mkdirs = _forwarded(FileSystem.mkdirs)
-    delete = _forwarded(FileSystem.delete)
-    chmod = _forwarded(FileSystem.chmod)
-    touch = _forwarded(FileSystem.touch)
+    open_read = _forward(FileSystem.open_read)
+    iter_chunks = _forward(FileSystem.iter_chunks)
+    create = _forward(FileSystem.create)
+    append = _forward(FileSystem.append)
+    recover_lease = _forward(FileSystem.recover_lease)
+    mkdirs = _forward(FileSystem.mkdirs)
+    delete = _forward(FileSystem.delete)
+    chmod = _forward(FileSystem.chmod)
+    touch = _forward(FileSystem.touch)

@@ -94,7 +94,7 @@ class Supervisor:
             try:
                 with self.state.change() as change:
                     self._handle_jobs(change)
-                    if self._nothing_left(change):
+                    if self._may_exit(change):
                         # A command that submits a job after this change finds no supervisor, and starts one.
                         os.close(lock)
                         os.close(fifo)
@@ -106,7 +106,7 @@ class Supervisor:
                     _log(f"the state of the jobs cannot be changed, trying again: {error}")
             self._wait(fifo)
 
-    def _nothing_left(self, change: StateChange) -> bool:
+    def _may_exit(self, change: StateChange) -> bool:
         """Return whether to exit. Jobs whose settling has failed too often are left to the next supervisor."""
         given_up = {job_id for job_id, (count, _) in self.failed_tries.items() if count >= SETTLE_TRIES}
         return not self.helpers and not self.state.waiting() and not change.entries.keys() - given_up

@@ -39,7 +39,7 @@ class LinkScreen(Plain):
 
 def show(argv: Sequence[str]) -> None:
     """Print what Submarine's `job show` printed, and the job's state."""
-    on, report = _named(argv)
+    on, report = _find_job(argv)
     update = fetch_update(on, report.id)
     links = resolve_links(update.view.job.links, update.view.tasks) if update.view.job else {}
     board = "" if report.state.ended else tensorboard_url(report, update.view)
@@ -72,7 +72,7 @@ def list_jobs(argv: Sequence[str]) -> None:
 
 def kill(argv: Sequence[str]) -> None:
     """Cancel the job if it runs."""
-    on, report = _named(argv, running=True)
+    on, report = _find_job(argv, running=True)
     if not report.state.ended:
         click.echo(_("cancelling {id}", id=report.id), err=True)
         report = cancel_job(on, report)
@@ -83,7 +83,7 @@ def _newest_first(reports: Sequence[JobReport]) -> list[JobReport]:
     return sorted(reports, key=lambda report: report.submitted, reverse=True)
 
 
-def _named(argv: Sequence[str], running: bool = False) -> tuple[Engine, JobReport]:
+def _find_job(argv: Sequence[str], running: bool = False) -> tuple[Engine, JobReport]:
     """Return the job that an id or a name means, with its engine. Of several jobs of one name it is the newest; with
     `running` it is the only one that runs."""
     name = argv[0].partition("=")[2] if argv and argv[0].lstrip("-").startswith("name=") else argv[-1] if argv else ""

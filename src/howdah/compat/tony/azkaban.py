@@ -93,10 +93,10 @@ def _entries(text: str) -> Iterator[tuple[str, str]]:
     for line in _BREAK.sub("", text).splitlines():
         stripped = line.lstrip(" \t\f")
         if stripped and stripped[0] not in "#!" and (match := _ENTRY.match(stripped)):
-            yield _plain(match[1]), _plain(match[2])
+            yield _unescape(match[1]), _unescape(match[2])
 
 
-def _plain(text: str) -> str:
+def _unescape(text: str) -> str:
     def letter(match: re.Match[str]) -> str:
         escaped = match[1]
         return chr(int(escaped[1:], 16)) if len(escaped) == 5 else _LETTERS.get(escaped, escaped)

@@ -145,7 +145,7 @@ def merge_configuration(
     conf = Conf(environ, hadoop)
     named = options.first("conf_file")
     if named:
-        conf.add(_named(named, directory, hadoop), named)
+        conf.add(_read_named_file(named, directory, hadoop), named)
     elif (directory / "tony.xml").is_file():
         conf.add(read_properties(directory / "tony.xml"), "tony.xml")
     for file, properties in job_files.items():
@@ -159,7 +159,7 @@ def merge_configuration(
     return conf
 
 
-def _named(path: str, directory: Path, hadoop: str) -> list[Property]:
+def _read_named_file(path: str, directory: Path, hadoop: str) -> list[Property]:
     if not uris.has_scheme(path):
         if not (directory / path).is_file():
             raise SpecError.at("--conf_file", f"{path!r}: no such file")

@@ -96,7 +96,7 @@ def read_history(uri: str, hadoop: str = "") -> History:
 
 
 def _read(files: FileSystem, uri: str, application_id: str, begun: str, ended: str, user: str, word: str) -> History:
-    found = list(_written(files.read_bytes(uri)))
+    found = list(_recorded_events(files.read_bytes(uri)))
     state = _STATES.get(word, State.FAILED)
     job = _job(_configuration(files, uris.parent(uri)), found, application_id)
     log = _Log(application_id, user, job, int(begun) / 1000, int(ended) / 1000, state)
@@ -132,7 +132,7 @@ def write_history(history: History, home: str, hadoop: str = "") -> str:
     return directory
 
 
-def _written(data: bytes) -> Iterator[Mapping[str, Any]]:
+def _recorded_events(data: bytes) -> Iterator[Mapping[str, Any]]:
     """Yield the events of an Avro file, or of JSON lines, to which some sites convert them."""
     if data[:1] == b"{":
         for line in data.decode("utf-8", "replace").splitlines():

@@ -42,7 +42,7 @@ async def answer_get(job: JobSource, request: Request) -> tuple[str, bytes]:
     if request.path.startswith(_CONTAINERS) and stream in ("stdout", "stderr"):
         chunk = await job.log(_task(job.view, container).id, stream, 0, -LOG_BYTES, LOG_BYTES)
         return TEXT, chunk.text.encode("latin-1")
-    return _written(answer(job.view, request.path, job.tensorboard_url()), request)
+    return _encode_answer(answer(job.view, request.path, job.tensorboard_url()), request)
 
 
 async def answer_post(job: JobSource, request: Request) -> tuple[str, bytes]:
@@ -54,7 +54,7 @@ async def answer_post(job: JobSource, request: Request) -> tuple[str, bytes]:
     if request.path == _SAVE:
         begun = {number for _, number in (await job.act("save", {}))["saves"]}
         snapshots = [save.uri for save in job.view.saves if save.number in begun]
-        return _written({"outputInfos": snapshots}, request)
+        return _encode_answer({"outputInfos": snapshots}, request)
     if request.path.startswith(_SIGNAL):
         number = request.path.removeprefix(_SIGNAL)
         if number not in _ENDING:
@@ -99,7 +99,7 @@ def _no_signal(view: JobView, number: str) -> str:
     return f"signal {number[:20]} is sent to no program: {ends}; `howdah stacks {view.id}` shows where the programs are"
 
 
-def _written(value: Any, request: Request) -> tuple[str, bytes]:
+def _encode_answer(value: Any, request: Request) -> tuple[str, bytes]:
     if isinstance(value, str):
         return TEXT, value.encode()
     if not _wants_xml(request.headers.get("accept", "")):

@@ -131,7 +131,7 @@ class XlSubmit:
             name=settings.text("app.name", self.variant.prefix),
             framework=gang.framework,
             env={**settings.environment, **data.variables(settings), **roles.variables(settings, gang, kind)},
-            extend=_extend(settings),
+            extend=_path_lists(settings),
             files=data.files(settings),
             archives=data.archives(settings),
             inputs=data.inputs(settings, gang, kind.name, self.variant.fewer_workers),
@@ -221,7 +221,7 @@ def _priority(settings: XLearningSettings) -> int | None:
     return None
 
 
-def _extend(settings: XLearningSettings) -> Mapping[str, str]:
+def _path_lists(settings: XLearningSettings) -> Mapping[str, str]:
     """Return the path lists to which the user adds; the working directory is among the libraries' directories."""
     keys = ("user.ldlibrarypath", "mpi.extra.ld.lirbary.path", "horovod.extra.ld.lirbary.path")
     libraries, paths = [settings.text(key) for key in keys], [settings.text("user.path")]

@@ -11,7 +11,7 @@ class XlTensorFlowSingle(XLearning):
     """Programs without a cluster: with one, TensorFlow would wait for it."""
 
     def extra_variables(self, world: World, task: TaskId) -> dict[str, str]:
-        return _named(task)
+        return _role_and_index(task)
 
 
 class XlTensorFlow(XLearning):
@@ -20,7 +20,7 @@ class XlTensorFlow(XLearning):
     native = TensorFlow()
 
     def extra_variables(self, world: World, task: TaskId) -> dict[str, str]:
-        named, cluster = _named(task), self.cluster(world)
+        named, cluster = _role_and_index(task), self.cluster(world)
         if sum(len(world.members_of(role)) for role in (WORKER, "ps", EVALUATOR)) == 1:
             return named
         config = {"cluster": cluster, "task": {"type": task.role, "index": task.index}}
@@ -55,7 +55,7 @@ class XlTensor2Tensor(XlTensorFlow):
         return variables
 
 
-def _named(task: TaskId) -> dict[str, str]:
+def _role_and_index(task: TaskId) -> dict[str, str]:
     """Return role and index, under both of their names."""
     values = {"ROLE": task.role, "INDEX": str(task.index)}
     return {f"{prefix}_{name}": value for prefix in ("TF", "TN") for name, value in values.items()}

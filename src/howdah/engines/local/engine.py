@@ -70,7 +70,7 @@ class LocalEngine(Engine):
         conf_dir = self._settings.get("hadoop_conf_dir", "")
         submission = LocalSubmission(self._state)
         try:
-            with _explained(StagingError):
+            with _translate_os_errors(StagingError):
                 submission.begin()
                 self._submit(submission, plan, secrets, progress)
         except BaseException:
@@ -106,7 +106,7 @@ class LocalEngine(Engine):
         return start_record(command, variables, plan.job.job.master.attempts or MASTER_ATTEMPTS)
 
     def describe(self, job_id: str | None = None) -> list[JobReport]:
-        with _explained(EngineUnavailable):
+        with _translate_os_errors(EngineUnavailable):
             paths = self._paths(job_id)  # before the positions: what is submitted afterwards is in none of them
             own = JobPositions(self._state)
             found = self._reports(paths, {"": own, os.uname().nodename: own})
@@ -148,7 +148,7 @@ class LocalEngine(Engine):
             host = JobDirectory(path).host
             if host not in ("", os.uname().nodename):
                 raise EngineRejected(f"{job_id} runs on {host}: it can be cancelled there")
-            with _explained(EngineUnavailable):
+            with _translate_os_errors(EngineUnavailable):
                 with self._state.change() as change:
                     waiting, entry = change.find(job_id), change.entries.get(job_id)
                     if entry is None and waiting is not None:
@@ -163,7 +163,7 @@ class LocalEngine(Engine):
                 time.sleep(_CANCEL_POLL_S)
 
     def pending_reasons(self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]) -> list[PendingReason]:
-        with _explained(EngineUnavailable):
+        with _translate_os_errors(EngineUnavailable):
             positions = JobPositions(self._state)
         reason = positions.waiting_reason(job_id)
         if job is not None and missing:
@@ -183,7 +183,7 @@ class LocalEngine(Engine):
 
 
 @contextlib.contextmanager
-def _explained(kind: type[HowdahError]) -> Iterator[None]:
+def _translate_os_errors(kind: type[HowdahError]) -> Iterator[None]:
     """Raise errors of this machine's files and processes as errors of howdah."""
     try:
         yield
@@ -225,14 +225,14 @@ def _with_cached_files(staged: StagedJob, progress: Progress) -> StagedJob:
     placed = []
     for file in staged.files:
         if not file.uri.startswith("file:"):
-            target = _cached(staged.home, file)
+            target = _cache_path(staged.home, file)
             transfer.download([FileCopy(uris.path(target), file.uri, file.size)], lambda _files, _bytes: None)
             file = dataclasses.replace(file, uri=target)
         placed.append(cache.place(file))
     return dataclasses.replace(staged, files=tuple(placed))
 
 
-def _cached(home: str, file: StagedFile) -> str:
+def _cache_path(home: str, file: StagedFile) -> str:
     """Return where a file of a cluster is kept on this machine. Its URI, size and time stand for its content, which
     nobody has read yet."""
     seen = f"{file.uri} {file.size} {file.modified_ms}"

@@ -56,11 +56,11 @@ class ProgramMonitor:
                 self._stacks.dump(request)
             elif request.stream == SEARCH:
                 self._searches.search(request)
-        self._notices.obey(orders.notice, self._running())
+        self._notices.obey(orders.notice, self._running_program())
 
     def idle_s(self, usage: Usage) -> float:
         """Return for how long the program has shown no sign of progress; 0 when none runs."""
-        if self._running() is None:
+        if self._running_program() is None:
             return 0.0
         self._signs.update(usage, usage.log_bytes, self.program_api.last_sign_at)
         return round(self._signs.idle_s, 1)
@@ -72,8 +72,8 @@ class ProgramMonitor:
             return exit
         return replace(exit, cause="gpu", detail=join_messages([watch.fault, str(exit)]))
 
-    def _running(self) -> Optional[Program]:
+    def _running_program(self) -> Optional[Program]:
         return self._program if self._program is not None and self._program.running else None
 
     def _pids(self) -> List[int]:
-        return [] if self._running() is None else self.loop.reaper.program_processes()
+        return [] if self._running_program() is None else self.loop.reaper.program_processes()

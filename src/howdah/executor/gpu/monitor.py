@@ -30,7 +30,7 @@ class GpuMonitor:
         self._all_of_the_node = ids == ()
         if ids is not None and count(environment):
             argv, request = ("howdah.executor.gpu.sampler",), GpuSamplerRequest(ids, PERIOD_S)
-            self._helper = HelperProcess(loop, argv, request, self._ended, self._sampled)
+            self._helper = HelperProcess(loop, argv, request, self._sampler_ended, self._sampled)
 
     @property
     def mean(self) -> Optional[float]:
@@ -61,7 +61,7 @@ class GpuMonitor:
             uses = [gpu.use for gpu in self.gpus if gpu.use is not None]
             self._sum, self._count = self._sum + sum(uses), self._count + len(uses)
 
-    def _ended(self, problem: str) -> None:
+    def _sampler_ended(self, problem: str) -> None:
         if self._helper is not None:
             self._note(problem)
         self._helper = None

@@ -51,7 +51,7 @@ class LogTimes:
         self._switched = False
         index.add(now, positions[0], positions[1])
         if len(index) >= MAX_LINES:
-            self._thin()
+            self._thin_out()
         else:
             self._write(index.line(len(index) - 1))
 
@@ -64,7 +64,7 @@ class LogTimes:
         with contextlib.suppress(OSError):  # the streams themselves report a full disk
             self.size += os.write(self._file, text.encode("ascii"))
 
-    def _thin(self) -> None:
+    def _thin_out(self) -> None:
         old, kept = self.index, StreamIndex()
         recent = len(old) * 3 // 4
         for number in range(len(old)):

@@ -87,7 +87,7 @@ def link_local(fetches: Sequence[Fetch], directory: str, progress: TransferProgr
             progress.wanted += file.size
             _make_directory(directory, os.path.dirname(target), made)
             if uris.split(file.uri)[0] == "file":
-                _link(file, target, progress)
+                _link_input(file, target, progress)
             else:
                 remote.append(FileCopy(target, file.uri, file.size, file.modified_ms, file.etag, fetch.cache))
     return remote
@@ -127,7 +127,7 @@ def start_transfer(
     )
 
 
-def _link(file: DataFile, target: str, progress: TransferProgress) -> None:
+def _link_input(file: DataFile, target: str, progress: TransferProgress) -> None:
     source = uris.path(file.uri)
     if not os.path.exists(source):
         raise Misplaced(f"{file.uri}: no such file on {os.uname().nodename}")

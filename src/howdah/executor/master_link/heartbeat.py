@@ -151,7 +151,7 @@ class Heartbeat:
 
     def _is_refused(self, reason: str, status: int) -> bool:
         if status in _REFUSALS:
-            self._give_up(NOT_WANTED, f"the master at {self.address} does not want this attempt: {reason}")
+            self._close_as_lost(NOT_WANTED, f"the master at {self.address} does not want this attempt: {reason}")
         self._problem = reason
         return status in _REFUSALS
 
@@ -160,7 +160,7 @@ class Heartbeat:
         silence, left = now - self._heard_at, self._leased_at + self._lease - now
         if left <= 0:
             silent = f"the master at {self.address} was not heard for {now - self._leased_at:.0f} s"
-            self._give_up(NOT_HEARD, f"{silent} ({self._problem or 'no answer'})")
+            self._close_as_lost(NOT_HEARD, f"{silent} ({self._problem or 'no answer'})")
         elif not self._closed:
             if silence >= _SEARCH_AFTER_S and not self._finding_master and self.identity.directory:
                 self._finding_master = True
@@ -181,7 +181,7 @@ class Heartbeat:
     def _allow_search(self) -> None:
         self._finding_master = False
 
-    def _give_up(self, code: int, reason: str) -> None:
+    def _close_as_lost(self, code: int, reason: str) -> None:
         if not self._closed:
             self.close()
             self.on_lost(code, reason)

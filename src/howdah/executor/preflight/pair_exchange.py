@@ -214,12 +214,14 @@ class PairExchange:
         if not listens:
             line.send(_PIECE)
         rate = 2 * _SEND_MIB / (time.monotonic() - began)
-        self._agree(line, "" if checksum == _SUM else f"{_SEND_MIB} MiB came over TCP with other content than was sent")
+        self._exchange_results(
+            line, "" if checksum == _SUM else f"{_SEND_MIB} MiB came over TCP with other content than was sent"
+        )
         found = f"TCP {rate:.0f} MiB/s"
         if not port:
             return found, "not both tasks have torch in the job's Python"
         answer = self._all_reduce(line, listens, port)
-        self._agree(line, str(answer.get("error", "")))
+        self._exchange_results(line, str(answer.get("error", "")))
         return found + (f", {answer['found']}" if "found" in answer else ""), str(answer.get("left_out", ""))
 
     def _all_reduce(self, line: PeerConnection, listens: bool, port: int) -> Dict[str, Any]:
@@ -229,7 +231,7 @@ class PairExchange:
         question = {**check, "gpu": self._torch == "gpu"}
         return run_torch_check(self.request.python, self.request.variables, question, left)
 
-    def _agree(self, line: PeerConnection, problem: str) -> None:
+    def _exchange_results(self, line: PeerConnection, problem: str) -> None:
         """Exchange results, so that both tasks know what either has found."""
         line.send_message(problem=problem)
         problem = problem or str(line.receive_message()["problem"])

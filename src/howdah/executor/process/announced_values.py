@@ -26,7 +26,7 @@ class AnnouncedValues:
             return
         first, newline, rest = data.partition(b"\n")
         if not newline:
-            self._keep(data)
+            self._append_to_line(data)
             return
         if not self._too_long:
             self._find_values(self._line + first)
@@ -34,14 +34,14 @@ class AnnouncedValues:
         for line in lines:
             self._find_values(line)
         self._line, self._too_long = b"", False
-        self._keep(last)
+        self._append_to_line(last)
 
     def end(self) -> None:
         """Search the last line, which needs no line end."""
         if not self._too_long:
             self._find_values(self._line)
 
-    def _keep(self, part: bytes) -> None:
+    def _append_to_line(self, part: bytes) -> None:
         self._too_long = self._too_long or len(self._line) + len(part) > MAX_LINE
         self._line = b"" if self._too_long else self._line + part
 

@@ -42,7 +42,7 @@ def why_not_started(argv: Sequence[str], variables: Mapping[str, str], directory
     """Explain why `argv` could not be executed by the kernel's `error`."""
     name = argv[0]
     if isinstance(error, PermissionError):
-        return _denied(name)
+        return _explain_not_executable(name)
     if error.errno == errno.ENOEXEC:
         return _no_program(name)
     if not isinstance(error, FileNotFoundError):
@@ -76,7 +76,7 @@ def _of_shell(line: str, directory: str) -> Optional[Message]:
     if problem in _NO_FILE:
         return _no_file(name, directory)
     if problem in _DENIED:
-        return _denied(name)
+        return _explain_not_executable(name)
     return _no_program(name) if problem in _NO_PROGRAM else None
 
 
@@ -103,7 +103,7 @@ def _no_interpreter(name: str) -> Message:
     return message(template, name=repr(name))
 
 
-def _denied(name: str) -> Message:
+def _explain_not_executable(name: str) -> Message:
     template = "{name} may not be executed: write its interpreter before it, or make it executable (chmod +x)"
     return message(template, name=repr(name))
 

@@ -46,7 +46,7 @@ def is_own(environment: Mapping[str, str]) -> bool:
     """
     if environment.get("YARN_CONTAINER_RUNTIME_TYPE", "") not in ("docker", "runc"):
         return False
-    links = [_link(name) for name in _interfaces() if name != "lo"]
+    links = [_interface_indices(name) for name in _interfaces() if name != "lo"]
     return bool(links) and all(index != other for index, other in links)
 
 
@@ -57,7 +57,7 @@ def _interfaces() -> Tuple[str, ...]:
         return ()
 
 
-def _link(name: str) -> Tuple[int, int]:
+def _interface_indices(name: str) -> Tuple[int, int]:
     index, other = (process_tree.read(f"/sys/class/net/{name}/{what}").strip() for what in ("ifindex", "iflink"))
     return (int(index), int(other)) if index.isdigit() and other.isdigit() else (0, 0)
 

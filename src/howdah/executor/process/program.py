@@ -212,7 +212,7 @@ class Program:
     def _end_descendants(self, since: float) -> None:
         """Wait until no process is left below this one; kill those that do not end by themselves at once."""
         waited = time.monotonic() - since
-        if not self._nothing_left() and waited < _KILL_LIMIT_S:
+        if not self._no_process_left() and waited < _KILL_LIMIT_S:
             if waited >= _LEAVE_S:
                 for pid in self.loop.reaper.program_processes():
                     self._killed.setdefault(pid, process_tree.name(pid))
@@ -227,7 +227,7 @@ class Program:
         self.loop.call_later(_DRAIN_LIMIT_S, self._finish)
         self._finish_if_drained()
 
-    def _nothing_left(self) -> bool:
+    def _no_process_left(self) -> bool:
         """Return whether no process is left: waitpid reports no child, or with helpers two scans of /proc find none."""
         if self.loop.reaper.reap():
             return True

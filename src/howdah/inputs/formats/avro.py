@@ -57,14 +57,14 @@ class AvroReader(RecordReader):
                     if source.position_of(block.offset) - _SYNC_BYTES >= split.start + split.length:
                         return
                     for record in block:
-                        yield dumps(self._chosen(split.uri, record)).encode() + b"\n"
+                        yield dumps(self._select_columns(split.uri, record)).encode() + b"\n"
             except HowdahError:
                 raise
             except Exception as error:  # those of fastavro and of each codec it uses
                 reason = f"{type(error).__name__}: {error}"
                 raise Corrupt.at(split.uri, source.position, f"Avro: {reason}") from error
 
-    def _chosen(self, uri: str, record: Any) -> Any:
+    def _select_columns(self, uri: str, record: Any) -> Any:
         if not self.columns or not isinstance(record, dict):
             return record
         absent = [name for name in self.columns if name not in record]

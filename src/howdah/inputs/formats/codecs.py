@@ -87,7 +87,7 @@ def compress(codec: str, data: bytes) -> bytes:
         return bz2.compress(data)
     if codec == "zstd":
         return bytes(native_codecs.zstd().compress(data))
-    return _in_blocks(native_codecs.snappy() if codec == "snappy" else native_codecs.lz4(), data)
+    return _compress_in_blocks(native_codecs.snappy() if codec == "snappy" else native_codecs.lz4(), data)
 
 
 class _CountedPieces:
@@ -236,7 +236,7 @@ class _Buffer:
         return int(size)
 
 
-def _in_blocks(raw: native_codecs.Raw, data: bytes) -> bytes:
+def _compress_in_blocks(raw: native_codecs.Raw, data: bytes) -> bytes:
     # Hadoop leaves room for data that grows: a part must fit its decompressor's buffer after compression, too.
     step = _BLOCK - _BLOCK // 6 - 32
     parts = []

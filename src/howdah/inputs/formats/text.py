@@ -74,7 +74,7 @@ class TextReader(RecordReader):
                 (piece, False) for piece in codecs.decompress_pieces(codec, fs.iter_chunks(split.uri), split.uri)
             )
         else:
-            yield from _plain(fs, split, self._lines(split).overlap)
+            yield from _uncompressed_chunks(fs, split, self._lines(split).overlap)
 
 
 class JsonLinesReader(TextReader):
@@ -182,7 +182,7 @@ class GzipWriter(RecordWriter):
         self._sink.write(self._member.flush())
 
 
-def _plain(fs: FileSystem, split: Split, overlap: int) -> Iterator[Chunk]:
+def _uncompressed_chunks(fs: FileSystem, split: Split, overlap: int) -> Iterator[Chunk]:
     at, end = max(0, split.start - overlap), split.start + split.length
     for data in fs.iter_chunks(split.uri, at):
         inside = data[: max(0, end - at)]

@@ -59,14 +59,14 @@ class TFRecordReader(RecordReader):
         crc32c = native_codecs.crc32c()
         while window.size or window.need(1, optional=True):
             window.need(_FRAME)
-            ends, next_size = self._ends(window, crc32c)
+            ends, next_size = self._record_ends(window, crc32c)
             if ends:
                 yield window.data, window.at, ends
                 window.at = ends[-1]
             else:
                 window.need(next_size)
 
-    def _ends(self, window: ReadWindow, crc32c: native_codecs.Checksum) -> tuple[list[int], int]:
+    def _record_ends(self, window: ReadWindow, crc32c: native_codecs.Checksum) -> tuple[list[int], int]:
         """Return where the records end that are whole in the window, and how many bytes the record after them has."""
         data, at, size = window.data, window.at, len(window.data)
         ends: list[int] = []

@@ -79,7 +79,7 @@ def _divide(entry: Input, splits: Sequence[Split], tasks: int) -> list[tuple[Spl
     by_bytes = entry.share == "bytes"
     if not entry.shuffle:
         if by_bytes:
-            return _consecutive(splits, tasks)
+            return _assign_consecutively(splits, tasks)
         borders = [-(-len(splits) * number // tasks) for number in range(tasks + 1)]
         return [tuple(splits[start:end]) for start, end in itertools.pairwise(borders)]
     by_node = len({host for split in splits for host in split.hosts}) > 1
@@ -88,7 +88,7 @@ def _divide(entry: Input, splits: Sequence[Split], tasks: int) -> list[tuple[Spl
     return [tuple(splits[number::tasks]) for number in range(tasks)]
 
 
-def _consecutive(splits: Sequence[Split], tasks: int) -> list[tuple[Split, ...]]:
+def _assign_consecutively(splits: Sequence[Split], tasks: int) -> list[tuple[Split, ...]]:
     """Cut as near as possible to equal shares of the bytes, but so that each task has a split if there are enough."""
     size, assigned, at = sum(split.length for split in splits), 0, 0
     found = []

@@ -67,7 +67,7 @@ class OrderBuilder:
 
     def assignment(self, state: GangState, task: TaskState) -> Assignment:
         """Return what the executor does in this container."""
-        job, staged = state.job, self._sized(state.job)
+        job, staged = state.job, self._with_present_sizes(state.job)
         role = job.roles[task.id.role]
         spread = {file.name: file.into for file in staged.files_of(task.id.role) if file.kind == "spread"}
         return Assignment(
@@ -105,7 +105,7 @@ class OrderBuilder:
             port_range=job.port_range,
         )
 
-    def _sized(self, job: JobSpec) -> StagedJob:
+    def _with_present_sizes(self, job: JobSpec) -> StagedJob:
         """Return the staged job with the present sizes of roles; the same object as long as they stay."""
         if job is self.staged.job:
             return self.staged

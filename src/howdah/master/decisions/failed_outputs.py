@@ -26,7 +26,7 @@ def is_awaited(state: GangState, now: float) -> bool:
     """Return whether some task that can still be heard has not uploaded."""
     if not is_keeping(state) or now >= state.stop_by + MAX_KEEPING_S:
         return False
-    return any(_missing(state, task, now) for task in state.tasks.values())
+    return any(_is_upload_missing(state, task, now) for task in state.tasks.values())
 
 
 def on_reported(task: TaskState, status: Status) -> bool:
@@ -37,7 +37,7 @@ def on_reported(task: TaskState, status: Status) -> bool:
     return True
 
 
-def _missing(state: GangState, task: TaskState, now: float) -> bool:
+def _is_upload_missing(state: GangState, task: TaskState, now: float) -> bool:
     if task.container is None or task.phase is None or task.kept or (task.exit is not None and task.exit.ok):
         return False
     makes = any(keeps_failed(output) and is_uploaded_by(state.job, output, task.id) for output in state.job.outputs)

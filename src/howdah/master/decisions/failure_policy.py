@@ -94,7 +94,7 @@ def task_ended(
         remove_from_formation(state, task, now, actions)
         if not state.job.gang:
             give_up_container(state, task, now, actions)  # other tasks wait for its resources
-        _go_on(state, now, actions)
+        _end_or_begin_stages(state, now, actions)
     else:
         _restart_or_fail(state, task, exit, now, actions)
 
@@ -147,7 +147,7 @@ def executor_unreachable(state: GangState, task: TaskState, exit: Exit, now: flo
 # Ends after which the job goes on
 
 
-def _go_on(state: GangState, now: float, actions: list[Action]) -> None:
+def _end_or_begin_stages(state: GangState, now: float, actions: list[Action]) -> None:
     if not end_if_decided(state, now, actions):
         begin_stages(state, now, actions)
 
@@ -364,7 +364,7 @@ def _check_role_deadline(state: GangState, name: str, now: float, actions: list[
             task.untracked = True
         text = message("{task} still runs {seconds} s after {roles} ended: the job waits for it no more", **values)
         actions.append(RecordEvent(Noted(now, text, decided=True)))
-        _go_on(state, now, actions)
+        _end_or_begin_stages(state, now, actions)
         return
     for task in late:
         task.stopped = True

@@ -23,7 +23,7 @@ def end_if_decided(state: GangState, now: float, actions: list[Action]) -> bool:
         return _decide_by_share(state, deciding, well, left, now, actions)
     leader = state.tasks[chief(state.job)]
     led = leader.exit is not None and leader.exit.ok
-    if rule == "chief" and led and left and _in_grace(state, now):
+    if rule == "chief" and led and left and _grace_lasts(state, now):
         return False
     if (rule == "any" and well) or (rule == "chief" and led) or (rule == "all" and not left and well):
         stop(state, Outcome(State.SUCCEEDED), message("the job is done"), now, actions)
@@ -33,7 +33,7 @@ def end_if_decided(state: GangState, now: float, actions: list[Action]) -> bool:
     return not state.open
 
 
-def _in_grace(state: GangState, now: float) -> bool:
+def _grace_lasts(state: GangState, now: float) -> bool:
     """Return whether other tasks may go on after the chief is done."""
     state.done_at = state.done_at or now
     return now - state.done_at < state.job.timeouts.grace_s

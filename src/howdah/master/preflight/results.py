@@ -64,10 +64,10 @@ def on_checked(state: GangState, event: Checked, actions: list[Action]) -> None:
     test.passed |= {(task.id, TaskId.parse(other)) for other in event.passed}
     test.failed.update({(task.id, TaskId.parse(other)): why for other, why in event.failed.items()})
     if not test.awaited and state.open:
-        _conclude(state, event.epoch, test, event.time, actions)
+        _end_pair_test(state, event.epoch, test, event.time, actions)
 
 
-def _conclude(state: GangState, epoch: int, test: PairTest, now: float, actions: list[Action]) -> None:
+def _end_pair_test(state: GangState, epoch: int, test: PairTest, now: float, actions: list[Action]) -> None:
     found = state.preflight
     failed = {_pair(state, pair): why for pair, why in test.failed.items()}
     passed = [pair for pair in (_pair(state, pair) for pair in sorted(test.passed)) if pair not in failed]

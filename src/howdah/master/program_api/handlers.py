@@ -282,11 +282,11 @@ class ProgramApi:
         count, roles = message.get("count"), message.get("roles")
         if count is not None and (not isinstance(count, int) or count < 1):
             raise InvalidRequest(f"count={count!r}: a number of processes is wanted")
-        needed, scope = self._needed(task, None if roles is None else tuple(map(str, roles)))
+        needed, scope = self._needed_tasks(task, None if roles is None else tuple(map(str, roles)))
         name = BarrierName(str(message["name"]), scope, int(message["round"]))
         return (name, count, frozenset()) if count is not None else (name, None, needed)
 
-    def _needed(self, task: TaskState, roles: tuple[str, ...] | None) -> tuple[frozenset[TaskId], int]:
+    def _needed_tasks(self, task: TaskState, roles: tuple[str, ...] | None) -> tuple[frozenset[TaskId], int]:
         """Return the tasks that a round needs and its scope; computed once, since a thousand processes ask at the same
         time."""
         if (task.epoch, roles) not in self._needs:

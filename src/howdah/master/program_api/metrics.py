@@ -65,7 +65,7 @@ class MetricThinning:
                     refused.add(point.name)
                     continue
                 metric = self._metrics[task, point.name] = _Metric(point.time)
-            kept += self._keep(metric, point)
+            kept += self._points_to_keep(metric, point)
         few = ", ".join(sorted(refused)[:5])
         return kept, f"the job has {MAX_METRICS} metrics already: no room for {few} of {task}" if refused else ""
 
@@ -82,7 +82,7 @@ class MetricThinning:
         metric = self._metrics.setdefault((point.task, point.name), _Metric(point.time))
         metric.kept_at = point.time
 
-    def _keep(self, metric: _Metric, point: Measured) -> list[Measured]:
+    def _points_to_keep(self, metric: _Metric, point: Measured) -> list[Measured]:
         points = POINTS / max(1.0, len(self._metrics) / FEW)
         between = max(MIN_INTERVAL_S, (point.time - metric.begun) / points)
         if point.time - metric.kept_at < between:

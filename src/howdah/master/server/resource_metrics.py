@@ -118,8 +118,8 @@ class _BucketColumn:
             return None
         least, most = self.least[task], self.most[task]
         if least == most:
-            return _short(least)
-        return [_short(least), _short(self.sum[task] / self.count[task]), _short(most)]
+            return _round(least)
+        return [_round(least), _round(self.sum[task] / self.count[task]), _round(most)]
 
 
 def _values(usage: Usage) -> Iterator[tuple[str, float]]:
@@ -134,6 +134,6 @@ def _values(usage: Usage) -> Iterator[tuple[str, float]]:
         yield from ((name, value) for name, value in sample.items() if value is not None)
 
 
-def _short(value: float) -> float | int:
+def _round(value: float) -> float | int:
     short = round(value, 2)
     return int(short) if short == int(short) else short

@@ -69,7 +69,9 @@ def explain_refusal(state: GangState, output: int) -> str:
         return f"the job has no directory to copy for {there}"
     if not state.open:
         return "the job is ending: its programs do not run any more"
-    if not any(_takes_part(task) for number in wanted_outputs(state, output) for task in _parts(state, number)):
+    if not any(
+        _takes_part(task) for number in wanted_outputs(state, output) for task in _tasks_with_parts(state, number)
+    ):
         return "no program runs yet that writes it"
     return ""
 
@@ -131,7 +133,7 @@ def _begin(
     state: GangState, number: int, request: SnapshotRequest, name: str, now: float, actions: list[Action]
 ) -> None:
     output, saves = state.job.outputs[number], state.snapshots
-    parts = {task.id: (task.attempt, task.epoch) for task in _parts(state, number) if _takes_part(task)}
+    parts = {task.id: (task.attempt, task.epoch) for task in _tasks_with_parts(state, number) if _takes_part(task)}
     uri = uris.normalize(snapshot_prefix(output) + name)
     saves.names[number] = name
     actions.append(
@@ -157,7 +159,7 @@ def _begin(
     actions.append(NotifyExecutors(tuple(parts)))
 
 
-def _parts(state: GangState, number: int) -> list[TaskState]:
+def _tasks_with_parts(state: GangState, number: int) -> list[TaskState]:
     return tasks_of_output(state, state.job.outputs[number])
 
 
@@ -177,7 +179,7 @@ def orders(state: GangState, task: TaskState) -> tuple[SaveOrder, ...]:
 
 def _order(state: GangState, run: SnapshotRun, task: TaskId) -> SaveOrder:
     output = state.job.outputs[run.output]
-    flat = is_flat(output, len(_parts(state, run.output)))
+    flat = is_flat(output, len(_tasks_with_parts(state, run.output)))
 
     def part(uri: str) -> str:
         return uri if flat or not uri else uris.join(uri, task.slug)
@@ -233,7 +235,7 @@ def on_published(state: GangState, event: SnapshotPublished, actions: list[Actio
         files=sum(report.files for report in reports),
         bytes=sum(report.bytes for report in reports),
         total=sum(report.total for report in reports),
-        skipped=_skipped(run.reports),
+        skipped=_skipped_lines(run.reports),
         removed=event.removed,
     )
     actions.append(RecordEvent(done))
@@ -242,7 +244,7 @@ def on_published(state: GangState, event: SnapshotPublished, actions: list[Actio
     _begin_wanted(state, event.time, actions)
 
 
-def _skipped(reports: dict[TaskId, SaveReport]) -> tuple[str, ...]:
+def _skipped_lines(reports: dict[TaskId, SaveReport]) -> tuple[str, ...]:
     """Return at most 20 sentences: an event is no list of files."""
     lines = [f"{task}: {line}" for task, report in reports.items() for line in report.skipped]
     return (*lines[:20], f"and {len(lines) - 20} more") if len(lines) > 20 else tuple(lines)

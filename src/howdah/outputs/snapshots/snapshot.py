@@ -224,7 +224,9 @@ def publish(request: PublishSnapshotRequest) -> PublishSnapshotReply:
         raise StagingError(f"{final}: exists already")
     fs.rename(finished, final)
     try:
-        return PublishSnapshotReply(removed=tuple(_prune(fs, request.to, request.keep)) if request.keep else ())
+        return PublishSnapshotReply(
+            removed=tuple(_remove_old_snapshots(fs, request.to, request.keep)) if request.keep else ()
+        )
     except HowdahError as error:  # the snapshot is published; the next one removes the old ones
         return PublishSnapshotReply(problem=f"old snapshots were not removed: {error}")
 
@@ -253,7 +255,7 @@ def parts(fs: FileSystem, snapshot: str) -> list[str]:
     return [uri for uri in below if fs.exists(uris.join(uri, SAVED))]
 
 
-def _prune(fs: FileSystem, to: str, keep: int) -> list[str]:
+def _remove_old_snapshots(fs: FileSystem, to: str, keep: int) -> list[str]:
     found = [snapshot for snapshot in list_snapshots(fs, to) if parts(fs, snapshot)]
     old, kept = found[:-keep], found[-keep:]
     if not old:

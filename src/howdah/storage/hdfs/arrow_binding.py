@@ -35,7 +35,7 @@ class ArrowHdfsFileSystem(FsspecFileSystem):
 
     def __init__(self, root: str, fs: Any = None) -> None:
         self.root = root
-        super().__init__(root, fs or _connected(root))
+        super().__init__(root, fs or _connect(root))
 
     def _entry(self, info: dict[str, Any]) -> Entry:
         path = uris.path(str(info["name"]))
@@ -57,7 +57,7 @@ def wrap_for_fsspec(fs: Any) -> Any:
     return Wrapper(fs)
 
 
-def _connected(root: str) -> Any:
+def _connect(root: str) -> Any:
     host, _, port = uris.split(root)[1].partition(":")
     try:
         from pyarrow.fs import HadoopFileSystem

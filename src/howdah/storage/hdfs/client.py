@@ -355,11 +355,11 @@ _INHERITED_S = 3.5
 _usable_from = [0.0]
 
 
-def _forked() -> None:
+def _after_fork() -> None:
     _usable_from[0] = time.monotonic() + _INHERITED_S
 
 
-os.register_at_fork(after_in_child=_forked)
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class _NotClosed(EngineUnavailable):

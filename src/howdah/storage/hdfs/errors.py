@@ -72,13 +72,13 @@ def explain(error: BaseException, uri: str, waited_s: float, conf_dir: str) -> H
     if isinstance(error, FileExistsError):
         return _exists(uri, str(error))
     if isinstance(error, PermissionError):
-        return _denied(_first_line(str(error)), uri)
+        return _permission_error(_first_line(str(error)), uri)
     if "No NameNode hosts found" in str(error):
         unset = "HADOOP_CONF_DIR is not set, so no configuration says"
         missing = f"the configuration in {conf_dir} does not say" if conf_dir else unset
         return EngineUnavailable(f"{uris.root(uri)}: {missing} which NameNodes these are (dfs.ha.namenodes.*)")
     if isinstance(error, OSError):
-        return _unreachable(error, uri, waited_s, conf_dir)
+        return _unreachable_error(error, uri, waited_s, conf_dir)
     if any(sign in str(error) for sign in _LOGIN):
         failure = f"the login to the NameNode of {uris.root(uri)} failed: {_library_message(str(error))}"
         return EngineRejected(f"{failure}. Do you have a Kerberos ticket (klist, kinit)?")
@@ -120,7 +120,7 @@ def _exists(uri: str, message: str) -> StagingError:
 
 def _refusal(kind: str, message: str, uri: str) -> HowdahError:
     if kind == "AccessControlException":
-        return _denied(message, uri)
+        return _permission_error(message, uri)
     if kind in ("DSQuotaExceededException", "NSQuotaExceededException", "QuotaByStorageTypeExceededException"):
         return NoSpace(f"{uri}: over the quota: {message}")
     if kind == "NotReplicatedYetException":  # Hadoop's own client goes on after a pause; this library gives up
@@ -150,7 +150,7 @@ def _not_found(uri: str, message: str) -> StagingError:
     return StagingError(f"{uris.root(uri) + source[1] if source else uri}: no such file or directory")
 
 
-def _denied(message: str, uri: str) -> StagingError:
+def _permission_error(message: str, uri: str) -> StagingError:
     found = _DENIED.search(message.replace('\\"', '"'))
     if not found:
         return StagingError(f"{uri}: permission denied: {message}")
@@ -159,7 +159,7 @@ def _denied(message: str, uri: str) -> StagingError:
     return StagingError(f"{uri}: permission denied: user {user} may not {verb} {inode} ({mode} {owner}:{group})")
 
 
-def _unreachable(error: OSError, uri: str, waited_s: float, conf_dir: str) -> EngineUnavailable:
+def _unreachable_error(error: OSError, uri: str, waited_s: float, conf_dir: str) -> EngineUnavailable:
     source = f"; the address is from {conf_dir}" if conf_dir else ""
     user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
     reason = _first_line(str(error))
