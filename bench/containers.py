@@ -93,7 +93,7 @@ async def _gang(configuration: Configuration) -> tuple[float, float]:
     """Measure containers granted and started a second."""
     managers, starts = NodeManagers(), list[asyncio.Task[None]]()
     async with _master(configuration) as master:
-        master.ask(ContainerRequest(1, 1, CONTAINERS, SMALL))
+        master.request(ContainerRequest(1, 1, CONTAINERS, SMALL))
         first = granted = 0.0
         while len(starts) < CONTAINERS:
             answer = await master.allocate()

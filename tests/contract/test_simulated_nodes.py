@@ -76,7 +76,7 @@ async def granted(master: ApplicationMaster, count: int) -> tuple[list[pb.Contai
         containers.extend(answer.allocated)
         tokens.extend(answer.nm_tokens)
 
-    master.ask(ContainerRequest(1, 1, count, SMALL))
+    master.request(ContainerRequest(1, 1, count, SMALL))
     await collect(master, lambda: len(containers) == count, keep)
     return containers, tokens
 

@@ -100,7 +100,7 @@ class TestYarnAllocator(AllocatorContract):
             claimant, token = await unmanaged(configuration, "prod")
             am = ApplicationMaster(configuration.resourcemanagers("scheduler"), token)
             await am.register("127.0.0.1", 1, "")
-            am.ask(ContainerRequest(1, 1, 3, {records.MEMORY: 2048, records.VCORES: 1}))
+            am.request(ContainerRequest(1, 1, 3, {records.MEMORY: 2048, records.VCORES: 1}))
             while not causes(driver):
                 driver.events += await driver.allocator.poll()
                 await am.allocate()

@@ -120,7 +120,7 @@ def test_wrong_tokens_are_refused(cluster: Configuration) -> None:
 
 
 async def granted(am: ApplicationMaster, nodes: NodeManagers) -> pb.Container:
-    am.ask(ContainerRequest(1, 1, 1, {records.MEMORY: 128, records.VCORES: 1}))
+    am.request(ContainerRequest(1, 1, 1, {records.MEMORY: 128, records.VCORES: 1}))
     while True:
         answer = await am.allocate()
         nodes.remember(answer.nm_tokens)
@@ -168,10 +168,10 @@ def test_an_unknown_label_is_refused(cluster: Configuration) -> None:
         _, token = await unmanaged(cluster)
         am = ApplicationMaster(cluster.resourcemanagers("scheduler"), token)
         await am.register("h", 1, "")
-        am.ask(ContainerRequest(1, 1, 1, {records.MEMORY: 128, records.VCORES: 1}, "nosuch"))
+        am.request(ContainerRequest(1, 1, 1, {records.MEMORY: 128, records.VCORES: 1}, "nosuch"))
         with pytest.raises(RpcError, match="InvalidLabelResourceRequestException"):
             await am.allocate()
-        am.ask(ContainerRequest(1, 1, 0, {records.MEMORY: 128, records.VCORES: 1}))
+        am.request(ContainerRequest(1, 1, 0, {records.MEMORY: 128, records.VCORES: 1}))
         await am.finish(1, "")
         await am.close()
 

@@ -58,7 +58,7 @@ class TestYields:
 
 @pytest.mark.parametrize(
     ("yields", "problem"),
-    [({"1X": "a "}, "no variable name"), ({"X": " "}, "words before the value"), ({"X": "a\nb"}, "same line")],
+    [({"1X": "a "}, "not a variable name"), ({"X": " "}, "words before the value"), ({"X": "a\nb"}, "same line")],
 )
 def test_wrong_yields(yields: dict[str, str], problem: str) -> None:
     job = JobSpec(roles={"worker": Role(command="true", yields=yields)})

@@ -95,7 +95,7 @@ def test_another_byte_than_was_stored(serve: Serve) -> None:
         (answer(kind=9) + packet(DATA[:512]) + END, "kind 9"),
         (answer() + packet(DATA[:512]) + END, "512 bytes too few"),
         (answer() + struct.pack(">IH", 1 << 30, 25), "announces a packet"),
-        (answer() + struct.pack(">IH", 40, 30) + b"\xff" * 100, "is no block"),
+        (answer() + struct.pack(">IH", 40, 30) + b"\xff" * 100, "not a block"),
     ],
 )
 def test_what_is_no_block(serve: Serve, said: bytes, problem: str) -> None:

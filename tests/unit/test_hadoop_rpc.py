@@ -248,7 +248,7 @@ def test_what_is_wanted_is_said_again_to_a_manager_that_has_forgotten() -> None:
         async with HadoopServer(manager, {TOKEN.identifier: TOKEN.password}) as server:
             am = ApplicationMaster([server.address], TOKEN)
             await am.register("host", 1, "http://host:1/")
-            am.ask(WANTED)
+            am.request(WANTED)
             manager.registered = False
             assert len((await am.allocate()).allocated) == 0
             assert manager.registrations == 2
@@ -281,7 +281,7 @@ def test_containers_beyond_what_is_wanted_are_given_back() -> None:
         async with HadoopServer(manager, {TOKEN.identifier: TOKEN.password}) as server:
             am = ApplicationMaster([server.address], TOKEN)
             await am.register("host", 1, "")
-            am.ask(WANTED)
+            am.request(WANTED)
             assert len((await am.allocate()).allocated) == 2
             await am.allocate()
             assert [id_.id for id_ in manager.asks[-1].releases] == [3, 4, 5]
@@ -296,7 +296,7 @@ def test_an_ask_survives_a_heartbeat_that_failed() -> None:
         async with HadoopServer(manager, {TOKEN.identifier: TOKEN.password}) as server:
             am = ApplicationMaster([server.address], TOKEN)
             await am.register("host", 1, "")
-            am.ask(WANTED)
+            am.request(WANTED)
             am.release(pb.ContainerId(id=9))
             server.handler = standby
             with pytest.raises(EngineUnavailable):
