@@ -199,7 +199,7 @@ def test_a_daemon_that_dies_at_start_is_named_with_its_reason(tmp_path: Path) ->
 
 def test_a_folder_of_something_else_is_refused_and_left(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(StagingError, match="no sandbox's and not empty"):
+    with pytest.raises(StagingError, match="not a sandbox's and not empty"):
         Sandbox(tmp_path).up()
     Sandbox(tmp_path).down()
     assert (tmp_path / "thesis.tex").exists()

@@ -231,4 +231,4 @@ def _claim(run_dir: Path) -> None:
     except OSError as error:
         raise StagingError(f"the sandbox can't use {run_dir}: {error.strerror}") from error
     if stranger:
-        raise StagingError(f"{run_dir} is not a sandbox's and not empty ({stranger.name}): name another folder")
+        raise StagingError(f"{run_dir} is not a sandbox's and not empty ({stranger.name}): name another directory")
