@@ -18,6 +18,7 @@ from filesystem_contract import FileSystemContract, PermissionContract
 
 from howdah.errors import EngineUnavailable, SpecError, StagingError
 from howdah.hadoop.conf import default_filesystem, load
+from howdah.master.journal import OwnedFile
 from howdah.sandbox import Sandbox, record
 from howdah.sandbox.hadoop import Launcher
 from howdah.sandbox.install import Java
@@ -281,6 +282,21 @@ def test_what_a_dead_writer_left_open_is_made_whole(root: str, conf_dir: str, fs
     fs.append(uri, b", and more")
     fs.recover_lease(uri)
     assert fs.read_bytes(uri) == b"before, flushed, and more"
+
+
+def test_a_log_that_its_earlier_writer_has_opened_again_is_never_read_in_part(
+    root: str, conf_dir: str, fs: FileSystem, base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A master that took the hidden last block for an empty log would begin the job anew."""
+    uri, log = f"{base}/events.jsonl", b'{"kind": "Noted"}\n'
+    fs.write_bytes(uri, log)
+    writer = hdfs_native.Client(root, load(conf_dir)).append(uris.path(uri))
+    with monkeypatch.context() as patch:
+        patch.setattr(fs, "recover_lease", lambda _: None)  # the writer opened the file after it
+        with pytest.raises(EngineUnavailable, match=f"0 of its {len(log)} bytes can be read: it is being written"):
+            OwnedFile(uri, "event log", fs).read()
+    writer.close()
+    assert OwnedFile(uri, "event log", fs).read() == log
 
 
 def test_flushes_of_many_files_are_known_at_once(root: str, conf_dir: str, fs: FileSystem, base: str) -> None:

@@ -41,10 +41,6 @@ class Files:
         if self.away:
             raise EngineUnavailable("the NameNode does not answer")
 
-    def exists(self, _: str) -> bool:
-        self._reach()
-        return bool(self.content)
-
     def stat(self, _: str) -> Any:
         self._reach()
         return SimpleNamespace(size=len(self.content)) if self.content else None

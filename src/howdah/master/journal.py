@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from howdah.errors import HowdahError
+from howdah.errors import EngineUnavailable, HowdahError
 from howdah.storage.retry import retry_until
 
 if TYPE_CHECKING:
@@ -49,13 +49,19 @@ class OwnedFile:
         """Return what an earlier master wrote; nothing when there is no file.
 
         Raises:
-            StagingError, EngineUnavailable: the file is there and cannot be read.
+            StagingError, EngineUnavailable: the file is there and cannot be read, or not to its end, because an earlier
+                master that still lives has opened it again: HDFS then hides the last block from readers.
         """
         files = self._files()
-        if not files.exists(self.uri):
+        found = files.stat(self.uri)
+        if found is None:
             return b""
         files.recover_lease(self.uri)
         content = files.read_bytes(self.uri)
+        if len(content) < found.size:
+            raise EngineUnavailable(
+                f"{self.what} {self.uri}: {len(content)} of its {found.size} bytes can be read: it is being written"
+            )
         self.known = len(content)
         return content
 
