@@ -10,7 +10,7 @@ from typing import BinaryIO
 import pytest
 
 from howdah.errors import StagingError
-from howdah.outputs.commit import Commitment, commit, discard
+from howdah.outputs.commit import OutputCommit, commit, discard
 from howdah.spec import uris
 from howdah.storage.filesystem import Entry, FileSystem, Sink
 
@@ -91,9 +91,9 @@ CASES = {
 class CommitContract:
     """A subclass gives fixtures `fs` and `base`."""
 
-    def _lay_out(self, fs: FileSystem, base: str, case: Case) -> Commitment:
+    def _lay_out(self, fs: FileSystem, base: str, case: Case) -> OutputCommit:
         fs.delete(base)
-        output = Commitment(uris.join(base, ".howdah-j-0"), uris.join(base, "model"), case.overwrite, case.parts)
+        output = OutputCommit(uris.join(base, ".howdah-j-0"), uris.join(base, "model"), case.overwrite, case.parts)
         for name in ("worker-0.1/m", "worker-1.1/m", "worker-1.2/m", "worker-1.2/d/w"):
             fs.mkdirs(uris.parent(uris.join(output.temporary, name)))
             fs.create(uris.join(output.temporary, name)).close()
@@ -163,7 +163,7 @@ class CommitContract:
         for life in range(60):
             laid = self._lay_out(fs, base, CASES["one task alone"])
             places = {
-                "saves": uris.join(laid.final, "interResult", "interResult_"),
+                "snapshot_prefix": uris.join(laid.final, "interResult", "interResult_"),
                 "unfinished": laid.temporary + "-saves",
             }
             output = replace(laid, **places)
@@ -185,7 +185,9 @@ class CommitContract:
     def test_copies_of_a_failed_job_stay(self, fs: FileSystem, base: str) -> None:
         laid = self._lay_out(fs, base, CASES["one task alone"])
         output = replace(
-            laid, saves=laid.final + ".saved/", unfinished=uris.join(laid.final + ".saved", ".howdah-j-0-saves")
+            laid,
+            snapshot_prefix=laid.final + ".saved/",
+            unfinished=uris.join(laid.final + ".saved", ".howdah-j-0-saves"),
         )
         kept = uris.join(laid.final + ".saved", "2026_11_21_15_00_00", "m")
         for name in (kept, uris.join(output.unfinished, "x", "m")):
@@ -197,7 +199,7 @@ class CommitContract:
 
     def test_others_in_the_outputs_place_are_not_touched_for_copies(self, fs: FileSystem, base: str) -> None:
         laid = self._lay_out(fs, base, CASES["one task alone"])
-        output = replace(laid, saves=uris.join(laid.final, "save_"), unfinished=laid.temporary + "-saves")
+        output = replace(laid, snapshot_prefix=uris.join(laid.final, "save_"), unfinished=laid.temporary + "-saves")
         for name in ("save_2026_11_21_15_00_00/m", "save_me", "theirs"):
             fs.mkdirs(uris.parent(uris.join(output.final, name)))
             fs.create(uris.join(output.final, name)).close()

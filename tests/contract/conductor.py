@@ -26,7 +26,7 @@ from howdah.wire.messages import (
     Orders,
     Phase,
     PreemptionNotice,
-    SaveOrder,
+    SnapshotOrder,
     Status,
 )
 
@@ -51,7 +51,7 @@ class Conductor:
         self.key = secrets.token_bytes(32)
         self.refuse, self.stranger, self.refusals = 0, False, 0
         self.world: dict[str, str] = {}
-        self.saves: tuple[SaveOrder, ...] = ()
+        self.saves: tuple[SnapshotOrder, ...] = ()
         self.files: dict[str, str] = {}
         self.notice: PreemptionNotice | None = None
         self.statuses: list[Status] = []
@@ -113,7 +113,7 @@ class Conductor:
             self.statuses.clear()
             self._changed.notify_all()
 
-    def save(self, *orders: SaveOrder) -> None:
+    def save(self, *orders: SnapshotOrder) -> None:
         """Order these snapshots from now on."""
         with self._changed:
             self.saves = orders
@@ -203,7 +203,7 @@ class Conductor:
             stop_s=self._stop_s,
             lease_s=self.lease_s,
             log_requests=tuple(one for one in self._requests if one.request > len(self.chunks)),
-            saves=self.saves,
+            snapshots=self.saves,
             notice=self.notice,
             keep=self._keep,
         )
@@ -216,7 +216,7 @@ class Conductor:
             Goal.LEAVE: (),
             Goal.REASSIGN: (),
         }
-        known = {save.number for save in status.saves} == {order.number for order in orders.saves}
+        known = {save.number for save in status.snapshots} == {order.number for order in orders.snapshots}
         told = status.epoch == orders.epoch and status.phase in phases[orders.goal]
         noticed = orders.notice is None or f"notice{orders.notice.number}" in status.orders_digest
         satisfied = told and not orders.log_requests and known and noticed and status.kept >= orders.keep

@@ -33,7 +33,7 @@ from howdah.hadoop.rpc import (
     SASL_CALL,
     SUCCESS,
     RpcConnection,
-    User,
+    SimpleLogin,
     frame,
     parse_delimited,
     read_frame,
@@ -158,7 +158,9 @@ class SimulatedNodes:
         resources: dict[str, int] | None = None,
     ) -> None:
         [manager] = configuration.resourcemanagers("resource-tracker")
-        self._managers = [RpcConnection(manager, TRACKER, User(configuration.user)) for _ in range(RM_CONNECTIONS)]
+        self._managers = [
+            RpcConnection(manager, TRACKER, SimpleLogin(configuration.user)) for _ in range(RM_CONNECTIONS)
+        ]
         self._count, self._heartbeat_s, self.behaviour = count, heartbeat_s, behaviour
         wanted = resources or {records.MEMORY: 65536, records.VCORES: 32, records.GPU: 8}
         self._resource = records.to_resource(wanted)

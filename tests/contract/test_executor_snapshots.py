@@ -15,7 +15,7 @@ import pytest
 from conductor import Conductor
 
 from howdah.spec import uris
-from howdah.wire.messages import Assignment, CheckpointSyncOrder, Goal, Phase, SaveOrder, SaveReport, Status
+from howdah.wire.messages import Assignment, CheckpointSyncOrder, Goal, Phase, SnapshotOrder, SnapshotReport, Status
 
 Start = Callable[..., Conductor]
 
@@ -48,16 +48,16 @@ def conduct(tmp_path: Path) -> Iterator[Start]:
         one.close()
 
 
-def order(folder: Path, number: int = 1, **fields: object) -> SaveOrder:
+def order(folder: Path, number: int = 1, **fields: object) -> SnapshotOrder:
     uri = uris.of_local(folder / "grows" / str(number))
-    return SaveOrder(number=number, source="output", uri=uri, final=uris.of_local(folder / str(number)), **fields)  # type: ignore[arg-type]
+    return SnapshotOrder(number=number, source="output", uri=uri, final=uris.of_local(folder / str(number)), **fields)  # type: ignore[arg-type]
 
 
-def report(master: Conductor, number: int = 1) -> SaveReport:
+def report(master: Conductor, number: int = 1) -> SnapshotReport:
     """The report of a snapshot that is done with."""
 
-    def done(status: Status) -> list[SaveReport]:
-        return [one for one in status.saves if one.number == number and one.done]
+    def done(status: Status) -> list[SnapshotReport]:
+        return [one for one in status.snapshots if one.number == number and one.done]
 
     return done(master.until(done, 60.0))[0]  # helpers give way to everything else
 
@@ -78,7 +78,7 @@ def test_a_copy_is_made_beside_the_program(conduct: Start, tmp_path: Path) -> No
     assert (tmp_path / "grows/1/model.bin").read_text() == "whole"
     assert set(json.loads((tmp_path / "grows/1/_SAVED").read_text())["files"]) == {"model.bin"}
     master.save()
-    master.until(lambda status: status.phase is Phase.RUNNING and not status.saves)
+    master.until(lambda status: status.phase is Phase.RUNNING and not status.snapshots)
     assert master.leave() == 0
 
 
@@ -86,11 +86,11 @@ def test_beats_go_on_while_a_copy_waits_and_it_is_given_up_when_nobody_wants_it(
     master = conduct('import os, time; os.makedirs("output", exist_ok=True)\n' + HOLD + WRITTEN + WAIT)
     written(master)
     master.save(order(tmp_path))
-    master.until(lambda status: any(not one.done for one in status.saves))
+    master.until(lambda status: any(not one.done for one in status.snapshots))
     beats = len(master.statuses)
     master.until(lambda _: len(master.statuses) > beats + 2)
     master.save()
-    master.until(lambda status: len(master.statuses) > beats + 2 and not status.saves)
+    master.until(lambda status: len(master.statuses) > beats + 2 and not status.snapshots)
     assert not (tmp_path / "grows/1/held.pt").exists()
     assert master.leave() == 0
 
@@ -109,7 +109,7 @@ def test_a_copy_outlives_its_program_which_leaves_no_stray(conduct: Start, tmp_p
     master = conduct(WRITE + fresh + WRITTEN + 'while not os.path.exists("end"): time.sleep(0.02)')
     written(master)
     master.save(order(tmp_path))
-    master.until(lambda status: any(not one.done for one in status.saves))
+    master.until(lambda status: any(not one.done for one in status.snapshots))
     (master.work / "end").touch()
     told = report(master)
     assert (told.problem, told.total) == ("", 2)
@@ -122,7 +122,7 @@ def test_no_directory_is_no_problem_and_a_place_that_cannot_be_written_is(conduc
     master = conduct("import time; " + WAIT)
     master.phase(Phase.RUNNING)
     master.save(order(tmp_path))
-    assert report(master) == SaveReport(number=1, done=True)
+    assert report(master) == SnapshotReport(number=1, done=True)
     (master.work / "output").mkdir()
     (master.work / "output/m.bin").write_text("x")
     (tmp_path / "grows").write_text("a file")
@@ -161,7 +161,7 @@ def command(pid: int) -> bytes:
 def test_the_program_asks_by_a_line(conduct: Start) -> None:
     ask = 'import sys, time\nprint("reporter save", file=sys.stderr, flush=True)\nprint("howdah save", flush=True)\n'
     master = conduct(ask + WAIT)
-    master.until(lambda status: status.asked_saves == 2)
+    master.until(lambda status: status.requested_snapshots == 2)
     assert master.leave() == 0
 
 

@@ -32,7 +32,7 @@ from howdah.testing import FakeAllocator
 from howdah.wire import auth
 from howdah.wire import program_protocol as wire
 from howdah.wire.connection import MasterConnection, WireError
-from howdah.wire.messages import Phase, SaveReport, Status
+from howdah.wire.messages import Phase, SnapshotReport, Status
 
 KEY = b"k" * 32
 LIMIT_S = 60.0
@@ -128,7 +128,7 @@ class Job:
         """Whether none is made or wanted; the executors say of those that are made that they are done."""
         running = self.inside(lambda master: [run.number for run in master.state.snapshots.running.values()])
         for index in range(self.replicas):
-            reports = tuple(SaveReport(number=number, done=True) for number in running)
+            reports = tuple(SnapshotReport(number=number, done=True) for number in running)
             self.say(index, Phase.RUNNING, program_pid=9, saves=reports)
         return bool(
             self.inside(lambda master: not (master.state.snapshots.running or master.state.snapshots.requested))
@@ -551,7 +551,7 @@ def test_a_copy_of_the_outputs_is_asked_for(tmp_path: Path) -> None:
         assert problem(both[0]).endswith("save(): not within 0.5 s; 0 of 1 snapshots are there")
         problem(both[1])
         job.until(job.no_copies)
-        started = job.inside(lambda master: list(master.log.view.saves))
+        started = job.inside(lambda master: list(master.log.view.snapshots))
         assert {one.by for one in started} <= {"worker:0", "worker:1"}
         assert started[0].tasks == 2
         waiting = job.start(0, "print(here.save(wait=True))")

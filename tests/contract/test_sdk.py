@@ -154,7 +154,7 @@ def through_the_page(client: howdah.Client, job_id: str) -> None:
     ((output, first),) = acting.save(job_id)
     assert output == 0
     until = time.monotonic() + 60
-    while acting.job(job_id).saves[-1].state is State.RUNNING:
+    while acting.job(job_id).snapshots[-1].state is State.RUNNING:
         assert time.monotonic() < until
         time.sleep(0.1)
     (begun,) = client.save(job_id, output=-1)  # as programs asked before None meant all

@@ -17,7 +17,7 @@ from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
 from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, ContainerRequest
 from howdah.errors import EngineRejected
-from howdah.hadoop.rpc import Address, RpcConnection, RpcError, User
+from howdah.hadoop.rpc import Address, RpcConnection, RpcError, SimpleLogin
 from howdah.sandbox import Sandbox
 from howdah.wire.credentials import Token
 
@@ -131,7 +131,7 @@ def test_a_stopped_container_is_reported_as_killed(configuration: Configuration)
 
 
 def test_only_the_nodes_own_token_logs_in(configuration: Configuration) -> None:
-    async def attempt(container: pb.Container, login: Token | User) -> None:
+    async def attempt(container: pb.Container, login: Token | SimpleLogin) -> None:
         connection = RpcConnection(Address(container.node.host, container.node.port, "NodeManager"), PROTOCOL, login)
         try:
             await connection.call("getContainerStatuses", pb.ContainerIds(ids=[container.id]), pb.StatusesResponse, 10)
@@ -152,7 +152,7 @@ def test_only_the_nodes_own_token_logs_in(configuration: Configuration) -> None:
                 with pytest.raises(RpcError, match="InvalidToken"):
                     await attempt(here, login)
             with pytest.raises(EngineRejected, match="SIMPLE"):
-                await attempt(here, User("root"))
+                await attempt(here, SimpleLogin("root"))
             assert nodes.counts["refused_logins"] == 4
             assert nodes.counts["logins"] == 1
 

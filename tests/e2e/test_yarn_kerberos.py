@@ -20,7 +20,7 @@ from howdah.engines.yarn.rm.application_client_protocol import PROTOCOL, Resourc
 from howdah.engines.yarn.tokens import delegation_tokens
 from howdah.errors import EngineRejected
 from howdah.hadoop import conf as hadoop_conf
-from howdah.hadoop.rpc import Kerberos, Login, RpcConnection, RpcError, User
+from howdah.hadoop.rpc import Kerberos, Login, RpcConnection, RpcError, SimpleLogin
 from howdah.spec import uris
 from howdah.storage.content_cache import local_directory
 from howdah.wire.credentials import Credentials, Token
@@ -74,7 +74,7 @@ def test_a_ticket_logs_in(secure: Secure) -> None:
 
 def test_a_name_alone_does_not(secure: Secure) -> None:
     with pytest.raises(RpcError, match="SIMPLE authentication is not enabled"):
-        call(secure.configuration, User("alice"))
+        call(secure.configuration, SimpleLogin("alice"))
 
 
 def test_a_ticket_becomes_a_token_that_logs_in(secure: Secure) -> None:

@@ -13,7 +13,7 @@ from howdah.master.snapshots import snapshot_policy
 from howdah.spec import Checkpoint, Output, Save
 from howdah.spec.events import CheckpointFound, SaveDone, SaveFailed, SaveRequested, SaveStarted, WorldFormed
 from howdah.testing import Gang
-from howdah.wire.messages import Phase, SaveReport
+from howdah.wire.messages import Phase, SnapshotReport
 
 SEEDS = 400
 OUTPUTS = (
@@ -46,11 +46,11 @@ def copying(gang: Gang, chance: random.Random) -> None:
         return
     problem = "broken" if chance.random() < 0.1 else ""
     reports = tuple(
-        SaveReport(number=order.number, done=chance.random() < 0.7, problem=problem, files=1, bytes=1, total=1)
+        SnapshotReport(number=order.number, done=chance.random() < 0.7, problem=problem, files=1, bytes=1, total=1)
         for order in snapshot_policy.orders(gang.state, task)
     )
     asked = 1 if dice > 0.9 else 0
-    fields = {"ports": {"main": 4000}, "program_pid": 7, "saves": reports, "asked_saves": asked}
+    fields = {"ports": {"main": 4000}, "program_pid": 7, "snapshots": reports, "requested_snapshots": asked}
     if task.exit is None:
         gang.say(str(task.id), Phase.RUNNING, **fields)
     else:

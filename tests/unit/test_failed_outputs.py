@@ -11,7 +11,7 @@ from howdah.master.decisions.actions import CommitDone
 from howdah.master.decisions.failed_outputs import MAX_KEEPING_S
 from howdah.master.decisions.outputs import commit_request
 from howdah.master.state import Stage
-from howdah.outputs.commit import Commitment, CommitReply, CommitRequest, discard_outputs
+from howdah.outputs.commit import CommitReply, CommitRequest, OutputCommit, discard_outputs
 from howdah.spec import Exit, Output, Role, State, uris
 from howdah.spec.events import CancelRequested, ContainerEnded, Noted
 from howdah.testing import Gang, job
@@ -35,7 +35,7 @@ def stage(gang: Gang) -> Stage:
     return gang.state.stage
 
 
-def outputs(gang: Gang) -> list[Commitment]:
+def outputs(gang: Gang) -> list[OutputCommit]:
     return list(commit_request(gang.state).outputs)
 
 
@@ -102,7 +102,7 @@ def test_set_aside_replaces_an_earlier_one_and_leaves_nothing_else(tmp_path: Pat
         (tmp_path / name).write_text(name)
     at = {name: uris.of_local(tmp_path / name) for name in ("temporary", "out", "out.failed")}
     parts = tuple((f"worker-{n}.{n + 1}", f"worker-{n}") for n in (0, 1, 2))
-    request = CommitRequest((Commitment(at["temporary"], at["out"], parts=parts, failed=at["out.failed"]),))
+    request = CommitRequest((OutputCommit(at["temporary"], at["out"], parts=parts, failed=at["out.failed"]),))
     assert discard_outputs(request) == CommitReply(kept=(at["out.failed"],))
     found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
     assert found == ["out.failed/worker-0/a", "out.failed/worker-1/b"]

@@ -16,7 +16,7 @@ from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster
 from howdah.errors import EngineRejected, EngineUnavailable
 from howdah.hadoop import rpc
 from howdah.hadoop.failover import FailoverClient
-from howdah.hadoop.rpc import Address, RpcConnection, RpcError, User
+from howdah.hadoop.rpc import Address, RpcConnection, RpcError, SimpleLogin
 from howdah.wire.credentials import Token
 
 TOKEN = Token(b"identifier", b"secret", "YARN_AM_RM_TOKEN", "")
@@ -46,7 +46,7 @@ async def ask(server: HadoopServer, login: rpc.Login, timeout: float = 5.0) -> i
 def test_simple_login_names_the_user() -> None:
     async def test() -> None:
         async with HadoopServer(echo) as server:
-            assert await ask(server, User("alice")) == 7
+            assert await ask(server, SimpleLogin("alice")) == 7
             assert server.users == ["alice"]
 
     run(test())
@@ -92,7 +92,7 @@ def test_many_calls_in_flight_answered_in_any_order() -> None:
 
     async def test() -> None:
         async with HadoopServer(backwards) as server:
-            connection = RpcConnection(server.address, "protocol", User("a"))
+            connection = RpcConnection(server.address, "protocol", SimpleLogin("a"))
             calls = (connection.call("x", pb.Priority(priority=n), pb.Priority) for n in range(100))
             assert [answer.priority for answer in await asyncio.gather(*calls)] == list(range(100))
             await connection.close()
@@ -109,7 +109,7 @@ def test_an_exception_has_its_class_and_first_line() -> None:
     async def test() -> None:
         async with HadoopServer(refuse) as server:
             with pytest.raises(RpcError) as caught:
-                await ask(server, User("a"))
+                await ask(server, SimpleLogin("a"))
             assert str(caught.value) == "ResourceManager: YarnException: unknown queue: x"
             assert caught.value.java_class == "org.apache.hadoop.yarn.exceptions.YarnException"
 
@@ -120,7 +120,7 @@ def test_a_call_has_a_limit() -> None:
     async def test() -> None:
         async with HadoopServer(silent) as server:
             with pytest.raises(EngineUnavailable, match=r"did not answer echo within 0.05 s"):
-                await ask(server, User("a"), 0.05)
+                await ask(server, SimpleLogin("a"), 0.05)
 
     run(test())
 
@@ -131,7 +131,7 @@ def test_nobody_listens() -> None:
             pass
         expected = rf"ResourceManager 127.0.0.1:{server.port} \(yarn.resourcemanager.address\): connection refused"
         with pytest.raises(EngineUnavailable, match=expected):
-            await ask(server, User("a"))
+            await ask(server, SimpleLogin("a"))
 
     run(test())
 
@@ -146,7 +146,7 @@ def test_another_kind_of_server(answer: bytes) -> None:
     async def test() -> None:
         server = await asyncio.start_server(converse, "127.0.0.1", 0)
         address = Address("127.0.0.1", server.sockets[0].getsockname()[1])
-        for login in (User("a"), TOKEN):
+        for login in (SimpleLogin("a"), TOKEN):
             connection = RpcConnection(address, "protocol", login)
             with pytest.raises(EngineUnavailable):
                 await connection.call("x", pb.Empty(), pb.Empty)
@@ -159,7 +159,7 @@ def test_another_kind_of_server(answer: bytes) -> None:
 def test_a_lost_connection_is_opened_again() -> None:
     async def test() -> None:
         async with HadoopServer(silent) as server:
-            connection = RpcConnection(server.address, "protocol", User("a"))
+            connection = RpcConnection(server.address, "protocol", SimpleLogin("a"))
             call = asyncio.ensure_future(connection.call("x", pb.Empty(), pb.Priority))
             while not server.users:
                 await asyncio.sleep(0)
@@ -182,10 +182,10 @@ def test_the_active_manager_is_found() -> None:
         async with HadoopServer(standby) as first, HadoopServer(echo) as gone, HadoopServer(echo) as active:
             await gone.__aexit__()
             addresses = [first.address, gone.address, active.address]
-            managers = FailoverClient(addresses, "protocol", User("a"))
+            managers = FailoverClient(addresses, "protocol", SimpleLogin("a"))
             assert (await managers.call("x", pb.Priority(priority=4), pb.Priority)).priority == 4
             await managers.close()
-            again = FailoverClient(addresses, "protocol", User("a"))
+            again = FailoverClient(addresses, "protocol", SimpleLogin("a"))
             assert (await again.call("x", pb.Priority(priority=5), pb.Priority)).priority == 5
             await again.close()
             assert (first.users, active.users) == (["a"], ["a", "a"])
@@ -197,7 +197,7 @@ def test_no_manager_is_active() -> None:
     async def test() -> None:
         async with HadoopServer(standby) as first, HadoopServer(echo) as gone:
             await gone.__aexit__()
-            managers = FailoverClient([first.address, gone.address], "protocol", User("a"))
+            managers = FailoverClient([first.address, gone.address], "protocol", SimpleLogin("a"))
             with pytest.raises(EngineUnavailable, match=r"is not active \(StandbyException\); .*connection refused"):
                 await managers.call("x", pb.Empty(), pb.Empty)
             await managers.close()

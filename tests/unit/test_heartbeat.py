@@ -22,7 +22,7 @@ def test_the_key_is_gone(tmp_path: Path) -> None:
     report = report_of_running(tmp_path)
     assert connect(report) is None
     assert page_url(report) == ""
-    assert tensorboard_url(report, JobView(board=BoardChanged(1.0, "open", "node7", 80))) == ""
+    assert tensorboard_url(report, JobView(tensorboard=BoardChanged(1.0, "open", "node7", 80))) == ""
     with pytest.raises(StagingError, match="key: no such file"):
         page_link(report)
 

@@ -81,9 +81,9 @@ class Shown:
 def test_it_is_open_when_it_says_so(tmp_path: Path) -> None:
     shown = Shown(tmp_path)
     shown.open()
-    assert (shown.view.board.state, shown.showing.link) == ("starting", "")
+    assert (shown.view.tensorboard.state, shown.showing.link) == ("starting", "")
     shown.says(Phase.RUNNING, ports={"main": 7}, program_pid=9, yields={"AT": "0.0.0.0:7"})
-    assert (shown.view.board.state, shown.view.board.host, shown.view.board.port) == ("open", "h1", 7)
+    assert (shown.view.tensorboard.state, shown.view.tensorboard.host, shown.view.tensorboard.port) == ("open", "h1", 7)
     assert shown.showing.link.startswith("http://h1:7/")
     assert shown.showing.token in shown.showing.link
     assert shown.showing.token not in str(shown.log)
@@ -98,7 +98,7 @@ def test_its_end_is_told_and_touches_nothing(tmp_path: Path) -> None:
     shown.says(Phase.ENDED, ports={"main": 7}, exit=Exit("exit", 3, lines=("has no TensorBoard",)))
     assert ReleaseContainer(container.id) in shown.done
     assert not [action for action in shown.done if isinstance(action, (RecordEvent, Finish, Commit))]
-    assert (shown.view.board.state, shown.view.board.detail) == ("ended", "has no TensorBoard")
+    assert (shown.view.tensorboard.state, shown.view.tensorboard.detail) == ("ended", "has no TensorBoard")
     assert not shown.view.state.ended
     shown.applies(Allocated(4.0, Container("c2", "n1", "tensorboard")))
     assert shown.done[-1] == ReleaseContainer("c2")
@@ -114,7 +114,7 @@ def test_it_is_stopped_on_demand_and_can_be_started_again(tmp_path: Path) -> Non
     assert orders.goal is Goal.STOP
     shown._sequence = 9
     shown.says(Phase.ENDED, exit=Exit("stopped"))
-    assert shown.view.board.detail == "cancelled by me"
+    assert shown.view.tensorboard.detail == "cancelled by me"
     assert asyncio.run(shown.showing.heartbeat(status, 0.0)) is None
     asyncio.run(shown.showing.open(shown.view))
     shown.applies(Allocated(5.0, Container("c2", "n1", "tensorboard")))

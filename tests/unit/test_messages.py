@@ -20,7 +20,7 @@ from howdah.spec.event_lines import read_log, to_line
 from howdah.spec.events import Ended, GangRestarted, JobFinished, Noted, SaveDone
 from howdah.spec.fold import fold
 from howdah.spec.message import MAX_LETTERS, PLACEHOLDER, Message, join_messages, message
-from howdah.wire.messages import SaveReport
+from howdah.wire.messages import SnapshotReport
 
 LOGS = sorted((Path(__file__).parent / "earlier_logs").glob("*.jsonl"))
 KILLED = message("killed by {signal}", signal="SIGKILL (9)")
@@ -110,8 +110,8 @@ def templates(event: Any) -> list[Any]:
 
 
 def test_the_wire_keeps_them() -> None:
-    report = SaveReport(1, problem=ON_NODE, skipped=("x", KILLED))
-    read = decode(SaveReport, json.loads(json.dumps(encode(report))))
+    report = SnapshotReport(1, problem=ON_NODE, skipped=("x", KILLED))
+    read = decode(SnapshotReport, json.loads(json.dumps(encode(report))))
     assert read == report
     assert render(read.problem, "zh") == render(ON_NODE, "zh")
     assert render(read.skipped[1], "zh") == render(KILLED, "zh")

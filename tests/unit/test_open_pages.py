@@ -24,14 +24,14 @@ def test_a_page_is_open_until_it_would_have_asked_again(
 ) -> None:
     pages = OpenPages()
     for hidden, now in questions:
-        pages.note_question(hidden, now)
+        pages.note_request(hidden, now)
     assert (pages.visible_until(), pages.open_until()) == (visible, open_)
 
 
 def test_without_an_open_page_nobody_is_waited_for() -> None:
     async def run() -> None:
         pages = OpenPages()
-        pages.note_question(False, time.monotonic() - VISIBLE_S)
+        pages.note_request(False, time.monotonic() - VISIBLE_S)
         await pages.wait_until_closed()
         await pages.wait_until_seen()
 
@@ -41,7 +41,7 @@ def test_without_an_open_page_nobody_is_waited_for() -> None:
 def test_a_master_that_was_told_to_end_waits_for_nobody() -> None:
     async def run() -> None:
         pages = OpenPages()
-        pages.note_question(False, time.monotonic() + 1000)
+        pages.note_request(False, time.monotonic() + 1000)
         waiting = asyncio.ensure_future(pages.wait_until_closed())
         await asyncio.sleep(0)
         assert not waiting.done()

@@ -15,7 +15,7 @@ STRING = r'"((?:[^"\\]|\\.)*)"'
 STATES = {"PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "STOPPED"}
 # Names of fields that hold stored sentences; TEXTS: of fields named `text`, only these do.
 SENTENCES = {"diagnostics", "exit", "straggler", "notice", "reason", "problems"}
-TEXTS = {(record, "text") for record in ("Note", "Moment", "FirstFailure", "Flaw")}
+TEXTS = {(record, "text") for record in ("Note", "TimelineMoment", "FirstFailure", "Flaw")}
 
 
 def _english() -> set[str]:

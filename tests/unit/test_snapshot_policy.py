@@ -14,7 +14,7 @@ from howdah.spec import Exit, JobSpec, Output, Save, StagedJob, State, TaskId
 from howdah.spec.events import ContainerEnded, SaveDone, SaveFailed, SaveRequested, SaveStarted
 from howdah.spec.fold import fold
 from howdah.testing import Gang, job
-from howdah.wire.messages import Phase, SaveOrder, SaveReport, Status
+from howdah.wire.messages import Phase, SnapshotOrder, SnapshotReport, Status
 
 OUT = "hdfs://nn/out"
 
@@ -25,7 +25,7 @@ def gang(spec: JobSpec | None = None, **save: Any) -> Gang:
     return made
 
 
-def orders(of: Gang, task: str) -> tuple[SaveOrder, ...]:
+def orders(of: Gang, task: str) -> tuple[SnapshotOrder, ...]:
     return snapshot_policy.orders(of.state, of.state.tasks[TaskId.parse(task)])
 
 
@@ -34,8 +34,8 @@ def ask(of: Gang, by: str = "alice") -> None:
 
 
 def report(of: Gang, task: str, number: int, **fields: Any) -> None:
-    told = SaveReport(number=number, **{"done": True, "files": 1, "bytes": 5, "total": 2, **fields})
-    of.say(task, Phase.RUNNING, ports={"main": 4000}, program_pid=7, saves=(told,))
+    told = SnapshotReport(number=number, **{"done": True, "files": 1, "bytes": 5, "total": 2, **fields})
+    of.say(task, Phase.RUNNING, ports={"main": 4000}, program_pid=7, snapshots=(told,))
 
 
 def finish_snapshot(of: Gang, **answer: Any) -> None:
@@ -119,11 +119,11 @@ def test_what_another_attempt_says_of_a_copy_does_not_count() -> None:
 def test_a_gang_that_asks_at_once_gets_one() -> None:
     it = gang()
     for task in ("worker:0", "worker:1"):
-        it.say(task, Phase.RUNNING, ports={"main": 4000}, program_pid=7, asked_saves=1)
+        it.say(task, Phase.RUNNING, ports={"main": 4000}, program_pid=7, requested_snapshots=1)
         it.now += 0.3
     it.wait(1.0)
     assert [event.by for event in it.recorded(SaveStarted)] == ["worker:0"]
-    it.say("worker:0", Phase.RUNNING, ports={"main": 4000}, program_pid=7, asked_saves=1)
+    it.say("worker:0", Phase.RUNNING, ports={"main": 4000}, program_pid=7, requested_snapshots=1)
     finish_snapshot(it)
     it.wait(2.0)
     assert len(it.recorded(SaveStarted)) == 1
@@ -219,7 +219,7 @@ def test_the_view_shows_them() -> None:
     finish_snapshot(it, removed=(uri,))
     ask(it)
     view = fold(action.event for action in it.actions_of(RecordEvent))
-    assert [(one.state, one.removed, one.done) for one in view.saves] == [
+    assert [(one.state, one.removed, one.done) for one in view.snapshots] == [
         (State.SUCCEEDED, True, 2),
         (State.SUCCEEDED, False, 2),
         (State.RUNNING, False, 0),

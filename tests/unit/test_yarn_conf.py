@@ -9,7 +9,7 @@ import pytest
 from howdah.engines.yarn import conf
 from howdah.engines.yarn.conf import Configuration
 from howdah.errors import SpecError
-from howdah.hadoop.rpc import Kerberos, User
+from howdah.hadoop.rpc import Kerberos, SimpleLogin
 
 
 def site(directory: Path, name: str, **properties: str) -> None:
@@ -52,7 +52,7 @@ def test_getters() -> None:
     assert not found.flag("absent")
     assert found.number("n", 1) == 16
     assert found.number("absent", 7) == 7
-    assert found.words("list") == ["a", "b", "c"]
+    assert found.get_list("list") == ["a", "b", "c"]
 
 
 def test_a_number_that_is_none_names_its_file(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_resourcemanager_without_address() -> None:
 
 
 def test_logins() -> None:
-    assert of({"HADOOP_USER_NAME": "alice"}).login() == User("alice")
+    assert of({"HADOOP_USER_NAME": "alice"}).login() == SimpleLogin("alice")
     secure = {"hadoop__security__authentication": "kerberos"}
     assert of(**secure, yarn__resourcemanager__principal="rm/_HOST@X").login() == Kerberos("rm/_HOST@X")
     with pytest.raises(SpecError, match=r"yarn.resourcemanager.principal: is not set"):

@@ -28,7 +28,7 @@ def describe(view: JobView) -> dict[str, Any]:
         "diagnostics": view.outcome.diagnostics if view.outcome else "",
         "last_lines": list(view.outcome.exit.lines) if view.outcome and view.outcome.exit else [],
         "outputs": list(view.outputs),
-        "saves": [asdict(save) for save in view.saves],
+        "saves": [asdict(save) for save in view.snapshots],
         "resumed": view.resumed,
         "notes": list(view.notes),
         "tasks": tasks(view),

@@ -122,14 +122,17 @@ def sampled_series(
     for bucket in _buckets(_numbered(islice(read(), count), unwritten)):
         if chosen.get(bucket.time) == bucket.number:
             merger.add(span_of[bucket.time], _points(bucket, wanted, known))
-    return [_series(task, name, rows) for (task, name), rows in merger.rows() if rows]
+    return [_describe_series(task, name, rows) for (task, name), rows in merger.rows() if rows]
 
 
 def program_series(view: JobView, query: SeriesQuery, tasks: Sequence[str]) -> list[dict[str, Any]]:
     """Return the series that programs report."""
     metrics = list(_program_points(view, query, tasks))
     most = _max_points(query, len(metrics))
-    return [_series(task, name, [_row(point) for point in downsample(points, most)]) for task, name, points in metrics]
+    return [
+        _describe_series(task, name, [_row(point) for point in downsample(points, most)])
+        for task, name, points in metrics
+    ]
 
 
 def _max_points(query: SeriesQuery, series: int) -> int:
@@ -158,7 +161,7 @@ def available_names(view: JobView) -> list[dict[str, str]]:
     return [{"name": name, "unit": unit, "kind": kind} for name, unit, kind in rows]
 
 
-def _series(task: str, name: str, rows: list[list[float | None]]) -> dict[str, Any]:
+def _describe_series(task: str, name: str, rows: list[list[float | None]]) -> dict[str, Any]:
     return {"task": task, "name": name, "unit": UNITS.get(name, ""), "points": rows}
 
 

@@ -167,7 +167,9 @@ def _annotated(kind: Any, annotation: Any, named: dict[str, Any]) -> dict[str, A
     if isinstance(annotation, schemas.Columns):
         items = [_schema(each, named) for each in annotation.kinds]
         return {"type": "array", "prefixItems": items, "items": False, "minItems": len(items), "maxItems": len(items)}
-    limits = {"enum": [*annotation.words]} if isinstance(annotation, schemas.Words) else {"format": annotation.name}
+    limits = (
+        {"enum": [*annotation.values]} if isinstance(annotation, schemas.AllowedValues) else {"format": annotation.name}
+    )
     return {**_schema(kind, named), **limits}
 
 

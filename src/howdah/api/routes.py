@@ -175,7 +175,7 @@ ROUTES: tuple[Route, ...] = (
         "jobs:trace",
         "The owner of a container, process or GPU: job, user, queue, task, rank, GPUs.",
         (Parameter("of", "A container's id, host:pid, or host/gpu3."),),
-        "Traced",
+        "TraceResult",
     ),
     Route("session", "job:session", "The parts of a link to this page.", (), "PageLink"),
     Route(
@@ -245,7 +245,7 @@ ROUTES: tuple[Route, ...] = (
             Parameter("until", "Only lines printed before this time.", "number"),
             Parameter("limit", "The most lines, 200 by default.", "integer"),
         ),
-        "Found",
+        "SearchResult",
     ),
     Route(
         "jobs/{job}/series",

@@ -12,10 +12,10 @@ from howdah.spec import State
 from howdah.spec.task import JOB_STATES
 
 
-class Words(NamedTuple):
+class AllowedValues(NamedTuple):
     """Lists the values that a text can have."""
 
-    words: tuple[str, ...]
+    values: tuple[str, ...]
 
 
 class Columns:
@@ -33,9 +33,9 @@ class Format(NamedTuple):
 
 Sentence = Annotated[str, Format("sentence")]
 """A sentence for people, in the language that the request asks for (howdah.api.answer_language)."""
-StateName = Annotated[str, Words(tuple(state.value for state in State))]
-JobStateName = Annotated[str, Words(tuple(state.value for state in JOB_STATES))]
-PhaseName = Annotated[str, Words(("asked", "allocated", "launched", "localising", "joined", "running"))]
+StateName = Annotated[str, AllowedValues(tuple(state.value for state in State))]
+JobStateName = Annotated[str, AllowedValues(tuple(state.value for state in JOB_STATES))]
+PhaseName = Annotated[str, AllowedValues(("asked", "allocated", "launched", "localising", "joined", "running"))]
 
 
 class Description(TypedDict):
@@ -66,7 +66,7 @@ class Server(TypedDict):
     may act; `history` is the address, without a token, of a history server that shows the job after its end, "" if none
     is known; `link_command` is the command that prints a link to this page."""
 
-    kind: Annotated[str, Words(("master", "history"))]
+    kind: Annotated[str, AllowedValues(("master", "history"))]
     version: str
     job: str | None
     now: float
@@ -103,7 +103,7 @@ class Link(TypedDict):
 
     name: str
     url: str
-    kind: Annotated[str, Words(("user", "tensorboard", "notebook"))]
+    kind: Annotated[str, AllowedValues(("user", "tensorboard", "notebook"))]
 
 
 class Note(TypedDict):
@@ -113,7 +113,7 @@ class Note(TypedDict):
     text: Sentence
 
 
-class SaveRow(TypedDict):
+class SnapshotRow(TypedDict):
     """A snapshot of an output, taken while the programs run: `done` of `tasks` tasks have copied their part."""
 
     number: int
@@ -204,7 +204,7 @@ class Job(TypedDict):
     outputs: list[str]
     links: list[Link]
     notes: list[Note]
-    saves: list[SaveRow]
+    saves: list[SnapshotRow]
     tensorboard_ended: Note | None
     can: dict[str, bool]
     submitted: Submitted
@@ -280,7 +280,7 @@ class Tasks(TypedDict):
 class JobSpan(TypedDict):
     """A phase of the whole job; `end` is 0 while it lasts."""
 
-    phase: Annotated[str, Words(("submitted", "forming", "running"))]
+    phase: Annotated[str, AllowedValues(("submitted", "forming", "running"))]
     start: float
     end: float
 
@@ -293,7 +293,7 @@ class Span(TypedDict):
     end: float
 
 
-class Row(TypedDict):
+class TimelineRow(TypedDict):
     """The phases of one attempt of a task."""
 
     task: str
@@ -303,12 +303,12 @@ class Row(TypedDict):
     state: StateName
 
 
-class Moment(TypedDict):
+class TimelineMoment(TypedDict):
     """Something that happened at a moment: `kind` is failed, lost, restarted, takeover, save or note; `task` is empty
     if it concerns the whole job."""
 
     time: float
-    kind: Annotated[str, Words(("failed", "lost", "restarted", "takeover", "save", "note"))]
+    kind: Annotated[str, AllowedValues(("failed", "lost", "restarted", "takeover", "save", "note"))]
     task: str
     text: Sentence
 
@@ -327,8 +327,8 @@ Timeline = TypedDict(
         "from": float,
         "to": float,
         "job": list[JobSpan],
-        "tasks": list[Row],
-        "marks": list[Moment],
+        "tasks": list[TimelineRow],
+        "marks": list[TimelineMoment],
         "first_failure": FirstFailure | None,
     },
 )
@@ -354,7 +354,7 @@ class Log(TypedDict):
     attempts: list[int]
 
 
-class Hit(TypedDict):
+class SearchMatch(TypedDict):
     """A line that was found: its number from 1, its offset in the stream, and when it was printed, if that is known."""
 
     task: str
@@ -367,11 +367,11 @@ class Hit(TypedDict):
     time: float | None
 
 
-class Found(TypedDict):
+class SearchResult(TypedDict):
     """The result of a search; not `complete` if there are more hits, or if `problems` names logs that could not be
     searched."""
 
-    hits: list[Hit]
+    hits: list[SearchMatch]
     scanned_bytes: int
     seconds: float
     complete: bool
@@ -383,7 +383,7 @@ class SeriesName(TypedDict):
 
     name: str
     unit: str
-    kind: Annotated[str, Words(("sampled", "told"))]
+    kind: Annotated[str, AllowedValues(("sampled", "told"))]
 
 
 class TaskSeries(TypedDict):
@@ -469,7 +469,7 @@ class Compare(TypedDict):
     captured: list[Difference]
 
 
-class Traced(TypedDict):
+class TraceResult(TypedDict):
     """The owner of a container, process or GPU. `task` is "" and `attempt` 0 if only the job is known (the container
     was the master's). `rank` is null for a spare; `pid` is the program's process, of which the requested process may be
     a child; `gpus` are numbers or UUIDs."""

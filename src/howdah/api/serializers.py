@@ -17,12 +17,12 @@ from howdah.spec.events import BoardChanged
 from howdah.spec.job_file_keys import job_file_record
 from howdah.spec.links import resolve_links
 from howdah.spec.message import message
-from howdah.spec.view import JobView, SaveView, TaskView
+from howdah.spec.view import JobView, SnapshotView, TaskView
 
 _NOTES = ("note", "restarted", "takeover")
 
 
-def job(view: JobView, can: Mapping[str, bool], now: float, board: str = "") -> schemas.Job:
+def job(view: JobView, can: Mapping[str, bool], now: float, tensorboard_url: str = "") -> schemas.Job:
     """Return the job itself, without what looks like a secret; `can` are the actions that are possible now, `board` is
     the address of its TensorBoard."""
     spec, note = view.job, view.submission
@@ -48,10 +48,10 @@ def job(view: JobView, can: Mapping[str, bool], now: float, board: str = "") -> 
         "failure": failure(view),
         "resumed": view.resumed,
         "outputs": list(view.outputs),
-        "links": list(_links(view, board)),
+        "links": list(_links(view, tensorboard_url)),
         "notes": [{"time": mark.time, "text": mark.text} for mark in view.marks if mark.kind in _NOTES],
-        "saves": [_save(save) for save in view.saves],
-        "tensorboard_ended": _tensorboard_end(view.board),
+        "saves": [_snapshot_row(save) for save in view.snapshots],
+        "tensorboard_ended": _tensorboard_end(view.tensorboard),
         "can": dict(can),
         "submitted": {"yaml": redaction.lines(note.text), "file": note.file},
         "spec": mask_spec(spec) if spec else {},
@@ -110,20 +110,20 @@ def failure(view: JobView) -> schemas.Failure | None:
     }
 
 
-def _tensorboard_end(board: BoardChanged) -> schemas.Note | None:
-    if board.state != "ended":
+def _tensorboard_end(change: BoardChanged) -> schemas.Note | None:
+    if change.state != "ended":
         return None
-    return {"time": board.time, "text": message("TensorBoard has ended: {reason}", reason=board.detail)}
+    return {"time": change.time, "text": message("TensorBoard has ended: {reason}", reason=change.detail)}
 
 
-def _save(save: SaveView) -> schemas.SaveRow:
-    return cast(schemas.SaveRow, {**asdict(save), "state": save.state.value, "skipped": list(save.skipped)})
+def _snapshot_row(save: SnapshotView) -> schemas.SnapshotRow:
+    return cast(schemas.SnapshotRow, {**asdict(save), "state": save.state.value, "skipped": list(save.skipped)})
 
 
-def _links(view: JobView, board: str) -> Iterator[schemas.Link]:
+def _links(view: JobView, tensorboard_url: str) -> Iterator[schemas.Link]:
     """Yield only addresses that a browser may follow: others would run as script."""
-    if board:
-        yield {"name": "TensorBoard", "url": board, "kind": "tensorboard"}
+    if tensorboard_url:
+        yield {"name": "TensorBoard", "url": tensorboard_url, "kind": "tensorboard"}
     links = resolve_links(view.job.links, view.tasks) if view.job else {}
     for name, url in links.items():
         if web(url):

@@ -36,7 +36,7 @@ def _phases(view: JobView) -> Iterator[schemas.JobSpan]:
             yield {"phase": "running", "start": formed, "end": last}
 
 
-def _row(view: JobView, task: TaskView, attempt: AttemptView) -> schemas.Row:
+def _row(view: JobView, task: TaskView, attempt: AttemptView) -> schemas.TimelineRow:
     latest = attempt is task.attempts[-1]
     failed = attempt.exit is not None and not attempt.stopped
     ended = State.SUCCEEDED if attempt.exit and attempt.exit.ok else State.FAILED if failed else State.STOPPED
@@ -66,7 +66,7 @@ def _spans(attempt: AttemptView, finished: float) -> Iterator[schemas.Span]:
         yield {"phase": phase, "start": start, "end": max(start, end) if end else 0.0}
 
 
-def _mark(mark: JobMark) -> schemas.Moment:
+def _mark(mark: JobMark) -> schemas.TimelineMoment:
     return {"time": mark.time, "kind": mark.kind, "task": str(mark.task) if mark.task else "", "text": mark.text}
 
 

@@ -14,7 +14,7 @@ GPU = re.compile(r"(?P<host>.+)/gpu(?P<gpu>[A-Za-z0-9-]+)")
 PROCESS = re.compile(r"(?P<host>.+):(?P<pid>\d+)")
 
 
-def trace(view: JobView, of: str) -> schemas.Traced | None:
+def trace(view: JobView, of: str) -> schemas.TraceResult | None:
     """Return the task that `of` belongs to: a container (of any attempt), `host:pid` of a running program, `host/gpu3`,
     or a host on which a single task of the job runs. Return None if there is no such task."""
     for task in view.tasks.values():
@@ -25,7 +25,7 @@ def trace(view: JobView, of: str) -> schemas.Traced | None:
     return describe(view, str(owners[0].id), owners[0].attempt) if len(owners) == 1 else None
 
 
-def describe(view: JobView, task: str, attempt: int) -> schemas.Traced:
+def describe(view: JobView, task: str, attempt: int) -> schemas.TraceResult:
     """Return the answer about an attempt of a task of the job, or about the job alone if `task` is ""."""
     id_ = TaskId.parse(task) if task else None
     known = view.tasks.get(id_) if id_ else None

@@ -128,8 +128,8 @@ def stamp_of(path: str) -> Stamp | None:
     return _stamp(found) if stat.S_ISREG(found.st_mode) else None
 
 
-def _stamp(found: os.stat_result) -> Stamp:
-    return Stamp(found.st_size, found.st_mtime_ns)
+def _stamp(status: os.stat_result) -> Stamp:
+    return Stamp(status.st_size, status.st_mtime_ns)
 
 
 def find_settled_files(directory: str, settle_s: float, root: str = "") -> tuple[dict[str, Stamp], list[str]]:

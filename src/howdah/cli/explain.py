@@ -63,45 +63,52 @@ def explain(job_id: str, profile: str, as_json: bool) -> None:
         click.echo(line)
 
 
-def lines(found: Explanation) -> Iterator[str]:
+def lines(explanation: Explanation) -> Iterator[str]:
     """Yield everything that there is to say."""
-    state = found.report.state.value
-    yield f"{found.report.id}  {found.report.name}  {state}"
-    yield from _describe_waits(found)
-    yield from _failure(found)
-    if found.moments or len(found.failures) > 1:
+    state = explanation.report.state.value
+    yield f"{explanation.report.id}  {explanation.report.name}  {state}"
+    yield from _describe_waits(explanation)
+    yield from _failure(explanation)
+    if explanation.moments or len(explanation.failures) > 1:
         yield _("what happened:")
-        yield from (f"  {_clock(event.time)} {text}" for event in _event_sentences(found) if (text := sentence(event)))
-    if not found.report.state.ended and not found.missing and found.view.tasks and not found.after:
-        yield from _describe_running(found)
+        yield from (
+            f"  {_clock(event.time)} {text}" for event in _event_sentences(explanation) if (text := sentence(event))
+        )
+    if (
+        not explanation.report.state.ended
+        and not explanation.missing
+        and explanation.view.tasks
+        and not explanation.after
+    ):
+        yield from _describe_running(explanation)
 
 
-def _event_sentences(found: Explanation) -> list[Event]:
+def _event_sentences(explanation: Explanation) -> list[Event]:
     """Return the events to tell, oldest first; an end that caused a restart is told with the restart."""
-    told_with_restart = {event.time for event in found.moments if isinstance(event, (GangRestarted, Stopping))}
-    ends = [event for event in found.failures if event.time not in told_with_restart]
-    return sorted([*found.moments, *ends], key=lambda event: event.time)
+    told_with_restart = {event.time for event in explanation.moments if isinstance(event, (GangRestarted, Stopping))}
+    ends = [event for event in explanation.failures if event.time not in told_with_restart]
+    return sorted([*explanation.moments, *ends], key=lambda event: event.time)
 
 
-def _describe_waits(found: Explanation) -> Iterator[str]:
-    for role, count in found.missing.items():
+def _describe_waits(explanation: Explanation) -> Iterator[str]:
+    for role, count in explanation.missing.items():
         yield _("{role} waits for {count} more containers", role=role, count=count)
-    for role, before in found.after.items():
+    for role, before in explanation.after.items():
         yield _("{role} begins when {before} ended well", role=role, before=", ".join(before))
-    if not found.view.tasks and not found.report.state.ended and not found.pending_reasons:
-        yield translate_stored(found.report.diagnostics) or _("it waits for its master's container")
-    yield from (f"  {reason(each)}" for each in found.pending_reasons)
+    if not explanation.view.tasks and not explanation.report.state.ended and not explanation.pending_reasons:
+        yield translate_stored(explanation.report.diagnostics) or _("it waits for its master's container")
+    yield from (f"  {reason(each)}" for each in explanation.pending_reasons)
 
 
-def reason(found: PendingReason) -> str:
+def reason(pending: PendingReason) -> str:
     """Return a pending reason as a sentence."""
-    facts = dict(found.facts)
-    if found.kind in ("too-small", "full", "room"):
+    facts = dict(pending.facts)
+    if pending.kind in ("too-small", "full", "room"):
         facts["needs"] = f"{facts['count']} × ({facts['needs']})"
     if "nodes" in facts:
-        facts["nodes"] = _names(facts["nodes"], "state" if found.kind == "nodes-out" else "has")
-    template = REASONS.get(found.kind)
-    return _(template, **facts) if template else str(facts.get("text", found.kind))
+        facts["nodes"] = _names(facts["nodes"], "state" if pending.kind == "nodes-out" else "has")
+    template = REASONS.get(pending.kind)
+    return _(template, **facts) if template else str(facts.get("text", pending.kind))
 
 
 def _names(nodes: Sequence[Mapping[str, str]], fact: str) -> str:
@@ -116,14 +123,14 @@ def _names(nodes: Sequence[Mapping[str, str]], fact: str) -> str:
     return "; ".join(parts)
 
 
-def _failure(found: Explanation) -> Iterator[str]:
-    outcome = found.view.outcome
-    ended = found.report.state
+def _failure(explanation: Explanation) -> Iterator[str]:
+    outcome = explanation.view.outcome
+    ended = explanation.report.state
     if not ended.ended or ended is State.SUCCEEDED:
         return
-    said = outcome.diagnostics if outcome else found.report.diagnostics
+    said = outcome.diagnostics if outcome else explanation.report.diagnostics
     yield _("why: {reason}", reason=translate_stored(said or "?"))
-    first = found.first
+    first = explanation.first
     if first is None:
         return
     task, node, exit = first
@@ -139,8 +146,8 @@ def advice(cause: str) -> str:
     return _(ADVICE[cause]) if cause in ADVICE else ""
 
 
-def _describe_running(found: Explanation) -> Iterator[str]:
-    out = [f"{id_}: {task.straggler}" for id_, task in found.view.tasks.items() if task.straggler]
+def _describe_running(explanation: Explanation) -> Iterator[str]:
+    out = [f"{id_}: {task.straggler}" for id_, task in explanation.view.tasks.items() if task.straggler]
     yield _("all programs run; the job waits for nothing")
     yield from (f"  {line}" for line in out)
 
@@ -149,19 +156,21 @@ def _clock(moment: float) -> str:
     return time.strftime("%m-%d %H:%M:%S", time.localtime(moment))
 
 
-def as_object(found: Explanation) -> dict[str, Any]:
+def as_object(explanation: Explanation) -> dict[str, Any]:
     """Return the explanation for `--json`."""
-    first = found.first
+    first = explanation.first
     return {
-        "id": found.report.id,
-        "state": found.report.state.value,
-        "missing": found.missing,
-        "after": {role: list(before) for role, before in found.after.items()},
-        "waiting": [{"kind": each.kind, **each.facts, "text": reason(each)} for each in found.pending_reasons],
-        "diagnostics": found.view.outcome.diagnostics if found.view.outcome else found.report.diagnostics,
+        "id": explanation.report.id,
+        "state": explanation.report.state.value,
+        "missing": explanation.missing,
+        "after": {role: list(before) for role, before in explanation.after.items()},
+        "waiting": [{"kind": each.kind, **each.facts, "text": reason(each)} for each in explanation.pending_reasons],
+        "diagnostics": explanation.view.outcome.diagnostics
+        if explanation.view.outcome
+        else explanation.report.diagnostics,
         "failure": first and {"task": str(first[0] or ""), "node": first[1], "exit": encode(first[2])},
         "advice": advice(first[2].cause) if first else "",
-        "story": [_event_record(event) for event in _event_sentences(found)],
+        "story": [_event_record(event) for event in _event_sentences(explanation)],
     }
 
 

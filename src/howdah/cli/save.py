@@ -17,7 +17,7 @@ from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, JobEnded, JobFailed
 from howdah.spec import State
 from howdah.spec.codec import to_json
-from howdah.spec.view import JobView, SaveView
+from howdah.spec.view import JobView, SnapshotView
 
 SHOWN = 5
 
@@ -61,7 +61,7 @@ def _ask(engine: Engine, job_id: str, output: int) -> list[tuple[int, int]]:
         return link.save(getpass.getuser(), output)
 
 
-def _await_snapshots(engine: Engine, job_id: str, numbers: set[int]) -> Iterator[SaveView]:
+def _await_snapshots(engine: Engine, job_id: str, numbers: set[int]) -> Iterator[SnapshotView]:
     """Yield each of the snapshots when it is complete or has failed; at the job's end at the latest."""
     for update in Follower(engine, job_id).updates():
         for view in _ended_snapshots(update.view, numbers):
@@ -72,20 +72,20 @@ def _await_snapshots(engine: Engine, job_id: str, numbers: set[int]) -> Iterator
     raise JobFailed(f"{job_id} ended before the snapshot was complete")
 
 
-def _ended_snapshots(view: JobView, numbers: set[int]) -> list[SaveView]:
-    return [each for each in view.saves if each.number in numbers and each.state is not State.RUNNING]
+def _ended_snapshots(view: JobView, numbers: set[int]) -> list[SnapshotView]:
+    return [each for each in view.snapshots if each.number in numbers and each.state is not State.RUNNING]
 
 
 def snapshot_lines(view: JobView) -> Iterator[str]:
     """Yield lines about the snapshots: those from which the programs continued, and the newest ones."""
     if view.resumed:
         yield _("resumed from {uri}", uri=view.resumed)
-    if len(view.saves) > SHOWN:
+    if len(view.snapshots) > SHOWN:
         yield _("the newest {count} snapshots:", count=SHOWN)
-    yield from map(sentence, view.saves[-SHOWN:])
+    yield from map(sentence, view.snapshots[-SHOWN:])
 
 
-def sentence(view: SaveView) -> str:
+def sentence(view: SnapshotView) -> str:
     """Return a line about a snapshot."""
     if view.state is State.FAILED:
         return _("no snapshot of outputs.{number}: {reason}", number=view.output, reason=translate_stored(view.reason))

@@ -109,7 +109,7 @@ def sentence(event: Event) -> str:
     if isinstance(event, CheckpointFound):
         return _checkpoint(event)
     if isinstance(event, BoardChanged):
-        return _board(event)
+        return _tensorboard_change(event)
     if isinstance(event, Committed):
         return _("output: {uri}", uri=event.uri)
     return ""
@@ -152,7 +152,7 @@ def _straggling(event: Straggling) -> str:
     )
 
 
-def _board(event: BoardChanged) -> str:
+def _tensorboard_change(event: BoardChanged) -> str:
     if event.state == "open":
         return _("TensorBoard is open on {host}: `howdah status` has its link", host=event.host)
     return _("TensorBoard has ended: {reason}", reason=translate_stored(event.detail)) if event.state == "ended" else ""

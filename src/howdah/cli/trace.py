@@ -120,9 +120,9 @@ def _running_jobs(profile: str) -> Iterator[JobReport]:
             yield from (report for report in engine.describe() if report.state is State.RUNNING)
 
 
-def _with_details(connection: sqlite3.Connection, found: dict[str, Any], profile: str) -> dict[str, Any]:
+def _with_details(connection: sqlite3.Connection, trace: dict[str, Any], profile: str) -> dict[str, Any]:
     """Return the answer with everything that the job's log, the index and its engine know."""
-    job, row = found["job"], row_of(connection, found["job"], time.time())
+    job, row = trace["job"], row_of(connection, trace["job"], time.time())
     directory = connection.execute("SELECT directory FROM job WHERE id = ?", (job,)).fetchone()
     report = JobReport(job, "", State.PENDING, "", directory=directory[0] if directory else "")
     known: dict[str, Any] = {name: row[name] for name in _OF_JOB if row[name]} if row else {}
@@ -135,9 +135,9 @@ def _with_details(connection: sqlite3.Connection, found: dict[str, Any], profile
     if report.directory:
         with contextlib.suppress(HowdahError):
             view = fold(recorded_events(report), view)
-    answer = {**describe(view, found["task"], found["attempt"]), **known}
+    answer = {**describe(view, trace["task"], trace["attempt"]), **known}
     answer.pop("url")
-    return {**answer, "process": found.get("process") or answer["pid"]}
+    return {**answer, "process": trace.get("process") or answer["pid"]}
 
 
 def _owner_lines(whole: dict[str, Any]) -> Iterator[str]:

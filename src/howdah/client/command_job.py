@@ -64,12 +64,12 @@ def load_command(
         notice(f"files sent along: {', '.join(sent)} (--file adds others)")
     if framework:
         notice(f"framework: {framework}, for {program} imports {module} (--framework says otherwise)")
-    root = _tree(words, options, sent, framework)
+    root = _job_file_tree(words, options, sent, framework)
     spec, sources = from_tree(root, [], _COMMAND, sets, os.environ, fields)
     return LoadedJob(spec, base_directory, sources, to_yaml(spec))
 
 
-def _tree(words: Sequence[str], options: CommandOptions, sent: Sequence[str], framework: str) -> Keys:
+def _job_file_tree(words: Sequence[str], options: CommandOptions, sent: Sequence[str], framework: str) -> Keys:
     command: Node = Text(words[0], _COMMAND, False)
     if len(words) > 1:
         command = Items(tuple(Text(word, _COMMAND, False) for word in words), _COMMAND)

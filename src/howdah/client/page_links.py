@@ -19,9 +19,9 @@ def tensorboard_url(report: JobReport, view: JobView) -> str:
         port = task.ports.get("main", 0) if task.state is State.RUNNING else 0
         key = key_if_running(report) if port else None
         return board_link(task.host, port, auth.gang_key(key)) if key is not None else ""
-    board = view.board
-    key = key_if_running(report) if board.state == "open" else None
-    return board_link(board.host, board.port, auth.board_token(key)) if key is not None else ""
+    tensorboard = view.tensorboard
+    key = key_if_running(report) if tensorboard.state == "open" else None
+    return board_link(tensorboard.host, tensorboard.port, auth.tensorboard_token(key)) if key is not None else ""
 
 
 def page_url(report: JobReport) -> str:

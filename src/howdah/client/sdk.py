@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal, overload
 
 from howdah.api.curve_schemas import Lines, Runs, Stacks
-from howdah.api.schemas import Compare, Traced, UserRow
+from howdah.api.schemas import Compare, TraceResult, UserRow
 from howdah.client.api_client import ApiClient
 from howdah.client.jobs_api import ALL_OUTPUTS, BegunSnapshot, JobsApi
 from howdah.client.local_jobs import LocalJobs
@@ -163,14 +163,14 @@ class Client:
     # The following calls are about many jobs. The history server at the address answers them, else the configured one,
     # else the one that runs as a job.
 
-    def trace(self, of: str) -> Traced:
+    def trace(self, of: str) -> TraceResult:
         """Return which job and task a container, `host:pid` or `host/gpu3` belongs or belonged to: `trace` in
         docs/api.md.
 
         Raises:
             NotFound: no known job had it, or no history server is known.
         """
-        found: Traced = self._jobs.history().get("trace", of=of)
+        found: TraceResult = self._jobs.history().get("trace", of=of)
         return found
 
     def users(self, begin: float | None = None, end: float | None = None) -> list[UserRow]:

@@ -118,9 +118,9 @@ def job_mistakes(spec: JobSpec, origins: Mapping[str, str] | None = None) -> lis
     return found or _without_installed_formats(spec, find_mistakes(expanded, origins=origins))
 
 
-def _without_installed_formats(spec: JobSpec, found: list[Mistake]) -> list[Mistake]:
+def _without_installed_formats(spec: JobSpec, mistakes: list[Mistake]) -> list[Mistake]:
     """Leave out mistakes about formats that an installed package brings."""
-    return [mistake for mistake in found if not _is_installed_format(spec, mistake.place)]
+    return [mistake for mistake in mistakes if not _is_installed_format(spec, mistake.place)]
 
 
 def _is_installed_format(spec: JobSpec, place: str) -> bool:

@@ -72,7 +72,7 @@ class _Drawing:
 
     def _non_finite_marks(self, curve: Curve, colour: str) -> Iterator[str]:
         """Yield a cross for each NaN and a wedge for each infinity, at its step."""
-        for step, wall, name in curve.sample.odd:
+        for step, wall, name in curve.sample.non_finite:
             x = self._x(self._x_value(curve, (step, wall)))
             y = self._frame.top if name == "Infinity" else self._frame.bottom
             shape = {"NaN": "m-3 -3l6 6m0 -6l-6 6", "Infinity": "m-4 0h8l-4 -6z"}.get(name, "m-4 0h8l-4 6z")

@@ -80,11 +80,11 @@ class CheckpointContents:
             )
         return rows
 
-    def _defect(self, tree: CheckpointTree, found: FoundCheckpoint, uri: str, size: int) -> str:
-        key = (uri, size, found.modified_ms)
+    def _defect(self, tree: CheckpointTree, checkpoint: FoundCheckpoint, uri: str, size: int) -> str:
+        key = (uri, size, checkpoint.modified_ms)
         if key not in self._defects:
             try:
-                self._defects[key] = discovery.find_defect(tree, found)
+                self._defects[key] = discovery.find_defect(tree, checkpoint)
             except StagingError as error:  # removed meanwhile
                 self._defects[key] = str(error)
         return self._defects[key]

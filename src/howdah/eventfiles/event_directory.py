@@ -214,25 +214,25 @@ class EventDirectory:
             else:
                 file.seen = sizes[part.uri]
 
-    def _add(self, part: FilePart, found: Batch | str) -> None:
+    def _add(self, part: FilePart, content: Batch | str) -> None:
         file = self._files[part.uri]
-        if isinstance(found, str):
-            file.failed = found
+        if isinstance(content, str):
+            file.failed = content
             return
         with self.lock:
-            if found.next > file.offset and not self._closed:
+            if content.next > file.offset and not self._closed:
                 run = self.runs.setdefault(file.run, Run())
                 run.add(
-                    found,
+                    content,
                     points_per_scalar(sum(len(run.scalars) for run in self.runs.values())),
                     self.halvings,
                     self.full,
                 )
                 self.version += 1
         self._on_growth()
-        file.offset = max(file.offset, found.next)
-        file.head = file.head or found.head
-        for each in found.damaged:
+        file.offset = max(file.offset, content.next)
+        file.head = file.head or content.head
+        for each in content.damaged:
             _add_warning(file, f"at byte {each.offset}: {each.length} bytes skipped: {each.text}")
 
 

@@ -53,7 +53,7 @@ def _output_directories(view: JobView, number: int, output: Output) -> Iterator[
     if view.state is State.FAILED and output.keep_failed:
         yield "", f"{output.path.rstrip('/')}.failed"
         return
-    saves = [save for save in view.saves if save.output == number and save.state is State.SUCCEEDED]
+    saves = [save for save in view.snapshots if save.output == number and save.state is State.SUCCEEDED]
     snapshots = [save.uri for save in saves if not save.removed]
     if snapshots:
         yield "", snapshots[-1]

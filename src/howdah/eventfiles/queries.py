@@ -131,7 +131,7 @@ class JobEventFiles:
                 "started": curve.started,
                 "nan": curve.sample.nan,
                 "infinite": curve.sample.infinite,
-                "odd": curve.sample.odd,
+                "odd": curve.sample.non_finite,
             }
             for curve in self.curves(query)
         ]

@@ -11,7 +11,7 @@ import math
 from array import array
 from dataclasses import dataclass, field
 
-MAX_ODD = 100
+MAX_NON_FINITE = 100
 Point = tuple[int, float, "float | None", "float | None", "float | None"]
 """Step, wall time, minimum, mean, maximum; None where no value is finite."""
 
@@ -25,7 +25,7 @@ class Sample:
     """How many values are NaN."""
     infinite: int = 0
     """How many values are infinite."""
-    odd: list[tuple[int, float, str]] = field(default_factory=list)
+    non_finite: list[tuple[int, float, str]] = field(default_factory=list)
     """The first values that are not finite: step, wall time, name of the value."""
 
 
@@ -47,14 +47,14 @@ def sample(steps: array[int], walls: array[float], values: array[float], limit: 
 
 
 def _summary(
-    steps: array[int], walls: array[float], values: array[float], start: int, end: int, found: Sample
+    steps: array[int], walls: array[float], values: array[float], start: int, end: int, sample: Sample
 ) -> tuple[float | None, float | None, float | None]:
     part: array[float] | list[float] = values[start:end]
     total = sum(part)
     if not math.isfinite(total):
         for number in range(start, end):
             if not math.isfinite(values[number]):
-                _add_odd(steps[number], walls[number], values[number], found)
+                _add_non_finite(steps[number], walls[number], values[number], sample)
         part = [value for value in part if math.isfinite(value)]
         if not part:
             return None, None, None
@@ -64,13 +64,13 @@ def _summary(
     return least, min(max(mean, least), greatest), greatest
 
 
-def _add_odd(step: int, wall: float, value: float, found: Sample) -> None:
+def _add_non_finite(step: int, wall: float, value: float, sample: Sample) -> None:
     if math.isnan(value):
-        found.nan += 1
+        sample.nan += 1
     else:
-        found.infinite += 1
-    if len(found.odd) < MAX_ODD:
-        found.odd.append((step, wall, number_name(value)))
+        sample.infinite += 1
+    if len(sample.non_finite) < MAX_NON_FINITE:
+        sample.non_finite.append((step, wall, number_name(value)))
 
 
 def number_name(value: float) -> str:

@@ -177,19 +177,19 @@ def _points(offsets: list[int], columns: list[tuple[Any, ...]], numbers: tuple[i
     return Points(offsets, steps, array("d", columns[wall]), array("d", columns[value]))
 
 
-def _row(found: Layout) -> tuple[struct.Struct, list[int], tuple[int, int, int]]:
+def _row(layout: Layout) -> tuple[struct.Struct, list[int], tuple[int, int, int]]:
     """Return a frame's format, which items are equal in frames of one tag, and which are wall, step and value."""
-    spans = [(found.wall, 8, "d"), (found.value, 4 if found.format == "f" else 8, found.format)]
-    size = found.step[1] - found.step[0]
+    spans = [(layout.wall, 8, "d"), (layout.value, 4 if layout.format == "f" else 8, layout.format)]
+    size = layout.step[1] - layout.step[0]
     if size:
-        spans.append((found.step[0], size, f"{size}s"))
+        spans.append((layout.step[0], size, f"{size}s"))
     parts, fixed, items, position = ["<12x"], [], {}, 12
-    for start, width, form in [*sorted(spans), (found.length - 4, 4, "4x")]:
+    for start, width, form in [*sorted(spans), (layout.length - 4, 4, "4x")]:
         if start > position:
             fixed.append(len(parts) - 1)
             parts.append(f"{start - position}s")
         items[start] = len(parts) - 1
         parts.append(form)
         position = start + width
-    numbers = items[found.wall], items[found.step[0]] if size else -1, items[found.value]
+    numbers = items[layout.wall], items[layout.step[0]] if size else -1, items[layout.value]
     return struct.Struct("".join(parts)), fixed, numbers

@@ -136,8 +136,8 @@ class Executor:
             uploaded=self.uploads.done,
             kept=self.uploads.kept,
             yields=dict(self.program.yields.found) if self.program is not None else {},
-            saves=self.snapshots.reports,
-            asked_saves=self.requested_snapshots,
+            snapshots=self.snapshots.reports,
+            requested_snapshots=self.requested_snapshots,
             orders_digest=self.orders.digest,
             container=self.container.get("HOWDAH_CONTAINER", ""),
             pair_port=self.preflight.port,
@@ -164,7 +164,7 @@ class Executor:
             os.environ.update(object_stores.variables(self.assignment.environment, secrets))  # for helper processes
         self.link.answer_log_requests(orders.log_requests, self.output.readable)
         self.monitor.obey(orders)
-        self.snapshots.obey(orders.saves)
+        self.snapshots.obey(orders.snapshots)
         self._reconcile()
 
     def _reconcile(self) -> None:

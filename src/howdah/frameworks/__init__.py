@@ -20,8 +20,8 @@ __all__ = [
     "BUILT_IN",
     "GANG_KEY",
     "Framework",
-    "Launching",
-    "WithFiles",
+    "FrameworkWithFiles",
+    "LaunchingFramework",
     "command_of",
     "files_of",
     "find",
@@ -60,7 +60,7 @@ class Framework(Protocol):
         ...
 
 
-class WithFiles(Framework, Protocol):
+class FrameworkWithFiles(Framework, Protocol):
     """A framework whose programs read files that only the whole world determines, such as a list of machines."""
 
     def files(self, world: World, task: TaskId) -> dict[str, str]:
@@ -70,10 +70,10 @@ class WithFiles(Framework, Protocol):
 
 def files_of(framework: Framework, world: World, task: TaskId) -> dict[str, str]:
     """Return the files of a framework that has any."""
-    return cast(WithFiles, framework).files(world, task) if hasattr(framework, "files") else {}
+    return cast(FrameworkWithFiles, framework).files(world, task) if hasattr(framework, "files") else {}
 
 
-class Launching(Framework, Protocol):
+class LaunchingFramework(Framework, Protocol):
     """A framework that starts programs by a command of its own."""
 
     shares_key: bool
@@ -86,7 +86,7 @@ class Launching(Framework, Protocol):
 
 def command_of(framework: Framework, task: TaskId, command: str | tuple[str, ...]) -> str | tuple[str, ...]:
     """Return the framework's command, or the role's own where the framework has none."""
-    return cast(Launching, framework).command(task, command) if hasattr(framework, "command") else command
+    return cast(LaunchingFramework, framework).command(task, command) if hasattr(framework, "command") else command
 
 
 def shares_key(framework: Framework) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from howdah.errors import SpecError
 from howdah.hadoop.failover import FailoverClient
 from howdah.hadoop.identity import is_secure
-from howdah.hadoop.rpc import Address, Kerberos, Login, User
+from howdah.hadoop.rpc import Address, Kerberos, Login, SimpleLogin
 from howdah.wire import credentials
 
 PROTOCOL = "org.apache.hadoop.hdfs.protocol.ClientProtocol"
@@ -47,7 +47,7 @@ def login(authority: str, conf: Mapping[str, str]) -> Login:
         SpecError: the servers' principal is not known.
     """
     if not is_secure(conf):
-        return User(os.environ.get("HADOOP_USER_NAME") or getpass.getuser())
+        return SimpleLogin(os.environ.get("HADOOP_USER_NAME") or getpass.getuser())
     names = set(services(authority, conf))
     with contextlib.suppress(OSError, ValueError, KeyError):  # a user's own shell has no tokens
         for token in credentials.load().of_kind(TOKEN_KIND):

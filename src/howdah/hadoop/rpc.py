@@ -56,7 +56,7 @@ class Address:
 
 
 @dataclass(frozen=True)
-class User:
+class SimpleLogin:
     """SIMPLE authentication: the server believes the name."""
 
     name: str
@@ -71,7 +71,7 @@ class Kerberos:
     """The principal that the server must have, from the configuration: `rm/_HOST@REALM`."""
 
 
-Login = User | Token | Kerberos
+Login = SimpleLogin | Token | Kerberos
 
 
 class RpcError(EngineRejected):
@@ -209,7 +209,7 @@ class RpcConnection:
         reader: ByteReader = streams[0]
         writer: ByteWriter = streams[1]
         try:
-            simple = isinstance(self._login, User)
+            simple = isinstance(self._login, SimpleLogin)
             writer.write(b"hrpc" + bytes((9, 0, 0 if simple else 0xDF)))
             if not simple:
                 mechanism = await self._authenticate(reader, writer)
@@ -217,7 +217,7 @@ class RpcConnection:
                     reader = writer = _Layered(reader, writer, mechanism, self._request_header(SASL_CALL))
             context = pb.ConnectionContext(protocol=self._protocol)
             # Any other login brings its identity with it, and naming one in addition would be impersonation.
-            if isinstance(self._login, User):
+            if isinstance(self._login, SimpleLogin):
                 context.user.effective_user = self._login.name
             writer.write(frame(self._request_header(CONTEXT_CALL), context))
             return reader, writer

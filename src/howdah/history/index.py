@@ -342,10 +342,10 @@ def _casefold(text: str) -> str:
     return text.casefold()
 
 
-def _indexed_job(found: FoundJob, kept: tuple[Any, ...]) -> IndexedJob:
+def _indexed_job(job: FoundJob, kept: tuple[Any, ...]) -> IndexedJob:
     offset, skipping, size, modified_ms, ended, text, folder_ms = kept
-    known = IndexedJob(found.id, found.directory, found.folder_ms, found.owner)
-    if size is None or (ended and folder_ms != found.folder_ms):  # an ended job's log was replaced, or ended twice
+    known = IndexedJob(job.id, job.directory, job.folder_ms, job.owner)
+    if size is None or (ended and folder_ms != job.folder_ms):  # an ended job's log was replaced, or ended twice
         return known
     known.offset, known.skipping, known.size, known.modified_ms = offset, bool(skipping), size, modified_ms
     known.summary, known.read_from_start = JobSummary.load(text), False

@@ -91,9 +91,9 @@ def _where_clause(query: Mapping[str, str]) -> tuple[str, list[Any]]:
     return (f"WHERE {' AND '.join(clauses)}" if clauses else ""), values
 
 
-def _rows(found: sqlite3.Cursor) -> list[dict[str, Any]]:
-    names = [column[0] for column in found.description]
-    return [dict(zip(names, row, strict=True)) for row in found]
+def _rows(cursor: sqlite3.Cursor) -> list[dict[str, Any]]:
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor]
 
 
 def _job(row: Mapping[str, Any], now: float) -> dict[str, Any]:
@@ -142,19 +142,21 @@ def trace(connection: sqlite3.Connection, of: str, live: bool = False) -> dict[s
         number = connection.execute("SELECT number FROM job WHERE id = ?", (job,)).fetchone()
         if number is None:
             return None
-        rows = _ran(connection, "job = ? AND container = ?", number[0], of) or [(job, "", 0)]
+        rows = _find_attempts(connection, "job = ? AND container = ?", number[0], of) or [(job, "", 0)]
     elif found := GPU.fullmatch(of):
-        rows = [row for row in _ran(connection, "held AND host = ?", found[1]) if found[2] in row[5].split(",")]
+        rows = [
+            row for row in _find_attempts(connection, "held AND host = ?", found[1]) if found[2] in row[5].split(",")
+        ]
     elif found := PROCESS.fullmatch(of):
-        rows = _ran(connection, "pid = ? AND (host = ? OR node = ?)", int(found[2]), found[1], found[1])
+        rows = _find_attempts(connection, "pid = ? AND (host = ? OR node = ?)", int(found[2]), found[1], found[1])
     else:
-        rows = _ran(connection, "container = ?", of)
+        rows = _find_attempts(connection, "container = ?", of)
     if live:
         rows = [row for row in rows if not row[4]]
     return dict(zip(("job", "task", "attempt"), rows[0], strict=False)) if rows else None
 
 
-def _ran(connection: sqlite3.Connection, where: str, *values: object) -> list[tuple[Any, ...]]:
+def _find_attempts(connection: sqlite3.Connection, where: str, *values: object) -> list[tuple[Any, ...]]:
     which = "SELECT id, task, attempt, since, until, attempt.gpus FROM attempt JOIN job ON job = number"
     return connection.execute(
         f"{which} WHERE {where} ORDER BY NOT until DESC, since DESC LIMIT 1000", values

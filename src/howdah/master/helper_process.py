@@ -35,16 +35,16 @@ Reply = TypeVar("Reply", bound=HelperReply)
 async def run_action(action: BackgroundAction, staged: StagedJob, job_id: str) -> Event | None:
     """Carry out the action; return the event that reports it, if there is one."""
     if isinstance(action, actions.PublishSnapshot):
-        return await _publish(action)
+        return await _publish_snapshot(action)
     if isinstance(action, actions.FindCheckpoint):
-        return await _find(action, staged.job)
+        return await _find_checkpoint(action, staged.job)
     if isinstance(action, actions.NoteNodeFailures):
         penalties = WritePenaltiesRequest(staged.home, job_id, action.failures)
-        problem = (await _reply("howdah.engines.node_penalties", "write", penalties, HelperReply)).error
+        problem = (await _reply_or_error("howdah.engines.node_penalties", "write", penalties, HelperReply)).error
         text = message("bad nodes can't be recorded for later jobs: {reason}", reason=problem)
     else:
         unfinished = DiscardSnapshotRequest(action.temporary)
-        problem = (await _reply("howdah.outputs.snapshots.snapshot", "discard", unfinished, HelperReply)).error
+        problem = (await _reply_or_error("howdah.outputs.snapshots.snapshot", "discard", unfinished, HelperReply)).error
         text = message(
             "an unfinished snapshot at {uri} can't be removed: {reason}", uri=action.temporary, reason=problem
         )
@@ -67,9 +67,9 @@ async def commit(keep: bool, state: GangState) -> actions.CommitDone:
     return actions.CommitDone(time.time(), uris=reply.committed, error=reply.error, kept=reply.kept)
 
 
-async def _publish(action: actions.PublishSnapshot) -> actions.SnapshotPublished:
+async def _publish_snapshot(action: actions.PublishSnapshot) -> actions.SnapshotPublished:
     request = PublishSnapshotRequest(action.temporary, action.final, action.to, action.keep)
-    reply = await _reply("howdah.outputs.snapshots.snapshot", "publish", request, PublishSnapshotReply)
+    reply = await _reply_or_error("howdah.outputs.snapshots.snapshot", "publish", request, PublishSnapshotReply)
     return actions.SnapshotPublished(
         time.time(),
         output=action.output,
@@ -80,11 +80,11 @@ async def _publish(action: actions.PublishSnapshot) -> actions.SnapshotPublished
     )
 
 
-async def _find(action: actions.FindCheckpoint, job: JobSpec) -> CheckpointFound:
+async def _find_checkpoint(action: actions.FindCheckpoint, job: JobSpec) -> CheckpointFound:
     request, reply = FindCheckpointRequest(job.checkpoint.path, job.checkpoint.valid), FindCheckpointReply()
     for number in range(FIND_TRIES):
         await asyncio.sleep(FIND_AGAIN_S if number else 0.0)
-        reply = await _reply("howdah.checkpoints.discovery", "find", request, FindCheckpointReply)
+        reply = await _reply_or_error("howdah.checkpoints.discovery", "find", request, FindCheckpointReply)
         if not reply.error:
             break
     return CheckpointFound(
@@ -92,7 +92,7 @@ async def _find(action: actions.FindCheckpoint, job: JobSpec) -> CheckpointFound
     )
 
 
-async def _reply(module: str, verb: str, request: object, reply_type: type[Reply]) -> Reply:
+async def _reply_or_error(module: str, verb: str, request: object, reply_type: type[Reply]) -> Reply:
     """Return the helper's reply; its `error` also says why there is none."""
     try:
         return await run_helper(module, verb, request, reply_type, MAX_ANSWER_S)

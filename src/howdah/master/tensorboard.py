@@ -75,7 +75,7 @@ class TensorBoardTask:
         self.id, self.staged, self.record, self.perform = job_id, staged, record, perform
         self.name = name_of(staged.job)
         self.task_name = str(self.task)
-        self.token = auth.board_token(key)
+        self.token = auth.tensorboard_token(key)
         self.state: GangState | None = None
         self.order_builder: OrderBuilder | None = None
         self.files: tuple[StagedFile, ...] = ()

@@ -32,7 +32,7 @@ SUCCESS = "_SUCCESS"
 
 
 @dataclass(frozen=True)
-class Commitment:
+class OutputCommit:
     """One output that is committed or discarded."""
 
     temporary: str
@@ -43,7 +43,7 @@ class Commitment:
     """Whether the output replaces what exists at `final`."""
     parts: tuple[tuple[str, str], ...] = ()
     """The parts that count: an attempt's own directory, and its name in the output ("" for the output itself)."""
-    saves: str = ""
+    snapshot_prefix: str = ""
     """What the names of the output's snapshots begin with; "" if there are none."""
     unfinished: str = ""
     """Where those snapshots were written."""
@@ -68,9 +68,9 @@ class Commitment:
 class CommitRequest:
     """Commit or discard a job's outputs."""
 
-    outputs: tuple[Commitment, ...]
+    outputs: tuple[OutputCommit, ...]
     """The outputs."""
-    lease: tuple[str, ...] = ()
+    checkpoint_lock: tuple[str, ...] = ()
     """The job's directory of checkpoints and its id, when the directory's lock is to be released."""
 
 
@@ -114,11 +114,11 @@ def abandon(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
         StagingError: no permission.
     """
     for number, output in enumerate(job.outputs):
-        abandoned = Commitment(
+        abandoned = OutputCommit(
             temporary=temporary_directory(job_id, number, output.path),
             final=output.path,
             overwrite=output.overwrite,
-            saves=snapshot.snapshot_prefix(output),
+            snapshot_prefix=snapshot.snapshot_prefix(output),
             unfinished=snapshot.temporary_directory(job_id, number, output),
         )
         discard(abandoned, filesystem(abandoned.temporary, conf_dir))
@@ -126,7 +126,7 @@ def abandon(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
         directory_lock.release(filesystem(job.checkpoint.path, conf_dir), job.checkpoint.path, job_id)
 
 
-def commit(output: Commitment, fs: FileSystem) -> None:
+def commit(output: OutputCommit, fs: FileSystem) -> None:
     """Move an output to its place.
 
     Raises:
@@ -143,14 +143,14 @@ def commit(output: Commitment, fs: FileSystem) -> None:
     _remove_unfinished(fs, output)
 
 
-def discard(output: Commitment, fs: FileSystem) -> None:
+def discard(output: OutputCommit, fs: FileSystem) -> None:
     """Remove what was uploaded for an output. An output that has been published stays."""
     if not fs.exists(output.final) and fs.exists(output.replaced):
         fs.rename(output.replaced, output.final)
     _remove_unfinished(fs, output)
 
 
-def set_aside(output: Commitment, fs: FileSystem, place: str) -> bool:
+def set_aside(output: OutputCommit, fs: FileSystem, place: str) -> bool:
     """Move what was uploaded for an output of a failed job to `place`, without _SUCCESS, and remove the rest.
 
     It replaces what an earlier job has left at `place`. Return whether anything was uploaded."""
@@ -163,17 +163,19 @@ def set_aside(output: Commitment, fs: FileSystem, place: str) -> bool:
     return found
 
 
-def _remove_unfinished(fs: FileSystem, output: Commitment) -> None:
+def _remove_unfinished(fs: FileSystem, output: OutputCommit) -> None:
     if output.unfinished:
         same = uris.root(output.unfinished) == uris.root(output.final)
-        snapshot.tidy(fs if same else filesystem(output.unfinished), output.unfinished, output.saves, output.final)
+        snapshot.tidy(
+            fs if same else filesystem(output.unfinished), output.unfinished, output.snapshot_prefix, output.final
+        )
     fs.delete(output.replaced)
     # The marker is removed last: without it a second run would take the output for another job's.
     fs.delete(output.temporary)
     fs.delete(uris.join(output.final, output.marker))
 
 
-def _is_published(fs: FileSystem, output: Commitment) -> bool:
+def _is_published(fs: FileSystem, output: OutputCommit) -> bool:
     """Return whether this job's rename is done: its marker is at the final place, or nothing is left to move there."""
     if fs.exists(uris.join(output.final, output.marker)):
         return True
@@ -184,7 +186,7 @@ def _is_published(fs: FileSystem, output: Commitment) -> bool:
     return bool(output.parts) or len(fs.children(output.final)) == 1
 
 
-def _collect(fs: FileSystem, output: Commitment) -> None:
+def _collect(fs: FileSystem, output: OutputCommit) -> None:
     fs.mkdirs(output.gathered)
     for source, name in output.parts:
         part = uris.join(output.temporary, source)
@@ -197,12 +199,15 @@ def _collect(fs: FileSystem, output: Commitment) -> None:
             fs.rename(entry.uri, uris.join(output.gathered, uris.name(entry.uri)))
 
 
-def _move_snapshots(fs: FileSystem, output: Commitment) -> None:
+def _move_snapshots(fs: FileSystem, output: OutputCommit) -> None:
     """Move snapshots that are in the output's place into the output; the place is free if it held nothing else."""
-    folder, final = snapshot.directory_of(output.saves) if output.saves else "", output.final.rstrip("/")
+    folder, final = (
+        snapshot.directory_of(output.snapshot_prefix) if output.snapshot_prefix else "",
+        output.final.rstrip("/"),
+    )
     if not f"{folder}/".startswith(f"{final}/"):
         return
-    for uri in snapshot.list_snapshots(fs, output.saves):
+    for uri in snapshot.list_snapshots(fs, output.snapshot_prefix):
         target = uris.join(output.gathered, uris.below(uri, output.final))
         fs.mkdirs(uris.parent(target))
         fs.rename(uri, target)
@@ -214,7 +219,7 @@ def _move_snapshots(fs: FileSystem, output: Commitment) -> None:
         folder = uris.parent(folder)
 
 
-def _publish(fs: FileSystem, output: Commitment) -> None:
+def _publish(fs: FileSystem, output: OutputCommit) -> None:
     _move_snapshots(fs, output)
     if fs.exists(output.final):
         if not output.overwrite:
@@ -229,7 +234,7 @@ def _publish(fs: FileSystem, output: Commitment) -> None:
 def commit_outputs(request: CommitRequest) -> CommitReply:
     """Commit every output, also those after one that fails."""
 
-    def committed(output: Commitment, fs: FileSystem) -> str:
+    def committed(output: OutputCommit, fs: FileSystem) -> str:
         commit(output, fs)
         return output.final
 
@@ -240,7 +245,7 @@ def commit_outputs(request: CommitRequest) -> CommitReply:
 def discard_outputs(request: CommitRequest) -> CommitReply:
     """Discard every output, or move it to where a failed job keeps it; also those after one that fails."""
 
-    def discarded(output: Commitment, fs: FileSystem) -> str:
+    def discarded(output: OutputCommit, fs: FileSystem) -> str:
         if output.failed:
             return output.failed if set_aside(output, fs, output.failed) else ""
         discard(output, fs)
@@ -251,7 +256,7 @@ def discard_outputs(request: CommitRequest) -> CommitReply:
 
 
 def _apply_to_outputs(
-    request: CommitRequest, act: Callable[[Commitment, FileSystem], str]
+    request: CommitRequest, act: Callable[[OutputCommit, FileSystem], str]
 ) -> tuple[tuple[str, ...], str]:
     """Apply `act` to every output, and release the lock of the checkpoints; return the URIs that `act` returned, and
     the errors."""
@@ -262,8 +267,8 @@ def _apply_to_outputs(
             found.append(retry_until(partial(act, output, filesystem(output.final))))
         except HowdahError as error:
             errors.append(one_line(error))
-    if request.lease:
-        directory, job_id = request.lease
+    if request.checkpoint_lock:
+        directory, job_id = request.checkpoint_lock
         with contextlib.suppress(HowdahError):  # the next job that locks the directory sees that this one has ended
             directory_lock.release(filesystem(directory), directory, job_id)
     return tuple(filter(None, found)), "; ".join(errors)

@@ -111,7 +111,7 @@ def yarn(run: Path, shape: Shape, ports: Ports) -> Site:
         f"{rm}.placement-constraints.handler": "scheduler",
         # How long a NodeManager waits before it looks for a restarted ResourceManager again; 30 s by default.
         f"{rm}.connect.retry-interval.ms": 2000,
-        **_preemption(),
+        **_preemption_settings(),
         f"{rm}.nodes.exclude-path": run / EXCLUDED,
         # How often it looks whether a node that is being decommissioned is empty, or its time is over; 20 by default.
         f"{rm}.decommissioning-nodes-watcher.poll-interval-secs": 1,
@@ -152,7 +152,7 @@ def _resource_managers(shape: Shape, ports: Ports) -> Site:
     return site
 
 
-def _preemption() -> Site:
+def _preemption_settings() -> Site:
     monitor = "yarn.resourcemanager.monitor.capacity.preemption"
     return {
         "yarn.resourcemanager.scheduler.monitor.enable": "true",

@@ -52,9 +52,9 @@ def validate(shape: Shape) -> Shape:
     return shape
 
 
-def describe_difference(found: Shape, asked: Shape) -> str:
+def describe_difference(running: Shape, requested: Shape) -> str:
     """Return `nodes 3 (asked for: 5)` for every field that differs."""
-    pairs = ((name, value, getattr(asked, name)) for name, value in vars(found).items())
+    pairs = ((name, value, getattr(requested, name)) for name, value in vars(running).items())
     return ", ".join(f"{name} {value} (asked for: {other})" for name, value, other in pairs if value != other)
 
 

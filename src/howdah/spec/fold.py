@@ -9,7 +9,7 @@ from howdah.spec import events
 from howdah.spec.attempt import MAX_ATTEMPTS, AttemptView
 from howdah.spec.message import Message, Sentence, join_messages, message
 from howdah.spec.task import State, TaskId
-from howdah.spec.view import MAX_SAVES, JobView, MetricPoint, ProgressRate, SaveView, TaskView
+from howdah.spec.view import MAX_SAVES, JobView, MetricPoint, ProgressRate, SnapshotView, TaskView
 
 
 def fold(recorded: Iterable[events.Event], view: Optional[JobView] = None) -> JobView:
@@ -266,7 +266,7 @@ def _on_straggling(view: JobView, event: events.Straggling) -> None:
 
 
 def _on_board_changed(view: JobView, event: events.BoardChanged) -> None:
-    view.board = event
+    view.tensorboard = event
     if event.state == "ended":
         view.mark(event.time, message("TensorBoard has ended: {reason}", reason=event.detail))
 
@@ -289,32 +289,34 @@ def _on_committed(view: JobView, event: events.Committed) -> None:
 
 
 def _on_save_started(view: JobView, event: events.SaveStarted) -> None:
-    save = SaveView(
+    save = SnapshotView(
         event.number, output=event.output, uri=event.uri, tasks=event.tasks, by=event.by, started=event.time
     )
-    view.saves = [*view.saves[1 - MAX_SAVES :], save]
+    view.snapshots = [*view.snapshots[1 - MAX_SAVES :], save]
 
 
-def _save(view: JobView, number: int) -> SaveView:
+def _find_snapshot(view: JobView, number: int) -> SnapshotView:
     """Return the view of a snapshot; for one that is not kept any more a new view that nobody keeps."""
-    return next((save for save in view.saves if save.number == number), SaveView(number, output=0, uri="", tasks=0))
+    return next(
+        (save for save in view.snapshots if save.number == number), SnapshotView(number, output=0, uri="", tasks=0)
+    )
 
 
 def _on_save_advanced(view: JobView, event: events.SaveAdvanced) -> None:
-    _save(view, event.number).done = event.done
+    _find_snapshot(view, event.number).done = event.done
 
 
 def _on_save_done(view: JobView, event: events.SaveDone) -> None:
-    save = _save(view, event.number)
+    save = _find_snapshot(view, event.number)
     save.state, save.finished, save.done = State.SUCCEEDED, event.time, save.tasks
     save.files, save.bytes, save.total, save.skipped = event.files, event.bytes, event.total, event.skipped
-    for older in view.saves:
+    for older in view.snapshots:
         older.removed = older.removed or older.uri in event.removed
     view.mark(event.time, message("snapshot {number} is at {uri}", number=event.number, uri=save.uri), "save")
 
 
 def _on_save_failed(view: JobView, event: events.SaveFailed) -> None:
-    save = _save(view, event.number)
+    save = _find_snapshot(view, event.number)
     save.state, save.finished, save.reason = State.FAILED, event.time, event.reason
 
 
@@ -328,8 +330,8 @@ def _on_finished(view: JobView, event: events.JobFinished) -> None:
     if view.outcome is not None:  # the end is final
         return
     view.outcome, view.state, view.finished = event.outcome, event.outcome.state, event.time
-    if view.board.state in ("starting", "open"):
-        view.board = events.BoardChanged(event.time, "ended", detail=message("the job has ended"))
+    if view.tensorboard.state in ("starting", "open"):
+        view.tensorboard = events.BoardChanged(event.time, "ended", detail=message("the job has ended"))
     for task in view.tasks.values():
         if not task.state.ended:  # nobody told of its end, and nothing of the job runs any more
             cancelled = event.outcome.state is State.CANCELLED

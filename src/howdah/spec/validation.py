@@ -262,7 +262,7 @@ def _job(job: JobSpec, frameworks: Collection[str]) -> _Found:
     yield from _label("master.node_label", job.master.node_label)
     yield from port_range.mistakes("port_range", job.port_range)
     yield from _checkpoint(job)
-    yield from _board(job)
+    yield from _tensorboard(job)
     for name, value in dataclasses.asdict(job.timeouts).items():
         yield from _at_least(f"timeouts.{name[:-2]}", value, 0, " s")
     given = [name for name in ("python", "archive", "requirements") if getattr(job.environment, name)]
@@ -284,7 +284,7 @@ def _checkpoint(job: JobSpec) -> _Found:
         )
 
 
-def _board(job: JobSpec) -> _Found:
+def _tensorboard(job: JobSpec) -> _Found:
     board = job.board
     if board.local:
         yield from _check_inside_workdir("board.local", board.local)

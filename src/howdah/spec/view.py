@@ -100,7 +100,7 @@ class TaskView:
 
 
 @dataclass
-class SaveView:
+class SnapshotView:
     """A snapshot of an output, made while the programs run."""
 
     number: int
@@ -177,13 +177,13 @@ class JobView:
     """What the submitter recorded."""
     outputs: List[str] = field(default_factory=list)
     """URIs of the outputs that are in their places."""
-    saves: List[SaveView] = field(default_factory=list)
+    snapshots: List[SnapshotView] = field(default_factory=list)
     """The newest snapshots."""
     stacks: List[str] = field(default_factory=list)
     """URIs of the newest stacks that were kept."""
     resumed: str = ""
     """The checkpoint from which the programs resumed; "" for none."""
-    board: BoardChanged = field(default_factory=lambda: BoardChanged(0.0, ""))
+    tensorboard: BoardChanged = field(default_factory=lambda: BoardChanged(0.0, ""))
     """The last change of the job's TensorBoard."""
     sizes: Mapping[str, int] = field(default_factory=dict)
     """The number of tasks of each role that runs with another number than was asked for."""

@@ -124,33 +124,33 @@ def directory(source: Path, into: Path) -> list[Path]:
     return targets
 
 
-def _parts(found: list[ArchiveMember]) -> Iterator[list[ArchiveMember]]:
+def _parts(members: list[ArchiveMember]) -> Iterator[list[ArchiveMember]]:
     part: list[ArchiveMember] = []
     size = 0
-    for member in found:
+    for member in members:
         part.append(member)
         size += member.size
         if size >= MAX_PART_BYTES or (size >= MIN_PART_BYTES and zlib.crc32(os.fsencode(member.name)) % 8 == 0):
             yield part
             part, size = [], 0
-    if part or not found:
+    if part or not members:
         yield part
 
 
-def _note(found: list[ArchiveMember]) -> Path:
+def _note(members: list[ArchiveMember]) -> Path:
     """Return the file that holds the names of the archives of these files, as they are now."""
-    lines = "".join(f"{member.path}\0{member.link}\0{member.size}\0{member.mark}\n" for member in found)
+    lines = "".join(f"{member.path}\0{member.link}\0{member.size}\0{member.mark}\n" for member in members)
     digest = hashlib.sha256(os.fsencode(lines)).hexdigest()
     return local_directory() / "packed" / "known" / digest
 
 
-def write(found: Iterable[ArchiveMember], target: Path) -> None:
+def write(members: Iterable[ArchiveMember], target: Path) -> None:
     """Write a .tar, or .tar.gz by its name, of `found`; after an error there is no file."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
             try:
-                _write_to(found, file, target.name.endswith("gz"))  # type: ignore[arg-type]
+                _write_to(members, file, target.name.endswith("gz"))  # type: ignore[arg-type]
                 file.flush()
                 Path(file.name).replace(target)
             finally:
@@ -159,11 +159,11 @@ def write(found: Iterable[ArchiveMember], target: Path) -> None:
         raise explain(error, error.filename or str(target)) from error
 
 
-def _write_to(found: Iterable[ArchiveMember], file: BinaryIO, compress: bool) -> None:
+def _write_to(members: Iterable[ArchiveMember], file: BinaryIO, compress: bool) -> None:
     # The fastest level: a better one takes more time than the smaller archive saves.
     sink = gzip.GzipFile("", "wb", 1, file, mtime=0) if compress else contextlib.nullcontext(file)
     with sink as target, tarfile.open(fileobj=target, mode="w|", format=tarfile.PAX_FORMAT) as tar:
-        for member in found:
+        for member in members:
             _add(tar, member)
 
 
@@ -180,9 +180,9 @@ def _add(tar: tarfile.TarFile, member: ArchiveMember) -> None:
         tar.addfile(info, file)
 
 
-def _digest(found: Iterable[ArchiveMember]) -> str:
+def _digest(members: Iterable[ArchiveMember]) -> str:
     digest = hashlib.sha256()
-    for member in found:
+    for member in members:
         what = member.link or f"{sha256_of(member.path)} {os.access(member.path, os.X_OK)}"
         digest.update(f"{member.name}\0{what}\n".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()

@@ -113,12 +113,12 @@ class LocalFileSystem(FileSystem):
             os.utime(path, ns=(time.time_ns(), os.stat(path).st_mtime_ns))
 
 
-def _entry(path: str, found: os.stat_result) -> Entry:
-    is_dir = stat.S_ISDIR(found.st_mode)
-    size = 0 if is_dir else found.st_size
-    mode = stat.S_IMODE(found.st_mode)
-    times = (found.st_mtime_ns // 10**6, found.st_atime_ns // 10**6)
-    return Entry(uris.of_local(path), size, times[0], is_dir, str(found.st_uid), "", mode, times[1])
+def _entry(path: str, status: os.stat_result) -> Entry:
+    is_dir = stat.S_ISDIR(status.st_mode)
+    size = 0 if is_dir else status.st_size
+    mode = stat.S_IMODE(status.st_mode)
+    times = (status.st_mtime_ns // 10**6, status.st_atime_ns // 10**6)
+    return Entry(uris.of_local(path), size, times[0], is_dir, str(status.st_uid), "", mode, times[1])
 
 
 def _expand_braces(pattern: str) -> list[str]:

@@ -49,7 +49,7 @@ class Damaged(ValueError):
     """A file of the queue or the ledger was changed by something else than howdah."""
 
 
-class Offer:
+class MachineResources:
     """The machine's resources as the submitter of a waiting job saw them."""
 
     def __init__(self, memory_mib: int, vcores: int, gpus: Sequence[str]) -> None:
@@ -133,7 +133,7 @@ class MachineState:
         parts = (name.partition("-") for name in names)
         return [WaitingJob(int(ticket), job_id) for ticket, _, job_id in parts if ticket.isdigit() and job_id]
 
-    def demand(self, job: WaitingJob) -> tuple[Sequence[int], Offer]:
+    def demand(self, job: WaitingJob) -> tuple[Sequence[int], MachineResources]:
         """Read the resources that a waiting job asks for first, and the machine as its submitter saw it.
 
         Raises:
@@ -147,7 +147,7 @@ class MachineState:
             record = json.loads(text)
             memory_mib, vcores, gpus = record["machine"]
             memory, cores, devices = record["wants"]
-            return (int(memory), int(cores), int(devices)), Offer(int(memory_mib), int(vcores), list(gpus))
+            return (int(memory), int(cores), int(devices)), MachineResources(int(memory_mib), int(vcores), list(gpus))
         except (KeyError, TypeError, ValueError) as error:
             raise Damaged(f"{path} is damaged: {error!r}") from error
 

@@ -56,7 +56,7 @@ def page_link(job_key: bytes) -> str:
     return f"{page_path(job_key)}#token={view_token(job_key)}"
 
 
-def board_token(job_key: bytes) -> str:
+def tensorboard_token(job_key: bytes) -> str:
     """Return the token that opens the job's TensorBoard, and nothing else."""
     return derive(job_key, "board").hex()[:32]
 

@@ -65,11 +65,11 @@ class LogChunk:
 
 
 @dataclass(frozen=True)
-class SaveReport:
+class SnapshotReport:
     """How far an ordered snapshot is."""
 
     number: int
-    """Number of the `SaveOrder`."""
+    """Number of the `SnapshotOrder`."""
     done: bool = False
     """The snapshot is complete, or there will be none."""
     problem: Sentence = ""
@@ -156,9 +156,9 @@ class Status:
     """`Orders.digest` of the orders that the executor had last: while these stand, a long poll waits."""
     yields: Mapping[str, str] = field(default_factory=dict)
     """Values that the program has announced for later roles, by variable."""
-    saves: Tuple[SaveReport, ...] = ()
+    snapshots: Tuple[SnapshotReport, ...] = field(default=(), metadata={WIRE_NAME: "saves"})
     """How far the ordered snapshots are."""
-    asked_saves: int = 0
+    requested_snapshots: int = field(default=0, metadata={WIRE_NAME: "asked_saves"})
     """How often this executor's programs have asked for a snapshot."""
     container: str = ""
     """The engine's name for the container."""
@@ -202,7 +202,7 @@ class Upload:
 
 
 @dataclass(frozen=True)
-class SaveOrder:
+class SnapshotOrder:
     """A snapshot to make beside the running program."""
 
     number: int
@@ -395,7 +395,7 @@ class Orders:
     """An executor that hears nothing from the master for this long stops its program and exits."""
     log_requests: Tuple[LogRequest, ...] = ()
     """Pieces of logs to send."""
-    saves: Tuple[SaveOrder, ...] = ()
+    snapshots: Tuple[SnapshotOrder, ...] = field(default=(), metadata={WIRE_NAME: "saves"})
     """Snapshots to make now; one that is missing here is given up."""
     keep: bool = False
     """The job has failed: upload the outputs that are to be kept then."""
@@ -411,4 +411,6 @@ class Orders:
         """What an executor repeats in its status to say that it has these orders."""
         keep = (*(("keep",) if self.keep else ()), *((f"notice{self.notice.number}",) if self.notice else ()))
         pairs = ("pairs",) if self.pairs else ()
-        return "/".join((str(self.epoch), self.goal.value, *keep, *pairs, *(str(save.number) for save in self.saves)))
+        return "/".join(
+            (str(self.epoch), self.goal.value, *keep, *pairs, *(str(save.number) for save in self.snapshots))
+        )

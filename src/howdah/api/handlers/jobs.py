@@ -46,7 +46,7 @@ async def compare(call: ApiRequest) -> schemas.Compare:
     return cast(schemas.Compare, await _catalogue(call).compare(*ids))
 
 
-async def trace(call: ApiRequest) -> schemas.Traced:
+async def trace(call: ApiRequest) -> schemas.TraceResult:
     """Find the job and task of a container, process or GPU."""
     of = call.query.get("of", "").strip()
     if not of:
@@ -59,7 +59,7 @@ async def trace(call: ApiRequest) -> schemas.Traced:
         found = trace_within_job(job.view, of) if job else None
     if found is None:
         raise NotFound(f"no job here had {of[:80]}", "of")
-    return cast(schemas.Traced, found)
+    return cast(schemas.TraceResult, found)
 
 
 def _catalogue(call: ApiRequest) -> Catalogue:

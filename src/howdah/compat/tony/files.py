@@ -81,7 +81,7 @@ def collect_files(options: TonyOptions, conf: Conf, types: list[str], directory:
     return found
 
 
-def _resource(found: Files, conf: Conf, key: str, entry: str, directory: Path) -> None:
+def _resource(files: Files, conf: Conf, key: str, entry: str, directory: Path) -> None:
     text, archive, rest = entry.partition("#archive")
     source, _, name = text.partition("::")
     if not source or rest or "/" in name:
@@ -89,11 +89,11 @@ def _resource(found: Files, conf: Conf, key: str, entry: str, directory: Path) -
     elif uris.has_scheme(source):
         for path in _files_of(source, conf):
             # The name is for a single file, not for the files of a directory.
-            found.add(path, name if path == source else "", bool(archive))
+            files.add(path, name if path == source else "", bool(archive))
     elif (directory / source).is_dir():
-        found.add(source, name, False)
+        files.add(source, name, False)
     else:
-        found.add(source, name or posixpath.basename(source), bool(archive))
+        files.add(source, name or posixpath.basename(source), bool(archive))
 
 
 def _filesystem(uri: str, conf: Conf) -> FileSystem:
@@ -102,7 +102,7 @@ def _filesystem(uri: str, conf: Conf) -> FileSystem:
     return filesystem(uri, conf.hadoop)
 
 
-def _class_path_entry(found: Files, conf: Conf, path: str) -> None:
+def _class_path_entry(files: Files, conf: Conf, path: str) -> None:
     """Add the files of one entry of the HDFS class path, or a note that there is none."""
     if not uris.has_scheme(path):
         from howdah.hadoop import conf as hadoop_conf
@@ -110,10 +110,10 @@ def _class_path_entry(found: Files, conf: Conf, path: str) -> None:
         root = hadoop_conf.default_filesystem(hadoop_conf.load(hadoop_conf.directory(conf.hadoop)))
         path = uris.absolute(path, root, root)
     if not _filesystem(path, conf).exists(path):
-        found.notes.append(f"--hdfs_classpath: {path} isn't there, and is ignored")
+        files.notes.append(f"--hdfs_classpath: {path} isn't there, and is ignored")
         return
     for file in _files_of(path, conf):
-        found.add(file, "", False)
+        files.add(file, "", False)
 
 
 def _files_of(uri: str, conf: Conf) -> list[str]:

@@ -162,10 +162,10 @@ def avro_records(data: bytes) -> Iterator[Any]:
             yield from list(block)
 
 
-def _job(conf: Conf, found: list[Mapping[str, Any]], name: str) -> JobSpec:
+def _job(conf: Conf, entries: list[Mapping[str, Any]], name: str) -> JobSpec:
     """Return the job's spec, from its configuration if there is one, and from its tasks."""
     made = roles.roles(conf, roles.job_types(conf), conf.get("tony.containers.command"))
-    for event in found:
+    for event in entries:
         body = _body(event)
         if "taskType" in body:
             role = made.setdefault(str(body["taskType"]), Role(replicas=0))
@@ -200,12 +200,14 @@ class _Log:
     end: float
     state: State
 
-    def events(self, found: list[Mapping[str, Any]]) -> Iterator[Event]:
-        host = next((str(_body(event).get("host", "")) for event in found if event["type"] == "APPLICATION_INITED"), "")
+    def events(self, entries: list[Mapping[str, Any]]) -> Iterator[Event]:
+        host = next(
+            (str(_body(event).get("host", "")) for event in entries if event["type"] == "APPLICATION_INITED"), ""
+        )
         yield JobStarted(self.begin, self.id, "tony", self.user, self.job, host)
         yield WorldFormed(self.begin, 1)  # TonY counted the job's duration from here
         reason = ""
-        for event in found:
+        for event in entries:
             moment, body = float(event.get("timestamp", self.begin * 1000)) / 1000, _body(event)
             if event["type"] == "TASK_STARTED":
                 yield from self._started(moment, body)

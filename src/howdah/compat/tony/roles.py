@@ -96,7 +96,7 @@ def with_success_rule(job: JobSpec) -> JobSpec:
     return dataclasses.replace(job, success="chief", timeouts=timeouts)
 
 
-def with_preprocessing(conf: Conf, found: Mapping[str, Role], command: str) -> dict[str, Role]:
+def with_preprocessing(conf: Conf, roles: Mapping[str, Role], command: str) -> dict[str, Role]:
     """Make the command run once before all other roles, which get its output as MODEL_PARAMS."""
     first = Role(
         command=command,
@@ -107,7 +107,7 @@ def with_preprocessing(conf: Conf, found: Mapping[str, Role], command: str) -> d
         image=_image(conf, PREPROCESS),
         yields={"MODEL_PARAMS": MODEL_PARAMS},
     )
-    later = {name: dataclasses.replace(role, after=(*role.after, PREPROCESS)) for name, role in found.items()}
+    later = {name: dataclasses.replace(role, after=(*role.after, PREPROCESS)) for name, role in roles.items()}
     return {PREPROCESS: first, **later}
 
 
@@ -131,60 +131,60 @@ def _image(conf: Conf, name: str) -> str:
     return conf.get(f"tony.docker.{name}.image") if conf.flag("tony.docker.enabled") else ""
 
 
-def _with_ignored_failures(conf: Conf, found: Mapping[str, Role]) -> dict[str, Role]:
+def _with_ignored_failures(conf: Conf, roles: Mapping[str, Role]) -> dict[str, Role]:
     """Ignore failures of the tracked roles whose failure TonY ignored as long as not all tasks failed."""
     stopping = {"chief", *conf.get_list("tony.application.stop-on-failure-jobtypes")}
-    stopping |= {other for role in found.values() for other in role.after}
+    stopping |= {other for role in roles.values() for other in role.after}
     if conf.flag("tony.application.fail-on-worker-failure-enabled"):
-        stopping |= found.keys()
+        stopping |= roles.keys()
     return {
         name: dataclasses.replace(role, on_failure="ignore") if role.tracked and name not in stopping else role
-        for name, role in found.items()
+        for name, role in roles.items()
     }
 
 
-def _with_stages(conf: Conf, found: Mapping[str, Role]) -> dict[str, Role]:
+def _with_stages(conf: Conf, roles: Mapping[str, Role]) -> dict[str, Role]:
     """Make training-stage wait for prepare-stage; if one is not set, it means all other roles."""
     keys = [f"tony.application.{stage}-stage" for stage in ("prepare", "training")]
-    first, second = (_known_names(conf, key, conf.get_list(key), found) for key in keys)
+    first, second = (_known_names(conf, key, conf.get_list(key), roles) for key in keys)
     if not first and not second:
-        return dict(found)
-    first = first or [name for name in found if name not in second]
-    second = second or [name for name in found if name not in first]
-    left = [name for name in found if name not in (*first, *second)]
+        return dict(roles)
+    first = first or [name for name in roles if name not in second]
+    second = second or [name for name in roles if name not in first]
+    left = [name for name in roles if name not in (*first, *second)]
     if left or set(first) & set(second):
         what = f"{', '.join(left)} in neither" if left else f"{', '.join({*first} & {*second})} in both"
         conf.wrong(keys[0] if conf.get(keys[0]) else keys[1], f"with the other stage must hold each job type: {what}")
-    before = tuple(name for name in first if found[name].tracked)
+    before = tuple(name for name in first if roles[name].tracked)
     return {
         name: dataclasses.replace(role, after=before) if name in second and name not in first else role
-        for name, role in found.items()
+        for name, role in roles.items()
     }
 
 
-def _with_deadlines(conf: Conf, found: dict[str, Role]) -> dict[str, Role]:
+def _with_deadlines(conf: Conf, roles: dict[str, Role]) -> dict[str, Role]:
     """Read `dependency.evaluator.timeout.after.A=3600`, in seconds, where `group.A=worker,chief`."""
     for key in list(conf.explicit_keys()):
         match = DEPENDENCY.fullmatch(key)
         if match is None or match[3]:
             continue
         group = f"tony.application.group.{match[2]}"
-        members = _known_names(conf, group, conf.get_list(group), found)
+        members = _known_names(conf, group, conf.get_list(group), roles)
         if not members:
             conf.wrong(key, f"speaks of a group that has no members: write {group}=worker,chief")
-        elif _known_names(conf, key, [match[1]], found):
+        elif _known_names(conf, key, [match[1]], roles):
             then = "untrack" if conf.flag(f"{key}.ignored") else "fail"
             deadline = Deadline(tuple(members), max(1.0, conf.seconds(key, 1.0)), then)
-            found[match[1]] = dataclasses.replace(found[match[1]], deadline=deadline)
-    return found
+            roles[match[1]] = dataclasses.replace(roles[match[1]], deadline=deadline)
+    return roles
 
 
-def _known_names(conf: Conf, key: str, names: list[str], found: Mapping[str, Role]) -> list[str]:
+def _known_names(conf: Conf, key: str, names: list[str], roles: Mapping[str, Role]) -> list[str]:
     for name in names:
-        if name not in found:
-            near = nearest(name, found)
-            conf.wrong(key, f"names {name!r}, which has no instances; job types are {', '.join(found)}", near)
-    return [name for name in names if name in found]
+        if name not in roles:
+            near = nearest(name, roles)
+            conf.wrong(key, f"names {name!r}, which has no instances; job types are {', '.join(roles)}", near)
+    return [name for name in names if name in roles]
 
 
 def _check_limits(conf: Conf, types: Mapping[str, int]) -> None:

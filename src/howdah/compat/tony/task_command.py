@@ -38,19 +38,19 @@ def _without_quotes(text: str) -> str:
     return text[1:-1] if quoted else text
 
 
-def with_rendezvous(conf: Conf, options: TonyOptions, found: Mapping[str, Role]) -> dict[str, Role]:
+def with_rendezvous(conf: Conf, options: TonyOptions, job_roles: Mapping[str, Role]) -> dict[str, Role]:
     """Add Horovod's driver, as TonY did: it starts with the workers, and the job does not wait for its end. In debug
     mode the user's own driver takes its place, at a port that the workers know."""
     from howdah.compat.tony.horovod import RELAY, RENDEZVOUS  # few jobs need it
 
-    workers = {name: role for name, role in found.items() if name != "driver"}
+    workers = {name: role for name, role in job_roles.items() if name != "driver"}
     after = next(iter(workers.values()), Role()).after
     if conf.flag(roles.OWN_DRIVER):
-        _check_driver(conf, found["driver"])
-        driver, after = found["driver"], found["driver"].after
+        _check_driver(conf, job_roles["driver"])
+        driver, after = job_roles["driver"], job_roles["driver"].after
         line = f"{shlex.quote(RELAY)} {shlex.quote(str(driver.command))}"
     else:
-        if "driver" in found:
+        if "driver" in job_roles:
             conf.wrong("tony.driver.instances", "is set, but the driver of Horovod is howdah's own: leave it out")
         driver, line = Role(resources=Resources(_RENDEZVOUS_MIB)), shlex.quote(RENDEZVOUS)
     line = f"exec {_python(options)} -c {line}"
@@ -64,22 +64,24 @@ def _check_driver(conf: Conf, driver: Role) -> None:
         conf.wrong("tony.driver.instances", f"is {driver.replicas}, must be 1")
 
 
-def with_tensorboard(options: TonyOptions, conf: Conf, found: dict[str, Role]) -> dict[str, Role]:
+def with_tensorboard(options: TonyOptions, conf: Conf, job_roles: dict[str, Role]) -> dict[str, Role]:
     """Add the sidecar for TensorBoard, which alone gets TB_PORT; without a sidecar the chief gets it."""
     logs = options.first("sidecar_tensorboard_log_dir") or conf.get("tony.application.tensorboard-log-dir")
     if logs:
         python = _python(options)
         board = roles.role(conf, "tensorboard", f"{python} -m {_TENSORBOARD}")
         board = replace(board, tracked=False, on_failure="ignore", after=(), env={"TB_LOG_DIR": logs})
-        found = {**found, "tensorboard": board}
-    serving = next((name for name in ("tensorboard", "chief", "worker") if name in found), "")
-    return {name: replace(role, ports=("tensorboard",)) if name == serving else role for name, role in found.items()}
+        job_roles = {**job_roles, "tensorboard": board}
+    serving = next((name for name in ("tensorboard", "chief", "worker") if name in job_roles), "")
+    return {
+        name: replace(role, ports=("tensorboard",)) if name == serving else role for name, role in job_roles.items()
+    }
 
 
-def links(found: Mapping[str, Role]) -> dict[str, str]:
+def links(job_roles: Mapping[str, Role]) -> dict[str, str]:
     """Return TensorBoard's link, which was TonY's tracking URL: that of the sidecar, or of a chief that serves at
     TB_PORT."""
-    serving = next((name for name, role in found.items() if "tensorboard" in role.ports), "")
+    serving = next((name for name, role in job_roles.items() if "tensorboard" in role.ports), "")
     return {"TensorBoard": f"http://{{{serving}:0}}:{{{serving}:0:tensorboard}}"} if serving else {}
 
 
@@ -89,21 +91,21 @@ def _python(options: TonyOptions) -> str:
     return shlex.quote(f"{VENV}/{python}" if inside else python)
 
 
-def check(conf: Conf, found: Mapping[str, Role]) -> None:
+def check(conf: Conf, job_roles: Mapping[str, Role]) -> None:
     """Add a mistake if a role has no command."""
-    without = [name for name, role in found.items() if not str(role.command).strip()]
+    without = [name for name, role in job_roles.items() if not str(role.command).strip()]
     if without:
-        alone = len(found) == 1 and without[0] in roles.SINGLE
+        alone = len(job_roles) == 1 and without[0] in roles.SINGLE
         keys_of = "tony.containers.command" if alone else ", ".join(f"tony.{name}.command" for name in without)
         conf.mistakes.append(
             Mistake("--executes", f"is missing: {', '.join(without)} has nothing to run (or set {keys_of})")
         )
 
 
-def variables(options: TonyOptions, conf: Conf, found: Mapping[str, Role]) -> dict[str, str]:
+def variables(options: TonyOptions, conf: Conf, job_roles: Mapping[str, Role]) -> dict[str, str]:
     """Return TonY's variables, those of the container and those of the program; a later one overrides an earlier
     one."""
-    tracked = sum(role.replicas for name, role in found.items() if role.tracked and name != roles.PREPROCESS)
+    tracked = sum(role.replicas for name, role in job_roles.items() if role.tracked and name != roles.PREPROCESS)
     values = {"TASK_NUM": str(tracked), "DISTRIBUTED_MODE": conf.get("tony.application.distributed-mode").upper()}
     for key in ("hdfs", "yarn", "mapred"):
         if conf.get(f"tony.application.{key}-conf-path"):

@@ -25,7 +25,7 @@ def archives(settings: XLearningSettings) -> tuple[str, ...]:
     return (*settings.get_list("archiveFiles"), *_on_cluster(settings, "cacheArchive"))
 
 
-def inputs(settings: XLearningSettings, gang: JobRoles, kind: str, fewer_workers: bool) -> tuple[Input, ...]:
+def inputs(settings: XLearningSettings, job_roles: JobRoles, kind: str, fewer_workers: bool) -> tuple[Input, ...]:
     """Return one input for each directory: the files of all paths of one option with the same directory are divided
     together. If there are more workers than files, XLearning started fewer workers (`fewer_workers`), HBox as many as
     asked for."""
@@ -39,7 +39,7 @@ def inputs(settings: XLearningSettings, gang: JobRoles, kind: str, fewer_workers
     chief_files = settings.number("chief.worker.minimum.file.num", 1)
     common = Input(
         path="",
-        roles=_readers(settings, gang, kind),
+        roles=_readers(settings, job_roles, kind),
         share="all" if whole else "split",
         strategy=strategy,
         chief=chief_files if settings.flag("chief.worker.minimum.data") else None,
@@ -60,10 +60,10 @@ def inputs(settings: XLearningSettings, gang: JobRoles, kind: str, fewer_workers
     return tuple(_streamed(settings, entry) for entry in found[:1]) if strategy == "stream" else tuple(found)
 
 
-def _readers(settings: XLearningSettings, gang: JobRoles, kind: str) -> tuple[str, ...]:
-    servers = ("ps",) if "ps" in gang.roles and settings.flag("tf.input.ps.enable") and kind in TENSORFLOWS else ()
-    readers = (*gang.trainers, *servers)
-    return () if set(gang.roles) - {"ps", "evaluator"} == set(readers) else readers
+def _readers(settings: XLearningSettings, job_roles: JobRoles, kind: str) -> tuple[str, ...]:
+    servers = ("ps",) if "ps" in job_roles.roles and settings.flag("tf.input.ps.enable") and kind in TENSORFLOWS else ()
+    readers = (*job_roles.trainers, *servers)
+    return () if set(job_roles.roles) - {"ps", "evaluator"} == set(readers) else readers
 
 
 def _streamed(settings: XLearningSettings, entry: Input) -> Input:
@@ -104,11 +104,11 @@ def directories(settings: XLearningSettings, boards: bool) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def outputs(settings: XLearningSettings, gang: JobRoles, saved: str) -> tuple[Output, ...]:
+def outputs(settings: XLearningSettings, job_roles: JobRoles, saved: str) -> tuple[Output, ...]:
     """Return the outputs; the names of saved models begin with `saved` if nothing else is set."""
     strategy = OUTPUT_STRATEGIES[settings.choice("output.strategy")]
     strategy = "stream" if settings.flag("out.stream") else strategy
-    writer = _only_writer(settings, gang)
+    writer = _only_writer(settings, job_roles)
     prefix = settings.text("interresult.dir", saved).lstrip("/")
     format_, options = _format(settings, "outputformat.class") if strategy == "stream" else ("text", {})
     found = []
@@ -135,11 +135,11 @@ def outputs(settings: XLearningSettings, gang: JobRoles, saved: str) -> tuple[Ou
     return tuple(found)
 
 
-def _only_writer(settings: XLearningSettings, gang: JobRoles) -> str:
+def _only_writer(settings: XLearningSettings, job_roles: JobRoles) -> str:
     """Return the only task whose output is kept, "" if the output of all is."""
     if settings.number("output.index", -1) >= 0:
-        return gang.trainer(settings, "output.index")
-    alone = gang.trainer_names if len(gang.trainer_names) == 1 else [""]
+        return job_roles.trainer(settings, "output.index")
+    alone = job_roles.trainer_names if len(job_roles.trainer_names) == 1 else [""]
     return "" if settings.flag("createcontainerid.dir", True) else alone[0]
 
 

@@ -53,7 +53,7 @@ async def answer_post(job: JobSource, request: Request) -> tuple[str, bytes]:
     """
     if request.path == _SAVE:
         begun = {number for _, number in (await job.act("save", {}))["saves"]}
-        snapshots = [save.uri for save in job.view.saves if save.number in begun]
+        snapshots = [save.uri for save in job.view.snapshots if save.number in begun]
         return _encode_answer({"outputInfos": snapshots}, request)
     if request.path.startswith(_SIGNAL):
         number = request.path.removeprefix(_SIGNAL)
@@ -64,7 +64,7 @@ async def answer_post(job: JobSource, request: Request) -> tuple[str, bytes]:
     raise MethodNotAllowed(f"nothing is changed by {request.method} {request.path}")
 
 
-def answer(view: JobView, path: str, board: str = "") -> Any:
+def answer(view: JobView, path: str, tensorboard_url: str = "") -> Any:
     """Return what a GET answers: a text, or a value that becomes JSON or XML. `board` is the address of the job's
     TensorBoard.
 
@@ -72,7 +72,7 @@ def answer(view: JobView, path: str, board: str = "") -> Any:
         Refused: nothing answers it, or it would change something; says what to do.
     """
     if path == "/ws/app/boardUrl":
-        return _board(view, board)
+        return _tensorboard_address(view, tensorboard_url)
     if path == "/ws/app":
         return _app(view)
     if path == "/ws/containers":
@@ -168,9 +168,9 @@ def _task(view: JobView, container: str) -> TaskView:
     return task
 
 
-def _board(view: JobView, board: str) -> str:
+def _tensorboard_address(view: JobView, tensorboard_url: str) -> str:
     """Return TensorBoard's address, empty until it listens."""
-    if board:
-        return board
+    if tensorboard_url:
+        return tensorboard_url
     boards = [task for task in view.tasks.values() if task.id.role == "tensorboard" and task.ports and task.pid]
     return f"http://{boards[0].host}:{boards[0].ports['main']}" if boards else ""

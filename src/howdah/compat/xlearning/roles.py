@@ -82,7 +82,7 @@ def kind_of(settings: XLearningSettings, default: str, strategy: bool) -> AppKin
     return AppKind(name, type_, single, strategy)
 
 
-def gang(
+def job_roles(
     settings: XLearningSettings, kind: AppKind, command: Command, growth: Mapping[str, str], master: Resources
 ) -> JobRoles:
     """Return all roles, with those that share the data. `growth` has the command's defaults for the memory after a
@@ -185,7 +185,7 @@ def _percent(needed: int, count: int) -> str:
     return f"{text}%"
 
 
-def variables(settings: XLearningSettings, gang: JobRoles, kind: AppKind) -> Mapping[str, str]:
+def variables(settings: XLearningSettings, job_roles: JobRoles, kind: AppKind) -> Mapping[str, str]:
     """Return the variables that programs of some types read."""
     if kind.name == "HOROVOD":
         return dict(_horovod(settings))
@@ -197,7 +197,7 @@ def variables(settings: XLearningSettings, gang: JobRoles, kind: AppKind) -> Map
             "is XDL, whose tasks meet at a ZooKeeper that hbox-submit ran in Docker: start one and name it by "
             f"--conf hbox.container.env.ZK_ADDR=zfs://host:port/path ({PAGE})",
         )
-    servers = gang.roles["ps"].resources if "ps" in gang.roles else Resources()
+    servers = job_roles.roles["ps"].resources if "ps" in job_roles.roles else Resources()
     return {"PS_CPU_CORES": str(servers.vcores), "PS_MEMORY_M": str(servers.memory_mib)}
 
 

@@ -19,7 +19,7 @@ _MIN_S = 1
 _SHOWN = ("tf.board.log.dir", "tf.board.history.dir", "board.modelpb")
 
 
-def board(settings: XLearningSettings, gang: JobRoles, kind: str, unasked: bool) -> Board:
+def tensorboard_settings(settings: XLearningSettings, job_roles: JobRoles, kind: str, unasked: bool) -> Board:
     """Return TensorBoard of the worker that had it, or of the directory on the cluster. With `unasked` it was on by
     default; here it is not, and only the directory of its logs is made."""
     directory = settings.text("tf.board.log.dir", "eventLog")
@@ -43,7 +43,7 @@ def board(settings: XLearningSettings, gang: JobRoles, kind: str, unasked: bool)
         posixpath.join(history, "{job}") if history else "",
         local=directory,
         every_s=max(_MIN_S, every),
-        tasks=gang.trainer(settings, "tf.board.worker.index"),
+        tasks=job_roles.trainer(settings, "tf.board.worker.index"),
         show=True,
     )
 

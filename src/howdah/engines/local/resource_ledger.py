@@ -15,7 +15,7 @@ from howdah.spec import Resources
 from howdah.spec.message import message
 from howdah.spec.values import dataclass
 from howdah.supervisor import launcher
-from howdah.supervisor.state import MachineState, Offer, find_shortage, new_entry
+from howdah.supervisor.state import MachineResources, MachineState, find_shortage, new_entry
 
 if TYPE_CHECKING:
     from howdah.supervisor.state import Entry
@@ -109,7 +109,10 @@ def total(wanted: Iterable[Resources]) -> tuple[int, int, int]:
 
 
 def explain_shortage(
-    entries: Mapping[str, Entry], wanted: Sequence[int], machine: Machine | Offer, with_promised: bool = False
+    entries: Mapping[str, Entry],
+    wanted: Sequence[int],
+    machine: Machine | MachineResources,
+    with_promised: bool = False,
 ) -> str:
     """Return which resource there is too little of for `wanted`, and which jobs use it; "" if there is enough."""
     found = find_shortage(entries, wanted, machine, with_promised)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from howdah.errors import SpecError
 from howdah.hadoop import conf, identity
-from howdah.hadoop.rpc import Address, Kerberos, Login, User
+from howdah.hadoop.rpc import Address, Kerberos, Login, SimpleLogin
 
 FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "resource-types.xml")
 ADVICE = "point it at the cluster's configuration directory, or start a cluster with `howdah sandbox up`"
@@ -65,7 +65,7 @@ class Configuration:
         except ValueError:
             raise SpecError.at(self.origins.get(key, key), f"{key} is {value!r}, must be a whole number") from None
 
-    def words(self, key: str, default: str = "") -> list[str]:
+    def get_list(self, key: str, default: str = "") -> list[str]:
         """Return the parts of a comma-separated value."""
         return [word.strip() for word in self.text(key, default).split(",") if word.strip()]
 
@@ -85,7 +85,7 @@ class Configuration:
             SpecError: the server's principal is not known.
         """
         if not self.secure:
-            return User(self.user)
+            return SimpleLogin(self.user)
         principal = self.text("yarn.resourcemanager.principal")
         if not principal:
             raise SpecError.at("yarn.resourcemanager.principal", f"is not set, but {self.directory} demands Kerberos")
@@ -114,7 +114,7 @@ class Configuration:
         `service` is "" (clients) or `scheduler`.
         """
         key = f"yarn.resourcemanager.{service}.address" if service else "yarn.resourcemanager.address"
-        ids = self.words("yarn.resourcemanager.ha.rm-ids") if self.flag("yarn.resourcemanager.ha.enabled") else []
+        ids = self.get_list("yarn.resourcemanager.ha.rm-ids") if self.flag("yarn.resourcemanager.ha.enabled") else []
         if not ids:
             return [self._address(key, "yarn.resourcemanager.hostname", _PORTS[service])]
         return [self._address(f"{key}.{id_}", f"yarn.resourcemanager.hostname.{id_}", _PORTS[service]) for id_ in ids]

@@ -217,25 +217,25 @@ class YarnEngine(Engine):
                 reports = [report] if report else []
         return sorted(map(self._report, reports), key=lambda report: report.submitted, reverse=True)
 
-    def _report(self, found: pb.ApplicationReport) -> JobReport:
-        id_ = records.application_id(found.id)
-        home = self.home if found.user == self._configuration.user else self._home_of(found.user)
-        master = f"http://{found.host}:{found.rpc_port}" if found.state == _RUNNING and found.rpc_port > 0 else ""
-        state, text = state_of(found), found.diagnostics
+    def _report(self, report: pb.ApplicationReport) -> JobReport:
+        id_ = records.application_id(report.id)
+        home = self.home if report.user == self._configuration.user else self._home_of(report.user)
+        master = f"http://{report.host}:{report.rpc_port}" if report.state == _RUNNING and report.rpc_port > 0 else ""
+        state, text = state_of(report), report.diagnostics
         return JobReport(
             id=id_,
-            name=found.name,
+            name=report.name,
             state=state,
             engine=self.name,
-            user=found.user,
-            queue=found.queue,
-            submitted=(found.submitted_ms or found.started_ms) / 1000,
-            started=found.launched_ms / 1000,
-            finished=found.finished_ms / 1000,
-            progress=found.progress,
-            diagnostics=explain_wait(text, found.queue) if state is State.PENDING else clean(text),
+            user=report.user,
+            queue=report.queue,
+            submitted=(report.submitted_ms or report.started_ms) / 1000,
+            started=report.launched_ms / 1000,
+            finished=report.finished_ms / 1000,
+            progress=report.progress,
+            diagnostics=explain_wait(text, report.queue) if state is State.PENDING else clean(text),
             master=master,
-            tracking_url="" if found.tracking_url == "N/A" else found.tracking_url,
+            tracking_url="" if report.tracking_url == "N/A" else report.tracking_url,
             directory=uris.join(home, "jobs", id_),
             conf_dir=self._configuration.directory,
         )

@@ -128,7 +128,7 @@ def web_address(configuration: Configuration) -> str:
     """Return `http://host:port` of the ResourceManager's pages; with high availability that of the first one."""
     secure = configuration.text("yarn.http.policy").upper() == "HTTPS_ONLY"
     key = f"yarn.resourcemanager.webapp.{'https.' if secure else ''}address"
-    ids = configuration.words("yarn.resourcemanager.ha.rm-ids")
+    ids = configuration.get_list("yarn.resourcemanager.ha.rm-ids")
     named = configuration.text(key) or (configuration.text(f"{key}.{ids[0]}") if ids else "")
     host = configuration.resourcemanagers()[0].host
     return f"{'https' if secure else 'http'}://{named or f'{host}:{8090 if secure else WEB_PORT}'}"

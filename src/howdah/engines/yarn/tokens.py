@@ -36,7 +36,7 @@ async def collect(configuration: Configuration, staged: StagedJob) -> dict[str, 
     conf, host = configuration.merged(), configuration.resourcemanagers()[0].host
     # Of several ResourceManagers the first part of the principal counts, which they share.
     renewer = configuration.text("yarn.resourcemanager.principal").replace("_HOST", socket.getfqdn(host).lower())
-    wanted = {name for root in {*roots(staged), *configuration.words(OTHERS)} for name in authorities(root, conf)}
+    wanted = {name for root in {*roots(staged), *configuration.get_list(OTHERS)} for name in authorities(root, conf)}
     found = await asyncio.gather(*(delegation_tokens(name, conf, renewer) for name in sorted(wanted)))
     return {alias: token for tokens in found for alias, token in tokens.items()}
 

@@ -54,8 +54,8 @@ class LogSearches:
             inherited=sorted({file.file for file in files}),
         )
 
-    def _answer(self, request: LogRequest, problem: str, found: Optional[Mapping[str, Any]] = None) -> None:
-        text = json.dumps(found or {"hits": [], "scanned_bytes": 0, "complete": False, "error": problem})
+    def _answer(self, request: LogRequest, problem: str, result: Optional[Mapping[str, Any]] = None) -> None:
+        text = json.dumps(result or {"hits": [], "scanned_bytes": 0, "complete": False, "error": problem})
         self.answer(LogChunk(request=request.request, offset=0, size=len(text), text=text))
 
     def _files(self, stream: str) -> Tuple[SearchedStream, ...]:

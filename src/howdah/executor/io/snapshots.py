@@ -10,14 +10,14 @@ from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess
 from howdah.spec.codec import decode
 from howdah.wire.helper_messages import CopyPartReply, CopyPartRequest
-from howdah.wire.messages import SaveOrder, SaveReport
+from howdah.wire.messages import SnapshotOrder, SnapshotReport
 
 _GRACE_S = 2.0
 
 
 @dataclass
 class _Snapshot:
-    report: SaveReport
+    report: SnapshotReport
     helper: Optional[HelperProcess] = None
 
 
@@ -29,11 +29,11 @@ class SnapshotProcesses:
         self._snapshots: Dict[int, _Snapshot] = {}
 
     @property
-    def reports(self) -> Tuple[SaveReport, ...]:
+    def reports(self) -> Tuple[SnapshotReport, ...]:
         """Say how far each ordered snapshot is."""
         return tuple(snapshot.report for snapshot in self._snapshots.values())
 
-    def obey(self, orders: Tuple[SaveOrder, ...]) -> None:
+    def obey(self, orders: Tuple[SnapshotOrder, ...]) -> None:
         """Make the snapshots of `orders`, and give up all others."""
         numbers = {order.number for order in orders}
         for number in [number for number in self._snapshots if number not in numbers]:
@@ -44,8 +44,8 @@ class SnapshotProcesses:
             if order.number not in self._snapshots:
                 self._snapshots[order.number] = self._start(order)
 
-    def _start(self, order: SaveOrder) -> _Snapshot:
-        snapshot, path = _Snapshot(SaveReport(number=order.number)), os.path.join(self.directory, order.source)
+    def _start(self, order: SnapshotOrder) -> _Snapshot:
+        snapshot, path = _Snapshot(SnapshotReport(number=order.number)), os.path.join(self.directory, order.source)
         if not os.path.isdir(path):
             snapshot.report = replace(snapshot.report, done=True)
             self.loop.call_later(0.0, self.on_change)

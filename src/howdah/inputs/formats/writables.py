@@ -117,7 +117,7 @@ def _number(layout: str) -> Callable[[bytes, Spans], list[bytes]]:
     return contents
 
 
-def _single(data: bytes, spans: Spans) -> list[bytes]:
+def _float32_texts(data: bytes, spans: Spans) -> list[bytes]:
     """Return for each float of four bytes the shortest decimal number: 0.1, where its double is 0.10000000149."""
     return [_shortest_text(value) for value in map(float, _number(">f")(data, spans))]
 
@@ -138,7 +138,7 @@ _KINDS: dict[str, WritableType] = {
     f"{IO}LongWritable": WritableType(_number(">q")),
     f"{IO}ShortWritable": WritableType(_number(">h")),
     f"{IO}ByteWritable": WritableType(_number(">b")),
-    f"{IO}FloatWritable": WritableType(_single),
+    f"{IO}FloatWritable": WritableType(_float32_texts),
     f"{IO}DoubleWritable": WritableType(_number(">d")),
     f"{IO}BooleanWritable": WritableType(lambda data, spans: [(b"false", b"true")[data[at] > 0] for at, _ in spans]),
     f"{IO}VIntWritable": WritableType(_variable),

@@ -134,15 +134,15 @@ def _balanced(splits: Sequence[Split], tasks: int, by_node: bool, by_bytes: bool
     return [tuple(splits[number] for number in sorted(numbers)) for numbers in found]
 
 
-def _fill_empty(found: list[list[int]], splits: Sequence[Split]) -> None:
+def _fill_empty(shares: list[list[int]], splits: Sequence[Split]) -> None:
     """Give each task without splits the smallest split of the task that has most of them."""
-    several = [(-len(numbers), task) for task, numbers in enumerate(found) if len(numbers) > 1]
+    several = [(-len(numbers), task) for task, numbers in enumerate(shares) if len(numbers) > 1]
     heapq.heapify(several)
-    for numbers in found:
+    for numbers in shares:
         if several and not numbers:
             count, task = several[0]
-            smallest = min(found[task], key=lambda number: (splits[number].length, number))
-            found[task].remove(smallest)
+            smallest = min(shares[task], key=lambda number: (splits[number].length, number))
+            shares[task].remove(smallest)
             numbers.append(smallest)
             heapq.heapreplace(several, (count + 1, task))
             if several[0][0] == -1:

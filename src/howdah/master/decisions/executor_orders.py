@@ -59,7 +59,7 @@ class OrderBuilder:
             stop_s=state.job.timeouts.stop_s,
             lease_s=heartbeat_timeouts.lease_s(goal),
             log_requests=logs,
-            saves=snapshot_policy.orders(state, task),
+            snapshots=snapshot_policy.orders(state, task),
             keep=goal is Goal.STOP and failed_outputs.is_keeping(state),
             notice=task.notice,
             pairs=preflight_policy.pair_test_order(state, task) if goal is Goal.JOIN else None,
@@ -124,7 +124,7 @@ class OrderBuilder:
             attempt=task.attempt,
             replicas=state.role(task.id).replicas,
         )
-        directories = {**_checkpoint(state, task), **_board_directory(state.job)}
+        directories = {**_checkpoint(state, task), **_event_file_directory(state.job)}
         environment = self.framework.environment(task.world, task.id)
         return {**_announced_values(state), **directories, **variables, **environment}
 
@@ -140,7 +140,7 @@ def _checkpoint(state: GangState, task: TaskState) -> dict[str, str]:
     return {name: uris.path(uri) if local and uri.startswith("file:") else uri for name, uri in found.items() if uri}
 
 
-def _board_directory(job: JobSpec) -> dict[str, str]:
+def _event_file_directory(job: JobSpec) -> dict[str, str]:
     """Return the directory of event files; the executor sets it when the directory is local."""
     uri = job.board.path
     if not uri or job.board.local:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 
 from howdah.master.state import GangState, TaskState
-from howdah.outputs.commit import Commitment, CommitRequest, temporary_directory
+from howdah.outputs.commit import CommitRequest, OutputCommit, temporary_directory
 from howdah.outputs.snapshots import snapshot
 from howdah.spec import JobSpec, Output, State, TaskId, chief
 from howdah.spec.message import message
@@ -14,12 +14,12 @@ from howdah.wire.messages import StdoutOutput
 
 def commit_request(state: GangState) -> CommitRequest:
     """Return which parts of which outputs count, for `howdah.outputs.commit`."""
-    outputs: list[Commitment] = []
+    outputs: list[OutputCommit] = []
     failed = state.outcome is not None and state.outcome.state is State.FAILED
     for number, output in enumerate(state.job.outputs):
         tasks = tasks_of_output(state, output)
         outputs.append(
-            Commitment(
+            OutputCommit(
                 temporary=temporary_directory(state.id, number, output.path),
                 final=output.path,
                 overwrite=output.overwrite,
@@ -28,7 +28,7 @@ def commit_request(state: GangState) -> CommitRequest:
                     for task in tasks
                     if task.kept or (task.exit is not None and task.exit.ok)
                 ),
-                saves=snapshot.snapshot_prefix(output),
+                snapshot_prefix=snapshot.snapshot_prefix(output),
                 unfinished=snapshot.temporary_directory(state.id, number, output),
                 failed=f"{output.path.rstrip('/')}.failed" if failed and _is_kept(state, output) else "",
             )

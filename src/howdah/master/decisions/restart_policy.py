@@ -29,7 +29,7 @@ MAX_BACKOFF_S = 300.0
 
 
 @dataclass(frozen=True)
-class Choice:
+class RestartDecision:
     """Tasks that start again after a failure; the job fails if there are none."""
 
     reason: str
@@ -80,7 +80,9 @@ def is_ignored(state: GangState, task: TaskState) -> bool:
     return state.role(task.id).on_failure == "ignore"
 
 
-def choose(state: GangState, task: TaskState, exit: Exit, kind: str, is_gone: bool, reason: str, now: float) -> Choice:
+def choose(
+    state: GangState, task: TaskState, exit: Exit, kind: str, is_gone: bool, reason: str, now: float
+) -> RestartDecision:
     """Choose which tasks restart after a failure of the class `kind` that matters, and count the restart.
 
     `kind` comes from `failure_policy.classify`, `is_gone` says that the task's container is gone or out of reach, and
@@ -89,18 +91,18 @@ def choose(state: GangState, task: TaskState, exit: Exit, kind: str, is_gone: bo
     safe = all(may_start(state, state.tasks[peer]) for peer in task.peers)
     if is_gone and not task.formed and state.replacements < MAX_REPLACEMENTS:
         state.replacements += 1
-        return Choice(reason, formed_with(state, task))
+        return RestartDecision(reason, formed_with(state, task))
     if exit.cause == "port" and safe and state.port_retries < MAX_PORT_RETRIES:
         state.port_retries += 1
-        return Choice(reason, task.peers)
+        return RestartDecision(reason, task.peers)
     if kind != "user" and (choice := _restart_alone(state, task, kind, reason, now)):
         return choice
     if (kind in FREE_CAUSES or exit.cause == "port") and not safe:
-        return Choice(message("{reason}; nothing starts again, because the job has no retries", reason=reason))
+        return RestartDecision(message("{reason}; nothing starts again, because the job has no retries", reason=reason))
     if kind != "user" and _within_budget(state, kind, state.retries_used, state.job.retries, now):
         state.retries_used += kind not in FREE_CAUSES
-        return Choice(_describe_restart(state, kind, reason), task.peers, _backoff_s(state, now))
-    return Choice(reason)
+        return RestartDecision(_describe_restart(state, kind, reason), task.peers, _backoff_s(state, now))
+    return RestartDecision(reason)
 
 
 def formed_with(state: GangState, task: TaskState) -> tuple[TaskId, ...]:
@@ -109,7 +111,7 @@ def formed_with(state: GangState, task: TaskState) -> tuple[TaskId, ...]:
     return formation.tasks if formation is not None else task.peers
 
 
-def _restart_alone(state: GangState, task: TaskState, kind: str, reason: str, now: float) -> Choice | None:
+def _restart_alone(state: GangState, task: TaskState, kind: str, reason: str, now: float) -> RestartDecision | None:
     """Choose the task or its role alone, if the role allows it and has restarts left."""
     role = state.role(task.id)
     if not (restarts_alone(role) and _within_budget(state, kind, task.restarts, role.restarts, now)):
@@ -124,7 +126,7 @@ def _restart_alone(state: GangState, task: TaskState, kind: str, reason: str, no
     else:
         template = "{reason} (restart {number} of {all})"
         text = message(template, reason=reason, number=task.restarts, all=role.restarts)
-    return Choice(text, again, wait)
+    return RestartDecision(text, again, wait)
 
 
 def _within_budget(state: GangState, kind: str, used: int, limit: int, now: float) -> bool:

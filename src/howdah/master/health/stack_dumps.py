@@ -40,7 +40,7 @@ async def collect_stacks(read_log: ReadLog, tasks: Iterable[TaskId], native: boo
     return dict(await asyncio.gather(*map(one, tasks)))
 
 
-async def save_stacks(directory: str, found: Mapping[TaskId, str], now: float) -> str:
+async def save_stacks(directory: str, stacks: Mapping[TaskId, str], now: float) -> str:
     """Write the stacks to a file; return its URI.
 
     Raises:
@@ -48,7 +48,7 @@ async def save_stacks(directory: str, found: Mapping[TaskId, str], now: float) -
     """
     name = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
     uri = f"{directory.rstrip('/')}/{FOLDER}/{name}-{int(now * 1000) % 1000:03d}.txt"
-    text = "\n".join(f"==> {task} <==\n{said}" for task, said in found.items())
+    text = "\n".join(f"==> {task} <==\n{said}" for task, said in stacks.items())
 
     def write() -> None:
         files = filesystem(uri)

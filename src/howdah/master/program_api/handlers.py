@@ -330,13 +330,13 @@ class ProgramApi:
 
     async def _wait_for_snapshots(self, _: TaskState, __: Owner, message: Message) -> Any:
         numbers, until = set(map(int, message["numbers"])), _wait_deadline(message)
-        while missing := numbers - {save.number for save in self.view.saves if save.state is not State.RUNNING}:
+        while missing := numbers - {save.number for save in self.view.snapshots if save.state is not State.RUNNING}:
             if not await self._snapshot_ended.wait_until(until):
                 return {
                     "done": False,
                     "lacking": f"{len(numbers) - len(missing)} of {len(numbers)} snapshots are there",
                 }
-        ended = (save for save in self.view.saves if save.state is not State.RUNNING and save.number in numbers)
+        ended = (save for save in self.view.snapshots if save.state is not State.RUNNING and save.number in numbers)
         return {"done": True, "saves": [{"uri": save.uri, "reason": save.reason} for save in ended]}
 
 

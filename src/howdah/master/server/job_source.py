@@ -81,7 +81,7 @@ class MasterSource:
 
     def note_open_page(self, hidden: bool) -> None:
         """Note that a page is open in a tab, so that the master stays after the end until the page has shown it."""
-        self._api.open_pages.note_question(hidden, time.monotonic())
+        self._api.open_pages.note_request(hidden, time.monotonic())
 
     def records(self, since: int, limit: int) -> tuple[int, list[Mapping[str, Any]]]:
         found: list[Mapping[str, Any]] = [*self._api.log.records[since : since + limit]]

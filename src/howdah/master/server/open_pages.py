@@ -25,7 +25,7 @@ class OpenPages:
         self._visible_at = self._hidden_at = float("-inf")
         self._dismissed = asyncio.Event()
 
-    def note_question(self, hidden: bool, now: float) -> None:
+    def note_request(self, hidden: bool, now: float) -> None:
         """Remember that an open page has sent a request."""
         if hidden:
             self._hidden_at = now

@@ -126,14 +126,14 @@ class TaskLogs:
             return found.answer(time.monotonic() - began)
 
     async def _search_executor(
-        self, task: TaskId, request: str, slots: asyncio.Semaphore, found: SearchResults
+        self, task: TaskId, request: str, slots: asyncio.Semaphore, results: SearchResults
     ) -> None:
         async with slots:
             try:
                 answer = await self._api.log_of(task, SEARCH, 0, 0, SEARCH_S, request)
-                found.add(json.loads(answer.text))
+                results.add(json.loads(answer.text))
             except (RequestRefused, ValueError) as error:
-                found.add_problem(f"{task}: {error}")
+                results.add_problem(f"{task}: {error}")
 
     def _past_streams(
         self, asked: Iterable[TaskId], present: list[TaskId], attempt: int, stream: str
@@ -147,10 +147,10 @@ class TaskLogs:
                     path = "" if past.log_url else f"{self._directory}/tasks/{task.slug}/{past.attempt}/{name}"
                     yield SearchedStream(str(task), past.attempt, name, path=path, url=past.log_url)
 
-    async def _search_files(self, request: LogSearchRequest, found: SearchResults) -> None:
+    async def _search_files(self, request: LogSearchRequest, results: SearchResults) -> None:
         """Search files in a process of its own, because the master must not block."""
         try:
             reply = await run_helper("howdah.logs.search", "search", request, LogSearchReply, SEARCH_S)
-            found.add(encode(reply))
+            results.add(encode(reply))
         except (HowdahError, OSError, ValueError, asyncio.TimeoutError) as error:
-            found.add_problem(f"earlier attempts: {error or 'no answer in time'}")
+            results.add_problem(f"earlier attempts: {error or 'no answer in time'}")

@@ -25,7 +25,7 @@ from howdah.outputs.snapshots.snapshot import snapshot_prefix
 from howdah.spec import TaskId, uris
 from howdah.spec.events import Event, Noted, SaveAdvanced, SaveDone, SaveFailed, SaveRequested, SaveStarted
 from howdah.spec.message import message
-from howdah.wire.messages import SaveOrder, SaveReport, Status
+from howdah.wire.messages import SnapshotOrder, SnapshotReport, Status
 
 GATHER_S = 1.0
 """Tasks of a gang ask at nearly the same time: one snapshot answers them all."""
@@ -80,12 +80,12 @@ def on_status(state: GangState, task: TaskState, status: Status, now: float, act
     """Note how far an executor's snapshots are, and how often its programs asked for one."""
     known = state.snapshots.program_requests.get(task.id, (0, 0))
     seen = known[1] if known[0] == task.attempt else 0
-    state.snapshots.program_requests[task.id] = (task.attempt, status.asked_saves)
-    if status.asked_saves > seen and state.open:
+    state.snapshots.program_requests[task.id] = (task.attempt, status.requested_snapshots)
+    if status.requested_snapshots > seen and state.open:
         actions.append(RecordEvent(SaveRequested(now, str(task.id))))
         for number in wanted_outputs(state, -1):
             _request(state, number, str(task.id), now, GATHER_S)
-    for report in status.saves:
+    for report in status.snapshots:
         run = next((run for run in state.snapshots.running.values() if run.number == report.number), None)
         if run is not None and run.parts.get(task.id) == (task.attempt, task.epoch):
             run.reports[task.id] = report
@@ -168,7 +168,7 @@ def _takes_part(task: TaskState) -> bool:
     return task.container is not None and task.epoch > 0 and task.started == task.epoch
 
 
-def orders(state: GangState, task: TaskState) -> tuple[SaveOrder, ...]:
+def orders(state: GangState, task: TaskState) -> tuple[SnapshotOrder, ...]:
     """Return the snapshots that this task is to make now."""
     return tuple(
         _order(state, run, task.id)
@@ -177,14 +177,14 @@ def orders(state: GangState, task: TaskState) -> tuple[SaveOrder, ...]:
     )
 
 
-def _order(state: GangState, run: SnapshotRun, task: TaskId) -> SaveOrder:
+def _order(state: GangState, run: SnapshotRun, task: TaskId) -> SnapshotOrder:
     output = state.job.outputs[run.output]
     flat = is_flat(output, len(_tasks_with_parts(state, run.output)))
 
     def part(uri: str) -> str:
         return uri if flat or not uri else uris.join(uri, task.slug)
 
-    return SaveOrder(
+    return SnapshotOrder(
         run.number,
         source=output.source,
         uri=part(run.temporary),
@@ -244,7 +244,7 @@ def on_published(state: GangState, event: SnapshotPublished, actions: list[Actio
     _begin_wanted(state, event.time, actions)
 
 
-def _skipped_lines(reports: dict[TaskId, SaveReport]) -> tuple[str, ...]:
+def _skipped_lines(reports: dict[TaskId, SnapshotReport]) -> tuple[str, ...]:
     """Return at most 20 sentences: an event is no list of files."""
     lines = [f"{task}: {line}" for task, report in reports.items() for line in report.skipped]
     return (*lines[:20], f"and {len(lines) - 20} more") if len(lines) > 20 else tuple(lines)

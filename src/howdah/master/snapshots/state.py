@@ -6,7 +6,7 @@ from dataclasses import field
 
 from howdah.spec import TaskId
 from howdah.spec.values import dataclass
-from howdah.wire.messages import SaveReport
+from howdah.wire.messages import SnapshotReport
 
 
 @dataclass
@@ -29,7 +29,7 @@ class SnapshotRun:
     """The tasks that make a part, each with its attempt and epoch: another attempt or epoch makes no part."""
     previous: str = ""
     """The URI of an earlier snapshot, whose unchanged files are not copied again; "" for none."""
-    reports: dict[TaskId, SaveReport] = field(default_factory=dict)
+    reports: dict[TaskId, SnapshotReport] = field(default_factory=dict)
     """What each task has reported last."""
     publishing: bool = False
     """All parts are made, and the snapshot is being moved to its place."""

@@ -86,7 +86,9 @@ async def _list_all(root: str, names: Iterable[str], conf: dict[str, str]) -> di
     return found
 
 
-async def _list(namenodes: NameNodes, directory: str, wanted: set[str], found: dict[str, Blocks], until: float) -> None:
+async def _list(
+    namenodes: NameNodes, directory: str, wanted: set[str], locations: dict[str, Blocks], until: float
+) -> None:
     from howdah.hadoop.namenode import before
     from howdah.hadoop.proto import namenode_pb2 as pb
 
@@ -100,6 +102,6 @@ async def _list(namenodes: NameNodes, directory: str, wanted: set[str], found: d
             uri, after = uris.join(directory, status.path.decode("utf-8", "replace")), status.path
             if uri in wanted:
                 hosts = (sorted(node.id.host_name for node in block.locations) for block in status.locations.blocks)
-                found[uri] = Blocks(status.block_size, tuple(map(tuple, hosts)))
+                locations[uri] = Blocks(status.block_size, tuple(map(tuple, hosts)))
         if not answer.listing.remaining_entries or after >= last:
             return

@@ -66,11 +66,11 @@ def explain(error: BaseException, uri: str, waited_s: float, conf_dir: str) -> H
     """Return the error to raise in place of `error`, which came at `uri` after `waited_s` seconds."""
     remote = _REMOTE.search(str(error))
     if remote:
-        return _refusal(remote[1].rpartition("$")[2], _first_line(remote[2]), uri)
+        return _refusal_error(remote[1].rpartition("$")[2], _first_line(remote[2]), uri)
     if isinstance(error, FileNotFoundError):
         return _not_found(uri, _first_line(str(error)))
     if isinstance(error, FileExistsError):
-        return _exists(uri, str(error))
+        return _already_exists_error(uri, str(error))
     if isinstance(error, PermissionError):
         return _permission_error(_first_line(str(error)), uri)
     if "No NameNode hosts found" in str(error):
@@ -83,7 +83,7 @@ def explain(error: BaseException, uri: str, waited_s: float, conf_dir: str) -> H
         failure = f"the login to the NameNode of {uris.root(uri)} failed: {_library_message(str(error))}"
         return EngineRejected(f"{failure}. Do you have a Kerberos ticket (klist, kinit)?")
     if "All DataNodes failed" in str(error):
-        return ConnectionBroken(_no_copy(uri, str(error)))
+        return ConnectionBroken(_describe_missing_block(uri, str(error)))
     if any(sign in str(error) for sign in _ENCRYPTED):
         return StagingError(f"{uri}: {_NO_KEY}")
     if any(sign in str(error) for sign in _LOST):
@@ -103,7 +103,7 @@ def describe_unreachable(uri: str, error: OSError) -> str:
     return f"{uri}: one of the block's DataNodes can't be reached: {reason}"
 
 
-def _no_copy(uri: str, message: str) -> str:
+def _describe_missing_block(uri: str, message: str) -> str:
     addresses = re.findall(r'ip_addr: \\?"([^"\\]*)\\?".*?xfer_port: (\d+)', message)
     where = ", ".join(f"{host}:{port}" for host, port in addresses) or "none"
     return (
@@ -112,13 +112,13 @@ def _no_copy(uri: str, message: str) -> str:
     )
 
 
-def _exists(uri: str, message: str) -> StagingError:
+def _already_exists_error(uri: str, message: str) -> StagingError:
     if any(sign in message for sign in _OPEN):
         return BeingWritten(f"{uri}: is being written by another client")
     return StagingError(f"{uri}: exists already")
 
 
-def _refusal(kind: str, message: str, uri: str) -> HowdahError:
+def _refusal_error(kind: str, message: str, uri: str) -> HowdahError:
     if kind == "AccessControlException":
         return _permission_error(message, uri)
     if kind in ("DSQuotaExceededException", "NSQuotaExceededException", "QuotaByStorageTypeExceededException"):

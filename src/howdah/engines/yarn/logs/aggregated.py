@@ -35,7 +35,7 @@ def directories(configuration: Configuration, application: str, user: str) -> li
     base, suffix = text("yarn.nodemanager.remote-app-log-dir"), text("yarn.nodemanager.remote-app-log-dir-suffix")
     bucket = records.parse_application_id(application).id % 10000
     found = []
-    for name in dict.fromkeys((*configuration.words(_FORMATS), "TFile", "IFile", "")):
+    for name in dict.fromkeys((*configuration.get_list(_FORMATS), "TFile", "IFile", "")):
         of_format = f"yarn.log-aggregation.{name}.remote-app-log-dir"
         root = uris.absolute(text(of_format, base), text("fs.defaultFS"), "")
         last = text(f"{of_format}-suffix", f"{suffix}-{name}").lower() if name else suffix
