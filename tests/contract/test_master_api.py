@@ -16,7 +16,7 @@ import pytest
 from howdah.client.master_client import MasterClient, translate_refusals
 from howdah.errors import Conflict, EngineUnavailable, NotFound
 from howdah.master.app import JobMaster, MasterIdentity
-from howdah.master.server.app import MAX_LOG_BYTES
+from howdah.master.server.server import MAX_LOG_BYTES
 from howdah.spec import Exit, JobSpec, Role, StagedJob, State, TaskId, Timeouts
 from howdah.spec.codec import decode, encode
 from howdah.storage.factory import filesystem

@@ -31,9 +31,9 @@ from howdah.master.health.stragglers import Stragglers
 from howdah.master.job_directory import publish_master_address, remove_job_key
 from howdah.master.journal import Superseded
 from howdah.master.recovery import replay
-from howdah.master.server.app import MasterServer
 from howdah.master.server.listening import bind_with_retry
 from howdah.master.server.resource_metrics import MetricsRecorder
+from howdah.master.server.server import MasterServer
 from howdah.master.state import GangState
 from howdah.master.tensorboard import TensorBoardTask, resolve_event_dir, with_tensorboard_role
 from howdah.spec import Exit, Outcome, StagedJob, State, TaskId, events, port_range

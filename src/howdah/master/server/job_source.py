@@ -22,7 +22,7 @@ from howdah.wire.tensorboard_command import link
 
 if TYPE_CHECKING:
     from howdah.eventfiles.client import EventFileService
-    from howdah.master.server.app import MasterServer
+    from howdah.master.server.server import MasterServer
 
 
 class MasterSource:

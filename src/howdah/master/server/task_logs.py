@@ -24,7 +24,7 @@ from howdah.spec.events import ContainerEnded
 from howdah.wire.messages import SEARCH, LogChunk, Phase
 
 if TYPE_CHECKING:
-    from howdah.master.server.app import MasterServer
+    from howdah.master.server.server import MasterServer
 
 SEARCH_S = 60.0
 LAST_WORDS_S = 3.0

@@ -17,7 +17,7 @@ from howdah.spec.events import CancelRequested, SaveRequested, StacksTaken
 MAX_IDLE_S = 86400
 
 if TYPE_CHECKING:
-    from howdah.master.server.app import MasterServer
+    from howdah.master.server.server import MasterServer
 
 
 class UserAction(NamedTuple):
