@@ -105,7 +105,7 @@ class _Turn:
 def _take_turns(job_id: str) -> list[_Turn]:
     """Stop and continue the copier in turns until it has ended."""
     limit = time.monotonic() + LIMIT_S
-    while not (pids := of_job("howdah.outputs.snapshots.snapshot", job_id)):
+    while not (pids := of_job("howdah.outputs.snapshot", job_id)):
         time.sleep(0.1)
     turns = []
     while time.monotonic() < limit:

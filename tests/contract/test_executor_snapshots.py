@@ -143,10 +143,10 @@ def test_a_helper_that_is_killed_is_told(conduct: Start, tmp_path: Path) -> None
         helpers = [
             pid
             for pid in map(int, children.read_text().split())
-            if b"howdah.outputs.snapshots.snapshot" in command(pid)
+            if b"howdah.outputs.snapshot" in command(pid)
         ]
     os.kill(helpers[0], signal.SIGKILL)
-    assert report(master).problem == "howdah.outputs.snapshots.snapshot ended with signal 9"
+    assert report(master).problem == "howdah.outputs.snapshot ended with signal 9"
     assert master.statuses[-1].phase is Phase.RUNNING
     assert master.leave() == 0
 

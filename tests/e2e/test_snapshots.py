@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from commandline import CommandLine, eventually
 
-from howdah.outputs.snapshots import snapshot
+from howdah.outputs import snapshot
 from howdah.sandbox import Sandbox
 from howdah.spec import uris
 

@@ -15,7 +15,7 @@ from howdah.checkpoints.directory_sync import DirectorySync
 from howdah.checkpoints.discovery import find
 from howdah.cli.data import data
 from howdah.errors import StagingError
-from howdah.outputs.snapshots import snapshot
+from howdah.outputs import snapshot
 from howdah.spec import uris
 from howdah.staging.path_listing import listing
 from howdah.storage.factory import filesystem

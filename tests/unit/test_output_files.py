@@ -10,7 +10,7 @@ import pytest
 
 from howdah.checkpoints import directory_snapshot, directory_sync
 from howdah.inputs import transfer
-from howdah.outputs.snapshots import snapshot as save
+from howdah.outputs import snapshot as save
 from howdah.spec import uris
 from howdah.storage.output_files import LEADS_OUT, OutputFiles
 from howdah.wire.helper_messages import CopyPartRequest, StoreCheckpointsRequest, UploadItem, UploadRequest

@@ -11,8 +11,8 @@ import pytest
 from howdah.checkpoints import directory_lock
 from howdah.errors import StagingError
 from howdah.outputs.commit import abandon, reserve
-from howdah.outputs.snapshots import snapshot
-from howdah.outputs.snapshots.snapshot import PublishSnapshotReply, PublishSnapshotRequest
+from howdah.outputs import snapshot
+from howdah.outputs.snapshot import PublishSnapshotReply, PublishSnapshotRequest
 from howdah.spec import Checkpoint, JobSpec, Output, Role, Save, uris
 from howdah.storage.factory import filesystem
 from howdah.wire.helper_messages import CopyPartRequest

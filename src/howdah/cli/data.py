@@ -16,7 +16,7 @@ from howdah.errors import StagingError
 from howdah.hadoop import conf as hadoop_conf
 from howdah.inputs.transfer import download, list_copies, upload
 from howdah.localfiles import regular_file
-from howdah.outputs.snapshots.snapshot import files_in_earlier_snapshots
+from howdah.outputs.snapshot import files_in_earlier_snapshots
 from howdah.spec import uris
 from howdah.spec.codec import to_json
 from howdah.storage.factory import filesystem

@@ -16,7 +16,7 @@ from howdah.master.decisions import actions
 from howdah.master.decisions.outputs import commit_request
 from howdah.master.state import GangState
 from howdah.outputs.commit import CommitReply
-from howdah.outputs.snapshots.snapshot import DiscardSnapshotRequest, PublishSnapshotReply, PublishSnapshotRequest
+from howdah.outputs.snapshot import DiscardSnapshotRequest, PublishSnapshotReply, PublishSnapshotRequest
 from howdah.spec import JobSpec, StagedJob
 from howdah.spec.codec import decode, encode
 from howdah.spec.events import CheckpointFound, Event, Noted
@@ -44,7 +44,7 @@ async def run_action(action: BackgroundAction, staged: StagedJob, job_id: str) -
         text = message("bad nodes can't be recorded for later jobs: {reason}", reason=problem)
     else:
         unfinished = DiscardSnapshotRequest(action.temporary)
-        problem = (await _reply_or_error("howdah.outputs.snapshots.snapshot", "discard", unfinished, HelperReply)).error
+        problem = (await _reply_or_error("howdah.outputs.snapshot", "discard", unfinished, HelperReply)).error
         text = message(
             "an unfinished snapshot at {uri} can't be removed: {reason}", uri=action.temporary, reason=problem
         )
@@ -69,7 +69,7 @@ async def commit(keep: bool, state: GangState) -> actions.CommitDone:
 
 async def _publish_snapshot(action: actions.PublishSnapshot) -> actions.SnapshotPublished:
     request = PublishSnapshotRequest(action.temporary, action.final, action.to, action.keep)
-    reply = await _reply_or_error("howdah.outputs.snapshots.snapshot", "publish", request, PublishSnapshotReply)
+    reply = await _reply_or_error("howdah.outputs.snapshot", "publish", request, PublishSnapshotReply)
     return actions.SnapshotPublished(
         time.time(),
         output=action.output,

@@ -6,7 +6,7 @@ first checks whether it has been done.
     <temporary>/<from>            what one attempt uploaded; `parts` names the attempts that count
     <temporary>/_commit/<to>      the attempts that count, under their tasks' names, and _SUCCESS
     <final>                       `_commit`, renamed; snapshots taken while the programs ran
-                                  (`howdah.outputs.snapshots.snapshot`) that are there already come with it
+                                  (`howdah.outputs.snapshot`) that are there already come with it
     <temporary>-replaced          what was at <final> before, when it is to be overwritten
     <failed>                      instead of <final>, when the job has failed and its output says `keep_failed`
 """
@@ -19,7 +19,7 @@ from functools import partial
 
 from howdah.checkpoints import directory_lock
 from howdah.errors import HowdahError, StagingError
-from howdah.outputs.snapshots import snapshot
+from howdah.outputs import snapshot
 from howdah.spec import uris
 from howdah.spec.job import JobSpec
 from howdah.spec.values import dataclass

@@ -89,7 +89,7 @@ class UploadReply:
     """A line for each file that was not uploaded, and why."""
 
 
-# howdah.outputs.snapshots.snapshot
+# howdah.outputs.snapshot
 
 
 @dataclass(frozen=True)

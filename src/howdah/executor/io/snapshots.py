@@ -71,7 +71,7 @@ class SnapshotProcesses:
 
         snapshot.helper = HelperProcess(
             self.loop,
-            ("howdah.outputs.snapshots.snapshot", "take"),
+            ("howdah.outputs.snapshot", "take"),
             CopyPartRequest(path, order.uri, order.final, root=self.directory, previous=order.previous),
             on_end,
             on_message,

@@ -6,7 +6,7 @@ import posixpath
 
 from howdah.master.state import GangState, TaskState
 from howdah.outputs.commit import CommitRequest, OutputCommit, temporary_directory
-from howdah.outputs.snapshots import snapshot
+from howdah.outputs import snapshot
 from howdah.spec import JobSpec, Output, State, TaskId, chief
 from howdah.spec.message import message
 from howdah.wire.messages import StdoutOutput

@@ -20,8 +20,8 @@ from howdah.master.decisions.actions import (
 from howdah.master.decisions.outputs import is_flat, tasks_of_output
 from howdah.master.snapshots.state import SnapshotRequest, SnapshotRun
 from howdah.master.state import GangState, TaskState
-from howdah.outputs.snapshots import snapshot
-from howdah.outputs.snapshots.snapshot import snapshot_prefix
+from howdah.outputs import snapshot
+from howdah.outputs.snapshot import snapshot_prefix
 from howdah.spec import TaskId, uris
 from howdah.spec.events import Event, Noted, SaveAdvanced, SaveDone, SaveFailed, SaveRequested, SaveStarted
 from howdah.spec.message import message

@@ -1,4 +1,4 @@
-"""`python -m howdah.outputs.snapshots.snapshot take|publish|discard`: snapshots of an output while its program runs.
+"""`python -m howdah.outputs.snapshot take|publish|discard`: snapshots of an output while its program runs.
 
     <temporary>/<name>/<part>/    what one task's executor copies (`take`), and last its _SAVED
     <to><name>                    the complete snapshot, renamed by the master when all tasks are done (`publish`)

@@ -1,1 +1,0 @@
-"""Takes snapshots of outputs while the programs run."""
