@@ -140,11 +140,7 @@ def test_a_helper_that_is_killed_is_told(conduct: Start, tmp_path: Path) -> None
     deadline = time.monotonic() + 60
     helpers: list[int] = []
     while not helpers and time.monotonic() < deadline:
-        helpers = [
-            pid
-            for pid in map(int, children.read_text().split())
-            if b"howdah.outputs.snapshot" in command(pid)
-        ]
+        helpers = [pid for pid in map(int, children.read_text().split()) if b"howdah.outputs.snapshot" in command(pid)]
     os.kill(helpers[0], signal.SIGKILL)
     assert report(master).problem == "howdah.outputs.snapshot ended with signal 9"
     assert master.statuses[-1].phase is Phase.RUNNING

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from commandline import CommandLine, eventually
 
-from howdah.client.tensorboard import REQUIREMENTS
+from howdah.client.tensorboard_install import REQUIREMENTS
 from howdah.sandbox import Sandbox
 from howdah.staging import virtual_environments
 

@@ -10,8 +10,8 @@ import pytest
 
 from howdah.checkpoints import directory_lock
 from howdah.errors import StagingError
-from howdah.outputs.commit import abandon, reserve
 from howdah.outputs import snapshot
+from howdah.outputs.commit import abandon, reserve
 from howdah.outputs.snapshot import PublishSnapshotReply, PublishSnapshotRequest
 from howdah.spec import Checkpoint, JobSpec, Output, Role, Save, uris
 from howdah.storage.factory import filesystem

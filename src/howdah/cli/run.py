@@ -164,7 +164,7 @@ def _submit(prepared: PreparedJob, quiet: bool, check: Callable[[], None]) -> st
 def _bring_tensorboard(prepared: PreparedJob) -> None:
     """Stage TensorBoard. A failure is no error, because the job's own environment may have TensorBoard."""
     from howdah.client.engine_registry import settings_for
-    from howdah.client.tensorboard import install
+    from howdah.client.tensorboard_install import install
 
     try:
         install(prepared.engine, settings_for({"engine": prepared.engine.name}), notice)

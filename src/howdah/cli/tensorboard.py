@@ -100,7 +100,7 @@ def _notice(text: str) -> None:
 def _start_in_job(engine: Engine, report: JobReport, stop: bool, profile: str, idle_s: float) -> None:
     """Start TensorBoard in a container of the job."""
     if not stop:
-        from howdah.client.tensorboard import install
+        from howdah.client.tensorboard_install import install
 
         install(engine, settings_for({"engine": engine.name, "profile": profile}), _notice)
     link = connect(report)
@@ -130,7 +130,7 @@ def _submit_as_job(request: dict[str, Any], engine_name: str, profile: str) -> N
     """Submit TensorBoard as a job, and print its address once it answers; `howdah status` prints it again."""
     from howdah.cli.run import upload_and_submit
     from howdah.client.submit import prepare
-    from howdah.client.tensorboard import of_all
+    from howdah.client.tensorboard_install import of_all
 
     settings = settings_for({"engine": engine_name, "profile": profile})
     job = of_all(engine_of_settings(settings), request)
@@ -145,7 +145,7 @@ def _submit_as_job(request: dict[str, Any], engine_name: str, profile: str) -> N
 
 
 def _serve(request: dict[str, Any]) -> None:
-    from howdah.client.tensorboard import run_locally
+    from howdah.client.tensorboard_install import run_locally
 
     running = run_locally(request, _notice)
     try:

@@ -109,7 +109,7 @@ class LocalJobs(JobsApi):
             return master.stacks(getpass.getuser(), task, native)
 
     def tensorboard(self, job_id: str, idle_s: float) -> str:
-        from howdah.client.tensorboard import install
+        from howdah.client.tensorboard_install import install
 
         engine = self._engine(job_id)
         with self._master(job_id) as master, translate_refusals(job_id):

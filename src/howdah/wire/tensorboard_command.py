@@ -1,6 +1,6 @@
 """The command that starts a TensorBoard, and the link to it: a path that cannot be guessed, and a token.
 
-The master (`howdah.master.tensorboard`), a client (`howdah.client.tensorboard`) and the framework `board`
+The master (`howdah.master.tensorboard`), a client (`howdah.client.tensorboard_install`) and the framework `board`
 (`frameworks/tensorboard.py`) start it; it runs as `howdah.tensorboard`, which knows the same names.
 """
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import posixpath
 
 from howdah.master.state import GangState, TaskState
-from howdah.outputs.commit import CommitRequest, OutputCommit, temporary_directory
 from howdah.outputs import snapshot
+from howdah.outputs.commit import CommitRequest, OutputCommit, temporary_directory
 from howdah.spec import JobSpec, Output, State, TaskId, chief
 from howdah.spec.message import message
 from howdah.wire.messages import StdoutOutput
