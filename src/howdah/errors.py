@@ -17,7 +17,7 @@ HowdahError
 │   ├── NotReady         the answer is not known yet: ask again
 │   └── AnswerTimeout    the answer did not come in time: ask again
 └── JobFailed            the job ran and failed: look at the task that the message names
-    └── JobCancelled     somebody cancelled the job
+    └── JobCancelled     a user cancelled the job
 
 A message names the place, the value, what is allowed and what to do. Lower libraries' errors are mapped
 where they enter howdah and nowhere else; anything that is not a HowdahError is a bug and keeps its traceback.
@@ -176,6 +176,6 @@ class JobFailed(HowdahError):
 
 
 class JobCancelled(JobFailed):
-    """Somebody cancelled the job."""
+    """A user cancelled the job."""
 
     exit_code = 2

@@ -178,7 +178,7 @@ class TestStacks:
         assert text.startswith(f"Process {os.getpid()}: frames\n(no native frames")
 
     def test_a_tool_that_fails(self, tmp_path: object) -> None:
-        assert f"Process {os.getpid()}: py-spy said nothing" in next(
+        assert f"Process {os.getpid()}: py-spy gave no output" in next(
             describe_processes([os.getpid()], "/bin/false", False)
         )
         assert "can't be run: No such file" in next(describe_processes([os.getpid()], f"{tmp_path}/none", False))

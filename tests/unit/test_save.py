@@ -195,9 +195,9 @@ def test_a_directory_of_checkpoints_belongs_to_one_job(tmp_path: Path) -> None:
     assert found.job == "local-2"
 
 
-def test_a_garbled_lease_is_somebodys(tmp_path: Path) -> None:
+def test_a_garbled_lock_belongs_to_an_unknown_user(tmp_path: Path) -> None:
     (tmp_path / directory_lock.NAME).write_text("{")
-    with pytest.raises(StagingError, match="used by somebody"):
+    with pytest.raises(StagingError, match="used by another job of an unknown user"):
         reserve(job_with_checkpoints(tmp_path), "local-1")
 
 

@@ -1,6 +1,6 @@
 """Limits of what callers may use of a server before they have proved who they are.
 
-A *stranger* is a connection on which no request has come yet whose head proves who sends it. Anybody may open a
+A *stranger* is a connection on which no request has come yet whose head proves who sends it. Any host may open a
 connection, so strangers are few, use little, and do not stay (`ConnectionLimits`). When there are too many, a new
 connection replaces the oldest stranger of the address that has most. So a caller that proves at once who it is, as
 executors do, always gets through, even from the address of an attacker.

@@ -30,7 +30,7 @@ IDLE_S, SWEEP_S, LINGER_S = 120.0, 1.0, 2.0
 DISCARDED_READS = 16
 """Reads of the rest of a refused request that are discarded, before the rest is left to the kernel."""
 SLICE = 64 << 10
-"""An answer is written in slices of so many bytes, each when there is room for it: an answer that the caller does not
+"""Bytes of one slice of an answer. Each slice is written when there is room for it: an answer that the caller does not
 read is not copied into the buffer of the connection."""
 BACKLOG, ACCEPTED_AT_ONCE = 1024, 64
 """Connections that may wait to be accepted; and the connections that one turn of the event loop accepts. Their bytes

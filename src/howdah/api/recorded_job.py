@@ -98,7 +98,7 @@ class ReadOnlyAccess(Access):
 
 
 class _LocalAccess(ReadOnlyAccess):
-    """Lets everybody view: whoever calls this process's code can read the files themselves."""
+    """Lets every caller view: a caller of this process's code can read the files anyway."""
 
     def may_view(self, request: Request) -> bool:
         return True

@@ -43,7 +43,7 @@ class JobSource(Protocol):
         """Return bytes of the log of one attempt (0: the latest one); a negative `offset` counts from the end.
 
         Raises:
-            RequestRefused: the task or attempt is not there, its output is gone, or nobody answers in time.
+            RequestRefused: the task or attempt is not there, its output is gone, or no answer came in time.
         """
 
     async def search(self, query: LogQuery, tasks: Sequence[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
@@ -58,7 +58,7 @@ class JobSource(Protocol):
         """Return status, content type and body of the event-file service's answer to `curves/…` or `checkpoints…`."""
 
     async def act(self, action: str, arguments: Mapping[str, Any]) -> Any:
-        """Execute an action for somebody who is permitted to; return the JSON value to answer.
+        """Execute an action for a caller who is permitted to; return the JSON value to answer.
 
         Raises:
             RequestRefused: there is no such action, or the action is not possible now.

@@ -1,6 +1,6 @@
 """The static files of the page, as the package build made them: sent from the disk, in their compressed form.
 
-The files say nothing of any job, so everyone may read them. The name of a file below `assets/` changes with its
+The files say nothing of any job, so every caller may read them. The name of a file below `assets/` changes with its
 content, so a browser keeps the file forever.
 """
 
@@ -70,7 +70,7 @@ def answer(request: Request) -> Response:
 
 @functools.lru_cache(maxsize=32)
 def _unpacked(path: Path, _modified_ns: int) -> bytes:
-    """Return the content of a compressed file. It is cached, because anybody may request it again and again."""
+    """Return the content of a compressed file. It is cached, because any caller may request it again and again."""
     return gzip.decompress(path.read_bytes())
 
 

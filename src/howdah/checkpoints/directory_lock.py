@@ -44,7 +44,7 @@ def read_lock(fs: FileSystem, directory: str) -> DirectoryLock | None:
         found = json.loads(fs.read_bytes(uri))
         return DirectoryLock(str(found["job"]), str(found.get("user", "")), float(found.get("since", 0.0)))
     except (ValueError, TypeError, KeyError):
-        return DirectoryLock("somebody")
+        return DirectoryLock("another job")
 
 
 def acquire(fs: FileSystem, directory: str, job_id: str) -> None:
@@ -67,8 +67,9 @@ def acquire(fs: FileSystem, directory: str, job_id: str) -> None:
 def explain_lock(directory: str, held: DirectoryLock) -> str:
     """Explain which job uses a directory, and what to do."""
     since = time.strftime("%Y-%m-%d %H:%M", time.localtime(held.since)) if held.since else "an unknown time"
+    user = held.user or "an unknown user"
     return (
-        f"checkpoint.path: {directory} is used by {held.job} of {held.user or 'somebody'} since {since}; two jobs "
+        f"checkpoint.path: {directory} is used by {held.job} of {user} since {since}; two jobs "
         f"would overwrite each other's checkpoints. Cancel that one, choose another path, or if it is gone remove "
         f"{uris.join(directory, NAME)}"
     )

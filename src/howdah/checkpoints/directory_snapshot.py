@@ -24,7 +24,7 @@ from howdah.spec.values import dataclass
 from howdah.storage.output_files import OutputFiles
 
 QUIET_S = 1.0
-"""A file that no process has open for writing counts as finished when it has not changed for so long."""
+"""Seconds without a change after which a file that no process has open for writing counts as finished."""
 OPEN_QUIET_S = 30.0
 """The same for a file that a process has open."""
 FLAWED_S = 10.0

@@ -68,8 +68,8 @@ class LazyGroup(click.Group):
             return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Invoke the command as click does. Click alone would exit with a failed job's status if nobody reads the
-        output."""
+        """Invoke the command as click does. Click alone would exit with a failed job's status if no process reads
+        the output."""
         with streams.ended_by_streams():
             return super().invoke(ctx)
 

@@ -59,7 +59,7 @@ def set_(key: str, value: str, profile: str) -> None:
     """Set KEY to VALUE in your own file."""
     path = user_file(os.environ)
     if key in SETTINGS and SETTINGS[key].kind in ("path", "paths"):
-        value = check_value(key, value, "howdah config set", Path.cwd())  # not relative to a file that nobody looks at
+        value = check_value(key, value, "howdah config set", Path.cwd())  # not relative to the settings' file
     write(path, key, value, profile)
     click.echo(str(path))
 

@@ -1,4 +1,4 @@
-"""`howdah init`: writes a job file for a program, with a comment at each line that somebody may want to change."""
+"""`howdah init`: writes a job file for a program, with a comment at each line that users may want to change."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _lines(spec: JobSpec) -> Iterator[str]:
     yield "roles:"
     yield _line(f"  {ROLE}:", _("a kind of task; others, such as ps or evaluator, beside it"))
     yield f"    command: {_value(role.command)}"
-    yield _line(f"    replicas: {role.replicas}", _("so many run together"))
+    yield _line(f"    replicas: {role.replicas}", _("how many run together"))
     yield "    resources:"
     yield _line(f"      memory: {memory_text(role.resources.memory_mib)}", _("of each; who uses more is ended"))
     yield _line(f"      vcores: {role.resources.vcores}")

@@ -1,7 +1,7 @@
 """Ctrl-C while a job is submitted and followed.
 
 Two signals at once (from an impatient user, or from `timeout` and the terminal) count as one interrupt: the second must
-not break off what the first has begun, and leave a job running of which nobody has been told.
+not break off what the first has begun, and leave a job running of which the user has not been told.
 """
 
 from __future__ import annotations

@@ -185,7 +185,7 @@ def _exists(uri: str, conf_dir: str) -> bool:
 
 
 def _changed_settings(staged: StagedJob) -> list[str]:
-    """Return the settings that somebody has set, with their sources."""
+    """Return the settings that are not defaults, with their sources."""
     return [
         f"{name} = {value} ({staged.sources[name]})"
         for name, value in staged.settings.items()

@@ -14,7 +14,7 @@ from howdah.spec import TaskId
 from howdah.spec.events import Ended, Event, Joined, Launched, Started
 
 FEW = 8
-"""A job of so many tasks says each event in a line of its own, as it comes."""
+"""The number of tasks up to which each event gets a line of its own, as it comes."""
 HOLD_S = 1.0
 MAX_NODES = 3
 
@@ -31,7 +31,7 @@ class TaskProgressLines:
         self._since = 0.0
 
     def lines(self, events: Iterable[Event], tasks: int) -> Iterator[tuple[float, str]]:
-        """Yield times and lines of `events`, in a job of so many tasks, and of events that were held long enough."""
+        """Yield times and lines of `events`, and of events that were held long enough; the job has `tasks` tasks."""
         for event in events:
             kind = _kind(event) if tasks > FEW else None
             if kind is not None:

@@ -1,4 +1,4 @@
-"""`howdah stacks`: what the programs of a job are doing right now, or were doing when somebody looked last."""
+"""`howdah stacks`: what the programs of a job are doing now, or did when their stacks were last requested."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def ended_by_streams() -> Iterator[None]:
     """End the process, without a traceback, if its output can't be written.
 
     Raises:
-        SystemExit: UNREAD where nobody reads standard output any more; that of a full disk.
+        SystemExit: UNREAD where no process reads standard output any more; that of a full disk.
     """
     try:
         yield

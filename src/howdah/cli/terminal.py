@@ -135,7 +135,7 @@ def health_sentence(event: LossAnnounced | Stalled | StacksTaken | Straggling) -
         return _("no stacks: {problem}", problem=translate_stored(event.problem))
     if event.by:
         return _("stacks: {uri}", uri=event.uri)
-    who = ", ".join(map(str, event.suspects[:5])) or _("nobody in particular")
+    who = ", ".join(map(str, event.suspects[:5])) or _("no particular task")
     reason = f" ({translate_stored(event.reason)})" if event.reason else ""
     return _("suspected: {tasks}{reason}; stacks: {uri}", tasks=who, reason=reason, uri=event.uri)
 

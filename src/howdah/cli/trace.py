@@ -126,7 +126,7 @@ def _with_details(connection: sqlite3.Connection, trace: dict[str, Any], profile
     directory = connection.execute("SELECT directory FROM job WHERE id = ?", (job,)).fetchone()
     report = JobReport(job, "", State.PENDING, "", directory=directory[0] if directory else "")
     known: dict[str, Any] = {name: row[name] for name in _OF_JOB if row[name]} if row else {}
-    if "queue" not in known and known.get("engine") != "local":  # the cluster chose it; or the job is somebody else's
+    if "queue" not in known and known.get("engine") != "local":  # the cluster chose it; or the job is of another user
         with contextlib.suppress(HowdahError):
             for report_of_engine in engine_of(job, profile).describe(job):
                 fields = {name: getattr(report_of_engine, name) for name in ("name", "user", "queue", "engine")}

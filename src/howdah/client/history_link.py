@@ -105,7 +105,7 @@ def _wait(server: subprocess.Popen[bytes], directory: Path, job_id: str, on_wait
                 return link
         if server.poll() is not None:
             lines = (directory / LOG).read_text(errors="replace").strip().splitlines()
-            raise EngineUnavailable(f"the history server did not start: {lines[-1] if lines else 'it said nothing'}")
+            raise EngineUnavailable(f"the history server did not start: {lines[-1] if lines else 'no output'}")
         if not announced and time.monotonic() - began > NOTICE_S:
             announced = True
             on_wait(READ_S)

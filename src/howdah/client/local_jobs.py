@@ -35,7 +35,7 @@ from howdah.storage.factory import filesystem
 from howdah.wire import auth
 
 RETRY_S = 60.0
-"""An engine that does not answer is asked again for so long."""
+"""Seconds for which a request is repeated while the engine does not answer."""
 
 
 class LocalJobs(JobsApi):
@@ -148,7 +148,7 @@ class LocalJobs(JobsApi):
 
 
 def _print_nothing(_: str) -> None:
-    """Ignore notices of what takes time: a program has nobody to show them to."""
+    """Ignore notices of what takes time: a program has no user to show them to."""
 
 
 async def _answer_ended(engine: Engine, report: JobReport, path: str, query: str) -> Response:

@@ -34,8 +34,8 @@ def page_url(report: JobReport) -> str:
 
 
 def page_link(report: JobReport, expires: float = 0.0) -> str:
-    """Return a link to the job's page that anybody can open. It permits actions until `expires` (epoch seconds, 0:
-    none).
+    """Return a link to the job's page that every holder of the link can open. It permits actions until `expires` (epoch
+    seconds, 0: none).
 
     Raises:
         StagingError: the job's key is gone, or this user may not read it.

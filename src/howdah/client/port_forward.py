@@ -48,7 +48,7 @@ class PortForward:
             far[1].close()  # after sending what is still in the buffer
             writer.close()
         except (OSError, asyncio.TimeoutError):
-            pass  # nobody is listening yet: a browser asks again
+            pass  # no process is listening yet: a browser asks again
         finally:
             for each in (writer, far[1]) if far else (writer,):
                 if not each.is_closing():

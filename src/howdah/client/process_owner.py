@@ -2,7 +2,7 @@
 worker.
 
 The process and those above it are looked at: the variables that howdah gave to the program, and the control group that
-the engine put it in. The process's user and root can read its variables, everybody its control group.
+the engine put it in. The process's user and root can read its variables, every user its control group.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def of_all(engine: Engine, request: Mapping[str, Any]) -> JobSpec:
 
 @dataclass
 class LocalTensorBoard:
-    """A TensorBoard on this machine, which ends when nobody has looked for a while."""
+    """A TensorBoard on this machine, which ends when no browser has requested it for a while."""
 
     process: subprocess.Popen[str]
     """The process of TensorBoard."""

@@ -63,7 +63,7 @@ def load(
         raise SpecError.at(str(path), f"is not UTF-8: byte {error.start} is {data[error.start]:#04x}") from None
     except OSError as error:
         if error.errno == errno.EFBIG:
-            raise SpecError.at(str(path), f"{error.strerror}, and a job file has at most so many") from None
+            raise SpecError.at(str(path), f"{error.strerror}, the limit of a job file") from None
         raise StagingError(f"{path}: {error.strerror}. Give the path of a job file") from error
     if path.suffix in _PROGRAMS:
         raise SpecError.at(str(path), f"is a program, no job file: write `-- {_PROGRAMS[path.suffix]} {path}`")

@@ -41,7 +41,7 @@ class Setting:
 HISTORY_URL = "history_url"
 """This setting reaches jobs without its token, because others may see the settings of a job."""
 SANDBOX = "the running sandbox"
-"""The source of settings that a running sandbox makes where nobody else makes them."""
+"""The source of settings that a running sandbox makes where neither the user nor the environment makes them."""
 SETTINGS = {
     "engine": Setting("local", "Where jobs run: local, yarn, or another installed engine."),
     "hadoop_conf_dir": Setting("", "Folder with core-site.xml and yarn-site.xml; else HADOOP_CONF_DIR.", "path"),

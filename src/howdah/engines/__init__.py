@@ -214,8 +214,8 @@ class Allocator(ABC):
         containers that it knows of.
 
         The containers that still run belong to this attempt from now on. For each other container the answer says, by
-        id, how it ended. If the engine can't tell, the cause is `withdrawn`, which is nobody's fault: it uses up no
-        retry and is held against no node. Containers that the engine holds beyond `containers` are released.
+        id, how it ended. If the engine can't tell, the cause is `withdrawn`, for which no task or node is to blame: it
+        uses up no retry. Containers that the engine holds beyond `containers` are released.
         """
         return {container.id: Exit("withdrawn", detail=GONE) for container in containers}
 

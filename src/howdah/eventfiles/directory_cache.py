@@ -14,7 +14,7 @@ from howdah.eventfiles.queries import JobEventFiles
 from howdah.eventfiles.run_store import POINTS
 
 IDLE_S = 60.0
-"""A directory that was not requested for this long may be dropped to free memory."""
+"""Seconds without a request after which a directory may be dropped to free memory."""
 COLD_S, WARM_S = 12.0, 1.0
 """The longest wait for a directory that was never read, and for others; then the answer has the values read so far."""
 MAX_DIRECTORIES, MAX_HALVINGS = 256, 20

@@ -114,7 +114,7 @@ def length_of(head: bytes) -> int:
 
 
 def _masked_checksums(sums: array[int]) -> array[int]:
-    """Compute `framing.masked` of all checksums at once: one large integer with a lane of 64 bits for each."""
+    """Compute `framing.mask_crc` of all checksums at once: one large integer with a lane of 64 bits for each."""
     if len(sums) < _MIN_FOR_LANES or sys.byteorder == "big":
         return array("I", map(framing.mask_crc, sums))
     lanes = int.from_bytes(b"\1\0\0\0\0\0\0\0" * len(sums), "little")

@@ -146,7 +146,7 @@ def _each(count: int) -> int:
 
 
 def _unmasked(sums: int, count: int) -> bytes:
-    """Compute the inverse of `framing.masked` for all lanes."""
+    """Compute the inverse of `framing.mask_crc` for all lanes."""
     each = _each(count)
     sums = sums + each * ((_ONES + 1) - framing.MASK) & each * _ONES
     return (sums >> 17 & each * 0x7FFF | sums << 15 & each * _ONES).to_bytes(8 * count, "little")

@@ -36,7 +36,7 @@ _GROUP = "howdah.frameworks"
 BUILT_IN = plugins.BUILT_IN[_GROUP]
 """howdah's own frameworks: `module:class` by name."""
 GANG_KEY = "HOWDAH_GANG_KEY"
-"""A variable with a key that the tasks of a job share and nobody else has, for frameworks with `shares_key`."""
+"""A variable with a key that only the tasks of a job have, for frameworks with `shares_key`."""
 # Linux runs no program that has a single variable as long as this (MAX_ARG_STRLEN).
 _MAX_VARIABLE = 128 * 1024
 

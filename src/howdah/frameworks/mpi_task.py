@@ -31,9 +31,10 @@ HOSTS = "howdah-mpi-hosts"
 _PRIVATE_PREFIX = "HOWDAH_MPI_"
 # All tasks are started at the same moment; this covers the start of Python and of mpirun on a busy machine.
 _START_LIMIT_S = 120.0
-# The task that failed first gets a message; the others wait so long to be stopped before they fail as well.
+# The task that failed first gets a message; the others wait this many seconds to be stopped before they fail as well.
 _FAILURE_DELAY_S = 10.0
-# Anybody may connect: how many callers are served at once, for how long, and how many bytes each may send.
+# Any process on the network may connect: how many callers are served at once, for how long, and how many bytes each may
+# send.
 _MAX_CALLERS, _READ_LIMIT_S, _MAX_BYTES = 32, 10.0, 1 << 20
 _VERSIONS = ("4", "5")
 _FAILED_RANK = re.compile(r"process rank (\d+) with|Process name: \[.*,(\d+)\]|MPI_ABORT was invoked on rank (\d+)")
@@ -122,7 +123,7 @@ class MpiTask:
                 return event
 
     def _accept_callers(self) -> None:
-        """Serve callers; of too many the oldest is closed, because anybody may connect and send nothing."""
+        """Serve callers; of too many the oldest is closed, because any process may connect and send nothing."""
         callers: collections.deque[socket.socket] = collections.deque()
         while True:
             caller, _ = self.listener.accept()
@@ -221,7 +222,7 @@ def rank(start: dict[str, Any]) -> int:
     task_fds = f"/proc/{start['pid']}/fd"
     modes = (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)
     streams = [os.open(f"{task_fds}/{number}", mode) for number, mode in enumerate(modes)]
-    # mpirun stops a rank by a signal to the whole process group, this process included; nobody else does so.
+    # mpirun stops a rank by a signal to the whole process group, this process included; no other process does so.
     stop_signals: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: stop_signals.append(number))
     status = subprocess.Popen(start["command"], stdin=streams[0], stdout=streams[1], stderr=streams[2]).wait()
@@ -257,7 +258,7 @@ def send(key: str, node: str, kind: str, value: object, limit_s: float) -> None:
             if time.monotonic() > deadline:
                 raise
         else:
-            raise OSError(f"{node} at {address[0]}:{address[1]} doesn't take its orders from this job")
+            raise OSError(f"{node} at {address[0]}:{address[1]} does not accept orders of this job")
         time.sleep(0.1)
 
 
@@ -294,7 +295,7 @@ def sign_message(key: str, message: dict[str, Any]) -> bytes:
 
 
 def verify_message(key: str, line: bytes) -> dict[str, Any]:
-    """Return the message of a line that `signed` has made with this key; raise ValueError for anything else."""
+    """Return the message of a line that `sign_message` has made with this key; raise ValueError for anything else."""
     given, _, text = line.decode().strip().partition(" ")
     if not hmac.compare_digest(signature(key, text).encode(), given.encode()):
         raise ValueError("not of this job")

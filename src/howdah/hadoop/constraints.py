@@ -14,8 +14,8 @@ from howdah.spec.validation import nearest
 
 SELF = "self"
 NAMESPACES = (SELF, "not-self", "all")
-"""Whose containers have the tag: this job's, those of all other jobs, anyone's. It is written `all/hbase`; `self` is
-left out."""
+"""Whose containers have the tag: this job's, those of all other jobs, or those of all jobs. It is written `all/hbase`;
+`self` is left out."""
 SCOPES = ("node", "rack")
 UNLIMITED = 2**31 - 1
 MAX_DEPTH = 20

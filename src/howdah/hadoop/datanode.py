@@ -65,7 +65,7 @@ async def visible_length(
             request = pb.VisibleLengthRequest(block=block.block)
             answer = await connection.call("getReplicaVisibleLength", request, pb.VisibleLengthResponse, limit_s)
             return answer.length
-        except RpcError as error:  # a DataNode that refuses nobody has lost the block, or has not begun it
+        except RpcError as error:  # a DataNode that did not refuse access has lost the block, or has not begun it
             length = length if error.name in _REFUSED else 0
         except (EngineRejected, EngineUnavailable):
             continue

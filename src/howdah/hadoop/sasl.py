@@ -104,7 +104,7 @@ def _strongest(offered: Mapping[str, str], plain: bool) -> str:
 
 class Layer:
     """Wraps the messages of one direction after a login (RFC 2831 2.3, 2.4). Each message has a number and a checksum
-    that only a holder of the `session` key can make; with `sealing` nobody else can read the message."""
+    that only a holder of the `session` key can make; with `sealing` no other process can read the message."""
 
     def __init__(self, session: bytes, direction: str, sealing: bool) -> None:
         signing = f"Digest session key to {direction} signing key magic constant"

@@ -16,7 +16,7 @@ from howdah.wire import auth
 SETTLED_S = 10.0
 """The longest time between a job's end, as its engine reports it, and the last lines of its log."""
 FORGOTTEN_S = 86400.0
-"""A job that no engine knows, and whose log has been silent for this long, is over."""
+"""Seconds without a new line in its log after which a job that no engine knows counts as over."""
 AT_A_TIME = 50
 """Jobs of one `refresh`."""
 FEW = 5

@@ -31,7 +31,7 @@ from howdah.spec import uris
 from howdah.wire import auth
 
 MIN_PAUSE_S, MAX_PAUSE_S, PAUSE_FACTOR = 2.0, 60.0, 10
-"""The pause between two scans: so many times what a scan took, within these bounds."""
+"""The pause between two scans is PAUSE_FACTOR times the time that a scan took, within the bounds (seconds)."""
 SWEEP_S = 3600.0
 EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - asked for by --host only
 

@@ -1,4 +1,4 @@
-"""Reads files of this machine that people name. It refuses a device, a socket, and a pipe to which nobody writes,
+"""Reads files of this machine that people name. It refuses a device, a socket, and a pipe to which no process writes,
 because reading from those may never end."""
 
 from __future__ import annotations
@@ -79,4 +79,4 @@ def _read_pieces(descriptor: int, most: int, wait_s: float) -> Iterator[bytes]:
         if not piece:
             return
         yield piece
-    raise TimeoutError(errno.ETIMEDOUT, f"it is a pipe, and nobody has written to it for {wait_s:.0f} s")
+    raise TimeoutError(errno.ETIMEDOUT, f"it is a pipe, and no process has written to it for {wait_s:.0f} s")

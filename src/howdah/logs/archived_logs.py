@@ -78,7 +78,7 @@ class ArchivedLogs:
             reason = error.strerror or error
             raise NotReady(f"what {task} printed can't be read here now: {reason}: ask again") from error
         finally:
-            self._readers -= Counter([path])  # subtraction drops paths that nobody reads
+            self._readers -= Counter([path])  # subtraction drops paths that no request reads
 
     def _read_copy(self, path: Path, task: TaskId, stream: str, attempt: int, offset: int, limit: int) -> LogChunk:
         os.utime(path)
@@ -126,7 +126,7 @@ class ArchivedLogs:
         def forget(_: object) -> None:
             del self._copying[path]
             if not copying.cancelled():
-                copying.exception()  # all its callers may have left, and asyncio complains of an error nobody read
+                copying.exception()  # all its callers may have left, and asyncio complains of an error that is not read
 
         copying.add_done_callback(forget)
         return copying

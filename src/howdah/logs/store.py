@@ -71,8 +71,8 @@ class LiveLogs(AttemptLogs):
 
 
 class StoredLogs(AttemptLogs):
-    """Reads files that nobody writes any more. Every method raises OSError when a file does not exist, or its node does
-    not answer."""
+    """Reads files that are not written any more. Every method raises OSError when a file does not exist, or its node
+    does not answer."""
 
     @abstractmethod
     def size(self, stream: str) -> int:
@@ -96,7 +96,7 @@ class StoredLogs(AttemptLogs):
 
 def open_log(path: Path) -> BinaryIO:
     """Open what a task has printed, unbuffered. A program may have put something else there: a link to a file that only
-    this process may read (say a history server), or a pipe that nobody writes to.
+    this process may read (say a history server), or a pipe that no process writes to.
 
     Raises:
         OSError: the path is no regular file.
@@ -144,7 +144,7 @@ class NodeManagerLogs(StoredLogs):
         parts = urllib.parse.urlsplit(log_url)
         words = parts.path.strip("/").split("/")
         if parts.scheme not in ("http", "https") or words[:2] != ["node", "containerlogs"] or len(words) < 3:
-            raise ValueError(f"no page of a node: {log_url}")
+            raise ValueError(f"{log_url} is not a NodeManager's log page")
         self._base = f"{parts.scheme}://{parts.netloc}/ws/v1/node/containerlogs/{words[2]}"
 
     def size(self, stream: str) -> int:

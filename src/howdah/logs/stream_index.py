@@ -1,10 +1,11 @@
 """The index of an attempt's two streams, the short file `times`: in which order, and when, the task printed.
 
 A line of the index is `time stdout stderr lines lines`: the bytes of the streams from these offsets on were printed at
-that time or later, and before the time of the next line; so many lines of each stream lie before them. The merged
-stream (`both`) consists of the bytes between two lines of the index, standard output first. Its offsets are the sums of
-both offsets, so each byte has one place. Offsets lie at the beginnings of lines. The module needs the standard library
-alone, because an executor writes the index; no byte of a log is lost, whatever the index lacks.
+that time or later, and before the time of the next line; the two numbers of lines count those of
+each stream that lie before them. The merged stream (`both`) consists of the bytes between two lines of the index,
+standard output first. Its offsets are the sums of both offsets, so each byte has one place. Offsets lie at the
+beginnings of lines. The module needs the standard library alone, because an executor writes the index; no byte of a log
+is lost, whatever the index lacks.
 """
 
 from __future__ import annotations

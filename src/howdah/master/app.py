@@ -48,20 +48,22 @@ from howdah.wire.messages import Phase
 PYTHON = f"{sys.version.split()[0]} {sys.executable}"
 TICK_S = 0.5
 CONFIRM_EVERY_S, CONFIRMED_S = 1.0, 2.0
-"""The sum is not more than TAKEOVER_S."""
+"""Seconds between two checks that the event log is still this master's own, and seconds for which such a check counts.
+The sum is not more than TAKEOVER_S."""
 ENGINE_SILENT_S = 3.0
-"""When the engine has not answered for so long, the master checks whether the event log is still its own. Engines
-answer every second."""
+"""Seconds without an answer of the engine after which the master checks whether the event log is still its own.
+Engines answer every second."""
 CLAIM_S = 0.5
 """Time beyond this that claiming the event log takes is added to all deadlines: an earlier master may have renewed
 leases meanwhile."""
 HAND_OVER_S = 5.0
-"""A master that leaves the job to the next one waits no longer than this for its files to be written."""
+"""Limit in seconds for writing the files of a master that leaves the job to the next one."""
 LINGER_S = 0.1
-"""The API answers this long after the end, so that a client that follows the job gets the last event."""
+"""Seconds for which the API still answers after the end, so that a client that follows the job gets the last event."""
 MIN_GC_THRESHOLD, GARBAGE_EACH = 2000, 20
 FOLLOWED_S, LAST_LINES_S = 3.0, 0.3
-"""A client that has followed the job within the last 3 s gets this long to read the last lines."""
+"""A client that has followed the job within the last FOLLOWED_S seconds gets LAST_LINES_S seconds to read the last
+lines."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ class Broadcast:
         self._waiting: tuple[asyncio.Future[bool], ...] = ()
 
     def notify_all(self) -> None:
-        """Wake everyone."""
+        """Wake every current waiter."""
         waiting, self._waiting = self._waiting, ()
         for one in waiting:
             _answer(one, True)

@@ -6,7 +6,8 @@ from __future__ import annotations
 import time
 
 STOOD_S, JUMP_S = 2.0, 1.0
-"""A loop that made no turn for so long was suspended; a clock that left the steady clock by so much was set."""
+"""A pause of the loop longer than STOOD_S seconds means that the process was suspended; a difference above JUMP_S
+seconds between the wall clock and the steady clock means that the clock was set."""
 
 
 class ClockMonitor:

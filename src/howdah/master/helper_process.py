@@ -25,7 +25,7 @@ from howdah.wire.helper_main import HelperReply
 
 MAX_ANSWER_S, MAX_COMMIT_S = 120.0, 600.0
 COMMIT_TRIES, COMMIT_AGAIN_S = 3, 5.0
-"""A helper that was killed, or could not start, has said nothing about the outputs: another one is started."""
+"""A helper that was killed, or could not start, has reported nothing about the outputs: another one is started."""
 FIND_TRIES, FIND_AGAIN_S = 3, 5.0
 """A job does not fail because the file system did not answer once."""
 BackgroundAction = actions.PublishSnapshot | actions.DiscardSnapshot | actions.FindCheckpoint | actions.NoteNodeFailures
@@ -122,5 +122,5 @@ async def run_helper(module: str, verb: str, request: object, reply_type: type[R
                 process.kill()
     lines = output.decode("utf-8", "replace").strip().splitlines()
     if not lines:
-        raise ValueError(f"{module} ended with status {process.returncode} and said nothing")
+        raise ValueError(f"{module} ended with status {process.returncode} without output")
     return decode(reply_type, json.loads(lines[-1]))

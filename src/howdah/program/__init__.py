@@ -182,8 +182,8 @@ def put(key: str, value: Value, *, life: str = "epoch", ttl: Optional[float] = N
     """Set `key` for all tasks. A value is text or bytes, up to 1 MiB, and comes back as the type that was put.
 
     `life` says when the key is removed: with "epoch" when this task is started again, so that no task meets peers of an
-    earlier start; with "program" when this program ends; with "job" never. `ttl` removes it after so many seconds at
-    the latest; put it again to renew it.
+    earlier start; with "program" when this program ends; with "job" never. `ttl` is the time in seconds
+    after which it is removed at the latest; put it again to renew it.
     """
     message = {"key": _checked_name("put", key), **_encoded(value, f"put({key!r})"), **_lifetime(life, ttl)}
     _call("put", {**message, "op": _operation_id()})

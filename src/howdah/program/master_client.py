@@ -17,7 +17,8 @@ from howdah.wire import program_protocol as wire
 from howdah.wire.connection import MasterConnection, WireError
 
 GIVE_UP_S = 60.0
-"""A master that is away for this long has no successor: the executor ends the program before."""
+"""Seconds after which a call gives up a master that does not answer; the executor ends the program earlier if the
+master has no successor."""
 _RETRY_S = 0.3
 REPLY_S = 10.0
 _WARN_AFTER_S, _WARN_AGAIN_S = 30.0, 300.0

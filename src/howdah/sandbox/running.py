@@ -176,7 +176,7 @@ class RunningDaemons:
 
         self.wait("HDFS", ready)
         if not self.record.shape.secure:  # with Kerberos a ticket is needed, which the sandbox does not have
-            self.wait("places for everyone in HDFS", lambda: readiness.open_to_everyone(active[0]))
+            self.wait("directories for all users in HDFS", lambda: readiness.open_to_everyone(active[0]))
 
     def wait_listening(self, wanted: Iterable[DaemonRole]) -> None:
         addresses = [address for role in wanted for address in role.listens]

@@ -107,7 +107,7 @@ class ContainerEnded(Event):
 
 @dataclass(frozen=True)
 class CancelRequested(Event):
-    """Somebody wants the job to end."""
+    """A user, or the engine, wants the job to end."""
 
     by: str
     """Who wants it."""
@@ -186,7 +186,7 @@ class MasterEnded(Event):
 
 @dataclass(frozen=True)
 class SaveRequested(Event):
-    """Somebody asks for a snapshot of an output as it is now."""
+    """A user or a program asks for a snapshot of an output as it is now."""
 
     by: str
     """Who asks: a user or a task."""
@@ -261,7 +261,7 @@ class CheckpointFound(Event):
     skipped: Tuple[Sentence, ...] = ()
     """Sentences about newer checkpoints that are damaged or incomplete."""
     error: Sentence = ""
-    """Why nobody could look; "" when the look succeeded."""
+    """Why the directory could not be searched; "" when the search succeeded."""
 
 
 @dataclass(frozen=True)
@@ -273,7 +273,7 @@ class LossAnnounced(Event):
     cause: str
     """One of `preemption`, `decommission` and `unhealthy`."""
     within_s: float = 0.0
-    """Seconds until the container is taken away; 0 when nobody knows."""
+    """Seconds until the container is taken away; 0 when that is unknown."""
     text: Sentence = ""
     """The announcement, for people."""
     task: Optional[TaskId] = None

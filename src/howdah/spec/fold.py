@@ -85,7 +85,7 @@ def _on_launched(view: JobView, event: events.Launched) -> None:
 
 
 def _attempt(view: JobView, task: TaskId, number: int) -> AttemptView:
-    """Return the view of an attempt; for an unknown attempt a new view that nobody keeps."""
+    """Return the view of an attempt; for an unknown attempt a new view that is not kept."""
     known = view.tasks[task].attempts
     return next((attempt for attempt in reversed(known) if attempt.attempt == number), AttemptView(number))
 
@@ -296,7 +296,7 @@ def _on_save_started(view: JobView, event: events.SaveStarted) -> None:
 
 
 def _find_snapshot(view: JobView, number: int) -> SnapshotView:
-    """Return the view of a snapshot; for one that is not kept any more a new view that nobody keeps."""
+    """Return the view of a snapshot; for one that is not kept any more a new view that is discarded."""
     return next(
         (save for save in view.snapshots if save.number == number), SnapshotView(number, output=0, uri="", tasks=0)
     )
@@ -333,7 +333,7 @@ def _on_finished(view: JobView, event: events.JobFinished) -> None:
     if view.tensorboard.state in ("starting", "open"):
         view.tensorboard = events.BoardChanged(event.time, "ended", detail=message("the job has ended"))
     for task in view.tasks.values():
-        if not task.state.ended:  # nobody told of its end, and nothing of the job runs any more
+        if not task.state.ended:  # no event told of its end, and nothing of the job runs any more
             cancelled = event.outcome.state is State.CANCELLED
             task.state = State.CANCELLED if cancelled else State.STOPPED
             task.phase, task.finished = "ended", event.time

@@ -1,4 +1,4 @@
-"""Redacts what looks like a secret, wherever somebody wrote it: in a variable, on a command line, in a job file.
+"""Redacts what looks like a secret, wherever a user wrote it: in a variable, on a command line, in a job file.
 
 Secrets have a place of their own in a job (`secrets`), whose values are in no spec; this is for users who write them
 elsewhere. Names are judged by whole words: `DB_PASS` and `OPENAI_KEY` hide what follows, `passes` and `--num-keys` do

@@ -107,8 +107,9 @@ class Exit:
 
     cause: str
     """One word for what happened: `exit`, `signal`, `memory`, `lost`, `preempted`, `withdrawn` (the engine took the
-    container, or its files, back, and nobody is to blame), `start`, `localise`, `stream`, `upload`, `silent`, `port`,
-    `preflight`, `gpu`, `stalled`, `logs` (more logs than YARN allows), `image` (asked for, and not used), `stopped`."""
+    container, or its files, back, and no task or node is to blame), `start`, `localise`, `stream`, `upload`, `silent`,
+    `port`, `preflight`, `gpu`, `stalled`, `logs` (more logs than YARN allows), `image` (asked for, and not used),
+    `stopped`."""
     code: Optional[int] = None
     """The exit status; None when a signal ended the process."""
     signal: Optional[int] = None

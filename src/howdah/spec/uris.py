@@ -89,8 +89,8 @@ def below(uri: str, directory: str) -> str:
 
 
 def check_inner_name(name: str, directory: str) -> str:
-    """Return `name`, which somebody else has written, once it is known to lead to a place below `directory` and nowhere
-    else.
+    """Return `name`, which a program or another user has written, once it is known to lead to a place below `directory`
+    and nowhere else.
 
     Raises:
         StagingError: `name` is absolute, or holds `..`.

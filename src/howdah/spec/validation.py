@@ -41,9 +41,9 @@ INPUT_FORMATS = ("text", "whole", "csv", "jsonl", "sequencefile", "tfrecord", "p
 _OF_INPUT_FILES = ("to", "cache", "flat", "fewer_tasks")
 _OF_INPUT_STREAMS = ("format", "options", "epochs", "shuffle", "window", "seed")
 OUTPUT_FORMATS = ("text", "gzip", "sequencefile", "tfrecord", "parquet")
-# Somebody's own reader or writer.
+# A reader or writer of the user's own.
 OWN_FORMAT = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-# One master holds them in memory, and each is a container that somebody pays for.
+# One master holds them in memory, and each is a container that costs resources.
 MAX_TASKS = 100_000
 # What a cluster's messages can hold.
 MAX_NUMBER = 2**31 - 1
@@ -365,7 +365,7 @@ def _input(place: str, entry: Input, job: JobSpec) -> _Found:
     if entry.chief is not None:
         yield from _at_least(f"{place}.chief", entry.chief, 0)
         if entry.share == "all":
-            yield Mistake(f"{place}.chief", f"is {entry.chief}, but with share 'all' everybody gets all files")
+            yield Mistake(f"{place}.chief", f"is {entry.chief}, but with share 'all' every task gets all files")
     for number, role in enumerate(entry.roles):
         if role not in job.roles:
             yield _unknown_role(f"{place}.roles.{number}", role, job)

@@ -188,7 +188,7 @@ class JobView:
     sizes: Mapping[str, int] = field(default_factory=dict)
     """The number of tasks of each role that runs with another number than was asked for."""
     ends_as: Optional[State] = None
-    """The state of tasks that are told to stop: CANCELLED where somebody cancelled the job, else STOPPED."""
+    """The state of tasks that are told to stop: CANCELLED where a user cancelled the job, else STOPPED."""
     unfitting: int = 0
     """The number of lines in a damaged log that cannot be read, or do not fit the lines before."""
     outcome: Optional[Outcome] = None

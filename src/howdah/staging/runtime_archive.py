@@ -219,7 +219,7 @@ def _contents(sources: Mapping[str, Path], work: Path) -> dict[str, bytes]:
         found[name] = path.read_bytes()
         if name.endswith(".py"):
             module, into = PurePosixPath(name), work / "module.pyc"
-            # Unpacking sets times, so the byte code must not depend on them; nobody edits an unpacked archive.
+            # Unpacking sets times, so the byte code must not depend on them; no process edits an unpacked archive.
             mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
             py_compile.compile(str(path), str(into), name, doraise=True, invalidation_mode=mode)
             cached = module.parent / "__pycache__" / f"{module.stem}.{sys.implementation.cache_tag}.pyc"

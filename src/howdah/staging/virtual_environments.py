@@ -84,7 +84,8 @@ def ensure_environment(requirements: Path, notice: Notice) -> Path:
 
 
 def pack(venv: Path, notice: Notice) -> Path:
-    """Return an archive of an environment made by `ready`, for machines that have the same Python; it is made once.
+    """Return an archive of an environment made by `ensure_environment`, for machines that have the same Python; it is
+    made once.
 
     Raises:
         StagingError: there is no room.

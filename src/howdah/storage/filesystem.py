@@ -30,7 +30,7 @@ class ConnectionBroken(StagingError):
 
 
 class NoSpace(StagingError):
-    """The file system or the directory's quota is full; the call may succeed once somebody makes room."""
+    """The file system or the directory's quota is full; the call may succeed once a user makes room."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class FileSystem(ABC):
 
     @abstractmethod
     def create(self, uri: str, mode: int = 0o644) -> Sink:
-        """Create or replace a file in place. Use `writing` for files that somebody reads."""
+        """Create or replace a file in place. Use `writing` for files that other processes read."""
 
     @abstractmethod
     def append(self, uri: str, data: bytes) -> None:
@@ -181,7 +181,7 @@ class FileSystem(ABC):
     def writing(self, uri: str, mode: int = 0o644, replace: bool = True) -> Iterator[Sink]:
         """Write a file that appears when the block ends, or not at all when it ends by an exception.
 
-        Without `replace` a file that somebody else has put there in the meantime stays as it is.
+        Without `replace` a file that another process has put there in the meantime stays as it is.
         """
         temporary = uris.join(uris.parent(uri), f".{uris.name(uri)}.{secrets.token_hex(4)}.part")
         sink: Sink | None = None

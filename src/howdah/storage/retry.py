@@ -28,7 +28,8 @@ def retry_until(
     max_pause_s: float = AGAIN_S,
     quiet: bool = False,
 ) -> T:
-    """Call `act`, and repeat it after errors of the classes in `limits_s`, of each for so many seconds. Pauses double.
+    """Call `act`, and repeat it after errors of the classes in `limits_s`, which gives the limit of each class in
+    seconds. Pauses double.
 
     Raises:
         HowdahError: the last attempt failed.

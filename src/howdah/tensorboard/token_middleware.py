@@ -1,6 +1,6 @@
 """Protects TensorBoard, which has no login of its own: only a browser that has opened the link with the token sees it.
 
-The token becomes a cookie of one path that nobody can guess, below which everything is served. Browsers send a cookie
+The token becomes a cookie of one path that cannot be guessed, below which everything is served. Browsers send a cookie
 to all ports of a host, so without this path another server on the same host would receive it.
 """
 

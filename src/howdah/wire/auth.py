@@ -23,7 +23,7 @@ HEADER = "Howdah-Signature"
 
 def derive(job_key: bytes, principal: str) -> bytes:
     """Derive the key of `principal`: "client", or "executor worker:1/2" for the second attempt of worker:1."""
-    # Anybody may claim a name: keys of long names are not cached.
+    # Any caller may claim a name: keys of long names are not cached.
     return (_derive if len(principal) <= MAX_NAME else _derive.__wrapped__)(job_key, principal)
 
 

@@ -216,7 +216,7 @@ class SnapshotOrder:
     previous: str = ""
     """Where this task's part of an earlier snapshot is; with "" everything is copied."""
     limit_s: float = 3600.0
-    """Give up after so many seconds."""
+    """Limit in seconds."""
 
 
 @dataclass(frozen=True)
@@ -274,7 +274,7 @@ class CheckOrder:
     disk_mib: int = 0
     """Free disk that is wanted."""
     limit_s: float = 120.0
-    """Give up after so many seconds."""
+    """Limit in seconds."""
     pairs: bool = False
     """Other tasks will want to exchange data with this one."""
 
@@ -302,7 +302,7 @@ class PairOrder:
     rounds: Tuple[Optional[Partner], ...]
     """The partner of each round; None for a round without one."""
     limit_s: float = 120.0
-    """All rounds together take at most so many seconds."""
+    """Limit in seconds for all rounds together."""
 
 
 @dataclass(frozen=True)
@@ -392,7 +392,7 @@ class Orders:
     stop_s: float = 10.0
     """Seconds between TERM and KILL."""
     lease_s: float = 30.0
-    """An executor that hears nothing from the master for this long stops its program and exits."""
+    """Seconds without an answer from the master after which the executor stops its program and exits."""
     log_requests: Tuple[LogRequest, ...] = ()
     """Pieces of logs to send."""
     snapshots: Tuple[SnapshotOrder, ...] = field(default=(), metadata={WIRE_NAME: "saves"})

@@ -1,7 +1,7 @@
 """Binds sockets to a free port of a range, for clusters whose firewalls let no other ports through.
 
-A port that anybody has bound is not free, whatever options are set on it: so no option that would share the port is set
-before the bind.
+A port that any process has bound is not free, whatever options are set on it: so no option that would share the port is
+set before the bind.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ async def answer_get(job: JobSource, request: Request) -> tuple[str, bytes]:
 
 
 async def answer_post(job: JobSource, request: Request) -> tuple[str, bytes]:
-    """Return content type and body of a POST by somebody who may act.
+    """Return content type and body of a POST by a caller who may act.
 
     Raises:
         Refused: as the action it stands for, or nothing is changed by this call.

@@ -219,6 +219,6 @@ def _sleep(settings: XLearningSettings, kind: str) -> Command:
     seconds = float(match[1]) * _SECONDS[match[2] or "s"]
     limit = f"{seconds:g}" if seconds else "infinity"
     if kind == "VPC":
-        settings.notes.append(f"--app-type VPC: the container waits, but nobody can log in to it by ssh ({PAGE})")
+        settings.notes.append(f"--app-type VPC: the container waits, but users can't log in to it by ssh ({PAGE})")
         return ("sleep", limit)
     return f'timeout {limit} python -m digits -p "$HOWDAH_PORT" || [ $? = 124 ]'

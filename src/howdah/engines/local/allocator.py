@@ -49,7 +49,7 @@ class LocalAllocator(Allocator):
         self._noted_topics: set[str] = set()
         self._supervised = self.restarts = "HOWDAH_MASTER_LOCK" in os.environ
         """Whether a supervisor has started this master."""
-        if self._supervised:  # nobody but this process may hold its lock
+        if self._supervised:  # no process but this one may hold its lock
             os.set_inheritable(int(os.environ["HOWDAH_MASTER_LOCK"]), False)
 
     @classmethod
@@ -76,7 +76,7 @@ class LocalAllocator(Allocator):
         return ends
 
     def signalled(self, signal: str) -> Event:
-        """Return a cancellation if somebody cancels the job by force. Otherwise the signal comes from a reboot, for
+        """Return a cancellation if a user cancels the job by force. Otherwise the signal comes from a reboot, for
         instance: the next supervisor starts the next attempt."""
         if not self._supervised:
             return super().signalled(signal)

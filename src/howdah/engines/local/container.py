@@ -176,7 +176,7 @@ class LocalContainer:
     def _last_log_line(self) -> str:
         with contextlib.suppress(OSError):
             lines = (self._directory / "executor.log").read_text(encoding="utf-8", errors="replace").splitlines()
-            return lines[-1] if lines else message("it said nothing")
+            return lines[-1] if lines else message("no output")
         return message("it left no log")
 
     def _clean_up(self, status: int) -> None:

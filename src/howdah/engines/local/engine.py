@@ -234,7 +234,7 @@ def _with_cached_files(staged: StagedJob, progress: Progress) -> StagedJob:
 
 def _cache_path(home: str, file: StagedFile) -> str:
     """Return where a file of a cluster is kept on this machine. Its URI, size and time stand for its content, which
-    nobody has read yet."""
+    has not been read yet."""
     seen = f"{file.uri} {file.size} {file.modified_ms}"
     digest = hashlib.sha256(seen.encode()).hexdigest()
     return uris.join(home, "cache", digest[:2], f"{digest}-{uris.name(file.uri)}")

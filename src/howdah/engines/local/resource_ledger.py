@@ -81,7 +81,7 @@ class Ledger:
         self._update(held={}, waiting=False, promised=None, left=True)
 
     def cancelled_by(self) -> str:
-        """Return the user who asked the engine to cancel the job by force; "" if nobody did."""
+        """Return the user who asked the engine to cancel the job by force; "" if no user did."""
         entry = self.state.entries().get(self.job_id)
         return str(entry.get("cancel", "")) if entry else ""
 
@@ -120,7 +120,7 @@ def explain_shortage(
         return ""
     kind, used = found
     uses = (job_id for job_id, entry in entries.items() if entry["held"] or (with_promised and entry["promised"]))
-    holders = ", ".join(uses) or "nobody"
+    holders = ", ".join(uses) or "no job"
     of = (machine.memory_mib, machine.vcores, len(machine.gpus))[kind]
     if kind == 0:
         template = "waiting for {amount}: {used} of {limit} are used by {holders}"

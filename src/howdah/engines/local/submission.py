@@ -52,7 +52,9 @@ class LocalSubmission:
             OSError: it cannot be made.
         """
         self._jobs.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with self._state.change():  # so that nobody takes it for that of a killed submission before it is locked
+        with (
+            self._state.change()
+        ):  # no other process may take it for that of a killed submission before it is locked
             parent = Path(self._state.submitting_directory)
             parent.mkdir(exist_ok=True, mode=0o700)
             while True:

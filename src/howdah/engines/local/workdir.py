@@ -44,7 +44,7 @@ def _place(file: StagedFile, target: Path, cache: Path) -> None:
 
 
 def unpack_archive(archive: Path, cache: Path) -> Path:
-    """Return the directory with the archive's content; unpack the archive if nobody has yet."""
+    """Return the directory with the archive's content; unpack the archive if no task has yet."""
     target = cache / "unpacked" / archive.name
     if target.is_dir():
         return target

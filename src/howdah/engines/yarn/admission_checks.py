@@ -17,6 +17,8 @@ from howdah.spec import JobSpec
 from howdah.spec.validation import nearest
 
 NODES_S, MORE_NODES_S = 15.0, 2.0
+"""Seconds to wait for the first node of a cluster that has none yet, and then for further nodes: after a start of the
+ResourceManager its NodeManagers register within seconds, one after the other."""
 FIELDS = {records.MEMORY: "memory", records.VCORES: "vcores", records.GPU: "gpus"}
 
 
@@ -120,7 +122,8 @@ def _at_once(job: JobSpec) -> Counter[str]:
 
 
 def needed_amounts(job: JobSpec, containers: Mapping[str, int]) -> Counter[str]:
-    """Return what so many containers of each role need together, by resource."""
+    """Return what these numbers of containers need together, by resource; `containers` gives the number of each
+    role."""
     total = Counter[str]()
     for role, count in containers.items():
         total.update({key: amount * count for key, amount in records.amounts(job.roles[role].resources).items()})

@@ -304,7 +304,7 @@ class YarnAllocator(Allocator):
         """Return whether the request comes from YARN's proxy, known by its address; only the proxy can vouch for a
         user.
 
-        Without access control YARN shows everybody everything, and calls whoever has no name its static user.
+        Without access control YARN shows everything to every caller, and calls a caller without a name its static user.
         """
         users = {self._context.staged.user}
         if not self._configuration.secure and not self._configuration.flag("yarn.acl.enable"):

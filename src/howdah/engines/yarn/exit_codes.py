@@ -64,7 +64,7 @@ def explain(status: int, diagnostics: str) -> Exit:
 def refused_image(status: int, diagnostics: str, variables: Mapping[str, str], host: str) -> Exit | None:
     """Return the Exit of a container that asked for an image by `variables` and was refused. It is the only
     container that YARN does not start without saying why (ContainerImpl.RequestResourcesTransition logs it and
-    reports it to nobody)."""
+    reports it to no program)."""
     image = requested_image(variables)
     if status != _NEVER_STARTED or diagnostics.strip() or not image:
         return None

@@ -101,7 +101,7 @@ def explain_failure(stderr: str) -> str:
     if any(word in stderr for word in ("Permission", "permission", "EPERM", "not permitted", "ptrace")):
         return REFUSED
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    return f"py-spy: {lines[0]}" if lines else "py-spy said nothing"
+    return f"py-spy: {lines[0]}" if lines else "py-spy gave no output"
 
 
 def is_python(pid: int) -> bool:

@@ -29,8 +29,8 @@ class _Piece(NamedTuple):
 class StreamLog:
     """Writes one stream to `path`.
 
-    The first half of `limit` keeps the beginning, a quarter to a half of it the end. Nobody waits for a full disk:
-    bytes that find no room are lost, and once there is room again a line says how many.
+    The first half of `limit` keeps the beginning, a quarter to a half of it the end. Writing does not wait for a full
+    disk: bytes that find no room are lost, and once there is room again a line says how many.
 
     Raises:
         OSError: the file cannot be created.

@@ -29,7 +29,7 @@ NAMES = tuple(SUFFIXES.values())
 MAX_BLOCK = 1 << 30
 # What Hadoop's compressors take at a time (io.compression.codec.*.buffersize); its decompressors have as much room.
 _BLOCK = 1 << 18
-# A byte of lz4 or snappy is at most so many bytes of content.
+# The most bytes of content that one byte of lz4 or snappy stands for.
 _MAX_RATIO = 255
 _LENGTH = struct.Struct(">I")
 _GZIP, _ZLIB = 31, 15

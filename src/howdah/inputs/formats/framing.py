@@ -67,7 +67,7 @@ class RecordSplitter:
         self._framing, self._limit, self._binary = framing, limit, binary
         self._held: list[bytes] = []
         self._size = self._passed = 0
-        self._wanted = 0  # no record is complete before so many bytes are held
+        self._wanted = 0  # no record is complete before this number of bytes is held
 
     def records(self, data: bytes) -> list[bytes]:
         """Return the records that `data` completes."""

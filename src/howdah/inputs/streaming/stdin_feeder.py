@@ -31,7 +31,7 @@ READ_AHEAD = 16 << 20
 """How many bytes are read before the program requests them."""
 BLOCKS_PER_WRITE = 16
 SILENT_S = 600.0
-"""A file system that returns nothing for this long has failed, whatever it says."""
+"""Seconds without data after which the file system counts as failed, even if it reports no error."""
 
 
 class ProgramStalled(HowdahError):

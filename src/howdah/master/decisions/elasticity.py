@@ -18,7 +18,7 @@ from howdah.spec import JobSpec, TaskId
 from howdah.spec.events import Asked, Launched, Resized
 
 GROW_AFTER_S = 60.0
-"""A gang that formed anew runs at least this long before it grows, because growing restarts its programs."""
+"""Seconds for which a gang that formed anew runs at least before it grows, because growing restarts its programs."""
 MAX_LOST = 10
 """How many lost spares are replaced."""
 

@@ -29,7 +29,7 @@ from howdah.wire.messages import NOT_HEARD, Status
 LATE_EXIT_S = 5.0
 """An end that is reported within this time after a failure may be the failure's cause."""
 MAX_FAILED_PREFLIGHTS = 3
-"""A task whose containers failed pre-flight on so many nodes gets no other container."""
+"""The number of nodes on which a task's containers may fail pre-flight; then the task gets no other container."""
 
 # A failure that explains others beats one that may be their consequence: a peer's "connection reset" is an `exit`.
 _WEIGHT = {
@@ -100,7 +100,7 @@ def task_ended(
 
 
 def container_lost(state: GangState, task: TaskState, event: ContainerEnded, actions: list[Action]) -> None:
-    """Handle a container that went before the end of its program was reported. The task keeps no container, so a
+    """Handle the loss of a container before the end of its program was reported. The task keeps no container, so a
     restart asks for another one."""
     exit, container = event.exit, task.container
     task.container, task.joined = None, 0

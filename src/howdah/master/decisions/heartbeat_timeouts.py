@@ -11,21 +11,22 @@ from howdah.spec.message import message
 from howdah.wire.messages import Goal, Phase
 
 GREET_S = 120.0
-"""An executor must send its first status within this time after its start (a node may have to fetch the runtime
+"""Seconds after its start within which an executor must send its first status (a node may have to fetch the runtime
 first)."""
 SILENT_S = 9.0
-"""An executor that is not heard for so long counts as dead. The decision falls within 10 s, since executors are checked
-twice a second; their heartbeat comes every 2 s."""
+"""Seconds without a heartbeat after which an executor counts as dead. The decision falls within 10 s, since executors
+are checked twice a second; their heartbeat comes every 2 s."""
 LEASE_S = 20.0
-"""An executor that hears nothing from its master for so long ends its program and itself."""
+"""Seconds without an answer from its master after which an executor ends its program and itself."""
 STOPPED_LEASE_S = 10.0
-"""An executor that is ordered to stop has a shorter lease."""
+"""The lease, in seconds, of an executor that is ordered to stop; it is shorter."""
 FENCE_S = LEASE_S + 3.0
-"""The fence of a task, counted from when the master last heard its executor: an answer may be under way for two
-seconds. Until the fence ends, the program may still run somewhere, and no other program of the same task is started."""
+"""Seconds of the fence of a task, counted from when the master last heard its executor: an answer may be under way for
+two seconds. Until the fence ends, the program may still run somewhere, and no other program of the same task is
+started."""
 TAKEOVER_S = 3.0
-"""A master that has been replaced may renew leases for so much longer after another master owns the log: it reads the
-log every second, relies on what it read for two seconds, and claiming the log takes a moment."""
+"""Seconds for which a master that has been replaced may still renew leases after another master owns the log: it reads
+the log every second, relies on what it read for two seconds, and claiming the log takes a moment."""
 
 
 def exit_of_unheard(phase: Phase | None, launched_at: float, heard_at: float, now: float) -> Exit | None:

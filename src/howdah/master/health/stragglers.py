@@ -19,8 +19,8 @@ EVERY_S, SAMPLES, BATCH_TASKS = 5.0, 24, 200
 MIN_SAMPLES, MIN_TASKS = 12, 3
 """A comparison needs a minute of a program, and two other tasks."""
 SPREADS, SHARE = 6.0, 0.3
-"""A task is out of line when it is so many spreads of the others, and at least that share of the median, away from
-it."""
+"""A task is out of line when it is more than SPREADS spreads of the others, and SHARE of the median, away from the
+median."""
 _SPREAD = 1.4826  # the spread of a normal distribution, from the median distance
 _FLOORS = {"CPU (cores)": 0.25, "GPU (share)": 0.1}
 PROGRESS, STEPS = "progress (% a minute)", "steps a minute"

@@ -21,7 +21,7 @@ from howdah.wire.messages import Status
 MARGIN_S = 30.0
 """Executors keep the limit themselves; the master's limit is for executors that report nothing."""
 MAX_ALONE = 3
-"""When so many pairs failed and none passed, no single node is to blame."""
+"""The number of failed pairs from which no single node is to blame, if no pair passed."""
 
 
 def on_status(state: GangState, task: TaskState, status: Status, now: float, actions: list[Action]) -> None:

@@ -1,7 +1,7 @@
 """Decides where programs wait for each other: who has arrived, who is missing, and which rounds are over. The module is
 pure.
 
-A complete round is written to the journal before anybody may go on, so that the others may go on under a master that
+A complete round is written to the journal before any task may go on, so that the others may go on under a master that
 takes over. A process that waits repeats its arrival, so that arrivals need no journal.
 """
 
@@ -87,7 +87,7 @@ class Barriers:
         round = self._open.get(name)
         if round is None:
             if len(self._open) >= MAX_OPEN:
-                raise LimitExceeded(f"barrier {name.name!r}: the job has {MAX_OPEN} barriers at which somebody waits")
+                raise LimitExceeded(f"barrier {name.name!r}: the job has {MAX_OPEN} barriers at which tasks wait")
             round = self._open[name] = BarrierRound(count, needed, set(needed))
         if (round.count, round.needed) != (count, needed):
             raise Conflict(f"barrier {name.name!r}: others wait there with another count or other roles")

@@ -30,9 +30,10 @@ from howdah.wire import program_protocol as wire
 
 EXPIRE_S = 0.5
 GATHER_S = 0.05
-"""A call that watches a prefix is woken this much later, so that a thousand changes are not reported one by one."""
+"""Seconds by which the answer to a call that watches a prefix is delayed, so that a thousand changes are not reported
+one by one."""
 PAGE = 2 << 20
-"""About so many bytes of values are in one answer to a watcher."""
+"""The approximate limit, in bytes, of the values in one answer to a watcher."""
 COMPACT_FROM = 8 << 20
 _PASSING = (events.Ended, events.GangRestarted, events.GangReleased, events.Launched, events.WorldFormed)
 _COPIES = (events.SaveDone, events.SaveFailed)
@@ -115,7 +116,7 @@ class ProgramApi:
         """
         lines = await self.journal.take_over(lambda: "\n")
         self.store.restore(lines)
-        spared = time.time() + LEASE_S  # so long programs may search for this master
+        spared = time.time() + LEASE_S  # programs may search for this master until then
         self.store.shift_deadlines(lambda deadline: max(deadline, spared))
         self.barriers.restore(lines)
         for event in log:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class MasterSource:
-    """Be the API's source of jobs and the only job in it (see `howdah.api.sources`)."""
+    """Serves the master's job as the API's source of jobs (see `howdah.api.sources`)."""
 
     kind, conf_dir = "master", ""
 

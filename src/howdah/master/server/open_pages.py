@@ -11,7 +11,7 @@ import contextlib
 import time
 
 VISIBLE_S, HIDDEN_S = 10.0, 75.0
-"""A page that has sent no request for so long is closed."""
+"""Seconds without a request after which a page counts as closed, while its tab is visible and while it is hidden."""
 MAX_LINGER_S = 300.0
 """The longest time for which open pages are answered after the end: users read why a job failed."""
 SEEN_S = 5.0
@@ -46,7 +46,7 @@ class OpenPages:
             await self._wait(SEEN_S)
 
     async def wait_until_closed(self) -> None:
-        """Wait while pages are open, `LONGEST_S` at most; `dismiss` ends the wait."""
+        """Wait while pages are open, `MAX_LINGER_S` seconds at most; `dismiss` ends the wait."""
         now, last = time.monotonic(), time.monotonic() + MAX_LINGER_S
         while not self._dismissed.is_set() and min(self.open_until(), last) > now:
             await self._wait(min(self.open_until(), last) - now)

@@ -119,7 +119,7 @@ class MasterServer:
         return ApiRouter(self.source)
 
     def identify(self, request: Request) -> Caller | None:
-        """Return who has signed the head of a request, or shows a token in it; None for everybody else."""
+        """Return who has signed the head of a request, or shows a token in it; None for any other caller."""
         header = request.headers.get(auth.HEADER.lower())
         if header is None:
             return self.source.access.identify(request)

@@ -47,7 +47,8 @@ class TaskLogs:
         """Return bytes of what an attempt printed (0: the latest).
 
         Raises:
-            RequestRefused: there is no such attempt, its output is gone, or nobody answers.
+            RequestRefused: there is no such attempt, its output is gone, or its executor or
+                node does not answer.
         """
         if self._is_present(task, attempt):
             return await self._api.log_of(task, stream, offset, limit)

@@ -71,7 +71,7 @@ async def _dump_stacks(api: MasterServer, arguments: Mapping[str, Any], by: str)
         uri = await stack_dumps.save_stacks(api.directory, found, time.time())
     except HowdahError as error:
         problem = str(error)
-    api.apply(StacksTaken(time.time(), by or "somebody", uri, problem=problem))
+    api.apply(StacksTaken(time.time(), by or "a user", uri, problem=problem))
     return {"stacks": {str(task): text for task, text in found.items()}, "uri": uri, "problem": problem}
 
 

@@ -1,4 +1,4 @@
-"""Calls a library that may never return, in threads for which nobody waits longer than a limit.
+"""Calls a library that may never return, in threads for which the caller waits no longer than a limit.
 
 A thread that is stuck is left alone. It is a daemon thread, so it does not keep the process from ending.
 """

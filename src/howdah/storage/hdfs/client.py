@@ -280,8 +280,8 @@ class HdfsFileSystem(FileSystem):
         sink.close()
 
     def recover_lease(self, uri: str) -> None:
-        """Return when the file is closed. A NameNode counts nothing of the last block, and lets nobody append, before
-        the DataNodes have agreed on its content (lease recovery). Raises EngineUnavailable after a minute."""
+        """Return when the file is closed. A NameNode counts nothing of the last block, and lets no client append,
+        before the DataNodes have agreed on its content (lease recovery). Raises EngineUnavailable after a minute."""
 
         def close() -> None:
             if not self._call_namenode_with_failover(uri, lambda client, path: client.recover_lease(path)):

@@ -166,8 +166,8 @@ class ApplicationMaster:
         self._blacklist = set(hosts)
 
     async def allocate(self, progress: float = 0.0) -> pb.AllocateResponse:
-        """Send a heartbeat: it reports what has changed and returns what is new. Containers that nobody wants any more
-        are released.
+        """Send a heartbeat: it reports what has changed and returns what is new. Containers that are not wanted any
+        more are released.
 
         Raises:
             AttemptOver: the ResourceManager has ended this attempt, or wants it to end.
