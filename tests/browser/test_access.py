@@ -63,7 +63,7 @@ def test_a_bookmark_opens_a_running_jobs_page(running: str, browser: Browser) ->
 
 
 @pytest.mark.parametrize("which", ["history", "running"])
-def test_a_copied_link_opens_the_same_place_for_somebody_else(
+def test_a_copied_link_opens_the_same_place_for_another_user(
     which: str, browser: Browser, request: pytest.FixtureRequest
 ) -> None:
     tab = Tab(browser, request.getfixturevalue(which))

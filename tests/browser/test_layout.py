@@ -117,7 +117,7 @@ def test_a_running_job(running: RunningCommand, browser: Browser, language: str,
 
 @pytest.mark.parametrize("size", [PHONE, DESK], ids=["telephone", "desk"])
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_history(
+def test_every_screen_of_the_history_fits(
     history: str, stopped: str, unmade: str, browser: Browser, language: str, size: dict[str, int]
 ) -> None:
     tab = Tab(browser, history, language=language)
@@ -178,7 +178,7 @@ def test_what_the_chief_left_behind_was_stopped_not_cancelled(history: str, stop
     assert (tab.wrong, chinese.wrong) == ([], [])
 
 
-def test_an_output_that_nobody_made_is_why_the_job_failed(history: str, unmade: str, browser: Browser) -> None:
+def test_a_missing_output_is_why_the_job_failed(history: str, unmade: str, browser: Browser) -> None:
     for language, text in (("en-GB", "no task made a directory 'model'"), ("zh-CN", "没有任务创建目录 'model'")):
         tab = Tab(browser, history, language=language)
         tab.go(f"jobs/{unmade}")

@@ -318,7 +318,7 @@ class TestFilesRemoved:
         assert ended.exit is not None
         return master, ended.exit
 
-    def test_what_fails_then_is_nobodys_fault(self, conduct: Start) -> None:
+    def test_a_failure_after_that_is_held_against_no_task(self, conduct: Start) -> None:
         _, exit = self.removed(conduct, "trap 'exit 75' EXIT")
         assert (exit.cause, exit.code) == ("withdrawn", 75)
         assert exit.detail == "the node has removed the container's files"
@@ -384,7 +384,7 @@ class TestPorts:
         assert master.output() == b"ok\n"
         assert socketserver.TCPServer.allow_reuse_address is False
 
-    def test_nobody_else_gets_a_reserved_port(self, conduct: Start) -> None:
+    def test_no_other_process_gets_a_reserved_port(self, conduct: Start) -> None:
         master = conduct()
         master.start()
         port = master.phase(Phase.JOINED).ports["main"]

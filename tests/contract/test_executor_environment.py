@@ -60,7 +60,7 @@ class TestPython:
         told = f"[howdah: PATH has no 'python': here it means {sys.executable} (Python {version}."
         assert master.output("stderr").decode().startswith(told)
 
-    def test_scripts_find_it_and_nobody_is_told_what_he_did_not_ask(self, conduct: Start, bare: dict[str, str]) -> None:
+    def test_scripts_find_the_environment_and_get_no_unasked_output(self, conduct: Start, bare: dict[str, str]) -> None:
         master = conduct("bash train.sh; env ./train.py; python3 -c 'print(3)'")
         (master.work / "train.sh").write_text("python -c 'print(1)'\n")
         (master.work / "train.py").write_text("#!/usr/bin/env python\nprint(2)\n")
@@ -147,7 +147,7 @@ class TestContainer:
         listed = f"{tmp_path},{folder}"
         assert looked(f"mount --bind '{folder}' '{folder}'", **{variable: listed}) == "True\n"
 
-    def test_nobody_can_tell_where_nothing_is_mounted_and_no_nodemanager_is_seen(self, tmp_path: Path) -> None:
+    def test_the_use_of_an_image_is_unknown_without_mounts_and_nodemanager(self, tmp_path: Path) -> None:
         assert looked(f"mount --bind {tmp_path} {tmp_path}", LOCAL_DIRS=f"{tmp_path}/appcache") == "None\n"
 
     def test_a_link_to_where_it_is_mounted(self, tmp_path: Path) -> None:

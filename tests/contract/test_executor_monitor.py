@@ -137,7 +137,7 @@ class TestStacks:
             one.kill()
         assert "--plain ***" in text
 
-    def test_nobody_may_look(self) -> None:
+    def test_stacks_without_permission_are_refused(self) -> None:
         """As py-spy says it where ptrace is refused."""
         said = "Permission Denied: Try running again with elevated permissions by going 'sudo env \"PATH=$PATH\" !!'"
         assert explain_failure(said) == REFUSED

@@ -25,7 +25,7 @@ def key(master: Conductor, epoch: int) -> str:
     ).hex()
 
 
-def test_a_key_for_each_epoch_that_nobody_else_can_read_and_nothing_is_left(conduct: Start) -> None:
+def test_each_epoch_has_a_private_key_and_no_file_is_left(conduct: Start) -> None:
     master = conduct(program(LOOK))
     master.run()
     master.set_orders(Goal.RUN, epoch=2)

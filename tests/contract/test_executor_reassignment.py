@@ -42,7 +42,7 @@ def reassign(master: Conductor, number: int) -> None:
     master.phase(Phase.JOINED)
 
 
-def test_it_becomes_another_tasks_again_and_again(master: Conductor) -> None:
+def test_an_executor_is_reassigned_again_and_again(master: Conductor) -> None:
     pids = set()
     for number in range(2, 2 + TIMES):
         ended = master.run()
@@ -57,7 +57,7 @@ def test_it_becomes_another_tasks_again_and_again(master: Conductor) -> None:
     assert gone(f"container_{os.getpid()}_01")
 
 
-def test_one_that_is_killed_leaves_nothing_however_often_it_was_reassigned(master: Conductor) -> None:
+def test_a_killed_executor_leaves_nothing_however_often_it_was_reassigned(master: Conductor) -> None:
     for number in range(2, 2 + TIMES):
         master.phase(Phase.JOINED)
         reassign(master, number)
@@ -75,7 +75,7 @@ def test_one_that_is_killed_leaves_nothing_however_often_it_was_reassigned(maste
     assert gone(f"container_{os.getpid()}_01")
 
 
-def test_one_whose_sweeper_was_killed_ends_as_it_should(master: Conductor) -> None:
+def test_an_executor_whose_orphan_killer_was_killed_ends_in_order(master: Conductor) -> None:
     """The kernel may choose any process when it is out of memory."""
     master.phase(Phase.JOINED)
     assert master.executor is not None

@@ -82,7 +82,7 @@ def test_a_copy_is_made_beside_the_program(conduct: Start, tmp_path: Path) -> No
     assert master.leave() == 0
 
 
-def test_beats_go_on_while_a_copy_waits_and_it_is_given_up_when_nobody_wants_it(conduct: Start, tmp_path: Path) -> None:
+def test_heartbeats_go_on_while_a_copy_waits_and_an_unwanted_copy_is_given_up(conduct: Start, tmp_path: Path) -> None:
     master = conduct('import os, time; os.makedirs("output", exist_ok=True)\n' + HOLD + WRITTEN + WAIT)
     written(master)
     master.save(order(tmp_path))

@@ -219,7 +219,7 @@ class TestOutput:
         assert part(tmp_path).read_bytes() == b"a\n"
 
 
-def test_somebodys_own_reader_runs_in_the_jobs_python(conduct: Start, feed: Feed) -> None:
+def test_a_users_own_reader_runs_in_the_jobs_python(conduct: Start, feed: Feed) -> None:
     own = Feed(0, feed.splits[:1], format="mine:Reader")
     master = conduct("cat", feeds=(own,), program_path=("job/bin",))
     (master.work / "mine.py").write_text(

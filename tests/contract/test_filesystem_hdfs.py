@@ -163,7 +163,7 @@ def test_quotas_are_named_and_nothing_is_left(fs: FileSystem, base: str, admin: 
         fs.mkdirs(uris.join(base, "two"))
 
 
-def test_safe_mode(fs: FileSystem, base: str, admin: Admin) -> None:
+def test_writes_fail_and_reads_work_in_safe_mode(fs: FileSystem, base: str, admin: Admin) -> None:
     admin("-safemode", "enter")
     try:
         with pytest.raises(EngineUnavailable, match="is in safe mode"):

@@ -59,7 +59,7 @@ def test_a_file_is_sent_whole_and_the_connection_goes_on(large: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_caller_that_leaves_in_the_middle_harms_nobody(large: Path, tmp_path: Path) -> None:
+def test_a_caller_that_leaves_in_the_middle_harms_no_other_caller(large: Path, tmp_path: Path) -> None:
     async def run() -> None:
         running = await http_server.serve(answer, anybody, "127.0.0.1")
         address = running.sockets[0].getsockname()

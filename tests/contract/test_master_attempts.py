@@ -174,7 +174,7 @@ def test_an_attempt_that_is_over_leaves_everything_as_it_is(tmp_path: Path) -> N
     play(act)
 
 
-def test_one_that_is_over_takes_no_orders_any_more(tmp_path: Path) -> None:
+def test_an_attempt_that_is_over_refuses_actions(tmp_path: Path) -> None:
     """What it said yes to, nobody would do."""
 
     async def act() -> None:
@@ -198,7 +198,7 @@ class Unheard(First):
         return True
 
 
-def test_one_that_may_be_replaced_renews_leases_as_long_as_the_log_is_its_own(tmp_path: Path) -> None:
+def test_a_master_that_may_be_replaced_renews_leases_while_it_owns_the_log(tmp_path: Path) -> None:
     """Where the log can't be looked at, nobody knows."""
     files = f"memory://attempts/{tmp_path.name}-{time.monotonic_ns()}"
 
@@ -275,7 +275,7 @@ def test_an_end_that_is_written_is_final(tmp_path: Path) -> None:
     play(act)
 
 
-def test_containers_that_are_gone_are_held_against_nobody(tmp_path: Path) -> None:
+def test_containers_that_are_gone_are_held_against_no_task(tmp_path: Path) -> None:
     async def act() -> None:
         async with attempt(tmp_path) as first:
             await first.run_to(Phase.RUNNING)
@@ -348,7 +348,7 @@ class Silent(First):
         return ENGINE_SILENT_S + 1
 
 
-def test_one_that_was_cut_off_finds_the_log_to_be_anothers_though_it_has_nothing_to_write(tmp_path: Path) -> None:
+def test_a_master_that_was_cut_off_notices_the_other_owner_of_the_log_without_writing(tmp_path: Path) -> None:
     files = f"memory://attempts/{tmp_path.name}-{time.monotonic_ns()}"
 
     async def act() -> None:
@@ -362,7 +362,7 @@ def test_one_that_was_cut_off_finds_the_log_to_be_anothers_though_it_has_nothing
     play(act)
 
 
-def test_a_claim_of_the_log_that_took_long_counts_for_nobody(tmp_path: Path) -> None:
+def test_the_time_of_a_slow_claim_of_the_log_is_added_to_all_deadlines(tmp_path: Path) -> None:
     """The master before may have renewed leases until it was done."""
 
     async def act() -> None:

@@ -254,7 +254,7 @@ def test_who_waits_is_woken(job: Job) -> None:
     assert time.monotonic() - begun < 15
 
 
-def test_nobody_waits_for_ever(job: Job) -> None:
+def test_no_call_waits_for_ever(job: Job) -> None:
     assert problem(job.start(0, "here.get('never', wait=0.3)")) == (
         "howdah.program.task_identity.HereTimeout: get('never'): not within 0.3 s"
     )
@@ -264,7 +264,7 @@ def test_nobody_waits_for_ever(job: Job) -> None:
     job.both("here.barrier('start', timeout=30)")
 
 
-def test_one_of_many_wins(job: Job) -> None:
+def test_of_many_compare_and_set_calls_a_single_call_wins(job: Job) -> None:
     programs = [
         job.start(index % 2, "import os; print(here.swap('leader', None, str(os.getpid())))") for index in range(4)
     ]
@@ -356,7 +356,7 @@ def test_outside_a_job_there_is_nothing_here() -> None:
 
 
 @pytest.mark.parametrize("version", ["3.9", "3.13"])
-def test_it_needs_the_standard_library_only(job: Job, version: str) -> None:
+def test_the_program_api_needs_the_standard_library_only(job: Job, version: str) -> None:
     found = interpreter(version)
     if found is None:
         pytest.skip(f"no CPython {version} here")
@@ -442,7 +442,7 @@ class TestFences:
         assert refused.value.status == 410
         assert "worker:0 of formation 1 (attempt 1) is over: now there is formation 2 (attempt 1)" in str(refused.value)
 
-    def test_nobody_speaks_for_another(self, job: Job) -> None:
+    def test_no_task_speaks_for_another(self, job: Job) -> None:
         mine, its = wire.program_principal("worker:0", 1, 1), wire.program_principal("worker:1", 1, 1)
         key = wire.program_key(auth.derive(KEY, auth.executor_principal("worker:0", 1)), mine)
         for name, path, method in (

@@ -59,7 +59,7 @@ def test_the_file_system_is_the_name_service(howdah: CommandLine) -> None:
     assert howdah.files.read_bytes(f"{howdah.root}/tmp/before") == b"12"
 
 
-def test_one_that_hangs_is_passed_over(howdah: CommandLine) -> None:
+def test_a_namenode_that_hangs_is_passed_over(howdah: CommandLine) -> None:
     """The first one asked, on standby, takes the call and never answers: the client's limit is a few seconds here."""
     if eventually(lambda: howdah.sandbox.active("NameNode"), "an active NameNode") == "nn1":
         howdah.sandbox.failover(title="NameNode")

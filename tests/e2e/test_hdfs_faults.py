@@ -107,7 +107,7 @@ def one_line(done: Done) -> str:
 # A DataNode ends
 
 
-def test_one_that_dies_while_it_is_read_from(howdah: CommandLine, base: str) -> None:
+def test_a_datanode_that_dies_while_it_is_read_from(howdah: CommandLine, base: str) -> None:
     data = random_file(howdah, f"{base}/big", 20)
     # Which copy is read first is the NameNode's to say: of so many readers some had that one's.
     readers = [howdah.files.open_read(f"{base}/big") for _ in range(6)]
@@ -118,7 +118,7 @@ def test_one_that_dies_while_it_is_read_from(howdah: CommandLine, base: str) -> 
             assert got + reader.read() == data
 
 
-def test_one_that_dies_in_the_middle_of_a_stream(howdah: CommandLine, base: str) -> None:
+def test_a_datanode_that_dies_in_the_middle_of_a_stream(howdah: CommandLine, base: str) -> None:
     """More than the pipe and what is read ahead of it hold together, in blocks of which some are read from that one."""
     size, uri = 4 * MIB, f"{base}/lines"
     data = b"".join(b"%015d\n" % number for number in range(4 * MIB))
@@ -143,7 +143,7 @@ def test_one_that_dies_in_the_middle_of_a_stream(howdah: CommandLine, base: str)
         assert json.loads(helper.stdout.read().splitlines()[-1])["ok"]
 
 
-def test_one_that_is_dead_when_a_file_is_stored(howdah: CommandLine, base: str, tmp_path: Path) -> None:
+def test_a_datanode_that_is_dead_when_a_file_is_stored(howdah: CommandLine, base: str, tmp_path: Path) -> None:
     (tmp_path / "made").write_bytes(data := os.urandom(20 * MIB))
     howdah.files.append(f"{base}/log", b"1\n")
     howdah.files.append(f"{base}/log", b"2\n")
@@ -228,7 +228,7 @@ def flip(howdah: CommandLine, node: str, content: bytes) -> None:
             block.write(b"damaged")
 
 
-def test_damaged_copies(howdah: CommandLine, base: str, tmp_path: Path) -> None:
+def test_damaged_copies_of_a_block_are_skipped_or_reported(howdah: CommandLine, base: str, tmp_path: Path) -> None:
     data = random_file(howdah, f"{base}/x", 3)
     both_hold(howdah, data)
     flip(howdah, "dn1", data)

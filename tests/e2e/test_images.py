@@ -54,6 +54,6 @@ def test_an_image_that_the_nodes_do_not_use_fails_the_job(way: str, line: Comman
     assert json.loads(line("explain", "--json", done.job).out)["failure"]["exit"]["cause"] == "image"
 
 
-def test_it_is_told_in_chinese(line: CommandLine) -> None:
+def test_an_unused_image_is_reported_in_chinese(line: CommandLine) -> None:
     done = line(*words(line, "job file"), HOWDAH_LANGUAGE="zh")
     assert "没有使用镜像 'tf:1'：127.0.0.1" in done.text

@@ -234,7 +234,7 @@ def test_azkabans_job_in_stages_with_files_of_their_own(tony: CommandLine) -> No
         assert ("IS_CHIEF" in found) == (role + index == "worker0")
 
 
-def test_each_for_itself_on_this_machine(tony: CommandLine) -> None:
+def test_independent_tasks_run_on_this_machine(tony: CommandLine) -> None:
     conf = configuration(
         tony.folder,
         application__distributed_mode="FCFS",

@@ -165,7 +165,7 @@ def test_unknown_jobs(engine: YarnEngine) -> None:
         engine.describe("job_17")
 
 
-def test_nobody_answers(engine: YarnEngine, tmp_path: Path) -> None:
+def test_an_engine_that_does_not_answer_is_unavailable(engine: YarnEngine, tmp_path: Path) -> None:
     (tmp_path / "yarn-site.xml").write_text(
         "<configuration><property><name>yarn.resourcemanager.address</name><value>127.0.0.1:1</value></property></configuration>"
     )

@@ -324,7 +324,7 @@ class TestCluster:
         variables = {"HADOOP_CONF_DIR": str(user.folder)}
         user.refused(SPEC, f"{user.folder}/yarn-site.xml:3: no element", options=("--on", "yarn"), variables=variables)
 
-    def test_nobody_listens(self, user: User) -> None:
+    def test_a_port_without_a_server_is_reported(self, user: User) -> None:
         port = free_port()
         conf_dir = user.configuration(yarn_resourcemanager_address=f"127.0.0.1:{port}")
         words = f"ResourceManager 127.0.0.1:{port} (yarn.resourcemanager.address): connection refused"

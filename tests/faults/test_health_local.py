@@ -153,7 +153,7 @@ def test_bad_questions_are_answered_with_a_sentence(local: Local) -> None:
         caught.value.close()
 
 
-def test_a_deleted_log_directory_and_an_endless_pattern_harm_nobody(local: Local) -> None:
+def test_a_deleted_log_directory_and_an_endless_pattern_harm_no_other_request(local: Local) -> None:
     job = local.submit(python(PROGRAM))
     page = Page(local, job)
     eventually(lambda: page.ask("logs/worker:0", offset=0)["size"] > 100)
@@ -177,7 +177,7 @@ time.sleep(600)
 """
 
 
-def test_a_storm_of_output_takes_nobodys_memory_and_is_searched(local: Local) -> None:
+def test_a_storm_of_output_takes_no_memory_and_is_searched(local: Local) -> None:
     job = local.submit(python(STORM), memory_mib=256)
     page = Page(local, job)
     eventually(lambda: page.ask("logs/worker:0", offset=-1)["size"] > 400_000_000)

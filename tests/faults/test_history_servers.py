@@ -149,7 +149,7 @@ def test_logs_of_any_size_leave_its_memory_small(tmp_path: Path) -> None:
         assert peak < 100 << 10
 
 
-def test_one_that_is_told_to_end_leaves_off_in_order(tmp_path: Path) -> None:
+def test_a_server_that_is_told_to_end_stops_in_order(tmp_path: Path) -> None:
     for number in range(3000):
         whole(tmp_path / "state", number)
     with server(tmp_path) as served:

@@ -81,7 +81,7 @@ def test_a_gpu_that_the_engine_dealt(running: Running, gpu: str, task: str) -> N
     assert json.loads(running.trace(gpu).stdout)["task"] == task
 
 
-def test_for_people(running: Running) -> None:
+def test_the_text_names_job_task_and_gpus(running: Running) -> None:
     first, *rest = howdah(running.home, "trace", f"{running.pids[2]}").stdout.splitlines()
     assert first == f"{running.id} worker:1"
     assert "job traced, RUNNING, of user " in rest[0]
@@ -89,7 +89,7 @@ def test_for_people(running: Running) -> None:
     assert "GPUs 1" in rest[3]
 
 
-def test_nobodys(running: Running) -> None:
+def test_a_process_or_gpu_of_no_job_is_not_found(running: Running) -> None:
     for of, words in ((os.getpid(), "no job of "), (2**22 - 1, "no process "), ("gpu7", "no job of ")):
         done = running.trace(of)
         assert (done.returncode, done.stdout) == (66, "")

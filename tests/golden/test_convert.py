@@ -28,7 +28,7 @@ def parsed(path: Path, case: dict[str, Any], folder: Path) -> Parsed:
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_reads_back(path: Path, tmp_path: Path) -> None:
+def test_a_converted_job_file_reads_back_as_the_job(path: Path, tmp_path: Path) -> None:
     case = json.loads(path.read_text())
     result = parsed(path, case, tmp_path)
     text = job_file_text(result, path.parent.name, ("a.properties",))

@@ -1,4 +1,5 @@
-"""Tests names: each class has a unique one, none is a single letter, and none is of the old vocabulary."""
+"""Tests names: each class has a unique one, none is a single letter or of the old vocabulary, tests name their
+subject."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import ast
 import re
 from collections import defaultdict
 
-from source import modules, public_classes, tree
+from source import ROOT, modules, public_classes, tree
 
 LONGEST_FILE = 500
 VAGUE = {"utils", "util", "common", "helpers", "misc", "tools"}
@@ -102,3 +103,17 @@ def test_limits_are_called_max_or_min() -> None:
         if other.match(name)
     }
     assert sorted(found) == []
+
+
+def test_tests_name_their_subject() -> None:
+    pronoun = re.compile(
+        r"test_((it|its|they|them|their|those|that|nor|he|she|nobody|somebody|everybody)_|"
+        r"(one|another|each)_(that|who|which|of_them|or|is|are|was|had|has|gets|have|for|than)_)"
+    )
+    found = [
+        f"{path.name}: {node.name}"
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and pronoun.match(f"{node.name}_")
+    ]
+    assert found == []

@@ -20,7 +20,7 @@ CLOCKS = ("", "clock")
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
-def test_whatever_happens(block: int) -> None:
+def test_no_invariant_breaks_whatever_happens(block: int) -> None:
     for seed in range(block * SEEDS // BLOCKS, (block + 1) * SEEDS // BLOCKS):
         try:
             simulate(seed)
@@ -61,14 +61,14 @@ def test_containers_change_hands() -> None:
     assert any("there is room again" in log for log in logs)
 
 
-def test_nobody_is_silent_because_the_master_stood_still_or_its_clock_was_set() -> None:
+def test_no_executor_is_silent_because_the_master_stood_still_or_its_clock_was_set() -> None:
     seen, broken = (["".join(simulate(seed, without, troubled=False).log) for seed in range(200)] for without in CLOCKS)
     assert sum('"kind":"TimeLost"' in log for log in seen) > 50
     assert not any("not heard for" in log for log in seen)
     assert sum("not heard for" in log for log in broken) > 5
 
 
-def test_programs_hang() -> None:
+def test_the_faults_include_programs_that_hang() -> None:
     logs = ["".join(simulate(seed).log) for seed in range(300)]
     assert sum('"kind":"Stalled"' in log for log in logs) > 10
     assert sum('"cause":"stalled"' in log for log in logs) > 5

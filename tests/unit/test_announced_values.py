@@ -60,7 +60,7 @@ class TestYields:
     ("yields", "problem"),
     [({"1X": "a "}, "not a variable name"), ({"X": " "}, "words before the value"), ({"X": "a\nb"}, "same line")],
 )
-def test_wrong_yields(yields: dict[str, str], problem: str) -> None:
+def test_wrong_yields_are_refused(yields: dict[str, str], problem: str) -> None:
     job = JobSpec(roles={"worker": Role(command="true", yields=yields)})
     (mistake,) = find_mistakes(job)
     assert problem in str(mistake)

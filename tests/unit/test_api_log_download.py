@@ -56,7 +56,7 @@ async def taken(response: Response) -> bytes:
     return found
 
 
-def test_it_comes_whole_and_a_piece_at_a_time() -> None:
+def test_a_log_is_downloaded_whole_in_pieces() -> None:
     async def run() -> None:
         job = Job()
         response = await begun(job)

@@ -26,7 +26,7 @@ def get(rendered: ResponseCache, maker: Maker, version: int, now: float, asked: 
     return found, json.loads(unpack(packed))
 
 
-def test_it_is_made_when_the_source_has_changed_and_once_a_second_at_most() -> None:
+def test_a_response_is_made_when_the_source_has_changed_and_once_a_second_at_most() -> None:
     rendered, maker = ResponseCache(), Maker({"a": 1})
     assert get(rendered, maker, 5, 0.0) == (5, {"version": 5, "a": 1})
     assert get(rendered, maker, 5, 100.0) == (5, {"version": 5, "a": 1})
@@ -46,7 +46,7 @@ def test_the_same_content_keeps_its_version() -> None:
     assert maker.made == 2
 
 
-def test_those_asked_for_least_lately_go_first() -> None:
+def test_the_least_recently_requested_responses_are_dropped_first() -> None:
     rendered = ResponseCache()
     large, small = Maker({"noise": random.Random(1).randbytes(MAX_BYTES // 3).hex()}), Maker({})
     get(rendered, small, 1, 0.0, "/small")

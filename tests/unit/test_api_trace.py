@@ -82,5 +82,5 @@ def test_all_in_one_go(view: JobView) -> None:
 
 
 @pytest.mark.parametrize("of", ["", "c-9", "n3:7", "n1:9", "n2", "n2/gpu4", ":0", "/gpu", "n1:", "<b>"])
-def test_it_is_nobodys_or_of_several(view: JobView, of: str) -> None:
+def test_an_unknown_or_ambiguous_owner_is_not_traced(view: JobView, of: str) -> None:
     assert trace(view, of) is None

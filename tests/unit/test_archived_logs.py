@@ -111,7 +111,7 @@ def test_a_node_that_is_late_is_waited_for_and_one_that_is_done_is_not_asked_aga
     ask(tmp_path, engine, questions)
 
 
-def test_one_that_takes_long_holds_up_nobody(tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_copy_holds_up_no_other_request(tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, TASK, 1, "at last")
     engine.open.clear()
 
@@ -129,7 +129,9 @@ def test_one_that_takes_long_holds_up_nobody(tmp_path: Path, engine: Engine, mon
     ask(tmp_path, engine, questions)
 
 
-def test_one_that_takes_too_long_is_given_up(tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_that_takes_too_long_is_given_up(
+    tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(archived_logs, "COPY_S", -1.0)
 
     async def questions(read: Callable[..., Awaitable[LogChunk]]) -> None:
@@ -143,7 +145,7 @@ def test_one_that_takes_too_long_is_given_up(tmp_path: Path, engine: Engine, mon
     assert [path.name for path in (tmp_path / "printed" / JOB).iterdir()] == [OTHER.slug]
 
 
-def test_those_who_wait_for_a_log_get_it_whatever_has_to_go(
+def test_requests_that_wait_for_a_log_get_it_whatever_is_dropped(
     tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archived_logs, "MAX_BYTES", 1)
@@ -162,7 +164,7 @@ def test_those_who_wait_for_a_log_get_it_whatever_has_to_go(
 
 
 class TestSearch:
-    def test_a_pattern_that_takes_for_ever_holds_up_nobody(
+    def test_an_endless_pattern_holds_up_no_other_request(
         self, tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(archived_logs, "SEARCH_S", 3.0)

@@ -199,7 +199,7 @@ class TestWithdrawn:
             (75, "exit"),
         ],
     )
-    def test_yarn_tells_what_nobody_heard_of(self, status: int, cause: str) -> None:
+    def test_yarn_reports_an_end_that_no_executor_reported(self, status: int, cause: str) -> None:
         assert exit_codes.exit_without_master(status, "why").cause == cause
 
 

@@ -49,7 +49,7 @@ def test_each_text_stands_once_and_is_translated() -> None:
     assert source().obsolete == {}
 
 
-def test_both_have_the_same_placeholders() -> None:
+def test_both_languages_have_the_same_placeholders() -> None:
     assert [entry.id for entry in entries() if _placeholders(entry.id) != _placeholders(entry.string)] == []
 
 

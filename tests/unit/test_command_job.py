@@ -125,7 +125,7 @@ def test_mistakes_name_the_option(folder: Path) -> None:
     assert ("inputs.0.path", "--input") in places
 
 
-def test_its_text_is_a_job_file(folder: Path) -> None:
+def test_the_text_of_a_command_job_is_a_job_file(folder: Path) -> None:
     loaded = command(("python", "train.py"), replicas="2")
     assert loads(loaded.text, "job.yaml", {}, {})[0] == loaded.spec
 
@@ -195,7 +195,7 @@ def test_init_replaces_nothing_unasked(folder: Path) -> None:
         (["init", "a.py", "--", "ls"], "give a program"),
     ],
 )
-def test_one_or_the_other(folder: Path, arguments: list[str], words: str) -> None:
+def test_a_command_and_a_job_file_exclude_each_other(folder: Path, arguments: list[str], words: str) -> None:
     done = CliRunner().invoke(cli, arguments)
     assert (done.exit_code, words in done.output) == (2, True), done.output
 

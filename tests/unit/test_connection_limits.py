@@ -90,7 +90,7 @@ def test_who_is_overdue_is_closed() -> None:
     assert (slow.open, late.open) == (False, True)
 
 
-def test_those_with_a_token_have_many_places_and_not_all() -> None:
+def test_connections_with_a_token_have_many_places_but_not_all() -> None:
     world = World(visitors=3)
     visitors = [world.connect("10.0.0.9") for _ in range(3)]
     for one in visitors:

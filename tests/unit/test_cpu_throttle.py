@@ -37,7 +37,7 @@ class Clock:
         self.ran, self.waited, self.now = self.ran + ran, self.waited + waited, self.now + ran + waited
 
 
-def test_cores_that_nobody_wants_are_used(monkeypatch: pytest.MonkeyPatch):
+def test_idle_cores_are_used(monkeypatch: pytest.MonkeyPatch):
     clock = Clock(monkeypatch)
     mine = CpuThrottle(cpu_throttle.SHARE)
     for _ in range(100):

@@ -35,7 +35,7 @@ tokens = st.builds(Token, st.binary(max_size=400), st.binary(max_size=400), name
 
 
 @given(st.dictionaries(names, tokens), st.dictionaries(names, st.binary(max_size=70000)))
-def test_round_trip(held: dict[str, Token], secrets: dict[str, bytes]) -> None:
+def test_credentials_are_read_back(held: dict[str, Token], secrets: dict[str, bytes]) -> None:
     both = Credentials(held, secrets)
     assert credentials.parse(both.to_bytes()) == both
 
@@ -47,7 +47,7 @@ def test_round_trip(held: dict[str, Token], secrets: dict[str, bytes]) -> None:
         (-113, b"\x87\x70"), (-256, b"\x87\xff"), (1 << 40, b"\x8a\x01\x00\x00\x00\x00\x00"),
     ],
 )  # fmt: skip
-def test_hadoop_integers(value: int, data: bytes) -> None:
+def test_hadoop_integers_are_read_back(value: int, data: bytes) -> None:
     assert credentials.write_vlong(value) == data
     assert credentials._Cursor(data).vlong() == value
 

@@ -82,7 +82,7 @@ def test_a_range_begins_where_it_was_asked_for(serve: Serve) -> None:
     assert read(serve(said), 1000, start=1500) == DATA[1500:2500]
 
 
-def test_another_byte_than_was_stored(serve: Serve) -> None:
+def test_a_wrong_checksum_is_noticed(serve: Serve) -> None:
     sums = [zlib.crc32(DATA[:CHUNK]), 1]
     with pytest.raises(BadBlock, match="checksums are wrong"):
         read(serve(answer() + packet(DATA[:1024], sums) + END), 1024)

@@ -77,11 +77,11 @@ def first_column(name: str) -> set[str]:
     return {word for row in rows for word in re.findall(r"`([^`]+)`", row)}
 
 
-def test_settings() -> None:
+def test_the_page_lists_every_setting() -> None:
     assert first_column("configuration.md") == set(SETTINGS)
 
 
-def test_job_file() -> None:
+def test_the_page_lists_every_key_of_a_job_file() -> None:
     kinds = (JobSpec, Role, Resources, Input, Output, Environment, Timeouts)
     more = (Board, Checkpoint, Deadline, Master, Placement, Preemption, Preflight, Save)
     keys = {key for kind in (*kinds, *more) for key in keys_of(kind)}
@@ -97,7 +97,7 @@ def options(command: click.Command) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_commands(name: str) -> None:
+def test_the_page_names_every_option_of_a_command(name: str) -> None:
     text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     module, _, attribute = COMMANDS[name][0].partition(":")
     for word in (name, *options(getattr(importlib.import_module(module), attribute))):

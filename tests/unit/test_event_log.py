@@ -29,7 +29,7 @@ def texts(events: list[Event]) -> list[str]:
     return [event.text.partition(",")[0] for event in events if isinstance(event, Noted)]
 
 
-def test_those_who_watch_are_told_and_nothing_is_lost(blocked: str) -> None:
+def test_watchers_are_notified_and_no_event_is_lost(blocked: str) -> None:
     async def work() -> None:
         log = EventLog(blocked)
         log.append(Noted(1.0, "one"))

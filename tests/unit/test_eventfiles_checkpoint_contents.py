@@ -98,7 +98,7 @@ def test_the_same_without_numpy(tmp_path: Path) -> None:
                 assert one[key] == other[key]
 
 
-def test_small_types() -> None:
+def test_numbers_of_small_types_are_decoded() -> None:
     assert list(numbers(struct.pack("<2H", 0x3F80, 0xC000), "bfloat16")) == [1.0, -2.0]
     assert list(numbers(bytes((0x38, 0xB8, 0x7E, 0x01)), "float8_e4m3fn")) == [1.0, -1.0, 448.0, 2.0**-9]
     assert math.isnan(numbers(b"\x7f", "float8_e4m3fn")[0])
@@ -106,7 +106,7 @@ def test_small_types() -> None:
     assert list(numbers(struct.pack(">2f", 1.5, 2.5), "float32", big_endian=True)) == [1.5, 2.5]
 
 
-def test_numpy_files(tmp_path: Path) -> None:
+def test_numpy_files_are_read(tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "a.npz", w=WEIGHTS, names=np.array(["a", "bc"]), deep=np.ones((2, 3), ">i4"))
     by_name = {one.name: one for one in read(tmp_path / "a.npz")}
     assert by_name["w"].shape == (300, 7)

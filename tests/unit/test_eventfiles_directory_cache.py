@@ -85,7 +85,7 @@ def test_too_many_tags_are_left_out(tmp_path: Path, store: EventDirectories) -> 
     assert held(store) < 3 * MIB  # a MiB, and what little is left of the tags that are known
 
 
-def test_what_nobody_looks_at_goes_first(tmp_path: Path, store: EventDirectories) -> None:
+def test_directories_without_requests_are_dropped_first(tmp_path: Path, store: EventDirectories) -> None:
     for name in ("old", "new"):
         files.put(tmp_path / name, [one for tag in range(8) for one in files.curve(f"{tag}", range(4_000))])
     board_of(store, tmp_path / "old")

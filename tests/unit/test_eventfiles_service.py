@@ -202,7 +202,7 @@ def test_a_tag_with_a_million_points(tmp_path: Path) -> None:
         asker.close()
 
 
-def test_one_that_was_killed_is_started_again(tmp_path: Path) -> None:
+def test_a_killed_service_is_started_again(tmp_path: Path) -> None:
     files.put(tmp_path, files.curve("loss", range(5)))
     asker = Asker(tmp_path)
     try:
@@ -216,7 +216,7 @@ def test_one_that_was_killed_is_started_again(tmp_path: Path) -> None:
         asker.close()
 
 
-def test_it_ends_by_itself(tmp_path: Path) -> None:
+def test_an_idle_service_ends(tmp_path: Path) -> None:
     socket = tmp_path / "s"
     command = [sys.executable, "-m", "howdah.eventfiles", "--socket", str(socket), "--idle", "0.2"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
@@ -224,7 +224,7 @@ def test_it_ends_by_itself(tmp_path: Path) -> None:
     assert not socket.exists()
 
 
-def test_it_ends_with_its_parent(tmp_path: Path) -> None:
+def test_the_service_ends_with_its_parent(tmp_path: Path) -> None:
     program = (
         "import asyncio, os, sys\n"
         "from howdah.eventfiles.client import EventFileService\n"
@@ -246,7 +246,7 @@ def test_it_ends_with_its_parent(tmp_path: Path) -> None:
         assert not Path(f"/proc/{process}").exists()
 
 
-def test_one_that_can_not_start_is_told_in_a_line() -> None:
+def test_a_service_that_can_not_start_is_reported_in_a_line() -> None:
     loop = asyncio.new_event_loop()
     service = EventFileService({"PYTHONPATH": "/nonexistent", "PYTHONHOME": "/nonexistent"})
     answer = loop.run_until_complete(service.get("curves/runs"))

@@ -39,7 +39,7 @@ def test_bytes_count_not_characters() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 100, 100_000])
-def test_all_together(size: int) -> None:
+def test_arguments_and_variables_together_have_a_limit(size: int) -> None:
     fit = MAX_TOTAL_BYTES // (size + 9)
     assert runs(*["x" * size] * (fit - 1))
     assert refused(Role(("a", *["x" * size] * (fit - 2)))) == []

@@ -92,7 +92,7 @@ def test_other_shells_and_languages(code: int, line: str, expected: str) -> None
         Exit("exit", 127),
     ],
 )
-def test_what_nobody_said_is_not_told(exit: Exit) -> None:
+def test_an_exit_without_a_known_message_is_not_explained(exit: Exit) -> None:
     assert explain(exit, "/work") is exit
 
 

@@ -58,7 +58,7 @@ def test_the_end_waits_for_the_uploads_and_takes_them_all() -> None:
     assert gang.recorded(Noted)[-1].text == "what the tasks made is kept in hdfs://n/out.failed"
 
 
-def test_it_does_not_wait_for_the_silent_or_for_those_whose_container_is_gone() -> None:
+def test_a_failed_job_does_not_wait_for_silent_executors_or_lost_containers() -> None:
     gang = failing()
     gang.wait(40)
     assert stage(gang) is Stage.COMMITTING
@@ -68,7 +68,7 @@ def test_it_does_not_wait_for_the_silent_or_for_those_whose_container_is_gone() 
     assert stage(gang) is Stage.COMMITTING
 
 
-def test_nor_for_ever() -> None:
+def test_waiting_for_a_failed_executor_ends() -> None:
     gang = failing()
     waited = 0.0
     while stage(gang) is Stage.STOPPING:

@@ -172,7 +172,7 @@ class TestChief:
         gang.wait(5)
         assert gang.state.stage is Stage.STOPPING
 
-    def test_nobody_left_ends_the_grace(self):
+    def test_the_grace_ends_when_no_task_is_left(self):
         gang = Gang(self.job)
         gang.form()
         gang.end("chief:0")

@@ -43,7 +43,7 @@ def test_all_mistakes_are_told_at_once() -> None:
     assert check("parquet", {"schema": "id: int, name"}, writing=True)[0].startswith("options.schema: has 'name'")
 
 
-def test_names_that_nobody_knows() -> None:
+def test_unknown_names_of_formats_are_refused() -> None:
     assert check("txt", {}) == [f"format: is 'txt', known are {', '.join(READERS)}, or your own as module:function"]
     assert check("nowhere.to:be", {}) == ["format: is 'nowhere.to:be', but No module named 'nowhere'"]
     assert check("howdah.errors:no", {}) == ["format: is 'howdah.errors:no', but module howdah.errors has no no"]
@@ -91,7 +91,7 @@ def test_a_strangers_formats(tmp_path: Path) -> None:
     assert (suffix("stranger:lines"), suffix("gzip")) == ("", ".gz")
 
 
-def test_hadoops_classes() -> None:
+def test_hadoops_classes_have_formats() -> None:
     assert from_hadoop_class("org.apache.hadoop.mapred.TextInputFormat") == ("text", {})
     assert from_hadoop_class("org.apache.hadoop.mapred.lib.NLineInputFormat") == ("text", {"lines": "1"})
     assert from_hadoop_class("SequenceFileAsTextInputFormat") == ("sequencefile", {})

@@ -82,7 +82,7 @@ def test_rows_of_columns(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["parquet", "orc"])
-def test_chosen_columns(tmp_path: Path, name: str) -> None:
+def test_only_chosen_columns_are_read(tmp_path: Path, name: str) -> None:
     whole = put(tmp_path / "a", stored(name, table()))
     assert records(reader(name, {"columns": "yes, id"}), whole)[1] == b'{"id":1,"yes":false}\n'
     with pytest.raises(Corrupt, match=r"/a: has no column wage, there are id, text, .*\(options.columns\)"):
@@ -90,7 +90,7 @@ def test_chosen_columns(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["parquet", "orc"])
-def test_damaged_columns(tmp_path: Path, name: str) -> None:
+def test_damaged_column_files_are_refused(tmp_path: Path, name: str) -> None:
     file = stored(name, table())
     for damaged in (file[: len(file) // 2], b"garbage" * 99):
         with pytest.raises(Corrupt, match="/a: "):
@@ -130,7 +130,7 @@ def test_records_of_avro(tmp_path: Path, codec: str) -> None:
     assert records(reader("avro", {"columns": "id"}), whole)[3] == b'{"id":3}\n'
 
 
-def test_damaged_avro(tmp_path: Path) -> None:
+def test_damaged_avro_files_are_refused(tmp_path: Path) -> None:
     file, rows = avro(), reader("avro", {})
     for size in (0, 2, 50, len(file) // 2, len(file) - 3):
         with pytest.raises(Corrupt, match=r"/a: at byte \d+: "):

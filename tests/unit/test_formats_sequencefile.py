@@ -122,7 +122,7 @@ def test_classes_that_are_not_known_are_told_once(tmp_path: Path, capsys: pytest
     )
 
 
-def test_the_header(tmp_path: Path) -> None:
+def test_the_header_is_read_back(tmp_path: Path) -> None:
     file = written("sequencefile", {"key": "true", "value": "bytes", "codec": "snappy"}, b"a\tb\n")
     put(tmp_path / "a", file)
     with (tmp_path / "a").open("rb") as source:

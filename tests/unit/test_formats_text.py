@@ -97,7 +97,7 @@ def test_delimiters_that_may_overlap_keep_a_file_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("codec", codecs.NAMES)
-def test_compressed_files(tmp_path: Path, codec: str) -> None:
+def test_compressed_files_are_read(tmp_path: Path, codec: str) -> None:
     data = b"".join(b"line %d\n" % number for number in range(100_000))
     packed = codecs.compress(codec, data)
     whole = put(tmp_path / f"a{SUFFIX[codec]}", packed)
@@ -185,7 +185,7 @@ def test_quotes_of_csv_may_hold_line_ends(tmp_path: Path) -> None:
         records(table, put(tmp_path / "b.csv", b'a,"b\nc\n'))
 
 
-def test_whole_files(tmp_path: Path) -> None:
+def test_whole_files_are_records(tmp_path: Path) -> None:
     whole = put(tmp_path / "a.gz", gzip.compress(b"\0\n"))
     assert records(reader("whole", {}), whole) == [b"\0\0\0\2\0\n"]
     assert records(reader("whole", {"framing": "lines"}), whole) == [b"AAo=\n"]

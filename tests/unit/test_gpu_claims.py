@@ -16,7 +16,7 @@ import pytest
 from howdah.executor.gpu.claims import GpuAssignment, GpuClaim, NotEnoughGpus, assigned_by_engine, count
 
 
-def test_each_is_claimed_once(tmp_path: Path) -> None:
+def test_each_gpu_is_claimed_once(tmp_path: Path) -> None:
     prefix = str(tmp_path / "gpus")
     one, two = GpuClaim(2, 4, prefix), GpuClaim(1, 4, prefix)
     assert (one.numbers, two.numbers) == ([0, 1], [2])

@@ -43,7 +43,7 @@ class TestEvery:
         assert find(name).expand(expanded) == expanded
 
     @pytest.mark.parametrize("name", NAMES)
-    def test_nobody_to_meet(self, name: str) -> None:
+    def test_a_task_outside_the_group_does_not_fail(self, name: str) -> None:
         """Side roles alone, a stage of a job before the group's, a job without a gang: no failure, at least."""
         where = World(1, (Member(TaskId("tensorboard", 0), "h", {"main": 1}),))
         assert isinstance(find(name).environment(where, TaskId("tensorboard", 0)), dict)

@@ -43,7 +43,7 @@ def test_a_file_system_without_a_server_is_that_of_the_default(root: str, defaul
 
 
 @pytest.mark.parametrize("conf", [{}, {"fs.defaultFS": "file:///"}, {"fs.defaultFS": "viewfs://prod"}])
-def test_one_that_nothing_names_is_told(conf: dict[str, str]) -> None:
+def test_a_uri_without_any_namenode_is_refused(conf: dict[str, str]) -> None:
     with pytest.raises(
         EngineUnavailable, match=r"^hdfs:///…: names no NameNode, and fs.defaultFS .* names none either"
     ):
@@ -54,7 +54,9 @@ def test_a_mount_table_may_have_another_name() -> None:
     assert complete("viewfs://", {"fs.viewfs.mounttable.default.name.key": "mine"}) == "viewfs://mine"
 
 
-def test_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_are_replaced_by_settings_and_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NAMESERVICE", "prod")
     monkeypatch.setenv("HADOOP_USER_NAME", "alice")
     rows = [row("fs.defaultFS", "hdfs://${env.NAMESERVICE}/"), row("dir", "${fs.defaultFS}${user.name}/${unknown}")]

@@ -52,7 +52,7 @@ def test_simple_login_names_the_user() -> None:
     run(test())
 
 
-def test_token_login_names_nobody() -> None:
+def test_a_token_login_names_no_user() -> None:
     async def test() -> None:
         async with HadoopServer(echo, {TOKEN.identifier: TOKEN.password}) as server:
             assert await ask(server, TOKEN) == 7
@@ -125,7 +125,7 @@ def test_a_call_has_a_limit() -> None:
     run(test())
 
 
-def test_nobody_listens() -> None:
+def test_a_refused_connection_names_server_and_setting() -> None:
     async def test() -> None:
         async with HadoopServer(echo) as server:
             pass
@@ -137,7 +137,7 @@ def test_nobody_listens() -> None:
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\0\0\x04\xff\xff\xff\xff"])
-def test_another_kind_of_server(answer: bytes) -> None:
+def test_the_answer_of_another_kind_of_server_is_refused(answer: bytes) -> None:
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(100)
         writer.write(answer)

@@ -94,7 +94,7 @@ class TestSuspects:
         assert find_suspect(alike, {W0: 100.0, W1: 130.0}) == Suspect((W1,), "it fell silent 30 s before any other")
         assert find_suspect(alike, {W0: 100.0, W1: 102.0}) == Suspect()
 
-    def test_nobody_could_look(self) -> None:
+    def test_stacks_could_not_be_taken(self) -> None:
         refused = "Process 7: the node does not permit reading\n"
         assert find_suspect({W0: refused, W1: ""}, {W0: 9.0, W1: 90.0}).tasks == (W1,)
         assert find_suspect({}, {}) == Suspect()
@@ -198,7 +198,7 @@ class TestMaster:
         assert job.state.outcome is not None
         assert job.state.outcome.state is State.SUCCEEDED
 
-    def test_nobody_brings_the_stacks(self) -> None:
+    def test_stacks_never_arrive(self) -> None:
         job = gang("fail")
         quiet(job, 100, 0)
         for second in range(0, 93, 7):

@@ -48,7 +48,7 @@ NO_KMS = (
         ),
     ],
 )
-def test_it_is_said_in_one_line(error: Exception, kind: type[HowdahError], words: str) -> None:
+def test_an_error_of_hdfs_becomes_one_line(error: Exception, kind: type[HowdahError], words: str) -> None:
     found = explain(error, URI, 1.0, "")
     assert type(found) is kind
     assert words in str(found)

@@ -281,7 +281,7 @@ class TestFile:
             assert index.claim()
             assert page(index)["total"] == 0
 
-    def test_nobody_else_may_read_it(self, index: Index) -> None:
+    def test_no_other_user_may_read_the_index(self, index: Index) -> None:
         assert index.path.stat().st_mode & 0o077 == 0
         assert index.folder.stat().st_mode & 0o077 == 0
 

@@ -220,7 +220,7 @@ class TestDoor:
 
         ask(made, questions)
 
-    def test_its_key_is_kept_and_nobody_else_reads_it(self, tmp_path: Path) -> None:
+    def test_the_servers_key_is_kept_and_private(self, tmp_path: Path) -> None:
         first = key_of(tmp_path / "s")
         assert key_of(tmp_path / "s") == first
         assert (tmp_path / "s" / "key").stat().st_mode & 0o077 == 0

@@ -61,7 +61,7 @@ def test_a_copy_that_refers_to_what_is_no_copy_is_refused(tmp_path: Path, at: st
     assert not (tmp_path / "got/worker-0/payload").exists()
 
 
-def test_odd_names_are_no_crime(tmp_path: Path) -> None:
+def test_unusual_file_names_are_accepted(tmp_path: Path) -> None:
     names = ["..a", "a..b/c", "...", "new\nline"]
     uri = a_copy(tmp_path, {name: {"size": 1, "modified_ns": 0, "at": EARLIER + name} for name in names})
     part = uris.join(uri, "worker-0")

@@ -157,7 +157,7 @@ def test_of_a_round_that_failed_nothing_is_read() -> None:
     assert read(file[:100], good=bytes(8)) == {}
 
 
-def test_marks() -> None:
+def test_the_mark_of_a_file_is_found() -> None:
     uuid = b"0f8fad5b-d9cb-469f-a165-70867728950e"
     file, _ = written(FIRST, mark=uuid)
     assert indexed_file.header_length(io.BytesIO(file), APPLICATION) == 36
@@ -181,7 +181,7 @@ def test_marks() -> None:
     ],
     ids=["cut", "mark", "text", "nothing", "null", "kind", "reference", "lzo"],
 )
-def test_what_is_damaged(file: bytes, problem: str) -> None:
+def test_a_damaged_file_is_refused(file: bytes, problem: str) -> None:
     with pytest.raises(TFileError, match=problem):
         read(file)
 
@@ -194,7 +194,7 @@ def test_every_cut_of_an_index_is_noticed() -> None:
             java_serialization.load(index[:size])
 
 
-def test_values() -> None:
+def test_java_values_are_decoded() -> None:
     java = Java()
     java.begin("Two", "B a Z b C c S d F e")
     for kind, value in (("b", -1), ("?", True), ("H", 65), ("h", -2), ("f", 0.5)):

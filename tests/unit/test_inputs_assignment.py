@@ -108,7 +108,9 @@ def test_a_task_without_files_still_gets_the_directory() -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 1000), max_size=60), st.integers(1, 9))
-def test_by_bytes_everything_once_and_nobody_has_more_than_the_mean_and_a_file(sizes: list[int], tasks: int) -> None:
+def test_by_bytes_every_file_is_assigned_once_and_no_task_has_more_than_the_mean_and_a_file(
+    sizes: list[int], tasks: int
+) -> None:
     given_files = tuple(DataFile(f"hdfs://n/{n}", str(n), size) for n, size in enumerate(sizes))
     dealt = assign_files(Input("x", share="bytes"), given_files, tasks)
     assert sorted((file for part in dealt for file in part), key=lambda file: int(file.name)) == list(given_files)

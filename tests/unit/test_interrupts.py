@@ -26,7 +26,7 @@ def test_an_interrupt_that_comes_late_does_not_kill_the_command_that_another_has
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def test_a_command_that_nobody_interrupted_can_be() -> None:
+def test_a_command_can_be_interrupted_after_another_one() -> None:
     with Interrupts():
         pass
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

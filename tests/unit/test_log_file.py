@@ -74,7 +74,7 @@ class TestStreamLog:
         log.close()
         assert (tmp_path / "log").read_bytes() == b"a" * 50 + b"b" * 50
 
-    def test_a_full_disk_is_waited_for_by_nobody_and_told_of_later(self, tmp_path: Path) -> None:
+    def test_a_full_disk_delays_no_writer_and_is_reported_later(self, tmp_path: Path) -> None:
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         log = StreamLog(str(tmp_path / "log"), 1000)
         log.write(b"kept\n")

@@ -198,7 +198,7 @@ def test_a_wish_that_makes_no_sense_is_refused(query: dict[str, str]) -> None:
         LogQuery.from_parameters(query)
 
 
-def test_it_needs_nothing_but_the_standard_library() -> None:
+def test_the_search_needs_the_standard_library_only() -> None:
     code = "import sys; sys.path.insert(0, sys.argv[1]); import howdah.logs.search"
     source = str(Path(logsearch.__file__).parents[2])
     subprocess.run([sys.executable, "-I", "-S", "-c", code, source], check=True)

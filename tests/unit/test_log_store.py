@@ -37,7 +37,7 @@ def test_what_is_no_log_is_not_read(replaced: Path) -> None:
     assert DirectoryLogs(replaced).chunk("stderr", -4, 100) == (4, 8, b"ted\n")
 
 
-def test_it_is_not_searched(replaced: Path) -> None:
+def test_a_replaced_log_is_not_searched(replaced: Path) -> None:
     one = SearchedStream("worker:0", 1, "stdout", path=str(replaced / "stdout"))
     with pytest.raises(OSError, match="is not a file that a task has printed to"):
         list(_search_stream(one, Search(LogQuery("secret"), "worker:0", 1, "stdout")))

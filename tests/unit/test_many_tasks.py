@@ -77,7 +77,7 @@ def test_a_few_tasks_are_told_one_by_one() -> None:
 @pytest.mark.parametrize(
     ("indices", "text"), [([0], "worker:0"), ([3, 1, 2, 2], "worker:1-3"), ([0, 2, 3, 9], "worker:0,2-3,9")]
 )
-def test_ranges(indices: list[int], text: str) -> None:
+def test_indices_are_shown_as_ranges(indices: list[int], text: str) -> None:
     assert task_ranges(TaskId("worker", index) for index in indices) == text
     assert task_ranges([TaskId("ps", 0), *(TaskId("worker", index) for index in indices)]) == f"ps:0, {text}"
 

@@ -78,7 +78,7 @@ class Shown:
         self.applies(StatusReceived(3.0, dataclasses.replace(status, **more)))  # type: ignore[arg-type]
 
 
-def test_it_is_open_when_it_says_so(tmp_path: Path) -> None:
+def test_tensorboard_is_open_when_it_reports_that(tmp_path: Path) -> None:
     shown = Shown(tmp_path)
     shown.open()
     assert (shown.view.tensorboard.state, shown.showing.link) == ("starting", "")
@@ -92,7 +92,7 @@ def test_it_is_open_when_it_says_so(tmp_path: Path) -> None:
     assert list(shown.view.tasks) == [TaskId("worker", 0)]
 
 
-def test_its_end_is_told_and_touches_nothing(tmp_path: Path) -> None:
+def test_the_end_of_tensorboard_is_recorded_and_does_not_touch_the_job(tmp_path: Path) -> None:
     shown = Shown(tmp_path)
     container = shown.open()
     shown.says(Phase.ENDED, ports={"main": 7}, exit=Exit("exit", 3, lines=("has no TensorBoard",)))
@@ -104,7 +104,7 @@ def test_its_end_is_told_and_touches_nothing(tmp_path: Path) -> None:
     assert shown.done[-1] == ReleaseContainer("c2")
 
 
-def test_it_is_stopped_on_demand_and_can_be_started_again(tmp_path: Path) -> None:
+def test_tensorboard_is_stopped_on_demand_and_can_be_started_again(tmp_path: Path) -> None:
     shown = Shown(tmp_path)
     shown.open()
     shown.showing.close("me")

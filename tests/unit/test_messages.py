@@ -41,7 +41,7 @@ def test_a_message_is_its_english_text() -> None:
     assert hash(ON_NODE) == hash(str.__str__(ON_NODE))
 
 
-def test_it_is_told_in_the_language_of_the_reader() -> None:
+def test_a_message_is_rendered_in_the_language_of_the_reader() -> None:
     assert render(ON_NODE, "en") == "worker:1 on node7: killed by SIGKILL (9)"
     assert type(render(ON_NODE, "en")) is str
     assert render(ON_NODE, "zh") == "worker:1（node7）：被信号 SIGKILL (9) 终止"

@@ -125,7 +125,7 @@ def test_a_place_that_others_could_write_is_not_used(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
-def test_a_directory_of_somebody_else_is_not_used(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_of_another_user_is_not_used(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "kept").mkdir(mode=0o700)
     os.chown(tmp_path / "kept", 12345, 12345)
     assert NodeCache([str(tmp_path / "kept")], 1 << 20).roots == ()

@@ -32,7 +32,7 @@ def start(gang: Gang, count: int) -> None:
         gang.run(f"worker:{index}")
 
 
-def test_they_count_for_less_with_time() -> None:
+def test_penalties_decay_with_time() -> None:
     held = node_penalties.penalties_by_node(
         [("a", 0.0), ("a", node_penalties.HALF_LIFE_S), ("b", 9e9)], node_penalties.HALF_LIFE_S
     )
@@ -82,7 +82,7 @@ def test_a_gpu_that_failed_is_the_cause_of_what_its_peers_saw() -> None:
     assert gang.state.outcome.diagnostics == "worker:1 on node2: GPU 3: XID 79"
 
 
-def test_a_role_may_see_it_otherwise() -> None:
+def test_a_role_may_reclassify_a_gpu_failure() -> None:
     gang = gang_of(Role("w", replicas=2, causes={"XID 79": "user"}))
     start(gang, 2)
     gang.end("worker:1", Exit("gpu", code=1, detail="GPU 3: XID 79"))

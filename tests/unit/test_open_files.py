@@ -38,7 +38,7 @@ LOOKS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("what", LOOKS)
-def test_it_is_an_error(what: str, tmp_path: Path) -> None:
+def test_too_many_open_files_are_an_error(what: str, tmp_path: Path) -> None:
     (tmp_path / "cgroup.procs").write_text("")
     LOOKS[what](tmp_path)
     with no_more_files(), pytest.raises(OSError, match="Too many open files"):

@@ -28,7 +28,7 @@ def test_a_page_is_open_until_it_would_have_asked_again(
     assert (pages.visible_until(), pages.open_until()) == (visible, open_)
 
 
-def test_without_an_open_page_nobody_is_waited_for() -> None:
+def test_without_an_open_page_the_master_does_not_wait() -> None:
     async def run() -> None:
         pages = OpenPages()
         pages.note_request(False, time.monotonic() - VISIBLE_S)
@@ -38,7 +38,7 @@ def test_without_an_open_page_nobody_is_waited_for() -> None:
     asyncio.run(asyncio.wait_for(run(), 5.0))
 
 
-def test_a_master_that_was_told_to_end_waits_for_nobody() -> None:
+def test_a_master_that_was_told_to_end_does_not_wait() -> None:
     async def run() -> None:
         pages = OpenPages()
         pages.note_request(False, time.monotonic() + 1000)

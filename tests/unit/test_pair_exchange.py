@@ -37,7 +37,7 @@ def said(process: subprocess.Popen[str]) -> list[dict[str, str]]:
     return found
 
 
-def test_callers_who_say_nothing_or_lie_keep_nobody_waiting() -> None:
+def test_silent_or_lying_callers_delay_no_other_caller() -> None:
     with contextlib.ExitStack() as stack:
         listeners = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
         ports = [one.getsockname()[1] for one in listeners]

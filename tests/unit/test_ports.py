@@ -37,7 +37,7 @@ def reserved(count: int, among: range) -> Iterator[PortReservation]:
     held.release()
 
 
-def test_each_gets_one_of_its_own(few: range) -> None:
+def test_each_reservation_gets_a_port_of_its_own(few: range) -> None:
     """Although each lets a program share its port."""
     with reserved(2, few) as one, reserved(2, few) as other:
         assert sorted([*one.ports.values(), *other.ports.values()]) == list(few)

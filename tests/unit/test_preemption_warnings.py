@@ -65,7 +65,7 @@ class TestYarn:
         assert heard(said, node(records.NODE_RUNNING)) == []
         assert len(heard(said, node(7))) == 1
 
-    def test_one_that_is_ill_or_lost(self) -> None:
+    def test_an_unhealthy_or_lost_node_is_reported(self) -> None:
         said = PreemptionWarnings(Configuration())
         (ill,) = heard(said, node(3, health="1/1 local-dirs are bad\n"))
         assert ill == LossAnnounced(5.0, FIRST, "unhealthy", 0.0, "node node1 is unhealthy: 1/1 local-dirs are bad")

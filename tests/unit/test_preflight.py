@@ -80,7 +80,7 @@ class TestPairs:
         assert order == ["a", "c", "b", "d"]
 
     @pytest.mark.parametrize("count", range(9))
-    def test_everybody_has_two_partners_but_the_ends_of_an_odd_ring(self, count: int) -> None:
+    def test_every_task_has_two_partners_but_the_ends_of_an_odd_ring(self, count: int) -> None:
         names = list(range(count))
         first, second = pair_rounds(names, names)
         for pairs in (first, second):
@@ -107,7 +107,7 @@ class TestPairs:
         bad, doubtful, between = find_bad_containers([("a", "b"), ("b", "c"), ("c", "d")], passed)
         assert (sorted(bad), doubtful, between) == (["b", "c"], [], [])
 
-    def test_of_two_alone_nobody_knows_until_another_has_tried(self) -> None:
+    def test_of_two_tasks_neither_is_blamed_until_a_third_has_tried(self) -> None:
         assert find_bad_containers([("a", "b")], []) == ([], [("a", "b")], [])
         assert find_bad_containers([("a", "b"), ("a", "new")], []) == (["a"], [], [])
 
@@ -205,7 +205,7 @@ class TestWhatFollows:
         assert gang.outcome is not None
         assert gang.outcome.diagnostics == (f"worker:0 on node3: {DISK}; tried on 3 nodes: node1, node2, node3")
 
-    def test_where_there_is_no_elsewhere_the_job_fails_at_once(self) -> None:
+    def test_a_job_fails_at_once_if_no_other_node_exists(self) -> None:
         gang = checked_gang(1, "disk")
         gang.state.preflight.has_other_nodes = False
         gang.say("worker:0", Phase.ENDED, exit=DISK)
@@ -257,7 +257,7 @@ class TestWhatFollows:
         assert [event.task for event in gang.recorded(Ended)] == [W[1], W[0]]
         assert [strike[0] for strike in gang.actions_of(NoteNodeFailures)[-1].failures] == ["node1"]
 
-    def test_when_nobody_gets_on_it_is_no_node(self) -> None:
+    def test_when_all_pairs_fail_no_node_is_blamed(self) -> None:
         gang = checked_gang(4)
         for task in W[:4]:
             join(gang, task)

@@ -46,7 +46,7 @@ def workers(count: int, **changes: object) -> JobSpec:
     return replace(job(), roles={"worker": Role("train", replicas=count)}, **changes)  # type: ignore[arg-type]
 
 
-def test_a_task_without_a_container_may_have_had_one_that_nobody_wrote_down() -> None:
+def test_a_task_without_a_container_may_have_had_an_unrecorded_one() -> None:
     gang = Gang(workers(1))
     gang.now += 5
     gang.take_over()
@@ -100,7 +100,7 @@ def test_a_fence_lasts_as_long_as_no_master_ran() -> None:
     assert gang.state.tasks[W0].fenced_until == gang.now + FENCE_S
 
 
-def test_nobody_is_silent_because_no_master_ran() -> None:
+def test_no_executor_is_silent_because_no_master_ran() -> None:
     gang = Gang(workers(2))
     gang.form()
     gang.now += 100
@@ -126,7 +126,7 @@ def test_a_gang_whose_world_was_not_written_down_starts_again_with_a_new_member(
     assert (again.epoch, again.reason) == (2, "the master before this one had started the tasks again, with others")
 
 
-def test_time_in_which_the_master_stood_still_makes_nobody_silent_and_ends_no_fence() -> None:
+def test_time_in_which_the_master_stood_still_makes_no_executor_silent_and_ends_no_fence() -> None:
     gang = Gang(workers(2, retries=1))
     gang.form()
     gang.feed(ContainerEnded(gang.now, "c2", LOST))

@@ -24,11 +24,11 @@ def failing(times: int, error: Exception) -> Callable[[], int]:
 
 
 @pytest.mark.parametrize("error", [EngineUnavailable("away"), NoSpace("over the quota")])
-def test_it_is_tried_again(error: Exception) -> None:
+def test_a_failed_call_is_repeated(error: Exception) -> None:
     assert retry_until(failing(3, error), pause_s=0.001) == 3
 
 
-def test_each_has_its_own_limit() -> None:
+def test_each_error_class_has_its_own_limit() -> None:
     with pytest.raises(NoSpace):
         retry_until(failing(3, NoSpace("over the quota")), {**LIMITS_S, NoSpace: 0.0}, pause_s=0.001)
     with pytest.raises(EngineUnavailable):

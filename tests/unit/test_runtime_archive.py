@@ -36,7 +36,7 @@ def interpreter(version: str) -> str | None:
     return None
 
 
-def test_it_is_built_once(built: tuple[StagedFile, Path]) -> None:
+def test_the_runtime_archive_is_built_once(built: tuple[StagedFile, Path]) -> None:
     file, folder = built
     made = Path(file.source).stat().st_mtime_ns
     assert stage_runtime("hdfs://n/home", folder / "cache") == file
@@ -46,7 +46,7 @@ def test_it_is_built_once(built: tuple[StagedFile, Path]) -> None:
     assert Path(file.source).stat().st_size == file.size < 16 << 20
 
 
-def test_what_is_in_it(built: tuple[StagedFile, Path]) -> None:
+def test_the_runtime_archive_has_what_nodes_need_and_nothing_else(built: tuple[StagedFile, Path]) -> None:
     unpacked = built[1] / "unpacked"
     for name in ("howdah/executor", "howdah/master", "howdah/inputs", "google/protobuf", "hdfs_native", "VERSION"):
         assert (unpacked / name).exists(), name
@@ -55,7 +55,7 @@ def test_what_is_in_it(built: tuple[StagedFile, Path]) -> None:
 
 
 @pytest.mark.parametrize("version", ["3.9", "3.10", "3.13", "{}.{}".format(*sys.version_info)])
-def test_it_runs_alone(built: tuple[StagedFile, Path], version: str) -> None:
+def test_the_runtime_archive_runs_without_other_packages(built: tuple[StagedFile, Path], version: str) -> None:
     found = interpreter(version)
     code = "import howdah.executor, sys; print(sys.version_info[0])"
     if version != "3.9":

@@ -29,7 +29,7 @@ def server(password: bytes | None) -> DigestServer:
     return DigestServer(lambda identifier: password if identifier == b"who" else None)
 
 
-def test_both_sides_agree() -> None:
+def test_client_and_server_agree_on_a_digest_login() -> None:
     client, ours = DigestClient(b"who", b"secret", "/default"), server(b"secret")
     proof = ours.verify(client.step(ours.challenge()))
     assert not client.finished
@@ -97,7 +97,7 @@ def test_what_is_not_known_here_is_refused_by_name(offered: str, plain: bool, pr
         DigestClient(b"who", b"secret", "/default", plain=plain).step(f'realm="r",nonce="n",{offered}'.encode())
 
 
-def test_rc4() -> None:
+def test_rc4_gives_the_known_bytes() -> None:
     assert _Rc4(b"Key").apply(b"Plaintext").hex() == "bbf316e8d940af0ad3"
     cipher = _Rc4(b"Wiki")
     assert (cipher.apply(b"pe") + cipher.apply(b"dia")).hex() == "1021bf0420"
@@ -142,5 +142,5 @@ def test_a_message_is_good_once_and_in_its_turn(sealing: bool) -> None:
             layers(sealing)[1].unwrap(cut)
 
 
-def test_fields() -> None:
+def test_fields_are_parsed() -> None:
     assert parse_fields(b'a="1, \\"x\\"", b=2 ,c=""') == {"a": '1, "x"', "b": "2", "c": ""}

@@ -153,7 +153,7 @@ def test_only_copies_are_pruned(tmp_path: Path) -> None:
         ("hdfs://n/copies/of-", "hdfs://n/copies/of-T", "hdfs://n/copies/.howdah-j-1-saves"),
     ],
 )
-def test_places(to: str, name: str, grows: str) -> None:
+def test_snapshots_lie_where_the_output_says(to: str, name: str, grows: str) -> None:
     output = Output("hdfs://n/a/out", save=Save(to=to))
     assert snapshot.snapshot_prefix(output) + "T" == name
     assert snapshot.temporary_directory("j", 1, output) == grows

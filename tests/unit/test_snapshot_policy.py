@@ -201,7 +201,7 @@ def test_one_writer_saves_straight_into_the_copy() -> None:
     assert order.uri.startswith("hdfs://nn/.howdah-job-1-0-saves/")
 
 
-def test_refusals() -> None:
+def test_an_impossible_snapshot_is_refused_with_its_reason() -> None:
     assert "no program runs yet" in snapshot_policy.explain_refusal(Gang(job(outputs=(Output(OUT),))).state, -1)
     assert "no directory to copy for any output" in snapshot_policy.explain_refusal(gang(job()).state, -1)
     assert "for outputs.3" in snapshot_policy.explain_refusal(gang().state, 3)

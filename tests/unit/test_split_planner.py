@@ -47,7 +47,7 @@ def test_blocks_too_large_for_so_many_tasks_are_cut() -> None:
     assert {split.hosts for split in found} == {("x",)}
 
 
-def test_what_everybody_gets_is_cut_at_blocks_only() -> None:
+def test_files_that_every_task_gets_are_cut_at_blocks_only() -> None:
     lies = {"file:///a": Blocks(100)}
     assert len(splits(stream(share="all"), 7, DataFile("file:///a", "a", 250), blocks=lies)) == 3
 
@@ -63,7 +63,7 @@ def test_compressed_files_stay_whole_and_empty_ones_have_no_split() -> None:
     assert [(split.uri, split.start, split.length) for split in found] == [("file:///a.gz", 0, 100)]
 
 
-def test_somebodys_own_reader_that_only_the_nodes_have_gets_whole_files() -> None:
+def test_a_users_own_reader_that_only_the_nodes_have_gets_whole_files() -> None:
     assert len(splits(stream(format="nowhere:Reader"), 5, DataFile("file:///a", "a", 100))) == 1
 
 

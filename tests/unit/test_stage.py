@@ -261,7 +261,7 @@ def test_an_unreadable_directory_is_a_mistake_not_a_crash(tmp_path: Path, home: 
         stage(job, tmp_path, home)
 
 
-def test_environment_archives(tmp_path: Path, home: str) -> None:
+def test_environment_archives_are_staged_by_kind(tmp_path: Path, home: str) -> None:
     write(tmp_path / "env.tar.gz")
     write(tmp_path / "env.pex")
     assert archive_file("env", str(tmp_path / "env.tar.gz"), home).kind == "archive"

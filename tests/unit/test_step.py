@@ -332,7 +332,7 @@ def test_outputs_that_cannot_be_kept_fail_the_job():
     assert gang.outcome.diagnostics == "the programs ended well, but the outputs were not kept: quota exceeded"
 
 
-def test_an_output_that_nobody_made_fails_the_job_and_keeps_the_others_aside():
+def test_a_missing_output_fails_the_job_and_keeps_the_others_aside():
     roles, outputs = {"worker": Role("train", 2)}, (Output("hdfs://n/model"), Output("hdfs://n/metrics", "metrcs"))
     gang = Gang(job(roles=roles, outputs=outputs))
     gang.form()

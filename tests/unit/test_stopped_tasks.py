@@ -54,7 +54,7 @@ def test_the_chief_was_done() -> None:
     assert [(row["stopped"], row["cancelled"]) for row in described(found, {}, 8.0)["roles"]] == [(0, 0), (1, 0)]
 
 
-def test_one_had_failed() -> None:
+def test_tasks_stopped_after_a_failure_are_shown_as_stopped() -> None:
     found = view(
         ended(CHIEF, Exit("exit", 1), True),
         Stopping(5.0, "chief:0 failed"),
@@ -64,7 +64,7 @@ def test_one_had_failed() -> None:
     assert [task.state for task in found.tasks.values()] == [State.FAILED, State.STOPPED]
 
 
-def test_somebody_cancelled() -> None:
+def test_tasks_of_a_cancelled_job_are_shown_as_cancelled() -> None:
     found = view(
         CancelRequested(5.0, "me"),
         Stopping(5.0, "cancelled by me"),
@@ -85,7 +85,7 @@ def test_a_cancel_that_came_too_late() -> None:
     assert found.tasks[WORKER].state is State.STOPPED
 
 
-def test_nobody_told_of_its_end() -> None:
+def test_a_task_without_a_reported_end_ends_with_the_job() -> None:
     assert view(JobFinished(7.0, Outcome(State.FAILED, "killed"))).tasks[WORKER].state is State.STOPPED
 
 

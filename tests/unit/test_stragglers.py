@@ -27,7 +27,7 @@ class TestMeasure:
         assert out_of_line(means("CPU (cores)", 0.01, 0.01, 0.2)) == {}
         assert out_of_line(means("CPU (cores)", 1.0, 1.0, 1.2)) == {}
 
-    def test_where_all_differ_nobody_does(self) -> None:
+    def test_where_all_tasks_differ_no_task_is_a_straggler(self) -> None:
         assert out_of_line(means("CPU (cores)", 1.0, 2.0, 3.0, 4.0, 5.0)) == {}
 
     def test_two_can_not_be_compared(self) -> None:
@@ -38,7 +38,7 @@ class TestMeasure:
         assert out_of_line(means(PROGRESS, 9.0, 9.0, 1.0)) == {TASKS[2]: (PROGRESS, 1.0, 9.0)}
 
 
-def test_it_is_told_once_and_taken_back() -> None:
+def test_a_straggler_is_reported_once_and_taken_back() -> None:
     gang = Gang(JobSpec(roles={"worker": Role("train", replicas=3)}))
     gang.form()
     steps: dict[TaskId, int] = {}

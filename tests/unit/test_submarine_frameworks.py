@@ -52,7 +52,7 @@ def test_who_is_waited_for() -> None:
     assert find("submarine-tensorflow").expand(job) == job
 
 
-def test_links() -> None:
+def test_links_have_the_addresses_of_their_tasks() -> None:
     tasks = {
         TaskId("master", 0): TaskView(TaskId("master", 0), host="h", ports={"main": 7}),
         TaskId("ps", 0): TaskView(TaskId("ps", 0)),

@@ -86,7 +86,7 @@ WRONG = ("memory", "memory=", "=1", "memory=-1G", "memory=1.5G", "memory=1GB", "
 
 
 @pytest.mark.parametrize("amounts", WRONG)
-def test_amounts(amounts: str) -> None:
+def test_wrong_amounts_are_refused(amounts: str) -> None:
     options = SubmarineOptions({"worker_resources": [amounts]})
     resources(options, "worker_resources")
     assert [mistake.place for mistake in options.mistakes] == ["--worker_resources"]
@@ -101,7 +101,7 @@ def test_amounts(amounts: str) -> None:
         ("dir/:./", "dir", "dir", ""),
     ],
 )
-def test_places(text: str, remote: str, name: str, mount: str) -> None:
+def test_localizations_are_parsed(text: str, remote: str, name: str, mount: str) -> None:
     options = SubmarineOptions()
     found = read_localization(options, "localization", text)
     assert found is not None

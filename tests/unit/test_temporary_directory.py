@@ -17,7 +17,7 @@ MAKES_ONE = (
 )
 
 
-def test_that_of_a_killed_process_goes(tmp_path: Path) -> None:
+def test_the_directory_of_a_killed_process_is_removed(tmp_path: Path) -> None:
     command = [sys.executable, "-c", MAKES_ONE, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -36,7 +36,7 @@ def test_that_of_a_killed_process_goes(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_one_without_a_lock_goes_when_it_is_old(tmp_path: Path) -> None:
+def test_an_old_directory_without_a_lock_is_removed(tmp_path: Path) -> None:
     new, old, link = (tmp_path / f"howdah-test-{name}" for name in ("new", "old", "link"))
     new.mkdir()
     old.mkdir()

@@ -46,7 +46,7 @@ class Visitor:
         return answered[0][0][:3], dict(answered[0][1])
 
 
-def test_a_token_becomes_a_cookie_of_a_path_nobody_guesses() -> None:
+def test_a_token_becomes_a_cookie_of_an_unguessable_path() -> None:
     visitor = Visitor()
     visitor.now = 5.0
     assert link("h", 7, TOKEN) == f"http://h:7{HERE}/?token={TOKEN}"
@@ -73,7 +73,7 @@ def test_a_token_becomes_a_cookie_of_a_path_nobody_guesses() -> None:
         ("", "", ""),
     ],
 )
-def test_nobody_else_is_let_in_nor_keeps_it_awake(where: str, query: str, cookie: str) -> None:
+def test_no_other_caller_is_let_in_or_keeps_tensorboard_awake(where: str, query: str, cookie: str) -> None:
     visitor = Visitor()
     visitor.now = 5.0
     assert visitor.asks(where, query, cookie)[0] == "403"

@@ -71,7 +71,7 @@ def read(data: bytes) -> list[tuple[bytes, bytes]]:
 
 @pytest.mark.parametrize("compression", ["none", "gz"])
 @given(blocks=st.lists(st.lists(st.tuples(st.binary(max_size=40), st.binary(max_size=300)), min_size=1), max_size=4))
-def test_any_records(compression: str, blocks: list[list[tuple[bytes, bytes]]]) -> None:
+def test_any_records_are_read_back(compression: str, blocks: list[list[tuple[bytes, bytes]]]) -> None:
     assert read(written(blocks, compression)) == [record for block in blocks for record in block]
 
 
@@ -120,7 +120,7 @@ def test_values_that_are_not_read_are_skipped() -> None:
     [(b"\x7f", 127), (b"\xe0", -32), (b"\xcc\x80", 128), (b"\xb8\x00", -5120), (b"\xa8\x14\x00", 5120),
      (b"\x88\x00\x00\x00", -(8 << 24)), (b"\x83\x7f\xff\xff\xff", (1 << 31) - 1), (b"\x87" + b"\xff" * 8, -1)],
 )  # fmt: skip
-def test_integers(data: bytes, value: int) -> None:
+def test_integers_are_decoded(data: bytes, value: int) -> None:
     assert tfile.Stream(io.BytesIO(data), 0, len(data), "none").vlong() == value
 
 
@@ -190,7 +190,7 @@ def test_a_node_that_has_not_brought_its_logs_is_named(tmp_path: Path) -> None:
             list(aggregated.read(LocalFileSystem(), configuration, APPLICATION, "alice", on))
 
 
-def test_no_logs(tmp_path: Path) -> None:
+def test_logs_without_aggregation_are_refused(tmp_path: Path) -> None:
     configuration = Configuration("", {"yarn.nodemanager.remote-app-log-dir": str(tmp_path)})
     with pytest.raises(StagingError, match="log aggregation is off"):
         list(aggregated.read(LocalFileSystem(), configuration, APPLICATION, "alice"))

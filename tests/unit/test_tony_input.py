@@ -147,7 +147,7 @@ class TestForward:
         with pytest.raises(OSError, match="refused"):
             socket.create_connection(("127.0.0.1", forward.port), 5)
 
-    def test_nobody_there(self) -> None:
+    def test_a_connection_without_a_server_is_closed(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as far:
             port = far.getsockname()[1]
         forward = PortForward("127.0.0.1", port)
@@ -155,7 +155,7 @@ class TestForward:
             assert near.recv(100) == b""
         forward.close()
 
-    def test_closes_with_somebody_connected(self) -> None:
+    def test_a_forward_closes_with_an_open_connection(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as far:
             forward = PortForward("127.0.0.1", far.getsockname()[1])
             with socket.create_connection(("127.0.0.1", forward.port), 5) as near:

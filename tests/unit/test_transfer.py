@@ -169,7 +169,7 @@ def test_another_file_than_was_listed_is_refused(remote: Flaky, tmp_path: Path) 
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-def test_no_room(remote: Flaky, tmp_path: Path) -> None:
+def test_a_download_without_room_leaves_nothing(remote: Flaky, tmp_path: Path) -> None:
     remote.pipe("/d/huge", b"1")
     with pytest.raises(StagingError, match="no space left"):
         download([FileCopy(str(tmp_path / "a"), "flaky:///d/huge", 1 << 60)], quiet)

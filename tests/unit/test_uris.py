@@ -25,7 +25,7 @@ def test_what_is_joined_is_taken_apart(root: str, parts: list[str]) -> None:
 
 
 @given(PARTS)
-def test_file_uris_are_those_of_everybody_else(parts: list[str]) -> None:
+def test_file_uris_equal_those_of_pathlib(parts: list[str]) -> None:
     path = Path("/base", *parts)
     assert uris.path(path.as_uri()) == str(path)
     assert uris.path(uris.of_local(path)) == str(path)
@@ -48,7 +48,7 @@ def test_file_uris_are_those_of_everybody_else(parts: list[str]) -> None:
         ("file:///a%20b", "file://", "file:///base", "file:///a%20b"),
     ],
 )
-def test_absolute(text: str, default: str, directory: str, expected: str) -> None:
+def test_a_path_becomes_an_absolute_uri(text: str, default: str, directory: str, expected: str) -> None:
     assert uris.absolute(text, default, directory) == expected
 
 

@@ -99,7 +99,7 @@ def test_a_network_is_a_tasks_own_only_where_its_engine_says_so() -> None:
         ({"CUDA_VISIBLE_DEVICES": "-1"}, None),
     ],
 )
-def test_whose_gpus(given: dict[str, str], ids: tuple[str, ...] | None) -> None:
+def test_visible_devices_are_those_of_the_variables(given: dict[str, str], ids: tuple[str, ...] | None) -> None:
     assert monitor.visible_devices(given) == ids
 
 

@@ -51,7 +51,7 @@ def _digest(text: str) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
 
 
-def test_it_is_built_once_and_may_be_moved(requirements: Path, cache: Path, tmp_path: Path) -> None:
+def test_an_environment_is_built_once_and_may_be_moved(requirements: Path, cache: Path, tmp_path: Path) -> None:
     said: list[str] = []
     venv = ensure_environment(requirements, said.append)
     assert venv == cache / hashlib.sha256(requirements.read_bytes()).hexdigest()[:16]

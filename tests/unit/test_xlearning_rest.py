@@ -37,7 +37,7 @@ def view() -> JobView:
     return fold(events)
 
 
-def test_the_application(view: JobView) -> None:
+def test_the_application_is_described(view: JobView) -> None:
     assert answer(view, "/ws/app") == {
         **{"appId": "job-1", "appType": "TENSORFLOW", "appUser": "me"},
         **{"workerNum": 3, "workerMem": "2.0 GB", "workerVCores": 3, "workerGCores": 1},
@@ -45,7 +45,7 @@ def test_the_application(view: JobView) -> None:
     }
 
 
-def test_containers(view: JobView) -> None:
+def test_containers_are_listed(view: JobView) -> None:
     one = {"cid": "c-worker", "startTime": 4000, "status": "RUNNING", "gpu": "1"}
     everybody = answer(view, "/ws/containers")["containerInfos"]
     assert one in everybody

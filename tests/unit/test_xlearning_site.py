@@ -149,7 +149,7 @@ class TestOverlay:
             overlay_configuration(["/no/file"], str(base))
 
 
-def test_bare_commands() -> None:
+def test_bare_commands_are_translated() -> None:
     assert translate("xl-submit", ["--queue", "q"]) == ["xl-submit", "--queue", "q"]
     assert translate("hbox-submit", ["-applicationId"]) == ["hbox-submit", "-applicationId"]
     assert translate("hbox-kill", ["application_1_2"]) == ["cancel", "application_1_2"]

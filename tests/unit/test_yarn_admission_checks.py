@@ -52,11 +52,11 @@ def test_only_nodes_of_the_label_count() -> None:
     ]
 
 
-def test_no_nodes() -> None:
+def test_a_cluster_without_nodes_is_reported() -> None:
     assert list(admission_checks.too_large(job(), [])) == ["the cluster has no node that takes containers now"]
 
 
-def test_unknown_labels() -> None:
+def test_an_unknown_node_label_is_reported() -> None:
     assert list(admission_checks.unknown_labels(job(label="bigg"), {"big"})) == [
         "role 'worker': the cluster has no node label 'bigg' (it has: big)"
     ]

@@ -31,7 +31,7 @@ def test_files_in_order(tmp_path: Path) -> None:
     assert (loaded.text("fs.defaultFS"), loaded.text("x")) == ("hdfs://a", "yarn")
 
 
-def test_variables() -> None:
+def test_variables_are_replaced() -> None:
     environment = {"HOST": "node1", "EMPTY": ""}
     cases = {
         "${b}": "2", "${b}${b}x": "22x", "${env.HOST}": "node1", "${env.NONE:-d}": "d", "${env.NONE-d}": "d",
@@ -45,7 +45,7 @@ def test_a_variable_that_names_itself_ends() -> None:
     assert of(a="${a}").text("a") == "${a}"
 
 
-def test_getters() -> None:
+def test_getters_convert_values() -> None:
     found = of(yes="TRUE", odd="perhaps", n=" 0x10 ", list="a, b,,c ")
     assert found.flag("yes")
     assert found.flag("odd", True)
@@ -89,7 +89,7 @@ def test_attributes_and_includes(tmp_path: Path) -> None:
     assert (loaded.text("a"), loaded.text("b")) == ("1", "2")
 
 
-def test_one_resourcemanager() -> None:
+def test_a_single_resourcemanager_has_its_configured_address() -> None:
     assert [(a.host, a.port) for a in of().resourcemanagers()] == [("0.0.0.0", 8032)]
     found = of(yarn__resourcemanager__hostname="rm1").resourcemanagers("scheduler")
     assert [(a.host, a.port) for a in found] == [("rm1", 8030)]
@@ -101,7 +101,7 @@ def ha(**more: str) -> Configuration:
     return of(yarn__resourcemanager__ha__enabled="true", yarn__resourcemanager__ha__rm_ids="a, b", **more)
 
 
-def test_two_resourcemanagers() -> None:
+def test_two_resourcemanagers_have_an_address_each() -> None:
     found = ha(yarn__resourcemanager__hostname__a="n1", yarn__resourcemanager__address__b="n2:77").resourcemanagers()
     assert [(a.host, a.port, a.setting) for a in found] == [
         ("n1", 8032, "yarn.resourcemanager.address.a"),
@@ -116,7 +116,7 @@ def test_a_resourcemanager_without_address() -> None:
         ha(yarn__resourcemanager__hostname__a="n1").resourcemanagers()
 
 
-def test_logins() -> None:
+def test_the_login_follows_the_authentication() -> None:
     assert of({"HADOOP_USER_NAME": "alice"}).login() == SimpleLogin("alice")
     secure = {"hadoop__security__authentication": "kerberos"}
     assert of(**secure, yarn__resourcemanager__principal="rm/_HOST@X").login() == Kerberos("rm/_HOST@X")

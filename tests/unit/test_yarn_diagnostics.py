@@ -67,5 +67,5 @@ def test_the_master_is_on_its_way() -> None:
     assert explain_wait(launched, "q") == "the master is starting"
 
 
-def test_tidy() -> None:
+def test_noise_is_removed() -> None:
     assert clean("Attempt recovered after RM restartall\n\nfine\n") == "all\nfine"

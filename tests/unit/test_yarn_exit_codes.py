@@ -44,7 +44,7 @@ def test_memory_without_figures() -> None:
     [(-100, "lost"), (-101, "lost"), (-102, "preempted"), (-105, "stopped"), (-106, "stopped"), (-107, "stopped"),
      (-108, "preempted"), (-109, "logs"), (-1000, "localise"), (-777, "lost")],
 )  # fmt: skip
-def test_causes(status: int, cause: str) -> None:
+def test_yarns_statuses_have_causes(status: int, cause: str) -> None:
     found = explain(status, "")
     assert found.cause == cause
     assert not found.ok
@@ -62,7 +62,7 @@ def test_the_process_own_status() -> None:
     assert (found.cause, found.code, found.lines) == ("exit", 127, ("/bin/bash: line 1: exec: nopython: not found",))
 
 
-def test_signals() -> None:
+def test_statuses_above_128_are_signals() -> None:
     found = explain(143, "")
     assert (found.cause, found.signal) == ("signal", signal.SIGTERM)
     assert "out of memory" in explain(137, "").detail

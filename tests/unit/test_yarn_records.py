@@ -30,7 +30,7 @@ def parse_container_id(text: str) -> pb.ContainerId:
         "container_1_10000_10_000099",
     ],
 )
-def test_container_ids(text: str) -> None:
+def test_container_ids_are_read_back(text: str) -> None:
     assert records.container_id(parse_container_id(text)) == text
 
 
@@ -54,7 +54,7 @@ def test_other_text_is_no_id(text: str) -> None:
         records.parse_application_id(text)
 
 
-def test_application_ids() -> None:
+def test_application_ids_are_read_back() -> None:
     assert records.application_id(records.parse_application_id("application_17_0003")) == "application_17_0003"
 
 

@@ -52,9 +52,7 @@ class LocalSubmission:
             OSError: it cannot be made.
         """
         self._jobs.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with (
-            self._state.change()
-        ):  # no other process may take it for that of a killed submission before it is locked
+        with self._state.change():  # it must be locked before it can pass for a killed one
             parent = Path(self._state.submitting_directory)
             parent.mkdir(exist_ok=True, mode=0o700)
             while True:
