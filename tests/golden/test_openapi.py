@@ -21,9 +21,17 @@ GENERATE = [sys.executable, str(ROOT / "tools" / "generate.py")]
 
 def calls() -> Iterator[str]:
     yield "| call | | query |\n|---|---|---|\n"
+    meanings: dict[str, dict[str, list[str]]] = {}
     for call in ROUTES:
         path = re.sub(r"\{(\w+)\}", lambda found: {"job": "ID", "task": "TASK"}.get(found[1], "…"), call.path)
-        yield f"| `{path}` | {call.summary} | {words(call.parameters)} |\n"
+        yield f"| `{path}` | {call.summary} | {', '.join(f'`{each.name}`' for each in call.parameters)} |\n"
+        for each in call.parameters:
+            meanings.setdefault(each.name, {}).setdefault(each.summary.rstrip("."), []).append(f"`{path}`")
+    yield "\nThe parameters of the queries:\n\n"
+    for name, by_text in meanings.items():
+        for text, paths in by_text.items():
+            where = f" (of {', '.join(paths)})" if len(by_text) > 1 else ""
+            yield f"- `{name}`{where}: {text}.\n"
 
 
 def actions() -> Iterator[str]:
