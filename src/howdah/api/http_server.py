@@ -27,6 +27,8 @@ from howdah.wire.ports import bind_socket
 __all__ = ["Caller", "Handler", "Identify", "Limits", "Pieces", "Request", "Response", "serve"]
 
 IDLE_S, SWEEP_S, LINGER_S = 120.0, 1.0, 2.0
+"""Seconds without data after which a connection is closed; between two searches for such connections; and for which the
+rest of a refused request is read, since a close with unread data would lose the answer on its way."""
 DISCARDED_READS = 16
 """Reads of the rest of a refused request that are discarded, before the rest is left to the kernel."""
 SLICE = 64 << 10

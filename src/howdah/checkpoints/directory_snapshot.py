@@ -34,8 +34,11 @@ CLOSED_S = 3.0
 SETTLE_S = 30.0
 """Longest wait for files that are being written."""
 LOOK_S = 0.25
+"""Seconds between two looks at files that are being written."""
 ROUNDS = 5
+"""How often files that change while others are copied are copied again, so that all are of one moment."""
 THREADS = 4
+"""Files that are copied at once."""
 
 _NOT_READABLE = (FileNotFoundError, ProcessLookupError, PermissionError)
 # Hidden files, and files with a temporary name: of editors, TensorFlow's savers, Orbax, Hugging Face. Torch's sharded

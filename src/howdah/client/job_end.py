@@ -12,7 +12,10 @@ from howdah.spec import JobReport
 from howdah.wire.connection import WireError
 
 CANCEL_S = 30.0
+"""Limit in seconds for a job to end by itself: programs get ten seconds to stop (`timeouts.stop`), outputs are
+removed."""
 POLL_S = 0.1
+"""Seconds between two requests for the job's state while a user waits."""
 
 
 def report_of(engine: Engine, job_id: str) -> JobReport:

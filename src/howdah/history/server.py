@@ -33,6 +33,7 @@ from howdah.wire import auth
 MIN_PAUSE_S, MAX_PAUSE_S, PAUSE_FACTOR = 2.0, 60.0, 10
 """The pause between two scans is PAUSE_FACTOR times the time that a scan took, within the bounds (seconds)."""
 SWEEP_S = 3600.0
+"""Seconds between two searches for jobs that are old enough to be removed."""
 EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - asked for by --host only
 
 

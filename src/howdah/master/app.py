@@ -47,6 +47,7 @@ from howdah.wire.messages import Phase
 
 PYTHON = f"{sys.version.split()[0]} {sys.executable}"
 TICK_S = 0.5
+"""Seconds between two checks of deadlines; a failure is noticed this much later at most."""
 CONFIRM_EVERY_S, CONFIRMED_S = 1.0, 2.0
 """Seconds between two checks that the event log is still this master's own, and seconds for which such a check counts.
 The sum is not more than TAKEOVER_S."""
@@ -61,6 +62,8 @@ HAND_OVER_S = 5.0
 LINGER_S = 0.1
 """Seconds for which the API still answers after the end, so that a client that follows the job gets the last event."""
 MIN_GC_THRESHOLD, GARBAGE_EACH = 2000, 20
+"""The least threshold of the garbage collector, and the objects that each task's pending request keeps alive (see
+`_tune_gc`)."""
 FOLLOWED_S, LAST_LINES_S = 3.0, 0.3
 """A client that has followed the job within the last FOLLOWED_S seconds gets LAST_LINES_S seconds to read the last
 lines."""

@@ -9,7 +9,7 @@ from howdah.spec import events
 from howdah.spec.attempt import MAX_ATTEMPTS, AttemptView
 from howdah.spec.message import Message, Sentence, join_messages, message
 from howdah.spec.task import State, TaskId
-from howdah.spec.view import MAX_SAVES, JobView, MetricPoint, ProgressRate, SnapshotView, TaskView
+from howdah.spec.view import MAX_SNAPSHOTS, JobView, MetricPoint, ProgressRate, SnapshotView, TaskView
 
 
 def fold(recorded: Iterable[events.Event], view: Optional[JobView] = None) -> JobView:
@@ -292,7 +292,7 @@ def _on_save_started(view: JobView, event: events.SaveStarted) -> None:
     save = SnapshotView(
         event.number, output=event.output, uri=event.uri, tasks=event.tasks, by=event.by, started=event.time
     )
-    view.snapshots = [*view.snapshots[1 - MAX_SAVES :], save]
+    view.snapshots = [*view.snapshots[1 - MAX_SNAPSHOTS :], save]
 
 
 def _find_snapshot(view: JobView, number: int) -> SnapshotView:

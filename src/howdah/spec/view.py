@@ -14,7 +14,7 @@ from howdah.spec.task import Exit, Outcome, State, TaskId
 from howdah.spec.usage import Usage
 from howdah.spec.values import dataclass
 
-MAX_SAVES = 100
+MAX_SNAPSHOTS = 100
 
 
 class MetricPoint(NamedTuple):

@@ -18,7 +18,9 @@ from howdah.storage.filesystem import NoSpace
 
 T = TypeVar("T")
 AGAIN_S = 3.0
+"""Seconds between two tries."""
 LIMITS_S: Mapping[type[Exception], float] = {NoSpace: 60.0, EngineUnavailable: 180.0}
+"""Limit in seconds by class of error: other jobs may make room within a minute; a NameNode restarts within three."""
 
 
 def retry_until(

@@ -40,6 +40,7 @@ TERM_S = 5.0
 SETTLE_S, SETTLE_AGAIN_S, SETTLE_TRIES = 120.0, 5.0, 3
 """Limit of one helper that settles a job, the pause after its first failure, and how often it may fail."""
 MAX_HELPERS = 4
+"""Helpers at once: each is a Python process with all of howdah, and a reboot may have ended a hundred jobs."""
 _LAST_LINE_BYTES = 4096
 
 

@@ -25,8 +25,11 @@ from howdah.supervisor import launcher
 from howdah.supervisor.state import MachineState
 
 POLL_S = 1.0
+"""The longest wait for a change, in seconds, before the queue and the containers are examined again."""
 RESERVE_AGAIN_S = 0.2
+"""Seconds between two tries to get the resources of a gang; the file that is read is small."""
 RELEASE_LIMIT_S = 3.0
+"""Limit in seconds for the processes of released containers to end; then they are killed."""
 
 
 class LocalAllocator(Allocator):

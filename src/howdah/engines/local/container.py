@@ -20,6 +20,7 @@ from howdah.wire import program_protocol
 from howdah.wire.credentials import Credentials
 
 KILL_AFTER_S = 1.0
+"""Seconds from TERM to KILL of an executor, which ends its processes within 200 ms of TERM."""
 FINISH_TRIES, FINISH_RETRY_S = 25, 0.2
 UNKNOWN = 1 << 16
 # What a container does not inherit from whoever submitted the job.

@@ -20,6 +20,7 @@ FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "resource-types.xml"
 ADVICE = "point it at the cluster's configuration directory, or start a cluster with `howdah sandbox up`"
 _SECRET = re.compile(r"password|passwd|secret(?!-)|access\.key|account\.key", re.IGNORECASE)
 FOREVER_S = 7 * 86400.0
+"""Stands for -1 milliseconds, by which Hadoop means no limit: longer than any ResourceManager is repaired."""
 _PORTS = {"": 8032, "scheduler": 8030, "resource-tracker": 8031, "admin": 8033}
 # The defaults of Hadoop 3 for what howdah asks.
 _DEFAULTS = {

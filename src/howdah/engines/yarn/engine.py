@@ -41,9 +41,11 @@ TAG = "howdah"
 """The tag of every application of howdah, by which it is found again whatever its type."""
 MASTER_MEMORY_MIB = 512
 AGGREGATION_S = 60.0
+"""Limit in seconds for the nodes to store the logs of a job that has ended; they need a few seconds if they answer."""
 LATE_S = 86400.0
 """The time after a job's end from which no node brings logs any more."""
 CACHE_DAYS = 30
+"""Days without use after which an uploaded file is removed, unless the setting `cache_days` says otherwise."""
 MAX_PACKED_BYTES = 128 << 10  # a ResourceManager keeps what was submitted in ZooKeeper, where 1 MiB is the most
 # LogAggregationStatusProto: 6 is "timed out", which a node that comes back does not mind.
 _AGGREGATED = (1, 4, 5)  # disabled, succeeded, failed

@@ -29,12 +29,14 @@ from howdah.spec.view import JobView
 from howdah.wire import program_protocol as wire
 
 EXPIRE_S = 0.5
+"""Seconds between two searches for values whose time is over."""
 GATHER_S = 0.05
 """Seconds by which the answer to a call that watches a prefix is delayed, so that a thousand changes are not reported
 one by one."""
 PAGE = 2 << 20
 """The approximate limit, in bytes, of the values in one answer to a watcher."""
 COMPACT_FROM = 8 << 20
+"""The journal is rewritten when it has this many bytes more than three times what is stored, so rarely."""
 _PASSING = (events.Ended, events.GangRestarted, events.GangReleased, events.Launched, events.WorldFormed)
 _COPIES = (events.SaveDone, events.SaveFailed)
 

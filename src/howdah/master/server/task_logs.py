@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from howdah.master.server.server import MasterServer
 
 SEARCH_S = 60.0
+"""Limit in seconds for the search in the logs of one task."""
 LAST_WORDS_S = 3.0
 MAX_PARALLEL_REQUESTS = 64
 """How many executors search at the same time: each starts a process."""

@@ -18,6 +18,7 @@ from howdah.wire.credentials import Token
 
 PROTOCOL = "org.apache.hadoop.yarn.api.ContainerManagementProtocolPB"
 CALLS_AT_ONCE = 64
+"""Calls to NodeManagers at once: more would only fill the master's memory with connections."""
 NOT_READY_RETRIES = 10
 
 

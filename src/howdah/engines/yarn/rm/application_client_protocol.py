@@ -14,6 +14,7 @@ from howdah.hadoop.rpc import RpcError
 
 PROTOCOL = "org.apache.hadoop.yarn.api.ApplicationClientProtocolPB"
 ACCEPT_TIMEOUT_S = 60.0
+"""Limit in seconds for the ResourceManager to store a submission and accept it; usually it takes less than one."""
 KILL_TIMEOUT_S = 30.0
 FAILOVER_S = 20.0
 """ZooKeeper notices after 10 s that an active ResourceManager has died; the next one then reads its state."""

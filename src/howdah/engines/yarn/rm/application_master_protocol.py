@@ -27,6 +27,8 @@ ANYWHERE = "*"
 SILENCE_LIMIT_S = 900.0
 """Hadoop's default for yarn.resourcemanager.connect.max-wait.ms."""
 RETRY_S, AGAIN_S = 1.0, 0.1
+"""Seconds before a call to a ResourceManager that did not answer is repeated, and before the next question whether it
+has confirmed the end of the application."""
 _RESYNC, _SHUTDOWN = 1, 2
 _GUARANTEED = 1
 _ENDED = ("ApplicationAttemptNotFoundException", "InvalidToken")  # the attempt, for YARN
