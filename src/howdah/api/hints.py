@@ -52,7 +52,7 @@ def hints(view: JobView) -> Iterator[ResourceHint]:
         return
     yield from _gpu_errors(view)
     for name, role in view.job.roles.items():
-        tasks = [task for task in view.tasks.values() if task.id.role == name and _ran(task) >= MIN_RUN_S]
+        tasks = [task for task in view.tasks.values() if task.id.role == name and _running_s(task) >= MIN_RUN_S]
         if tasks:
             yield from _role_hints(name, role, tasks)
 
@@ -67,10 +67,10 @@ def _role_hints(name: str, role: Role, tasks: list[TaskView]) -> Iterator[Resour
         yield ResourceHint(name, MEMORY, values)
     elif used > 0.95 * asked and any(task.state is not State.RUNNING for task in tasks):
         yield ResourceHint(name, TIGHT, values)
-    cores = max(task.usage.cpu_s / _ran(task) for task in tasks)
+    cores = max(task.usage.cpu_s / _running_s(task) for task in tasks)
     if cores and role.resources.vcores > MUCH * cores and role.resources.vcores - cores >= 1:
         yield ResourceHint(name, CPU, {"role": name, "asked": role.resources.vcores, "used": f"{cores:.1f}"})
-    starved = max(task.usage.starved_s / _ran(task) for task in tasks)
+    starved = max(task.usage.starved_s / _running_s(task) for task in tasks)
     if starved > STARVED:
         yield ResourceHint(name, INPUT, {"role": name, "share": f"{min(1.0, starved):.0%}"})
     waits = sum(task.usage.waits for task in tasks) / len(tasks)
@@ -88,7 +88,7 @@ def _gpu_errors(view: JobView) -> Iterator[ResourceHint]:
                 yield ResourceHint(str(task.id), ECC, {"task": str(task.id), "gpu": gpu.id, "count": gpu.ecc})
 
 
-def _ran(task: TaskView) -> float:
+def _running_s(task: TaskView) -> float:
     """Return the seconds for which the task's program has run, up to the last sample."""
     return max(0.0, task.used - task.started) if task.started else 0.0
 

@@ -119,7 +119,7 @@ def sampled_series(
     span_of = {time: number for number, span in enumerate(slices) for time in times[span]}
     merger = _SpanMerger([(task, name) for name in wanted for task in tasks])
     known = frozenset(tasks)
-    for bucket in _buckets(_numbered(islice(read(), count), unwritten)):
+    for bucket in _buckets(_numbered_lines(islice(read(), count), unwritten)):
         if chosen.get(bucket.time) == bucket.number:
             merger.add(span_of[bucket.time], _points(bucket, wanted, known))
     return [_describe_series(task, name, rows) for (task, name), rows in merger.rows() if rows]
@@ -214,7 +214,7 @@ class _Bucket:
     tasks: Sequence[str]
 
 
-def _numbered(lines: Iterable[bytes], unwritten: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
+def _numbered_lines(lines: Iterable[bytes], unwritten: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of the file with their numbers, and the unwritten lines with negative numbers."""
     yield from enumerate(lines)
     for number, line in enumerate(unwritten):
@@ -226,7 +226,7 @@ def _select_buckets(
 ) -> tuple[int, dict[float, int]]:
     """Return the number of lines, and for each time in the query's range the number of the line that counts."""
     found, count = {}, 0
-    for bucket in _buckets(_numbered(lines, unwritten)):
+    for bucket in _buckets(_numbered_lines(lines, unwritten)):
         count = max(count, bucket.number + 1)
         if query.begin - bucket_length(0, len(bucket.tasks)) < bucket.time <= query.end:
             found[bucket.time] = bucket.number  # the last line of a time counts: the line before was an open bucket

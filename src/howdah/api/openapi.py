@@ -63,7 +63,7 @@ def _operation(call: Route, named: dict[str, Any]) -> dict[str, Any]:
         "operationId": _name(call.path),
         "tags": [_tag(call.path)],
         "summary": call.summary,
-        "parameters": [*_placed(call.path), *map(_parameter, call.parameters)],
+        "parameters": [*_path_parameters(call.path), *map(_parameter, call.parameters)],
         "responses": {"200": answer, **_errors()},
     }
 
@@ -89,7 +89,7 @@ def _action_body(action: Action, named: dict[str, Any]) -> dict[str, Any]:
     return {
         "tags": ["actions"],
         "summary": action.summary,
-        "parameters": list(_placed("{job}")),
+        "parameters": list(_path_parameters("{job}")),
         "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
         "responses": {"200": {"description": "The action is done, or has begun.", "content": answer}, **_errors()},
     }
@@ -109,7 +109,7 @@ def _session(named: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _placed(path: str) -> list[dict[str, Any]]:
+def _path_parameters(path: str) -> list[dict[str, Any]]:
     names = [part.strip("{}") for part in path.split("/") if part.startswith("{")]
     return [
         {"name": name, "in": "path", "required": True, "description": _PLACES[name], "schema": _text()}
@@ -150,7 +150,7 @@ def _schema(kind: Any, named: dict[str, Any]) -> dict[str, Any]:
         return {"type": _SIMPLE[kind]}
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Annotated:
-        return _annotated(arguments[0], arguments[1], named)
+        return _annotated_schema(arguments[0], arguments[1], named)
     if origin is list:
         return {"type": "array", "items": _schema(arguments[0], named)}
     if origin is dict:
@@ -162,7 +162,7 @@ def _schema(kind: Any, named: dict[str, Any]) -> dict[str, Any]:
     return {"$ref": f"#/components/schemas/{kind.__name__}"}
 
 
-def _annotated(kind: Any, annotation: Any, named: dict[str, Any]) -> dict[str, Any]:
+def _annotated_schema(kind: Any, annotation: Any, named: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of `kind` with its annotation."""
     if isinstance(annotation, schemas.Columns):
         items = [_schema(each, named) for each in annotation.kinds]

@@ -60,7 +60,7 @@ def answer(request: Request) -> Response:
     if packed.is_file():
         if "gzip" in request.headers.get("accept-encoding", ""):
             return Response(200, b"", kind, {**headers, "Content-Encoding": "gzip"}, packed)
-        return Response(200, _unpacked(packed, packed.stat().st_mtime_ns), kind, headers)
+        return Response(200, _decompressed_file(packed, packed.stat().st_mtime_ns), kind, headers)
     if plain.is_file():
         return Response(200, b"", kind, headers, plain)
     if name == "index.html":
@@ -69,7 +69,7 @@ def answer(request: Request) -> Response:
 
 
 @functools.lru_cache(maxsize=32)
-def _unpacked(path: Path, _modified_ns: int) -> bytes:
+def _decompressed_file(path: Path, _modified_ns: int) -> bytes:
     """Return the content of a compressed file. It is cached, because any caller may request it again and again."""
     return gzip.decompress(path.read_bytes())
 

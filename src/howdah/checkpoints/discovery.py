@@ -122,7 +122,7 @@ def candidates(tree: CheckpointTree, rule: str = "") -> list[FoundCheckpoint]:
     elif kind == "marker":
         found = _marked_checkpoints(tree, pattern)
     else:
-        found = (each for each in _recognised(tree) if kind in ("", each.format.partition("-")[0]))
+        found = (each for each in _recognised_checkpoints(tree) if kind in ("", each.format.partition("-")[0]))
     return sorted(found, key=lambda each: (each.modified_ms, _number(each.name), each.name), reverse=True)
 
 
@@ -163,7 +163,7 @@ def _marked_checkpoints(tree: CheckpointTree, marker: str) -> Iterator[FoundChec
             yield FoundCheckpoint(name, "marker", (name, name + marker), tree.modified_ms([name]))
 
 
-def _recognised(tree: CheckpointTree) -> Iterator[FoundCheckpoint]:
+def _recognised_checkpoints(tree: CheckpointTree) -> Iterator[FoundCheckpoint]:
     taken: set[str] = set()
     for folder, names in _folders(tree).items():
         form = "" if folder in taken else _format_of(folder, names)

@@ -383,12 +383,12 @@ def hint_lines(view: JobView) -> Iterator[str]:
     """Yield what to ask for next time; and of a running job, when it will end."""
     left = eta(view, time.time())
     if left is not None:
-        yield _("done in about {time}", time=_span(left))
+        yield _("done in about {time}", time=_duration_text(left))
     for hint in hints(view):
         yield _(hint.template, **hint.values)
 
 
-def _span(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     """Return a duration as people say it, to two places."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)

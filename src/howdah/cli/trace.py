@@ -64,14 +64,14 @@ def _find(connection: sqlite3.Connection, of: str, profile: str) -> dict[str, An
     """Return the job, and if known the task, its attempt and the `process` that was asked for."""
     process, gpu = _PROCESS.fullmatch(of), _GPU.fullmatch(of)
     if process:
-        return _process(connection, process[1] or "", int(process[2]), profile)
+        return _find_process(connection, process[1] or "", int(process[2]), profile)
     if gpu:
         found = (indexed(connection, f"{host}/gpu{gpu[2]}") for host in _host_names(gpu[1] or ""))
         return next(filter(None, found), None)
     return indexed(connection, of)
 
 
-def _process(connection: sqlite3.Connection, host: str, pid: int, profile: str) -> dict[str, Any] | None:
+def _find_process(connection: sqlite3.Connection, host: str, pid: int, profile: str) -> dict[str, Any] | None:
     if not host or is_here(host):
         try:
             return _find_local_process(connection, host, pid)

@@ -91,11 +91,11 @@ class Follower:
             EngineUnavailable: the engine does not answer.
         """
         try:
-            yield from self._updates(wait_s)
+            yield from self._poll_updates(wait_s)
         finally:
             self._disconnect()
 
-    def _updates(self, wait_s: float) -> Iterator[Update]:
+    def _poll_updates(self, wait_s: float) -> Iterator[Update]:
         began = time.monotonic()
         while True:
             try:

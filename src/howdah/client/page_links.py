@@ -46,14 +46,14 @@ def page_link(report: JobReport, expires: float = 0.0) -> str:
 def _page_link(report: JobReport, key: bytes, expires: float = 0.0) -> str:
     """Make the link; its tokens stand behind the `#`, which no browser sends to a server or another page."""
     act = f"&act={auth.act_token(key, expires)}" if expires else ""
-    return f"{_base(report)}#token={auth.view_token(key)}{act}"
+    return f"{_base_url(report)}#token={auth.view_token(key)}{act}"
 
 
 def embed_url(report: JobReport) -> str:
     """Return the address of the job's charts for an iframe in another page; `&run=` and `&tag=` choose some."""
     token = auth.embed_token(job_key(report))
-    return f"{_base(report)}api/v1/jobs/{report.id}/curves/embed.html?token={token}"
+    return f"{_base_url(report)}api/v1/jobs/{report.id}/curves/embed.html?token={token}"
 
 
-def _base(report: JobReport) -> str:
+def _base_url(report: JobReport) -> str:
     return (report.tracking_url or report.master).rstrip("/") + "/"

@@ -21,20 +21,20 @@ def prefer_previous_hosts(job: JobSpec, engine: Engine) -> JobSpec:
     for report in sorted(engine.describe(), key=lambda one: one.submitted, reverse=True):
         # An engine may learn late that a job has ended; its log tells.
         if report.name == job.name and (report.state is State.SUCCEEDED or not report.state.ended):
-            view = _recorded(report)
+            view = _recorded_view(report)
             if view.outcome is not None and view.outcome.state is State.SUCCEEDED:
-                return replace(job, roles={name: _preferring(job, name, view) for name in job.roles})
+                return replace(job, roles={name: _role_with_hosts(job, name, view) for name in job.roles})
     return job
 
 
-def _recorded(report: JobReport) -> JobView:
+def _recorded_view(report: JobReport) -> JobView:
     view = JobView(id=report.id)
     with contextlib.suppress(HowdahError):  # its directory may be gone
         fold_recorded(recorded_events(report), view)
     return view
 
 
-def _preferring(job: JobSpec, name: str, view: JobView) -> Role:
+def _role_with_hosts(job: JobSpec, name: str, view: JobView) -> Role:
     role = job.roles[name]
     hosts = dict.fromkeys(task.node or task.host for task in view.tasks.values() if task.id.role == name)
     known = tuple(host for host in hosts if host and host not in role.placement.prefer)

@@ -55,7 +55,7 @@ def files_of_command(words: Sequence[str], base_directory: Path, given: Collecti
         top = path.partition("/")[0]
         files[top] = None
         if path.endswith(".py") and (base_directory / path).is_file():
-            for program, module in _imported(base_directory, path):
+            for program, module in _imported_modules(base_directory, path):
                 imports[program, module] = None
                 files.update(dict.fromkeys(_module_entries(base_directory, posixpath.dirname(path), module)))
     wanted = tuple(name for name in files if name not in given)
@@ -98,7 +98,7 @@ def _existing_path(base_directory: Path, word: str) -> Iterator[str]:
         return
 
 
-def _imported(base_directory: Path, path: str) -> Iterator[tuple[str, str]]:
+def _imported_modules(base_directory: Path, path: str) -> Iterator[tuple[str, str]]:
     """Yield the modules that a program imports, and those that modules beside it import, each with the program."""
     directory, waiting, seen = posixpath.dirname(path), [path], set[str]()
     while waiting:

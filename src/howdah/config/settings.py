@@ -110,7 +110,7 @@ def resolve(flags: Mapping[str, str | None], env: Mapping[str, str]) -> Settings
     top.append(_Layer("environment", variables, Path.cwd()))
     wanted = given.get("profile") or env.get("HOWDAH_PROFILE", "")
     files = [_read(user_file(env), "user file")]
-    conf_dir = _first("hadoop_conf_dir", [*top, *_file_layers(files, wanted)]) or env.get("HADOOP_CONF_DIR", "")
+    conf_dir = _first_value("hadoop_conf_dir", [*top, *_file_layers(files, wanted)]) or env.get("HADOOP_CONF_DIR", "")
     conf_files = [Path(conf_dir, "howdah.yaml")] if conf_dir else []
     files += [_read(path, "cluster file") for path in (*conf_files, SYSTEM_FILE)]
     profile = _existing_profile(wanted, files)
@@ -257,7 +257,7 @@ def _existing_profile(wanted: str, files: list[_File]) -> str:
     return chosen
 
 
-def _first(key: str, layers: list[_Layer]) -> str:
+def _first_value(key: str, layers: list[_Layer]) -> str:
     found = next((layer for layer in layers if layer.values.get(key)), None)
     return check_value(key, found.values[key], _source(found.source, key), found.base) if found else ""
 

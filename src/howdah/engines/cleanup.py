@@ -36,7 +36,7 @@ def finish_ended_job(files: FileSystem, report: JobReport, conf_dir: str) -> Non
     Raises:
         StagingError, EngineUnavailable: the file system refuses, or does not answer.
     """
-    staged = _staged(files, uris.join(report.directory, "job.json"))
+    staged = _read_staged_job(files, uris.join(report.directory, "job.json"))
     abandon(staged.job, report.id, conf_dir)
     _write_end(files, report)
     for secret in ("credentials", "key"):
@@ -54,7 +54,7 @@ def _write_end(files: FileSystem, report: JobReport) -> None:
         files.append(log, (b"\n" if cut_short else b"") + to_line(end).encode())
 
 
-def _staged(files: FileSystem, uri: str) -> StagedJob:
+def _read_staged_job(files: FileSystem, uri: str) -> StagedJob:
     text = files.read_bytes(uri)
     try:
         return decode(StagedJob, json.loads(text))

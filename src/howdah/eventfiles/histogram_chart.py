@@ -31,7 +31,7 @@ def draw_map(histograms: TagHistograms, style: Style) -> str:
     span = _value_range([column.buckets for column in columns])
     edges = _edges([column.x for column in columns])
     x_range = (edges[0], edges[-1]) if columns else (0.0, 1.0)
-    cells = [_binned(column.buckets, span) for column in columns]
+    cells = [_equal_bins(column.buckets, span) for column in columns]
     largest = max((count for counts in cells for count in counts), default=0.0)
     parts = [*svg.document_start(style, style.title or histograms.tag), *svg.vertical_axis(frame, span, log=False)]
     parts += _cells(cells, edges, frame, x_range, _depth(largest, style.log))
@@ -46,7 +46,7 @@ def draw_bars(histograms: TagHistograms, style: Style) -> str:
     last = _Column.from_histogram(histograms.steps[-1], style, histograms.started)
     frame = svg.frame(style, 1)
     span = _value_range([last.buckets])
-    counts = _binned(last.buckets, span)
+    counts = _equal_bins(last.buckets, span)
     positive = [count for count in counts if count > 0]
     high = max(positive, default=1.0)
     # The least count has a bar, too.
@@ -130,7 +130,7 @@ def _edges(centres: Sequence[float]) -> list[float]:
     return [2 * centres[0] - middles[0], *middles, 2 * centres[-1] - middles[-1]]
 
 
-def _binned(buckets: Sequence[Bucket], span: Span) -> list[float]:
+def _equal_bins(buckets: Sequence[Bucket], span: Span) -> list[float]:
     """Return the values in bins of equal width, since buckets of event files grow away from zero."""
     low, width = span[0], (span[1] - span[0]) / BINS
     counts = [0.0] * BINS

@@ -104,8 +104,8 @@ class JobEventFiles:
     def curves(self, query: Query) -> Iterator[Curve]:
         """Yield the scalars that the query selects by run and tag, by default all."""
         all_runs = self.runs_by_name()
-        names = _selected(query, "run", list(all_runs))
-        tags = _selected(query, "tag", sorted({tag for name in names for tag in _names(all_runs[name][1].scalars)}))
+        names = _select_names(query, "run", list(all_runs))
+        tags = _select_names(query, "tag", sorted({tag for name in names for tag in _names(all_runs[name][1].scalars)}))
         existing = ((tag, name) for tag in tags for name in names if _has_scalar(*all_runs[name], tag))
         pairs = list(islice(existing, MAX_CURVES + 1))
         if len(pairs) > MAX_CURVES:
@@ -320,7 +320,7 @@ def _last_value(query: Query, name: str) -> str | None:
     return values[-1] if values else None
 
 
-def _selected(query: Query, name: str, existing: list[str]) -> list[str]:
+def _select_names(query: Query, name: str, existing: list[str]) -> list[str]:
     """Return the names that a parameter selects, by default or for `*` all names.
 
     The parameter may be repeated and may have several names with commas between them. Names may have commas, too: the

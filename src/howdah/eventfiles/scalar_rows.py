@@ -40,7 +40,7 @@ class RecordRow:
 
     def holds(self, block: bytes, count: int) -> bool:
         """Return whether `block` is `count` rows like this one, with correct checksums."""
-        is_same = int.from_bytes(block, "little") & _repeated(self.mask, count) == _repeated(self.same, count)
+        is_same = int.from_bytes(block, "little") & _row_in_lanes(self.mask, count) == _row_in_lanes(self.same, count)
         return is_same and self._has_correct_sums(block, count)
 
     def _has_correct_sums(self, block: bytes, count: int) -> bool:
@@ -56,7 +56,7 @@ class RecordRow:
         for at, found in self.records:
             again = (crc32c(bytes(4) + block[at : at + 8]) ^ _ONES ^ _before_ones()).to_bytes(4, "little")
             end = at + found.length - 4
-            sums = _unmasked(_lanes(block, end, 4, self.size, count), count)
+            sums = _unmask_crcs(_lanes(block, end, 4, self.size, count), count)
             for number in range(4):
                 data[at + 8 + number :: self.size] = again[number : number + 1] * count
                 data[end + number :: self.size] = sums[number::8]
@@ -123,7 +123,7 @@ def _masked_row(row: bytes, records: list[tuple[int, Layout]]) -> RecordRow:
 
 
 @functools.lru_cache(48)
-def _repeated(row: bytes, count: int) -> int:
+def _row_in_lanes(row: bytes, count: int) -> int:
     return int.from_bytes(row * count, "little")
 
 
@@ -141,19 +141,19 @@ def _lanes(block: bytes, at: int, width: int, size: int, count: int) -> int:
 
 
 @functools.lru_cache(len(_BLOCK_ROWS))
-def _each(count: int) -> int:
+def _ones_in_lanes(count: int) -> int:
     return int.from_bytes(b"\1\0\0\0\0\0\0\0" * count, "little")
 
 
-def _unmasked(sums: int, count: int) -> bytes:
+def _unmask_crcs(sums: int, count: int) -> bytes:
     """Compute the inverse of `framing.mask_crc` for all lanes."""
-    each = _each(count)
+    each = _ones_in_lanes(count)
     sums = sums + each * ((_ONES + 1) - framing.MASK) & each * _ONES
     return (sums >> 17 & each * 0x7FFF | sums << 15 & each * _ONES).to_bytes(8 * count, "little")
 
 
 def _steps(varints: int, width: int, count: int) -> array[int]:
-    each, found = _each(count), 0
+    each, found = _ones_in_lanes(count), 0
     for number in range(width):
         found |= varints >> number & each * (0x7F << 7 * number)
     return _array("q", found.to_bytes(8 * count, "little"))

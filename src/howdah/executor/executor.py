@@ -402,7 +402,7 @@ class Executor:
             self._enter(Phase.UPLOADING)
             self.activity = self.uploads
             printed = self.streams.outputs
-            self.uploads.upload(self.assignment, printed, lambda problem: self._uploaded(problem, exit))
+            self.uploads.upload(self.assignment, printed, lambda problem: self._on_uploaded(problem, exit))
         else:
             self.uploads.done = self.streams.outputs
             self._end(exit)
@@ -412,7 +412,7 @@ class Executor:
         log(text)
         self.logs["stderr"].write(f"[howdah: {text}]\n".encode("utf-8", "backslashreplace"))
 
-    def _uploaded(self, problem: str, exit: Exit) -> None:
+    def _on_uploaded(self, problem: str, exit: Exit) -> None:
         stopped = self._end_activity()
         if stopped:
             self._end(Exit("stopped", detail=stopped))
@@ -450,8 +450,8 @@ class Executor:
             self._orphan_killer = orphan_killer.watch(f"HOWDAH_CONTAINER={self.container['HOWDAH_CONTAINER']}")
         process_tree.adopt_orphans()
         self.loop.on_signal(signal.SIGCHLD, self.loop.reaper.reap)
-        self.loop.on_signal(signal.SIGTERM, self._terminated)
-        self.loop.on_signal(signal.SIGINT, self._terminated)
+        self.loop.on_signal(signal.SIGTERM, self._end_on_signal)
+        self.loop.on_signal(signal.SIGINT, self._end_on_signal)
 
     def _link_lost(self, code: int, reason: str) -> None:
         """Leave because the link to the master is lost for good: `code` is NOT_HEARD or NOT_WANTED."""
@@ -464,7 +464,7 @@ class Executor:
                 log(reason)
             self._stop_activity(reason, grace)
 
-    def _terminated(self) -> None:
+    def _end_on_signal(self) -> None:
         """End everything in a blocking call, because the sender of the signal waits only briefly."""
         if isinstance(self.activity, Program):
             log("terminated by a signal while the program ran")

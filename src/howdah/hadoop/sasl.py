@@ -63,7 +63,7 @@ class DigestClient:
         realm, nonce = fields.get("realm", ""), fields.get("nonce", "")
         if self._expected or not nonce:
             raise EngineRejected("the server's DIGEST-MD5 challenge is malformed")
-        qop = _strongest(fields, self._plain)
+        qop = _strongest_protection(fields, self._plain)
         session = session_key(self._user, realm, self._password, nonce, self._cnonce)
         digest = (session, nonce, self._cnonce, self._uri)
         self._expected = response_digest(*digest, verb="", qop=qop)
@@ -93,7 +93,7 @@ class DigestClient:
         return self._theirs.unwrap(data)
 
 
-def _strongest(offered: Mapping[str, str], plain: bool) -> str:
+def _strongest_protection(offered: Mapping[str, str], plain: bool) -> str:
     qops, ciphers = (re.split(r"[\s,]+", offered.get(name, other)) for name, other in (("qop", _AUTH), ("cipher", "")))
     for qop in (_AUTH,) if plain else (_SEALED, _SIGNED, _AUTH):
         if qop in qops and (qop != _SEALED or _CIPHER in ciphers):
@@ -114,17 +114,17 @@ class Layer:
             self._cipher = _Rc4(_md5(session + constant.encode()).digest())
 
     def wrap(self, data: bytes) -> bytes:
-        return self._ciphered(data + self._sum(data)) + self._trailer()
+        return self._apply_cipher(data + self._checksum(data)) + self._trailer()
 
     def unwrap(self, data: bytes) -> bytes:
         """Return the message inside. Raises EngineRejected unless the other side has wrapped it as its next message."""
-        body = self._ciphered(data[:-6])
+        body = self._apply_cipher(data[:-6])
         plain, signature = body[:-10], body[-10:]
-        if not hmac.compare_digest(signature, self._sum(plain)) or data[-6:] != self._trailer():
+        if not hmac.compare_digest(signature, self._checksum(plain)) or data[-6:] != self._trailer():
             raise EngineRejected("a message that was not made by the server")
         return plain
 
-    def _sum(self, data: bytes) -> bytes:
+    def _checksum(self, data: bytes) -> bytes:
         return hmac.new(self._key, self._count.to_bytes(4, "big") + data, _md5).digest()[:10]
 
     def _trailer(self) -> bytes:
@@ -133,7 +133,7 @@ class Layer:
         self._count = (self._count + 1) % (1 << 32)
         return b"\0\x01" + number
 
-    def _ciphered(self, data: bytes) -> bytes:
+    def _apply_cipher(self, data: bytes) -> bytes:
         return self._cipher.apply(data) if self._cipher is not None else data
 
 

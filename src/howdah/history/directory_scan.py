@@ -91,7 +91,7 @@ class Scanner:
         jobs, files = uris.join(home, "jobs"), self._files(home)
         try:
             entry = files.stat(jobs)
-            if self._unchanged(home, entry.modified_ms if entry else 0):
+            if self._is_unchanged(home, entry.modified_ms if entry else 0):
                 self._read_new_events(files, home, [self.index.open_jobs(home)], result)
                 return
             listing = files.children(jobs) if entry else []
@@ -107,7 +107,7 @@ class Scanner:
         if time.time() * 1000 - modified_ms > CLOCK_MS:  # else another job may come without changing the time
             self._listed[home] = (modified_ms, time.monotonic())
 
-    def _unchanged(self, home: str, modified_ms: int) -> bool:
+    def _is_unchanged(self, home: str, modified_ms: int) -> bool:
         """Return whether no job has come or gone. Whether an ended job has changed is checked less often."""
         known, at = self._listed.get(home, (-1, 0.0))
         return known == modified_ms and time.monotonic() - at < LIST_S

@@ -268,11 +268,11 @@ def _records(lines: list[bytes]) -> Iterable[Any]:
     try:
         records = json.loads(b"[%b]" % b",".join(lines))
     except (ValueError, RecursionError):
-        return map(_parsed, lines)
-    return records if len(records) == len(lines) else map(_parsed, lines)
+        return map(_parse_line, lines)
+    return records if len(records) == len(lines) else map(_parse_line, lines)
 
 
-def _parsed(line: bytes) -> Any:
+def _parse_line(line: bytes) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError):

@@ -70,7 +70,7 @@ class HistoryServer:
         """Bring the index up to date again and again while `server` answers."""
         scanning: asyncio.Future[None] | None = None
         try:
-            while not self._idle():
+            while not self._has_idled_out():
                 begun = time.monotonic()
                 scanning = asyncio.ensure_future(asyncio.to_thread(self._scan))
                 await asyncio.shield(scanning)
@@ -109,7 +109,7 @@ class HistoryServer:
         shown = socket.gethostname() if host in EVERYWHERE else host
         return server, f"http://{shown}:{port}{auth.page_link(self.key)}"
 
-    def _idle(self) -> bool:
+    def _has_idled_out(self) -> bool:
         """Return whether no request has come for as long as the options say."""
         return 0 < self.options.idle_s < time.monotonic() - self._last_request_at
 

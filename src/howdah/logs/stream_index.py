@@ -101,7 +101,7 @@ class StreamIndex:
                 return 0
             return sizes[stream] if number >= len(self) else min(self._offset(stream, number), sizes[stream])
 
-        number = _last(len(self), lambda at: sum(offset(stream, at) for stream in STREAMS) <= position)
+        number = _last_that_holds(len(self), lambda at: sum(offset(stream, at) for stream in STREAMS) <= position)
         while number < len(self):
             place = sum(offset(stream, number) for stream in STREAMS)
             for stream in STREAMS:
@@ -137,7 +137,7 @@ def read_both(order: StreamIndex, sizes: Mapping[str, int], read: Read, offset: 
     return start, b"".join(found)
 
 
-def _last(count: int, holds: Callable[[int], bool]) -> int:
+def _last_that_holds(count: int, holds: Callable[[int], bool]) -> int:
     """Return the last number below `count` for which `holds` is true, given that it is true for all before it; -1 if
     there is none."""
     low, high = 0, count

@@ -62,7 +62,7 @@ def _arguments(argv: list[str]) -> dict[str, str]:
 async def _run(identity: MasterIdentity) -> Outcome:
     master = JobMaster(identity, find_allocator(identity.engine))
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, _signalled, master, number)
+        asyncio.get_running_loop().add_signal_handler(number, _on_signal, master, number)
     try:
         return await master.run()
     except AttemptOver as error:
@@ -81,7 +81,7 @@ async def _run(identity: MasterIdentity) -> Outcome:
         return outcome
 
 
-def _signalled(master: JobMaster, number: signal.Signals) -> None:
+def _on_signal(master: JobMaster, number: signal.Signals) -> None:
     if master.registered:
         master.api.open_pages.dismiss()
         master.signalled(number.name)

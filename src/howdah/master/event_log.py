@@ -66,7 +66,7 @@ class EventLog:
         Raises:
             Superseded: another master writes it.
         """
-        return await _repeat(self._journal.confirm, limit_s)
+        return await _repeat_until_success(self._journal.confirm, limit_s)
 
     def append(self, event: Event) -> None:
         """Add one event and wake those who wait for `changed`."""
@@ -98,7 +98,7 @@ class EventLog:
 
     async def flush(self, limit_s: float = LAST_S) -> bool:
         """Try for `limit_s` to write the pending lines; return True once they are in the file."""
-        return await _repeat(self._flush, limit_s)
+        return await _repeat_until_success(self._flush, limit_s)
 
     @property
     def problem(self) -> str:
@@ -123,7 +123,7 @@ class EventLog:
         self._journal.close()
 
 
-async def _repeat(attempt: Callable[[], Awaitable[bool]], limit_s: float) -> bool:
+async def _repeat_until_success(attempt: Callable[[], Awaitable[bool]], limit_s: float) -> bool:
     """Repeat an attempt until it succeeds or the limit has passed; return True if it succeeded."""
     deadline = time.monotonic() + limit_s
     while not (done := await attempt()) and time.monotonic() < deadline:

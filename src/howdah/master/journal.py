@@ -85,7 +85,7 @@ class OwnedFile:
             Superseded: another master has written to it.
         """
         if self._size() > self.known:
-            raise self._superseded()
+            raise self._superseded_error()
 
     def append(self, data: bytes) -> None:
         """Append `data`, or the rest of it: an append that failed may have written some of it.
@@ -98,7 +98,7 @@ class OwnedFile:
         if more:
             content = files.read_bytes(self.uri)
             if more < 0 or content[self.known :] != data[:more]:
-                raise self._superseded()
+                raise self._superseded_error()
         if data[more:]:
             files.append(self.uri, data[more:])
         self.known += len(data)
@@ -124,7 +124,7 @@ class OwnedFile:
         found = self._files().stat(self.uri)
         return found.size if found is not None else 0
 
-    def _superseded(self) -> Superseded:
+    def _superseded_error(self) -> Superseded:
         return Superseded(f"{self.what} {self.uri}: another master writes it")
 
     def _files(self) -> FileSystem:

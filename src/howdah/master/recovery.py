@@ -66,10 +66,13 @@ def replay(state: GangState, log: Sequence[events.Event], now: float) -> list[Ac
     state.unrecorded -= {event.epoch for event in log if isinstance(event, events.WorldFormed)}
     state.replaying = False
     done_otherwise = (NotifyExecutors, LaunchTask, Commit, FindCheckpoint)
-    return [*(action for action in decided if not isinstance(action, done_otherwise)), *_unanswered(state)]
+    return [
+        *(action for action in decided if not isinstance(action, done_otherwise)),
+        *_unanswered_requests(state),
+    ]
 
 
-def _unanswered(state: GangState) -> Iterator[Action]:
+def _unanswered_requests(state: GangState) -> Iterator[Action]:
     """Yield the requests that helper processes of the earlier master were working on: their answers are lost."""
     if state.checkpoint_lookups.looking:
         yield FindCheckpoint(state.checkpoint_lookups.looking)

@@ -219,7 +219,7 @@ class TensorBoardTask:
 async def _environment(staged: StagedJob) -> tuple[tuple[StagedFile, ...], tuple[str, ...]]:
     """Return the files and the start of PATH: the environment that `howdah tensorboard` has installed, else the job's
     own."""
-    installed = await asyncio.to_thread(_installed, staged.home)
+    installed = await asyncio.to_thread(_find_installed_environment, staged.home)
     if installed is None:
         tops = {path.split("/")[0] for path in staged.program_path}
         return tuple(file for file in staged.files if file.name.split("/")[0] in tops), staged.program_path
@@ -228,7 +228,7 @@ async def _environment(staged: StagedJob) -> tuple[tuple[StagedFile, ...], tuple
     return (installed,), (f"{installed.name}/bin",)
 
 
-def _installed(home: str) -> StagedFile | None:
+def _find_installed_environment(home: str) -> StagedFile | None:
     files, uri = filesystem(home), uris.join(home, INSTALLED)
     if not files.exists(uri):
         return None

@@ -115,7 +115,7 @@ class Sandbox:
             SpecError: the run directory holds a sandbox of another shape.
         """
         begun = time.monotonic()
-        with self._alone():
+        with self._lock_run_directory():
             running = RunningDaemons(self.run_dir, self._running_record() or self._prepare(progress))
             missing = running.missing()
             if not missing:
@@ -133,15 +133,15 @@ class Sandbox:
         """Stop the sandbox's processes and, unless `keep`, remove its data."""
         if not (self.run_dir / record.NAME).exists():
             return
-        with self._alone():
-            left = self._opened().stop_all()
+        with self._lock_run_directory():
+            left = self._open_running().stop_all()
             progress("stopped" + (f", with {left} containers that a killed NodeManager had left" if left else ""))
             if not keep:
                 shutil.rmtree(self.run_dir)
 
     def start(self, name: str) -> None:
         """Start one daemon, unless it runs, and return when it listens."""
-        running = self._opened()
+        running = self._open_running()
         role = running.role(name)
         if not running.alive(name):
             running.spawn(role)
@@ -149,39 +149,39 @@ class Sandbox:
 
     def stop(self, name: str, signal: int = signals.SIGTERM) -> None:
         """Signal one daemon and wait until it has ended. After SIGKILL a NodeManager's containers run on."""
-        running = self._opened()
+        running = self._open_running()
         running.stop([running.role(name).name], signal)
 
     def wait_nodes(self, count: int) -> None:
         """Return when the ResourceManager counts exactly `count` NodeManagers as running. Raises EngineUnavailable."""
-        self._opened().wait_nodes(count)
+        self._open_running().wait_nodes(count)
 
     def decommission(self, name: str, within_s: int) -> None:
         """Decommission a NodeManager gracefully: it ends when its containers have ended, or after `within_s`. `start`
         after `recommission` brings it back."""
-        running = self._opened()
+        running = self._open_running()
         running.exclude([running.role(name)], within_s)
 
     def recommission(self) -> None:
         """Exclude no NodeManager any more. One that is being decommissioned stays."""
-        self._opened().exclude([], 0)
+        self._open_running().exclude([], 0)
 
     def active(self, title: str = "ResourceManager") -> str:
         """Return the name of the active ResourceManager or NameNode; "" if none is active."""
-        found = self._opened().active(title)
+        found = self._open_running().active(title)
         return found.name if found else ""
 
     def standby(self, name: str) -> None:
         """Put one of two ResourceManagers or NameNodes on standby."""
-        running = self._opened()
+        running = self._open_running()
         running.set_ha_state(running.role(name), "Standby")
 
     def failover(self, signal: int = 0, title: str = "ResourceManager") -> str:
         """End the active ResourceManager or NameNode, if any, by `signal`, or put it on standby; return the name of the
         other one, which takes over. Raises EngineUnavailable if no other one runs."""
-        return self._opened().fail_over(title, signal).name
+        return self._open_running().fail_over(title, signal).name
 
-    def _opened(self) -> RunningDaemons:
+    def _open_running(self) -> RunningDaemons:
         known = record.load(self.run_dir)
         if known is None:
             raise EngineUnavailable(f"no sandbox in {self.run_dir}: `howdah sandbox up` first")
@@ -211,7 +211,7 @@ class Sandbox:
         return prepared
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _lock_run_directory(self) -> Iterator[None]:
         """Lock the run directory against a second `up` or `down`; make it first if there is none."""
         _claim(self.run_dir)
         with (self.run_dir / "lock").open("w") as lock:

@@ -63,7 +63,7 @@ def _members_below(
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         if not as_they_are and any(entry.name == IGNORE for entry in entries):
-            rules = (*rules, _rules(os.path.join(folder, IGNORE), prefix))
+            rules = (*rules, _ignore_rules(os.path.join(folder, IGNORE), prefix))
         yield from _walk_entries(entries, prefix, rules, root, as_they_are)
     except OSError as error:
         raise explain(error, error.filename or folder) from error
@@ -87,7 +87,7 @@ def _walk_entries(
             yield ArchiveMember(name, entry.path, "", status.st_size, mark)
 
 
-def _rules(path: str, prefix: str) -> Ignored:
+def _ignore_rules(path: str, prefix: str) -> Ignored:
     from pathspec import GitIgnoreSpec
 
     try:

@@ -47,7 +47,7 @@ class LocalFileSystem(FileSystem):
             if not os.path.isdir(path):
                 yield _entry(path, os.stat(path))
                 return
-        for folder, _, names in os.walk(path, onerror=_raise):
+        for folder, _, names in os.walk(path, onerror=_raise_explained):
             for name in names:
                 full = os.path.join(folder, name)
                 with _explained(full), contextlib.suppress(FileNotFoundError, NotADirectoryError):
@@ -130,7 +130,7 @@ def _expand_braces(pattern: str) -> list[str]:
     return [part for word in found[1].split(",") for part in _expand_braces(before + word + after)]
 
 
-def _raise(error: OSError) -> None:
+def _raise_explained(error: OSError) -> None:
     raise explain(error, error.filename or "") from error
 
 

@@ -77,7 +77,7 @@ class GFileTree:
     def stat(self, path: Any) -> Size:
         entry = self._entry(_path_in_tree(path))
         if entry is None:
-            raise _absent(path)
+            raise _not_found_error(path)
         return Size(entry.size)
 
     def read(
@@ -87,7 +87,7 @@ class GFileTree:
         offset = continue_from["opaque_offset"] if continue_from else 0
         uri = self._uri(_path_in_tree(filename))
         if not uri:
-            raise _absent(filename)
+            raise _not_found_error(filename)
         try:
             with self._fs(uri).open_read(uri) as file:
                 file.seek(offset)
@@ -142,7 +142,7 @@ def _path_in_tree(path: Any) -> str:
     return _text(path)[len(ROOT) :].strip("/")
 
 
-def _absent(path: Any) -> Exception:
+def _not_found_error(path: Any) -> Exception:
     from tensorboard.compat.tensorflow_stub import errors
 
     error: Exception = errors.NotFoundError(None, None, f"Not Found: {_text(path)}")

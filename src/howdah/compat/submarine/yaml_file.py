@@ -86,7 +86,7 @@ class _Reader:
         if not option or (isinstance(node, Text) and node.null):
             return
         if option.rpartition(".")[2] in _LISTS.values():
-            self._set(option, place, node, list(self._listed(node, place, option.endswith("env"))))
+            self._set(option, place, node, list(self._list_texts(node, place, option.endswith("env"))))
         elif not isinstance(node, Text):
             self._add_mistake(node, place, "must be one value")
         elif option in FLAGS:
@@ -97,7 +97,7 @@ class _Reader:
         else:
             self._set(option, place, node, [node.value])
 
-    def _listed(self, node: Node, place: str, pairs: bool) -> Iterator[str]:
+    def _list_texts(self, node: Node, place: str, pairs: bool) -> Iterator[str]:
         """Yield the texts of a list, or `key=value` of a mapping with `pairs`."""
         if pairs and isinstance(node, Keys):
             entries = [(f"{key}=", value) for key, value in node.entries.items()]

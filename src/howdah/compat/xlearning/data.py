@@ -57,7 +57,7 @@ def inputs(settings: XLearningSettings, job_roles: JobRoles, kind: str, fewer_wo
     ]
     if strategy == "stream" and len(found) > 1:
         settings.notes.append(f"--input-strategy STREAM: {found[0].to!r} alone is streamed, as it was ({PAGE})")
-    return tuple(_streamed(settings, entry) for entry in found[:1]) if strategy == "stream" else tuple(found)
+    return tuple(_streamed_input(settings, entry) for entry in found[:1]) if strategy == "stream" else tuple(found)
 
 
 def _readers(settings: XLearningSettings, job_roles: JobRoles, kind: str) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ def _readers(settings: XLearningSettings, job_roles: JobRoles, kind: str) -> tup
     return () if set(job_roles.roles) - {"ps", "evaluator"} == set(readers) else readers
 
 
-def _streamed(settings: XLearningSettings, entry: Input) -> Input:
+def _streamed_input(settings: XLearningSettings, entry: Input) -> Input:
     format_, options = _format(settings, "inputformat.class")
     return replace(
         entry,

@@ -105,14 +105,14 @@ class LocalSubmission:
 
 def remove_secrets_of_killed(state: MachineState) -> None:
     """Remove the secrets of submissions that were killed."""
-    for path in _killed(state):
+    for path in _killed_submissions(state):
         for name in SECRETS:
             (path / name).unlink(missing_ok=True)
 
 
 def remove_killed(state: MachineState, conf_dir: str) -> None:
     """Remove what killed submissions have left; what cannot be removed now is left to the next call."""
-    for path in _killed(state):
+    for path in _killed_submissions(state):
         staged = JobDirectory(path).staged()
         try:
             if staged is not None:
@@ -122,7 +122,7 @@ def remove_killed(state: MachineState, conf_dir: str) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _killed(state: MachineState) -> Iterator[Path]:
+def _killed_submissions(state: MachineState) -> Iterator[Path]:
     """Yield the directories of submissions that were killed; each is locked while the caller works on it."""
     directory = Path(state.submitting_directory)
     for path in list(directory.iterdir()) if directory.exists() else ():

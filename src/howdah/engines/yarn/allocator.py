@@ -196,7 +196,7 @@ class YarnAllocator(Allocator):
         try:
             response = await self._am.allocate(self.progress)
         except EngineUnavailable as error:
-            return self._unavailable(error)
+            return self._on_unavailable(error)
         except RpcError as error:  # the request is refused, not this master
             if placement_constraints.says_disabled(error.text):
                 raise EngineRejected(placement_constraints.DISABLED) from None
@@ -221,7 +221,7 @@ class YarnAllocator(Allocator):
             self._heartbeat_pause_s = min(self._heartbeat_pause_s * PAUSE_GROWTH, MAX_PAUSE_S)
         self._heartbeat_now.clear()
 
-    def _unavailable(self, error: EngineUnavailable) -> list[Event]:
+    def _on_unavailable(self, error: EngineUnavailable) -> list[Event]:
         now = time.monotonic()
         limit = self._configuration.silence_limit
         if not self._unavailable_since:
@@ -256,7 +256,7 @@ class YarnAllocator(Allocator):
                 self._am.release(container.id)
         yield from self._preemption_warnings.new_events(response, self._granted, now)
         for container in response.allocated:
-            yield self._allocated(container, now)
+            yield self._record_allocation(container, now)
         for status in response.completed:
             id_ = records.container_id(status.id)
             role, granted = self._role_of_running.pop(id_, ""), self._granted.pop(id_, None)
@@ -269,7 +269,7 @@ class YarnAllocator(Allocator):
         reasons = {roles[number]: reason for number, reason in rejected.items() if number in roles}
         yield from self._unsatisfied.new_notes(self._am.missing(roles), reasons, now)
 
-    def _allocated(self, container: pb.Container, now: float) -> Allocated:
+    def _record_allocation(self, container: pb.Container, now: float) -> Allocated:
         id_, role = records.container_id(container.id), self._role_of_request[container.allocation_request_id]
         self._granted[id_], self._role_of_running[id_] = container, role
         log_url = f"http://{container.node_http_address}/node/containerlogs/{id_}/{self._context.staged.user}"

@@ -264,7 +264,7 @@ class YarnEngine(Engine):
         if not found:
             raise JobNotFound(f"the ResourceManager does not know {job_id}: it keeps the last applications only")
         report = found[0]
-        asyncio.run(self._aggregated(job_id))
+        asyncio.run(self._wait_for_aggregation(job_id))
         ran = self._launches(report)
         on = None if task is None else {id_: each.container.node for id_, each in ran.items() if each.task == task}
         files = self._files(self._configuration.text("fs.defaultFS"))
@@ -276,9 +276,9 @@ class YarnEngine(Engine):
                 yield f"{who} {name}", piece
 
     def logs_complete(self, job_id: str) -> bool:
-        return asyncio.run(self._aggregated(job_id))
+        return asyncio.run(self._wait_for_aggregation(job_id))
 
-    async def _aggregated(self, job_id: str) -> bool:
+    async def _wait_for_aggregation(self, job_id: str) -> bool:
         """Wait until the nodes have brought the logs to the cluster's file system, which they do after a job ends.
         Return whether they have, or will not: a node that was away for long may bring them when it is back."""
         clock = asyncio.get_running_loop().time

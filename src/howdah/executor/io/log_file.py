@@ -68,7 +68,7 @@ class StreamLog:
         begun, done, view = self.size, 0, memoryview(data)
         while done < len(data):
             piece = self._pieces[-1]
-            room = self._room(piece)
+            room = self._free_bytes(piece)
             if room == 0:
                 self._next_segment()
                 continue
@@ -101,11 +101,11 @@ class StreamLog:
         """Map an offset of the stream to the joined file; an offset in the gap moves behind the gap."""
         if not self.dropped or offset <= self._pieces[0].end:
             return offset, lines
-        head, following, gap = self._pieces[0].end, self._pieces[1], self._gap()
+        head, following, gap = self._pieces[0].end, self._pieces[1], self._gap_line()
         lines = max(lines, following.lines) - self._dropped_lines + gap.count(b"\n")
         return head + len(gap) + max(0, offset - following.start), lines
 
-    def _gap(self) -> bytes:
+    def _gap_line(self) -> bytes:
         return f"\n[howdah: {self.dropped} bytes are left out here; HOWDAH_LOG_LIMIT_MIB sets the limit]\n".encode()
 
     def close(self) -> None:
@@ -118,7 +118,7 @@ class StreamLog:
     def _join(self) -> None:
         head, *rest = self._pieces
         if rest and self.dropped:
-            os.write(head.file, self._gap())
+            os.write(head.file, self._gap_line())
         for piece in rest:
             _append(head.file, piece.file, piece.end - piece.start)
             os.close(piece.file)
@@ -126,7 +126,7 @@ class StreamLog:
         os.close(head.file)
         self._pieces = []
 
-    def _room(self, piece: _Piece) -> int:
+    def _free_bytes(self, piece: _Piece) -> int:
         whole = self.limit // 2 if piece.start == 0 else self.limit // 4
         return max(0, whole - (piece.end - piece.start))
 

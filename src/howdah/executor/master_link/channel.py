@@ -62,7 +62,7 @@ class Channel:
         except OSError as error:
             self._fail(str(error))
             return
-        self.loop.add_fd(self._socket.fileno(), WRITE, self._ready)
+        self.loop.add_fd(self._socket.fileno(), WRITE, self._on_ready)
 
     def _connect(self) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(*self.address, type=socket.SOCK_STREAM)[0]
@@ -84,7 +84,7 @@ class Channel:
         )
         return head.encode() + self._body
 
-    def _ready(self, events: int) -> None:
+    def _on_ready(self, events: int) -> None:
         try:
             if events & WRITE:
                 self._write()
@@ -93,13 +93,13 @@ class Channel:
         except BlockingIOError:
             return
         except OSError as error:
-            self._broken(str(error))
+            self._retry_or_fail(str(error))
 
     def _write(self) -> None:
         assert self._socket is not None
         self._out = self._out[self._socket.send(self._out) :]
         if not self._out:
-            self.loop.add_fd(self._socket.fileno(), READ, self._ready)
+            self.loop.add_fd(self._socket.fileno(), READ, self._on_ready)
 
     def _read(self) -> None:
         assert self._socket is not None
@@ -110,15 +110,15 @@ class Channel:
             try:
                 status, headers, wanted = _parse_head(head)
             except ValueError as error:
-                self._broken(f"no HTTP: {error}")
+                self._retry_or_fail(f"no HTTP: {error}")
                 return
             if len(body) >= wanted >= 0 or not data:
                 self._complete(status, headers, body)
                 return
         if not data:
-            self._broken("the connection was closed")
+            self._retry_or_fail("the connection was closed")
 
-    def _broken(self, reason: str) -> None:
+    def _retry_or_fail(self, reason: str) -> None:
         """Repeat the request if a kept-alive connection was closed meanwhile (messages are idempotent); else fail."""
         retry = self._reused and not self._in
         self._disconnect()

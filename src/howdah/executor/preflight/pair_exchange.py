@@ -127,7 +127,7 @@ class PairExchange:
 
     def _connect(self, number: int, partner: Partner, deadline: float) -> PeerConnection:
         if not partner.listens:
-            return self._accepted((self.order.epoch, number, partner.task), deadline)
+            return self._accept_partner((self.order.epoch, number, partner.task), deadline)
         address, problem = (partner.host, partner.port), "no time was left"
         while time.monotonic() < deadline:
             try:
@@ -140,7 +140,7 @@ class PairExchange:
                 time.sleep(min(_RETRY_S, max(0.0, deadline - time.monotonic())))
         raise Failed(f"{partner.host}:{partner.port} can't be reached: {problem}")
 
-    def _accepted(self, wanted: Hello, deadline: float) -> PeerConnection:
+    def _accept_partner(self, wanted: Hello, deadline: float) -> PeerConnection:
         """Return the connection of the expected partner; connections of other partners wait for their round.
 
         A caller that does not identify itself does not delay the others, because any process may connect.

@@ -161,9 +161,9 @@ class Program:
 
     def _listen(self) -> None:
         for reader in self._readers.values():
-            self.loop.add_fd(reader, READ, self._readable)
+            self.loop.add_fd(reader, READ, self._on_readable)
 
-    def _readable(self, _: int) -> None:
+    def _on_readable(self, _: int) -> None:
         """Read both streams, whichever is ready: the more often they are read, the better their order is known."""
         sizes = [self._read_piece(name) for name in list(self._readers) if name in self._readers]
         self._read_bytes += sum(sizes)

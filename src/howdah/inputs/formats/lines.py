@@ -35,7 +35,7 @@ class TextLines:
 
     def owned(self, chunks: Iterable[Chunk], start: int) -> Iterator[bytes]:
         """Yield the lines of the split that begins at byte `start`, in pieces that may end within a line."""
-        pieces = self._owned(_Chunks(chunks), start)
+        pieces = self._own_lines(_Chunks(chunks), start)
         return self._ended(_with_newlines(pieces) if self._any else pieces)
 
     def one_by_one(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -72,7 +72,7 @@ class TextLines:
         if held == b"\r" and self._any:
             yield base + 1
 
-    def _owned(self, chunks: _Chunks, start: int) -> Iterator[bytes]:
+    def _own_lines(self, chunks: _Chunks, start: int) -> Iterator[bytes]:
         if start:
             for _ in self._through_first_end(chunks, start):
                 pass

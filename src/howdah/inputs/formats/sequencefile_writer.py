@@ -80,7 +80,7 @@ class SequenceFileWriter(RecordWriter):
             self._begun = True
             self._sink.write(self._header())
         if self._values:
-            self._sink.write(self._block() if self._compression == "block" else self._plain())
+            self._sink.write(self._block() if self._compression == "block" else self._uncompressed_records())
         self._keys, self._values, self._size = [], [], 0
 
     def _header(self) -> bytes:
@@ -102,7 +102,7 @@ class SequenceFileWriter(RecordWriter):
                 parts += [writables.packed_vint(len(packed)), packed]
         return b"".join(parts)
 
-    def _plain(self) -> bytes:
+    def _uncompressed_records(self) -> bytes:
         parts: list[bytes] = []
         for key, value in zip(self._keys, self._values, strict=True):
             stored = codecs.compress(self._codec, value) if self._compression == "record" else value

@@ -84,7 +84,7 @@ def _divide(entry: Input, splits: Sequence[Split], tasks: int) -> list[tuple[Spl
         return [tuple(splits[start:end]) for start, end in itertools.pairwise(borders)]
     by_node = len({host for split in splits for host in split.hosts}) > 1
     if by_node or by_bytes:
-        return _balanced(splits, tasks, by_node, by_bytes)
+        return _balance_shares(splits, tasks, by_node, by_bytes)
     return [tuple(splits[number::tasks]) for number in range(tasks)]
 
 
@@ -101,7 +101,7 @@ def _assign_consecutively(splits: Sequence[Split], tasks: int) -> list[tuple[Spl
     return found
 
 
-def _balanced(splits: Sequence[Split], tasks: int, by_node: bool, by_bytes: bool) -> list[tuple[Split, ...]]:
+def _balance_shares(splits: Sequence[Split], tasks: int, by_node: bool, by_bytes: bool) -> list[tuple[Split, ...]]:
     """Give each task about the same share.
 
     With `by_node`, nodes are assigned to tasks in turns, those with most bytes first, and a task takes the splits of

@@ -25,7 +25,7 @@ MAX_LOST = 10
 
 def find_spare(state: GangState, role: str) -> TaskState | None:
     """Return the spare whose container is taken, preferably one whose executor has reported."""
-    return next(iter(_givers(state, role)), None)
+    return next(iter(_tasks_to_take_from(state, role)), None)
 
 
 def reassign_container(state: GangState, giver: TaskState, taker: TaskState, now: float, actions: list[Action]) -> None:
@@ -88,7 +88,7 @@ def grow_sizes(state: GangState, now: float) -> dict[str, int]:
         return sizes
     for name, role in state.job.roles.items():
         missing = state.wanted[name] - role.replicas
-        ready = [task for task in _givers(state, name) if task.phase is not None]
+        ready = [task for task in _tasks_to_take_from(state, name) if task.phase is not None]
         late = bool(ready) and now - max(task.launched_at for task in ready) > state.job.timeouts.hold_s
         if missing > 0 and (len(ready) >= missing or late):
             sizes[name] = role.replicas + min(missing, len(ready))
@@ -118,7 +118,7 @@ def with_replicas(job: JobSpec, sizes: Mapping[str, int]) -> JobSpec:
 
 
 def _reassign_all(state: GangState, name: str, now: float, actions: list[Action]) -> None:
-    givers = iter(_givers(state, name))
+    givers = iter(_tasks_to_take_from(state, name))
     for task in list(state.of_role(name)):
         giver = task if task.container is not None else next(givers, None)
         if giver is not None:
@@ -127,7 +127,7 @@ def _reassign_all(state: GangState, name: str, now: float, actions: list[Action]
         task.epoch, task.peers, task.world, task.exit, task.started = 0, (), None, None, 0
 
 
-def _givers(state: GangState, name: str) -> list[TaskState]:
+def _tasks_to_take_from(state: GangState, name: str) -> list[TaskState]:
     """Return the tasks whose containers can be taken, those first whose executors have reported."""
     holders = [task for task in state.inactive_tasks(name) if task.container is not None]
     return sorted(holders, key=lambda task: (task.phase is None, task.id.index))

@@ -314,7 +314,7 @@ def check_formation_deadlines(state: GangState, now: float, actions: list[Action
         not_granted = "the gang was not complete after {seconds} s (timeouts.gang); granted: {what}"
         not_joined = "the gang was not complete after {seconds} s (timeouts.gang); not joined: {what}"
         template = not_granted if missing else not_joined
-        what = _describe_shortage(state) if missing else _laggards(state)
+        what = _describe_shortage(state) if missing else _late_tasks_text(state)
         reason = message(template, seconds=f"{limits.gang_s:.0f}", what=what)
         fail(state, reason, now, actions, unrecorded=True)
     elif missing and deadline_passed(limits.hold_s, now - state.granted_at):
@@ -376,6 +376,6 @@ def deadline_passed(limit_s: float, elapsed_s: float) -> bool:
     return 0 < limit_s < elapsed_s
 
 
-def _laggards(state: GangState) -> str:
+def _late_tasks_text(state: GangState) -> str:
     late = [state.tasks[id_] for formation in state.formations.values() for id_ in sorted(formation.waiting)]
     return ", ".join(f"{task.id} ({task.phase.value if task.phase else 'not started'})" for task in late[:5])

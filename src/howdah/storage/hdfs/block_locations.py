@@ -44,9 +44,13 @@ def blocks_of(files: Sequence[DataFile], conf_dir: str = "") -> dict[str, Blocks
         by_root[uris.root(file.uri)].append(file.uri)
     for root, names in by_root.items():
         try:
-            found.update(_from_namenode(root, names, conf_dir) if root.startswith("hdfs:") else _alike(names, conf_dir))
+            found.update(
+                _from_namenode(root, names, conf_dir)
+                if root.startswith("hdfs:")
+                else _first_size_for_all(names, conf_dir)
+            )
         except HowdahError:
-            found.update(_alike(names, conf_dir))
+            found.update(_first_size_for_all(names, conf_dir))
     return found
 
 
@@ -57,7 +61,7 @@ def _from_namenode(root: str, names: Sequence[str], conf_dir: str) -> dict[str, 
         return pool.submit(asyncio.run, listing).result()
 
 
-def _alike(names: Sequence[str], conf_dir: str) -> dict[str, Blocks]:
+def _first_size_for_all(names: Sequence[str], conf_dir: str) -> dict[str, Blocks]:
     """Return the block size of the first file as that of all."""
     entry = filesystem(names[0], conf_dir).stat(names[0])
     size = entry.block_size if entry is not None else 0

@@ -79,11 +79,11 @@ class _Reader:
         if tag == _OBJECT:
             return self._object()
         if tag == _ARRAY:
-            kind, found = self._described(), self._remember([])
+            kind, found = self._class_description(), self._remember([])
             found.extend(self._of_type(kind.name[1:2]) for _ in range(self._number(">i")))
             return found
         if tag == _ENUM:
-            self._described()
+            self._class_description()
             handle = len(self._handles)
             self._handles.append(None)
             self._handles[handle] = self.value()
@@ -91,7 +91,7 @@ class _Reader:
         raise JavaError(f"at {self._at - 1}: a value of kind {tag:#x} is not known")
 
     def _object(self) -> Instance:
-        kind = self._described()
+        kind = self._class_description()
         found: Instance = self._remember(Instance(kind.name))
         for ancestor in _lineage(kind):
             if not ancestor.flags & _SERIALIZABLE:
@@ -102,7 +102,7 @@ class _Reader:
                 found.more += self._to_end()
         return found
 
-    def _described(self) -> _Class:
+    def _class_description(self) -> _Class:
         found = self.value()
         if not isinstance(found, _Class):
             raise JavaError(f"at {self._at}: no class")

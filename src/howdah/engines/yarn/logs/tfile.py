@@ -162,19 +162,19 @@ def records(file: BinaryIO, keys: Collection[bytes] | None = None) -> Iterator[t
 
 def _blocks(file: BinaryIO) -> list[Block]:
     """Return every data block."""
-    metas = _metas(file)
+    metas = _meta_blocks(file)
     if INDEX not in metas:
         raise TFileError("it has no block index")
     index = metas[INDEX]
     default = index.text()
     positions = [(index.vlong(), index.vlong(), index.vlong())[:2] for _ in range(index.vlong())]
-    lasts = _lasts(metas[KEYS], len(positions)) if KEYS in metas else []
+    lasts = _last_keys(metas[KEYS], len(positions)) if KEYS in metas else []
     if len(lasts) != len(positions):
         return [Block(*position, default) for position in positions]
     return [Block(*position, default, *last) for position, last in zip(positions, lasts, strict=True)]
 
 
-def _metas(file: BinaryIO) -> dict[str, Stream]:
+def _meta_blocks(file: BinaryIO) -> dict[str, Stream]:
     """Return the blocks that describe the others, by name."""
     file.seek(0, io.SEEK_END)
     size = file.tell()
@@ -194,7 +194,7 @@ def _metas(file: BinaryIO) -> dict[str, Stream]:
     return found
 
 
-def _lasts(index: Stream, count: int) -> list[tuple[bytes, int]]:
+def _last_keys(index: Stream, count: int) -> list[tuple[bytes, int]]:
     """Return the last key of each of `count` blocks, and its number of records (TFile.TFileIndex); they follow the
     file's first key."""
     if index.at_end() or not (size := index.vlong()):

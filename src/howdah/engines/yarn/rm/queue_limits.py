@@ -48,7 +48,7 @@ def limits_from_web(
     for each in reversed(path[1:]):  # a queue, then those that it is part of
         used, limit = _of_queue(each, label, total)
         name = queue if each is path[-1] else each.get("queuePath", queue)
-        found = [_exceeded_limit(name, label, *over) for over in _exceeded(used, limit, wanted)]
+        found = [_exceeded_limit(name, label, *over) for over in _exceeded_resources(used, limit, wanted)]
         if found:
             break
     return [*found, *([] if label else _of_user(path[-1], queue, user, wanted))]
@@ -63,7 +63,7 @@ def limits_from_protocol(
         share *= min(1.0, each.maximum_capacity or 1.0)
     used = {records.MEMORY: statistics.allocated_mib, records.VCORES: statistics.allocated_vcores}
     limit = {key: int(total.get(key, 0) * share) for key in used}
-    return [_exceeded_limit(queue, "", *over) for over in _exceeded(used, limit, wanted)]
+    return [_exceeded_limit(queue, "", *over) for over in _exceeded_resources(used, limit, wanted)]
 
 
 def _exceeded_limit(queue: str, label: str, used: str, limit: str, more: str) -> PendingReason:
@@ -71,7 +71,7 @@ def _exceeded_limit(queue: str, label: str, used: str, limit: str, more: str) ->
     return PendingReason("label-limit", {**facts, "label": label}) if label else PendingReason("queue-limit", facts)
 
 
-def _exceeded(used: Amounts, limit: Amounts, wanted: Amounts) -> Iterator[tuple[str, str, str]]:
+def _exceeded_resources(used: Amounts, limit: Amounts, wanted: Amounts) -> Iterator[tuple[str, str, str]]:
     """Yield used, limit and wanted, in words, of each resource that does not fit. A scheduler that does not count
     cores lets more of them be used than there are: then they are no reason."""
     for key, more in wanted.items():
@@ -100,7 +100,7 @@ def _of_user(queue: Mapping[str, Any], name: str, user: str, wanted: Amounts) ->
         if entry["username"] == user:
             within = _partition(entry, "resources", "resourceUsagesByPartition", "").get("used")
             used, limit = _amounts(within or entry["resourcesUsed"]), _amounts(entry["userResourceLimit"])
-            for now, most, more in _exceeded(used, limit, wanted):
+            for now, most, more in _exceeded_resources(used, limit, wanted):
                 facts = {"queue": name, "user": user, "used": now, "limit": most, "needs": more}
                 yield PendingReason("user-limit", facts)
 
