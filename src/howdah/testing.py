@@ -144,7 +144,7 @@ class Gang:
 
 
 class FakeAllocator(Allocator):
-    """Grant every request at once, on nodes with invented names, and start nothing: the test plays the executors.
+    """Grants every request at once, on nodes with invented names, and starts nothing: the test plays the executors.
     `poll` returns one batch of events of `script` a call, after the grants."""
 
     script: ClassVar[list[list[Event]]] = []

@@ -31,7 +31,7 @@ class RunningCommand:
 
     @property
     def link(self) -> str:
-        """Wait for the link that the command prints: of a job's page, or of the history."""
+        """Return the link that the command prints, once it does: of a job's page, or of the history."""
         return str(eventually(lambda: re.findall(r"http://\S+#\S+", self.text), "a link")[0])
 
     @property

@@ -22,7 +22,11 @@ class DigestServer:
         return f'realm="default",nonce="{self._nonce}",qop="auth",charset=utf-8,algorithm=md5-sess'.encode()
 
     def verify(self, answer: bytes) -> bytes:
-        """Return the proof for the client. Raises PermissionError when the client does not know the password."""
+        """Return the proof for the client.
+
+        Raises:
+            PermissionError: the client does not know the password.
+        """
         fields = parse_fields(answer)
         try:
             self.identifier = base64.b64decode(fields["username"], validate=True)

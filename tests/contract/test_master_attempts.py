@@ -111,7 +111,7 @@ class Attempt:
 
     @property
     def kinds(self) -> list[str]:
-        """What the log tells, but for samples."""
+        """Return the kinds of the events in the log, without samples."""
         lines = (self.directory / "events.jsonl").read_text().splitlines()
         return [type(event).__name__ for event in event_lines.read_lines(lines) if not isinstance(event, Used)]
 

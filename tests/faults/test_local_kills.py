@@ -42,7 +42,7 @@ class Client:
 
     @property
     def job_id(self) -> str:
-        """The job that was acknowledged; "" when none was."""
+        """Return the job that was acknowledged; "" when none was."""
         told = [line.split()[1] for line in self.output.splitlines() if line.startswith("submitted ")]
         return told[0] if told else ""
 

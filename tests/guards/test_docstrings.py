@@ -11,11 +11,14 @@ from source import modules, public_classes, tree
 FIELDS_EXPLAINED = ("howdah.spec", "howdah.wire", "howdah.master.state", "howdah.master.snapshots.state")
 FIELDS_EXPLAINED_TOO = ("howdah.master.preflight.state", "howdah.master.decisions.actions")
 COMMAND = re.compile(
-    "(Apply|Assign|Build|Check|Choose|Compute|Convert|Decide|Decode|Define|Detect|Draw|Embed|End|Estimate|Evaluate|Fill|"
-    "Find|Form|Handle|Hold|Keep|Listen|Look|Make|Order|Parse|Present|Protect|Read|Reassign|Rebuild|Reduce|Run|Serve|"
-    "Shift|Show|Start|Store|Track|Wake|Write) "
+    "(Add|Answer|Append|Apply|Ask|Assign|Be|Build|Cache|Call|Check|Choose|Collect|Commit|Compare|Compute|Convert|Copy|"
+    "Count|Decide|Decode|Define|Describe|Detect|Discard|Download|Draw|Dump|Embed|End|Estimate|Evaluate|Exchange|Fetch|"
+    "Fill|Find|Form|Give|Grant|Handle|Hold|Keep|List|Listen|Look|Make|Move|Name|Order|Parse|Present|Protect|Put|Read|"
+    "Reassign|Rebuild|Reduce|Release|Remember|Remove|Return|Run|Sample|Say|Search|Send|Serve|Shift|Show|Start|"
+    "Store|Summarize|Take|Tell|Track|Upload|Wait|Wake|Watch|Write) "
 )
-"""A function is described by a command ("Read the log."), a module by what it does ("Reads logs.")."""
+"""A function is described by a command ("Read the log."), a module and a class by what they do ("Reads logs.") or by a
+noun. A class that is itself a command to somebody may be described by one: see `is_command`."""
 PRONOUN = re.compile(
     r"^(It|They|There|Theirs|Ours|Its|This|That|These|Those|He|She)\b(?! (job|task|master|module|machine))"
 )
@@ -102,3 +105,50 @@ def test_a_generator_yields_what_it_gives() -> None:
 def test_a_module_says_what_it_does_in_the_third_person() -> None:
     found = {module: text for module in modules() if (text := ast.get_docstring(tree(module))) and COMMAND.match(text)}
     assert found == {}
+
+
+def is_command(module: str, name: str) -> bool:
+    """Return whether a class is a command: a request to a helper process, or an action of the master's decisions."""
+    return name.endswith("Request") or module == "howdah.master.decisions.actions"
+
+
+def test_a_class_says_what_it_does_in_the_third_person() -> None:
+    found = [
+        f"{module}.{node.name}: {text}"
+        for module in modules()
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.ClassDef) and (text := ast.get_docstring(node)) and COMMAND.match(text)
+        if not is_command(module, node.name)
+    ]
+    assert found == []
+
+
+def properties() -> list[tuple[str, ast.FunctionDef, str]]:
+    """Return every property of the package, named with its class, and its docstring."""
+    return [
+        (f"{module}.{owner.name}.{node.name}", node, ast.get_docstring(node) or "")
+        for module in modules()
+        for owner in ast.walk(tree(module))
+        if isinstance(owner, ast.ClassDef)
+        for node in owner.body
+        if isinstance(node, ast.FunctionDef)
+        and any(ast.unparse(each).endswith(("property", "cached_property")) for each in node.decorator_list)
+    ]
+
+
+def test_a_property_says_what_it_returns() -> None:
+    """A private property, or one of a private class, may have no docstring."""
+    found = [name for name, _, text in properties() if not text.startswith("Return ") and (text or "._" not in name)]
+    assert found == []
+
+
+def test_errors_are_listed_in_a_block() -> None:
+    found = [
+        f"{module}: {text.splitlines()[0]}"
+        for module in modules()
+        for node in ast.walk(tree(module))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        and (text := ast.get_docstring(node))
+        and re.search(r"\bRaises [A-Z`]", text)
+    ]
+    assert found == []

@@ -87,7 +87,7 @@ class Simulation:
 
     @property
     def master(self) -> Master | None:
-        """The attempt that the ResourceManager takes for the master."""
+        """Return the attempt that the ResourceManager takes for the master."""
         return self.manager.current
 
     @property
@@ -96,7 +96,7 @@ class Simulation:
 
     @property
     def seen(self) -> Any:
-        """How often what happened."""
+        """Return how often each thing happened."""
         return self.invariants.seen
 
     # The clock

@@ -39,7 +39,7 @@ class Node:
 
     @property
     def heard(self) -> bool:
-        """By the ResourceManager."""
+        """Return whether the ResourceManager hears the node."""
         return self.reachable and not self.unheard
 
 

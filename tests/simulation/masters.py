@@ -96,12 +96,12 @@ class Master:
 
     @property
     def now(self) -> float:
-        """By its own clock."""
+        """Return the time by the clock of its machine."""
         return self.sim.now + self.ahead
 
     @property
     def runs(self) -> bool:
-        """It takes what comes."""
+        """Return whether the process takes what comes."""
         return self.alive and self.ready and self.sim.now >= self.stopped_until
 
     def when_running(self, act: Callable[[], None]) -> bool:

@@ -52,14 +52,17 @@ class RecordedJob:
 
     @property
     def view(self) -> JobView:
+        """Return the view of the job."""
         return self._log.view
 
     @property
     def version(self) -> int:
+        """Return the number of events in the job's log."""
         return self._log.version
 
     @property
     def directory(self) -> str:
+        """Return the URI of the job's directory."""
         return self._log.directory
 
     def records(self, since: int, limit: int) -> tuple[int, list[Mapping[str, Any]]]:

@@ -85,7 +85,7 @@ class ApiRequest:
 
     @property
     def job(self) -> JobSource:
-        """The job of a call whose path names one."""
+        """Return the job of a call whose path names one."""
         assert self.job_or_none is not None
         return self.job_or_none
 

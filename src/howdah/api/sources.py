@@ -20,17 +20,19 @@ if TYPE_CHECKING:
 
 
 class JobSource(Protocol):
-    """One job, as handlers see it. `version` grows with each event that is folded into `view`; `directory` is the URI
-    of the job's directory."""
+    """One job, as handlers see it."""
 
     @property
-    def view(self) -> JobView: ...
+    def view(self) -> JobView:
+        """Return the view of the job."""
 
     @property
-    def version(self) -> int: ...
+    def version(self) -> int:
+        """Return the number of events that were folded into `view`."""
 
     @property
-    def directory(self) -> str: ...
+    def directory(self) -> str:
+        """Return the URI of the job's directory."""
 
     @property
     def conf_dir(self) -> str:
@@ -72,19 +74,21 @@ class JobSource(Protocol):
 
 
 class Source(Protocol):
-    """A server's jobs as the handlers see them. `kind` is `master` or `history`, `only_job_id` the id of the only job
-    ("" where there are many); `version` grows when the list of jobs changes."""
+    """A server's jobs as the handlers see them. `kind` is `master` or `history`."""
 
     kind: str
 
     @property
-    def engine(self) -> str: ...
+    def engine(self) -> str:
+        """Return the name of the engine, "" where there are several."""
 
     @property
-    def only_job_id(self) -> str: ...
+    def only_job_id(self) -> str:
+        """Return the id of the only job, "" where there are many."""
 
     @property
-    def version(self) -> int: ...
+    def version(self) -> int:
+        """Return a number that grows when the list of jobs changes."""
 
     @property
     def access(self) -> Access:

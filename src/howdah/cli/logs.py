@@ -66,7 +66,7 @@ class LogSelection:
 
     @property
     def first_bytes(self) -> int:
-        """How many bytes of a stream are read at first; 0: all."""
+        """Return how many bytes of a stream are read at first; 0: all."""
         sought = self.choice.pattern or self.choice.level or self.choice.since
         if self.whole or sought or (self.follow and not self.choice.tail):
             return 0

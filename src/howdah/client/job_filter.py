@@ -54,7 +54,7 @@ class JobFilter:
 
     @property
     def query(self) -> dict[str, str]:
-        """The same filter as parameters of `jobs` in docs/api.md."""
+        """Return the same filter as parameters of `jobs` in docs/api.md."""
         words = {"user": self.user, "queue": self.queue, "state": self.state, "name": self.name, "text": self.text}
         moments = {"from": self.since, "to": self.until}
         return {name: value for name, value in words.items() if value} | {

@@ -83,7 +83,7 @@ class Settings:
 
     @property
     def shared_paths(self) -> tuple[str, ...]:
-        """The prefixes of shared paths."""
+        """Return the prefixes of shared paths."""
         return tuple(path for path in self.values["shared_paths"].split(",") if path)
 
 

@@ -68,7 +68,7 @@ class Engine(ABC):
     @property
     @abstractmethod
     def home(self) -> str:
-        """The URI of the directory below which howdah keeps this user's jobs (`jobs/<id>`) and cache (`cache/`)."""
+        """Return the URI of the directory with this user's jobs (`jobs/<id>`) and cache (`cache/`)."""
 
     @abstractmethod
     def plan(self, job: StagedJob) -> Plan:
@@ -134,7 +134,7 @@ class MasterContext:
 
     @property
     def url(self) -> str:
-        """The base URL of the master's API and page."""
+        """Return the base URL of the master's API and page."""
         return f"http://{self.host}:{self.port}"
 
 

@@ -28,7 +28,7 @@ def draw_curves(curves: Sequence[Curve], style: Style) -> str:
 
 
 class _Drawing:
-    """Draw the plane between the axes."""
+    """Draws the plane between the axes."""
 
     def __init__(self, curves: Sequence[Curve], style: Style, frame: ChartFrame) -> None:
         self._curves, self._style, self._frame = curves, style, frame

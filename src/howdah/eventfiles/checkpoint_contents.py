@@ -30,7 +30,7 @@ _READABLE_SUFFIXES = (".safetensors", ".pt", ".pth", ".ckpt", ".bin", ".tar", ".
 
 
 class CheckpointContents:
-    """List checkpoints and their tensors. The result of a validation is kept, and the last answers for `CACHE_S`."""
+    """Lists checkpoints and their tensors. The result of a validation is kept, and the last answers for `CACHE_S`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -30,7 +30,7 @@ images that other pages show also need `Cross-Origin-Resource-Policy: cross-orig
 
 
 class Answer(NamedTuple):
-    """Hold an answer of the service; JSON with an `error` if the service does not answer."""
+    """Holds an answer of the service; JSON with an `error` if the service does not answer."""
 
     status: int
     content_type: str
@@ -38,7 +38,7 @@ class Answer(NamedTuple):
 
 
 class EventFileService:
-    """Run one service, which ends with this process. `environ` is its environment, by default this process's own."""
+    """Runs one service, which ends with this process. `environ` is its environment, by default this process's own."""
 
     def __init__(self, environ: Mapping[str, str] | None = None, idle_s: float = 0.0) -> None:
         self._environ, self._idle_s = dict(environ) if environ is not None else None, idle_s

@@ -21,7 +21,7 @@ MAX_DIRECTORIES, MAX_HALVINGS = 256, 20
 
 
 class EventDirectories:
-    """Keep the event directories that were requested, by URI, and drop the least recently used."""
+    """Keeps the event directories that were requested, by URI, and drops the least recently used."""
 
     def __init__(self) -> None:
         self._directories: dict[str, EventDirectory] = {}

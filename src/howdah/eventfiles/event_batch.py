@@ -11,7 +11,7 @@ from howdah.eventfiles.record_framing import DamagedRecord
 
 @dataclass
 class Points:
-    """Hold the points of one scalar in columns of the same length."""
+    """Holds the points of one scalar in columns of the same length."""
 
     offsets: Sequence[int] = field(default_factory=list)
     """The byte of the file at which each record begins; empty where nothing needs it."""
@@ -22,7 +22,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Hold one histogram."""
+    """Holds one histogram."""
 
     step: int
     wall: float
@@ -32,7 +32,7 @@ class Histogram:
 
 @dataclass(frozen=True, kw_only=True)
 class Image:
-    """Say where an image (or several of one step) is in a file; images are too large to be kept."""
+    """Says where an image (or several of one step) is in a file; images are too large to be kept."""
 
     tag: bytes
     step: int
@@ -50,7 +50,7 @@ class Image:
 
 @dataclass(frozen=True)
 class TextValue:
-    """Hold one text."""
+    """Holds one text."""
 
     step: int
     wall: float
@@ -59,7 +59,7 @@ class TextValue:
 
 @dataclass
 class HyperparameterSession:
-    """Hold the hyperparameters of a run and the names of its metrics."""
+    """Holds the hyperparameters of a run and the names of its metrics."""
 
     values: dict[str, object] = field(default_factory=dict)
     metrics: list[str] = field(default_factory=list)
@@ -72,7 +72,7 @@ class HyperparameterSession:
 
 @dataclass
 class Batch:
-    """Hold the values of a section of a file. Tags are bytes, since nothing ensures that they are UTF-8."""
+    """Holds the values of a section of a file. Tags are bytes, since nothing ensures that they are UTF-8."""
 
     uri: str
     next: int

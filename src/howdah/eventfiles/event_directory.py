@@ -36,7 +36,7 @@ _NAME_PART = "tfevents"
 
 @dataclass
 class EventFile:
-    """Keep how far an event file was read."""
+    """Keeps how far an event file was read."""
 
     uri: str
     run: str
@@ -52,7 +52,7 @@ class EventFile:
 
 
 class EventDirectory:
-    """Keep the runs that were read below `uri`. Hold `lock` to access `runs`, which are named by their directory below
+    """Keeps the runs that were read below `uri`. Hold `lock` to access `runs`, which are named by their directory below
     `uri`, or "." for `uri` itself. `on_growth` is called, without the lock, after more was read."""
 
     def __init__(self, uri: str, on_growth: Callable[[], object] = int) -> None:

@@ -63,7 +63,7 @@ def _kind(value: Any, kinds: dict[bytes, bytes]) -> bytes:
 
 
 class _Reader:
-    """Put the values of one event into a batch."""
+    """Puts the values of one event into a batch."""
 
     def __init__(self, batch: Batch, kinds: dict[bytes, bytes], event: Any, at: int, length: int) -> None:
         self.batch, self.kinds, self.at, self.length = batch, kinds, at, length

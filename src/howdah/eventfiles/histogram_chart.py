@@ -99,7 +99,7 @@ def draw_distribution(histograms: TagHistograms, style: Style) -> str:
 
 @dataclass(frozen=True)
 class _Column:
-    """Hold one step: where it lies, its finite buckets, and how many values lie in buckets with an infinite edge."""
+    """Holds one step: where it lies, its finite buckets, and how many values lie in buckets with an infinite edge."""
 
     x: float
     buckets: Sequence[Bucket]

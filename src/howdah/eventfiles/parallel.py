@@ -28,7 +28,7 @@ WORTH_BYTES = 96 << 20
 
 @dataclass(frozen=True)
 class FilePart:
-    """Name the part of a file that is to be read."""
+    """Names the part of a file that is to be read."""
 
     run: str
     """The run that the file belongs to."""

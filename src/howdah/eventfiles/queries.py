@@ -36,7 +36,7 @@ _ALL: Query = {}
 
 @dataclass(frozen=True)
 class Curve:
-    """Hold one scalar of one run in few points."""
+    """Holds one scalar of one run in few points."""
 
     run: str
     tag: str
@@ -51,7 +51,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class TagHistograms:
-    """Hold the histograms of one tag of one run."""
+    """Holds the histograms of one tag of one run."""
 
     run: str
     tag: str
@@ -62,7 +62,7 @@ class TagHistograms:
 
 
 class JobEventFiles:
-    """Answer queries about the runs of one job."""
+    """Answers queries about the runs of one job."""
 
     def __init__(self, directories: Sequence[tuple[str, EventDirectory]], first_version: int) -> None:
         self._directories = directories

@@ -30,7 +30,7 @@ _MIN_FOR_LANES = 32
 
 @dataclass(frozen=True)
 class DamagedRecord:
-    """Say which bytes of a file were skipped, and why."""
+    """Says which bytes of a file were skipped, and why."""
 
     offset: int
     length: int
@@ -39,7 +39,7 @@ class DamagedRecord:
 
 @dataclass
 class Scan:
-    """Hold the frames that were found."""
+    """Holds the frames that were found."""
 
     groups: dict[int, list[int]] = field(default_factory=dict)
     """For each length of a frame, where such frames begin."""

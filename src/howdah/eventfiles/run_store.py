@@ -33,7 +33,7 @@ T = TypeVar("T", Histogram, Image, TextValue)
 
 @dataclass
 class ScalarSeries:
-    """Keep the points of one scalar."""
+    """Keeps the points of one scalar."""
 
     steps: array[int] = field(default_factory=lambda: array("q"))
     walls: array[float] = field(default_factory=lambda: array("d"))
@@ -73,7 +73,7 @@ class ScalarSeries:
 
 
 class Run:
-    """Keep all that was read of one directory. The caller must lock it against readers while a batch is added."""
+    """Keeps all that was read of one directory. The caller must lock it against readers while a batch is added."""
 
     def __init__(self) -> None:
         self._halvings, self._full = 0, False

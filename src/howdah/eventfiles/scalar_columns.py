@@ -28,7 +28,7 @@ Field = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Layout:
-    """Say where the numbers lie in the frame of a scalar."""
+    """Says where the numbers lie in the frame of a scalar."""
 
     length: int
     """The bytes of the frame."""
@@ -116,7 +116,7 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 class _Steps(dict[bytes, int]):
-    """Cache the number of each varint; the same steps come for each tag of each run."""
+    """Caches the number of each varint; the same steps come for each tag of each run."""
 
     def __missing__(self, data: bytes) -> int:
         value, end = _varint(data, 0)

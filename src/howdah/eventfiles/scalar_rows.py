@@ -27,7 +27,7 @@ _ONES, _POLYNOMIAL = 0xFFFFFFFF, 0x82F63B78
 
 @dataclass(frozen=True)
 class RecordRow:
-    """Describe the records of one step."""
+    """Describes the records of one step."""
 
     size: int
     """The bytes of a row."""

@@ -65,7 +65,7 @@ _TABLES: Mapping[str, Callable[[JobEventFiles, Query], Mapping[str, Any]]] = {
 
 
 class EventFileServer:
-    """Answer requests, and keep the values that were read between them."""
+    """Answers requests, and keeps the values that were read between them."""
 
     def __init__(self) -> None:
         self._directories = EventDirectories()

@@ -120,7 +120,7 @@ def _float8_values(dtype: str) -> list[float]:
 
 
 class _Summary:
-    """Summarize the numbers of the first reading."""
+    """Summarizes the numbers of the first reading."""
 
     def __init__(self) -> None:
         self.count = self.finite = self.zeros = self.nan = self.infinite = 0
@@ -175,7 +175,7 @@ def _finite(block: Any) -> Any:
 
 
 class _HistogramBuilder:
-    """Count the numbers of the second reading in bins of equal width, and sum their squared distances to the mean."""
+    """Counts the numbers of the second reading in bins of equal width, and sums their squared distances to the mean."""
 
     def __init__(self, summary: _Summary) -> None:
         self._summary, self._squares = summary, 0.0

@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Style:
-    """Hold how a chart looks."""
+    """Holds how a chart looks."""
 
     width: int = 720
     height: int = 360
@@ -77,7 +77,7 @@ class Style:
 
 @dataclass(frozen=True)
 class ChartFrame:
-    """Hold the plane between the axes, in pixels."""
+    """Holds the plane between the axes, in pixels."""
 
     left: float
     right: float

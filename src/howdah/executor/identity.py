@@ -50,6 +50,7 @@ class Identity:
 
     @property
     def principal(self) -> str:
+        """Return the name under which the executor signs its requests."""
         return auth.executor_principal(self.task, self.attempt)
 
     def numeric(self, address: str) -> str:

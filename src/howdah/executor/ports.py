@@ -38,6 +38,7 @@ class PortReservation:
 
     @property
     def ports(self) -> Dict[str, int]:
+        """Return the reserved ports by name."""
         return {name: reserved.getsockname()[1] for name, reserved in self._sockets.items()}
 
     def file(self, name: str) -> int:

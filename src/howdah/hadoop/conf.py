@@ -149,7 +149,11 @@ def to_xml(properties: Mapping[str, object]) -> str:
 
 
 def read_properties(path: Path, depth: int = 0) -> Iterator[Property]:
-    """Read the properties of one file, and of XIncluded files in their place. Raises SpecError naming the line."""
+    """Read the properties of one file, and of XIncluded files in their place.
+
+    Raises:
+        SpecError: the file is malformed; it names the line.
+    """
     try:
         data = regular_file.read(path, MAX_BYTES)
     except OSError as error:
@@ -162,8 +166,11 @@ def read_properties(path: Path, depth: int = 0) -> Iterator[Property]:
 
 
 def parse(data: bytes, path: str) -> list[Property]:
-    """Read the properties in a file's content; an XInclude counts as one. Raises SpecError naming the line of
-    `path`."""
+    """Read the properties in a file's content; an XInclude counts as one.
+
+    Raises:
+        SpecError: the content is malformed; it names the line of `path`.
+    """
     reader = _Reader()
     try:
         reader.parser.Parse(data, True)

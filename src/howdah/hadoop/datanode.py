@@ -75,8 +75,12 @@ async def visible_length(
 
 
 class DataNodeConnection:
-    """Reads blocks from one DataNode; `token` logs in where DataNodes require that. Raises OSError if the DataNode is
-    gone or slower than `limit_s`, and BadBlock if it sends something wrong."""
+    """Reads blocks from one DataNode; `token` logs in where DataNodes require that.
+
+    Raises:
+        BadBlock: the DataNode sends something wrong.
+        OSError: the DataNode is gone, or slower than `limit_s`.
+    """
 
     def __init__(
         self, host: str, port: int, limit_s: float, connect_limit_s: float, token: Token | None = None

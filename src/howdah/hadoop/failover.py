@@ -43,7 +43,7 @@ class FailoverClient:
 
     @property
     def current(self) -> Address:
-        """The server that answered last, or is asked next."""
+        """Return the server that answered last, or is asked next."""
         return self._addresses[self._current]
 
     async def log_in(self, login: Login) -> None:
@@ -53,8 +53,12 @@ class FailoverClient:
             await connection.close()
 
     async def call(self, method: str, request: Message, kind: type[M], timeout: float = CALL_TIMEOUT_S) -> M:
-        """Call a method. Raises EngineUnavailable with what each server said, RpcError with the active one's
-        exception."""
+        """Call a method.
+
+        Raises:
+            EngineUnavailable: no server is active; it says what each one answered.
+            RpcError: the active server's exception.
+        """
         clock = asyncio.get_running_loop().time
         begun, refusals = clock(), list[str]()
         while not refusals or clock() + PAUSE_S <= begun + self._limit_s:

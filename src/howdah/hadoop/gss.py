@@ -75,7 +75,11 @@ class KerberosClient:
         self._call("gss_import_name", c.byref(_Buffer.from_bytes(name)), c.byref(_HOSTBASED), c.byref(self._name))
 
     def step(self, challenge: bytes) -> bytes:
-        """Return the next message for the server. Raises EngineRejected: no ticket, unknown server, no known layer."""
+        """Return the next message for the server.
+
+        Raises:
+            EngineRejected: there is no ticket, or the server is unknown, or offers no known layer.
+        """
         if self._established:
             return self._choose_layer(challenge)
         answer = _Buffer()
@@ -101,6 +105,7 @@ class KerberosClient:
 
     @property
     def layered(self) -> bool:
+        """Return whether messages are signed or encrypted."""
         return self._layer != _NO_LAYER
 
     def wrap(self, data: bytes) -> bytes:
@@ -111,8 +116,11 @@ class KerberosClient:
         return self._copy_and_release(wrapped)
 
     def unwrap(self, data: bytes) -> bytes:
-        """Return the message inside. Raises EngineRejected if the server has not made it, or one before it is
-        missing."""
+        """Return the message inside.
+
+        Raises:
+            EngineRejected: the server has not made it, or one before it is missing.
+        """
         given, plain, sealed = c.byref(_Buffer.from_bytes(data)), _Buffer(), c.c_int()
         self._call("gss_unwrap", self._context, given, c.byref(plain), c.byref(sealed), None)
         found = self._copy_and_release(plain)

@@ -85,7 +85,7 @@ class RpcError(EngineRejected):
 
     @property
     def name(self) -> str:
-        """The name of the class without its package, and without the class in which it is declared."""
+        """Return the name of the class without its package, and without the class in which it is declared."""
         return self.java_class.rpartition(".")[2].rpartition("$")[2]
 
 
@@ -106,7 +106,12 @@ class ByteReader(Protocol):
     """A stream that bytes are read from."""
 
     async def readexactly(self, n: int) -> bytes:
-        """Read exactly `n` bytes. Raises EOFError, OSError."""
+        """Read exactly `n` bytes.
+
+        Raises:
+            EOFError: the connection ended before.
+            OSError: the connection broke.
+        """
 
 
 class ByteWriter(Protocol):
@@ -138,7 +143,12 @@ def frame(*messages: Message) -> bytes:
 
 
 async def read_frame(reader: ByteReader) -> bytes:
-    """Read the body of the next IPC packet. Raises EOFError, OSError."""
+    """Read the body of the next IPC packet.
+
+    Raises:
+        EOFError: the connection ended before.
+        OSError: the connection broke, or the other side does not speak Hadoop IPC.
+    """
     (length,) = struct.unpack(">I", await reader.readexactly(4))
     if length > MAX_MESSAGE:
         raise OSError(f"a message of {length} bytes announced: that is not Hadoop IPC")

@@ -79,6 +79,7 @@ class DigestClient:
 
     @property
     def layered(self) -> bool:
+        """Return whether messages are signed or encrypted."""
         return self._ours is not None
 
     def wrap(self, data: bytes) -> bytes:
@@ -87,8 +88,11 @@ class DigestClient:
         return self._ours.wrap(data)
 
     def unwrap(self, data: bytes) -> bytes:
-        """Return the message inside. Raises EngineRejected if the server has not made it, or one before it is
-        missing."""
+        """Return the message inside.
+
+        Raises:
+            EngineRejected: the server has not made it, or one before it is missing.
+        """
         assert self._theirs is not None
         return self._theirs.unwrap(data)
 
@@ -117,7 +121,11 @@ class Layer:
         return self._apply_cipher(data + self._checksum(data)) + self._trailer()
 
     def unwrap(self, data: bytes) -> bytes:
-        """Return the message inside. Raises EngineRejected unless the other side has wrapped it as its next message."""
+        """Return the message inside.
+
+        Raises:
+            EngineRejected: the other side has not wrapped it as its next message.
+        """
         body = self._apply_cipher(data[:-6])
         plain, signature = body[:-10], body[-10:]
         if not hmac.compare_digest(signature, self._checksum(plain)) or data[-6:] != self._trailer():

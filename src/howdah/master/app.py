@@ -90,7 +90,7 @@ class MasterIdentity:
 
 
 class JobMaster:
-    """Run one job to its end."""
+    """Runs one job to its end."""
 
     def __init__(self, identity: MasterIdentity, allocator: type[Allocator]) -> None:
         framework = find(identity.staged.job.framework)

@@ -8,7 +8,7 @@ import time
 
 
 class Broadcast:
-    """Wake those who wait, on the running loop; who begins to wait after a call of `notify_all` waits for the next
+    """Wakes those who wait, on the running loop; who begins to wait after a call of `notify_all` waits for the next
     one."""
 
     __slots__ = ("_waiting",)

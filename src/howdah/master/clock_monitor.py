@@ -11,7 +11,7 @@ seconds between the wall clock and the steady clock means that the clock was set
 
 
 class ClockMonitor:
-    """Compare the wall clock with a steady clock before every event, at least every `tick_s` seconds."""
+    """Compares the wall clock with a steady clock before every event, at least every `tick_s` seconds."""
 
     def __init__(self, tick_s: float) -> None:
         self._tick_s, self._begun = tick_s, False

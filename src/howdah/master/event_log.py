@@ -28,7 +28,7 @@ _URGENT = (WorldFormed, GangRestarted, Ended, Stopping)
 
 
 class EventLog:
-    """Hold the events of a job and write them to its directory, whose URI is `directory`. `records` are all events as
+    """Holds the events of a job and writes them to its directory, whose URI is `directory`. `records` are all events as
     JSON, without samples and points of metrics; `usage` holds the latest of those; `version` counts all events."""
 
     def __init__(self, directory: str) -> None:

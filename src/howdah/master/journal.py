@@ -134,7 +134,7 @@ class OwnedFile:
 
 
 class Journal:
-    """Keep lines until they are written to the file `uri`, which is made with its first line. `what` names the file in
+    """Keeps lines until they are written to the file `uri`, which is made with its first line. `what` names the file in
     messages, `size` is the number of characters it holds, and `problem` is why the last `flush` failed."""
 
     def __init__(self, uri: str, what: str) -> None:

@@ -61,7 +61,7 @@ def name_of(job: JobSpec) -> str:
 
 
 class TensorBoardTask:
-    """Run the TensorBoard of a job. `record` adds an event to the job's log, `perform` carries out actions. `state` is
+    """Runs the TensorBoard of a job. `record` adds an event to the job's log, `perform` carries out actions. `state` is
     None while there is no TensorBoard."""
 
     def __init__(

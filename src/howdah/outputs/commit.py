@@ -52,10 +52,12 @@ class OutputCommit:
 
     @property
     def gathered(self) -> str:
+        """Return where the uploaded files are gathered before the move."""
         return uris.join(self.temporary, "_commit")
 
     @property
     def replaced(self) -> str:
+        """Return where the output that is replaced is kept meanwhile."""
         return self.temporary.rstrip("/") + "-replaced"
 
     @property

@@ -35,7 +35,11 @@ def choose(shape: Shape) -> Ports:
 
 
 def free_port() -> int:
-    """Return a free port of 127.0.0.1. Raises StopIteration if there is none."""
+    """Return a free port of 127.0.0.1.
+
+    Raises:
+        StopIteration: there is none.
+    """
     return next(port for port in _random_ports() if _is_free("127.0.0.1", port))
 
 

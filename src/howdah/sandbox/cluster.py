@@ -89,7 +89,7 @@ class Sandbox:
 
     @property
     def conf_dir(self) -> Path:
-        """The client configuration of this Hadoop."""
+        """Return the client configuration of this Hadoop."""
         return self.run_dir / "conf"
 
     def env(self) -> dict[str, str]:
@@ -153,7 +153,11 @@ class Sandbox:
         running.stop([running.role(name).name], signal)
 
     def wait_nodes(self, count: int) -> None:
-        """Return when the ResourceManager counts exactly `count` NodeManagers as running. Raises EngineUnavailable."""
+        """Return when the ResourceManager counts exactly `count` NodeManagers as running.
+
+        Raises:
+            EngineUnavailable: it does not do so in time.
+        """
         self._open_running().wait_nodes(count)
 
     def decommission(self, name: str, within_s: int) -> None:
@@ -178,7 +182,11 @@ class Sandbox:
 
     def failover(self, signal: int = 0, title: str = "ResourceManager") -> str:
         """End the active ResourceManager or NameNode, if any, by `signal`, or put it on standby; return the name of the
-        other one, which takes over. Raises EngineUnavailable if no other one runs."""
+        other one, which takes over.
+
+        Raises:
+            EngineUnavailable: no other one runs.
+        """
         return self._open_running().fail_over(title, signal).name
 
     def _open_running(self) -> RunningDaemons:
@@ -188,7 +196,11 @@ class Sandbox:
         return RunningDaemons(self.run_dir, known)
 
     def _running_record(self) -> SandboxRecord | None:
-        """Return the record of a sandbox that runs here at least in part. Raises SpecError if its shape is another."""
+        """Return the record of a sandbox that runs here at least in part.
+
+        Raises:
+            SpecError: its shape is another.
+        """
         known = record.load(self.run_dir)
         if known is None:
             return None

@@ -42,7 +42,7 @@ class DaemonRole:
 
     @property
     def listens(self) -> tuple[str, ...]:
-        """Every address that the daemon listens on once it is ready; a ResourceManager's pages come before its RPC."""
+        """Return each address on which the ready daemon listens; a ResourceManager's pages come before its RPC."""
         return (self.address, self.web, *self.more)
 
 

@@ -44,11 +44,16 @@ class Java:
 
     @property
     def program(self) -> Path:
+        """Return the path of the program `java`."""
         return self.home / "bin" / "java"
 
 
 def resolve_version(asked: str) -> str:
-    """Return the exact version for `3.4.2`, `3.4`, `3.4.x`. Raises SpecError for anything but Hadoop 3.3 to 3.5."""
+    """Return the exact version for `3.4.2`, `3.4`, `3.4.x`.
+
+    Raises:
+        SpecError: it is no version of Hadoop 3.3 to 3.5.
+    """
     line = re.fullmatch(r"(3\.[345])(?:\.x)?", asked)
     if line:
         return next(version for version in TRIED if version.startswith(line[1] + "."))
@@ -82,7 +87,11 @@ def _ask(program: str) -> Java | None:
 
 
 def require_java(hadoop: str, progress: Progress) -> Java:
-    """Return a suitable Java; as root, install one by apt. Raises EngineUnavailable with the command to run."""
+    """Return a suitable Java; as root, install one by apt.
+
+    Raises:
+        EngineUnavailable: there is none; it says which command installs one.
+    """
     java = find_java(hadoop)
     if java is None:
         wanted = "Java 17 (up to 23)" if hadoop.startswith("3.5") else "Java 11 or 17 (up to 23)"

@@ -25,7 +25,11 @@ Watched = Mapping[str, tuple[Process, Path]]
 
 
 def wait(what: str, ready: Callable[[], bool], watched: Watched) -> None:
-    """Return when `ready()` is true. Raises EngineUnavailable if a watched daemon (process, log) ends or time is up."""
+    """Return when `ready()` is true.
+
+    Raises:
+        EngineUnavailable: a watched daemon (process, log) ended, or time is up.
+    """
     started = time.monotonic()
     while not ready():
         for name, (process, log) in watched.items():

@@ -35,7 +35,11 @@ class SandboxRecord:
 
 
 def load(run: Path) -> SandboxRecord | None:
-    """Return the run directory's record; None if it holds no sandbox. Raises StagingError if it cannot be read."""
+    """Return the run directory's record; None if it holds no sandbox.
+
+    Raises:
+        StagingError: the record cannot be read.
+    """
     path = run / NAME
     try:
         known = json.loads(path.read_text())

@@ -69,7 +69,11 @@ class RunningDaemons:
         )
 
     def format(self) -> None:
-        """Make the NameNodes' directories if they are missing. Raises EngineUnavailable with the reason."""
+        """Make the NameNodes' directories if they are missing.
+
+        Raises:
+            EngineUnavailable: they could not be made; it gives the reason.
+        """
         found = self.servers("NameNode")
         directories = [hdfs.name_dir(self.run, role.name) for role in found]
         if not found or (directories[0] / "current").exists():
@@ -157,7 +161,11 @@ class RunningDaemons:
         return len(left)
 
     def wait_ready(self) -> None:
-        """Return when files can be written and jobs submitted. Raises EngineUnavailable."""
+        """Return when files can be written and jobs submitted.
+
+        Raises:
+            EngineUnavailable: a daemon ended, or is not ready in time.
+        """
         self.wait_listening(self.roles.values())
         for title in ADMIN:
             if len(self.servers(title)) > 1 and not self.active(title):

@@ -38,7 +38,11 @@ class Shape:
 
 
 def validate(shape: Shape) -> Shape:
-    """Return the shape. Raises SpecError with everything that is wrong in it."""
+    """Return the shape.
+
+    Raises:
+        SpecError: everything that is wrong in it.
+    """
     least = {"nodes": 0, "memory_mib": 64, "vcores": 1, "gpus": 0, "expiry_s": 2, **dict.fromkeys(_MAX_DAEMONS, 1)}
     values = {name: getattr(shape, name) for name in least}
     wrong = [Mistake(n, f"is {values[n]}, must be at least {least[n]}") for n in least if values[n] < least[n]]

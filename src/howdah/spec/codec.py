@@ -155,7 +155,7 @@ def _items_checker(kinds: Any, items: Callable[[Any], Any], check: Callable[[Any
 
 
 class _RecordChecker:
-    """Check a dataclass; most fields hold a plain value, or their default, and a look at that alone is enough."""
+    """Checks a dataclass; most fields hold a plain value, or their default, and a look at that alone is enough."""
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
@@ -182,7 +182,7 @@ class _RecordChecker:
 
 
 class _Record:
-    """Convert a dataclass; its fields are inspected when the first value comes, because a class may hold others of its
+    """Converts a dataclass; its fields are inspected when the first value comes, because a class may hold others of its
     own kind."""
 
     def __init__(self, kind: Any) -> None:

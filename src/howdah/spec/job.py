@@ -428,12 +428,12 @@ class JobSpec:
 
     @property
     def task_count(self) -> int:
-        """Containers the whole gang needs."""
+        """Return how many containers the whole gang needs."""
         return sum(role.replicas for role in self.roles.values())
 
     @property
     def waves(self) -> Tuple[Tuple[str, ...], ...]:
-        """Roles that may run at the same time, stage by stage."""
+        """Return the roles that may run at the same time, stage by stage."""
         found: List[Tuple[str, ...]] = []
         done: Set[str] = set()
         while True:

@@ -244,7 +244,11 @@ def copy(source: BinaryIO, sink: Sink) -> int:
 
 
 def open_local(path: str | os.PathLike[str], mode: Literal["rb", "wb"] = "rb") -> BinaryIO:
-    """Open a local file without a buffer. Raises StagingError."""
+    """Open a local file without a buffer.
+
+    Raises:
+        StagingError: it cannot be opened.
+    """
     try:
         return Path(path).open(mode, buffering=0)
     except OSError as error:

@@ -53,7 +53,11 @@ class Libzstd:
         return Decompressor(self)
 
     def checked(self, result: int) -> int:
-        """Return `result`, unless it is an error. Raises ZstdError."""
+        """Return `result`, unless it is an error.
+
+        Raises:
+            ZstdError: it is an error.
+        """
         if self.library.ZSTD_isError(result):
             raise ZstdError(self.library.ZSTD_getErrorName(result).decode())
         return result

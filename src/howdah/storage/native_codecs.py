@@ -168,7 +168,11 @@ def _library(name: str) -> ctypes.CDLL | None:
 
 
 def _required(name: str, what: str, package: str) -> ctypes.CDLL:
-    """Load a library. Raises Missing, which says that `what` needs `package` or this library."""
+    """Load a library.
+
+    Raises:
+        LibraryMissing: `what` needs `package` or this library.
+    """
     library = _library(name)
     if library is None:
         raise Missing.library(what, package, f"lib{name}")

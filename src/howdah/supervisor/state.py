@@ -29,14 +29,19 @@ if TYPE_CHECKING:
     Entries = dict[str, Entry]
 
     class Machine(Protocol):
-        """The resources that a machine offers; `gpus` are the names of its devices."""
+        """The resources that a machine offers."""
 
         @property
-        def memory_mib(self) -> int: ...
+        def memory_mib(self) -> int:
+            """Return the memory in MiB."""
+
         @property
-        def vcores(self) -> int: ...
+        def vcores(self) -> int:
+            """Return the number of virtual cores."""
+
         @property
-        def gpus(self) -> Sequence[str]: ...
+        def gpus(self) -> Sequence[str]:
+            """Return the names of the GPU devices."""
 
 
 SUBMITTED = "submitted.json"

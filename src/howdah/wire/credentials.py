@@ -61,7 +61,11 @@ class Credentials:
 
 
 def parse(data: bytes) -> Credentials:
-    """Read a credentials file of version 0 or 1. Raises ValueError, which says where the file is damaged."""
+    """Read a credentials file of version 0 or 1.
+
+    Raises:
+        ValueError: the file is damaged; it says where.
+    """
     if data[:4] != MAGIC or len(data) < 5:
         raise ValueError("not a Hadoop credentials file (it does not start with HDTS)")
     if data[4] not in (0, 1):
@@ -73,7 +77,13 @@ def parse(data: bytes) -> Credentials:
 
 
 def load(path: Optional[str] = None) -> Credentials:
-    """Read the file that YARN names in HADOOP_TOKEN_FILE_LOCATION, or `path`. Raises OSError, ValueError, KeyError."""
+    """Read the file that YARN names in HADOOP_TOKEN_FILE_LOCATION, or `path`.
+
+    Raises:
+        KeyError: the variable is not set.
+        OSError: the file cannot be read.
+        ValueError: the file is damaged.
+    """
     return parse(Path(path or os.environ["HADOOP_TOKEN_FILE_LOCATION"]).read_bytes())
 
 

@@ -408,7 +408,7 @@ class Orders:
 
     @property
     def digest(self) -> str:
-        """What an executor repeats in its status to say that it has these orders."""
+        """Return what an executor repeats in its status to say that it has these orders."""
         keep = (*(("keep",) if self.keep else ()), *((f"notice{self.notice.number}",) if self.notice else ()))
         pairs = ("pairs",) if self.pairs else ()
         return "/".join(

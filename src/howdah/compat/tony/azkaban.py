@@ -79,7 +79,11 @@ def _options(values: Mapping[str, str], directory: Path) -> TonyOptions:
 
 
 def read(path: Path) -> dict[str, str]:
-    """Read a file of properties. Raises SpecError if it can't be read."""
+    """Read a file of properties.
+
+    Raises:
+        SpecError: it cannot be read.
+    """
     try:
         text = regular_file.read(path, MAX_BYTES).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:

@@ -55,6 +55,7 @@ class LocalEngine(Engine):
 
     @property
     def home(self) -> str:
+        """Return the URI of howdah's directory of state on this machine."""
         return uris.of_local(self._home)
 
     def plan(self, job: StagedJob) -> Plan:

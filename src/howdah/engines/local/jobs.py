@@ -73,11 +73,12 @@ class JobDirectory:
 
     @property
     def id(self) -> str:
+        """Return the job's id."""
         return self.path.name
 
     @property
     def host(self) -> str:
-        """The machine on which the job was submitted; "" for a job of an earlier version."""
+        """Return the machine on which the job was submitted; "" for a job of an earlier version."""
         return str(self._json(SUBMITTED).get("host", ""))
 
     def view(self) -> JobView:

@@ -55,7 +55,7 @@ class ResourceDemand:
 
     @property
     def wanted(self) -> int:
-        """How much all containers need together."""
+        """Return how much all containers need together."""
         return sum(count * each for _, count, each in self.parts)
 
     def __str__(self) -> str:

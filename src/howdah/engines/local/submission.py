@@ -37,12 +37,12 @@ class LocalSubmission:
 
     @property
     def job_id(self) -> str:
-        """The job's id, known after `begin`."""
+        """Return the job's id, known after `begin`."""
         return self._path.name
 
     @property
     def directory(self) -> Path:
-        """The directory that the job will have."""
+        """Return the directory that the job will have."""
         return self._jobs / self.job_id
 
     def begin(self) -> None:

@@ -59,7 +59,11 @@ class Configuration:
         return {"true": True, "false": False}.get(self.text(key).lower(), default)
 
     def number(self, key: str, default: int) -> int:
-        """Return a whole number. Raises SpecError naming the file."""
+        """Return a whole number.
+
+        Raises:
+            SpecError: the value is no whole number; it names the file.
+        """
         value = self.text(key, str(default))
         try:
             return int(value, 0)
@@ -128,7 +132,11 @@ class Configuration:
 
 
 def load(directory: str | None) -> Configuration:
-    """Read the configuration in `directory`. Raises SpecError saying what to set when there is none."""
+    """Read the configuration in `directory`.
+
+    Raises:
+        SpecError: there is none; it says what to set.
+    """
     if not directory:
         raise SpecError.at("HADOOP_CONF_DIR", f"is not set: {ADVICE}")
     found = [path for path in (Path(directory) / name for name in FILES) if path.is_file()]

@@ -66,6 +66,7 @@ class YarnEngine(Engine):
 
     @property
     def home(self) -> str:
+        """Return the URI of the user's staging directory."""
         return self._settings.get("staging_dir") or self._home_of(self._configuration.user)
 
     def _home_of(self, user: str) -> str:

@@ -39,7 +39,11 @@ def says_disabled(text: str) -> bool:
 
 
 def constraint_of(job: JobSpec, role: str) -> Constraint | None:
-    """Return the role's constraint. Raises ValueError if its text is none."""
+    """Return the role's constraint.
+
+    Raises:
+        ValueError: its text is no constraint.
+    """
     text = job.roles[role].placement.constraint
     return parse(text) if text else None
 

@@ -32,7 +32,11 @@ def application_id(proto: pb.ApplicationId) -> str:
 
 
 def parse_application_id(text: str) -> pb.ApplicationId:
-    """Read an application's id. Raises ValueError if `text` is none."""
+    """Read an application's id.
+
+    Raises:
+        ValueError: `text` is no such id.
+    """
     match = re.fullmatch(r"application_(\d+)_(\d+)", text)
     if not match:
         raise ValueError(f"{text!r} is not an application id (application_<timestamp>_<number>)")

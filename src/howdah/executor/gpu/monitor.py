@@ -39,7 +39,7 @@ class GpuMonitor:
 
     @property
     def fault(self) -> str:
-        """Describe the first failure of the GPUs' hardware while the program ran; "" when none is known.
+        """Return the first failure of the GPUs' hardware while the program ran; "" when none is known.
 
         A program that may see all GPUs of its node may use any of them, so none is known.
         """

@@ -38,7 +38,7 @@ class Localisation:
 
     @property
     def progress(self) -> TransferProgress:
-        """Count the linked and the downloaded files."""
+        """Return how many files are linked and downloaded."""
         linked, downloaded = self._linked, self._downloaded
         return replace(
             linked,

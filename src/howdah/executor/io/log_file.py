@@ -94,7 +94,7 @@ class StreamLog:
 
     @property
     def kept(self) -> List[Tuple[int, int, int, int]]:
-        """List the files as (descriptor, from, to, lines): the bytes of the stream in it, and the lines before them."""
+        """Return the files as (descriptor, from, to, lines): the bytes of the stream in each, the lines before."""
         return [piece[1:] for piece in self._pieces]
 
     def in_file(self, offset: int, lines: int) -> Tuple[int, int]:

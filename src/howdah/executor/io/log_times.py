@@ -97,6 +97,7 @@ class MergedLog:
 
     @property
     def size(self) -> int:
+        """Return the number of bytes in all streams."""
         return sum(self._sizes().values())
 
     def _sizes(self) -> Mapping[str, int]:

@@ -30,7 +30,7 @@ class SnapshotProcesses:
 
     @property
     def reports(self) -> Tuple[SnapshotReport, ...]:
-        """Say how far each ordered snapshot is."""
+        """Return how far each ordered snapshot is."""
         return tuple(snapshot.report for snapshot in self._snapshots.values())
 
     def obey(self, orders: Tuple[SnapshotOrder, ...]) -> None:

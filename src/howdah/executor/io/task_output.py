@@ -17,7 +17,8 @@ class Readable(Protocol):
     """Has `size` bytes so far; `read` returns some, and their offset (a negative one counts from the end)."""
 
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """Return the number of bytes that were printed."""
 
     def read(self, offset: int, limit: int) -> Tuple[int, bytes]: ...
 

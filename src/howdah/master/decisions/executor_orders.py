@@ -34,7 +34,7 @@ _BEYOND_START = (Phase.RUNNING, Phase.UPLOADING, Phase.ENDED)
 
 @dataclass(frozen=True)
 class OrderBuilder:
-    """Build the orders of one job's executors."""
+    """Builds the orders of one job's executors."""
 
     job_id: str
     """The job's id."""

@@ -27,7 +27,7 @@ PROGRESS, STEPS = "progress (% a minute)", "steps a minute"
 
 
 class Stragglers:
-    """Compare the tasks of each role. `steps(task)` is the latest step that the task's program reported, None when it
+    """Compares the tasks of each role. `steps(task)` is the latest step that the task's program reported, None when it
     reports none."""
 
     def __init__(self, steps: Callable[[TaskId], int | None] = lambda _: None) -> None:

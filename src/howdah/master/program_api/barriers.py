@@ -52,6 +52,7 @@ class BarrierRound:
 
     @property
     def complete(self) -> bool:
+        """Return whether everybody has arrived."""
         return len(self.arrived) >= self.count if self.count is not None else not self.missing
 
     @property
@@ -64,7 +65,7 @@ class BarrierRound:
 
 
 class Barriers:
-    """Hold the barriers of a job. `over` is the highest complete round by name and scope."""
+    """Holds the barriers of a job. `over` is the highest complete round by name and scope."""
 
     def __init__(self, journal: Callable[[str], None]) -> None:
         self.journal = journal

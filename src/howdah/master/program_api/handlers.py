@@ -44,7 +44,7 @@ Message = Mapping[str, Any]
 
 
 class ProgramApi:
-    """Answer the programs of one job. `directory` is the URI of the job's directory; `apply` hands an event to `step`,
+    """Answers the programs of one job. `directory` is the URI of the job's directory; `apply` hands an event to `step`,
     `append` writes one to the event log."""
 
     def __init__(
@@ -345,7 +345,7 @@ class ProgramApi:
 
 @dataclass
 class _KeyedBroadcast:
-    """Keep a Broadcast for each name that a call waits for."""
+    """Keeps a Broadcast for each name that a call waits for."""
 
     _waiting: dict[str, tuple[Broadcast, list[None]]] = field(default_factory=dict)
 

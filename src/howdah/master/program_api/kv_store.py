@@ -71,7 +71,7 @@ class KeyValueEntry:
 
 
 class KeyValueStore:
-    """Hold keys and values in the order of their last change. `bytes` counts all names and values."""
+    """Holds keys and values in the order of their last change. `bytes` counts all names and values."""
 
     def __init__(self, journal: Callable[[str], None]) -> None:
         self.journal = journal

@@ -40,26 +40,32 @@ class MasterSource:
 
     @property
     def engine(self) -> str:
+        """Return the name of the job's engine."""
         return self.view.engine
 
     @property
     def only_job_id(self) -> str:
+        """Return the job's id."""
         return self._api.state.id
 
     @property
     def view(self) -> JobView:
+        """Return the view of the job."""
         return self._api.log.view
 
     @property
     def version(self) -> int:
+        """Return the number of events in the job's log."""
         return self._api.log.version
 
     @property
     def directory(self) -> str:
+        """Return the URI of the job's directory."""
         return self._directory
 
     @property
     def link_command(self) -> str:
+        """Return the command that prints a link to this page."""
         return "howdah page ID"
 
     @property

@@ -19,7 +19,7 @@ SEEN_S = 5.0
 
 
 class OpenPages:
-    """Remember when open pages sent their last request. Times are those of `time.monotonic`."""
+    """Remembers when open pages sent their last request. Times are those of `time.monotonic`."""
 
     def __init__(self) -> None:
         self._visible_at = self._hidden_at = float("-inf")

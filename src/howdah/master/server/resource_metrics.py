@@ -22,7 +22,7 @@ VERSION_S = 5.0
 
 
 class MetricsRecorder:
-    """Record the samples of one job, whose directory has the URI `directory`. `version` grows when there is more to
+    """Records the samples of one job, whose directory has the URI `directory`. `version` grows when there is more to
     see."""
 
     def __init__(self, directory: str, tasks: Iterable[TaskId]) -> None:
@@ -95,7 +95,7 @@ class MetricsRecorder:
 
 
 class _BucketColumn:
-    """Hold the samples of one measurement in the open bucket, by task."""
+    """Holds the samples of one measurement in the open bucket, by task."""
 
     __slots__ = ("count", "least", "most", "sum")
 

@@ -36,7 +36,7 @@ MAX_COLLECTED, MIN_PER_TASK = 4000, 20
 
 
 class TaskLogs:
-    """Read and search the logs. The path of the job's directory is known where it is on this machine."""
+    """Reads and searches the logs. The path of the job's directory is known where it is on this machine."""
 
     def __init__(self, api: MasterServer, directory: str) -> None:
         self._api = api

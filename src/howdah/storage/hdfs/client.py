@@ -80,7 +80,11 @@ class HdfsFileSystem(FileSystem):
         call: Callable[[], T],
         run: Callable[[Callable[[], T], float], Any] = call_timeout.call_with_timeout,
     ) -> T:
-        """Move bytes from or to a DataNode. Raises ConnectionBroken when the DataNode fails."""
+        """Move bytes from or to a DataNode.
+
+        Raises:
+            ConnectionBroken: the DataNode failed.
+        """
         try:
             return self._call_with_timeout(uri, call, self._client.datanode_limit_s, Stuck, run)
         except EngineUnavailable as error:
@@ -168,7 +172,12 @@ class HdfsFileSystem(FileSystem):
         self._copy_with_library(entry.uri, start, take)
 
     def _read_direct(self, uri: str, start: int, entry: Entry | None = None) -> Iterator[list[memoryview]]:
-        """Read without hdfs-native, up to the size of a known `entry`. Raises NotSupported, Stuck."""
+        """Read without hdfs-native, up to the size of a known `entry`.
+
+        Raises:
+            NotSupported: this file cannot be read without hdfs-native.
+            Stuck: the DataNodes did not answer in time.
+        """
         direct = self._client.direct
         if direct is None:
             raise NotSupported(self._client.why_not_direct)
@@ -281,7 +290,11 @@ class HdfsFileSystem(FileSystem):
 
     def recover_lease(self, uri: str) -> None:
         """Return when the file is closed. A NameNode counts nothing of the last block, and lets no client append,
-        before the DataNodes have agreed on its content (lease recovery). Raises EngineUnavailable after a minute."""
+        before the DataNodes have agreed on its content (lease recovery).
+
+        Raises:
+            EngineUnavailable: they have not after a minute.
+        """
 
         def close() -> None:
             if not self._call_namenode_with_failover(uri, lambda client, path: client.recover_lease(path)):

@@ -143,7 +143,8 @@ def records(file: BinaryIO, keys: Collection[bytes] | None = None) -> Iterator[t
     """Yield the records with these keys, or all, in order; what is left of a value when the next record is asked for is
     skipped.
 
-    Raises TFileError.
+    Raises:
+        TFileError: the file is damaged.
     """
     for block in _blocks(file):
         left = block.worth(keys)

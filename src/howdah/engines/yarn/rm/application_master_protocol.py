@@ -131,7 +131,7 @@ class ApplicationMaster:
 
     @property
     def outstanding(self) -> set[int]:
-        """The ids of requests for containers that have not been granted."""
+        """Return the ids of requests for containers that have not been granted."""
         return {request.id for request in self._requests.values() if request.count}
 
     def missing(self, roles: Mapping[int, str]) -> Counter[str]:
@@ -143,7 +143,7 @@ class ApplicationMaster:
 
     @property
     def manager(self) -> Address:
-        """The ResourceManager that answered last."""
+        """Return the ResourceManager that answered last."""
         return self._rm.current
 
     def registered_anew(self) -> bool:
