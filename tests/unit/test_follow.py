@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from howdah.cli import jobs
 from howdah.cli.terminal import Plain
 from howdah.client.follow import Follower, Update, settled_report
-from howdah.engines import Engine, Progress, silent
+from howdah.engines import Engine, Progress, no_progress
 from howdah.spec import Container, JobReport, JobSpec, Outcome, Plan, Role, StagedJob, State, TaskId
 from howdah.spec.event_lines import to_line
 from howdah.spec.events import Event, JobFinished, JobStarted, Launched, Started
@@ -48,7 +48,7 @@ class Late(Engine):
     def plan(self, job: StagedJob) -> Plan:
         raise NotImplementedError
 
-    def submit(self, plan: Plan, secrets: Mapping[str, str], progress: Progress = silent) -> str:
+    def submit(self, plan: Plan, secrets: Mapping[str, str], progress: Progress = no_progress) -> str:
         raise NotImplementedError
 
     def describe(self, job_id: str | None = None) -> list[JobReport]:

@@ -39,8 +39,8 @@ COMMANDS = {
     "tony": ("howdah.compat.tony.commands:tony", "TonY's submit commands."),
     "azkaban-job": ("howdah.compat.tony.commands:azkaban_job", "A TonY job from Azkaban's properties."),
     "import-history": ("howdah.compat.tony.commands:import_history", "TonY's history, into howdah's."),
-    "xl-submit": ("howdah.compat.commands:xl_submit", "XLearning's submit command."),
-    "hbox-submit": ("howdah.compat.commands:hbox_submit", "HBox's submit command."),
+    "xl-submit": ("howdah.compat.xlearning.commands:xl_submit", "XLearning's submit command."),
+    "hbox-submit": ("howdah.compat.xlearning.commands:hbox_submit", "HBox's submit command."),
     "submarine": ("howdah.compat.submarine.commands:submarine", "Submarine's job run, show, list, kill."),
     "convert": ("howdah.compat.convert:convert", "Another system's command line, as a job file."),
 }

@@ -21,6 +21,7 @@ from howdah.spec import uris
 from howdah.spec.codec import to_json
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry, FileSystem
+from howdah.storage.progress import no_progress
 from howdah.wire.helper_messages import FileCopy
 
 
@@ -91,7 +92,7 @@ def get(path: str, local: Path) -> None:
     else:
         _warn_of_unflushed(fs, entry)
         copies = [_copy(target, entry)]
-    _print_progress(*download(copies, _print_nothing), str(target))
+    _print_progress(*download(copies, no_progress), str(target))
 
 
 def _copy(path: Path, entry: Entry) -> FileCopy:
@@ -111,7 +112,7 @@ def put(local: Path, path: str, overwrite: bool) -> None:
     there = [copy.uri for copy in copies if not overwrite and filesystem(uri).exists(copy.uri)]
     if there:
         raise StagingError(f"{there[0]}: exists already ({len(there)} of {len(copies)} do); allow it with --overwrite")
-    _print_progress(*upload(copies, _print_nothing), uri)
+    _print_progress(*upload(copies, no_progress), uri)
 
 
 @data.command()
@@ -165,10 +166,6 @@ def _read_beginning(fs: FileSystem, uri: str, count: int) -> bytes:
         if len(found) >= count:
             break
     return bytes(found[:count])
-
-
-def _print_nothing(files: int, size: int) -> None:
-    pass
 
 
 def _print_progress(files: int, size: int, where: str) -> None:

@@ -22,6 +22,7 @@ from howdah.cli.i18n import _
 from howdah.client.engine_registry import settings_for
 from howdah.config.extras import how_to_install
 from howdah.spec.codec import to_json
+from howdah.storage.progress import no_notice
 
 MIN_FREE_MIB = 1024
 _MARKS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -175,7 +176,7 @@ def trial(name: str, profile: str) -> Iterator[Finding]:
         placement=Placement(spread=name != "local"),
     )
     spec = JobSpec(roles={"node": role}, name="howdah-doctor", timeouts=Timeouts(gang_s=90, run_s=60))
-    prepared = prepare(spec, Path.cwd(), {"engine": name, "profile": profile}, lambda _: None)
+    prepared = prepare(spec, Path.cwd(), {"engine": name, "profile": profile}, no_notice)
     job_id = prepared.engine.submit(prepared.plan, prepared.secrets)
     view: Any = None
     for update in Follower(prepared.engine, job_id).updates():

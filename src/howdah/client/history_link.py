@@ -20,6 +20,7 @@ from howdah.config.paths import state_directory
 from howdah.config.settings import HISTORY_URL
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError, NotFound
+from howdah.storage.progress import no_notice
 
 PORT = 18488
 STARTED_PORT = 18489
@@ -59,7 +60,7 @@ def _known_addresses(engine: Engine, profile: str) -> Iterator[str]:
         with contextlib.suppress(HowdahError):
             job = history_service.find_running_service(engine)
             if job is not None:
-                yield history_service.link(engine, job.id, settings["hadoop_conf_dir"], lambda _: None)
+                yield history_service.link(engine, job.id, settings["hadoop_conf_dir"], no_notice)
 
 
 def _serves_job(link: str, job_id: str) -> bool:

@@ -16,13 +16,14 @@ from pathlib import Path
 import howdah
 from howdah.client.engine_registry import settings_for
 from howdah.client.recorded_events import recorded_events
-from howdah.client.submit import Notice, PreparedJob, prepare
+from howdah.client.submit import PreparedJob, prepare
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, JobFailed, StagingError
 from howdah.spec import JobReport, JobSpec, Resources, Role, StagedJob, State, TaskId, uris
 from howdah.spec.fold import fold_recorded
 from howdah.spec.staged import PAGE, RUNTIME
 from howdah.storage.factory import filesystem
+from howdah.storage.progress import Notice
 from howdah.wire import auth
 
 NAME, ROLE, KEY = "howdah-history", "history", "HOWDAH_HISTORY_KEY"

@@ -13,6 +13,7 @@ from howdah.client.remote_jobs import RemoteJobs
 from howdah.config.settings import HISTORY_URL
 from howdah.errors import EngineUnavailable, NotFound
 from howdah.spec import JobReport
+from howdah.storage.progress import no_notice
 
 
 def merge_reports(reports: Iterable[JobReport], remembered: Iterable[JobReport]) -> list[JobReport]:
@@ -52,5 +53,5 @@ def _running_page(profile: str) -> str:
         with contextlib.suppress(EngineUnavailable):  # the list says so
             job = history_service.find_running_service(engine)
             if job is not None:
-                return history_service.link(engine, job.id, conf_dir, lambda _: None)
+                return history_service.link(engine, job.id, conf_dir, no_notice)
     return ""

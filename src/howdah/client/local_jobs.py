@@ -32,6 +32,7 @@ from howdah.eventfiles import locations
 from howdah.spec import JobReport, JobSpec, Outcome, TaskId
 from howdah.spec.view import JobView
 from howdah.storage.factory import filesystem
+from howdah.storage.progress import no_notice
 from howdah.wire import auth
 
 RETRY_S = 60.0
@@ -48,13 +49,13 @@ class LocalJobs(JobsApi):
         flags = {"engine": self.engine, "profile": self.profile}
         if isinstance(job, JobSpec):
             check_job(job)
-            prepared = prepare(job, base_directory, flags, _print_nothing, overwrite=overwrite)
+            prepared = prepare(job, base_directory, flags, no_notice, overwrite=overwrite)
         else:
             loaded = load(Path(job), sets)
             spec, base_directory, file, text = loaded.spec, loaded.base_directory, Path(job), loaded.text
             origins = loaded.sources
             prepared = prepare(
-                spec, base_directory, flags, _print_nothing, overwrite=overwrite, origins=origins, file=file, text=text
+                spec, base_directory, flags, no_notice, overwrite=overwrite, origins=origins, file=file, text=text
             )
         return prepared.engine.submit(prepared.plan, prepared.secrets)
 
@@ -115,7 +116,7 @@ class LocalJobs(JobsApi):
         with self._master(job_id) as master, translate_refusals(job_id):
             if not locations.event_file_locations(self.job(job_id)):
                 raise NotFound("the location of its event files is unknown: set `board` in the job file")
-            install(engine, settings_for({"engine": engine.name, "profile": self.profile}), _print_nothing)
+            install(engine, settings_for({"engine": engine.name, "profile": self.profile}), no_notice)
             return wait_until_open(job_id, lambda: master.tensorboard(getpass.getuser(), idle_s), master.changes())
 
     def end_tensorboard(self, job_id: str) -> None:
@@ -145,10 +146,6 @@ class LocalJobs(JobsApi):
 
     def _follower(self, job_id: str) -> Follower:
         return Follower(self._engine(job_id), job_id, retry_s=RETRY_S)
-
-
-def _print_nothing(_: str) -> None:
-    """Ignore notices of what takes time: a program has no user to show them to."""
 
 
 async def _answer_ended(engine: Engine, report: JobReport, path: str, query: str) -> Response:

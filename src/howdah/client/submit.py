@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,10 +24,10 @@ from howdah.staging.stage import ARCHIVES, archive_file, stage
 from howdah.storage import object_stores
 from howdah.storage.content_cache import location
 from howdah.storage.factory import filesystem
+from howdah.storage.progress import Notice
 
 PYTHON_ARCHIVE = "howdah-python"
 ENVIRONMENT_ARCHIVE = "howdah-environment"
-Notice = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import howdah
-from howdah.client.submit import ENVIRONMENT_ARCHIVE, Notice, is_seen, packed_environment
+from howdah.client.submit import ENVIRONMENT_ARCHIVE, is_seen, packed_environment
 from howdah.config.settings import Settings
 from howdah.engines import Engine
 from howdah.errors import StagingError
@@ -24,6 +24,7 @@ from howdah.spec.staged import RUNTIME
 from howdah.staging import virtual_environments
 from howdah.storage.content_cache import Cache
 from howdah.storage.factory import filesystem
+from howdah.storage.progress import Notice
 from howdah.wire.tensorboard_command import INSTALLED, READY, VARIABLE, argv, link
 
 REQUIREMENTS = Path(__file__).with_name("tensorboard.txt")

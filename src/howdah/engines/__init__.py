@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from howdah.errors import HowdahError
 from howdah.spec import Container, Exit, JobReport, JobSpec, Outcome, Plan, StagedFile, StagedJob, TaskId
 from howdah.spec.message import message
 from howdah.spec.values import dataclass
+from howdah.storage.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     from howdah.spec.events import Event
@@ -33,15 +34,8 @@ __all__ = [
     "MasterContext",
     "PendingReason",
     "Progress",
-    "silent",
+    "no_progress",
 ]
-
-Progress = Callable[[str, int, int], None]
-"""`progress(what, done_bytes, total_bytes)`, called from time to time during an upload."""
-
-
-def silent(what: str, done: int, total: int) -> None:
-    """Show nothing: a Progress for callers that have no screen."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +73,7 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def submit(self, plan: Plan, secrets: Mapping[str, str], progress: Progress = silent) -> str:
+    def submit(self, plan: Plan, secrets: Mapping[str, str], progress: Progress = no_progress) -> str:
         """Upload the files that are missing, start the master, and return the job's id. No other method changes the
         cluster.
 

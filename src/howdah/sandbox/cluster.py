@@ -16,15 +16,11 @@ from types import TracebackType
 from howdah.config.paths import state_directory
 from howdah.errors import EngineUnavailable, SpecError, StagingError
 from howdah.sandbox import addresses, conf, install, record
-from howdah.sandbox.install import Progress
 from howdah.sandbox.record import SandboxRecord
 from howdah.sandbox.running import Daemon, RunningDaemons
 from howdah.sandbox.shape import Shape, describe_difference, validate
 from howdah.storage.content_cache import local_directory
-
-
-def _print_nothing(_: str) -> None:
-    pass
+from howdah.storage.progress import Notice, no_notice
 
 
 def default_run_dir() -> Path:
@@ -107,7 +103,7 @@ class Sandbox:
         running = RunningDaemons(self.run_dir, known) if known else None
         return [running.daemon(role) for role in running.roles.values()] if running else []
 
-    def up(self, progress: Progress = _print_nothing) -> None:
+    def up(self, progress: Notice = no_notice) -> None:
         """Start the daemons that do not run, and return when jobs can be submitted.
 
         Raises:
@@ -129,7 +125,7 @@ class Sandbox:
         web = (running.active() or running.servers("ResourceManager")[0]).web
         return f"Hadoop {self.shape.hadoop}, {self.shape.nodes} NodeManagers, pages at http://{web}"
 
-    def down(self, keep: bool = False, progress: Progress = _print_nothing) -> None:
+    def down(self, keep: bool = False, progress: Notice = no_notice) -> None:
         """Stop the sandbox's processes and, unless `keep`, remove its data."""
         if not (self.run_dir / record.NAME).exists():
             return
@@ -210,7 +206,7 @@ class Sandbox:
             raise SpecError.at("sandbox", f"{self.run_dir} has {difference}; `howdah sandbox down` first")
         return known if running else None
 
-    def _prepare(self, progress: Progress) -> SandboxRecord:
+    def _prepare(self, progress: Notice) -> SandboxRecord:
         java = install.require_java(self.shape.hadoop, progress)
         jars = install.jars(self.shape.hadoop, java, self.cache, progress)
         ports = addresses.choose(self.shape)

@@ -10,11 +10,11 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.errors import EngineUnavailable, SpecError, StagingError
+from howdah.storage.progress import Notice
 
 DEFAULT_HADOOP = "3.5.0"
 TRIED = ("3.5.0", "3.4.2", "3.3.6")
@@ -23,8 +23,6 @@ TRIED = ("3.5.0", "3.4.2", "3.3.6")
 APT_LINE = "apt-get install -y --no-install-recommends openjdk-17-jre-headless maven"
 MAVEN_LIMIT_S = 900
 APT_LIMIT_S = 600
-
-Progress = Callable[[str], None]
 
 # Part of Java until 10; the pages and WebHDFS of Hadoop before 3.5 still need it. The jars have its implementation.
 _JAXB = ("javax.xml.bind", "jaxb-api", "2.3.1")
@@ -86,7 +84,7 @@ def _ask(program: str) -> Java | None:
     return Java(Path(home[1]), int(release[1])) if home and release else None
 
 
-def require_java(hadoop: str, progress: Progress) -> Java:
+def require_java(hadoop: str, progress: Notice) -> Java:
     """Return a suitable Java; as root, install one by apt.
 
     Raises:
@@ -102,7 +100,7 @@ def require_java(hadoop: str, progress: Progress) -> Java:
     return java
 
 
-def _apt_install(reason: str, progress: Progress) -> None:
+def _apt_install(reason: str, progress: Notice) -> None:
     apt = shutil.which("apt-get")
     if apt is None or os.geteuid() != 0:
         raise EngineUnavailable(f"{reason}, and none was found. Run: {'' if os.geteuid() == 0 else 'sudo '}{APT_LINE}")
@@ -121,7 +119,7 @@ def _run(command: list[str], limit_s: float, **variables: str) -> subprocess.Com
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=limit_s)
 
 
-def jars(hadoop: str, java: Java, cache: Path, progress: Progress) -> Path:
+def jars(hadoop: str, java: Java, cache: Path, progress: Notice) -> Path:
     """Return the directory below `cache` with this version's jars, fetched from Maven Central at the first call."""
     target = cache / f"hadoop-{hadoop}"
     if not target.is_dir():

@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from howdah.errors import StagingError
@@ -25,8 +25,8 @@ from howdah.localfiles.file_errors import explain
 from howdah.staging import archive as packing
 from howdah.staging.stage import FilesWrong
 from howdah.storage.content_cache import local_directory
+from howdah.storage.progress import Notice
 
-Notice = Callable[[str], None]
 INSTALL_LIMIT_S = 3600.0
 REPORT_S = 5.0
 """Seconds between two messages that an installation goes on."""

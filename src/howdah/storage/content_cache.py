@@ -11,7 +11,7 @@ import hashlib
 import os
 import posixpath
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,15 +21,11 @@ from howdah.spec import uris
 from howdah.spec.staged import StagedFile
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import CHUNK, open_local
+from howdah.storage.progress import Progress, no_progress
 
-Progress = Callable[[str, int, int], None]
 MAX_PARALLEL_UPLOADS = 16
 _HASH_BYTES = 1 << 20
 _WORTH_REMEMBERING = 16 << 20
-
-
-def silent(what: str, done: int, total: int) -> None:
-    """Show nothing: a Progress for callers that have no screen."""
 
 
 def local_directory() -> Path:
@@ -83,7 +79,7 @@ def _hash(path: str | os.PathLike[str]) -> str:
 class Cache:
     """The cache below `home`. `progress(what, done, total)` is called with bytes, from several threads."""
 
-    def __init__(self, home: str, conf_dir: str = "", progress: Progress = silent) -> None:
+    def __init__(self, home: str, conf_dir: str = "", progress: Progress = no_progress) -> None:
         self.home, self._conf_dir, self._progress = home, conf_dir, progress
 
     def place_all(self, files: Iterable[StagedFile]) -> tuple[StagedFile, ...]:

@@ -14,10 +14,10 @@ from howdah.cli.run import notice, run_prepared, upload_and_submit
 from howdah.client.engine_registry import settings_for
 from howdah.client.submit import prepare
 from howdah.compat import engine_flags
-from howdah.compat.commands import check_and_apply, verbatim_command
 from howdah.compat.submarine.job_run import Submarine, split_java_command
 from howdah.compat.submarine.launch import CHECKPOINT_PATH
 from howdah.compat.submarine.options import PAGE
+from howdah.compat.submission import check_and_apply, verbatim_command
 from howdah.config.job_file import to_yaml
 from howdah.errors import JobCancelled, SpecError
 from howdah.spec import JobSpec

@@ -16,7 +16,7 @@ from howdah.cli.run import notice, upload_and_submit
 from howdah.client.job_end import cancel_job, report_of
 from howdah.client.submit import prepare
 from howdah.compat import Parsed, engine_flags
-from howdah.compat.commands import check_and_apply, exit_codes, verbatim_command
+from howdah.compat.submission import check_and_apply, exit_codes, verbatim_command
 from howdah.errors import HowdahError, StagingError
 
 FAILED = 255

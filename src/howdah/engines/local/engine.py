@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from howdah.config.paths import state_directory
-from howdah.engines import MASTER_ATTEMPTS, Engine, PendingReason, Progress, silent
+from howdah.engines import MASTER_ATTEMPTS, Engine, PendingReason, Progress, no_progress
 from howdah.engines.local.jobs import JobDirectory, JobPositions, unreadable_report
 from howdah.engines.local.machine import Machine, demands, first_demand, refusals
 from howdah.engines.local.resource_ledger import explain_shortage, total
@@ -67,7 +67,7 @@ class LocalEngine(Engine):
         demand = {each.what: {"needs": each.wanted, "of": each.offered} for each in demands(job.job, machine)}
         return Plan(self.name, staged, {"machine": demand, "master": [sys.executable, "-m", "howdah.master"]})
 
-    def submit(self, plan: Plan, secrets: Mapping[str, str], progress: Progress = silent) -> str:
+    def submit(self, plan: Plan, secrets: Mapping[str, str], progress: Progress = no_progress) -> str:
         conf_dir = self._settings.get("hadoop_conf_dir", "")
         submission = LocalSubmission(self._state)
         try:
@@ -227,7 +227,7 @@ def _with_cached_files(staged: StagedJob, progress: Progress) -> StagedJob:
     for file in staged.files:
         if not file.uri.startswith("file:"):
             target = _cache_path(staged.home, file)
-            transfer.download([FileCopy(uris.path(target), file.uri, file.size)], lambda _files, _bytes: None)
+            transfer.download([FileCopy(uris.path(target), file.uri, file.size)], no_progress)
             file = dataclasses.replace(file, uri=target)
         placed.append(cache.place(file))
     return dataclasses.replace(staged, files=tuple(placed))

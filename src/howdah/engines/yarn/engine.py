@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from howdah.engines import ATTEMPTS_WITHIN_S, MASTER_ATTEMPTS, Engine, PendingReason, Progress, cleanup, silent
+from howdah.engines import ATTEMPTS_WITHIN_S, MASTER_ATTEMPTS, Engine, PendingReason, Progress, cleanup, no_progress
 from howdah.engines.yarn import admission_checks, conf, placement_constraints, records
 from howdah.engines.yarn.allocator import RACKS
 from howdah.engines.yarn.diagnostics import clean, explain_wait
@@ -114,7 +114,7 @@ class YarnEngine(Engine):
             "attempts": job.master.attempts or MASTER_ATTEMPTS,
         }
 
-    def submit(self, plan: Plan, secrets: Mapping[str, str], progress: Progress = silent) -> str:
+    def submit(self, plan: Plan, secrets: Mapping[str, str], progress: Progress = no_progress) -> str:
         return asyncio.run(self._submit(plan, secrets, progress))
 
     async def _submit(self, plan: Plan, secrets: Mapping[str, str], progress: Progress) -> str:

@@ -13,7 +13,6 @@ import json
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from howdah.engines import Progress
 from howdah.engines.yarn.nm.launch_context import CONF_NAME
 from howdah.errors import HowdahError
 from howdah.hadoop import conf
@@ -21,6 +20,7 @@ from howdah.spec import StagedFile, StagedJob, uris
 from howdah.spec.codec import encode
 from howdah.storage.content_cache import Cache, location
 from howdah.storage.factory import filesystem
+from howdah.storage.progress import Progress
 
 AT_ONCE = 8
 CLEAN_S = 0.3

@@ -1,7 +1,4 @@
-"""XLearning's and HBox's submit commands, and what they share with TonY's and Submarine's.
-
-The arguments go to the system's own reader unchanged, and the job that comes out runs like any job.
-"""
+"""What the commands of other systems share: they get their arguments unchanged, and submit the job that is read."""
 
 from __future__ import annotations
 
@@ -18,12 +15,10 @@ from howdah.cli.i18n import translate_stored
 from howdah.cli.mistakes import error_lines
 from howdah.cli.run import notice, run_prepared
 from howdah.client.submit import prepare
-from howdah.compat import CompatCommand, Parsed, engine_flags
+from howdah.compat import Parsed, engine_flags
 from howdah.config import job_file
 from howdah.errors import HowdahError
 from howdah.spec import JobSpec
-
-NOT_SUBMITTED, FAILED, DETACHED = 1, 2, 130
 
 
 def verbatim_command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
@@ -35,38 +30,6 @@ def verbatim_command(name: str) -> Callable[[Callable[..., Any]], click.Command]
         return click.command(name, context_settings=settings, add_help_option=False)(with_arguments)
 
     return decorated
-
-
-@verbatim_command("xl-submit")
-def xl_submit(argv: tuple[str, ...]) -> None:
-    """Submit as XLearning's xl-submit does, to YARN unless HOWDAH_ENGINE says otherwise."""
-    from howdah.compat.xlearning.submit import XlSubmit
-
-    _xlearning(XlSubmit(), argv, "xl-submit")
-
-
-@verbatim_command("hbox-submit")
-def hbox_submit(argv: tuple[str, ...]) -> None:
-    """Submit as HBox's hbox-submit does, to YARN unless HOWDAH_ENGINE says otherwise."""
-    from howdah.compat.xlearning.submit import HboxSubmit
-
-    _xlearning(HboxSubmit(), argv, "hbox-submit")
-
-
-def _xlearning(command: CompatCommand, argv: tuple[str, ...], program: str) -> None:
-    from howdah.compat.xlearning.submit import OPTION_NAMES
-
-    word = argv[0].lstrip("-") if argv else "help"
-    if word in ("h", "help"):
-        click.echo(f"{program} {' '.join(f'[--{name} …]' for name in OPTION_NAMES)} [command …]")
-    elif word == "version":
-        from importlib.metadata import version
-
-        click.echo(f"{program.partition('-')[0]} version {version('howdah')} (howdah)")
-    else:
-        # A job that could not be followed to its end counts as not submitted.
-        with exit_codes(NOT_SUBMITTED, FAILED, kept=(0, None, DETACHED)):
-            run_parsed(command.parse(argv))
 
 
 @contextlib.contextmanager

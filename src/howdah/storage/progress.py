@@ -1,0 +1,18 @@
+"""Callbacks by which an action of some duration says how far it is, and those for callers that have no screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Progress = Callable[[str, int, int], None]
+"""`progress(what, done_bytes, total_bytes)`, called from time to time during an upload."""
+Notice = Callable[[str], None]
+"""`notice(sentence)`, called before something that takes time."""
+
+
+def no_progress(*_: object) -> None:
+    """Show no progress."""
+
+
+def no_notice(_: str) -> None:
+    """Show no notice."""
