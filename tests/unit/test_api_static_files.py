@@ -20,7 +20,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (inside / "index.html").write_bytes(b"<!doctype html>")
     (inside / "assets" / "a-1b2.js.gz").write_bytes(gzip.compress(SCRIPT))
     (tmp_path / "secret").write_text("secret")
-    monkeypatch.setenv(static_files.FOLDER_VARIABLE, str(inside))
+    monkeypatch.setenv(static_files.DIRECTORY_VARIABLE, str(inside))
     return inside
 
 
@@ -62,7 +62,7 @@ def test_nothing_else_is_sent(folder: Path, path: str) -> None:
 
 
 def test_a_tree_without_a_page_says_how_to_build_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(static_files.FOLDER_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(static_files.DIRECTORY_VARIABLE, str(tmp_path))
     answer = get("/")
     assert answer.status == 200
     assert b"not built" in answer.body

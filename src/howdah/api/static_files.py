@@ -14,7 +14,7 @@ from pathlib import Path
 
 from howdah.api.http_server import Request, Response
 
-FOLDER_VARIABLE = "HOWDAH_PAGE"
+DIRECTORY_VARIABLE = "HOWDAH_PAGE"
 """Names the directory of the files if it does not lie beside this module: in a cluster only the master has it."""
 PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
@@ -45,7 +45,7 @@ _NAME = re.compile(r"(assets/)?[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 def directory() -> Path:
     """Return the directory of the built files."""
-    return Path(os.environ.get(FOLDER_VARIABLE) or Path(__file__).parent / "static")
+    return Path(os.environ.get(DIRECTORY_VARIABLE) or Path(__file__).parent / "static")
 
 
 def answer(request: Request) -> Response:

@@ -91,8 +91,8 @@ class CheckpointTree:
 
 
 def _is_ignored(name: str) -> bool:
-    *folders, last = name.split("/")
-    return any(map(is_temporary, folders)) or (is_temporary(last) and last not in MARKERS)
+    *directories, last = name.split("/")
+    return any(map(is_temporary, directories)) or (is_temporary(last) and last not in MARKERS)
 
 
 def find(fs: FileSystem, directory: str, rule: str = "") -> CheckpointSearch:
@@ -131,23 +131,23 @@ def _number(name: str) -> int:
     return int(numbers[-1]) if numbers else 0
 
 
-def _folders(tree: CheckpointTree) -> dict[str, list[str]]:
+def _directories(tree: CheckpointTree) -> dict[str, list[str]]:
     """Return all files below each directory, outer directories first."""
     found: dict[str, list[str]] = {}
     for name in tree.entries:
-        folder = posixpath.dirname(name)
+        directory = posixpath.dirname(name)
         while True:
-            found.setdefault(folder, []).append(name)
-            if not folder:
+            found.setdefault(directory, []).append(name)
+            if not directory:
                 break
-            folder = posixpath.dirname(folder)
+            directory = posixpath.dirname(directory)
     return dict(sorted(found.items(), key=lambda item: (item[0].count("/") + bool(item[0]), item[0])))
 
 
 def _matching(tree: CheckpointTree, pattern: str) -> Iterator[FoundCheckpoint]:
-    for folder, names in _folders(tree).items():
-        if folder and fnmatch.fnmatchcase(folder, pattern):
-            yield FoundCheckpoint(folder, "glob", tuple(names), tree.modified_ms(names))
+    for directory, names in _directories(tree).items():
+        if directory and fnmatch.fnmatchcase(directory, pattern):
+            yield FoundCheckpoint(directory, "glob", tuple(names), tree.modified_ms(names))
     for name in tree.entries:
         if fnmatch.fnmatchcase(name, pattern):
             yield FoundCheckpoint(name, "glob", (name,), tree.modified_ms([name]))
@@ -155,9 +155,9 @@ def _matching(tree: CheckpointTree, pattern: str) -> Iterator[FoundCheckpoint]:
 
 def _marked_checkpoints(tree: CheckpointTree, marker: str) -> Iterator[FoundCheckpoint]:
     """Yield directories that hold a file `marker`, and files beside which another has the marker (`model.pt.done`)."""
-    for folder, names in _folders(tree).items():
-        if posixpath.join(folder, marker) in tree.entries or (folder and "/" not in folder):
-            yield FoundCheckpoint(folder, "marker", tuple(names), tree.modified_ms(names))
+    for directory, names in _directories(tree).items():
+        if posixpath.join(directory, marker) in tree.entries or (directory and "/" not in directory):
+            yield FoundCheckpoint(directory, "marker", tuple(names), tree.modified_ms(names))
     for name in tree.entries:
         if name + marker in tree.entries:
             yield FoundCheckpoint(name, "marker", (name, name + marker), tree.modified_ms([name]))
@@ -165,12 +165,12 @@ def _marked_checkpoints(tree: CheckpointTree, marker: str) -> Iterator[FoundChec
 
 def _recognised_checkpoints(tree: CheckpointTree) -> Iterator[FoundCheckpoint]:
     taken: set[str] = set()
-    for folder, names in _folders(tree).items():
-        form = "" if folder in taken else _format_of(folder, names)
-        if form or folder in taken:
-            taken |= {folder, *names, *(posixpath.dirname(name) for name in names)}
+    for directory, names in _directories(tree).items():
+        form = "" if directory in taken else _format_of(directory, names)
+        if form or directory in taken:
+            taken |= {directory, *names, *(posixpath.dirname(name) for name in names)}
         if form:
-            yield FoundCheckpoint(folder, form, tuple(names), tree.modified_ms(names))
+            yield FoundCheckpoint(directory, form, tuple(names), tree.modified_ms(names))
     bundles: dict[str, list[str]] = {}
     for name in tree.entries:
         if name in taken:
@@ -185,14 +185,14 @@ def _recognised_checkpoints(tree: CheckpointTree) -> Iterator[FoundCheckpoint]:
         yield FoundCheckpoint(prefix, "tensorflow", tuple(names), tree.modified_ms(names))
 
 
-def _format_of(folder: str, names: Iterable[str]) -> str:
+def _format_of(directory: str, names: Iterable[str]) -> str:
     """Return the format of a directory that is one checkpoint as a whole; "" for any other directory."""
-    own = {posixpath.basename(name) for name in names if posixpath.dirname(name) == folder}
+    own = {posixpath.basename(name) for name in names if posixpath.dirname(name) == directory}
     if ".metadata" in own or any(name.endswith(".distcp") for name in own):
         return "torch-sharded"
     if "saved_model.pb" in own:
         return "tensorflow-model"
-    if not folder:
+    if not directory:
         return ""
     if any(map(_DEEPSPEED.fullmatch, own)):
         return "torch-deepspeed"

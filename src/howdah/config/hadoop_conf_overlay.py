@@ -31,10 +31,10 @@ def overlay_configuration(files: Sequence[str], base: str = "") -> Path:
     properties, _ = conf.merge([*below, *over])
     text = conf.to_xml(properties)
     # Each file has all properties: a program that reads one of the files alone finds what it needs.
-    folder = local_directory() / "conf" / hashlib.sha256(text.encode()).hexdigest()[:16]
-    folder.mkdir(parents=True, exist_ok=True)
+    directory = local_directory() / "conf" / hashlib.sha256(text.encode()).hexdigest()[:16]
+    directory.mkdir(parents=True, exist_ok=True)
     for name in _NAMES:
-        partial = folder / f".{name}.{os.getpid()}"
+        partial = directory / f".{name}.{os.getpid()}"
         partial.write_text(text, encoding="utf-8")
-        partial.replace(folder / name)
-    return folder
+        partial.replace(directory / name)
+    return directory

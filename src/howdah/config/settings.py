@@ -44,7 +44,7 @@ SANDBOX = "the running sandbox"
 """The source of settings that a running sandbox makes where neither the user nor the environment makes them."""
 SETTINGS = {
     "engine": Setting("local", "Where jobs run: local, yarn, or another installed engine."),
-    "hadoop_conf_dir": Setting("", "Folder with core-site.xml and yarn-site.xml; else HADOOP_CONF_DIR.", "path"),
+    "hadoop_conf_dir": Setting("", "Directory with core-site.xml and yarn-site.xml; else HADOOP_CONF_DIR.", "path"),
     "queue": Setting("", "Queue of jobs that name none; empty: the cluster's default."),
     "staging_dir": Setting("", "URI below which jobs and cached files are kept on the cluster."),
     "python": Setting("", "Interpreter on the nodes, by path or name; empty: the engine's choice."),

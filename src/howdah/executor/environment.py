@@ -46,7 +46,7 @@ def build(
 def python_of(environment: Mapping[str, str]) -> str:
     """Find the interpreter that a program's `python3` or `python` leads to; "" when there is none."""
     directories = environment.get("PATH", os.defpath).split(os.pathsep)
-    found = (os.path.join(folder, name) for name in ("python3", "python") for folder in directories)
+    found = (os.path.join(directory, name) for name in ("python3", "python") for directory in directories)
     return next((path for path in found if os.access(path, os.X_OK)), "")
 
 

@@ -26,9 +26,9 @@ def next_environment(executor: Executor) -> Dict[str, str]:
     for fetch in executor.assignment.fetches if executor.assignment is not None else ():
         shutil.rmtree(os.path.join(executor.directory, fetch.to), ignore_errors=True)
     if "HOWDAH_TASKS_DIR" in environment:
-        folder = os.path.join(environment["HOWDAH_TASKS_DIR"], TaskId.parse(task).slug, attempt)
-        os.makedirs(folder, exist_ok=True)
-        environment["HOWDAH_LOG_DIR"] = folder
+        directory = os.path.join(environment["HOWDAH_TASKS_DIR"], TaskId.parse(task).slug, attempt)
+        os.makedirs(directory, exist_ok=True)
+        environment["HOWDAH_LOG_DIR"] = directory
     else:
         old = f"{TaskId.parse(executor.identity.task).slug}.{executor.identity.attempt}"
         for log in executor.logs.values():

@@ -117,7 +117,7 @@ class Scanner:
     ) -> None:
         if time.monotonic() - self._closed_at > CLOSED_S:
             self._closed, self._closed_at = {}, time.monotonic()
-        open_ = ([job for job in jobs if self._closed.get(job.directory) != job.folder_ms] for jobs in changed_jobs)
+        open_ = ([job for job in jobs if self._closed.get(job.directory) != job.directory_ms] for jobs in changed_jobs)
         with ThreadPoolExecutor(MAX_PARALLEL_READS) as pool:
             at_once = map if home.startswith("file:") else pool.map
             for part in (part for jobs in open_ for part in _batches(jobs, 100)):
@@ -132,7 +132,7 @@ class Scanner:
         try:
             return read(files, job)
         except Closed:
-            self._closed[job.directory] = job.folder_ms
+            self._closed[job.directory] = job.directory_ms
             return None
 
 
@@ -151,7 +151,7 @@ def read(files: FileSystem, job: IndexedJob) -> IndexedJob | None:
         return job
     try:
         entry = files.stat(uri)
-        size, written = (entry.size, entry.modified_ms) if entry else (0, job.folder_ms)
+        size, written = (entry.size, entry.modified_ms) if entry else (0, job.directory_ms)
         if (size, written) == (job.size, job.modified_ms):
             return None
         if entry is not None and not _read_on(files, uri, size, job):
@@ -162,7 +162,7 @@ def read(files: FileSystem, job: IndexedJob) -> IndexedJob | None:
         if "permission denied" in str(error) and job.read_from_start:
             raise Closed from error
         job.summary.diagnostics = str(error)
-        size, written = 0, job.folder_ms
+        size, written = 0, job.directory_ms
     job.size, job.modified_ms = size, written
     if job.summary.bad and not job.summary.id:
         job.summary.diagnostics = "its event log can't be read"

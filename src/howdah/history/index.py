@@ -49,9 +49,9 @@ _OF_SUMMARY = (
     "diagnostics",
 )
 """Columns that are attributes of the summary, unchanged."""
-_OF_JOB = ("id", "directory", "offset", "skipping", "size", "folder_ms")
+_OF_JOB = ("id", "directory", "offset", "skipping", "size")
 """Columns that are attributes of the indexed job."""
-_OTHERS = ("root", "name", "user", "started", "gpus", "wasted", "words", "over", "kept", "written_ms")
+_OTHERS = ("root", "name", "user", "started", "gpus", "wasted", "words", "over", "kept", "written_ms", "folder_ms")
 _COLUMNS = (*_OF_JOB, *_OF_SUMMARY, *_OTHERS)
 
 
@@ -81,7 +81,7 @@ class FoundJob:
     id: str
     directory: str
     """URI of the directory."""
-    folder_ms: int
+    directory_ms: int
     """When a file was last created or removed in the directory, in epoch milliseconds."""
     owner: str = ""
 
@@ -107,11 +107,11 @@ class IndexedJob(FoundJob):
 
 
 class Index:
-    """The index in `folder`, which is created if it is missing. Each calling thread has a connection of its own."""
+    """The index in `directory`, which is created if it is missing. Each calling thread has a connection of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.folder, self.path = folder, folder / "index.sqlite"
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.directory, self.path = directory, directory / "index.sqlite"
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self._readers_changed, self._readers, self._renewing = threading.Condition(), 0, False
@@ -121,7 +121,7 @@ class Index:
     def claim(self) -> bool:
         """Try to become the only process that writes; return whether this process is."""
         if self._lock is None:
-            lock = (self.folder / "lock").open("a")
+            lock = (self.directory / "lock").open("a")
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -261,7 +261,7 @@ class Index:
         connection.execute("CREATE TEMP TABLE IF NOT EXISTS seen (id TEXT PRIMARY KEY, directory, folder_ms, owner)")
         connection.execute("BEGIN")
         connection.execute("DELETE FROM temp.seen")
-        rows = ((job.id, job.directory, job.folder_ms, job.owner) for job in listing)
+        rows = ((job.id, job.directory, job.directory_ms, job.owner) for job in listing)
         connection.executemany("INSERT OR IGNORE INTO temp.seen VALUES (?, ?, ?, ?)", rows)
         connection.execute("COMMIT")
         gone = "FROM {} WHERE root = ? AND id NOT IN (SELECT id FROM temp.seen)".format
@@ -343,9 +343,10 @@ def _casefold(text: str) -> str:
 
 
 def _indexed_job(job: FoundJob, kept: tuple[Any, ...]) -> IndexedJob:
-    offset, skipping, size, modified_ms, ended, text, folder_ms = kept
-    known = IndexedJob(job.id, job.directory, job.folder_ms, job.owner)
-    if size is None or (ended and folder_ms != job.folder_ms):  # an ended job's log was replaced, or ended twice
+    offset, skipping, size, modified_ms, ended, text, directory_ms = kept
+    known = IndexedJob(job.id, job.directory, job.directory_ms, job.owner)
+    replaced = ended and directory_ms != job.directory_ms  # an ended job's log was replaced, or ended twice
+    if size is None or replaced:
         return known
     known.offset, known.skipping, known.size, known.modified_ms = offset, bool(skipping), size, modified_ms
     known.summary, known.read_from_start = JobSummary.load(text), False
@@ -363,13 +364,14 @@ def _row(root: str, job: IndexedJob) -> dict[str, object]:
         "root": root,
         "name": summary.name or job.id,
         "user": user,
-        "started": summary.started or job.folder_ms / 1000,
+        "started": summary.started or job.directory_ms / 1000,
         "gpus": summary.gpu_count,
         "wasted": sum(summary.wasted.values()),
         "words": " ".join(texts).casefold(),
         "over": ended,
         "kept": "" if ended else summary.dump(),
         "written_ms": job.modified_ms,
+        "folder_ms": job.directory_ms,
     }
 
 

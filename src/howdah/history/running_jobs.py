@@ -63,7 +63,7 @@ class RunningJobs:
         return found, problems
 
     def _update_job(self, job: IndexedJob, report: JobReport | None, now: float, unsure: bool) -> None:
-        silent = now - max(job.modified_ms, job.folder_ms) / 1000
+        silent = now - max(job.modified_ms, job.directory_ms) / 1000
         if report is None:
             if not unsure and silent > FORGOTTEN_S:
                 self._end(job, State.FAILED, job.modified_ms / 1000, "its log ends without saying how it ended")

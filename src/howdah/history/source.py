@@ -39,7 +39,7 @@ class HistorySource(ReadOnlySource):
         self.problems: list[str] = []
         self._problem_changes = 0
         self.event_files = event_file_service(conf_dir)
-        self.archived_logs = ArchivedLogs(index.folder / "printed")
+        self.archived_logs = ArchivedLogs(index.directory / "printed")
         self._logs = JobLogCache(
             lambda job_id, directory: RecordedLog(job_id, directory, filesystem(directory, conf_dir))
         )

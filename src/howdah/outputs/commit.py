@@ -203,22 +203,20 @@ def _collect(fs: FileSystem, output: OutputCommit) -> None:
 
 def _move_snapshots(fs: FileSystem, output: OutputCommit) -> None:
     """Move snapshots that are in the output's place into the output; the place is free if it held nothing else."""
-    folder, final = (
-        snapshot.directory_of(output.snapshot_prefix) if output.snapshot_prefix else "",
-        output.final.rstrip("/"),
-    )
-    if not f"{folder}/".startswith(f"{final}/"):
+    directory = snapshot.directory_of(output.snapshot_prefix) if output.snapshot_prefix else ""
+    final = output.final.rstrip("/")
+    if not f"{directory}/".startswith(f"{final}/"):
         return
     for uri in snapshot.list_snapshots(fs, output.snapshot_prefix):
         target = uris.join(output.gathered, uris.below(uri, output.final))
         fs.mkdirs(uris.parent(target))
         fs.rename(uri, target)
-    while f"{folder}/".startswith(f"{final}/"):
-        if fs.exists(folder):
-            if fs.children(folder):
+    while f"{directory}/".startswith(f"{final}/"):
+        if fs.exists(directory):
+            if fs.children(directory):
                 break
-            fs.delete(folder)
-        folder = uris.parent(folder)
+            fs.delete(directory)
+        directory = uris.parent(directory)
 
 
 def _publish(fs: FileSystem, output: OutputCommit) -> None:

@@ -58,15 +58,15 @@ Ignored = Callable[[str], bool]
 
 
 def _members_below(
-    folder: str, prefix: str, rules: tuple[Ignored, ...], root: str, as_they_are: bool
+    directory: str, prefix: str, rules: tuple[Ignored, ...], root: str, as_they_are: bool
 ) -> Iterator[ArchiveMember]:
     try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
         if not as_they_are and any(entry.name == IGNORE for entry in entries):
-            rules = (*rules, _ignore_rules(os.path.join(folder, IGNORE), prefix))
+            rules = (*rules, _ignore_rules(os.path.join(directory, IGNORE), prefix))
         yield from _walk_entries(entries, prefix, rules, root, as_they_are)
     except OSError as error:
-        raise explain(error, error.filename or folder) from error
+        raise explain(error, error.filename or directory) from error
 
 
 def _walk_entries(

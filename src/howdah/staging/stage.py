@@ -164,11 +164,11 @@ class _Stager:
         except StagingError as error:
             self.wrong(place, str(error))
 
-    def _directory(self, folder: Path, name: str, kind: str) -> Iterator[StagedFile]:
+    def _directory(self, directory: Path, name: str, kind: str) -> Iterator[StagedFile]:
         """Pack a directory; a large one gives several archives, which are unpacked into one directory."""
         from howdah.staging import archive  # is slow to import, and most jobs have no directory
 
-        parts = archive.directory(folder, local_directory() / "packed")
+        parts = archive.directory(directory, local_directory() / "packed")
         if len(parts) == 1:
             yield _local_file(parts[0], name, kind, self.home)
             return

@@ -47,9 +47,9 @@ class LocalFileSystem(FileSystem):
             if not os.path.isdir(path):
                 yield _entry(path, os.stat(path))
                 return
-        for folder, _, names in os.walk(path, onerror=_raise_explained):
+        for below, _, names in os.walk(path, onerror=_raise_explained):
             for name in names:
-                full = os.path.join(folder, name)
+                full = os.path.join(below, name)
                 with _explained(full), contextlib.suppress(FileNotFoundError, NotADirectoryError):
                     found = os.stat(full)
                     if stat.S_ISREG(found.st_mode):  # sockets and pipes cannot be copied
@@ -77,10 +77,10 @@ class LocalFileSystem(FileSystem):
         with _local(directory) as path:
             wanted = pathlib.Path(path)
             missing = list(itertools.takewhile(lambda p: not p.exists(), [wanted, *wanted.parents]))
-            for folder in reversed(missing):
+            for parent in reversed(missing):
                 with contextlib.suppress(FileExistsError):
-                    folder.mkdir(mode=0o700)
-                    folder.chmod(mode)
+                    parent.mkdir(mode=0o700)
+                    parent.chmod(mode)
             if not os.path.isdir(path):
                 raise NotADirectoryError(errno.ENOTDIR, "is a file, not a directory", path)
 

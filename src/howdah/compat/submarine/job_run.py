@@ -37,17 +37,17 @@ def split_java_command(argv: Sequence[str]) -> tuple[str, list[str]]:
 
 
 class Submarine:
-    """Reads `job run`. Files and paths are relative to `folder`, by default the current directory. `hadoop` is the
+    """Reads `job run`. Files and paths are relative to `directory`, by default the current directory. `hadoop` is the
     directory of Hadoop's configuration; `home` overrides where that configuration puts the user's files."""
 
     def __init__(
         self,
-        folder: Path | None = None,
+        directory: Path | None = None,
         environ: Mapping[str, str] | None = None,
         hadoop: str = "",
         home: str = "",
     ) -> None:
-        self.folder, self.environ = folder or Path.cwd(), os.environ if environ is None else environ
+        self.directory, self.environ = directory or Path.cwd(), os.environ if environ is None else environ
         self.hadoop, self.home = hadoop, home
 
     def parse(self, argv: Sequence[str]) -> Parsed:
@@ -66,7 +66,7 @@ class Submarine:
         if options.text("f"):
             from howdah.compat.submarine import yaml_file  # YAML is slow to import
 
-            yaml_file.add(options, self.folder)
+            yaml_file.add(options, self.directory)
         options.misread = bool(options.mistakes)
         if runtimes.wants_tony(options) or self._is_tony(name):
             options.runtime = "tony"
@@ -84,7 +84,7 @@ class Submarine:
             raise SpecError(options.mistakes)
         by_tony = options.runtime == "tony" or options.text("framework").lower() == "mxnet"
         if by_tony and commands.roles:
-            parsed = runtimes.tony_job(options, commands, self.folder, self.environ, self.hadoop)
+            parsed = runtimes.tony_job(options, commands, self.directory, self.environ, self.hadoop)
         else:
             parsed = Parsed(runtimes.service_job(options, commands))
         if by_tony and not commands.roles:  # TensorBoard alone
@@ -109,7 +109,7 @@ class Submarine:
         for one, other in (("keytab", "principal"), ("principal", "keytab")):
             if options.text(one) and not options.text(other):
                 options.wrong(one, f"is given without the {other}: give both")
-        if options.text("keytab") and not (self.folder / options.text("keytab")).is_file():
+        if options.text("keytab") and not (self.directory / options.text("keytab")).is_file():
             options.wrong("keytab", f"is {options.text('keytab')!r}: no such file on this machine")
 
     def _login(self, options: SubmarineOptions) -> Mapping[str, str]:
@@ -118,7 +118,7 @@ class Submarine:
             options.notes.append("--distribute_keytab: the keytab stays here, tasks get tokens of HDFS instead")
         if not options.text("keytab") or options.given("insecure"):
             return {}
-        keytab = (self.folder / options.text("keytab")).absolute()
+        keytab = (self.directory / options.text("keytab")).absolute()
         return {"KRB5_CLIENT_KTNAME": f"FILE:{keytab}", "KRB5CCNAME": "MEMORY:howdah"}
 
     def _home(self, options: SubmarineOptions) -> str:
@@ -131,7 +131,7 @@ class Submarine:
             root = hadoop_conf.default_filesystem(conf)
             principal = options.text("principal") if identity.is_secure(conf) else ""
             user = re.split("[/@]", principal, maxsplit=1)[0]
-            self.home = str(self.folder) if root.startswith("file:") else hadoop_conf.home(conf, root, user)
+            self.home = str(self.directory) if root.startswith("file:") else hadoop_conf.home(conf, root, user)
         return self.home
 
     def _is_tony(self, name: str) -> bool:
@@ -139,8 +139,8 @@ class Submarine:
         Hadoop's own files; otherwise the class `name` decides, because that of 0.3 and later has no other runtime."""
         from howdah.hadoop import conf as hadoop_conf
 
-        folder = hadoop_conf.directory(self.hadoop)
-        sites = [Path(folder, name) for name in ("submarine.xml", "submarine-site.xml")] if folder else []
+        hadoop = hadoop_conf.directory(self.hadoop)
+        sites = [Path(hadoop, name) for name in ("submarine.xml", "submarine-site.xml")] if hadoop else []
         raw, _ = hadoop_conf.merge(sites)
         return "tony" in raw.get("submarine.runtime.class", "tony" if name == _NEW else "").lower()
 

@@ -12,9 +12,9 @@ _BESIDE = (DRIVER, TENSORBOARD)
 _GLOO_TIMEOUT_S = "2000"
 RELAY = """\
 import contextlib, glob, os, shutil, socket, subprocess, sys, threading, time
-folder = os.environ["DRIVER_OUTPUT_PATH"] = os.path.abspath("horovod_driver")
-shutil.rmtree(folder, ignore_errors=True)
-os.makedirs(folder)
+directory = os.environ["DRIVER_OUTPUT_PATH"] = os.path.abspath("horovod_driver")
+shutil.rmtree(directory, ignore_errors=True)
+os.makedirs(directory)
 server = socket.create_server(("", int(os.environ["HOWDAH_PORT"])), backlog=1024)
 def copy(source, target):
     try:
@@ -26,7 +26,7 @@ def copy(source, target):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 def connect(caller):
-    while not (found := glob.glob(folder + "/*____HOROVOD_RENDEZVOUS_SERVER____")):
+    while not (found := glob.glob(directory + "/*____HOROVOD_RENDEZVOUS_SERVER____")):
         time.sleep(0.1)
     try:
         target = socket.create_connection(("127.0.0.1", int(os.path.basename(found[0]).split("_")[0])))

@@ -217,9 +217,9 @@ class EventFileSyncRunner(DirectorySyncRunner):
     def _files(self) -> List[Tuple[str, int, int]]:
         """List path, size and time of the directory's files."""
         found: List[Tuple[str, int, int]] = []
-        for folder, _, names in os.walk(self.path):
+        for directory, _, names in os.walk(self.path):
             for name in names:
-                path = os.path.join(folder, name)
+                path = os.path.join(directory, name)
                 try:
                     status = os.lstat(path)
                 except OSError:

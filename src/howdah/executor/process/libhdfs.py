@@ -50,8 +50,8 @@ def _class_path(environment: Mapping[str, str], homes: List[str]) -> str:
     entries = [environment.get("CLASSPATH", ""), environment.get("HADOOP_CONF_DIR", "")]
     path = os.pathsep.join(filter(None, [*entries, *jars]))
     if len(path) > MAX_CLASSPATH:  # newer versions expand stars themselves
-        folders = dict.fromkeys(os.path.join(os.path.dirname(jar), "*") for jar in jars)
-        path = os.pathsep.join(filter(None, [*entries, *folders]))
+        directories = dict.fromkeys(os.path.join(os.path.dirname(jar), "*") for jar in jars)
+        path = os.pathsep.join(filter(None, [*entries, *directories]))
     return path
 
 

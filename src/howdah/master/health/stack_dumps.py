@@ -21,7 +21,7 @@ WAIT_S = 30.0
 """An executor gives up after 20 s."""
 MAX_PARALLEL_REQUESTS, MAX_NATIVE_TASKS = 64, 4
 MAX_BYTES = 1 << 20
-FOLDER = "stacks"
+DIRECTORY_NAME = "stacks"
 
 
 async def collect_stacks(read_log: ReadLog, tasks: Iterable[TaskId], native: bool = False) -> dict[TaskId, str]:
@@ -47,7 +47,7 @@ async def save_stacks(directory: str, stacks: Mapping[TaskId, str], now: float) 
         StagingError, EngineUnavailable: the file cannot be written.
     """
     name = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
-    uri = f"{directory.rstrip('/')}/{FOLDER}/{name}-{int(now * 1000) % 1000:03d}.txt"
+    uri = f"{directory.rstrip('/')}/{DIRECTORY_NAME}/{name}-{int(now * 1000) % 1000:03d}.txt"
     text = "\n".join(f"==> {task} <==\n{said}" for task, said in stacks.items())
 
     def write() -> None:

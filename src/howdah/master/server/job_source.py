@@ -75,8 +75,8 @@ class MasterSource:
         configured = self._api.order_builder.staged.settings.get("history_url", "")
         if configured or not self._directory.startswith("file:"):
             return configured
-        folder = state_directory(os.environ) / "history"
-        return next((link.partition("#")[0] for link in history_servers.links(folder)), "")
+        directory = state_directory(os.environ) / "history"
+        return next((link.partition("#")[0] for link in history_servers.links(directory)), "")
 
     def owns_origin(self, request: Request) -> bool:
         """Return whether the browser reaches this server at an origin of its own, not behind the engine's proxy."""
