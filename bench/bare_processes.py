@@ -14,21 +14,23 @@ from howdah.frameworks import find
 from howdah.spec import JobSpec, Member, TaskId, World
 
 
-def by_hand(job: JobSpec, python: Path, folder: Path, files: Sequence[Path], data: Mapping[str, Sequence[Path]]) -> str:
+def by_hand(
+    job: JobSpec, python: Path, directory: Path, files: Sequence[Path], data: Mapping[str, Sequence[Path]]
+) -> str:
     """What worker 0 printed. `data` are the files of each input by its directory: `data` is dealt, others go to all."""
     expanded = find(job.framework).expand(job)
     world = _world(expanded)
     running = []
     try:
         for member in world.members:
-            here = _prepared(folder / member.task.slug, files, _dealt(data, world, member.task))
+            here = _prepared(directory / member.task.slug, files, _dealt(data, world, member.task))
             running.append(_start(expanded, world, member, python, here))
         if any(process.wait(LIMIT_S) for process in running):
-            raise SystemExit(f"{job.name} by hand failed:\n{(folder / 'worker-0' / 'output').read_text()}")
+            raise SystemExit(f"{job.name} by hand failed:\n{(directory / 'worker-0' / 'output').read_text()}")
     finally:
         for process in running:
             process.kill()
-    return (folder / "worker-0" / "output").read_text()
+    return (directory / "worker-0" / "output").read_text()
 
 
 def _world(job: JobSpec) -> World:
@@ -48,19 +50,19 @@ def _dealt(data: Mapping[str, Sequence[Path]], world: World, task: TaskId) -> Ma
     return {name: some[task.index :: replicas] if name == "data" else some for name, some in data.items()}
 
 
-def _prepared(folder: Path, files: Sequence[Path], data: Mapping[str, Sequence[Path]]) -> Path:
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+def _prepared(directory: Path, files: Sequence[Path], data: Mapping[str, Sequence[Path]]) -> Path:
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
     for file in files:
-        shutil.copy(file, folder)
+        shutil.copy(file, directory)
     for name, some in data.items():
-        (folder / name).mkdir()
+        (directory / name).mkdir()
         for file in some:
-            (folder / name / file.name).symlink_to(file)
-    return folder
+            (directory / name / file.name).symlink_to(file)
+    return directory
 
 
-def _start(job: JobSpec, world: World, member: Member, python: Path, folder: Path) -> subprocess.Popen[bytes]:
+def _start(job: JobSpec, world: World, member: Member, python: Path, directory: Path) -> subprocess.Popen[bytes]:
     role = job.roles[member.task.role]
     assert not isinstance(role.command, str)
     variables = {
@@ -72,5 +74,5 @@ def _start(job: JobSpec, world: World, member: Member, python: Path, folder: Pat
         "PYTHONUNBUFFERED": "1",
         "PATH": f"{python.parent}:{os.environ['PATH']}",
     }
-    with (folder / "output").open("wb") as output:
-        return subprocess.Popen(role.command, cwd=folder, env=variables, stdout=output, stderr=output)
+    with (directory / "output").open("wb") as output:
+        return subprocess.Popen(role.command, cwd=directory, env=variables, stdout=output, stderr=output)

@@ -57,10 +57,10 @@ RUST_LOADER = """
 import subprocess, sys, tempfile, time, grpc
 from tensorboard.data.proto import data_provider_pb2 as messages, data_provider_pb2_grpc as calls
 from tensorboard_data_server import server_binary
-folder, run, tag, last = *sys.argv[1:4], int(sys.argv[4])
+directory, run, tag, last = *sys.argv[1:4], int(sys.argv[4])
 port_file = tempfile.mkdtemp() + "/port"
 begun = time.monotonic()
-command = [server_binary(), "--logdir", folder, "--reload", "5", "--port", "0", "--port-file", port_file,
+command = [server_binary(), "--logdir", directory, "--reload", "5", "--port", "0", "--port-file", port_file,
            "--samples-per-plugin", "scalars=all", "--die-after-stdin"]
 server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 while True:
@@ -188,8 +188,8 @@ def _rust(python: str, local: Path) -> float:
 
 def _python(python: str, local: Path) -> float:
     """Estimate the Python loader's time for all runs from some of them."""
-    folders = sorted(map(str, local.iterdir()))[:PYTHON_RUNS]
-    return _run([python, "-c", PYTHON_LOADER, *folders]) * RUNS / len(folders)
+    directories = sorted(map(str, local.iterdir()))[:PYTHON_RUNS]
+    return _run([python, "-c", PYTHON_LOADER, *directories]) * RUNS / len(directories)
 
 
 def _run(command: list[str]) -> float:
@@ -201,15 +201,15 @@ def _run(command: list[str]) -> float:
 
 def _tensorboard() -> str:
     """Return the Python of an environment with TensorBoard; "" where it cannot be installed."""
-    folder = local_directory() / "bench-tensorboard"
-    python = folder / "bin" / "python"
+    directory = local_directory() / "bench-tensorboard"
+    python = directory / "bin" / "python"
     uv = str(Path(sys.executable).with_name("uv"))
     packages = ["tensorboard==2.21.0", "tensorboard-data-server==0.7.2", "setuptools<81"]
     try:
-        if not (folder / "made").exists():
-            subprocess.run([uv, "venv", "-q", "--clear", "--python", sys.executable, str(folder)], check=True)
+        if not (directory / "made").exists():
+            subprocess.run([uv, "venv", "-q", "--clear", "--python", sys.executable, str(directory)], check=True)
             subprocess.run([uv, "pip", "install", "-q", "--python", str(python), *packages], check=True)
-            (folder / "made").touch()
+            (directory / "made").touch()
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"  without TensorBoard: {error}", flush=True)
         return ""
@@ -227,9 +227,9 @@ def _upload(fs: FileSystem, local: Path, base: str) -> int:
 
 def _write(local: Path) -> None:
     for run in range(RUNS):
-        folder = local / f"run{run:02d}"
-        folder.mkdir(parents=True)
-        with (folder / f"events.out.tfevents.1700000000.host.{run}").open("wb") as file:
+        directory = local / f"run{run:02d}"
+        directory.mkdir(parents=True)
+        with (directory / f"events.out.tfevents.1700000000.host.{run}").open("wb") as file:
             start = event_pb2.Event(wall_time=1.7e9, file_version="brain.Event:2").SerializeToString()
             file.writelines(_framed(start))
             for step in range(STEPS):

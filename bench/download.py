@@ -94,23 +94,23 @@ class _Bench:
 
     def small(self) -> None:
         """Measure many files of 10 kB from one directory."""
-        folder = f"{self.root}/bench/small"
-        self.files.mkdirs(folder)
+        directory = f"{self.root}/bench/small"
+        self.files.mkdirs(directory)
         content = os.urandom(SMALL)
         names = [f"part-{number:05d}" for number in range(FILES)]
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(lambda name: self._write(f"{folder}/{name}", content), names))
+            list(pool.map(lambda name: self._write(f"{directory}/{name}", content), names))
         # Each time to a new place, all removed in the end.
         room = _makes_files_quickly(self.work)
         places = (room / f"small-{number}" for number in itertools.count())
 
         def copies() -> list[FileCopy]:
             here = next(places)
-            return [FileCopy(str(here / name), f"{folder}/{name}", SMALL) for name in names]
+            return [FileCopy(str(here / name), f"{directory}/{name}", SMALL) for name in names]
 
         subjects = {
             "howdah": lambda: _timed(lambda: transfer.download(copies(), _unseen)),
-            "java": lambda: self.java("getall", folder, next(places)),
+            "java": lambda: self.java("getall", directory, next(places)),
         }
         found = alternate(subjects, ROUNDS)
         rate = self._rates(found, FILES, "/s", f"{FILES} files of 10 kB")
@@ -123,13 +123,13 @@ class _Bench:
 
     def listing(self) -> None:
         """Measure listing 10,000 files of a directory, as staging an input does."""
-        folder = f"{self.root}/bench/listed"
-        self.files.mkdirs(folder)
+        directory = f"{self.root}/bench/listed"
+        self.files.mkdirs(directory)
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(lambda number: self._write(f"{folder}/{number:05d}", b""), range(LISTED)))
+            list(pool.map(lambda number: self._write(f"{directory}/{number:05d}", b""), range(LISTED)))
         subjects = {
-            "howdah": lambda: _timed(lambda: listing(self.files, folder)),
-            "java": lambda: self.java("list", folder, ""),
+            "howdah": lambda: _timed(lambda: listing(self.files, directory)),
+            "java": lambda: self.java("list", directory, ""),
         }
         found = alternate(subjects, ROUNDS)
         for name, values in found.items():

@@ -33,12 +33,12 @@ class Example:
     requirements: str = "requirements.lock"
 
     @property
-    def folder(self) -> Path:
+    def directory(self) -> Path:
         return EXAMPLES / f"digits-{self.name}"
 
     @property
     def lock(self) -> Path:
-        return self.folder / self.requirements
+        return self.directory / self.requirements
 
     def rate(self, output: str, steps: int) -> float:
         """Return steps a second, without the first tenth, so that the start does not count."""
@@ -54,7 +54,7 @@ class Example:
             {"worker": Role(command, replicas=RANKS, resources=Resources(1536))},
             name=f"bench-{self.name}",
             framework=self.name,
-            files=(str(self.folder / "train.py"), str(HERE / "timer.py")),
+            files=(str(self.directory / "train.py"), str(HERE / "timer.py")),
             environment=Environment(requirements=str(self.lock)),
             inputs=(Input(str(DIGITS / "train"), "data"), Input(str(DIGITS / "test"), "test", share="all")),
         )
@@ -74,16 +74,16 @@ def measure(report: Report, names: tuple[str, ...] = tuple(KNOWN), rounds: int =
             _compare(report, example, home / example.name, rounds, steps or example.steps)
 
 
-def _compare(report: Report, example: Example, folder: Path, rounds: int, steps: int) -> None:
-    folder.mkdir()
-    job, file = example.job(steps), folder / "job.yaml"
+def _compare(report: Report, example: Example, directory: Path, rounds: int, steps: int) -> None:
+    directory.mkdir()
+    job, file = example.job(steps), directory / "job.yaml"
     file.write_text(to_yaml(job))
     python = ensure_environment(example.lock, print) / "bin" / "python"
     data = {name: sorted((DIGITS / part).iterdir()) for name, part in (("data", "train"), ("test", "test"))}
     files = [Path(path) for path in job.files]
     subjects = {
         "howdah": lambda: example.rate(run([HOWDAH, "run", "--on", "local", str(file)]).output, steps),
-        "by hand": lambda: example.rate(by_hand(job, python, folder, files, data), steps),
+        "by hand": lambda: example.rate(by_hand(job, python, directory, files, data), steps),
     }
     rates = alternate(subjects, rounds)
     report.figure(f"{example.name} under howdah", rates["howdah"], "/s")

@@ -36,9 +36,9 @@ def measure(report: Report) -> None:
     """Measure one master for each of the two intervals between heartbeats."""
     with temp_home() as home:
         for label, wait_s in WAITS.items():
-            folder, key = home / f"heartbeats-{wait_s}", secrets.token_bytes(32)
-            folder.mkdir()
-            with simulated_master(folder, EXECUTORS, key) as (pid, url, answers):
+            directory, key = home / f"heartbeats-{wait_s}", secrets.token_bytes(32)
+            directory.mkdir()
+            with simulated_master(directory, EXECUTORS, key) as (pid, url, answers):
                 executors = SimulatedExecutors(url, key, EXECUTORS, wait_s)
                 _observe(report, executors, pid, answers, label)
 

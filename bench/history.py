@@ -83,10 +83,10 @@ def _from_hdfs(report: Report) -> None:
         root = conf.default_filesystem(conf.load(str(sandbox.conf_dir)))
         files = filesystem(root, str(sandbox.conf_dir))
 
-        def put(folder: Path) -> None:
-            target = f"{root}/user/me/.howdah/jobs/{folder.name}"
+        def put(directory: Path) -> None:
+            target = f"{root}/user/me/.howdah/jobs/{directory.name}"
             files.mkdirs(target, 0o700)
-            files.write_bytes(f"{target}/{LOG}", (folder / LOG).read_bytes())
+            files.write_bytes(f"{target}/{LOG}", (directory / LOG).read_bytes())
 
         with ThreadPoolExecutor(16) as pool:
             list(pool.map(put, (home / "here" / "jobs").iterdir()))
@@ -140,9 +140,9 @@ def write(jobs: Path, count: int) -> None:
     for n in range(count):
         number = f"1700000000000_{n:07d}"
         text = texts[n % len(texts)].replace(NUMBER, number).replace('"time":17000000', f'"time":17{n % 1000000:06d}')
-        folder = jobs / f"application_{number}"
-        folder.mkdir(parents=True, mode=0o700)
-        (folder / "events.jsonl").write_text(text.replace("job-x", f"job-{n}"))
+        directory = jobs / f"application_{number}"
+        directory.mkdir(parents=True, mode=0o700)
+        (directory / "events.jsonl").write_text(text.replace("job-x", f"job-{n}"))
 
 
 def _events(kind: int) -> Iterator[Event]:

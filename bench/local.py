@@ -23,7 +23,7 @@ def measure(report: Report) -> None:
         commands = {"howdah run": [HOWDAH, "run", str(home / "job.yaml")]}
         if rival := torchx():
             commands["torchx run"] = [rival, "run", "-s", "local_cwd", "utils.sh", "true"]
-        # TorchX makes its log folder in the temporary folder.
+        # TorchX makes its log directory in the temporary directory.
         subjects = {
             name: lambda command=command: run(command, {"TMPDIR": str(home)}, cwd=home).seconds
             for name, command in commands.items()

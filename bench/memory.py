@@ -84,16 +84,16 @@ def _executors(id_: str) -> list[int]:
 
 def _simulated(home: Path, tasks: int) -> tuple[float, float]:
     """Return resident MB, and microseconds of CPU for a heartbeat, of a master with this many simulated executors."""
-    folder, key = home / f"simulated-{tasks}", secrets.token_bytes(32)
-    folder.mkdir()
-    with simulated_master(folder, tasks, key) as (pid, url, _):
+    directory, key = home / f"simulated-{tasks}", secrets.token_bytes(32)
+    directory.mkdir()
+    with simulated_master(directory, tasks, key) as (pid, url, _):
         return asyncio.run(_observe(Gang(url, key, tasks), pid))
 
 
 @contextlib.contextmanager
-def simulated_master(folder: Path, tasks: int, key: bytes) -> Iterator[tuple[int, str, IO[str]]]:
+def simulated_master(directory: Path, tasks: int, key: bytes) -> Iterator[tuple[int, str, IO[str]]]:
     """Run a simulated master; give its pid, the address of its API, and its output."""
-    command = [sys.executable, "-m", "bench.simulated_master", str(tasks), str(folder)]
+    command = [sys.executable, "-m", "bench.simulated_master", str(tasks), str(directory)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
         assert process.stdin is not None

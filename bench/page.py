@@ -81,9 +81,9 @@ def measure(report: Report) -> None:
 
 
 async def _watched(report: Report, home: Path) -> None:
-    folder, key = home / "watched", secrets.token_bytes(32)
-    folder.mkdir()
-    with simulated_master(folder, TASKS, key) as (pid, url, _):
+    directory, key = home / "watched", secrets.token_bytes(32)
+    directory.mkdir()
+    with simulated_master(directory, TASKS, key) as (pid, url, _):
         gang = Gang(url, key, TASKS)
         await gang.start()
         await asyncio.sleep(SETTLE_S)
@@ -119,9 +119,9 @@ async def _spent(pid: int) -> float:
 
 
 async def _opened(report: Report, home: Path) -> None:
-    folder, key = home / "opened", secrets.token_bytes(32)
-    folder.mkdir()
-    with simulated_master(folder, MANY_TASKS, key) as (_, url, _):
+    directory, key = home / "opened", secrets.token_bytes(32)
+    directory.mkdir()
+    with simulated_master(directory, MANY_TASKS, key) as (_, url, _):
         gang = Gang(url, key, MANY_TASKS)
         await gang.start()
         await asyncio.sleep(SETTLE_S)

@@ -22,9 +22,9 @@ def of_home(home: Path) -> list[int]:
 
 def _all() -> Iterator[tuple[int, bytes]]:
     """Yield every process of this user with its command line and environment."""
-    for folder in Path("/proc").glob("[0-9]*"):
+    for directory in Path("/proc").glob("[0-9]*"):
         try:
-            yield int(folder.name), (folder / "cmdline").read_bytes() + (folder / "environ").read_bytes()
+            yield int(directory.name), (directory / "cmdline").read_bytes() + (directory / "environ").read_bytes()
         except OSError:
             continue
 

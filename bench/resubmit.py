@@ -43,28 +43,28 @@ def measure(report: Report) -> None:
         report.target(f"{FILES} unchanged files, submitted again", middle, LIMIT_S, " s")
 
 
-def _write(folder: Path, count: int) -> None:
+def _write(directory: Path, count: int) -> None:
     for number in range(count):
-        path = folder / f"{number % 100:02d}" / f"{number}.py"
+        path = directory / f"{number % 100:02d}" / f"{number}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(os.urandom(SIZE // 2).hex().encode())
 
 
-def _again(folder: Path) -> tuple[float, int]:
+def _again(directory: Path) -> tuple[float, int]:
     """Return the seconds taken, and the bytes sent."""
-    seconds, sent = json.loads(run([sys.executable, "-m", "bench.resubmit", str(folder)]).output)
+    seconds, sent = json.loads(run([sys.executable, "-m", "bench.resubmit", str(directory)]).output)
     return seconds, sent
 
 
-def main(folder: Path) -> None:
+def main(directory: Path) -> None:
     """Stage a job as the command does between reading the job file and asking for containers."""
     sizes: dict[str, int] = {}
     conf_dir = os.environ["HADOOP_CONF_DIR"]
     conf = hadoop_conf.load(conf_dir)
     home = uris.join(hadoop_conf.default_filesystem(conf), "user", "bench", ".howdah")
-    job = JobSpec({"worker": Role("true")}, files=(folder.name,))
+    job = JobSpec({"worker": Role("true")}, files=(directory.name,))
     begun = time.monotonic()
-    staged = stage(job, folder.parent, home, conf_dir=conf_dir)
+    staged = stage(job, directory.parent, home, conf_dir=conf_dir)
     JobUploader(home, conf_dir, lambda what, done, _: sizes.update({what: done})).upload(staged, conf)
     print(json.dumps([time.monotonic() - begun, sum(sizes.values())]))
 

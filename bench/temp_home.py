@@ -41,7 +41,7 @@ class Done:
 
 @contextlib.contextmanager
 def temp_home() -> Iterator[Path]:
-    """A temporary folder that is HOWDAH_HOME, for this process and its children. Jars and environments are reused."""
+    """Provide a temporary HOWDAH_HOME for this process and its children. Jars and environments are reused."""
     cache, before = local_directory(), dict(os.environ)
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="howdah-bench-") as home:

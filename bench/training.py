@@ -47,10 +47,10 @@ def measure(report: Report) -> None:
     with temp_home() as home:
         (home / "job.yaml").write_text(JOB)
         python = ensure_environment(EXAMPLE / "requirements.lock", print) / "bin" / "python"
-        folders = [_folder(home, rank) for rank in range(RANKS)]
+        directories = [_directory(home, rank) for rank in range(RANKS)]
         subjects = {
             "howdah": lambda: _rate(run([HOWDAH, "run", str(home / "job.yaml")]).output),
-            "bare": lambda: _rate(_bare(python, folders)),
+            "bare": lambda: _rate(_bare(python, directories)),
         }
         rates = alternate(subjects, ROUNDS)
         share = _own_share(home)
@@ -61,36 +61,38 @@ def measure(report: Report) -> None:
     report.target("training under howdah, of bare", ratio, LEAST, at_least=True)
 
 
-def _folder(home: Path, rank: int) -> Path:
+def _directory(home: Path, rank: int) -> Path:
     """What howdah gives this rank: the program, its part of the training files, the test files."""
-    folder = home / f"bare-{rank}"
-    (folder / "data").mkdir(parents=True)
+    directory = home / f"bare-{rank}"
+    (directory / "data").mkdir(parents=True)
     for file in sorted((DATA / "train").iterdir())[rank::RANKS]:
-        (folder / "data" / file.name).symlink_to(file)
-    (folder / "test").symlink_to(DATA / "test")
-    shutil.copy(EXAMPLE / "train.py", folder)
-    shutil.copy(HERE / "timer.py", folder)
-    return folder
+        (directory / "data" / file.name).symlink_to(file)
+    (directory / "test").symlink_to(DATA / "test")
+    shutil.copy(EXAMPLE / "train.py", directory)
+    shutil.copy(HERE / "timer.py", directory)
+    return directory
 
 
-def _bare(python: Path, folders: list[Path]) -> str:
+def _bare(python: Path, directories: list[Path]) -> str:
     """What rank 0 printed."""
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         port = str(reserved.getsockname()[1])
     meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(RANKS), "PYTHONUNBUFFERED": "1"}
     ranks = []
-    for rank, folder in enumerate(folders):
+    for rank, directory in enumerate(directories):
         environment = {**os.environ, **meeting, "RANK": str(rank), "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
-        output = (folder / "stdout").open("w")
+        output = (directory / "stdout").open("w")
         with output:
             ranks.append(
-                subprocess.Popen([str(python), *ARGUMENTS], cwd=folder, env=environment, stdout=output, stderr=output)
+                subprocess.Popen(
+                    [str(python), *ARGUMENTS], cwd=directory, env=environment, stdout=output, stderr=output
+                )
             )
-    for process, folder in zip(ranks, folders, strict=True):
+    for process, directory in zip(ranks, directories, strict=True):
         if status := process.wait(LIMIT_S):
-            raise SystemExit(f"the bare run failed ({status}):\n{(folder / 'stdout').read_text()[-3000:]}")
-    return (folders[0] / "stdout").read_text()
+            raise SystemExit(f"the bare run failed ({status}):\n{(directory / 'stdout').read_text()[-3000:]}")
+    return (directories[0] / "stdout").read_text()
 
 
 def _own_share(home: Path) -> float:

@@ -3,7 +3,7 @@
 - `generate.py` compiles the catalogue of translations (`howdah.mo`), and writes into frontend/generated the page's part
   of the catalogue, the OpenAPI document and the job file's JSON Schema. The builds of the page and the package run it.
 - `generate.py catalogue` does that with the catalogue alone; every run of the tests begins with it.
-- `generate.py documents FOLDER` writes the two documents into FOLDER.
+- `generate.py documents DIRECTORY` writes the two documents into DIRECTORY.
 - `generate.py check` fails where their copies in docs differ; tools/check runs it.
 """
 
@@ -54,11 +54,11 @@ def documents() -> dict[str, bytes]:
     }
 
 
-def write_documents(folder: Path) -> None:
+def write_documents(directory: Path) -> None:
     """Write the documents, unless they are there already."""
     for name, content in documents().items():
-        if not (folder / name).exists() or (folder / name).read_bytes() != content:
-            _write(folder / name, content)
+        if not (directory / name).exists() or (directory / name).read_bytes() != content:
+            _write(directory / name, content)
 
 
 def check_documents() -> None:
@@ -83,8 +83,8 @@ if __name__ == "__main__":
             write_documents(GENERATED)
         case ["catalogue"]:
             generate_catalogue()
-        case ["documents", folder]:
-            write_documents(Path(folder))
+        case ["documents", directory]:
+            write_documents(Path(directory))
         case ["check"]:
             check_documents()
         case _:

@@ -130,13 +130,13 @@ def main(words: list[str]) -> int:
     if words == ["--check"]:
         return 0
     mutants = [mutant for mutant in mutants if all(word in f"{mutant.path} {mutant.wrong}" for word in words)]
-    with tempfile.TemporaryDirectory(prefix="howdah-mutants-") as folder, ThreadPoolExecutor(PROCESSES) as pool:
+    with tempfile.TemporaryDirectory(prefix="howdah-mutants-") as directory, ThreadPoolExecutor(PROCESSES) as pool:
         copies: SimpleQueue[Path] = SimpleQueue()
         for number in range(PROCESSES):
-            shutil.copytree(ROOT / "src", Path(folder) / str(number), ignore=shutil.ignore_patterns("__pycache__"))
-            copies.put(Path(folder) / str(number))
+            shutil.copytree(ROOT / "src", Path(directory) / str(number), ignore=shutil.ignore_patterns("__pycache__"))
+            copies.put(Path(directory) / str(number))
         tests = tuple(dict.fromkeys(test for mutant in mutants for test in mutant.tests))
-        if run_tests(Path(folder) / "0", tests, WIDER_LIMIT_S) != TESTS_PASSED:
+        if run_tests(Path(directory) / "0", tests, WIDER_LIMIT_S) != TESTS_PASSED:
             print("the tests that are to notice do not pass without a mistake, or there are none")
             return 1
         verdicts = list(pool.map(lambda mutant: try_mutant(mutant, copies), mutants))

@@ -68,17 +68,17 @@ def _shows_fault_was_noticed(event: Event) -> bool:
 
 
 class Cell:
-    """Runs a job with a fault; `folder` is on the machine that all nodes share."""
+    """Runs a job with a fault; `directory` is on the machine that all nodes share."""
 
-    def __init__(self, cluster: Cluster, folder: Path, fault: Fault, moment: str) -> None:
-        self.cluster, self.folder, self.fault, self.moment = cluster, folder, fault, moment
-        folder.mkdir()
-        self.output = f"{cluster.root}/chaos/{folder.name}-out"
+    def __init__(self, cluster: Cluster, directory: Path, fault: Fault, moment: str) -> None:
+        self.cluster, self.directory, self.fault, self.moment = cluster, directory, fault, moment
+        directory.mkdir()
+        self.output = f"{cluster.root}/chaos/{directory.name}-out"
 
     def run(self) -> Result:
         """Run the job to its end, however it ends; the cluster is repaired afterwards."""
         result = Result(self.fault.name, self.moment)
-        began, log = time.time(), self.folder / "log"
+        began, log = time.time(), self.directory / "log"
         client = self.cluster.start(self._job(), log)
         job = ""
         try:
@@ -103,14 +103,14 @@ class Cell:
         return result
 
     def _job(self) -> Path:
-        path = self.folder / "job.json"
-        command = f"{sys.executable} {PROGRAM} {self.folder} {COUNT}"
+        path = self.directory / "job.json"
+        command = f"{sys.executable} {PROGRAM} {self.directory} {COUNT}"
         output = {"path": self.output, "save": {"every": "3s", "keep": 1}}
         job: dict[str, Any] = {
             "name": "chaos",
             "retries": 0 if self.fault.passes else 5,
             "roles": {"worker": {"command": command, "replicas": WORKERS, "resources": {"memory": "128MiB"}}},
-            "checkpoint": {**_CHECKPOINT, "path": f"{self.cluster.root}/chaos/{self.folder.name}-kept"},
+            "checkpoint": {**_CHECKPOINT, "path": f"{self.cluster.root}/chaos/{self.directory.name}-kept"},
             "outputs": [output],
             "timeouts": {"stop": "2s"},
             "master": {"attempts": 4},
@@ -142,11 +142,11 @@ class Cell:
         again = [event.time for event in events if isinstance(event, (Started, TookOver)) and event.time >= injected_at]
         result.seen_s = min(seen) - injected_at if seen and (again or self.fault.name != "kill:client") else None
         result.repaired_s = max(again) - injected_at if again else None
-        result.starts = sum(len(path.read_text().splitlines()) for path in self.folder.glob("starts-*"))
+        result.starts = sum(len(path.read_text().splitlines()) for path in self.directory.glob("starts-*"))
         if result.state != "SUCCEEDED":
             result.wrong.append(f"the job {result.state}")
-        if (self.folder / "double").exists():
-            result.wrong.append((self.folder / "double").read_text().strip())
+        if (self.directory / "double").exists():
+            result.wrong.append((self.directory / "double").read_text().strip())
         if self.fault.passes and result.starts != WORKERS:
             result.wrong.append(f"{result.starts} starts of {WORKERS} programs")
         result.wrong += self._check_attempts(result, job, events) if self.fault.ends_attempt else []

@@ -24,7 +24,7 @@ def small_disks(sandbox: Sandbox, nodes: int) -> list[Path]:
     managers = [f"nm{number}" for number in range(1, nodes + 1)]
     for daemon in (*managers, *reversed(SERVERS)):
         sandbox.stop(daemon)
-    disks = [sandbox.run_dir / folder for folder in (*managers, *SERVERS.values())]
+    disks = [sandbox.run_dir / directory for directory in (*managers, *SERVERS.values())]
     for disk in disks:
         before = disk.with_name(f"{disk.name}-before")
         disk.rename(before)

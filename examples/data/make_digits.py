@@ -2,7 +2,7 @@
 
 The parts are in the repository; this only shows how they were made, and makes them again byte for byte:
 
-    python make_digits.py [FOLDER]        # needs scikit-learn, default folder: digits, beside this file
+    python make_digits.py [DIRECTORY]        # needs scikit-learn, default directory: digits, beside this file
 """
 
 import random
@@ -32,12 +32,12 @@ def write(path: Path, lines: list[str]) -> None:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "digits"
+    directory = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "digits"
     lines = rows()
     train = lines[TEST_ROWS:]
-    write(folder / "test" / "part-00000.csv", lines[:TEST_ROWS])
+    write(directory / "test" / "part-00000.csv", lines[:TEST_ROWS])
     for part in range(TRAIN_PARTS):
-        write(folder / "train" / f"part-{part:05d}.csv", train[part::TRAIN_PARTS])
+        write(directory / "train" / f"part-{part:05d}.csv", train[part::TRAIN_PARTS])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Adds the sums that the tasks saved, solves for the model, prints its test accuracy, and fails when that is below 0.9.
 
-python check.py MODEL_FOLDER [TEST_FILE]
+python check.py MODEL_DIRECTORY [TEST_FILE]
 """
 
 import sys

@@ -1,7 +1,8 @@
 """Handwritten digits with JAX on several processes: a batch is one array that lies on the devices of all of them.
 
-jax.distributed.initialize() finds the other processes by itself. Each reads the CSV files in its own --data folder, and
-uses as many rows an epoch as the process that has the fewest. Process 0 tests after each epoch, and saves the model.
+jax.distributed.initialize() finds the other processes by itself. Each reads the CSV files in its own --data directory,
+and uses as many rows an epoch as the process that has the fewest. Process 0 tests after each epoch, and saves the
+model.
 """
 
 import argparse
@@ -18,8 +19,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 PIXELS, CLASSES, HIDDEN = 64, 10, 64
 
 
-def read(folder: str) -> tuple[np.ndarray, np.ndarray]:
-    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path(folder).glob("*.csv"))])
+def read(directory: str) -> tuple[np.ndarray, np.ndarray]:
+    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path(directory).glob("*.csv"))])
     return (rows[:, 1:] / 16).astype(np.float32), rows[:, 0].astype(np.int32)
 
 
@@ -57,9 +58,9 @@ def accuracy(model: dict[str, np.ndarray], pixels: np.ndarray, labels: np.ndarra
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default="data", help="folder with the CSV files this process trains on")
-    parser.add_argument("--test", default="test", help="folder with the CSV files that process 0 tests on")
-    parser.add_argument("--model", default="model", help="folder for the saved model")
+    parser.add_argument("--data", default="data", help="directory with the CSV files this process trains on")
+    parser.add_argument("--test", default="test", help="directory with the CSV files that process 0 tests on")
+    parser.add_argument("--model", default="model", help="directory for the saved model")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch", type=int, default=16, help="rows per process and step")
     parser.add_argument("--learning-rate", type=float, default=0.2)

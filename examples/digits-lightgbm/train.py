@@ -1,7 +1,7 @@
 """Handwritten digits with LightGBM: boosted trees from rows that no process has all of.
 
 LIGHTGBM_MACHINES lists all workers as address:port, LIGHTGBM_LOCAL_LISTEN_PORT is this one's port. Each worker reads
-the CSV files in its own --data folder; all grow the same trees. Rank 0 tests and saves the model.
+the CSV files in its own --data directory; all grow the same trees. Rank 0 tests and saves the model.
 """
 
 import argparse
@@ -13,8 +13,8 @@ import lightgbm as lgb
 import numpy as np
 
 
-def read(folder: str) -> tuple[np.ndarray, np.ndarray]:
-    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path(folder).glob("*.csv"))])
+def read(directory: str) -> tuple[np.ndarray, np.ndarray]:
+    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path(directory).glob("*.csv"))])
     return rows[:, 1:], rows[:, 0]
 
 
@@ -30,9 +30,9 @@ def report(round_: lgb.callback.CallbackEnv) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default="data", help="folder with the CSV files this worker trains on")
-    parser.add_argument("--test", default="test", help="folder with the CSV files that rank 0 tests on")
-    parser.add_argument("--model", default="model", help="folder for the saved model")
+    parser.add_argument("--data", default="data", help="directory with the CSV files this worker trains on")
+    parser.add_argument("--test", default="test", help="directory with the CSV files that rank 0 tests on")
+    parser.add_argument("--model", default="model", help="directory for the saved model")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--learning-rate", type=float, default=0.2)
     options = parser.parse_args()

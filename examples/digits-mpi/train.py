@@ -1,7 +1,7 @@
 """Handwritten digits by logistic regression over MPI: each rank has its own rows, and gradients are summed.
 
-MPI.COMM_WORLD knows all ranks. Each reads the CSV files in its own --data folder; ranks may have different numbers of
-rows. Rank 0 tests after each tenth step, and saves the model.
+MPI.COMM_WORLD knows all ranks. Each reads the CSV files in its own --data directory; ranks may have different numbers
+of rows. Rank 0 tests after each tenth step, and saves the model.
 """
 
 import argparse
@@ -13,9 +13,9 @@ import numpy as np
 PIXELS, CLASSES = 64, 10
 
 
-def read(folder: str) -> tuple[np.ndarray, np.ndarray]:
+def read(directory: str) -> tuple[np.ndarray, np.ndarray]:
     """Pixels as floats of 0..1 and a 1 for the bias, shape (rows, 65), and labels, shape (rows,)."""
-    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path(folder).glob("*.csv"))])
+    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path(directory).glob("*.csv"))])
     return np.hstack([rows[:, 1:] / 16, np.ones((len(rows), 1))]), rows[:, 0].astype(np.int64)
 
 
@@ -36,9 +36,9 @@ def accuracy(weights: np.ndarray, pixels: np.ndarray, labels: np.ndarray) -> flo
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default="data", help="folder with the CSV files this rank trains on")
-    parser.add_argument("--test", default="test", help="folder with the CSV files that rank 0 tests on")
-    parser.add_argument("--model", default="model", help="folder for the saved model")
+    parser.add_argument("--data", default="data", help="directory with the CSV files this rank trains on")
+    parser.add_argument("--test", default="test", help="directory with the CSV files that rank 0 tests on")
+    parser.add_argument("--model", default="model", help="directory for the saved model")
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--learning-rate", type=float, default=2.0)
     options = parser.parse_args()

@@ -1,7 +1,7 @@
 """Handwritten digits with MXNet and a parameter server: gradients are summed there, and the weights kept.
 
 Scheduler, server and workers are told by DMLC_ROLE who they are; a server serves as soon as MXNet is imported, and goes
-no further. Each worker reads the CSV files in its own --data folder. Worker 0, by DMLC_WORKER_ID, tests after each
+no further. Each worker reads the CSV files in its own --data directory. Worker 0, by DMLC_WORKER_ID, tests after each
 epoch and saves the model: MXNet's own ranks are dealt out in another order with each run.
 """
 
@@ -15,8 +15,8 @@ import numpy as np
 from mxnet import autograd, gluon, nd
 
 
-def read(folder: str) -> tuple[nd.NDArray, nd.NDArray]:
-    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path(folder).glob("*.csv"))])
+def read(directory: str) -> tuple[nd.NDArray, nd.NDArray]:
+    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path(directory).glob("*.csv"))])
     return nd.array(rows[:, 1:] / 16), nd.array(rows[:, 0])
 
 
@@ -32,9 +32,9 @@ def accuracy(model: gluon.nn.HybridSequential, pixels: nd.NDArray, labels: nd.ND
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default="data", help="folder with the CSV files this worker trains on")
-    parser.add_argument("--test", default="test", help="folder with the CSV files that worker 0 tests on")
-    parser.add_argument("--model", default="model", help="folder for the saved model")
+    parser.add_argument("--data", default="data", help="directory with the CSV files this worker trains on")
+    parser.add_argument("--test", default="test", help="directory with the CSV files that worker 0 tests on")
+    parser.add_argument("--model", default="model", help="directory for the saved model")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch", type=int, default=16, help="rows per worker and step")
     parser.add_argument("--steps", type=int, default=45, help="steps per epoch, the same on each worker")

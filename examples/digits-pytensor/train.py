@@ -19,8 +19,8 @@ import pytensor.tensor as pt
 HIDDEN, RATE, LIMIT_S = 32, 1.0, 120
 
 
-def read(folder: str) -> tuple[np.ndarray, np.ndarray]:
-    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path(folder).glob("*.csv"))])
+def read(directory: str) -> tuple[np.ndarray, np.ndarray]:
+    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path(directory).glob("*.csv"))])
     return rows[:, 1:] / 16, rows[:, 0].astype("int64")
 
 

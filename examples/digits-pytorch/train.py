@@ -1,8 +1,8 @@
 """Handwritten digits with PyTorch's DistributedDataParallel over gloo: gradients are averaged.
 
 Every rank holds the model; MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE say who a process is. Each rank reads the CSV
-files in its own --data folder; ranks may have different numbers of rows. Rank 0 tests after each epoch, and saves the
-model.
+files in its own --data directory; ranks may have different numbers of rows. Rank 0 tests after each epoch, and saves
+the model.
 """
 
 import argparse
@@ -20,8 +20,8 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
 
 
-def read(folder: str) -> TensorDataset:
-    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path(folder).glob("*.csv"))])
+def read(directory: str) -> TensorDataset:
+    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path(directory).glob("*.csv"))])
     return TensorDataset(torch.tensor(rows[:, 1:] / 16, dtype=torch.float32), torch.tensor(rows[:, 0]).long())
 
 
@@ -63,10 +63,12 @@ def told(board: SummaryWriter, epoch: int, model: nn.Module, scalars: dict[str, 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default="data", help="folder with the CSV files this rank trains on")
-    parser.add_argument("--test", default="test", help="folder with the CSV files that rank 0 tests on")
-    parser.add_argument("--model", default="model", help="folder for the saved model")
-    parser.add_argument("--board", default=os.environ.get("HOWDAH_BOARD_DIR", "board"), help="folder for event files")
+    parser.add_argument("--data", default="data", help="directory with the CSV files this rank trains on")
+    parser.add_argument("--test", default="test", help="directory with the CSV files that rank 0 tests on")
+    parser.add_argument("--model", default="model", help="directory for the saved model")
+    parser.add_argument(
+        "--board", default=os.environ.get("HOWDAH_BOARD_DIR", "board"), help="directory for event files"
+    )
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch", type=int, default=32, help="rows per rank and step")
     parser.add_argument("--learning-rate", type=float, default=0.005)

@@ -1,7 +1,7 @@
 """Handwritten digits with PyTorch's DistributedDataParallel, going on after a failure from where it was.
 
-HOWDAH_CHECKPOINT_DIR is a folder that outlives the job; HOWDAH_RESUME_FROM is the newest whole checkpoint in it, and is
-not set when there is none yet. Rank 0 writes one after each epoch; all ranks read it.
+HOWDAH_CHECKPOINT_DIR is a directory that outlives the job; HOWDAH_RESUME_FROM is the newest whole checkpoint in it, and
+is not set when there is none yet. Rank 0 writes one after each epoch; all ranks read it.
 """
 
 import argparse
@@ -18,8 +18,8 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
 
 
-def read(folder: str) -> TensorDataset:
-    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path(folder).glob("*.csv"))])
+def read(directory: str) -> TensorDataset:
+    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path(directory).glob("*.csv"))])
     return TensorDataset(torch.tensor(rows[:, 1:] / 16, dtype=torch.float32), torch.tensor(rows[:, 0]).long())
 
 
@@ -47,9 +47,9 @@ def train_epoch(model: DistributedDataParallel, loader: DataLoader, optimizer: t
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default="data", help="folder with the CSV files this rank trains on")
-    parser.add_argument("--test", default="test", help="folder with the CSV files that rank 0 tests on")
-    parser.add_argument("--model", default="model", help="folder for the saved model")
+    parser.add_argument("--data", default="data", help="directory with the CSV files this rank trains on")
+    parser.add_argument("--test", default="test", help="directory with the CSV files that rank 0 tests on")
+    parser.add_argument("--model", default="model", help="directory for the saved model")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--fail-after", type=int, default=0, help="end with an error after this epoch, the first time")
     options = parser.parse_args()

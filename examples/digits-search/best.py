@@ -12,11 +12,11 @@ from search import classifier, read
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default="data", help="folder with the CSV files to train on")
-    parser.add_argument("--model", default="model", help="folder for the saved model")
+    parser.add_argument("--data", default="data", help="directory with the CSV files to train on")
+    parser.add_argument("--model", default="model", help="directory for the saved model")
     options = parser.parse_args()
-    shared, folder = fsspec.core.url_to_fs(os.environ["HOWDAH_CHECKPOINT_DIR"])
-    files = [file for file in shared.ls(folder, detail=False) if "task-" in file]
+    shared, directory = fsspec.core.url_to_fs(os.environ["HOWDAH_CHECKPOINT_DIR"])
+    files = [file for file in shared.ls(directory, detail=False) if "task-" in file]
     found = [entry for file in files for entry in json.loads(shared.cat_file(file))]
     best = max(found, key=lambda entry: entry["score"])
     print(f"{len(found)} settings from {len(files)} tasks; best {best['settings']}: {best['score']:.4f}", flush=True)

@@ -20,8 +20,8 @@ from sklearn.svm import SVC
 SETTINGS = list(ParameterGrid({"C": [0.1, 1, 10], "gamma": [0.001, 0.005, 0.02, 0.1]}))
 
 
-def read(folder: str) -> tuple[np.ndarray, np.ndarray]:
-    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path(folder).glob("*.csv"))])
+def read(directory: str) -> tuple[np.ndarray, np.ndarray]:
+    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path(directory).glob("*.csv"))])
     return rows[:, 1:], rows[:, 0]
 
 
@@ -31,19 +31,19 @@ def classifier(settings: dict[str, float]):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default="data", help="folder with the CSV files to search on")
+    parser.add_argument("--data", default="data", help="directory with the CSV files to search on")
     options = parser.parse_args()
-    shared, folder = fsspec.core.url_to_fs(os.environ["HOWDAH_CHECKPOINT_DIR"])
+    shared, directory = fsspec.core.url_to_fs(os.environ["HOWDAH_CHECKPOINT_DIR"])
     index, count = int(os.environ["HOWDAH_INDEX"]), int(os.environ["HOWDAH_REPLICAS"])
     pixels, labels = read(options.data)
-    file = f"{folder}/task-{index}.json"
+    file = f"{directory}/task-{index}.json"
     found = json.loads(shared.cat_file(file)) if shared.exists(file) else []
     mine = SETTINGS[index::count]
     print(f"task {index} of {count}: {len(mine)} of {len(SETTINGS)} settings, {len(found)} of them tried", flush=True)
     for settings in mine[len(found) :]:
         score = float(cross_val_score(classifier(settings), pixels, labels, cv=3).mean())
         found.append({"settings": settings, "score": score})
-        shared.makedirs(folder, exist_ok=True)
+        shared.makedirs(directory, exist_ok=True)
         shared.pipe_file(file, json.dumps(found).encode())
         print(f"{settings}: {score:.4f}", flush=True)
         print(f"reporter progress:{len(found) / len(mine):.2f}", file=sys.stderr, flush=True)

@@ -10,8 +10,8 @@ from train import read, shared
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--test", default="test", help="folder with the CSV files to test on")
-    parser.add_argument("--evaluations", default="evaluations", help="folder for the results")
+    parser.add_argument("--test", default="test", help="directory with the CSV files to test on")
+    parser.add_argument("--evaluations", default="evaluations", help="directory for the results")
     options = parser.parse_args()
     pixels, labels = read(options.test)
     Path(options.evaluations).mkdir(exist_ok=True)

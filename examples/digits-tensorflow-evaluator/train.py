@@ -12,8 +12,8 @@ import keras
 import numpy as np
 
 
-def read(folder: str) -> tuple[np.ndarray, np.ndarray]:
-    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path(folder).glob("*.csv"))])
+def read(directory: str) -> tuple[np.ndarray, np.ndarray]:
+    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path(directory).glob("*.csv"))])
     return (rows[:, 1:] / 16).astype(np.float32), rows[:, 0].astype(np.int32)
 
 
@@ -23,22 +23,22 @@ def shared() -> Path:
 
 
 class Publish(keras.callbacks.Callback):
-    def __init__(self, folder: Path, epochs: int) -> None:
+    def __init__(self, directory: Path, epochs: int) -> None:
         super().__init__()
-        self.folder, self.epochs = folder, epochs
+        self.directory, self.epochs = directory, epochs
 
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
-        new = self.folder / "new.keras"
+        new = self.directory / "new.keras"
         self.model.save(new)
-        new.rename(self.folder / f"epoch-{epoch + 1:03d}.keras")
+        new.rename(self.directory / f"epoch-{epoch + 1:03d}.keras")
         print(f"epoch {epoch + 1}: loss {(logs or {})['loss']:.4f}", flush=True)
         print(f"reporter progress:{(epoch + 1) / self.epochs:.2f}", file=sys.stderr, flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default="data", help="folder with the CSV files to train on")
-    parser.add_argument("--model", default="model", help="folder for the saved model")
+    parser.add_argument("--data", default="data", help="directory with the CSV files to train on")
+    parser.add_argument("--model", default="model", help="directory for the saved model")
     parser.add_argument("--epochs", type=int, default=10)
     options = parser.parse_args()
     keras.utils.set_random_seed(1)
@@ -46,10 +46,10 @@ def main() -> None:
     model = keras.Sequential([keras.Input((64,)), keras.layers.Dense(64, "relu"), keras.layers.Dense(10)])
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(keras.optimizers.Adam(0.005), loss, metrics=["accuracy"])
-    folder = shared()
-    folder.mkdir(parents=True, exist_ok=True)
-    model.fit(pixels, labels, 32, options.epochs, verbose=0, callbacks=[Publish(folder, options.epochs)])
-    (folder / "done").touch()
+    directory = shared()
+    directory.mkdir(parents=True, exist_ok=True)
+    model.fit(pixels, labels, 32, options.epochs, verbose=0, callbacks=[Publish(directory, options.epochs)])
+    (directory / "done").touch()
     Path(options.model).mkdir(parents=True, exist_ok=True)
     model.save(Path(options.model) / "model.keras")
     print(f"model saved in {options.model}", flush=True)

@@ -1,6 +1,6 @@
 """Loads the model that train.py saved, prints its test accuracy, and fails when that is below 0.9.
 
-python check.py MODEL_FOLDER [TEST_FOLDER]
+python check.py MODEL_DIRECTORY [TEST_DIRECTORY]
 """
 
 import sys
@@ -14,8 +14,8 @@ TEST = Path(__file__).parent.parent / "data" / "digits" / "test"
 
 
 def main() -> int:
-    folder = Path(sys.argv[2]) if len(sys.argv) > 2 else TEST
-    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(folder.glob("*.csv"))])
+    directory = Path(sys.argv[2]) if len(sys.argv) > 2 else TEST
+    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(directory.glob("*.csv"))])
     model = keras.saving.load_model(Path(sys.argv[1]) / "digits.keras")
     guesses = np.argmax(model.predict(rows[:, 1:], verbose=0), axis=1)
     accuracy = np.mean(guesses == rows[:, 0])

@@ -1,8 +1,8 @@
 """Handwritten digits with TensorFlow 2's MultiWorkerMirroredStrategy: gradients are summed.
 
-Every worker holds the model; TF_CONFIG says who a process is. Each worker reads the CSV files in its own --data folder;
-workers may have different numbers of rows, as each draws endless batches from its own. Worker 0, the chief, saves the
-model.
+Every worker holds the model; TF_CONFIG says who a process is. Each worker reads the CSV files in its own --data
+directory; workers may have different numbers of rows, as each draws endless batches from its own. Worker 0, the
+chief, saves the model.
 """
 
 import argparse
@@ -17,8 +17,8 @@ import numpy as np
 import tensorflow as tf
 
 
-def read(folder: str) -> tuple[np.ndarray, np.ndarray]:
-    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path(folder).glob("*.csv"))])
+def read(directory: str) -> tuple[np.ndarray, np.ndarray]:
+    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path(directory).glob("*.csv"))])
     return rows[:, 1:].astype(np.float32), rows[:, 0].astype(np.int32)
 
 
@@ -55,21 +55,23 @@ def train(
         print(f"reporter progress:{epoch / options.epochs:.2f}", file=sys.stderr, flush=True)
 
 
-def save(model: keras.Model, folder: str, chief: bool) -> None:
+def save(model: keras.Model, directory: str, chief: bool) -> None:
     """Every worker must save, because saving may talk to the others; only the chief's file is kept."""
     with tempfile.TemporaryDirectory() as elsewhere:
-        target = Path(folder if chief else elsewhere)
+        target = Path(directory if chief else elsewhere)
         target.mkdir(parents=True, exist_ok=True)
         model.save(target / "digits.keras")
     if chief:
-        print(f"model saved in {folder}", flush=True)
+        print(f"model saved in {directory}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default="data", help="folder with the CSV files this worker trains on")
-    parser.add_argument("--test", default="test", help="folder with the CSV files for testing, the same on each worker")
-    parser.add_argument("--model", default="model", help="folder for the saved model")
+    parser.add_argument("--data", default="data", help="directory with the CSV files this worker trains on")
+    parser.add_argument(
+        "--test", default="test", help="directory with the CSV files for testing, the same on each worker"
+    )
+    parser.add_argument("--model", default="model", help="directory for the saved model")
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--steps", type=int, default=23, help="steps per epoch")
     parser.add_argument("--batch", type=int, default=32, help="rows per worker and step")

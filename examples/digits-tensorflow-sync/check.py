@@ -1,6 +1,6 @@
 """Loads the checkpoint that the training saved, prints its test accuracy, and fails when that is below 0.9.
 
-python check.py MODEL_FOLDER [TEST_FOLDER]
+python check.py MODEL_DIRECTORY [TEST_DIRECTORY]
 """
 
 import sys
@@ -14,8 +14,8 @@ TEST = Path(__file__).parent.parent / "data" / "digits" / "test"
 
 
 def main() -> int:
-    folder = Path(sys.argv[2]) if len(sys.argv) > 2 else TEST
-    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(folder.glob("*.csv"))])
+    directory = Path(sys.argv[2]) if len(sys.argv) > 2 else TEST
+    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(directory.glob("*.csv"))])
     path = tf.train.latest_checkpoint(sys.argv[1])
     if path is None:
         sys.exit(f"no checkpoint in {sys.argv[1]}")

@@ -1,4 +1,4 @@
-"""Reads the digits: CSV lines of a label and 64 pixels of 0..16, from every file in a folder."""
+"""Reads the digits: CSV lines of a label and 64 pixels of 0..16, from every file in a directory."""
 
 import zlib
 from pathlib import Path
@@ -22,8 +22,8 @@ def to_arrays(lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
 class Digits:
     """The rows of one worker: `train` and `test`, each as (pixels, labels)."""
 
-    def __init__(self, folder: str, seed: int) -> None:
-        lines = [line for path in sorted(Path(folder).rglob("*.csv")) for line in path.read_text().splitlines()]
+    def __init__(self, directory: str, seed: int) -> None:
+        lines = [line for path in sorted(Path(directory).rglob("*.csv")) for line in path.read_text().splitlines()]
         self.train = to_arrays([line for line in lines if not is_held_out(line)])
         self.test = to_arrays([line for line in lines if is_held_out(line)])
         self._draw = np.random.default_rng(seed)

@@ -2,7 +2,7 @@
 
 Every role runs this one program; TF_CONFIG says who a process is. A worker or ps serves until it is stopped. The chief
 keeps the variables on the ps, sends steps to the workers and doesn't wait for one worker before it feeds the next.
-Each worker reads the CSV files in its own --data folder; the chief needs only --test, and saves the model.
+Each worker reads the CSV files in its own --data directory; the chief needs only --test, and saves the model.
 """
 
 import argparse
@@ -38,9 +38,9 @@ def parse(lines: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return numbers[:, 1:], tf.cast(numbers[:, 0], tf.int32)
 
 
-def batches(folder: str, size: int, seed: int) -> tf.data.Dataset:
-    """Endless shuffled batches from the CSV files that lie in `folder` where this dataset runs: on a worker."""
-    files = tf.data.Dataset.list_files(f"{folder}/*.csv", shuffle=False)
+def batches(directory: str, size: int, seed: int) -> tf.data.Dataset:
+    """Endless shuffled batches from the CSV files that lie in `directory` where this dataset runs: on a worker."""
+    files = tf.data.Dataset.list_files(f"{directory}/*.csv", shuffle=False)
     return tf.data.TextLineDataset(files).shuffle(2000, seed=seed).repeat().batch(size).map(parse)
 
 
@@ -54,8 +54,8 @@ def serve(resolver: tf.distribute.cluster_resolver.TFConfigClusterResolver) -> N
     server.join()
 
 
-def read(folder: str) -> tuple[np.ndarray, np.ndarray]:
-    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path(folder).glob("*.csv"))])
+def read(directory: str) -> tuple[np.ndarray, np.ndarray]:
+    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path(directory).glob("*.csv"))])
     return rows[:, 1:].astype(np.float32), rows[:, 0].astype(np.int32)
 
 
@@ -66,8 +66,8 @@ def accuracy(model: Classifier, pixels: np.ndarray, labels: np.ndarray) -> float
 class Board:
     """Event files. `tf.summary.scalar` and `.histogram` write the same, and need TensorBoard's package for it."""
 
-    def __init__(self, folder: str) -> None:
-        self._writer = tf.summary.create_file_writer(folder)
+    def __init__(self, directory: str) -> None:
+        self._writer = tf.summary.create_file_writer(directory)
 
     def write(self, epoch: int, model: Classifier, scalars: dict[str, float]) -> None:
         with self._writer.as_default(step=epoch):
@@ -117,21 +117,23 @@ def train(options: argparse.Namespace, resolver: tf.distribute.cluster_resolver.
     save(model, options.model)
 
 
-def save(model: Classifier, folder: str) -> None:
+def save(model: Classifier, directory: str) -> None:
     """Saves a copy that needs no parameter server."""
     copy = Classifier(seed=0)
     for mine, trained in zip(copy.variables, model.variables, strict=True):
         mine.assign(trained.numpy())
-    tf.saved_model.save(copy, folder)
-    print(f"model saved in {folder}", flush=True)
+    tf.saved_model.save(copy, directory)
+    print(f"model saved in {directory}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default="data", help="folder with the CSV files a worker trains on")
-    parser.add_argument("--test", default="test", help="folder with the CSV files the chief tests on")
-    parser.add_argument("--model", default="model", help="folder for the saved model")
-    parser.add_argument("--board", default=os.environ.get("HOWDAH_BOARD_DIR", "board"), help="folder for event files")
+    parser.add_argument("--data", default="data", help="directory with the CSV files a worker trains on")
+    parser.add_argument("--test", default="test", help="directory with the CSV files the chief tests on")
+    parser.add_argument("--model", default="model", help="directory for the saved model")
+    parser.add_argument(
+        "--board", default=os.environ.get("HOWDAH_BOARD_DIR", "board"), help="directory for event files"
+    )
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--steps", type=int, default=45, help="steps per epoch, all workers together")
     parser.add_argument("--batch", type=int, default=32)

@@ -1,6 +1,6 @@
 """Loads the model that train.py saved, prints its test accuracy, and fails when that is below 0.9.
 
-python check.py MODEL_FOLDER [TEST_FOLDER]
+python check.py MODEL_DIRECTORY [TEST_DIRECTORY]
 """
 
 import sys

@@ -1,8 +1,8 @@
 """Handwritten digits with XGBoost: boosted trees from rows that no process has all of.
 
 DMLC_TRACKER_URI and DMLC_TRACKER_PORT say where the workers meet, DMLC_TASK_ID which one this is. Each worker reads
-the CSV files in its own --data folder; histograms are summed over all workers, so that all grow the same trees. Rank 0
-tests and saves the model.
+the CSV files in its own --data directory; histograms are summed over all workers, so that all grow the same trees. Rank
+0 tests and saves the model.
 """
 
 import argparse
@@ -15,8 +15,8 @@ import xgboost as xgb
 from xgboost import collective
 
 
-def read(folder: str) -> xgb.DMatrix:
-    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path(folder).glob("*.csv"))])
+def read(directory: str) -> xgb.DMatrix:
+    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path(directory).glob("*.csv"))])
     return xgb.DMatrix(rows[:, 1:], rows[:, 0], nthread=1)
 
 
@@ -40,9 +40,9 @@ class Progress(xgb.callback.TrainingCallback):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default="data", help="folder with the CSV files this worker trains on")
-    parser.add_argument("--test", default="test", help="folder with the CSV files that rank 0 tests on")
-    parser.add_argument("--model", default="model", help="folder for the saved model")
+    parser.add_argument("--data", default="data", help="directory with the CSV files this worker trains on")
+    parser.add_argument("--test", default="test", help="directory with the CSV files that rank 0 tests on")
+    parser.add_argument("--model", default="model", help="directory for the saved model")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--depth", type=int, default=4)
     parser.add_argument("--learning-rate", type=float, default=0.4)

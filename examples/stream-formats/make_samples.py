@@ -27,21 +27,21 @@ SCHEMA = {
 }
 
 
-def main(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "lines.jsonl").write_bytes(LINES)
-    (folder / "table.csv").write_text("number,word\n" + "".join(f"{n},{word}\n" for n, word in enumerate(WORDS)))
+def main(directory: Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "lines.jsonl").write_bytes(LINES)
+    (directory / "table.csv").write_text("number,word\n" + "".join(f"{n},{word}\n" for n, word in enumerate(WORDS)))
     for suffix, codec in CODECS.items():
-        (folder / f"lines.jsonl{suffix}").write_bytes(codecs.compress(codec, LINES))
+        (directory / f"lines.jsonl{suffix}").write_bytes(codecs.compress(codec, LINES))
     for name in ("sequencefile", "tfrecord"):
-        with (folder / f"records.{name}").open("wb") as file:
+        with (directory / f"records.{name}").open("wb") as file:
             made = writer(name, {"codec": "snappy"} if name == "sequencefile" else {}, file)
             made.write(LINES)
             made.close()
     table = pyarrow.Table.from_pylist(ROWS)
-    pyarrow.parquet.write_table(table, folder / "table.parquet")
-    pyarrow.orc.write_table(table, folder / "table.orc")
-    with (folder / "table.avro").open("wb") as file:
+    pyarrow.parquet.write_table(table, directory / "table.parquet")
+    pyarrow.orc.write_table(table, directory / "table.orc")
+    with (directory / "table.avro").open("wb") as file:
         fastavro.writer(file, SCHEMA, ROWS, codec="deflate")
 
 

@@ -27,7 +27,7 @@ BUILT = (Path(package.__file__).parent / "api" / "static" / "index.html.gz").exi
 SIZE = {"width": 1280, "height": 720}
 LIMIT_MS = 90_000
 SCREENS = os.environ.get("HOWDAH_SCREENS", "")
-"""A folder that takes a picture of every screen, when it is set."""
+"""A directory that takes a picture of every screen, when it is set."""
 _RUN = "axe.run(document, {resultTypes: ['violations']}).then(found => JSON.stringify(found.violations))"
 _NAME = "(at => (at.getAttribute('aria-label') || at.textContent).trim())(document.activeElement)"
 EXECUTED = "executed"

@@ -22,8 +22,8 @@ def png(shade):
     head = struct.pack(">IIBBBBB", 28, 28, 8, 0, 0, 0, 0)
     return b"\\x89PNG\\r\\n\\x1a\\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
-folder = sys.argv[1]
-writer = tensorboardX.SummaryWriter(folder)
+directory = sys.argv[1]
+writer = tensorboardX.SummaryWriter(directory)
 odd = {{{NAN_AT}: math.nan, {INFINITE_AT}: math.inf, {MINUS_INFINITE_AT}: -math.inf}}
 for step in range({STEPS}):
     writer.add_scalar("train/loss", 1 / (step + 1), step)
@@ -40,11 +40,11 @@ for step in (0, 10):
     writer.file_writer.add_summary(Summary(value=[Summary.Value(tag="input", metadata=metadata, tensor=tensor)]), step)
 writer.add_hparams({{"rate": 0.1}}, {{"loss": 0.5}}, name="tried")
 writer.close()
-numpy.savez(folder + "/weights-7.npz", hidden=numpy.arange(12.0).reshape(3, 4))
+numpy.savez(directory + "/weights-7.npz", hidden=numpy.arange(12.0).reshape(3, 4))
 print("written", flush=True)
 """
 
 
-def command(folder: str, then: str = "") -> str:
-    """Return a shell command that writes into `folder`, then does something else."""
-    return f"{sys.executable} - {folder} <<'PROGRAM'\n{_PROGRAM}\nPROGRAM\n{then}"
+def command(directory: str, then: str = "") -> str:
+    """Return a shell command that writes into `directory`, then does something else."""
+    return f"{sys.executable} - {directory} <<'PROGRAM'\n{_PROGRAM}\nPROGRAM\n{then}"

@@ -44,12 +44,12 @@ class RunningCommand:
 
 
 class LocalJobs:
-    """Runs commands of the program `howdah`; `folder` holds their home and their output."""
+    """Runs commands of the program `howdah`; `directory` holds their home and their output."""
 
-    def __init__(self, folder: Path, howdah: str = HOWDAH) -> None:
-        self.folder = folder
+    def __init__(self, directory: Path, howdah: str = HOWDAH) -> None:
+        self.directory = directory
         self._howdah = howdah
-        self.environment = {**os.environ, "HOWDAH_HOME": str(folder / "home")}
+        self.environment = {**os.environ, "HOWDAH_HOME": str(directory / "home")}
         for name in ("HADOOP_CONF_DIR", "LANG", "LC_ALL", "LANGUAGE"):
             self.environment.pop(name, None)
         self._started: list[RunningCommand] = []
@@ -58,25 +58,25 @@ class LocalJobs:
         """Write a job file of one role, `worker`."""
         replicas = job.pop("replicas", 1)
         role = {"command": command, "replicas": replicas, "resources": {"memory": "128MiB"}}
-        path = self.folder / f"job-{time.time_ns()}.yaml"
+        path = self.directory / f"job-{time.time_ns()}.yaml"
         path.write_text(json.dumps({"roles": {"worker": role}, "timeouts": {"stop": "1s"}, **job}))
         return str(path)
 
     def until_told(self, then: str) -> str:
         """Return a command that prints `begun`, and does `then` once `tell` is called."""
-        return f"echo begun; while [ ! -e {self.folder}/told ]; do sleep 0.1; done; {then}"
+        return f"echo begun; while [ ! -e {self.directory}/told ]; do sleep 0.1; done; {then}"
 
     def tell(self) -> None:
         """Let all commands of `until_told` continue."""
-        (self.folder / "told").touch()
+        (self.directory / "told").touch()
 
     def master_of(self, job: str) -> int:
         """Return the pid of a job's master."""
-        return int(json.loads((self.folder / "home/state/jobs" / job / "master.json").read_text())["pid"])
+        return int(json.loads((self.directory / "home/state/jobs" / job / "master.json").read_text())["pid"])
 
     def start(self, *arguments: str) -> RunningCommand:
         """Start a command; what still runs at the end of the test is ended."""
-        running = RunningCommand([self._howdah, *arguments], self.environment, self.folder / f"out-{time.time_ns()}")
+        running = RunningCommand([self._howdah, *arguments], self.environment, self.directory / f"out-{time.time_ns()}")
         self._started.append(running)
         return running
 

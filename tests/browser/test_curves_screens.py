@@ -45,7 +45,7 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalJobs]:
 @pytest.fixture(scope="module")
 def job(jobs: LocalJobs) -> RunningCommand:
     """It runs, and has written its event files."""
-    board = jobs.folder / "board"
+    board = jobs.directory / "board"
     program = command(str(board), jobs.until_told("exit 0"))
     run = jobs.start("run", jobs.job_file(program, name="curves", board=f"file://{board}"))
     eventually(lambda: "written" in run.text, "its event files")
@@ -146,7 +146,7 @@ def test_checkpoints_and_what_could_not_be_searched(
     go(tab, job, "/checkpoints")
     tab.page.get_by_role("link", name="weights-7.npz").click()
     tab.sees("hidden")
-    loop = jobs.folder / "loop"
+    loop = jobs.directory / "loop"
     spoilt = f"rm -rf {loop}; ln -s loop {loop}; " + jobs.until_told("exit 0")
     run = jobs.start("run", jobs.job_file(spoilt, board=f"file://{loop}"))
     eventually(lambda: "begun" in run.text, "its board")

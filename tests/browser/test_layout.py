@@ -59,7 +59,7 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalJobs]:
 @pytest.fixture(scope="module")
 def running(jobs: LocalJobs) -> RunningCommand:
     """A job that runs, and has written something of every kind."""
-    board = jobs.folder / "board"
+    board = jobs.directory / "board"
     program = command(f"{board}/$HOWDAH_TASK", jobs.until_told("exit 0"))
     run = jobs.start("run", jobs.job_file(program, name="a job of some length", board=f"file://{board}", replicas=2))
     eventually(lambda: "begun" in run.text, "its event files")
@@ -81,7 +81,7 @@ def stopped(jobs: LocalJobs) -> str:
 @pytest.fixture(scope="module")
 def unmade(jobs: LocalJobs) -> str:
     """A job that has not made its output."""
-    output = {"from": "model", "path": f"file://{jobs.folder}/unmade"}
+    output = {"from": "model", "path": f"file://{jobs.directory}/unmade"}
     run = jobs.start("run", jobs.job_file("echo done", outputs=[output], name="unmade"))
     assert run.done() != 0
     return run.job

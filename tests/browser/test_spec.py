@@ -31,7 +31,7 @@ timeouts: { stop: 1500ms, run: 1h30min }
 
 
 def test_both_specs_are_planned_as_they_are_copied(jobs: LocalJobs, browser: Browser) -> None:
-    file = jobs.folder / "job.yaml"
+    file = jobs.directory / "job.yaml"
     file.write_text(JOB)
     run = jobs.start("run", str(file))
     assert run.done() == 0, run.text
@@ -46,7 +46,7 @@ def test_both_specs_are_planned_as_they_are_copied(jobs: LocalJobs, browser: Bro
         text = str(tab.page.evaluate("navigator.clipboard.readText()"))
         assert all(key in text for key in keys)
         assert "hunter2" not in text
-        copy = jobs.folder / f"{kind}.yaml"
+        copy = jobs.directory / f"{kind}.yaml"
         copy.write_text(text)
         planned = jobs("plan", str(copy))
         assert "env.DB_PASSWORD: *** stands for a value that was hidden" in planned

@@ -32,7 +32,7 @@ def test_stack_traces_are_shown_without_secrets_and_copied(jobs: LocalJobs, brow
     tab.sees("Copied")
     text = str(tab.page.evaluate("navigator.clipboard.readText()"))
     assert text == shown.text_content()
-    (kept,) = (jobs.folder / "home/state/jobs" / run.job).glob("stacks/*.txt")
+    (kept,) = (jobs.directory / "home/state/jobs" / run.job).glob("stacks/*.txt")
     assert text.strip() in kept.read_text()
     assert str(kept) in dialog.inner_text()
     assert "SECRET123" not in tab.page.content() + kept.read_text()

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 
-def compile_nvml(folder: Path, source: str) -> str:
-    """Make `libnvidia-ml.so.1` in `folder`, whose path is the answer; without a C compiler the test is skipped."""
+def compile_nvml(directory: Path, source: str) -> str:
+    """Make `libnvidia-ml.so.1` in `directory`, whose path is the answer; without a C compiler the test is skipped."""
     if not shutil.which("cc"):
         pytest.skip("no C compiler (cc) here")
-    (folder / "stub.c").write_text(source)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", "libnvidia-ml.so.1", "stub.c"], cwd=folder, check=True)
-    return str(folder)
+    (directory / "stub.c").write_text(source)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", "libnvidia-ml.so.1", "stub.c"], cwd=directory, check=True)
+    return str(directory)

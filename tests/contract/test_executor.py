@@ -109,7 +109,7 @@ class TestRunning:
         master = conduct("echo $PATH; echo $X_NEW; echo $X_LOGS", extend={"PATH": "/opt/mine", "X_NEW": "./:/b"})
         master.run(X_LOGS="at <LOG_DIR>")
         path, new, logs = master.output().decode().split("\n")[:3]
-        assert ":/opt/mine" in path  # where the machine has no `python` a folder with one comes last
+        assert ":/opt/mine" in path  # where the machine has no `python` a directory with one comes last
         assert (new, logs) == ("./:/b", f"at {master.logs}")
 
     def test_files_of_the_world_lie_there_anew_in_each_epoch(self, conduct: Start, tmp_path: Path) -> None:

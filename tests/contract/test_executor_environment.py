@@ -37,12 +37,12 @@ def conduct(tmp_path: Path) -> Iterator[Start]:
 @pytest.fixture
 def bare(tmp_path: Path) -> dict[str, str]:
     """The PATH of a node that has a shell and `python3`, and no `python`."""
-    folder = tmp_path / "bare"
-    folder.mkdir()
+    directory = tmp_path / "bare"
+    directory.mkdir()
     for name in ("bash", "sh", "env", "cat"):
-        (folder / name).symlink_to(str(shutil.which(name)))
-    (folder / "python3").symlink_to(os.path.realpath(sys.executable))
-    return {"PATH": str(folder)}
+        (directory / name).symlink_to(str(shutil.which(name)))
+    (directory / "python3").symlink_to(os.path.realpath(sys.executable))
+    return {"PATH": str(directory)}
 
 
 class TestPython:
@@ -99,8 +99,8 @@ class TestImage:
         self, conduct: Start, tmp_path: Path
     ) -> None:
         master = conduct("touch ran")
-        folders = {"LOCAL_DIRS": f"{tmp_path}/a,{tmp_path}/b", "LOG_DIRS": str(tmp_path)}
-        master.start({**DOCKER, **folders}, before=(sys.executable, "-c", STARTED_BY, NODEMANAGER))
+        directories = {"LOCAL_DIRS": f"{tmp_path}/a,{tmp_path}/b", "LOG_DIRS": str(tmp_path)}
+        master.start({**DOCKER, **directories}, before=(sys.executable, "-c", STARTED_BY, NODEMANAGER))
         ended = master.until(lambda status: status.exit)
         assert ended.exit is not None
         assert (ended.exit.cause, str(ended.exit).partition(":1' is not used: ")[0]) == ("image", "image 'tf")
@@ -142,10 +142,10 @@ def may_unshare() -> bool:
 class TestContainer:
     @pytest.mark.parametrize("variable", ["LOCAL_DIRS", "LOG_DIRS"])
     def test_directories_of_yarns_are_mounted_in_one(self, variable: str, tmp_path: Path) -> None:
-        folder = tmp_path / "a b" / "appcache" / "application_1_1"
-        folder.mkdir(parents=True)
-        listed = f"{tmp_path},{folder}"
-        assert looked(f"mount --bind '{folder}' '{folder}'", **{variable: listed}) == "True\n"
+        directory = tmp_path / "a b" / "appcache" / "application_1_1"
+        directory.mkdir(parents=True)
+        listed = f"{tmp_path},{directory}"
+        assert looked(f"mount --bind '{directory}' '{directory}'", **{variable: listed}) == "True\n"
 
     def test_the_use_of_an_image_is_unknown_without_mounts_and_nodemanager(self, tmp_path: Path) -> None:
         assert looked(f"mount --bind {tmp_path} {tmp_path}", LOCAL_DIRS=f"{tmp_path}/appcache") == "None\n"

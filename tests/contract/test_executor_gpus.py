@@ -42,7 +42,7 @@ WAITS = "import pathlib, sys, time\nwhile not pathlib.Path('go').exists(): time.
 
 @pytest.fixture(scope="module")
 def stub(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A folder with a library of NVIDIA's name."""
+    """A directory with a library of NVIDIA's name."""
     return compile_nvml(tmp_path_factory.mktemp("nvml"), STUB)
 
 

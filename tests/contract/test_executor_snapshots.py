@@ -48,9 +48,9 @@ def conduct(tmp_path: Path) -> Iterator[Start]:
         one.close()
 
 
-def order(folder: Path, number: int = 1, **fields: object) -> SnapshotOrder:
-    uri = uris.of_local(folder / "grows" / str(number))
-    return SnapshotOrder(number=number, source="output", uri=uri, final=uris.of_local(folder / str(number)), **fields)  # type: ignore[arg-type]
+def order(directory: Path, number: int = 1, **fields: object) -> SnapshotOrder:
+    uri = uris.of_local(directory / "grows" / str(number))
+    return SnapshotOrder(number=number, source="output", uri=uri, final=uris.of_local(directory / str(number)), **fields)  # type: ignore[arg-type]
 
 
 def report(master: Conductor, number: int = 1) -> SnapshotReport:
@@ -171,9 +171,9 @@ sys.exit(int(os.environ["CODE"]))
 """
 
 
-def shared(folder: Path) -> Path:
+def shared(directory: Path) -> Path:
     """A directory of checkpoints with one in it."""
-    there = folder / "shared"
+    there = directory / "shared"
     there.mkdir()
     with zipfile.ZipFile(there / "epoch-1.pt", "w") as file:
         file.writestr("data", "1")

@@ -101,14 +101,14 @@ class TestViewFs(FileSystemContract):
     @pytest.fixture
     def view(self, conf_dir: str, root: str, tmp_path_factory: pytest.TempPathFactory) -> str:
         """A configuration with a mount table."""
-        folder = tmp_path_factory.mktemp("view")
+        directory = tmp_path_factory.mktemp("view")
         table = {"link./data/seen": f"{root}/test/view", "link./tmp": f"{root}/tmp"}
         rows = (
             f"<property><name>fs.viewfs.mounttable.all.{name}</name><value>{value}</value></property>"
             for name, value in table.items()
         )
-        (folder / "core-site.xml").write_text(f"<configuration>{''.join(rows)}</configuration>")
-        return str(folder)
+        (directory / "core-site.xml").write_text(f"<configuration>{''.join(rows)}</configuration>")
+        return str(directory)
 
     @pytest.fixture
     def fs(self, view: str) -> FileSystem:

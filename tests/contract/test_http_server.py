@@ -17,7 +17,7 @@ LARGE = 8 << 20
 
 
 async def answer(request: Request) -> Response:
-    """A file below the folder that is named by the query, or an echo."""
+    """A file below the directory that is named by the query, or an echo."""
     if request.path == "/echo":
         return Response(200, f"{request.method} {request.peer}".encode() + request.body, "text/plain")
     return Response(200, content_type="text/plain", file=Path(request.query["file"]))

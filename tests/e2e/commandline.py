@@ -72,10 +72,10 @@ class Running:
 
 
 class CommandLine:
-    """Runs commands on the cluster. `folder` takes job files and output; `files` accesses its file system, `root`."""
+    """Runs commands on the cluster. `directory` takes job files and output; `files` is its file system, `root`."""
 
-    def __init__(self, sandbox: Sandbox, folder: Path) -> None:
-        self.sandbox, self.folder = sandbox, folder
+    def __init__(self, sandbox: Sandbox, directory: Path) -> None:
+        self.sandbox, self.directory = sandbox, directory
         self._started: list[Running] = []
         self.root = conf.default_filesystem(conf.load(str(sandbox.conf_dir)))
         self.files: FileSystem = filesystem(self.root, str(sandbox.conf_dir))
@@ -93,12 +93,12 @@ class CommandLine:
         """Write a job file of one role, `worker`."""
         resources = {"memory": memory, "gpus": gpus}
         roles = {"worker": {"command": command, "replicas": replicas, "resources": resources, **(role or {})}}
-        path = self.folder / f"job-{time.time_ns()}.yaml"
+        path = self.directory / f"job-{time.time_ns()}.yaml"
         path.write_text(json.dumps({"roles": roles, "timeouts": {"stop": "1s"}, **job}))
         return str(path)
 
     def start(self, *arguments: str, **environment: str) -> Running:
-        running = Running(arguments, {**os.environ, **environment}, self.folder / f"out-{time.time_ns()}")
+        running = Running(arguments, {**os.environ, **environment}, self.directory / f"out-{time.time_ns()}")
         self._started.append(running)
         return running
 

@@ -1,4 +1,4 @@
-"""Provides one Hadoop to all e2e tests of a run. Its jars stay in the user's cache, other files in pytest's folders."""
+"""Provides one Hadoop to all e2e tests of a run. Its jars stay in the user's cache, the rest with pytest's files."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ import base64, math, numpy, tensorboardX
 from tensorboardX.proto.summary_pb2 import Summary
 nasty = {NASTY!r}
 os.makedirs("model", exist_ok=True)
-folder = sys.argv[1] + "/" + os.environ["HOWDAH_TASK"].replace(":", "-")
-writer = tensorboardX.SummaryWriter(folder)
+directory = sys.argv[1] + "/" + os.environ["HOWDAH_TASK"].replace(":", "-")
+writer = tensorboardX.SummaryWriter(directory)
 writer.add_hparams({{"rate" + nasty: 0.1}}, {{"loss": 0.5}}, name="tried")
 writer.add_text("notes" + nasty, "said " + nasty, 0)
 def raw(step, **value):  # the writer's own calls take < and > out of names
@@ -84,7 +84,7 @@ def howdah(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(scope="module")
 def running(howdah: CommandLine) -> Running:
-    board = howdah.folder / "board"
+    board = howdah.directory / "board"
     output = {"from": "model", "path": f"{howdah.root}/tmp/browser-model"}
     return howdah.run(
         [sys.executable, "-c", PROGRAM, str(board)],

@@ -49,11 +49,11 @@ def line(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def jobs(line: CommandLine) -> dict[str, Trained]:
     """Both at once; they train until `done` is there."""
     for program in ("curves_torch.py", "curves_tf.py"):
-        shutil.copy(PROGRAMS / program, line.folder)
+        shutil.copy(PROGRAMS / program, line.directory)
     board = {"local": "board", "tasks": "worker:0", "every": "1s"}
     torch, tensorflow = (
         line.run(
-            f"{python_of(f'digits-{framework}')} {program} {line.folder}/done",
+            f"{python_of(f'digits-{framework}')} {program} {line.directory}/done",
             name=f"learns with {framework}",
             framework=framework,
             replicas=replicas,
@@ -76,7 +76,7 @@ def test_live_and_in_the_history_after_a_restart(
         assert f"learns with {framework}" in tab.page.locator("h1").inner_text()
         _looked_at(tab, trained)
         _goes_on(tab, trained)
-    (line.folder / "done").touch()
+    (line.directory / "done").touch()
     assert [trained.running.done().code for trained in jobs.values()] == [0, 0]
     daemons = [daemon.name for daemon in sandbox.status()]
     for name in reversed(daemons):

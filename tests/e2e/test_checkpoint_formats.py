@@ -25,22 +25,22 @@ pytestmark = pytest.mark.timeout(900)  # where environments are made first
 
 TENSORFLOW = """
 import sys, numpy, tensorflow as tf
-folder = sys.argv[1]
+directory = sys.argv[1]
 kept = tf.train.Checkpoint(a=tf.Variable(numpy.random.rand(300, 40)), b=tf.Variable(3), c=tf.Variable(["x", "yz"]))
-manager = tf.train.CheckpointManager(kept, folder + "/bundle", max_to_keep=3)
+manager = tf.train.CheckpointManager(kept, directory + "/bundle", max_to_keep=3)
 manager.save()
 manager.save()
 model = tf.keras.Sequential([tf.keras.layers.Input((4,)), tf.keras.layers.Dense(3)])
-model.save(folder + "/model.keras")
-model.save(folder + "/model.h5")
-model.export(folder + "/export/saved")
+model.save(directory + "/model.keras")
+model.save(directory + "/model.h5")
+model.export(directory + "/export/saved")
 """
 PYTORCH = """
 import sys, torch, torch.distributed.checkpoint as dcp
-folder, model = sys.argv[1], torch.nn.Linear(64, 32)
-torch.save({"model": model.state_dict(), "step": 3}, folder + "/model.pt")
-torch.save(model.state_dict(), folder + "/old.pt", _use_new_zipfile_serialization=False)
-dcp.save(model.state_dict(), checkpoint_id=folder + "/sharded/step-3")
+directory, model = sys.argv[1], torch.nn.Linear(64, 32)
+torch.save({"model": model.state_dict(), "step": 3}, directory + "/model.pt")
+torch.save(model.state_dict(), directory + "/old.pt", _use_new_zipfile_serialization=False)
+dcp.save(model.state_dict(), checkpoint_id=directory + "/sharded/step-3")
 """
 TWO = """
 import os, sys, torch, torch.distributed as dist, torch.distributed.checkpoint as dcp
@@ -48,8 +48,8 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Shard, distribute_tensor
 import torch.multiprocessing
 
-def main(rank, folder):
-    rendezvous = dict(init_method=f"file://{folder}/rendezvous", rank=rank, world_size=2)
+def main(rank, directory):
+    rendezvous = dict(init_method=f"file://{directory}/rendezvous", rank=rank, world_size=2)
     dist.init_process_group("gloo", **rendezvous)
     mesh = init_device_mesh("cpu", (2,))
     torch.manual_seed(1)
@@ -58,7 +58,7 @@ def main(rank, folder):
     split = {"rows": distribute_tensor(whole, mesh, [Shard(0)]),
              "columns": distribute_tensor(whole.double(), mesh, [Shard(1)]),
              "turned": torch.arange(12.).reshape(3, 4).t(), "one": torch.tensor(2.5), "step": 7}
-    dcp.save(split, checkpoint_id=folder + "/two")
+    dcp.save(split, checkpoint_id=directory + "/two")
     if rank == 0:
         good = whole[torch.isfinite(whole)].double()
         print(good.min().item(), good.max().item(), good.mean().item(), good.std(unbiased=False).item())
@@ -79,12 +79,12 @@ def python_of(example: str) -> str:
     return f"{json.loads(planned.stdout)['job']['program_path'][0]}/python"
 
 
-def written(folder: Path, example: str, source: str) -> Path:
+def written(directory: Path, example: str, source: str) -> Path:
     quiet = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
-    command = [python_of(example), "-c", source, str(folder)]
+    command = [python_of(example), "-c", source, str(directory)]
     done = subprocess.run(command, env=quiet, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    return folder
+    return directory
 
 
 @pytest.fixture(scope="module")
@@ -97,8 +97,8 @@ def pytorch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written(tmp_path_factory.mktemp("pytorch"), "digits-pytorch", PYTORCH)
 
 
-def newest(folder: Path) -> str | None:
-    found = discovery.find(filesystem("file:///"), uris.of_local(folder)).checkpoint
+def newest(directory: Path) -> str | None:
+    found = discovery.find(filesystem("file:///"), uris.of_local(directory)).checkpoint
     return None if found is None else found.name
 
 
@@ -126,10 +126,10 @@ def test_tensorflow(tensorflow: Path, tmp_path: Path) -> None:
     assert file_validation.named_by(state) == "ckpt-2"
     for part in ("index", "data-00000-of-00001"):
         data = (tensorflow / f"bundle/ckpt-2.{part}").read_bytes()
-        folder = Path(shutil.copytree(tensorflow / "bundle", tmp_path / part))
+        directory = Path(shutil.copytree(tensorflow / "bundle", tmp_path / part))
         for length in cuts(len(data)):
-            (folder / f"ckpt-2.{part}").write_bytes(data[:length])
-            assert newest(folder) == "ckpt-1", (part, length)
+            (directory / f"ckpt-2.{part}").write_bytes(data[:length])
+            assert newest(directory) == "ckpt-1", (part, length)
 
 
 def test_torch(pytorch: Path) -> None:
@@ -141,15 +141,15 @@ def test_torch(pytorch: Path) -> None:
 
 def test_torch_sharded(pytorch: Path, tmp_path: Path) -> None:
     assert newest(pytorch / "sharded") == "step-3"
-    folder = Path(shutil.copytree(pytorch / "sharded", tmp_path / "sharded"))
-    metadata = folder / "step-3/.metadata"
+    directory = Path(shutil.copytree(pytorch / "sharded", tmp_path / "sharded"))
+    metadata = directory / "step-3/.metadata"
     data = metadata.read_bytes()
     for length in cuts(len(data)):
         metadata.write_bytes(data[:length])
-        assert newest(folder) is None, length
+        assert newest(directory) is None, length
     metadata.write_bytes(data)
-    (folder / "step-3/__0_0.distcp").unlink()
-    assert newest(folder) is None
+    (directory / "step-3/__0_0.distcp").unlink()
+    assert newest(directory) is None
 
 
 def test_a_tensor_that_two_processes_have_written(tmp_path: Path) -> None:

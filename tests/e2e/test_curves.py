@@ -86,10 +86,10 @@ def ask(sandbox: Sandbox, base: str) -> Iterator[Asker]:
     asker.close()
 
 
-def upload(fs: FileSystem, folder: Path, base: str) -> None:
-    for path in sorted(folder.rglob("*")):
+def upload(fs: FileSystem, directory: Path, base: str) -> None:
+    for path in sorted(directory.rglob("*")):
         if path.is_file():
-            target = uris.join(base, str(path.relative_to(folder)))
+            target = uris.join(base, str(path.relative_to(directory)))
             fs.mkdirs(uris.parent(target))
             fs.put(path, target)
 
@@ -98,12 +98,12 @@ def upload(fs: FileSystem, folder: Path, base: str) -> None:
 def uploaded(tmp_path_factory: pytest.TempPathFactory, fs: FileSystem, base: str) -> str:
     for example, source in (("digits-tensorflow", TENSORFLOW), ("digits-pytorch", PYTORCH)):
         upload(fs, written(tmp_path_factory.mktemp(example), example, source), uris.join(base, example))
-    folder = tmp_path_factory.mktemp("tensorboardX")
-    with tensorboardX.SummaryWriter(str(folder / "x")) as writer:
+    directory = tmp_path_factory.mktemp("tensorboardX")
+    with tensorboardX.SummaryWriter(str(directory / "x")) as writer:
         for step in range(STEPS):
             writer.add_scalar("loss", 1 / (step + 1), step)
         writer.add_hparams({"lr": 0.1, "name": "<i>"}, {"final": 0.5}, name="hp")
-    upload(fs, folder, base)
+    upload(fs, directory, base)
     return base
 
 
@@ -189,7 +189,7 @@ def test_a_new_point_is_soon_there(
     assert sorted(waits)[2] < 10.0, waits
 
 
-def test_a_deleted_folder_keeps_what_was_read(fs: FileSystem, uploaded: str, ask: Asker) -> None:
+def test_a_deleted_directory_keeps_what_was_read(fs: FileSystem, uploaded: str, ask: Asker) -> None:
     before = {run["run"] for run in ask("curves/runs")["runs"]}
     fs.delete(uris.join(uploaded, "x"))
     time.sleep(1.1)  # the pause between two looks

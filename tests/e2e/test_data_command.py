@@ -23,42 +23,42 @@ def data(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def directory(tmp_path: Path) -> Path:
     (tmp_path / "in/sub").mkdir(parents=True)
     (tmp_path / "in/a.txt").write_text("alpha\n")
     (tmp_path / "in/sub/b#1?.txt").write_text("beta\n")
     return tmp_path
 
 
-def test_there_and_back(sandbox: Sandbox, folder: Path) -> None:
-    where = f"/tmp/{folder.name}"
-    assert "2 files, 11 bytes" in data("put", str(folder / "in"), where).stderr
+def test_there_and_back(sandbox: Sandbox, directory: Path) -> None:
+    where = f"/tmp/{directory.name}"
+    assert "2 files, 11 bytes" in data("put", str(directory / "in"), where).stderr
     listed = [json.loads(line) for line in data("ls", "--json", where).stdout.splitlines()]
     assert [(entry["uri"].rpartition("/")[2], entry["is_dir"]) for entry in listed] == [("a.txt", False), ("sub", True)]
     assert data("head", "-c", "3", f"{where}/a.txt").stdout == "alp"
-    data("get", where, str(folder / "out"))
+    data("get", where, str(directory / "out"))
     for name in ("a.txt", "sub/b#1?.txt"):
-        assert (folder / "out" / name).read_text() == (folder / "in" / name).read_text()
+        assert (directory / "out" / name).read_text() == (directory / "in" / name).read_text()
 
 
 @pytest.mark.parametrize("root", ["", "hdfs://"])
-def test_what_a_writer_has_flushed(sandbox: Sandbox, folder: Path, root: str) -> None:
-    where, conf = f"/tmp/{folder.name}-open", load(str(sandbox.conf_dir))
+def test_what_a_writer_has_flushed(sandbox: Sandbox, directory: Path, root: str) -> None:
+    where, conf = f"/tmp/{directory.name}-open", load(str(sandbox.conf_dir))
     client = hdfs_native.Client(default_filesystem(conf), conf)
     client.mkdirs(where, 0o755, True)
     writer = client.create(f"{where}/log", hdfs_native.WriteOptions())
     writer.write(b"so far")
     writer.hsync()
     assert data("head", "-c", "4", f"{root}{where}/log").stdout == "so f"
-    assert "1 files, 6 bytes" in data("get", f"{root}{where}", str(folder / "whole")).stderr
-    data("get", f"{root}{where}/log", str(folder / "one"))
+    assert "1 files, 6 bytes" in data("get", f"{root}{where}", str(directory / "whole")).stderr
+    data("get", f"{root}{where}/log", str(directory / "one"))
     writer.close()
-    assert (folder / "whole/log").read_text() == (folder / "one").read_text() == "so far"
+    assert (directory / "whole/log").read_text() == (directory / "one").read_text() == "so far"
 
 
-def test_what_is_removed_is_gone(sandbox: Sandbox, folder: Path) -> None:
-    where = f"/tmp/{folder.name}-rm"
-    data("put", str(folder / "in"), where)
+def test_what_is_removed_is_gone(sandbox: Sandbox, directory: Path) -> None:
+    where = f"/tmp/{directory.name}-rm"
+    data("put", str(directory / "in"), where)
     assert "is a directory: remove it with all below it by --recursive" in data("rm", where, code=66).stderr
     assert f"{where}/a.txt" in data("rm", f"{where}/*.txt").stderr
     data("ls", f"{where}/a.txt", code=66)
@@ -67,13 +67,13 @@ def test_what_is_removed_is_gone(sandbox: Sandbox, folder: Path) -> None:
     assert "the root of a file system" in data("rm", "-r", "/", code=66).stderr
 
 
-def test_nothing_is_replaced_unasked(sandbox: Sandbox, folder: Path) -> None:
-    where = f"/tmp/{folder.name}"
-    data("put", str(folder / "in"), where)
-    (folder / "in/a.txt").write_text("new\n")
-    assert "exists already (2 of 2 do)" in data("put", str(folder / "in"), where, code=66).stderr
+def test_nothing_is_replaced_unasked(sandbox: Sandbox, directory: Path) -> None:
+    where = f"/tmp/{directory.name}"
+    data("put", str(directory / "in"), where)
+    (directory / "in/a.txt").write_text("new\n")
+    assert "exists already (2 of 2 do)" in data("put", str(directory / "in"), where, code=66).stderr
     assert data("head", f"{where}/a.txt").stdout == "alpha\n"
-    data("put", "--overwrite", str(folder / "in"), where)
+    data("put", "--overwrite", str(directory / "in"), where)
     assert data("head", f"{where}/a.txt").stdout == "new\n"
 
 

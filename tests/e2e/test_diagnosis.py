@@ -40,7 +40,7 @@ def howdah(sandbox: Sandbox, tmp_path: Path) -> Iterator[CommandLine]:
 
 
 def test_a_rank_that_hangs_is_named_with_its_stack_and_started_again(howdah: CommandLine) -> None:
-    (howdah.folder / "hang.py").write_text(HANG)
+    (howdah.directory / "hang.py").write_text(HANG)
     hanging = howdah.run(
         "python3 hang.py",
         replicas=3,

@@ -17,11 +17,11 @@ REQUIREMENTS = "colorama==0.4.6 --hash=sha256:4f1d9991f5acc0ca119f9d443620b77f9d
 SHOW = "import colorama, sys; print('runs', colorama.__version__, sys.prefix)"
 
 
-def run(folder: Path, *arguments: str, **settings: str) -> str:
-    """What `howdah run` prints, of a job in `folder`."""
+def run(directory: Path, *arguments: str, **settings: str) -> str:
+    """What `howdah run` prints, of a job in `directory`."""
     environment = {**os.environ, **{f"HOWDAH_{name.upper()}": value for name, value in settings.items()}}
     done = subprocess.run(
-        [HOWDAH, "run", str(folder / "job.yaml"), *arguments],
+        [HOWDAH, "run", str(directory / "job.yaml"), *arguments],
         env=environment,
         capture_output=True,
         text=True,
@@ -32,10 +32,10 @@ def run(folder: Path, *arguments: str, **settings: str) -> str:
     return done.stdout
 
 
-def job(folder: Path, environment: str, command: str) -> Path:
+def job(directory: Path, environment: str, command: str) -> Path:
     text = f"environment: {environment}\nroles:\n  worker:\n    command: [python3, -c, {command!r}]\n"
-    (folder / "job.yaml").write_text(text + "    resources: {memory: 128MiB}\n")
-    return folder
+    (directory / "job.yaml").write_text(text + "    resources: {memory: 128MiB}\n")
+    return directory
 
 
 def pack(source: Path, archive: Path, left_out: tuple[str, ...] = ()) -> Path:
@@ -49,8 +49,8 @@ def pack(source: Path, archive: Path, left_out: tuple[str, ...] = ()) -> Path:
 
 def test_requirements_are_made_into_an_environment_and_shipped(sandbox: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text(REQUIREMENTS)
-    folder = job(tmp_path, "{requirements: requirements.txt}", SHOW)
-    shown = run(folder, "--on", "yarn", shared_paths="/nonexistent")
+    directory = job(tmp_path, "{requirements: requirements.txt}", SHOW)
+    shown = run(directory, "--on", "yarn", shared_paths="/nonexistent")
     assert "runs 0.4.6" in shown
     assert "container_" in shown.partition("runs 0.4.6")[2].splitlines()[0]
 
@@ -60,8 +60,8 @@ def test_an_archive_comes_first_on_path(sandbox: Sandbox, tmp_path: Path, engine
     venv = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
     pack(venv, tmp_path / "env.tar.gz")
-    folder = job(tmp_path, "{archive: env.tar.gz}", "import sys; print('runs in', sys.prefix)")
-    assert "howdah-environment\n" in run(folder, "--on", engine)
+    directory = job(tmp_path, "{archive: env.tar.gz}", "import sys; print('runs in', sys.prefix)")
+    assert "howdah-environment\n" in run(directory, "--on", engine)
 
 
 @pytest.fixture
@@ -74,8 +74,8 @@ def standalone(tmp_path: Path) -> Path:
 
 
 def test_nodes_without_a_python_are_given_one(sandbox: Sandbox, tmp_path: Path, standalone: Path) -> None:
-    folder = job(tmp_path, "{}", "print('hello')")
-    shown = run(folder, "--on", "yarn", python_archive=str(standalone))
+    directory = job(tmp_path, "{}", "print('hello')")
+    shown = run(directory, "--on", "yarn", python_archive=str(standalone))
     job_id = next(word for word in shown.split() if word.startswith("application_"))
     status = subprocess.run([HOWDAH, "status", job_id], capture_output=True, text=True, check=True).stdout
     pythons = next(line for line in status.splitlines() if line.startswith("python:"))

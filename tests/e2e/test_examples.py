@@ -1,7 +1,7 @@
 """Tests the examples as people run them: `howdah run` of unmodified programs, and the model they leave.
 
 The rule: an example counts as trained when check.py, which loads the saved model and nothing else, says so.
-Environments stay in the user's own cache, for they are big; everything else goes to pytest's folders.
+Environments stay in the user's own cache, for they are big; everything else goes to pytest's directories.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ pytestmark = pytest.mark.timeout(LONGEST_S)
 
 @pytest.fixture
 def home(tmp_path: Path) -> dict[str, str]:
-    """The environment of a user whose jobs are in a folder of this test, and whose cache is the real one."""
+    """The environment of a user whose jobs are in a directory of this test, and whose cache is the real one."""
     kept = {name: value for name, value in os.environ.items() if name not in ("HOWDAH_HOME", "HADOOP_CONF_DIR")}
     # The nodes are this machine and see the environments where they are; that they can be shipped is tested elsewhere.
     return {**kept, "XDG_STATE_HOME": str(tmp_path / "state"), "HOWDAH_SHARED_PATHS": "/"}

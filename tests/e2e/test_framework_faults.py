@@ -37,22 +37,22 @@ pytestmark = pytest.mark.timeout(900)  # where environments are made first
 
 @pytest.fixture
 def home(tmp_path: Path) -> dict[str, str]:
-    """The environment of a user whose jobs are in a folder of this test, and whose cache is the real one."""
+    """The environment of a user whose jobs are in a directory of this test, and whose cache is the real one."""
     kept = {name: value for name, value in os.environ.items() if name not in ("HOWDAH_HOME", "HADOOP_CONF_DIR")}
     return {**kept, "XDG_STATE_HOME": str(tmp_path / "state")}
 
 
-def run(job: JobSpec, folder: Path, home: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    (folder / "job.yaml").write_text(to_yaml(job))
-    command = [HOWDAH, "run", "--on", "local", str(folder / "job.yaml")]
+def run(job: JobSpec, directory: Path, home: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    (directory / "job.yaml").write_text(to_yaml(job))
+    command = [HOWDAH, "run", "--on", "local", str(directory / "job.yaml")]
     return subprocess.run(command, env=home, capture_output=True, text=True, timeout=600, check=False)
 
 
-def example(name: str, folder: Path) -> JobSpec:
-    """The example, with paths that hold in `folder`, and FALL in place of its program."""
+def example(name: str, directory: Path) -> JobSpec:
+    """The example, with paths that hold in `directory`, and FALL in place of its program."""
     where = EXAMPLES / f"digits-{name}"
-    job = load(where / "job.yaml", {"DIGITS_MODEL": str(folder / "model")}).spec
-    (folder / "fall.py").write_text(FALL)
+    job = load(where / "job.yaml", {"DIGITS_MODEL": str(directory / "model")}).spec
+    (directory / "fall.py").write_text(FALL)
     return dataclasses.replace(
         job,
         roles={role: dataclasses.replace(known, command="python fall.py") for role, known in job.roles.items()},

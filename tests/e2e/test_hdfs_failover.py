@@ -29,13 +29,13 @@ LIMITS = {"hdfs-site": {"ipc.client.rpc-timeout.ms": "6000"}}
 
 @pytest.fixture(scope="module")
 def howdah(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
-    folder = tmp_path_factory.mktemp("hdfs-failover")
+    directory = tmp_path_factory.mktemp("hdfs-failover")
     with (
         pytest.MonkeyPatch.context() as environment,
-        Sandbox(folder / "run", nodes=1, namenodes=2, datanodes=2, properties=LIMITS, cache=JARS) as sandbox,
+        Sandbox(directory / "run", nodes=1, namenodes=2, datanodes=2, properties=LIMITS, cache=JARS) as sandbox,
     ):
         environment.setenv("HADOOP_CONF_DIR", str(sandbox.conf_dir))
-        yield CommandLine(sandbox, folder)
+        yield CommandLine(sandbox, directory)
 
 
 @pytest.fixture(autouse=True)

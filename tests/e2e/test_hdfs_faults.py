@@ -49,15 +49,15 @@ pytestmark = pytest.mark.timeout(1200)
 
 @pytest.fixture(scope="module")
 def howdah(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
-    folder = tmp_path_factory.mktemp("hdfs-faults")
+    directory = tmp_path_factory.mktemp("hdfs-faults")
     properties = {"hdfs-site": HDFS}
     with (
         pytest.MonkeyPatch.context() as environment,
-        Sandbox(folder / "run", nodes=1, datanodes=2, properties=properties, cache=JARS) as sandbox,
+        Sandbox(directory / "run", nodes=1, datanodes=2, properties=properties, cache=JARS) as sandbox,
     ):
         environment.setenv("HADOOP_CONF_DIR", str(sandbox.conf_dir))
-        environment.setenv("HOWDAH_HOME", str(folder / "home"))
-        yield CommandLine(sandbox, folder)
+        environment.setenv("HOWDAH_HOME", str(directory / "home"))
+        yield CommandLine(sandbox, directory)
 
 
 @pytest.fixture(autouse=True)
@@ -208,8 +208,8 @@ def test_datanodes_that_hang(howdah: CommandLine, base: str, tmp_path: Path) -> 
 
 def copies(howdah: CommandLine, node: str, content: bytes) -> list[Path]:
     """A DataNode's, of the block that has this content."""
-    folder = howdah.sandbox.run_dir / "dfs" / f"data-{node}"
-    blocks = [path for path in folder.rglob("finalized/**/blk_*") if path.suffix != ".meta"]
+    directory = howdah.sandbox.run_dir / "dfs" / f"data-{node}"
+    blocks = [path for path in directory.rglob("finalized/**/blk_*") if path.suffix != ".meta"]
     return [path for path in blocks if path.stat().st_size == len(content) and path.read_bytes() == content]
 
 
@@ -269,7 +269,7 @@ def python_that_waits(tmp_path: Path) -> str:
 @pytest.fixture(scope="module")
 def ended(howdah: CommandLine, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
     """Jobs that HDFS fails or not, all at the same time."""
-    base, folder = f"{howdah.root}/tmp/jobs", tmp_path_factory.mktemp("jobs")
+    base, directory = f"{howdah.root}/tmp/jobs", tmp_path_factory.mktemp("jobs")
     fs = howdah.files
     for name in ("odd", "gone", "quota", "names", "shut"):
         fs.mkdirs(f"{base}/{name}", 0o777)
@@ -296,11 +296,11 @@ def ended(howdah: CommandLine, tmp_path_factory: pytest.TempPathFactory) -> dict
     def gone() -> Done:
         running = howdah.start(
             *("run", "--on", "yarn", howdah.job_file("true", inputs=inputs(f"{base}/gone"))),
-            HOWDAH_PYTHON=python_that_waits(folder),
+            HOWDAH_PYTHON=python_that_waits(directory),
         )
         running.says("submitted application")
         fs.delete(f"{base}/gone/f")
-        (folder / "begin").touch()
+        (directory / "begin").touch()
         return running.done(JOB_S)
 
     def runs(running: Running) -> bool:
@@ -308,7 +308,7 @@ def ended(howdah: CommandLine, tmp_path_factory: pytest.TempPathFactory) -> dict
 
     def two() -> Done:
         """The second of two jobs with one output."""
-        go = folder / "go"
+        go = directory / "go"
         hold = f"until [ -e {go} ]; do sleep 0.1; done; mkdir out; echo $HOWDAH_JOB_ID >out/id"
         both = [howdah.run(hold, outputs=outputs(f"{base}/both")) for _ in range(2)]
         for running in both:

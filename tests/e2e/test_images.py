@@ -31,12 +31,12 @@ def words(line: CommandLine, way: str) -> tuple[str, ...]:
     if way == "variables":
         return ("run", "--on", "yarn", line.job_file("true", env=VARIABLES))
     if way == "tony":
-        (line.folder / "src").mkdir()
+        (line.directory / "src").mkdir()
         conf = configuration(
-            line.folder, worker__instances="1", worker__memory="128m", docker__enabled="true"
+            line.directory, worker__instances="1", worker__memory="128m", docker__enabled="true"
         )  # fmt: skip
         image = "tony.docker.containers.image=tf:1"
-        return ("tony", f"--src_dir={line.folder}/src", "--executes=true", f"--conf_file={conf}", f"--conf={image}")
+        return ("tony", f"--src_dir={line.directory}/src", "--executes=true", f"--conf_file={conf}", f"--conf={image}")
     if way == "submarine":
         size = ("--worker_resources", "memory=128M", "--worker_launch_cmd", "true", "--wait_job_finish")
         return ("submarine", "job", "run", "--name", "a", *size, "--worker_docker_image", "tf:1")

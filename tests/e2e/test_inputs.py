@@ -42,7 +42,7 @@ def yarn(sandbox: Sandbox, tmp_path: Path) -> Iterator[CommandLine]:
 
 
 @pytest.fixture
-def folder(yarn: CommandLine, tmp_path: Path) -> str:
+def directory(yarn: CommandLine, tmp_path: Path) -> str:
     """A directory of its own on HDFS."""
     uri = f"{yarn.root}/inputs/{tmp_path.name}"
     yarn.files.mkdirs(uri)
@@ -69,19 +69,19 @@ def quiet(files: int, size: int) -> None:
     pass
 
 
-def test_dealt_by_bytes_and_listed_and_kept(yarn: CommandLine, folder: str) -> None:
+def test_dealt_by_bytes_and_listed_and_kept(yarn: CommandLine, directory: str) -> None:
     """One job by every strategy that gives files; a second one finds what the node kept of them."""
     sizes = {"a": 3 << 20, "sub/b": 1 << 20, "c": 1 << 20, "d": 1 << 20}
     for name, size in sizes.items():
-        yarn.files.mkdirs(uris.parent(uris.join(folder, name)))
-        yarn.files.write_bytes(f"{folder}/{name}", name[-1:].encode() * size)
+        yarn.files.mkdirs(uris.parent(uris.join(directory, name)))
+        yarn.files.write_bytes(f"{directory}/{name}", name[-1:].encode() * size)
     wanted = {name: hashlib.sha256(name[-1:].encode() * size).hexdigest() for name, size in sizes.items()}
     # All nodes of the sandbox are this machine, but each keeps files of its own: here they share a place.
-    place = {"HOWDAH_DATA_CACHE_DIR": str(yarn.folder)}
-    keeps, links = room_to_keep(yarn.folder), can_link(yarn.folder, yarn.sandbox.run_dir)
+    place = {"HOWDAH_DATA_CACHE_DIR": str(yarn.directory)}
+    keeps, links = room_to_keep(yarn.directory), can_link(yarn.directory, yarn.sandbox.run_dir)
     inputs = [
-        {"path": folder, "to": "data", "share": "bytes", "cache": True},
-        {"path": f"{folder}/*#uris", "strategy": "placeholder", "chief": 1},
+        {"path": directory, "to": "data", "share": "bytes", "cache": True},
+        {"path": f"{directory}/*#uris", "strategy": "placeholder", "chief": 1},
     ]
     command = f'{SHOW}; cat "$INPUT_FILE_LIST_FILE"; test "$INPUT_FILE_LIST" = "$(cat inputFileList.txt)" && echo same'
     job = yarn.job_file(command, inputs=inputs, replicas=2)
@@ -96,61 +96,63 @@ def test_dealt_by_bytes_and_listed_and_kept(yarn: CommandLine, folder: str) -> N
         assert re.search(r"\b[2-9] links" if keeps and links else r"\b1 links", done.text)
         listed = [json.loads(next(line for line in lines[n] if line.startswith("{"))) for n in (0, 1)]
         assert listed == [
-            {"uris": [f"{folder}/a"]},
-            {"uris": [f"{folder}/c", f"{folder}/d", f"{folder}/sub/b"]},
+            {"uris": [f"{directory}/a"]},
+            {"uris": [f"{directory}/c", f"{directory}/d", f"{directory}/sub/b"]},
         ]
         assert done.text.count("| same") == 2
         kept = re.findall(r"MiB in [\d.]+ s(?:, (\S+) MiB of them kept on the node)?$", done.text, re.MULTILINE)
         assert kept == (["", ""] if turn == 1 or not keeps else ["3.0", "3.0"])
 
 
-def test_more_tasks_than_files_and_what_is_missing_is_told_before(yarn: CommandLine, folder: str) -> None:
-    yarn.files.write_bytes(f"{folder}/one", b"1")
+def test_more_tasks_than_files_and_what_is_missing_is_told_before(yarn: CommandLine, directory: str) -> None:
+    yarn.files.write_bytes(f"{directory}/one", b"1")
     path = yarn.job_file(
-        "true", replicas=3, inputs=[{"path": folder}, {"path": f"{folder}/none"}, {"path": "hdfs:///no*"}]
+        "true", replicas=3, inputs=[{"path": directory}, {"path": f"{directory}/none"}, {"path": "hdfs:///no*"}]
     )
     done = yarn("run", "--on", "yarn", path)
     assert done.code == 66, done.text
     told = done.err.decode()
     assert "inputs.0.share: has fewer files (1) than tasks (3): worker:1 and 1 more would have none" in told
-    assert f"inputs.1.path: '{folder}/none': no such file or directory" in told
+    assert f"inputs.1.path: '{directory}/none': no such file or directory" in told
     assert "inputs.2.path: 'hdfs:///no*': no such file or directory" in told
     assert "application_" not in done.text
 
 
-def test_a_file_that_changes_after_it_was_listed_fails_in_one_line(yarn: CommandLine, folder: str) -> None:
+def test_a_file_that_changes_after_it_was_listed_fails_in_one_line(yarn: CommandLine, directory: str) -> None:
     for name in ("changed", "deleted"):
-        yarn.files.write_bytes(f"{folder}/{name}", b"12345")
+        yarn.files.write_bytes(f"{directory}/{name}", b"12345")
     copies = {
-        name: FileCopy(str(yarn.folder / name), f"{folder}/{name}", 5, yarn.files.stat(f"{folder}/{name}").modified_ms)  # type: ignore[union-attr]
+        name: FileCopy(
+            str(yarn.directory / name), f"{directory}/{name}", 5, yarn.files.stat(f"{directory}/{name}").modified_ms
+        )  # type: ignore[union-attr]
         for name in ("changed", "deleted")
     }
-    yarn.files.write_bytes(f"{folder}/changed", b"54321")
-    yarn.files.delete(f"{folder}/deleted")
+    yarn.files.write_bytes(f"{directory}/changed", b"54321")
+    yarn.files.delete(f"{directory}/deleted")
     for name, words in {
         "changed": "has changed since the job was submitted: it was written again",
         "deleted": "no such file: it was there when the job was submitted",
     }.items():
-        with pytest.raises(Exception, match=re.escape(f"{folder}/{name}: {words}")):
+        with pytest.raises(Exception, match=re.escape(f"{directory}/{name}: {words}")):
             download([copies[name]], quiet)
 
 
-def test_a_damaged_block_is_noticed(yarn: CommandLine, folder: str) -> None:
+def test_a_damaged_block_is_noticed(yarn: CommandLine, directory: str) -> None:
     content = os.urandom(1 << 20)
-    yarn.files.write_bytes(f"{folder}/damaged", content)
+    yarn.files.write_bytes(f"{directory}/damaged", content)
     blocks = [path for path in yarn.sandbox.run_dir.glob("dfs/**/blk_*") if path.suffix != ".meta"]
     block = next(path for path in blocks if path.stat().st_size == len(content) and path.read_bytes() == content)
     with block.open("r+b") as file:
         file.seek(1000)
         file.write(b"damaged")
     with pytest.raises(ConnectionBroken, match="no copy of a block can be read"):
-        download([FileCopy(str(yarn.folder / "x"), f"{folder}/damaged", len(content))], quiet, back_off_s=0.01)
-    assert not (yarn.folder / "x").exists()
+        download([FileCopy(str(yarn.directory / "x"), f"{directory}/damaged", len(content))], quiet, back_off_s=0.01)
+    assert not (yarn.directory / "x").exists()
 
 
-def test_a_download_goes_on_behind_what_came_when_the_datanode_comes_back(yarn: CommandLine, folder: str) -> None:
+def test_a_download_goes_on_behind_what_came_when_the_datanode_comes_back(yarn: CommandLine, directory: str) -> None:
     pieces = [os.urandom(1 << 20)] * 200
-    with yarn.files.writing(f"{folder}/large") as sink:
+    with yarn.files.writing(f"{directory}/large") as sink:
         for piece in pieces:
             sink.write(piece)
     restart = threading.Thread(target=_restart, args=(yarn.sandbox,))
@@ -163,7 +165,7 @@ def test_a_download_goes_on_behind_what_came_when_the_datanode_comes_back(yarn: 
         if len(calls) == 1 and restart.ident:
             time.sleep(0.1)
 
-    copy = FileCopy(str(yarn.folder / "large"), f"{folder}/large", 200 << 20)
+    copy = FileCopy(str(yarn.directory / "large"), f"{directory}/large", 200 << 20)
     deadline = time.monotonic() + LIMIT_S
     try:
         while not Path(copy.path).exists():
@@ -186,38 +188,38 @@ def _restart(sandbox: Sandbox) -> None:
     sandbox.start("dn")
 
 
-def test_libhdfs_finds_hadoop_and_java(yarn: CommandLine, folder: str) -> None:
+def test_libhdfs_finds_hadoop_and_java(yarn: CommandLine, directory: str) -> None:
     """There is no libhdfs to be had here, but what it would be given lets Java's own client read."""
     known = record.load(yarn.sandbox.run_dir)
     assert known
-    home = yarn.folder / "hadoop"
+    home = yarn.directory / "hadoop"
     (home / "lib/native").mkdir(parents=True)
     (home / "share/hadoop").mkdir(parents=True)
     (home / "share/hadoop/common").symlink_to(known.jars)
     (home / "lib/native/libhdfs.so").write_bytes(b"")
-    yarn.files.write_bytes(f"{folder}/seen-by-java", b"")
+    yarn.files.write_bytes(f"{directory}/seen-by-java", b"")
     command = (
         "python3 -c \"import ctypes; ctypes.CDLL('libjvm.so'); print('jvm found')\" && "
-        f'"$JAVA_HOME/bin/java" -cp "$CLASSPATH" org.apache.hadoop.fs.FsShell -ls {uris.path(folder)}'
+        f'"$JAVA_HOME/bin/java" -cp "$CLASSPATH" org.apache.hadoop.fs.FsShell -ls {uris.path(directory)}'
     )
     env = {"HADOOP_HOME": str(home), "JAVA_HOME": known.java}
     done = yarn.run(command, env=env, memory="512MiB").done()
     assert done.code == 0, done.text
     assert "jvm found" in done.text
-    assert f"{uris.path(folder)}/seen-by-java" in done.text
+    assert f"{uris.path(directory)}/seen-by-java" in done.text
 
 
-def test_the_example_that_reads_in_place(yarn: CommandLine, folder: str) -> None:
-    yarn.files.mkdirs(f"{folder}/train")
+def test_the_example_that_reads_in_place(yarn: CommandLine, directory: str) -> None:
+    yarn.files.mkdirs(f"{directory}/train")
     for part in (ROOT / "examples/data/digits/train").iterdir():
-        yarn.files.put(part, f"{folder}/train/{part.name}")
-    target = f"{folder}/model"
+        yarn.files.put(part, f"{directory}/train/{part.name}")
+    target = f"{directory}/model"
     # Its environment stays in the user's own cache.
     own = {name: value for name, value in os.environ.items() if name != "HOWDAH_HOME"}
-    sets = ["--set", f"DIGITS_DATA={folder}", "--set", f"DIGITS_MODEL={target}"]
+    sets = ["--set", f"DIGITS_DATA={directory}", "--set", f"DIGITS_MODEL={target}"]
     done = subprocess.run(
         [HOWDAH, "run", "--on", "yarn", *sets, "examples/digits-fsspec/job.yaml"],
-        env={**own, **yarn.sandbox.env(), "XDG_STATE_HOME": str(yarn.folder), "HOWDAH_SHARED_PATHS": "/"},
+        env={**own, **yarn.sandbox.env(), "XDG_STATE_HOME": str(yarn.directory), "HOWDAH_SHARED_PATHS": "/"},
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -225,20 +227,20 @@ def test_the_example_that_reads_in_place(yarn: CommandLine, folder: str) -> None
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"files, read in place from {folder}/train/part-0000" in done.stdout
+    assert f"files, read in place from {directory}/train/part-0000" in done.stdout
     saved = sorted(uris.below(entry.uri, target) for entry in yarn.files.walk(target) if entry.size)
     assert saved == ["worker-0/sums.npz", "worker-1/sums.npz"]
 
 
-def test_what_a_failed_job_made_is_kept_aside_when_it_says_so(yarn: CommandLine, folder: str) -> None:
-    both = f"touch {yarn.folder}/made-$HOWDAH_INDEX; until test -e {yarn.folder}/made-0; do sleep 0.1; done"
+def test_what_a_failed_job_made_is_kept_aside_when_it_says_so(yarn: CommandLine, directory: str) -> None:
+    both = f"touch {yarn.directory}/made-$HOWDAH_INDEX; until test -e {yarn.directory}/made-0; do sleep 0.1; done"
     fail = "test $HOWDAH_INDEX = 0 && sleep 60; exit 3"
     command = f"mkdir output; echo $HOWDAH_INDEX > output/made; {both}; {fail}"
-    outputs = [{"path": f"{folder}/kept", "keep_failed": True}, {"path": f"{folder}/gone", "tasks": "worker:0"}]
+    outputs = [{"path": f"{directory}/kept", "keep_failed": True}, {"path": f"{directory}/gone", "tasks": "worker:0"}]
     done = yarn.run(command, outputs=outputs, replicas=2).done()
     assert done.code == 1, done.text
-    assert f"what the tasks made is kept in {folder}/kept.failed" in done.text
-    assert sorted(uris.below(entry.uri, folder) for entry in yarn.files.walk(folder)) == [
+    assert f"what the tasks made is kept in {directory}/kept.failed" in done.text
+    assert sorted(uris.below(entry.uri, directory) for entry in yarn.files.walk(directory)) == [
         "kept.failed/worker-0/made",
         "kept.failed/worker-1/made",
     ]

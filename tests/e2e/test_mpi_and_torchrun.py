@@ -34,7 +34,7 @@ told = world.gather((os.environ["HOWDAH_TASK"], os.getcwd(), sys.argv[1:]))
 print(f"rank {world.rank} of {world.size}, {version}, sum {world.allreduce(world.rank)}", flush=True)
 if world.rank == 0:
     assert [task for task, _, _ in told] == [f"worker:{rank}" for rank in range(world.size)]
-    assert len({folder for _, folder, _ in told}) == world.size
+    assert len({directory for _, directory, _ in told}) == world.size
     print("words", told[1][2], flush=True)
 if len(sys.argv) > 3 and world.rank == 1:
     print("rank 1 has had enough", file=sys.stderr, flush=True)
@@ -90,29 +90,29 @@ LATE = "i=0; [ $HOWDAH_ATTEMPT = 1 ] || while [ $(cat step) -lt 30 ] && [ $((i+=
 
 @pytest.fixture
 def home(tmp_path: Path) -> dict[str, str]:
-    """The environment of a user whose jobs are in a folder of this test, and whose cache is the real one."""
+    """The environment of a user whose jobs are in a directory of this test, and whose cache is the real one."""
     kept = {name: value for name, value in os.environ.items() if name not in ("HOWDAH_HOME", "HADOOP_CONF_DIR")}
     return {**kept, "XDG_STATE_HOME": str(tmp_path / "state"), "HOWDAH_SHARED_PATHS": "/"}
 
 
-def run(folder: Path, env: dict[str, str], program: str, *words: str) -> subprocess.CompletedProcess[str]:
+def run(directory: Path, env: dict[str, str], program: str, *words: str) -> subprocess.CompletedProcess[str]:
     command = [str(PROGRAMS / program), *words]
-    return subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    return subprocess.run(command, env=env, cwd=directory, capture_output=True, text=True, timeout=LIMIT_S, check=False)
 
 
-def said(folder: Path, env: dict[str, str], done: subprocess.CompletedProcess[str], task: str) -> str:
+def said(directory: Path, env: dict[str, str], done: subprocess.CompletedProcess[str], task: str) -> str:
     """What a task has printed, on either stream."""
     job = next(word for word in done.stdout.split() if word.startswith(("application_", "local-")))
-    shown = run(folder, env, "howdah", "logs", job, task)
+    shown = run(directory, env, "howdah", "logs", job, task)
     return shown.stdout + shown.stderr
 
 
-def ranks(folder: Path, command: str) -> None:
-    (folder / "requirements.txt").write_text(REQUIREMENTS)
-    (folder / "ranks.py").write_text(RANKS)
+def ranks(directory: Path, command: str) -> None:
+    (directory / "requirements.txt").write_text(REQUIREMENTS)
+    (directory / "ranks.py").write_text(RANKS)
     worker = {"command": command, "replicas": 3, "resources": {"memory": "512MiB"}}
     job = {"framework": "mpi", "roles": {"worker": worker}, "files": ["ranks.py"]}
-    (folder / "job.yaml").write_text(json.dumps({**job, "environment": {"requirements": "requirements.txt"}}))
+    (directory / "job.yaml").write_text(json.dumps({**job, "environment": {"requirements": "requirements.txt"}}))
 
 
 @OPEN_MPI
@@ -175,18 +175,20 @@ def test_torchrun_starts_a_killed_process_again(tmp_path: Path, home: dict[str, 
     assert (model / "model.pt").exists()
 
 
-def steps(folder: Path, env: dict[str, str], fallen: str, before: str = "", **worker: object) -> tuple[str, list[str]]:
+def steps(
+    directory: Path, env: dict[str, str], fallen: str, before: str = "", **worker: object
+) -> tuple[str, list[str]]:
     """What the client said, and what the two tasks' programs did; one task's executor is lost."""
-    (folder / "steps.py").write_text(STEPS)
-    kept = shlex.quote(str(folder / "step"))
+    (directory / "steps.py").write_text(STEPS)
+    kept = shlex.quote(str(directory / "step"))
     command = f"{before.replace('step', kept)}exec torchrun --max-restarts 5 steps.py {kept} {fallen}"
     role = {"command": command, "replicas": 2, "on_failure": "restart", "resources": {"memory": "1GiB"}, **worker}
     lock = str(EXAMPLES / "digits-pytorch" / "requirements.lock")
     job = {"framework": "torchrun", "files": ["steps.py"], "environment": {"requirements": lock}}
-    (folder / "job.yaml").write_text(json.dumps({**job, "roles": {"worker": role}}))
-    done = run(folder, env, "howdah", "run", "--on", "local", "job.yaml")
+    (directory / "job.yaml").write_text(json.dumps({**job, "roles": {"worker": role}}))
+    done = run(directory, env, "howdah", "run", "--on", "local", "job.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
-    told = said(folder, env, done, "worker:0").splitlines()
+    told = said(directory, env, done, "worker:0").splitlines()
     return done.stdout + done.stderr, [line for line in told if line.startswith(("from ", "done "))]
 
 
@@ -208,7 +210,7 @@ def test_torchruns_meet_again_when_the_host_of_their_store_is_lost(tmp_path: Pat
     assert int(told[-2].split()[1]) >= 20
 
 
-@pytest.mark.skipif(not HOROVOD, reason="no wheel fits today's Pythons: HOWDAH_TEST_HOROVOD names a folder with one")
+@pytest.mark.skipif(not HOROVOD, reason="no wheel fits today's Pythons: HOWDAH_TEST_HOROVOD names a directory with one")
 def test_horovod_itself(tmp_path: Path, home: dict[str, str]) -> None:
     (tmp_path / "train.py").write_text(
         "import torch, horovod.torch as hvd\n"

@@ -133,11 +133,11 @@ def _changes(howdah: CommandLine, proxy: Caller, path: str, words: dict[str, str
 
 def _processes(module: str, job: str) -> Path:
     """The working directory of the job's process that runs `module`."""
-    for folder in Path("/proc").glob("[0-9]*"):
+    for directory in Path("/proc").glob("[0-9]*"):
         try:
-            line = (folder / "cmdline").read_bytes().split(b"\0")
-            if module.encode() in line and job.encode() in (folder / "environ").read_bytes() + b" ".join(line):
-                return folder / "cwd"
+            line = (directory / "cmdline").read_bytes().split(b"\0")
+            if module.encode() in line and job.encode() in (directory / "environ").read_bytes() + b" ".join(line):
+                return directory / "cwd"
         except OSError:
             continue
     raise AssertionError(f"no {module} of {job}")

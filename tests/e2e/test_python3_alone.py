@@ -25,25 +25,25 @@ OLDEST = json.loads((ROOT / "tests" / "golden" / "xlearning" / "tensorflow-demo.
 pytestmark = pytest.mark.timeout(LONGEST_S)
 
 
-def bare_path(folder: Path) -> Path:
+def bare_path(directory: Path) -> Path:
     """All programs of this machine but `python`."""
-    folder.mkdir()
+    directory.mkdir()
     for place in (Path("/usr/bin"), Path("/bin")):
         for entry in place.iterdir():
-            if entry.name != "python" and not (folder / entry.name).is_symlink():
-                (folder / entry.name).symlink_to(entry)
-    if not (folder / "python3").exists():
-        (folder / "python3").symlink_to(sys.executable)
-    return folder
+            if entry.name != "python" and not (directory / entry.name).is_symlink():
+                (directory / entry.name).symlink_to(entry)
+    if not (directory / "python3").exists():
+        (directory / "python3").symlink_to(sys.executable)
+    return directory
 
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """A cluster of such nodes, large enough for what was usual."""
-    folder = tmp_path_factory.mktemp("bare")
-    properties = {"yarn-site": {"yarn.nodemanager.admin-env": f"PATH={bare_path(folder / 'bin')}"}}
+    directory = tmp_path_factory.mktemp("bare")
+    properties = {"yarn-site": {"yarn.nodemanager.admin-env": f"PATH={bare_path(directory / 'bin')}"}}
     sizes = {"memory_mib": 12288, "vcores": 8}
-    with Sandbox(folder / "run", properties=properties, cache=local_directory(), **sizes) as running:
+    with Sandbox(directory / "run", properties=properties, cache=local_directory(), **sizes) as running:
         yield running
 
 
@@ -91,10 +91,10 @@ def test_a_program_that_was_not_sent(line: CommandLine) -> None:
 
 
 def test_tonys_script_and_its_shell(line: CommandLine) -> None:
-    source = line.folder / "src"
+    source = line.directory / "src"
     shutil.copytree(TONY_PROGRAMS, source)
     (source / "train.sh").write_text("set -e\npython steps.py\n")
-    conf = configuration(line.folder, worker__instances="2", worker__memory="128m", am__memory="128m")
+    conf = configuration(line.directory, worker__instances="2", worker__memory="128m", am__memory="128m")
     place = (f"--src_dir={source}", f"--conf_file={conf}")
     done = ended(line, "tony", *place, "--executes=bash train.sh")
     assert done.code == 0, done.text[-3000:]
@@ -109,13 +109,13 @@ def test_tonys_script_and_its_shell(line: CommandLine) -> None:
 
 def test_a_job_file_on_this_machine(tmp_path: Path) -> None:
     """The same on the local engine, whose nodes have the PATH of whoever submits."""
-    folder = bare_path(tmp_path / "bin")
+    directory = bare_path(tmp_path / "bin")
     job = tmp_path / "job.yaml"
     roles = {"worker": {"command": "python -c 'import sys; print(sys.prefix)'", "resources": {"memory": "128MiB"}}}
     job.write_text(json.dumps({"roles": roles}))
     howdah = Path(sys.executable).with_name("howdah")
     done = subprocess.run(
-        [howdah, "run", "--on", "local", job], env={"PATH": str(folder), "HOME": str(tmp_path)}, capture_output=True,
+        [howdah, "run", "--on", "local", job], env={"PATH": str(directory), "HOME": str(tmp_path)}, capture_output=True,
         text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

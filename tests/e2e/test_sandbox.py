@@ -163,8 +163,10 @@ def test_down_can_keep_the_data_for_the_next_up(small: Sandbox) -> None:
 
 def test_down_ends_containers_that_a_killed_node_left(small: Sandbox) -> None:
     small.up()
-    folder = small.run_dir / "nm1" / "local"
-    with subprocess.Popen(["sleep", "60"], env={"LOCAL_DIRS": f"{folder},/elsewhere", "PATH": "/usr/bin:/bin"}) as left:
+    directory = small.run_dir / "nm1" / "local"
+    with subprocess.Popen(
+        ["sleep", "60"], env={"LOCAL_DIRS": f"{directory},/elsewhere", "PATH": "/usr/bin:/bin"}
+    ) as left:
         said: list[str] = []
         small.down(progress=said.append)
         assert left.wait(5) == -signal.SIGTERM
@@ -197,7 +199,7 @@ def test_a_daemon_that_dies_at_start_is_named_with_its_reason(tmp_path: Path) ->
     sandbox.down()
 
 
-def test_a_folder_of_something_else_is_refused_and_left(tmp_path: Path) -> None:
+def test_a_directory_of_something_else_is_refused_and_left(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(StagingError, match="not a sandbox's and not empty"):
         Sandbox(tmp_path).up()

@@ -42,7 +42,7 @@ def test_a_spare_takes_the_place_of_a_killed_executor(yarn: CommandLine) -> None
 def test_too_few_containers_and_the_gang_starts_with_those(yarn: CommandLine) -> None:
     """Three nodes, four workers, each on a node of its own: the files of the fourth are dealt to the others."""
     for number in range(6):
-        (yarn.folder / f"file{number}").write_text(str(number))
+        (yarn.directory / f"file{number}").write_text(str(number))
     job = yarn.job_file(
         'echo "$HOWDAH_TASK of $HOWDAH_REPLICAS has $(ls data | xargs)"',
         replicas=4,

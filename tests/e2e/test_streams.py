@@ -43,14 +43,14 @@ def howdah(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 @pytest.fixture(scope="module")
 def text(howdah: CommandLine) -> str:
     """3 MB in blocks of 1 MiB, whose borders fall into lines; and a small file whose last line has no end."""
-    folder = f"{howdah.root}/tmp/stream-text"
-    howdah.files.mkdirs(folder)
+    directory = f"{howdah.root}/tmp/stream-text"
+    howdah.files.mkdirs(directory)
     client = hdfs_native.Client(howdah.root)
     options = hdfs_native.WriteOptions(block_size=BLOCK, overwrite=True)
-    with client.create(uris.path(f"{folder}/a.txt"), options) as file:
+    with client.create(uris.path(f"{directory}/a.txt"), options) as file:
         file.write(b"".join(LINES))
-    howdah.files.write_bytes(f"{folder}/b.txt", b"one more line")
-    return folder
+    howdah.files.write_bytes(f"{directory}/b.txt", b"one more line")
+    return directory
 
 
 def printed(howdah: CommandLine, uri: str) -> dict[str, bytes]:

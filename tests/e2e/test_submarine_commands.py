@@ -62,7 +62,7 @@ def submarine(sandbox: Sandbox, tmp_path: Path) -> Iterator[CommandLine]:
 def test_tensorflow_from_yaml(submarine: CommandLine) -> None:
     submarine.files.mkdirs(f"{submarine.root}/tmp/submarine-digits")
     submarine.files.write_bytes(f"{submarine.root}/tmp/submarine-digits/part-00000.csv", DIGITS.read_bytes())
-    job = submarine.folder / "job.yaml"
+    job = submarine.directory / "job.yaml"
     python = python_with("digits-tensorflow")
     job.write_text(JOB.format(programs=PROGRAMS, root=submarine.root, python=python))
     done = submarine.start("submarine", "job", "run", "-f", str(job)).done(240)
@@ -74,10 +74,10 @@ def test_tensorflow_from_yaml(submarine: CommandLine) -> None:
 
 
 def test_pytorch_and_its_meta_information(submarine: CommandLine) -> None:
-    shutil.copy(DIGITS, submarine.folder / "digits.csv")
+    shutil.copy(DIGITS, submarine.directory / "digits.csv")
     size = ("--num_workers", "2", "--worker_resources", "memory=1G,vcores=1", "-worker_launch_cmd")
     command = f"{python_with('digits-pytorch')} digits_torch.py"
-    files = [f"--localization={path}:." for path in (PROGRAMS / "digits_torch.py", submarine.folder / "digits.csv")]
+    files = [f"--localization={path}:." for path in (PROGRAMS / "digits_torch.py", submarine.directory / "digits.csv")]
     run = ("job", "run", "--name", "digits-torch", "--framework=pytorch", *size, command, *files)
     done = submarine.start("submarine", "x.jar", *run, "--input_path", "digits.csv", "--wait_job_finish").done(240)
     assert done.code == 0, done.text[-3000:]
@@ -111,7 +111,7 @@ def test_the_runtime_of_tony(submarine: CommandLine) -> None:
         "tony.ps.memory=128m",
         "--env",
         "GREETING=hello",
-        f"--env=TOLD={submarine.folder}",
+        f"--env=TOLD={submarine.directory}",
     )
     file = f"--localization={TONY_PROGRAMS / 'told.py'}:."
     done = submarine("submarine", "job", "run", *run, *tasks, *over, file)
@@ -145,10 +145,10 @@ def test_tensorboard_alone_shows_all_jobs(submarine: CommandLine) -> None:
 
 def test_a_notebook_is_shown_and_killed(submarine: CommandLine) -> None:
     port = free_port()
-    (submarine.folder / "hello.txt").write_text("from the notebook")
+    (submarine.directory / "hello.txt").write_text("from the notebook")
     serve = f"{sys.executable} -m http.server {port}"
     run = ("--name", "notes", "--worker_resources", "memory=128M", "--worker_launch_cmd", serve)
-    beside = ("--quicklink", f"Notebook=http://master-0:{port}", f"--localization={submarine.folder}/hello.txt:.")
+    beside = ("--quicklink", f"Notebook=http://master-0:{port}", f"--localization={submarine.directory}/hello.txt:.")
     done = submarine("submarine", "job", "run", "--num_workers", "1", *run, *beside)
     assert (done.code, done.text.splitlines()[-1]) == (0, f"submitted {done.job} to yarn")
 
@@ -175,25 +175,25 @@ def documented(name: str) -> list[str]:
 
 def with_its_venv(submarine: CommandLine, example: str) -> str:
     """A directory with what the guides have packed and downloaded before: `myvenv.zip`, and the data."""
-    folder = submarine.folder / "packed"
-    folder.mkdir()
-    with zipfile.ZipFile(folder / "myvenv.zip", "w") as archive:
+    directory = submarine.directory / "packed"
+    directory.mkdir()
+    with zipfile.ZipFile(directory / "myvenv.zip", "w") as archive:
         python = zipfile.ZipInfo("venv/bin/python")
         python.external_attr = 0o100755 << 16
         archive.writestr(python, f'#!/bin/sh\nexec {python_with(example)} "$@"\n')
-    shutil.copy(DIGITS, folder / "digits.csv")
-    return str(folder)
+    shutil.copy(DIGITS, directory / "digits.csv")
+    return str(directory)
 
 
-def of_tony(folder: str, program: Path, name: str) -> str:
+def of_tony(directory: str, program: Path, name: str) -> str:
     """The value of `tony.containers.resources`, as the guides write it."""
-    shutil.copy(program, Path(folder, name))
-    return f"tony.containers.resources={folder}/myvenv.zip#archive,{folder}/{name},{folder}/digits.csv"
+    shutil.copy(program, Path(directory, name))
+    return f"tony.containers.resources={directory}/myvenv.zip#archive,{directory}/{name},{directory}/digits.csv"
 
 
 def test_the_documented_tensorflow_command(submarine: CommandLine) -> None:
-    folder = with_its_venv(submarine, "digits-tensorflow")
-    resources = of_tony(folder, TONY_PROGRAMS / "digits_tf.py", "mnist_distributed.py")
+    directory = with_its_venv(submarine, "digits-tensorflow")
+    resources = of_tony(directory, TONY_PROGRAMS / "digits_tf.py", "mnist_distributed.py")
     words = [resources if "tony.containers" in word else word for word in documented("tony-tensorflow")]
     done = submarine.start("submarine", *words, "--wait_job_finish").done(LONGEST_S)
     assert done.code == 0, done.text[-3000:]
@@ -201,8 +201,8 @@ def test_the_documented_tensorflow_command(submarine: CommandLine) -> None:
 
 
 def test_the_documented_script_for_pytorch(submarine: CommandLine) -> None:
-    folder = with_its_venv(submarine, "digits-pytorch")
-    resources = of_tony(folder, TONY_PROGRAMS / "digits_torch.py", "pytorch_mnist_distributed.py")
+    directory = with_its_venv(submarine, "digits-pytorch")
+    resources = of_tony(directory, TONY_PROGRAMS / "digits_torch.py", "pytorch_mnist_distributed.py")
     words = [resources if "tony.containers" in word else word for word in documented("script-of-java")]
     done = submarine.start("submarine", *words, "--wait_job_finish").done(LONGEST_S)
     assert done.code == 0, done.text[-3000:]
@@ -211,8 +211,8 @@ def test_the_documented_script_for_pytorch(submarine: CommandLine) -> None:
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="MXNet needs NumPy < 1.24: Python <= 3.11")
 def test_the_documented_mxnet_command(submarine: CommandLine) -> None:
-    folder = with_its_venv(submarine, "digits-mxnet")
-    resources = of_tony(folder, PROGRAMS / "image_classification.py", "image_classification.py")
+    directory = with_its_venv(submarine, "digits-mxnet")
+    resources = of_tony(directory, PROGRAMS / "image_classification.py", "image_classification.py")
     words = [resources if "tony.containers" in word else word for word in documented("mxnet")]
     done = submarine.start("submarine", *words, "--env", "OMP_NUM_THREADS=1", "--wait_job_finish").done(LONGEST_S)
     assert done.code == 0, done.text[-3000:]
@@ -257,7 +257,7 @@ def test_what_a_role_localises_is_its_own_and_the_checkpoint_path_is_made(submar
     for role in ("worker", "ps"):
         submarine.files.mkdirs(f"{submarine.root}/tmp/of-{role}")
         submarine.files.write_bytes(f"{submarine.root}/tmp/of-{role}/own", f"{role}'s ".encode())
-    job, told = submarine.folder / "job.yaml", submarine.folder / "told"
+    job, told = submarine.directory / "job.yaml", submarine.directory / "told"
     job.write_text(ROLES.format(root=submarine.root, told=told))
     done = submarine("submarine", "job", "run", "-f", str(job))
     assert done.code == 0, done.text[-3000:]

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.timeout(LONGEST_S)
 
 @pytest.fixture
 def tony(sandbox: Sandbox, tmp_path: Path) -> Iterator[CommandLine]:
-    """A folder with the sources of all programs, `src`, and a shell for TonY's command in it."""
+    """A directory with the sources of all programs, `src`, and a shell for TonY's command in it."""
     shutil.copytree(PROGRAMS, tmp_path / "src")
     shutil.copy(DIGITS, tmp_path / "src" / "digits.csv")
     line = CommandLine(sandbox, tmp_path)
@@ -52,31 +52,36 @@ def python_with(example: str) -> str:
     return str(Path(json.loads(done.stdout)["job"]["program_path"][0]) / "python")
 
 
-def configuration(folder: Path, **values: str) -> str:
+def configuration(directory: Path, **values: str) -> str:
     """A tony.xml; `__` stands for a dot, `_` for a dash."""
     names = {name.replace("__", ".").replace("_", "-"): value for name, value in values.items()}
     properties = (
         f"<property><name>tony.{name}</name><value>{value}</value></property>" for name, value in names.items()
     )
-    path = folder / f"tony-{len(list(folder.glob('tony-*.xml')))}.xml"
+    path = directory / f"tony-{len(list(directory.glob('tony-*.xml')))}.xml"
     path.write_text(f"<configuration>{''.join(properties)}</configuration>")
     return str(path)
 
 
 def submit(tony: CommandLine, conf: str, program: str, *options: str, python: str = sys.executable) -> Done:
-    arguments = (f"--src_dir={tony.folder / 'src'}", f"--executes={program}", f"--conf_file={conf}", *options)
+    arguments = (f"--src_dir={tony.directory / 'src'}", f"--executes={program}", f"--conf_file={conf}", *options)
     return tony.start("tony", *arguments, f"--python_binary_path={python}").done(240)
 
 
 def test_tensorflow_from_a_zip(tony: CommandLine) -> None:
-    with zipfile.ZipFile(tony.folder / "src.zip", "w") as archive:
-        for path in (tony.folder / "src").iterdir():
+    with zipfile.ZipFile(tony.directory / "src.zip", "w") as archive:
+        for path in (tony.directory / "src").iterdir():
             archive.write(path, path.name)
     conf = configuration(
-        tony.folder, worker__instances="2", worker__memory="1g", ps__instances="1", ps__memory="1g", worker__vcores="1"
+        tony.directory,
+        worker__instances="2",
+        worker__memory="1g",
+        ps__instances="1",
+        ps__memory="1g",
+        worker__vcores="1",
     )
     arguments = ("--executes", "digits_tf.py", "--task_params", "--steps 200", "-conf_file", conf)
-    where = ("--src_dir", str(tony.folder / "src.zip"), "--shell_env", "TF_CPP_MIN_LOG_LEVEL=2")
+    where = ("--src_dir", str(tony.directory / "src.zip"), "--shell_env", "TF_CPP_MIN_LOG_LEVEL=2")
     python = python_with("digits-tensorflow")
     submitter = "com.linkedin.tony.cli.ClusterSubmitter"
     done = tony.start("tony", submitter, *arguments, *where, "--python_binary_path", python).done(240)
@@ -88,7 +93,7 @@ def test_tensorflow_from_a_zip(tony: CommandLine) -> None:
 
 def test_pytorch(tony: CommandLine) -> None:
     conf = configuration(
-        tony.folder, application__framework="pytorch", worker__instances="2", worker__memory="1g", ps__instances="0"
+        tony.directory, application__framework="pytorch", worker__instances="2", worker__memory="1g", ps__instances="0"
     )
     done = submit(tony, conf, "digits_torch.py", python=python_with("digits-pytorch"))
     assert done.code == 0, done.text[-3000:]
@@ -97,12 +102,12 @@ def test_pytorch(tony: CommandLine) -> None:
 
 def test_keras(tony: CommandLine) -> None:
     """The documented command, but for the sizes; the chief is worker:0."""
-    conf = configuration(tony.folder, worker__instances="2", worker__memory="1g")
-    params = f"--task_params=--working-dir {tony.folder / 'model'}"
+    conf = configuration(tony.directory, worker__instances="2", worker__memory="1g")
+    params = f"--task_params=--working-dir {tony.directory / 'model'}"
     done = submit(tony, conf, "digits_keras.py", params, python=python_with("digits-tensorflow"))
     assert done.code == 0, done.text[-3000:]
     assert "2 replicas, loss 0." in done.text
-    assert (tony.folder / "model" / "weights.npy").exists()
+    assert (tony.directory / "model" / "weights.npy").exists()
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="MXNet needs NumPy < 1.24: Python <= 3.11")
@@ -112,7 +117,7 @@ def test_mxnet(tony: CommandLine) -> None:
     memory = {f"{role}__memory": "1g" for role in sizes}
     counts = {f"{role}__instances": count for role, count in sizes.items()}
     conf = configuration(
-        tony.folder,
+        tony.directory,
         application__framework="mxnet",
         application__untracked__jobtypes="scheduler,server",
         **counts,
@@ -126,11 +131,11 @@ def test_mxnet(tony: CommandLine) -> None:
 
 def test_what_is_no_archive_stays_whole_and_yarn_knows_of_the_end(tony: CommandLine) -> None:
     """A resource is unpacked with #archive alone, wherever it is; two variables stand in one --shell_env."""
-    with zipfile.ZipFile(tony.folder / "data.zip", "w") as archive:
+    with zipfile.ZipFile(tony.directory / "data.zip", "w") as archive:
         archive.writestr("inside.txt", "unpacked")
     there = f"{tony.root}/tmp/tony-data.zip"
-    tony.files.write_bytes(there, (tony.folder / "data.zip").read_bytes())
-    here = tony.folder / "data.zip"
+    tony.files.write_bytes(there, (tony.directory / "data.zip").read_bytes())
+    here = tony.directory / "data.zip"
     names = [f"{here}::a.zip", f"{here}::b.zip#archive", f"{there}::c.zip", f"{there}::d.zip#archive"]
     looks = '[ -f a.zip ] && [ -f c.zip ] && cat b.zip/inside.txt d.zip/inside.txt && echo " $A$B"'
     options = ("--shell_env", "A=1,B=2", "--conf", f"tony.containers.resources={','.join(names)}")
@@ -154,7 +159,7 @@ def test_whom_the_job_waits_for_no_more(tony: CommandLine, other: str, code: int
         "evaluator__command": "sleep 8; exit 3",
         "other__command": f"sleep {other}",
     }
-    conf = configuration(tony.folder, **keys)
+    conf = configuration(tony.directory, **keys)
     done = tony("tony", "--executes", "true", "--conf_file", conf)
     assert done.code == code, done.text[-3000:]
     assert "evaluator:0 still runs 1 s after worker ended: the job waits for it no more" in done.text
@@ -163,7 +168,7 @@ def test_whom_the_job_waits_for_no_more(tony: CommandLine, other: str, code: int
 
 def test_preprocessing_and_who_may_fail(tony: CommandLine) -> None:
     conf = configuration(
-        tony.folder,
+        tony.directory,
         worker__instances="2",
         worker__memory="128m",
         am__memory="128m",
@@ -182,10 +187,10 @@ def test_preprocessing_and_who_may_fail(tony: CommandLine) -> None:
 
 
 def test_a_notebook_is_reached_and_ends_with_its_command(tony: CommandLine) -> None:
-    page = tony.folder / "src" / "hello.txt"
+    page = tony.directory / "src" / "hello.txt"
     page.write_text("from the notebook")
     serve = f'{sys.executable} -m http.server "$TB_PORT"'
-    arguments = ("--src_dir", str(tony.folder / "src"), "--executes", serve, "--conf", "tony.am.memory=128m")
+    arguments = ("--src_dir", str(tony.directory / "src"), "--executes", serve, "--conf", "tony.am.memory=128m")
     running = tony.start("tony", "notebook", *arguments)
     link = running.says("the notebook is at ").partition("the notebook is at ")[2].split()[0]
 
@@ -205,24 +210,24 @@ def test_a_notebook_is_reached_and_ends_with_its_command(tony: CommandLine) -> N
 
 def told(line: CommandLine, task: str) -> list[dict[str, str]]:
     """What the runs of `told.py` were told in this task, `worker0`."""
-    return [json.loads(text) for text in (line.folder / f"{task}.jsonl").read_text().splitlines()]
+    return [json.loads(text) for text in (line.directory / f"{task}.jsonl").read_text().splitlines()]
 
 
 def test_azkabans_job_in_stages_with_files_of_their_own(tony: CommandLine) -> None:
     for name in ("prepare", "worker"):
-        (tony.folder / f"{name}.json").write_text(f"{name}'s own")
+        (tony.directory / f"{name}.json").write_text(f"{name}'s own")
     job = {
         "executes": "told.py",
         "python_binary_path": sys.executable,
         "worker_env.GREETING": "hello there",
-        "worker_env.TOLD": str(tony.folder),
+        "worker_env.TOLD": str(tony.directory),
         "tony.worker.instances": "2",
         "tony.prepare.instances": "1",
         "tony.application.prepare-stage": "prepare",
         **{f"tony.{name}.memory": "128m" for name in ("prepare", "worker")},
-        **{f"tony.{name}.resources": f"{tony.folder}/{name}.json::own.json" for name in ("prepare", "worker")},
+        **{f"tony.{name}.resources": f"{tony.directory}/{name}.json::own.json" for name in ("prepare", "worker")},
     }
-    path = tony.folder / "job.properties"
+    path = tony.directory / "job.properties"
     path.write_text("".join(f"{name}={value}\n" for name, value in job.items()))
     done = tony("azkaban-job", str(path))
     assert done.code == 0, done.text[-3000:]
@@ -236,14 +241,14 @@ def test_azkabans_job_in_stages_with_files_of_their_own(tony: CommandLine) -> No
 
 def test_independent_tasks_run_on_this_machine(tony: CommandLine) -> None:
     conf = configuration(
-        tony.folder,
+        tony.directory,
         application__distributed_mode="FCFS",
         application__fail_on_worker_failure_enabled="true",
         worker__instances="2",
         worker__memory="128m",
         am__retry_count="1",
     )
-    source = ("--src_dir", str(tony.folder / "src"), "--shell_env", f"TOLD={tony.folder}")
+    source = ("--src_dir", str(tony.directory / "src"), "--shell_env", f"TOLD={tony.directory}")
     python = ("--python_binary_path", sys.executable)
     done = tony(
         "tony", "local", "--executes", "told.py", "--conf_file", conf, *source, *python, "--shell_env=FAIL_ONCE=worker1"
@@ -264,12 +269,12 @@ def test_bad_commands_end_with_255(tony: CommandLine) -> None:
 
 
 def test_a_virtual_environment_keeps_its_modes(tony: CommandLine) -> None:
-    with zipfile.ZipFile(tony.folder / "venv.zip", "w") as archive:
+    with zipfile.ZipFile(tony.directory / "venv.zip", "w") as archive:
         entry = zipfile.ZipInfo("env/bin/python")
         entry.external_attr = 0o100755 << 16
         archive.writestr(entry, f'#!/bin/sh\nFAIL_driver0=7 exec {sys.executable} "$@"\n')
-    options = ("--src_dir", str(tony.folder / "src"), "--executes=steps.py", "--conf=tony.am.memory=128m")
-    done = tony("tony", *options, f"--python_venv={tony.folder / 'venv.zip'}", "--python_binary_path=env/bin/python")
+    options = ("--src_dir", str(tony.directory / "src"), "--executes=steps.py", "--conf=tony.am.memory=128m")
+    done = tony("tony", *options, f"--python_venv={tony.directory / 'venv.zip'}", "--python_binary_path=env/bin/python")
     assert done.code == 255
     assert "driver:0 on " in done.text
     assert "exit code 7" in done.text, done.text[-3000:]

@@ -42,13 +42,13 @@ def digits(client: XLearningClient) -> None:
     """The training data on the cluster, the test data beside the scripts."""
     for part in sorted((EXAMPLES / "data" / "digits" / "train").iterdir()):
         client.put(f"/xl/digits/{part.name}", part.read_text())
-    shutil.copy(EXAMPLES / "data" / "digits" / "test" / "part-00000.csv", client.folder / "test.csv")
+    shutil.copy(EXAMPLES / "data" / "digits" / "test" / "part-00000.csv", client.directory / "test.csv")
 
 
 @pytest.mark.usefixtures("digits")
 def test_tensorflow_with_a_parameter_server(client: XLearningClient) -> None:
     for name in ("demo.py", "dataDeal.py"):
-        shutil.copy(EXAMPLES / "digits-tensorflow-v1" / name, client.folder)
+        shutil.copy(EXAMPLES / "digits-tensorflow-v1" / name, client.directory)
     done = client(
         "xl-submit",
         "--app-type tensorflow --app-name tf-demo --input /xl/digits#data --output /xl/tf-model#model "
@@ -78,7 +78,7 @@ dist.destroy_process_group()
 
 
 def test_torch(client: XLearningClient) -> None:
-    (client.folder / "ddp.py").write_text(DDP)
+    (client.directory / "ddp.py").write_text(DDP)
     done = client(
         "hbox-submit",
         "--app-type distTorch --worker-num 2 --worker-memory 1G --files ddp.py --queue default",
@@ -111,12 +111,12 @@ def test_placeholder_files_variables_and_where_things_are(client: XLearningClien
     for name in ("a", "b", "c"):
         client.put(f"/xl/list/{name}.txt", name)
     client.put("/xl/cached.txt", "cached")
-    (client.folder / "job.sh").write_text(
+    (client.directory / "job.sh").write_text(
         'cat "$PWD/alias.txt" > model/report; echo " $A $INPUT_FILE_LIST $INDEX" >> model/report\n'
         'echo "$LD_LIBRARY_PATH $PATH" >> model/report\n'
         "touch $XLEARNING_CONTAINER_LOG_DIR/own.log && echo logged >> model/report\n"
     )
-    site = client.folder / "site"
+    site = client.directory / "site"
     site.mkdir(exist_ok=True)
     values = {"xlearning.worker.memory": "64M", "xlearning.worker.num": "1", "xlearning.output.local.dir": "model"}
     text = "".join(f"<property><name>{k}</name><value>{v}</value></property>" for k, v in values.items())
@@ -155,7 +155,7 @@ def test_placeholder_files_variables_and_where_things_are(client: XLearningClien
 )
 def test_digits_with(client: XLearningClient, kind: str, options: str) -> None:
     """The scheduler, or the tracker, that ran in the master there is started beside the workers."""
-    shutil.copy(EXAMPLES / f"digits-{kind}" / "train.py", client.folder / f"digits_{kind}.py")
+    shutil.copy(EXAMPLES / f"digits-{kind}" / "train.py", client.directory / f"digits_{kind}.py")
     done = client(
         "xl-submit",
         f"--app-type {'dist' * (kind == 'xgboost')}{kind} --worker-num 2 --worker-memory 1G {options} "
@@ -184,7 +184,7 @@ print(model.num_trees(), "trees", flush=True)
 
 @pytest.mark.usefixtures("digits")
 def test_lightgbm_by_its_list_of_machines(client: XLearningClient) -> None:
-    (client.folder / "lightgbm_list.py").write_text(LIGHTGBM)
+    (client.directory / "lightgbm_list.py").write_text(LIGHTGBM)
     done = client(
         "hbox-submit",
         "--app-type distLightGBM --worker-num 2 --worker-memory 1G --input /xl/digits#data --files lightgbm_list.py "
@@ -200,13 +200,13 @@ def test_lightgbm_by_its_list_of_machines(client: XLearningClient) -> None:
 TOLD = """
 import json, os, sys, time
 from pathlib import Path
-folder, everybody = Path(sys.argv[1]), int(sys.argv[2])
+directory, everybody = Path(sys.argv[1]), int(sys.argv[2])
 files = {path.as_posix(): path.read_text() for path in (*Path().glob("*.txt"), *Path().glob("data/*"))}
-me = folder / os.environ["HOWDAH_TASK"]
+me = directory / os.environ["HOWDAH_TASK"]
 me.with_suffix(".new").write_text(json.dumps({**os.environ, "argv": sys.argv, "files": files}))
 me.with_suffix(".new").rename(me)
 for _ in range(900):  # servers and evaluators are stopped when the workers have ended
-    if len([path for path in folder.iterdir() if not path.suffix]) == everybody:
+    if len([path for path in directory.iterdir() if not path.suffix]) == everybody:
         sys.exit(0)
     time.sleep(0.1)
 sys.exit("not everybody has come")
@@ -215,13 +215,13 @@ sys.exit("not everybody has come")
 
 def told(client: XLearningClient, kind: str, options: str, everybody: int) -> dict[str, dict[str, Any]]:
     """What the tasks of a job found: their variables, and texts of the files they had."""
-    (client.folder / "told.py").write_text(TOLD)
-    folder = client.folder / f"told-{kind}"
-    folder.mkdir()
+    (client.directory / "told.py").write_text(TOLD)
+    directory = client.directory / f"told-{kind}"
+    directory.mkdir()
     line = f"--app-type {kind} --worker-memory 64M {options} --files told.py --queue default"
-    done = client("hbox-submit", line, "python3", "told.py", str(folder), str(everybody))
+    done = client("hbox-submit", line, "python3", "told.py", str(directory), str(everybody))
     assert done.returncode == 0, done.stdout + done.stderr
-    return {path.name: json.loads(path.read_text()) for path in folder.iterdir()}
+    return {path.name: json.loads(path.read_text()) for path in directory.iterdir()}
 
 
 def test_tensor2tensor_with_an_evaluator(client: XLearningClient) -> None:
@@ -267,7 +267,7 @@ def test_digits_serves_at_its_tasks_port_for_a_while(client: XLearningClient) ->
     program = (
         "import os, sys, time; print(sys.argv[1:] == ['-p', os.environ['HOWDAH_PORT']], flush=True); time.sleep(60)"
     )
-    (client.folder / "digits.py").write_text(program)
+    (client.directory / "digits.py").write_text(program)
     line = "--app-type digits --worker-memory 64M --duration 2s --files digits.py --queue default"
     done = client("hbox-submit", line, HOWDAH_ENVIRONMENT=sys.executable)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -291,7 +291,7 @@ def test_records_in_and_out(client: XLearningClient) -> None:
 @pytest.mark.usefixtures("digits")
 def test_workers_that_mirror_each_other(client: XLearningClient) -> None:
     """Without servers HBox's TensorFlow is one cluster of workers."""
-    shutil.copy(EXAMPLES / "digits-tensorflow-mwms" / "train.py", client.folder / "mirrored.py")
+    shutil.copy(EXAMPLES / "digits-tensorflow-mwms" / "train.py", client.directory / "mirrored.py")
     done = client(
         "hbox-submit",
         "--app-type tensorflow --worker-num 2 --worker-memory 1536M --input /xl/digits#data --output-index 0 "

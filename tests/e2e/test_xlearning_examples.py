@@ -84,8 +84,8 @@ def test_lightgbm(client: XLearningClient) -> None:
     put_archive(client, "/tmp/data/distLightGBM/LightGBM.tgz", {"lightgbm": LIGHTGBM})
     digits = EXAMPLES / "data" / "digits" / "train" / "part-00000.csv"
     client.put("/tmp/data/distLightGBM/data/part.csv", digits.read_text())
-    (client.folder / "train.conf").write_text(TRAIN_CONF)
-    (client.folder / "demo.sh").write_text(DEMO)
+    (client.directory / "train.conf").write_text(TRAIN_CONF)
+    (client.directory / "demo.sh").write_text(DEMO)
     done = client(
         "hbox-submit",
         "--app-type distlightgbm --app-name distLightGBM-demo --files train.conf,demo.sh --worker-num 2 "
@@ -111,8 +111,8 @@ def test_caffe(client: XLearningClient) -> None:
     put_archive(client, "/tmp/data/caffe/caffe.zip", {"caffe/build/tools/caffe": CAFFE})
     for part in ("train", "test"):
         client.put(f"/tmp/data/caffe/mnist_{part}_lmdb/data.mdb", part)
-        (client.folder / f"lenet_{part}_test.prototxt").touch()
-    (client.folder / "lenet_solver.prototxt").touch()
+        (client.directory / f"lenet_{part}_test.prototxt").touch()
+    (client.directory / "lenet_solver.prototxt").touch()
     done = client(
         "xl-submit",
         "--app-type caffe --app-name caffe_demo --input /tmp/data/caffe/mnist_train_lmdb#mnist_train_lmdb "
@@ -149,7 +149,7 @@ def test_lightlda(client: XLearningClient) -> None:
     for number in (0, 1):
         client.put(f"/tmp/data/lightLDA/data/nytimes.libsvm.{number}", f"part {number} ")
     client.put("/tmp/data/lightLDA/dict/nytimes.word_id.dict", "dict")
-    (client.folder / "lda.sh").write_text(LDA_DEMO)
+    (client.directory / "lda.sh").write_text(LDA_DEMO)
     done = client(
         "hbox-submit",
         "--app-type lightlda --files lda.sh#demo.sh --worker-memory 64M --worker-num 2 --ps-memory 64M --ps-num 1 "
@@ -169,11 +169,11 @@ def test_xflow(client: XLearningClient) -> None:
     for name in ("small_train", "small_test"):
         client.put(f"/tmp/data/xflow/{name}", name)
     client.put("/tmp/data/xflow/bin/count", "#!/bin/sh\nwc -c < $1\n")
-    program = client.folder / "xflow_lr"
+    program = client.directory / "xflow_lr"
     program.write_text('#!/bin/sh\n[ $DMLC_ROLE != worker ] || data/bin/count "$1"\n[ -f "$2" ]\n')
     program.chmod(0o755)
     script = "echo $HEAPPROFILE\n./xflow_lr ./data/small_train ./data/small_test 1 2000\n"
-    (client.folder / "xflow.sh").write_text(script)
+    (client.directory / "xflow.sh").write_text(script)
     done = client(
         "hbox-submit",
         "--app-type xflow --worker-memory 64M --worker-num 2 --ps-memory 64M --ps-num 2 --driver-memory 64M "
@@ -194,14 +194,14 @@ print(f"rank {world.rank} of {world.size}", flush=True)
 
 @pytest.mark.skipif(not shutil.which("mpirun"), reason="Open MPI is not installed (openmpi-bin)")
 def test_mpi(client: XLearningClient) -> None:
-    (client.folder / "requirements.txt").write_text("mpi4py==4.1.2\n")
-    (client.folder / "demo").write_text(MPI)
-    (client.folder / "demo").chmod(0o755)
+    (client.directory / "requirements.txt").write_text("mpi4py==4.1.2\n")
+    (client.directory / "demo").write_text(MPI)
+    (client.directory / "demo").chmod(0o755)
     done = client(
         "hbox-submit",
         "--app-type mpi --app-name mpi_demo --files demo --worker-memory 128M --worker-cores 2 --worker-num 3 "
         "--queue default ./demo",
-        HOWDAH_ENVIRONMENT=str(client.folder / "requirements.txt"),
+        HOWDAH_ENVIRONMENT=str(client.directory / "requirements.txt"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "rank 0 of 3" in done.stdout

@@ -47,24 +47,26 @@ def node_of(pid: int) -> str:
     return match[1].decode()
 
 
-def counting(folder: Path, seconds: int) -> str:
+def counting(directory: Path, seconds: int) -> str:
     """A program that writes down each of its starts, and makes an output."""
     steps = f"for i in $(seq {seconds * 5}); do echo step $i; sleep 0.2; done"
-    return f"echo $HOWDAH_TASK >> {folder}/starts; {steps}; mkdir -p out; seq 1000 > out/numbers"
+    return f"echo $HOWDAH_TASK >> {directory}/starts; {steps}; mkdir -p out; seq 1000 > out/numbers"
 
 
-def submitted(howdah: CommandLine, folder: Path, seconds: int = 12, **job: object) -> Running:
-    outputs = [{"path": f"{howdah.root}/tmp/{folder.name}", "from": "out"}]
-    return howdah.run(counting(folder, seconds), "--logs", "all", replicas=2, outputs=outputs, **job)
+def submitted(howdah: CommandLine, directory: Path, seconds: int = 12, **job: object) -> Running:
+    outputs = [{"path": f"{howdah.root}/tmp/{directory.name}", "from": "out"}]
+    return howdah.run(counting(directory, seconds), "--logs", "all", replicas=2, outputs=outputs, **job)
 
 
-def sees(howdah: CommandLine, running: Running, folder: Path) -> Done:
+def sees(howdah: CommandLine, running: Running, directory: Path) -> Done:
     """The job to its good end, whole, with nothing left and nothing held against any node."""
     done = running.done()
     assert done.code == SUCCEEDED, done.text
     assert "attempt 2 of the master took over" in done.text
     assert "CANCELLED" not in done.text
-    names = sorted(entry.uri.rpartition("/")[2] for entry in howdah.files.children(f"{howdah.root}/tmp/{folder.name}"))
+    names = sorted(
+        entry.uri.rpartition("/")[2] for entry in howdah.files.children(f"{howdah.root}/tmp/{directory.name}")
+    )
     assert names == ["_SUCCESS", "worker-0", "worker-1"]
     assert howdah.left(done.job) == []
     home = howdah.status(done.job)["directory"].rpartition("/jobs/")[0]

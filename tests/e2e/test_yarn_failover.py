@@ -40,8 +40,8 @@ LIMIT_S = 240
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    folder = tmp_path_factory.mktemp("failover")
-    with Sandbox(folder / "run", nodes=1, resourcemanagers=2, cache=JARS) as sandbox:
+    directory = tmp_path_factory.mktemp("failover")
+    with Sandbox(directory / "run", nodes=1, resourcemanagers=2, cache=JARS) as sandbox:
         yield sandbox
 
 
@@ -100,14 +100,14 @@ def eventually(look: Callable[[], T | None]) -> T:
     return found
 
 
-def held(folder: Path) -> str:
+def held(directory: Path) -> str:
     """A program that writes its pid and runs until it is let go."""
-    return f"echo $$ >{folder}/$HOWDAH_INDEX; until [ -e {folder}/go ]; do sleep 0.1; done; echo done by $$"
+    return f"echo $$ >{directory}/$HOWDAH_INDEX; until [ -e {directory}/go ]; do sleep 0.1; done; echo done by $$"
 
 
-def pids(folder: Path, count: int) -> list[int] | None:
+def pids(directory: Path, count: int) -> list[int] | None:
     """Of `count` programs, once all of them run."""
-    written = [path.read_text() for index in range(count) if (path := folder / str(index)).exists()]
+    written = [path.read_text() for index in range(count) if (path := directory / str(index)).exists()]
     return [int(text) for text in written] if len(written) == count and all(written) else None
 
 

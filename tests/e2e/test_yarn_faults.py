@@ -350,7 +350,7 @@ class TestCluster:
         assert howdah.left(running.job) == []
 
     def test_an_executor_falls_silent_and_nothing_starts_a_second_time_unasked(self, howdah: CommandLine) -> None:
-        begun = howdah.folder / "begun"
+        begun = howdah.directory / "begun"
         running = howdah.run(f"echo began >> {begun}; {SLEEP}", replicas=2)
         running.says("worker:1 runs")
         silent = executor_of(howdah, running.job, "worker:1")
@@ -433,9 +433,9 @@ class TestRefused:
         done = howdah("run", "--on", "yarn", path)
         assert (done.code, done.out) == (STAGING, b""), done.text
         for words in (
-            f"files.0: 'tain.py': no such file: {howdah.folder}/tain.py",
+            f"files.0: 'tain.py': no such file: {howdah.directory}/tain.py",
             f"inputs.0.path: '/nosuch/data': no such file or directory: {howdah.root}/nosuch/data",
-            f"neither {howdah.folder}/relative nor {howdah.root}/user/",
+            f"neither {howdah.directory}/relative nor {howdah.root}/user/",
             f"outputs.0.path: {howdah.root}/tmp exists already: remove it, choose another, or allow it with overwrite",
         ):
             assert words in done.text

@@ -20,15 +20,15 @@ LONG = "import os; [print(f'{n} of {os.environ[\"HOWDAH_TASK\"]}') for n in rang
 
 @pytest.fixture(scope="module", params=["none", "gz"])
 def howdah(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
-    folder = tmp_path_factory.mktemp("indexed")
+    directory = tmp_path_factory.mktemp("indexed")
     yarn = {**FORMAT, "yarn.nodemanager.log-aggregation.compression-type": request.param}
     with (
         pytest.MonkeyPatch.context() as environment,
-        Sandbox(folder / "run", nodes=2, properties={"yarn-site": yarn}, cache=JARS) as sandbox,
+        Sandbox(directory / "run", nodes=2, properties={"yarn-site": yarn}, cache=JARS) as sandbox,
     ):
         environment.setenv("HADOOP_CONF_DIR", str(sandbox.conf_dir))
         environment.setenv("HOWDAH_HOME", str(tmp_path_factory.mktemp("home")))
-        command_line = CommandLine(sandbox, folder)
+        command_line = CommandLine(sandbox, directory)
         yield command_line
         command_line.end_all()
 

@@ -41,7 +41,7 @@ def nodes(line: CommandLine, job: str, role: str) -> list[str]:
     return [task["node"] for task in line.status(job)["tasks"] if task["task"].startswith(role)]
 
 
-def job_file(folder: Path, roles: dict[str, tuple[int, str]], **job: object) -> str:
+def job_file(directory: Path, roles: dict[str, tuple[int, str]], **job: object) -> str:
     """Roles by how many tasks they have and their constraint."""
     written = {
         name: {
@@ -52,14 +52,14 @@ def job_file(folder: Path, roles: dict[str, tuple[int, str]], **job: object) -> 
         }
         for name, (count, constraint) in roles.items()
     }
-    path = folder / "placed.yaml"
+    path = directory / "placed.yaml"
     path.write_text(json.dumps({"roles": written, **job}))
     return str(path)
 
 
 def test_tasks_apart_and_tasks_together(line: CommandLine) -> None:
     roles = {"worker": (2, "notin,node,worker"), "ps": (3, "in,node,ps")}
-    done = line("run", "--on", "yarn", job_file(line.folder, roles))
+    done = line("run", "--on", "yarn", job_file(line.directory, roles))
     assert done.code == 0, done.text
     assert len(set(nodes(line, done.job, "worker"))) == 2
     assert len(set(nodes(line, done.job, "ps"))) == 1
@@ -73,25 +73,32 @@ def test_tonys_placement(line: CommandLine) -> None:
         "worker.allocation-tags": "worker",
     }
     options = [word for key, value in values.items() for word in ("--conf", f"tony.{key}={value}")]
-    (line.folder / "true.py").write_text("")
+    (line.directory / "true.py").write_text("")
     done = line(
-        "tony", "--src_dir", str(line.folder), "--executes", "true.py", *options, "--python_binary_path", sys.executable
+        "tony",
+        "--src_dir",
+        str(line.directory),
+        "--executes",
+        "true.py",
+        *options,
+        "--python_binary_path",
+        sys.executable,
     )
     assert done.code == 0, done.text
     assert len(set(nodes(line, done.job, "worker"))) == 2
 
 
 def test_what_can_never_be_placed_is_refused_at_once(line: CommandLine) -> None:
-    done = line("plan", "--on", "yarn", job_file(line.folder, {"worker": (4, "notin,node,worker")}))
+    done = line("plan", "--on", "yarn", job_file(line.directory, {"worker": (4, "notin,node,worker")}))
     assert done.code == 77
     assert "'notin,node,worker' keeps 4 tasks on 4 nodes, the cluster has 3" in done.text
-    done = line("plan", "--on", "yarn", job_file(line.folder, {"worker": (4, "notin,nodes,worker")}))
+    done = line("plan", "--on", "yarn", job_file(line.directory, {"worker": (4, "notin,nodes,worker")}))
     assert done.code == 64
     assert "roles.worker.placement.constraint: notin is followed by node or rack, not by 'nodes'" in done.text
 
 
 def test_what_is_not_placed_says_why(line: CommandLine) -> None:
-    job = job_file(line.folder, {"worker": (1, "in,node,all/nowhere")}, timeouts={"gang": "15s"})
+    job = job_file(line.directory, {"worker": (1, "in,node,all/nowhere")}, timeouts={"gang": "15s"})
     done = line("run", "--on", "yarn", job)
     assert done.code == 1
     assert "worker waits for 1 more, placed as 'in,node,all/nowhere' (placement.constraint)" in done.text

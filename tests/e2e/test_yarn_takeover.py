@@ -36,9 +36,9 @@ def kill_master(job: str) -> None:
     os.kill(master, signal.SIGKILL)
 
 
-def counting(folder: Path, seconds: int) -> str:
+def counting(directory: Path, seconds: int) -> str:
     """A program that writes down each of its starts."""
-    return f"echo $HOWDAH_TASK >> {folder}/starts; for i in $(seq {seconds * 5}); do echo step $i; sleep 0.2; done"
+    return f"echo $HOWDAH_TASK >> {directory}/starts; for i in $(seq {seconds * 5}); do echo step $i; sleep 0.2; done"
 
 
 def test_programs_run_on_under_the_next_master(howdah: CommandLine, tmp_path: Path) -> None:
@@ -95,11 +95,13 @@ def test_killed_before_its_log_was_written_the_job_begins_anew(howdah: CommandLi
     again = f"echo $HOWDAH_ATTEMPT >> {tmp_path}/starts; [ $(wc -l < {tmp_path}/starts) = 2 ] || sleep 600; echo done"
     running = howdah.run(again)
     running.says("worker:0 runs")
-    files, folder = filesystem(howdah.root), howdah.status(running.job)["directory"]
-    eventually(lambda: all(files.exists(f"{folder}/{name}") for name in ("events.jsonl", "metrics.jsonl")), "its files")
+    files, directory = filesystem(howdah.root), howdah.status(running.job)["directory"]
+    eventually(
+        lambda: all(files.exists(f"{directory}/{name}") for name in ("events.jsonl", "metrics.jsonl")), "its files"
+    )
     master, *_ = processes(running.job, "-m howdah.master --engine")
     os.kill(master, signal.SIGSTOP)
-    files.delete(f"{folder}/events.jsonl")
+    files.delete(f"{directory}/events.jsonl")
     os.kill(master, signal.SIGKILL)
     done = running.done()
     assert done.code == 0, done.text

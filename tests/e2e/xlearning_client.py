@@ -1,4 +1,4 @@
-"""Installs xl-submit and hbox-submit as their users have them: a folder of scripts, a cluster, commands on PATH."""
+"""Installs xl-submit and hbox-submit as their users have them: a directory of scripts, a cluster, commands on PATH."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ LIMIT_S = 600.0
 
 @dataclass(frozen=True)
 class XLearningClient:
-    """Runs one of the two commands, as a user has it in a folder of scripts."""
+    """Runs one of the two commands, as a user has it in a directory of scripts."""
 
     howdah: CommandLine
-    folder: Path
+    directory: Path
     variables: dict[str, str]
 
     def __call__(self, program: str, line: str, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
         argv = [str(PROGRAMS / program), *line.split(), *command]
         environment = {**self.variables, **variables}
         return subprocess.run(
-            argv, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False
+            argv, cwd=self.directory, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False
         )
 
     def start(self, program: str, line: str, *command: str) -> subprocess.Popen[str]:
         argv = [str(PROGRAMS / program), *line.split(), *command]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        return subprocess.Popen(argv, cwd=self.folder, env=self.variables, text=True, **pipes)
+        return subprocess.Popen(argv, cwd=self.directory, env=self.variables, text=True, **pipes)
 
     def put(self, path: str, text: str) -> None:
         """Write a file on the cluster."""
@@ -60,8 +60,8 @@ class XLearningClient:
 
 
 @contextlib.contextmanager
-def xlearning_client_in(sandbox: Sandbox, folder: Path) -> Iterator[XLearningClient]:
-    """Set up the commands in `folder`, with the environments in the user's own cache."""
+def xlearning_client_in(sandbox: Sandbox, directory: Path) -> Iterator[XLearningClient]:
+    """Set up the commands in `directory`, with the environments in the user's own cache."""
     cache = Path(os.environ["HOWDAH_HOME"]) / "cache" / "environments"
     real = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "howdah" / "environments"
     real.mkdir(parents=True, exist_ok=True)
@@ -70,6 +70,6 @@ def xlearning_client_in(sandbox: Sandbox, folder: Path) -> Iterator[XLearningCli
         cache.symlink_to(real)  # environments are large, and stay in the user's own cache
     with pytest.MonkeyPatch.context() as environment:
         environment.delenv("HADOOP_CONF_DIR", raising=False)
-        howdah = CommandLine(sandbox, folder)
-        yield XLearningClient(howdah, folder, {**os.environ, "HOWDAH_SHARED_PATHS": "/"})
+        howdah = CommandLine(sandbox, directory)
+        yield XLearningClient(howdah, directory, {**os.environ, "HOWDAH_SHARED_PATHS": "/"})
         howdah.end_all()

@@ -53,11 +53,11 @@ def ended(number: int, state: State = State.SUCCEEDED, said: str = "", after: fl
 
 def write(home: Path, id_: str, events: Iterable[Event], more: str = "") -> Path:
     """Write a job's log below `home`, with the text `more` appended as it is."""
-    folder = home / "jobs" / id_
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (folder / "events.jsonl").open("a", encoding="utf-8") as log:
+    directory = home / "jobs" / id_
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (directory / "events.jsonl").open("a", encoding="utf-8") as log:
         log.write("".join(map(event_lines.to_line, events)) + more)
-    return folder / "events.jsonl"
+    return directory / "events.jsonl"
 
 
 def whole(home: Path, number: int, state: State = State.SUCCEEDED, said: str = "", **job: object) -> Path:

@@ -35,10 +35,10 @@ WORKER = auth.executor_principal("worker:0", 1)
 class Server:
     """A real one, in a process of its own."""
 
-    def __init__(self, kind: str, folder: Path) -> None:
-        self.kind, self.key, self.log = kind, secrets.token_bytes(32), folder / "log"
+    def __init__(self, kind: str, directory: Path) -> None:
+        self.kind, self.key, self.log = kind, secrets.token_bytes(32), directory / "log"
         with self.log.open("wb") as log:
-            command = [sys.executable, Path(__file__).with_name("attacked_server.py"), kind, folder]
+            command = [sys.executable, Path(__file__).with_name("attacked_server.py"), kind, directory]
             self.process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
             )

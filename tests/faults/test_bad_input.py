@@ -29,10 +29,10 @@ LIMIT_S = 60
 
 @dataclass(frozen=True)
 class User:
-    """Somebody with a home and a folder of their own, and no cluster."""
+    """Somebody with a home and a directory of their own, and no cluster."""
 
     home: Path
-    folder: Path
+    directory: Path
 
     def howdah(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         dropped = ("HADOOP_CONF_DIR", "HOWDAH_", "XDG_", "CUDA_")
@@ -40,7 +40,7 @@ class User:
         return subprocess.run(
             [HOWDAH, *arguments],
             env={**kept, "HOWDAH_HOME": str(self.home), **environment},
-            cwd=self.folder,
+            cwd=self.directory,
             capture_output=True,
             text=True,
             timeout=LIMIT_S,
@@ -49,12 +49,12 @@ class User:
     def job(self, **job: Any) -> str:
         """The name of a job file that is all right, but for `job`."""
         role = {"command": "true", "resources": {"memory": "64MiB"}, **job.pop("role", {})}
-        (self.folder / "job.yaml").write_text(json.dumps({"roles": {"worker": role}, **job}))
+        (self.directory / "job.yaml").write_text(json.dumps({"roles": {"worker": role}, **job}))
         return "job.yaml"
 
     def configuration(self, **properties: str) -> str:
         """A Hadoop configuration directory; `_` in the names stands for a dot."""
-        directory = self.folder / "conf"
+        directory = self.directory / "conf"
         directory.mkdir()
         rows = (
             f"<property><name>{name.replace('_', '.')}</name><value>{value}</value></property>"
@@ -147,7 +147,7 @@ class TestJobFile:
         ],
     )
     def test_every_mistake_has_its_place(self, user: User, content: bytes, code: int, words: list[str]) -> None:
-        (user.folder / "job.yaml").write_bytes(content)
+        (user.directory / "job.yaml").write_bytes(content)
         user.fails(code, *words, arguments=("run", "job.yaml"))
 
     def test_no_such_file(self, user: User) -> None:
@@ -155,13 +155,13 @@ class TestJobFile:
         user.fails(STAGING, "Is a directory", arguments=("run", "."))
 
     def test_what_is_named_must_be_there(self, user: User) -> None:
-        (user.folder / "train.py").write_text("")
-        (user.folder / "model").mkdir()
+        (user.directory / "train.py").write_text("")
+        (user.directory / "model").mkdir()
         said = user.refused(
             STAGING,
-            f"files.0: 'tain.py': no such file: {user.folder}/tain.py (did you mean 'train.py'?) (job.yaml:1)",
-            f"inputs.0.path: 'data/*.csv': no such file or directory: {user.folder}/data/*.csv",
-            f"outputs.0.path: {user.folder}/model exists already: remove it, choose another, or allow it with",
+            f"files.0: 'tain.py': no such file: {user.directory}/tain.py (did you mean 'train.py'?) (job.yaml:1)",
+            f"inputs.0.path: 'data/*.csv': no such file or directory: {user.directory}/data/*.csv",
+            f"outputs.0.path: {user.directory}/model exists already: remove it, choose another, or allow it with",
             files=["tain.py"],
             inputs=[{"path": "data/*.csv", "to": "data"}],
             outputs=[{"path": "model", "from": "out"}],
@@ -188,8 +188,8 @@ class TestJobFile:
         assert "archives.0: would be 'data'" in said
 
     def test_outputs_that_can_not_be_written(self, user: User) -> None:
-        (user.folder / "taken").write_text("a file")
-        user.refused(STAGING, f"{user.folder}/taken", outputs=[{"path": "taken/model"}])
+        (user.directory / "taken").write_text("a file")
+        user.refused(STAGING, f"{user.directory}/taken", outputs=[{"path": "taken/model"}])
 
     def test_secrets_must_be_there(self, user: User) -> None:
         secrets = {"TOKEN": "env:NOSUCHVARIABLE", "KEY": "file:/nonexistent/key"}
@@ -204,12 +204,12 @@ class TestSpecialFiles:
     """Devices, pipes, what the kernel shows as files, and names that no file can have."""
 
     def test_files_archives_and_inputs(self, user: User) -> None:
-        os.mkfifo(user.folder / "pipe")
+        os.mkfifo(user.directory / "pipe")
         long = "a" * 5000
         said = user.refused(
             STAGING,
             "files.0: /dev/zero is a device",
-            f"files.1: {user.folder}/pipe is a pipe",
+            f"files.1: {user.directory}/pipe is a pipe",
             "files.2: /proc is the kernel's",
             "files.3: /proc/self/environ is the kernel's",
             "files.4: ",
@@ -234,8 +234,8 @@ class TestSpecialFiles:
 
     def test_secrets(self, user: User) -> None:
         user.refused(SPEC, "secrets.KEY: /dev/zero can't be read: it is a device", secrets={"KEY": "file:/dev/zero"})
-        (user.folder / "long").write_text("x" * 140_000)
-        user.refused(SPEC, "it is longer than 131071 bytes", secrets={"KEY": f"file:{user.folder}/long"})
+        (user.directory / "long").write_text("x" * 140_000)
+        user.refused(SPEC, "it is longer than 131071 bytes", secrets={"KEY": f"file:{user.directory}/long"})
 
     def test_what_no_path_can_be(self, user: User) -> None:
         words = ("files.0: contains a NUL byte", "inputs.0.path: contains", "outputs.0.path: contains")
@@ -254,11 +254,11 @@ class TestSpecialFiles:
         user.refused(SPEC, "env.A: is 140002 bytes long, and Linux takes at most 131071", env={"A": "x" * 140_000})
 
     def test_a_pipe_may_bring_the_job_and_a_secret(self, user: User) -> None:
-        job = user.job(secrets={"KEY": f"file:{user.folder}/key"}, role={"command": 'test "$KEY" = 5'})
-        os.mkfifo(user.folder / "pipe")
-        os.mkfifo(user.folder / "key")
+        job = user.job(secrets={"KEY": f"file:{user.directory}/key"}, role={"command": 'test "$KEY" = 5'})
+        os.mkfifo(user.directory / "pipe")
+        os.mkfifo(user.directory / "key")
         writers = f"cat {job} > pipe; sleep 1; echo 5 > key"
-        with subprocess.Popen(["sh", "-c", writers], cwd=user.folder):
+        with subprocess.Popen(["sh", "-c", writers], cwd=user.directory):
             done = user.howdah("run", "pipe")
         assert done.returncode == 0, done
 
@@ -315,14 +315,16 @@ class TestCluster:
         advice = "point it at the cluster's configuration directory, or start a cluster with `howdah sandbox up`"
         on = ("--on", "yarn")
         user.refused(SPEC, f"HADOOP_CONF_DIR: is not set: {advice}", options=on)
-        for wrong in ("/nonexistent", str(user.folder)):
+        for wrong in ("/nonexistent", str(user.directory)):
             words = f"{wrong!r} has neither core-site.xml nor yarn-site.xml: {advice}"
             user.refused(SPEC, words, options=on, variables={"HADOOP_CONF_DIR": wrong})
 
     def test_a_configuration_that_is_no_xml(self, user: User) -> None:
-        (user.folder / "yarn-site.xml").write_text("<configuration>\n<property>\n")
-        variables = {"HADOOP_CONF_DIR": str(user.folder)}
-        user.refused(SPEC, f"{user.folder}/yarn-site.xml:3: no element", options=("--on", "yarn"), variables=variables)
+        (user.directory / "yarn-site.xml").write_text("<configuration>\n<property>\n")
+        variables = {"HADOOP_CONF_DIR": str(user.directory)}
+        user.refused(
+            SPEC, f"{user.directory}/yarn-site.xml:3: no element", options=("--on", "yarn"), variables=variables
+        )
 
     def test_a_port_without_a_server_is_reported(self, user: User) -> None:
         port = free_port()

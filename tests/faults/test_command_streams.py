@@ -38,9 +38,9 @@ class Started:
 
 @dataclass
 class Shell:
-    """Runs lines of bash, in which `howdah` is ours, in a folder with the job files `quick.yaml` and `long.yaml`."""
+    """Runs lines of bash, in which `howdah` is ours, in a directory with the job files `quick.yaml` and `long.yaml`."""
 
-    folder: Path
+    directory: Path
     home: Path
     started: list[Started] = field(default_factory=list)
 
@@ -53,15 +53,15 @@ class Shell:
     def run(self, line: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
         command = ["bash", "-o", "pipefail", "-c", line]
         environment = self.environment(**variables)
-        done = subprocess.run(command, env=environment, cwd=self.folder, capture_output=True, timeout=LIMIT_S)
+        done = subprocess.run(command, env=environment, cwd=self.directory, capture_output=True, timeout=LIMIT_S)
         assert b"Traceback" not in done.stderr, done.stderr.decode()
         return done
 
     def start(self, *arguments: str) -> Started:
-        printed = self.folder / f"printed-{len(self.started)}"
+        printed = self.directory / f"printed-{len(self.started)}"
         with printed.open("wb") as out:
             process = subprocess.Popen(
-                [HOWDAH, *arguments], env=self.environment(), cwd=self.folder, stdout=out, stderr=out
+                [HOWDAH, *arguments], env=self.environment(), cwd=self.directory, stdout=out, stderr=out
             )
         self.started.append(Started(process, printed))
         return self.started[-1]
@@ -77,11 +77,13 @@ class Shell:
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
-    shell = Shell(tmp_path / "folder", tmp_path / "home")
-    shell.folder.mkdir()
+    shell = Shell(tmp_path / "directory", tmp_path / "home")
+    shell.directory.mkdir()
     for name, command in (("quick", "true"), ("long", "sleep 300")):
         role = {"command": command, "resources": {"memory": "64MiB"}}
-        (shell.folder / f"{name}.yaml").write_text(json.dumps({"roles": {"worker": role}, "timeouts": {"stop": "1s"}}))
+        (shell.directory / f"{name}.yaml").write_text(
+            json.dumps({"roles": {"worker": role}, "timeouts": {"stop": "1s"}})
+        )
     yield shell
     for started in shell.started:
         started.process.kill()

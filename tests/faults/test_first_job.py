@@ -25,9 +25,9 @@ if False:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    folder = tmp_path / "folder"
-    (folder / "data").mkdir(parents=True)
+def directory(tmp_path: Path) -> Path:
+    directory = tmp_path / "directory"
+    (directory / "data").mkdir(parents=True)
     for name, text in {
         "train.py": PROGRAM,
         "model.py": "NAME = 'm'\n",
@@ -36,19 +36,19 @@ def folder(tmp_path: Path) -> Path:
         "data/b": "2",
         "ok.py": "print('ok')\n",
     }.items():
-        (folder / name).write_text(text)
-    return folder
+        (directory / name).write_text(text)
+    return directory
 
 
 @pytest.fixture
-def howdah(folder: Path, tmp_path: Path) -> Howdah:
+def howdah(directory: Path, tmp_path: Path) -> Howdah:
     dropped = ("HADOOP_CONF_DIR", "HOWDAH_", "CUDA_", "LANG", "LC_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
     env = {**kept, "HOWDAH_HOME": str(tmp_path / "home"), "LANG": "C.UTF-8"}
 
     def call(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         command = [HOWDAH, *arguments]
-        return subprocess.run(command, env={**env, **more}, cwd=folder, capture_output=True, text=True, timeout=120)
+        return subprocess.run(command, env={**env, **more}, cwd=directory, capture_output=True, text=True, timeout=120)
 
     return call
 
@@ -57,17 +57,17 @@ COMMAND = ("--", sys.executable, "train.py", "--conf=conf.txt", "a b", "$HOME")
 OPTIONS = ("--replicas", "2", "--memory", "128MiB", "--input", "data#in", "--output", "kept#out")
 
 
-def test_a_command_runs_as_a_job(folder: Path, howdah: Howdah) -> None:
+def test_a_command_runs_as_a_job(directory: Path, howdah: Howdah) -> None:
     done = howdah("run", "--logs", "all", *OPTIONS, *COMMAND)
     assert done.returncode == 0, done
     assert "files sent along: train.py, model.py, conf.txt (--file adds others)" in done.stderr
     assert "framework: pytorch, for train.py imports torch" in done.stderr
     assert done.stdout.count("| done 2 True") == 2
-    found = [(folder / f"kept/worker-{rank}/{rank}").read_text() for rank in (0, 1)]
+    found = [(directory / f"kept/worker-{rank}/{rank}").read_text() for rank in (0, 1)]
     assert found == ["m --conf=conf.txt a b $HOME a", "m --conf=conf.txt a b $HOME b"]
 
 
-def test_init_writes_what_runs(folder: Path, howdah: Howdah) -> None:
+def test_init_writes_what_runs(directory: Path, howdah: Howdah) -> None:
     written = howdah("init", "--memory", "128MiB", "ok.py")
     assert (written.returncode, written.stdout) == (0, "written: job.yaml; try it: howdah run job.yaml\n")
     done = howdah("run", "job.yaml")
@@ -112,8 +112,8 @@ def test_mistakes_name_what_was_typed(howdah: Howdah) -> None:
     assert "(--memory)" in done.stderr
 
 
-def test_a_name_is_the_jobs_name(folder: Path, howdah: Howdah) -> None:
-    (folder / "j.yaml").write_text("vars: {name: x}\nname: job-${name}\nroles: {worker: {command: 'true'}}\n")
+def test_a_name_is_the_jobs_name(directory: Path, howdah: Howdah) -> None:
+    (directory / "j.yaml").write_text("vars: {name: x}\nname: job-${name}\nroles: {worker: {command: 'true'}}\n")
     assert howdah("plan", "--name", "mine", "j.yaml").stdout.startswith("mine: generic on local")
     assert howdah("plan", "--set", "name=y", "j.yaml").stdout.startswith("job-y: generic on local")
 
@@ -125,8 +125,8 @@ roles:
 """
 
 
-def test_a_program_that_is_started_again_is_its_second_attempt(folder: Path, howdah: Howdah) -> None:
-    (folder / "again.yaml").write_text(AGAIN)
+def test_a_program_that_is_started_again_is_its_second_attempt(directory: Path, howdah: Howdah) -> None:
+    (directory / "again.yaml").write_text(AGAIN)
     done = howdah("run", "again.yaml")
     assert done.returncode == 0, done.stderr
     assert "epoch" not in done.stdout

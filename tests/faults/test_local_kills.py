@@ -51,17 +51,17 @@ class Client:
 class Machine:
     """Clients in a home of their own."""
 
-    folder: Path
+    directory: Path
     clients: list[Client] = field(default_factory=list)
 
     @property
     def home(self) -> Path:
-        return self.folder / "state"
+        return self.directory / "state"
 
     def run(self) -> None:
         """To the end of the client."""
-        command = [HOWDAH, "run", "--logs", "none", str(self.folder / "job.yaml")]
-        environment = {**os.environ, "HOWDAH_HOME": str(self.folder), "HOWDAH_LOCAL_VCORES": "4"}
+        command = [HOWDAH, "run", "--logs", "none", str(self.directory / "job.yaml")]
+        environment = {**os.environ, "HOWDAH_HOME": str(self.directory), "HOWDAH_LOCAL_VCORES": "4"}
         process = subprocess.Popen(
             command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )

@@ -41,19 +41,19 @@ for step in range(done + 1, 6):
 class Machine:
     """The command line with a home of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("HOWDAH", "HADOOP"))}
-        self.environment = {**kept, "HOWDAH_HOME": str(folder / "home"), "HOWDAH_LANGUAGE": "en"}
+        self.environment = {**kept, "HOWDAH_HOME": str(directory / "home"), "HOWDAH_LANGUAGE": "en"}
 
     def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [HOWDAH, *arguments], env=self.environment, cwd=self.folder, capture_output=True, text=True, timeout=120
+            [HOWDAH, *arguments], env=self.environment, cwd=self.directory, capture_output=True, text=True, timeout=120
         )
 
     def job(self, source: str, **job: Any) -> str:
         role = {"command": [sys.executable, "-c", source], "resources": {"memory": "128MiB"}}
-        path = self.folder / f"job-{time.time_ns()}.yaml"
+        path = self.directory / f"job-{time.time_ns()}.yaml"
         path.write_text(json.dumps({"roles": {"worker": role}, "timeouts": {"stop": "1s"}, **job}))
         return str(path)
 
@@ -74,7 +74,7 @@ class Machine:
         return value
 
     def kill_master(self, job: str) -> None:
-        pid = json.loads((self.folder / "home/state/jobs" / job / "master.json").read_text())["pid"]
+        pid = json.loads((self.directory / "home/state/jobs" / job / "master.json").read_text())["pid"]
         os.kill(pid, signal.SIGKILL)
         self.until(lambda: self.status(job)["state"] == "FAILED")
 
@@ -96,14 +96,14 @@ def test_a_killed_master_leaves_half_a_copy_and_a_lease_which_are_removed(machin
     job = machine.submit(f"{many}; print('written', flush=True); time.sleep(100)", **where)
     machine.until(lambda: "written" in machine("logs", job).stdout)
     assert machine("save", job).returncode == 0
-    machine.until(lambda: list(machine.folder.glob("out.saved/.howdah-*/*/*/*.bin")))
+    machine.until(lambda: list(machine.directory.glob("out.saved/.howdah-*/*/*/*.bin")))
     machine.kill_master(job)
-    assert [each for each in machine.folder.glob("out.saved/*") if not each.name.startswith(".")] == [], (
+    assert [each for each in machine.directory.glob("out.saved/*") if not each.name.startswith(".")] == [], (
         "half a snapshot is hidden"
     )
-    machine.until(lambda: not (machine.folder / "out.saved").exists())
-    machine.until(lambda: not list(machine.folder.glob(".howdah-*")))
-    machine.until(lambda: not list((machine.folder / "ck").iterdir()))
+    machine.until(lambda: not (machine.directory / "out.saved").exists())
+    machine.until(lambda: not list(machine.directory.glob(".howdah-*")))
+    machine.until(lambda: not list((machine.directory / "ck").iterdir()))
     done = machine("run", "--on", "local", machine.job("pass", **where))
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -131,7 +131,7 @@ def test_a_program_that_dies_gives_up_the_copy_and_the_next_epoch_can_be_copied(
     snapshot = json.loads(asked.stdout)
     assert snapshot["files"] >= 1
     machine("cancel", job)
-    assert [path.name for path in (machine.folder / "out.saved").iterdir()] == [snapshot["uri"].rpartition("/")[2]]
+    assert [path.name for path in (machine.directory / "out.saved").iterdir()] == [snapshot["uri"].rpartition("/")[2]]
 
 
 @pytest.mark.parametrize("local", ["", "mirror"])
@@ -150,22 +150,22 @@ def test_a_killed_program_goes_on_from_the_newest_whole_checkpoint_and_so_does_t
     )
     again = machine("run", "--on", "local", job)
     assert "worker:0 | epoch 1 after 5" in again.stdout, again.stdout + again.stderr
-    names = {path.name for path in (machine.folder / "ck").iterdir()}
+    names = {path.name for path in (machine.directory / "ck").iterdir()}
     assert names == {f"step-{step}.pt" for step in range(1, 6)}
 
 
 def test_checkpoints_that_cannot_be_read_fail_the_job(machine: Machine) -> None:
-    (machine.folder / "ck").mkdir()
-    with zipfile.ZipFile(machine.folder / "ck/a.pt", "w") as file:
+    (machine.directory / "ck").mkdir()
+    with zipfile.ZipFile(machine.directory / "ck/a.pt", "w") as file:
         file.writestr("step", "1")
     if os.geteuid() == 0:
         with contextlib.suppress(OSError):
-            (machine.folder / "loop").symlink_to("loop")
+            (machine.directory / "loop").symlink_to("loop")
         refused = machine("run", "--on", "local", machine.job(STEPS, checkpoint="loop/below"))
     else:
-        (machine.folder / "ck").chmod(0)
+        (machine.directory / "ck").chmod(0)
         refused = machine("run", "--on", "local", machine.job(STEPS, checkpoint="ck"))
-        (machine.folder / "ck").chmod(0o700)
+        (machine.directory / "ck").chmod(0o700)
     assert refused.returncode == 66, refused.stdout + refused.stderr
-    place = "loop" if os.geteuid() == 0 else str(machine.folder / "ck")
+    place = "loop" if os.geteuid() == 0 else str(machine.directory / "ck")
     assert place in refused.stderr

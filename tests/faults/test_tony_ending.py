@@ -29,9 +29,9 @@ OWNING = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); 
 class Submitted:
     """TonY's command with a home of its own, and the jobs that it has made there."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.log = folder, folder / "out"
-        self.environment = {**os.environ, "HOWDAH_HOME": str(folder), "TONY_CONF_DIR": str(folder)}
+    def __init__(self, directory: Path) -> None:
+        self.directory, self.log = directory, directory / "out"
+        self.environment = {**os.environ, "HOWDAH_HOME": str(directory), "TONY_CONF_DIR": str(directory)}
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         with self.log.open("wb") as out:
@@ -42,13 +42,13 @@ class Submitted:
         return self._start(command, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True)
 
     def _start(self, command: list[str], **how: Any) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(command, env=self.environment, cwd=self.folder, **how)
+        return subprocess.Popen(command, env=self.environment, cwd=self.directory, **how)
 
     def jobs(self) -> list[JobDirectory]:
-        return [JobDirectory(path) for path in self.folder.glob("**/jobs/local-*")]
+        return [JobDirectory(path) for path in self.directory.glob("**/jobs/local-*")]
 
     def runs(self) -> bool:
-        return any(path.read_bytes() == b"it runs\n" for path in self.folder.glob("**/stdout"))
+        return any(path.read_bytes() == b"it runs\n" for path in self.directory.glob("**/stdout"))
 
     def left(self) -> list[str]:
         """Jobs that still run, or have ended otherwise than by a wish."""

@@ -48,13 +48,13 @@ def howdah(home: Path, *arguments: str, cwd: Path | None = None) -> subprocess.C
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    home, folder = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("work")
-    (folder / "program.py").write_text(PROGRAM)
+    home, directory = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("work")
+    (directory / "program.py").write_text(PROGRAM)
     resources = {"memory": "128MiB", "gpus": 1}
     role = {"command": f"{sys.executable} program.py", "replicas": 2, "resources": resources}
     job = {"name": "traced", "roles": {"chief": {"command": "sleep 300"}, "worker": role}, "files": ["program.py"]}
-    (folder / "job.yaml").write_text(json.dumps({**job, "timeouts": {"stop": "1s"}}))
-    id_ = howdah(home, "submit", "job.yaml", cwd=folder).stdout.strip()
+    (directory / "job.yaml").write_text(json.dumps({**job, "timeouts": {"stop": "1s"}}))
+    id_ = howdah(home, "submit", "job.yaml", cwd=directory).stdout.strip()
     try:
         until, words = time.monotonic() + 60, list[str]()
         while len(words) != 4:

@@ -19,11 +19,11 @@ HERE = Path(__file__).parent
 CASES = sorted(path for path in HERE.glob("*/*.json") if "job" in json.loads(path.read_text()))
 
 
-def parsed(path: Path, case: dict[str, Any], folder: Path) -> Parsed:
+def parsed(path: Path, case: dict[str, Any], directory: Path) -> Parsed:
     if path.parent.name == "submarine":
-        return test_submarine.parse(case, folder)
+        return test_submarine.parse(case, directory)
     if path.parent.name == "tony":
-        return test_tony.parse(case, folder)
+        return test_tony.parse(case, directory)
     return test_xlearning.COMMANDS[path.parent.name].parse(case["argv"])
 
 

@@ -22,17 +22,17 @@ from howdah.spec.codec import encode
 CASES = sorted(Path(__file__).with_name("submarine").glob("*.json"))
 
 
-def parse(case: dict[str, Any], folder: Path) -> Parsed:
+def parse(case: dict[str, Any], directory: Path) -> Parsed:
     for name, content in case.get("files", {}).items():
-        (folder / name).write_text(content)
-    hadoop = str(folder) if any(name.endswith(".xml") for name in case.get("files", {})) else "/nonexistent"
+        (directory / name).write_text(content)
+    hadoop = str(directory) if any(name.endswith(".xml") for name in case.get("files", {})) else "/nonexistent"
     environ = {"HADOOP_USER_NAME": "user1"}
-    return Submarine(folder, environ, hadoop, "hdfs://nn/user/user1").parse(case["argv"])
+    return Submarine(directory, environ, hadoop, "hdfs://nn/user/user1").parse(case["argv"])
 
 
-def outcome(case: dict[str, Any], folder: Path) -> dict[str, Any]:
+def outcome(case: dict[str, Any], directory: Path) -> dict[str, Any]:
     try:
-        parsed = parse(case, folder)
+        parsed = parse(case, directory)
     except (SpecError, StagingError) as error:
         return {"mistakes": str(error).splitlines()}
     mistakes = job_mistakes(parsed.job, parsed.origins)

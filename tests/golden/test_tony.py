@@ -34,21 +34,21 @@ def written(content: Any) -> str:
     return f"<configuration>\n{''.join(properties)}</configuration>\n"
 
 
-def parse(case: dict[str, Any], folder: Path) -> Parsed:
+def parse(case: dict[str, Any], directory: Path) -> Parsed:
     for name, content in case.get("files", {}).items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(written(content))
-    here = {name: value.replace("HERE", str(folder)) for name, value in case.get("environ", {}).items()}
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text(written(content))
+    here = {name: value.replace("HERE", str(directory)) for name, value in case.get("environ", {}).items()}
     environ = {"TONY_CONF_DIR": "none", "HADOOP_USER_NAME": "user1", **here}
-    argv = [word.replace("HERE", str(folder)) for word in case["argv"]]
+    argv = [word.replace("HERE", str(directory)) for word in case["argv"]]
     if case.get("command") == "azkaban-job":
-        return AzkabanJob(environ).parse([str(folder / word) for word in argv])
-    return Tony(folder, environ).parse(argv)
+        return AzkabanJob(environ).parse([str(directory / word) for word in argv])
+    return Tony(directory, environ).parse(argv)
 
 
-def outcome(case: dict[str, Any], folder: Path) -> dict[str, Any]:
+def outcome(case: dict[str, Any], directory: Path) -> dict[str, Any]:
     try:
-        parsed = parse(case, folder)
+        parsed = parse(case, directory)
     except SpecError as error:
         return {"mistakes": str(error).splitlines()}
     mistakes = job_mistakes(parsed.job, parsed.origins)

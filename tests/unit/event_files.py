@@ -61,10 +61,10 @@ def curve(tag: str, steps: Iterable[int], *, tensors: bool = False) -> list[byte
     return [write(tag, step, 1 / (step + 1)) for step in steps]
 
 
-def put(folder: Path, contents: Iterable[bytes], name: str = "events.out.tfevents.1700000000.host.1.0") -> Path:
+def put(directory: Path, contents: Iterable[bytes], name: str = "events.out.tfevents.1700000000.host.1.0") -> Path:
     """Write a file of some records, with the first record before them."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / name
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / name
     path.write_bytes(framed([start(), *contents]))
     return path
 

@@ -43,7 +43,7 @@ def fits(path: str, answer: Any) -> None:
     Draft202012Validator({**DOCUMENT, "anyOf": [{}]}).check_schema(schema_of(path))
 
 
-def event_file(folder: Path) -> None:
+def event_file(directory: Path) -> None:
     """With something of every kind."""
     histogram, text, hparams = files.event(1), files.event(1), files.event(0)
     histogram.summary.value.add(tag=b"weights").histo.CopyFrom(
@@ -61,7 +61,7 @@ def event_file(folder: Path) -> None:
     told.metadata.plugin_data.content = session.SerializeToString()
     odd = [files.scalar("loss", 90, float("nan")), files.scalar("loss", 91, float("inf"))]
     more = [each.SerializeToString() for each in (histogram, text, hparams)]
-    files.put(folder, [*files.curve("loss", range(50)), *odd, files.image("i", 3, files.PIXEL), *more])
+    files.put(directory, [*files.curve("loss", range(50)), *odd, files.image("i", 3, files.PIXEL), *more])
 
 
 def asked(caller: Caller, path: str, target: str = "", query: str = "") -> Any:

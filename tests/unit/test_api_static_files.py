@@ -14,7 +14,7 @@ SCRIPT = b"console.log(1);" * 100
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     inside = tmp_path / "page"
     (inside / "assets").mkdir(parents=True)
     (inside / "index.html").write_bytes(b"<!doctype html>")
@@ -28,9 +28,9 @@ def get(path: str, encoding: str = "gzip, br") -> Response:
     return static_files.answer(Request("GET", path, {"accept-encoding": encoding}, b"", "127.0.0.1"))
 
 
-def test_a_script_is_sent_as_it_lies_and_kept_for_ever(folder: Path) -> None:
+def test_a_script_is_sent_as_it_lies_and_kept_for_ever(directory: Path) -> None:
     answer = get("/assets/a-1b2.js?x=1")
-    assert answer.file == folder / "assets" / "a-1b2.js.gz"
+    assert answer.file == directory / "assets" / "a-1b2.js.gz"
     assert answer.headers["Content-Encoding"] == "gzip"
     assert answer.headers["Cache-Control"].endswith("immutable")
     assert answer.content_type.startswith("text/javascript")
@@ -38,9 +38,9 @@ def test_a_script_is_sent_as_it_lies_and_kept_for_ever(folder: Path) -> None:
     assert (plain.body, plain.headers.get("Content-Encoding")) == (SCRIPT, None)
 
 
-def test_the_page_is_asked_for_each_time(folder: Path) -> None:
+def test_the_page_is_asked_for_each_time(directory: Path) -> None:
     answer = get("/")
-    assert answer.file == folder / "index.html"
+    assert answer.file == directory / "index.html"
     assert answer.headers["Cache-Control"] == "no-cache"
 
 
@@ -57,7 +57,7 @@ def test_the_page_is_asked_for_each_time(folder: Path) -> None:
         "/assets/",
     ],
 )
-def test_nothing_else_is_sent(folder: Path, path: str) -> None:
+def test_nothing_else_is_sent(directory: Path, path: str) -> None:
     assert get(path).status == 404
 
 

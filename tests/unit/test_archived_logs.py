@@ -67,9 +67,9 @@ def engine(tmp_path: Path) -> Engine:
 
 
 def write(base: Path, task: TaskId, attempt: int, text: str) -> None:
-    folder = base / "home" / "jobs" / JOB / "tasks" / task.slug / str(attempt)
-    folder.mkdir(parents=True)
-    (folder / "stdout").write_text(text)
+    directory = base / "home" / "jobs" / JOB / "tasks" / task.slug / str(attempt)
+    directory.mkdir(parents=True)
+    (directory / "stdout").write_text(text)
 
 
 def ask(
@@ -205,8 +205,8 @@ class TestSearch:
     def test_what_was_printed_in_a_span_of_time_is_read_twice(self, tmp_path: Path, engine: Engine) -> None:
         lines = [f"line {number:04}\n" for number in range(1000)]
         write(tmp_path, TASK, 1, "".join(lines))
-        folder = tmp_path / "home" / "jobs" / JOB / "tasks" / TASK.slug / "1"
-        (folder / "times").write_text("".join(f"{100 + at} {at * 100} 0 {at * 10} 0\n" for at in range(100)))
+        directory = tmp_path / "home" / "jobs" / JOB / "tasks" / TASK.slug / "1"
+        (directory / "times").write_text("".join(f"{100 + at} {at * 100} 0 {at * 10} 0\n" for at in range(100)))
 
         async def questions(kept: ArchivedLogs) -> None:
             found = await find(kept, engine, LogQuery("line", since=190.0, limit=5), TASK)
@@ -262,9 +262,9 @@ class TestEnd:
         home = tmp_path / "home"
         log = write_log(home, JOB, [next(begun(1)), *launched(1, 0, BEGAN, 1, 1), *ended(1)])
         log.write_text(log.read_text().replace('"engine":"yarn"', '"engine":"local"'))
-        folder = home / "jobs" / JOB / "tasks" / TASK.slug / "1"
-        folder.mkdir(parents=True)
-        with (folder / "stdout").open("wb") as long:
+        directory = home / "jobs" / JOB / "tasks" / TASK.slug / "1"
+        directory.mkdir(parents=True)
+        with (directory / "stdout").open("wb") as long:
             long.truncate(HOURS_LONG)
         command = [sys.executable, "-m", "howdah.history", "--engine", "local", "--set", f"local_home={home}"]
         server = subprocess.Popen([*command, "--state", str(tmp_path / "state")], stdout=subprocess.PIPE, text=True)

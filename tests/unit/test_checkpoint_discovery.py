@@ -18,12 +18,12 @@ from howdah.spec import uris
 from howdah.storage.factory import filesystem
 
 
-def find(folder: Path, rule: str = "") -> tuple[str | None, tuple[str, ...]]:
-    found = discovery.find(filesystem("file:///"), uris.of_local(folder), rule)
+def find(directory: Path, rule: str = "") -> tuple[str | None, tuple[str, ...]]:
+    found = discovery.find(filesystem("file:///"), uris.of_local(directory), rule)
     return (found.checkpoint.name if found.checkpoint else None), found.skipped
 
 
-class Folder:
+class Directory:
     """Writes files one after another, each a second newer than the one before."""
 
     def __init__(self, path: Path) -> None:
@@ -39,8 +39,8 @@ class Folder:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return Folder(tmp_path / "checkpoints")
+def directory(tmp_path: Path) -> Directory:
+    return Directory(tmp_path / "checkpoints")
 
 
 def archive(*contents: bytes) -> bytes:
@@ -82,10 +82,10 @@ def tensorflow_index(*sizes: int) -> bytes:
     return data + index + footer.ljust(40, b"\0") + bundle.MAGIC
 
 
-def tensorflow(folder: Folder, prefix: str, *sizes: int) -> None:
+def tensorflow(directory: Directory, prefix: str, *sizes: int) -> None:
     for shard, size in enumerate(sizes):
-        folder.write(f"{prefix}.data-{shard:05d}-of-{len(sizes):05d}", b"d" * size)
-    folder.write(f"{prefix}.index", tensorflow_index(*sizes))
+        directory.write(f"{prefix}.data-{shard:05d}-of-{len(sizes):05d}", b"d" * size)
+    directory.write(f"{prefix}.index", tensorflow_index(*sizes))
 
 
 def safetensors(size: int = 8) -> bytes:
@@ -93,24 +93,24 @@ def safetensors(size: int = 8) -> bytes:
     return len(header).to_bytes(8, "little") + header + b"w" * size
 
 
-def test_nothing_is_found_where_nothing_is(folder: Folder) -> None:
-    assert find(folder.path) == (None, ())
-    folder.write("notes.txt")
-    folder.write("config.json", "{}")
-    assert find(folder.path) == (None, ())
+def test_nothing_is_found_where_nothing_is(directory: Directory) -> None:
+    assert find(directory.path) == (None, ())
+    directory.write("notes.txt")
+    directory.write("config.json", "{}")
+    assert find(directory.path) == (None, ())
 
 
-def test_the_newest_by_time_is_taken(folder: Folder) -> None:
+def test_the_newest_by_time_is_taken(directory: Directory) -> None:
     for number in (100, 5, 6):  # a training that began anew in the same place
-        folder.write(f"epoch-{number}.pt", archive())
-    assert find(folder.path) == ("epoch-6.pt", ())
+        directory.write(f"epoch-{number}.pt", archive())
+    assert find(directory.path) == ("epoch-6.pt", ())
 
 
-def test_equally_old_ones_go_by_number(folder: Folder) -> None:
+def test_equally_old_ones_go_by_number(directory: Directory) -> None:
     for number in (9, 10):
-        path = folder.write(f"epoch-{number}.pt", archive())
-        os.utime(path, (folder.clock, 1_700_000_000))
-    assert find(folder.path)[0] == "epoch-10.pt"
+        path = directory.write(f"epoch-{number}.pt", archive())
+        os.utime(path, (directory.clock, 1_700_000_000))
+    assert find(directory.path)[0] == "epoch-10.pt"
 
 
 @pytest.mark.parametrize("name", ["m.pt", "m.pth", "m.ckpt", "m.keras", "m.safetensors"])
@@ -138,11 +138,11 @@ def test_a_large_archive_is_whole_too(tmp_path: Path) -> None:
         assert file_validation.find_defect(io.BytesIO(whole_file[:length]), "m.pt", length), length
 
 
-def test_a_cut_one_is_passed_over_and_told(folder: Folder) -> None:
-    folder.write("a.pt", archive())
-    folder.write("b.pt", archive()[:-1])
-    folder.write("c.pt", b"")
-    assert find(folder.path) == ("a.pt", ("c.pt: it is empty", "b.pt: it is cut: the archive has no end"))
+def test_a_cut_one_is_passed_over_and_told(directory: Directory) -> None:
+    directory.write("a.pt", archive())
+    directory.write("b.pt", archive()[:-1])
+    directory.write("c.pt", b"")
+    assert find(directory.path) == ("a.pt", ("c.pt: it is empty", "b.pt: it is cut: the archive has no end"))
 
 
 def test_hdf5_shorter_than_it_says_is_cut() -> None:
@@ -154,113 +154,118 @@ def test_hdf5_shorter_than_it_says_is_cut() -> None:
             assert file_validation.find_defect(io.BytesIO(data[:length]), "m.h5", length), (version, length)
 
 
-def test_a_tensorflow_checkpoint_is_named_by_its_prefix(folder: Folder) -> None:
-    tensorflow(folder, "ckpt-1", 300)
-    tensorflow(folder, "ckpt-2", 100, 200)
-    assert find(folder.path) == ("ckpt-2", ())
-    assert find(folder.path, "tensorflow") == ("ckpt-2", ())
-    assert find(folder.path, "torch") == (None, ())
+def test_a_tensorflow_checkpoint_is_named_by_its_prefix(directory: Directory) -> None:
+    tensorflow(directory, "ckpt-1", 300)
+    tensorflow(directory, "ckpt-2", 100, 200)
+    assert find(directory.path) == ("ckpt-2", ())
+    assert find(directory.path, "tensorflow") == ("ckpt-2", ())
+    assert find(directory.path, "torch") == (None, ())
 
 
-def test_a_tensorflow_index_cut_anywhere_is_not_whole(folder: Folder) -> None:
-    tensorflow(folder, "ckpt-1", 300)
+def test_a_tensorflow_index_cut_anywhere_is_not_whole(directory: Directory) -> None:
+    tensorflow(directory, "ckpt-1", 300)
     whole = tensorflow_index(300)
     for length in range(len(whole)):
-        (folder.path / "ckpt-1.index").write_bytes(whole[:length])
-        assert find(folder.path)[0] is None, length
+        (directory.path / "ckpt-1.index").write_bytes(whole[:length])
+        assert find(directory.path)[0] is None, length
 
 
-def test_a_tensorflow_data_file_cut_or_missing_is_found_out(folder: Folder) -> None:
-    tensorflow(folder, "ckpt-1", 100, 200)
-    data = folder.path / "ckpt-1.data-00001-of-00002"
+def test_a_tensorflow_data_file_cut_or_missing_is_found_out(directory: Directory) -> None:
+    tensorflow(directory, "ckpt-1", 100, 200)
+    data = directory.path / "ckpt-1.data-00001-of-00002"
     for length in (0, 1, 199):
         data.write_bytes(b"d" * length)
-        assert find(folder.path) == (None, (f"ckpt-1: {data.name} has {length} of 200 bytes",))
+        assert find(directory.path) == (None, (f"ckpt-1: {data.name} has {length} of 200 bytes",))
     data.unlink()
-    assert find(folder.path)[1] == (f"ckpt-1: {data.name} is missing",)
-    (folder.path / "ckpt-1.index").unlink()
-    assert find(folder.path)[1] == ("ckpt-1: its index is missing",)
+    assert find(directory.path)[1] == (f"ckpt-1: {data.name} is missing",)
+    (directory.path / "ckpt-1.index").unlink()
+    assert find(directory.path)[1] == ("ckpt-1: its index is missing",)
 
 
-def test_temporary_names_are_no_checkpoints(folder: Folder) -> None:
-    folder.write("a.pt", archive())
+def test_temporary_names_are_no_checkpoints(directory: Directory) -> None:
+    directory.write("a.pt", archive())
     for name in (".b.pt", "b.pt.tmp", "ckpt-1_temp/part-00000-of-00001.index", "step.orbax-checkpoint-tmp-1/x.pt"):
-        folder.write(name, archive())
-    assert find(folder.path) == ("a.pt", ())
+        directory.write(name, archive())
+    assert find(directory.path) == ("a.pt", ())
 
 
-def test_a_torch_directory_needs_its_table_of_contents_and_all_that_it_names(folder: Folder) -> None:
-    folder.write("step-1/__0_0.distcp")
-    folder.write("step-1/__1_0.distcp")
-    folder.write("step-1/.metadata", pickle.dumps(["__0_0.distcp", "__1_0.distcp"]))
-    assert find(folder.path) == ("step-1", ())
-    folder.write("step-2/__0_0.distcp")
-    assert find(folder.path)[1] == ("step-2: its .metadata, which is written last, is missing",)
-    folder.write("step-2/.metadata", pickle.dumps(["__0_0.distcp", "__1_0.distcp"]))
-    assert find(folder.path) == ("step-1", ("step-2: __1_0.distcp is missing",))
-    folder.write("step-2/.metadata", pickle.dumps(["__0_0.distcp"])[:-1])
-    assert find(folder.path)[0] == "step-1"
+def test_a_torch_directory_needs_its_table_of_contents_and_all_that_it_names(directory: Directory) -> None:
+    directory.write("step-1/__0_0.distcp")
+    directory.write("step-1/__1_0.distcp")
+    directory.write("step-1/.metadata", pickle.dumps(["__0_0.distcp", "__1_0.distcp"]))
+    assert find(directory.path) == ("step-1", ())
+    directory.write("step-2/__0_0.distcp")
+    assert find(directory.path)[1] == ("step-2: its .metadata, which is written last, is missing",)
+    directory.write("step-2/.metadata", pickle.dumps(["__0_0.distcp", "__1_0.distcp"]))
+    assert find(directory.path) == ("step-1", ("step-2: __1_0.distcp is missing",))
+    directory.write("step-2/.metadata", pickle.dumps(["__0_0.distcp"])[:-1])
+    assert find(directory.path)[0] == "step-1"
 
 
-def test_a_torch_directory_may_be_the_directory_itself(folder: Folder) -> None:
-    folder.write("__0_0.distcp")
-    folder.write(".metadata", pickle.dumps(["__0_0.distcp"]))
-    assert find(folder.path) == ("", ())
+def test_a_torch_directory_may_be_the_directory_itself(directory: Directory) -> None:
+    directory.write("__0_0.distcp")
+    directory.write(".metadata", pickle.dumps(["__0_0.distcp"]))
+    assert find(directory.path) == ("", ())
 
 
-def test_a_trainers_directory_is_whole_with_its_state_and_all_shards(folder: Folder) -> None:
-    folder.write("checkpoint-10/model.safetensors", safetensors())
-    folder.write("checkpoint-10/optimizer.pt", archive())
-    folder.write("checkpoint-10/trainer_state.json", "{}")
-    folder.write("checkpoint-20/model-1.safetensors", safetensors())
-    folder.write("checkpoint-20/model.safetensors.index.json", json.dumps({"weight_map": {"a": "model-2.safetensors"}}))
-    assert "trainer_state.json" in find(folder.path)[1][0]
-    folder.write("checkpoint-20/trainer_state.json", "{}")
-    assert find(folder.path) == ("checkpoint-10", ("checkpoint-20: model-2.safetensors is missing",))
-    folder.write("checkpoint-20/model-2.safetensors", safetensors()[:-1])
-    assert "model-2.safetensors: it has" in find(folder.path)[1][0]
+def test_a_trainers_directory_is_whole_with_its_state_and_all_shards(directory: Directory) -> None:
+    directory.write("checkpoint-10/model.safetensors", safetensors())
+    directory.write("checkpoint-10/optimizer.pt", archive())
+    directory.write("checkpoint-10/trainer_state.json", "{}")
+    directory.write("checkpoint-20/model-1.safetensors", safetensors())
+    directory.write(
+        "checkpoint-20/model.safetensors.index.json", json.dumps({"weight_map": {"a": "model-2.safetensors"}})
+    )
+    assert "trainer_state.json" in find(directory.path)[1][0]
+    directory.write("checkpoint-20/trainer_state.json", "{}")
+    assert find(directory.path) == ("checkpoint-10", ("checkpoint-20: model-2.safetensors is missing",))
+    directory.write("checkpoint-20/model-2.safetensors", safetensors()[:-1])
+    assert "model-2.safetensors: it has" in find(directory.path)[1][0]
 
 
-def test_deepspeed_names_a_whole_one_in_latest(folder: Folder) -> None:
-    folder.write("step1/mp_rank_00_model_states.pt", archive())
-    assert find(folder.path) == (None, ("step1: no `latest` names it",))
-    folder.write("latest", "step1")
-    assert find(folder.path) == ("step1", ())
-    folder.write("step2/mp_rank_00_model_states.pt", archive())
-    assert find(folder.path) == ("step1", ("step2: `latest` does not name it yet",))
-    folder.write("latest", "step2")
-    assert find(folder.path)[0] == "step2"
+def test_deepspeed_names_a_whole_one_in_latest(directory: Directory) -> None:
+    directory.write("step1/mp_rank_00_model_states.pt", archive())
+    assert find(directory.path) == (None, ("step1: no `latest` names it",))
+    directory.write("latest", "step1")
+    assert find(directory.path) == ("step1", ())
+    directory.write("step2/mp_rank_00_model_states.pt", archive())
+    assert find(directory.path) == ("step1", ("step2: `latest` does not name it yet",))
+    directory.write("latest", "step2")
+    assert find(directory.path)[0] == "step2"
 
 
-def test_a_saved_model_and_a_marked_directory(folder: Folder) -> None:
-    folder.write("export/saved_model.pb")
-    tensorflow(folder, "export/variables/variables", 50)
-    assert find(folder.path) == ("export", ())
-    (folder.path / "export/variables/variables.data-00000-of-00001").write_bytes(b"")
-    assert find(folder.path)[0] is None
-    shutil.rmtree(folder.path / "export")
-    folder.write("tree-5/part-0")
-    folder.write("tree-5/_SUCCESS")
-    assert find(folder.path) == ("tree-5", ())
+def test_a_saved_model_and_a_marked_directory(directory: Directory) -> None:
+    directory.write("export/saved_model.pb")
+    tensorflow(directory, "export/variables/variables", 50)
+    assert find(directory.path) == ("export", ())
+    (directory.path / "export/variables/variables.data-00000-of-00001").write_bytes(b"")
+    assert find(directory.path)[0] is None
+    shutil.rmtree(directory.path / "export")
+    directory.write("tree-5/part-0")
+    directory.write("tree-5/_SUCCESS")
+    assert find(directory.path) == ("tree-5", ())
 
 
-def test_rules_of_the_user(folder: Folder) -> None:
-    folder.write("booster-1.json", "{")
-    folder.write("step-1/weights.bin")
-    folder.write("step-1/READY")
-    folder.write("step-2/weights.bin")
-    folder.write("model.bin")
-    folder.write("model.bin.done")
-    assert find(folder.path, "glob:booster-*.json") == ("booster-1.json", ())
-    assert find(folder.path, "glob:step-?") == ("step-2", ())
-    assert find(folder.path, "marker:READY") == ("step-1", ("step-2: it has no READY",))
-    assert find(folder.path, "marker:.done")[0] == "model.bin"
-    assert find(folder.path, "marker:NEVER")[0] is None
+def test_rules_of_the_user(directory: Directory) -> None:
+    directory.write("booster-1.json", "{")
+    directory.write("step-1/weights.bin")
+    directory.write("step-1/READY")
+    directory.write("step-2/weights.bin")
+    directory.write("model.bin")
+    directory.write("model.bin.done")
+    assert find(directory.path, "glob:booster-*.json") == ("booster-1.json", ())
+    assert find(directory.path, "glob:step-?") == ("step-2", ())
+    assert find(directory.path, "marker:READY") == ("step-1", ("step-2: it has no READY",))
+    assert find(directory.path, "marker:.done")[0] == "model.bin"
+    assert find(directory.path, "marker:NEVER")[0] is None
 
 
-def test_what_does_not_tell_is_not_believed(folder: Folder) -> None:
-    folder.write("old.pt", b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.")
-    assert find(folder.path) == (None, ("old.pt: its format does not tell whether it is whole: see checkpoint.valid",))
+def test_what_does_not_tell_is_not_believed(directory: Directory) -> None:
+    directory.write("old.pt", b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.")
+    assert find(directory.path) == (
+        None,
+        ("old.pt: its format does not tell whether it is whole: see checkpoint.valid",),
+    )
 
 
 def test_the_name_in_tensorflows_state() -> None:

@@ -19,7 +19,7 @@ from howdah.spec import Environment, Input, JobSpec, Output, Resources, Role
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in {
         "train.py": "import model\nfrom pkg.sub import x\nimport torch, os\n",
         "model.py": "import helper\n",
@@ -47,7 +47,7 @@ def command(words: tuple[str, ...], sets: dict[str, str] | None = None, **option
     return load_command(words, CommandOptions(**options), Path.cwd(), sets or {}, {}, told.append)
 
 
-def test_every_option_is_a_field(folder: Path) -> None:
+def test_every_option_is_a_field(directory: Path) -> None:
     spec = job(
         "./run.sh",
         "a b",
@@ -75,7 +75,7 @@ def test_every_option_is_a_field(folder: Path) -> None:
     assert command(("true",), {"env.A": "1", "retries": "2"}).spec.retries == 2
 
 
-def test_one_word_is_a_shell_line(folder: Path) -> None:
+def test_one_word_is_a_shell_line(directory: Path) -> None:
     spec = job("python train.py --conf=conf.yaml | tee log")
     assert spec.roles["worker"].command == "python train.py --conf=conf.yaml | tee log"
     assert spec.files == ("train.py", "model.py", "pkg", "helper.py", "conf.yaml")
@@ -96,26 +96,26 @@ def test_one_word_is_a_shell_line(folder: Path) -> None:
         (("echo 'unbalanced conf.yaml",), ("conf.yaml",), "generic"),
     ],
 )
-def test_what_is_sent_along(folder: Path, words: tuple[str, ...], files: tuple[str, ...], framework: str) -> None:
+def test_what_is_sent_along(directory: Path, words: tuple[str, ...], files: tuple[str, ...], framework: str) -> None:
     spec = job(*words)
     assert (spec.files, spec.framework) == (files, framework)
 
 
-def test_what_is_given_is_not_found_out(folder: Path) -> None:
+def test_what_is_given_is_not_found_out(directory: Path) -> None:
     spec = job("python", "train.py", framework="generic", files=("train.py", "pkg#."))
     assert (spec.framework, spec.files) == ("generic", ("model.py", "helper.py", "train.py", "pkg#."))
 
 
-def test_data_is_not_sent_along_unasked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (folder / "data").mkdir()
-    with (folder / "data" / "large").open("wb") as file:
+def test_data_is_not_sent_along_unasked(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (directory / "data").mkdir()
+    with (directory / "data" / "large").open("wb") as file:
         file.truncate(program_files.MAX_BYTES + 1)
     with pytest.raises(SpecError, match="names 'data', which is larger than 256 MiB: give data by `--input data`"):
         job("python", "train.py", "--data", "data")
     assert job("python", "train.py", "data", files=("data",)).files[-1] == "data"
 
 
-def test_mistakes_name_the_option(folder: Path) -> None:
+def test_mistakes_name_the_option(directory: Path) -> None:
     with pytest.raises(SpecError) as error:
         job("true", replicas="x", memory="2 gigs", framework="pytorhc", inputs=("",))
     places = [(mistake.place, mistake.origin) for mistake in error.value.mistakes]
@@ -125,7 +125,7 @@ def test_mistakes_name_the_option(folder: Path) -> None:
     assert ("inputs.0.path", "--input") in places
 
 
-def test_the_text_of_a_command_job_is_a_job_file(folder: Path) -> None:
+def test_the_text_of_a_command_job_is_a_job_file(directory: Path) -> None:
     loaded = command(("python", "train.py"), replicas="2")
     assert loads(loaded.text, "job.yaml", {}, {})[0] == loaded.spec
 
@@ -142,7 +142,7 @@ def test_the_text_of_a_command_job_is_a_job_file(folder: Path) -> None:
 )
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_init_writes_a_job_file(
-    folder: Path, arguments: tuple[str, ...], language: str, request: pytest.FixtureRequest
+    directory: Path, arguments: tuple[str, ...], language: str, request: pytest.FixtureRequest
 ) -> None:
     def in_english_again() -> None:
         choose("en")
@@ -170,16 +170,16 @@ def test_init_writes_a_job_file(
         assert (spec.name, spec.roles["worker"].replicas, spec.roles["worker"].resources.gpus) == ("a: b # c", 3, 1)
 
 
-def test_init_replaces_nothing_unasked(folder: Path) -> None:
+def test_init_replaces_nothing_unasked(directory: Path) -> None:
     runner = CliRunner()
     assert runner.invoke(cli, ["init", "train.py"]).exit_code == 0
-    before = (folder / "job.yaml").read_text()
-    assert load(folder / "job.yaml").spec.files == ("train.py", "model.py", "pkg", "helper.py")
+    before = (directory / "job.yaml").read_text()
+    assert load(directory / "job.yaml").spec.files == ("train.py", "model.py", "pkg", "helper.py")
     refused = runner.invoke(cli, ["init", "run.sh"])
     assert "job.yaml: exists already" in str(refused.exception)
-    assert (folder / "job.yaml").read_text() == before
+    assert (directory / "job.yaml").read_text() == before
     assert runner.invoke(cli, ["init", "run.sh", "--overwrite"]).exit_code == 0
-    assert load(folder / "job.yaml").spec.name == "run"
+    assert load(directory / "job.yaml").spec.name == "run"
 
 
 @pytest.mark.parametrize(
@@ -195,19 +195,19 @@ def test_init_replaces_nothing_unasked(folder: Path) -> None:
         (["init", "a.py", "--", "ls"], "give a program"),
     ],
 )
-def test_a_command_and_a_job_file_exclude_each_other(folder: Path, arguments: list[str], words: str) -> None:
+def test_a_command_and_a_job_file_exclude_each_other(directory: Path, arguments: list[str], words: str) -> None:
     done = CliRunner().invoke(cli, arguments)
     assert (done.exit_code, words in done.output) == (2, True), done.output
 
 
-def test_a_program_is_no_job_file(folder: Path) -> None:
+def test_a_program_is_no_job_file(directory: Path) -> None:
     with pytest.raises(SpecError, match=r"train.py: is a program, no job file: write `-- python train.py`"):
         load(Path("train.py"))
 
 
-def test_options_of_a_name_are_no_variables(folder: Path) -> None:
+def test_options_of_a_name_are_no_variables(directory: Path) -> None:
     text = "vars: {name: x, queue: y}\nname: job-${name}\nqueue: ${queue}\nroles: {worker: {command: 'true'}}\n"
-    (folder / "job.yaml").write_text(text)
+    (directory / "job.yaml").write_text(text)
     spec = load(Path("job.yaml"), {"queue": "z"}, {}, {"name": "mine"}).spec
     assert (spec.name, spec.queue) == ("mine", "z")
     assert load(Path("job.yaml"), {"name": "v"}, {}, {"queue": "q"}).spec.name == "job-v"

@@ -16,7 +16,7 @@ from howdah.errors import SpecError
 
 @pytest.fixture
 def env(tmp_path: Path) -> dict[str, str]:
-    """An environment whose howdah home and Hadoop configuration are empty folders."""
+    """An environment whose howdah home and Hadoop configuration are empty directories."""
     (tmp_path / "conf").mkdir()
     return {"HOWDAH_HOME": str(tmp_path / "home"), "HADOOP_CONF_DIR": str(tmp_path / "conf"), "HOME": str(tmp_path)}
 

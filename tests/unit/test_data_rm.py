@@ -11,7 +11,7 @@ from howdah.cli import cli
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOWDAH_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
@@ -26,20 +26,20 @@ def rm(*arguments: str) -> Result:
     return CliRunner().invoke(cli, ["data", "rm", *arguments])
 
 
-def left(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()} - {"home"}
+def left(directory: Path) -> set[str]:
+    return {path.name for path in directory.iterdir()} - {"home"}
 
 
-def test_a_file_a_pattern_a_directory(folder: Path) -> None:
+def test_a_file_a_pattern_a_directory(directory: Path) -> None:
     assert rm("a.txt").exit_code == 0
-    assert left(folder) == {"b.txt", "c.csv", "d", "f", "link"}
+    assert left(directory) == {"b.txt", "c.csv", "d", "f", "link"}
     assert rm("*.txt").exit_code == 0
-    assert left(folder) == {"c.csv", "d", "f", "link"}
-    assert rm("-r", (folder / "d").as_uri()).exit_code == 0
-    assert left(folder) == {"c.csv", "f", "link"}
+    assert left(directory) == {"c.csv", "d", "f", "link"}
+    assert rm("-r", (directory / "d").as_uri()).exit_code == 0
+    assert left(directory) == {"c.csv", "f", "link"}
     assert rm("-r", "link").exit_code == 0
-    assert left(folder) == {"c.csv", "f"}
-    assert (folder / "f" / "g").exists()
+    assert left(directory) == {"c.csv", "f"}
+    assert (directory / "f" / "g").exists()
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_a_file_a_pattern_a_directory(folder: Path) -> None:
         ("file:///", "the root of a file system is not removed"),
     ],
 )
-def test_what_is_not_removed(folder: Path, path: str, words: str) -> None:
-    before = left(folder)
+def test_what_is_not_removed(directory: Path, path: str, words: str) -> None:
+    before = left(directory)
     done = rm(*(["-r"] if path.endswith("/") else []), path)
     assert done.exit_code != 0
     assert words in str(done.exception)
-    assert left(folder) == before
+    assert left(directory) == before

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from test_checkpoint_discovery import Folder, archive, tensorflow
+from test_checkpoint_discovery import Directory, archive, tensorflow
 
 from howdah.checkpoints import discovery
 from howdah.checkpoints.directory_snapshot import Stamp
@@ -21,8 +21,8 @@ from howdah.storage.factory import filesystem
 class Task:
     """A task with a directory of its own."""
 
-    def __init__(self, folder: Path, name: str, replace: bool = True) -> None:
-        self.path, self.shared, self.replace = folder / name, folder / "shared", replace
+    def __init__(self, directory: Path, name: str, replace: bool = True) -> None:
+        self.path, self.shared, self.replace = directory / name, directory / "shared", replace
         self.shared.mkdir(exist_ok=True)
         self.clock = time.time() - 1000.0
 
@@ -99,7 +99,7 @@ def test_half_a_file_is_not_stored(chief: Task) -> None:
 
 
 def test_the_newest_and_what_names_it_is_fetched_with_its_time(tmp_path: Path, chief: Task) -> None:
-    shared = Folder(chief.shared)
+    shared = Directory(chief.shared)
     tensorflow(shared, "ckpt-1", 100)
     tensorflow(shared, "ckpt-2", 100)
     shared.write("checkpoint", 'model_checkpoint_path: "ckpt-2"\n')
@@ -110,7 +110,7 @@ def test_the_newest_and_what_names_it_is_fetched_with_its_time(tmp_path: Path, c
 
 
 def test_tensorflows_own_search_is_led_to_the_whole_one(chief: Task) -> None:
-    shared = Folder(chief.shared)
+    shared = Directory(chief.shared)
     tensorflow(shared, "ckpt-1", 100)
     shared.write("ckpt-2.index", b"half")
     shared.write("checkpoint", 'model_checkpoint_path: "ckpt-2"\n')
@@ -147,7 +147,7 @@ def test_what_the_program_removes_is_removed_there_but_nothing_else(chief: Task)
 
 def test_interrupted_anywhere_the_newest_there_is_whole(chief: Task) -> None:
     """Stored one after another, and the file that names a checkpoint after it: any beginning of the row is fine."""
-    local = Folder(chief.path)
+    local = Directory(chief.path)
     local.clock = int(time.time()) - 1000
     tensorflow(local, "ckpt-1", 100)
     local.write("checkpoint", 'model_checkpoint_path: "ckpt-1"\n')

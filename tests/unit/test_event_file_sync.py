@@ -15,8 +15,8 @@ EVENTS = "events.out.tfevents.1"
 
 
 class Copied:
-    def __init__(self, folder: Path) -> None:
-        self.here, self.there = folder / "here", folder / "there"
+    def __init__(self, directory: Path) -> None:
+        self.here, self.there = directory / "here", directory / "there"
         self.here.mkdir()
         self.sent: Sent = {}
 

@@ -317,37 +317,37 @@ def shards(tmp_path: Path) -> tuple[Path, list[tuple[Any, int, int]]]:
     return tmp_path, [((0,), 0, len(data)), ((6,), len(data), len(data))]
 
 
-def told(folder: Path, content: bytes) -> dict[str, Any]:
-    (folder / ".metadata").write_bytes(content)
-    contents, uri = CheckpointContents(), uris.of_local(folder)
+def told(directory: Path, content: bytes) -> dict[str, Any]:
+    (directory / ".metadata").write_bytes(content)
+    contents, uri = CheckpointContents(), uris.of_local(directory)
     (row,) = contents.tensors([uri], uri)["tensors"]
     assert (row["name"], row["dtype"], row["shape"]) == ("w", "float32", (12,))
     return contents.statistics([uri], uri, "w")
 
 
 def test_a_tensor_in_shards_is_all_of_them(shards: tuple[Path, list[tuple[Any, int, int]]]) -> None:
-    folder, places = shards
-    answer = told(folder, metadata(places=places))
+    directory, places = shards
+    answer = told(directory, metadata(places=places))
     assert (answer["sampled"], answer["min"], answer["max"], answer["mean"], answer["zeros"]) == (12, 0, 5, 2.5, 2)
     with pytest.raises(Unreadable, match="as one that compresses"):
-        told(folder, metadata(places=places, transform_descriptors=["zstd"]))
+        told(directory, metadata(places=places, transform_descriptors=["zstd"]))
     with pytest.raises(Unreadable, match="does not say where"):
-        told(folder, metadata(places=places[:1]))
+        told(directory, metadata(places=places[:1]))
     with pytest.raises(Unreadable, match="not as large"):
-        told(folder, metadata(places=places, chunks=[((0,), (6,))]))
+        told(directory, metadata(places=places, chunks=[((0,), (6,))]))
     for wrong in ("../x", "/etc/passwd", "a/b", "..", "", ".hidden"):
         with pytest.raises(Unreadable, match="in no file of this directory"):
-            told(folder, metadata(places=places, path=wrong))
+            told(directory, metadata(places=places, path=wrong))
     (_, first, size), (_, second, _) = places
     for start, length in ((1, size), (first, size - 1), (second, 0), (1 << 61, size)):
         with pytest.raises((Unreadable, OSError)):
-            told(folder, metadata(places=[places[0], ((6,), start, length)]))
+            told(directory, metadata(places=[places[0], ((6,), start, length)]))
     with pytest.raises(Unreadable, match="are not 8 float32"):
-        told(folder, metadata(places=places, chunks=[((0,), (8,)), ((6,), (4,))]))
-    (folder / "__0_0.distcp").rename(folder.parent / "away")
-    (folder / "__0_0.distcp").symlink_to(folder.parent / "away")
+        told(directory, metadata(places=places, chunks=[((0,), (8,)), ((6,), (4,))]))
+    (directory / "__0_0.distcp").rename(directory.parent / "away")
+    (directory / "__0_0.distcp").symlink_to(directory.parent / "away")
     with pytest.raises(Absent, match="not below"):
-        told(folder, metadata(places=places))
+        told(directory, metadata(places=places))
 
 
 @pytest.mark.parametrize("size", [("a",), (-1,), ((),), (1,) * 65, (1.5,), (1 << 62,)])
@@ -390,17 +390,17 @@ def test_what_is_found_below_a_directory(tmp_path: Path) -> None:
     outside = tmp_path.parent / "outside.npy"
     np.save(outside, WEIGHTS)
     (tmp_path / "link.npy").symlink_to(outside)
-    contents, folders = CheckpointContents(), [uris.of_local(tmp_path)]
-    rows = {row["step"]: row for row in contents.checkpoints(folders)["checkpoints"] if row["step"]}
+    contents, directories = CheckpointContents(), [uris.of_local(tmp_path)]
+    rows = {row["step"]: row for row in contents.checkpoints(directories)["checkpoints"] if row["step"]}
     assert (rows[10]["valid"], rows[20]["valid"]) == (True, False)
     assert "bytes" in rows[20]["reason"]
-    assert contents.tensors(folders, rows[10]["uri"])["tensors"][0]["name"] == "w"
-    assert contents.statistics(folders, rows[10]["uri"], "w")["nan"] == 1
+    assert contents.tensors(directories, rows[10]["uri"])["tensors"][0]["name"] == "w"
+    assert contents.statistics(directories, rows[10]["uri"], "w")["nan"] == 1
     with pytest.raises(Absent, match="no tensor"):
-        contents.statistics(folders, rows[10]["uri"], "none")
+        contents.statistics(directories, rows[10]["uri"], "none")
     for wrong in (outside, tmp_path / "link.npy", tmp_path / ".." / "outside.npy", Path("/etc/passwd")):
         with pytest.raises(Absent, match="not below"):
-            contents.tensors(folders, f"file://{wrong}")
+            contents.tensors(directories, f"file://{wrong}")
     assert contents.checkpoints([uris.of_local(tmp_path / "never")])["checkpoints"] == []
 
 

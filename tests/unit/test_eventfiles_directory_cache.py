@@ -24,9 +24,9 @@ def histogram(tag: str, step: int, buckets: int) -> bytes:
     return made.SerializeToString()
 
 
-def board_of(store: EventDirectories, *folders: Path) -> JobEventFiles:
-    """All there is in these folders."""
-    places = [(folder.name, uris.of_local(folder)) for folder in folders]
+def board_of(store: EventDirectories, *directories: Path) -> JobEventFiles:
+    """All there is in these directories."""
+    places = [(directory.name, uris.of_local(directory)) for directory in directories]
     while not (board := store.read_job(places)).runs()["complete"]:
         pass
     return board

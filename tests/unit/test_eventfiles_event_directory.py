@@ -211,7 +211,7 @@ def test_a_file_that_was_cut_keeps_what_was_read(tmp_path: Path) -> None:
     assert "it has 400 bytes" in root.errors()[0]["text"]
 
 
-def test_a_folder_that_was_deleted(tmp_path: Path) -> None:
+def test_a_directory_that_was_deleted(tmp_path: Path) -> None:
     files.put(tmp_path / "logs", files.curve("loss", range(5)))
     root = looked(EventDirectory(uris.of_local(tmp_path / "logs")))
     shutil.rmtree(tmp_path / "logs")

@@ -39,7 +39,7 @@ def unbounded(step: int) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.mktemp("charts")
     writer = writing.SummaryWriter(str(base / "train"))
     for step in range(0, 1000, 10):
@@ -55,8 +55,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ask(folder: Path) -> Iterator[Asker]:
-    asker = Asker(folder)
+def ask(directory: Path) -> Iterator[Asker]:
+    asker = Asker(directory)
     yield asker
     asker.close()
 

@@ -32,9 +32,9 @@ Ask = Callable[[str], Answer]
 class Asker:
     """A service and a loop for it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, directory: Path) -> None:
         self.loop, self.service = asyncio.new_event_loop(), EventFileService()
-        self.places = [("", uris.of_local(folder))]
+        self.places = [("", uris.of_local(directory))]
 
     def __call__(self, target: str) -> Answer:
         return self.loop.run_until_complete(self.service.get(target, self.places))
@@ -50,7 +50,7 @@ class Asker:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.mktemp("board")
     files.put(base / "one", files.curve("loss", range(5000)))
     files.put(base / "eight", [*files.curve("loss", range(700)), files.image("i", 3, files.PIXEL)])
@@ -61,8 +61,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ask(folder: Path) -> Iterator[Asker]:
-    asker = Asker(folder)
+def ask(directory: Path) -> Iterator[Asker]:
+    asker = Asker(directory)
     yield asker
     asker.close()
 
@@ -257,18 +257,18 @@ def test_a_service_that_can_not_start_is_reported_in_a_line() -> None:
 
 
 def test_a_service_that_becomes_too_large_ends_by_itself(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    directory: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HOWDAH_MEMORY_MIB", "20")  # of which an interpreter alone takes more than half
 
     async def ended() -> Answer:
         service = EventFileService()
-        await service.get("curves/runs", [("", uris.of_local(folder))])
+        await service.get("curves/runs", [("", uris.of_local(directory))])
         assert service._process is not None
         await asyncio.wait_for(service._process.wait(), 60)
         monkeypatch.setenv("HOWDAH_MEMORY_MIB", "512")
         try:
-            return await service.get("curves/runs", [("", uris.of_local(folder))])
+            return await service.get("curves/runs", [("", uris.of_local(directory))])
         finally:
             await service.close()
 

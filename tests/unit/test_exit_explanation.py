@@ -15,15 +15,15 @@ from howdah.spec import Exit
 SHELLS = [shell for shell in ("/bin/bash", "/bin/dash") if Path(shell).exists()]
 
 
-def explained(argv: list[str], folder: Path) -> str:
+def explained(argv: list[str], directory: Path) -> str:
     environment = {**os.environ, "LC_ALL": "C"}
-    done = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(argv, cwd=directory, env=environment, capture_output=True, timeout=60, check=False)
     lines = tuple(done.stderr.decode("utf-8", "replace").splitlines())
-    return str(explain(Exit("exit", done.returncode, lines=lines), str(folder)))
+    return str(explain(Exit("exit", done.returncode, lines=lines), str(directory)))
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def directory(tmp_path: Path) -> Path:
     (tmp_path / "plain.txt").write_text("x")
     (tmp_path / "lost.sh").write_text("#!/nowhere/interpreter\n")
     (tmp_path / "calls.sh").write_text("echo begun\nno-such-program --x\n")
@@ -50,17 +50,17 @@ def folder(tmp_path: Path) -> Path:
         (f"{sys.executable} module.py", "exit code 1: Python has no module 'no_such_module' here: name an environment"),
     ],
 )
-def test_what_was_missing_is_named_with_what_to_do(shell: str, line: str, expected: str, folder: Path) -> None:
-    assert explained([shell, "-c", line], folder).startswith(expected)
+def test_what_was_missing_is_named_with_what_to_do(shell: str, line: str, expected: str, directory: Path) -> None:
+    assert explained([shell, "-c", line], directory).startswith(expected)
 
 
-def test_a_script_whose_interpreter_is_missing(folder: Path) -> None:
-    said = explained(["/bin/bash", "-c", "./lost.sh"], folder)
+def test_a_script_whose_interpreter_is_missing(directory: Path) -> None:
+    said = explained(["/bin/bash", "-c", "./lost.sh"], directory)
     assert "the interpreter that the first line of './lost.sh' names is not there" in said
 
 
-def test_what_is_no_program_for_this_node(folder: Path) -> None:
-    assert "'./binary' is no program for this node" in explained(["/bin/bash", "-c", "./binary"], folder)
+def test_what_is_no_program_for_this_node(directory: Path) -> None:
+    assert "'./binary' is no program for this node" in explained(["/bin/bash", "-c", "./binary"], directory)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_an_exit_without_a_known_message_is_not_explained(exit: Exit) -> None:
         (["./binary"], "'./binary' is no program for this node"),
     ],
 )
-def test_a_list_of_arguments_needs_no_shell_to_be_explained(argv: list[str], expected: str, folder: Path) -> None:
+def test_a_list_of_arguments_needs_no_shell_to_be_explained(argv: list[str], expected: str, directory: Path) -> None:
     with pytest.raises(OSError, match=r".") as error:
-        subprocess.run(argv, cwd=folder, check=True, timeout=60)
-    assert why_not_started(argv, {"PATH": "/bin"}, str(folder), error.value).startswith(expected)
+        subprocess.run(argv, cwd=directory, check=True, timeout=60)
+    assert why_not_started(argv, {"PATH": "/bin"}, str(directory), error.value).startswith(expected)

@@ -70,7 +70,7 @@ class TestScan:
             write(home, job_id(1), [event])
             assert scan(index, home) == 1
         grown = only(index)
-        with Index(index.folder.with_name("again")) as again:
+        with Index(index.directory.with_name("again")) as again:
             assert again.claim()
             scan(again, home)
             assert grown == only(again)
@@ -88,9 +88,9 @@ class TestScan:
 
     def test_what_is_no_log(self, index: Index, home: Path) -> None:
         for number, content in enumerate((b"", b"\x00\xff" * 5000, b"{}\n" * 3, b"x" * 9_000_000 + b"\n")):
-            folder = home / "jobs" / job_id(number)
-            folder.mkdir()
-            (folder / "events.jsonl").write_bytes(content)
+            directory = home / "jobs" / job_id(number)
+            directory.mkdir()
+            (directory / "events.jsonl").write_bytes(content)
         (home / "jobs" / "no-log").mkdir()
         (home / "jobs" / "a-file").write_text("")
         (home / "jobs" / job_id(8)).mkdir()
@@ -251,7 +251,7 @@ class TestRetention:
 
 class TestFile:
     def test_one_writes_and_the_next_takes_over(self, index: Index, home: Path) -> None:
-        with Index(index.folder) as other:
+        with Index(index.directory) as other:
             assert not other.claim()
             whole(home, 1)
             scan(index, home)
@@ -261,29 +261,29 @@ class TestFile:
 
     @pytest.mark.parametrize("damage", [b"", b"no database at all, but long enough" * 500])
     def test_a_damaged_one_is_made_anew(self, tmp_path: Path, home: Path, damage: bytes) -> None:
-        folder = tmp_path / "i"
-        folder.mkdir()
-        (folder / "index.sqlite").write_bytes(damage)
-        with Index(folder) as index:
+        directory = tmp_path / "i"
+        directory.mkdir()
+        (directory / "index.sqlite").write_bytes(damage)
+        with Index(directory) as index:
             assert index.claim()
             whole(home, 1)
             scan(index, home)
             assert names(index) == ["job-1"]
 
     def test_one_of_another_version_is_made_anew(self, tmp_path: Path, home: Path) -> None:
-        folder = tmp_path / "i"
-        folder.mkdir()
-        with sqlite3.connect(folder / "index.sqlite") as old:
+        directory = tmp_path / "i"
+        directory.mkdir()
+        with sqlite3.connect(directory / "index.sqlite") as old:
             old.execute("CREATE TABLE job (x)")
             old.execute("PRAGMA user_version = 999")
         old.close()
-        with Index(folder) as index:
+        with Index(directory) as index:
             assert index.claim()
             assert page(index)["total"] == 0
 
     def test_no_other_user_may_read_the_index(self, index: Index) -> None:
         assert index.path.stat().st_mode & 0o077 == 0
-        assert index.folder.stat().st_mode & 0o077 == 0
+        assert index.directory.stat().st_mode & 0o077 == 0
 
     def test_a_look_that_finds_nothing_new_changes_nothing(self, index: Index, home: Path) -> None:
         whole(home, 1)

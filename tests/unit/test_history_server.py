@@ -139,9 +139,9 @@ class TestAnswers:
         text = (where / "events.jsonl").read_text().replace('"engine":"yarn"', '"engine":"local"')
         (where / "events.jsonl").write_text(text)
         for attempt in (1, 2):
-            folder = where / "tasks" / "worker-0" / str(attempt)
-            folder.mkdir(parents=True)
-            (folder / "stdout").write_text(f"attempt {attempt}\n" + "line\n" * 1000)
+            directory = where / "tasks" / "worker-0" / str(attempt)
+            directory.mkdir(parents=True)
+            (directory / "stdout").write_text(f"attempt {attempt}\n" + "line\n" * 1000)
 
         def questions(_: HistoryServer, caller: Caller) -> None:
             _, end = caller.get("jobs/local-1/logs/worker:0?stream=stdout&offset=-10&limit=100")
@@ -158,10 +158,10 @@ class TestAnswers:
         write(tmp_path / "home", "local-1", [next(begun(1)), *launched(1, 0, BEGAN, 1, 1), *ended(1)])
         text = (where / "events.jsonl").read_text().replace('"engine":"yarn"', '"engine":"local"')
         (where / "events.jsonl").write_text(text)
-        folder = where / "tasks" / "worker-0" / "1"
-        folder.mkdir(parents=True)
+        directory = where / "tasks" / "worker-0" / "1"
+        directory.mkdir(parents=True)
         printed = "x" + "训练完成，损失😀\n" * 100_000  # several answers, which end within characters
-        (folder / "stdout").write_text(printed)
+        (directory / "stdout").write_text(printed)
 
         def questions(_: HistoryServer, caller: Caller) -> None:
             client = Client(f"{caller.base}/#token={caller.token}")
@@ -285,7 +285,7 @@ class TestLogCache:
 
 
 class TestPages:
-    def test_hostile_roles_stay_in_their_folder(self, tmp_path: Path) -> None:
+    def test_hostile_roles_stay_in_their_directory(self, tmp_path: Path) -> None:
         log = whole(tmp_path / "home", 1)
         log.write_text(log.read_text().replace('"worker"', '"../../../../escaped"').replace('"yarn"', '"local"'))
 

@@ -38,11 +38,11 @@ def get(uri: str, to: Path) -> str:
     return str(done.exception or done.output)
 
 
-def a_copy(folder: Path, files: dict[str, dict[str, Any]]) -> str:
-    (folder / "saved" / COPY / "worker-0").mkdir(parents=True)
-    (folder / "saved" / COPY / "worker-0/_SAVED").write_text(json.dumps({"files": files}))
-    (folder / "saved/payload").write_text("owned")
-    return uris.of_local(folder / "saved" / COPY)
+def a_copy(directory: Path, files: dict[str, dict[str, Any]]) -> str:
+    (directory / "saved" / COPY / "worker-0").mkdir(parents=True)
+    (directory / "saved" / COPY / "worker-0/_SAVED").write_text(json.dumps({"files": files}))
+    (directory / "saved/payload").write_text("owned")
+    return uris.of_local(directory / "saved" / COPY)
 
 
 @pytest.mark.parametrize("name", ["../../escaped", "/escaped", "a/../../../escaped", ".."])

@@ -55,9 +55,9 @@ def test_every_file_once_and_evenly(count: int, workers: int, chiefs: int) -> No
 def test_names_never_clash(inputs: list[list[str]]) -> None:
     settled = deduplicate_names(tuple(StagedInput("input", files(*paths)) for paths in inputs))
     taken = [file.name for entry in settled for file in entry.files]
-    folders = {name.rsplit("/", depth)[0] for name in taken for depth in range(1, name.count("/") + 1)}
+    directories = {name.rsplit("/", depth)[0] for name in taken for depth in range(1, name.count("/") + 1)}
     assert len(set(taken)) == len(taken) == sum(map(len, inputs))
-    assert folders.isdisjoint(taken)
+    assert directories.isdisjoint(taken)
     assert [file.uri for entry in settled for file in entry.files] == [
         f"hdfs://n/{p}" for paths in inputs for p in paths
     ]

@@ -120,20 +120,20 @@ def test_an_example_with_secrets_is_planned_as_it_is_copied(
     shutil.copytree(EXAMPLES, tmp_path / "examples")
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "text.md").write_text("words\n")
-    folder = tmp_path / "examples" / name
+    directory = tmp_path / "examples" / name
     if name == "stream-formats":
-        (folder / "samples").mkdir(exist_ok=True)
-        for path in re.findall(r"\$\{SAMPLES\}/([\w.]+)", (folder / "job.yaml").read_text()):
-            (folder / "samples" / path).touch()
-    text = with_secrets((folder / "job.yaml").read_text())
-    (folder / "job.yaml").write_text(text)
-    given = load(folder / "job.yaml", environ={})
+        (directory / "samples").mkdir(exist_ok=True)
+        for path in re.findall(r"\$\{SAMPLES\}/([\w.]+)", (directory / "job.yaml").read_text()):
+            (directory / "samples" / path).touch()
+    text = with_secrets((directory / "job.yaml").read_text())
+    (directory / "job.yaml").write_text(text)
+    given = load(directory / "job.yaml", environ={})
     spec = dataclasses.replace(given.spec, environment=Environment())  # which takes minutes to make
     ((submitted, resolved),) = copied([shown(spec, text)])
     for copy in (submitted, resolved):
         assert "hunter2" not in copy
-        (folder / "copy.yaml").write_text(copy)
-        done = CliRunner().invoke(plan, [str(folder / "copy.yaml"), "--on", "local", "--set", "environment={}"])
+        (directory / "copy.yaml").write_text(copy)
+        done = CliRunner().invoke(plan, [str(directory / "copy.yaml"), "--on", "local", "--set", "environment={}"])
         assert done.exit_code == 0, done.output
         assert "env.DB_PASSWORD: *** stands for a value that was hidden" in done.output
         assert "env.RATE" not in done.output

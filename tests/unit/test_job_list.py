@@ -48,14 +48,14 @@ def ids(*arguments: str) -> list[str]:
     return [json.loads(line)["id"] for line in done.stdout.splitlines()]
 
 
-def beside(folder: Path, monkeypatch: pytest.MonkeyPatch, questions: Callable[[], Any]) -> None:
+def beside(directory: Path, monkeypatch: pytest.MonkeyPatch, questions: Callable[[], Any]) -> None:
     """Ask while the server serves."""
 
     def play(_: object, caller: Caller) -> None:
         monkeypatch.setenv("HOWDAH_HISTORY_URL", f"{caller.base}/#token={caller.token}")
         questions()
 
-    ask(options(folder), play)
+    ask(options(directory), play)
 
 
 def test_what_only_a_history_server_knows(ours: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,5 +82,5 @@ def test_more_jars_than_a_variable_holds(tmp_path: Path, java: Path) -> None:
     home = tar_ball(tmp_path / "hadoop")
     touch(*(home / f"share/hadoop/hdfs/lib/{'long' * 40}-{number}.jar" for number in range(700)))
     found = variables({"HADOOP_HOME": str(home), "JAVA_HOME": str(java)})
-    folders = [f"{home}/share/hadoop/{part}/*" for part in ("common", "common/lib", "hdfs", "hdfs/lib")]
-    assert found["CLASSPATH"].split(":") == folders
+    directories = [f"{home}/share/hadoop/{part}/*" for part in ("common", "common/lib", "hdfs", "hdfs/lib")]
+    assert found["CLASSPATH"].split(":") == directories

@@ -94,11 +94,11 @@ EARLY, LATE, LAST = 900, 100, 50
 """Lines, of 10 bytes each, printed at second 100, at 200 and at 300."""
 
 
-def timed_log(folder: Path) -> bytes:
+def timed_log(directory: Path) -> bytes:
     lines = b"".join(b"needle%03d\n" % (number % 1000) for number in range(EARLY + LATE + LAST))
-    (folder / "stdout").write_bytes(lines)
+    (directory / "stdout").write_bytes(lines)
     places = ((100, 0), (200, EARLY), (300, EARLY + LATE))
-    (folder / "times").write_text("".join(f"{when}.0 {10 * line} 0 {line} 0\n" for when, line in places))
+    (directory / "times").write_text("".join(f"{when}.0 {10 * line} 0 {line} 0\n" for when, line in places))
     return lines
 
 
@@ -210,23 +210,23 @@ def test_the_search_needs_the_standard_library_only() -> None:
 def test_numbers_from_the_index_are_those_of_counting(
     tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes], small: bool
 ) -> None:
-    folder = tmp_path_factory.mktemp("logs")
-    printed = TaskOutput(str(folder), 64 if small else 1 << 20)
+    directory = tmp_path_factory.mktemp("logs")
+    printed = TaskOutput(str(directory), 64 if small else 1 << 20)
     stdout, written = printed.logs["stdout"], b""
     for number, piece in enumerate(pieces):
         stdout.before_write = lambda now=number * 1.0: printed.times.note("stdout", now)  # type: ignore[misc]
         stdout.write(piece)
         written += piece
     one = SearchedStream("worker:0", 1, "stdout")
-    times = (folder / "times").read_text()
+    times = (directory / "times").read_text()
     for file, start, end, lines in stdout.kept:
         assert lines == written[:start].count(b"\n")
         part = replace(one, file=file, start=start, end=end, lines=lines, times=times)
         for hit in search_files([part], LogQuery("needle"))["hits"]:
             assert hit["line"] == written[: hit["offset"]].count(b"\n") + 1
     printed.close()
-    whole = (folder / "stdout").read_bytes()
-    found = search_files([replace(one, path=str(folder / "stdout"))], LogQuery("needle"))["hits"]
+    whole = (directory / "stdout").read_bytes()
+    found = search_files([replace(one, path=str(directory / "stdout"))], LogQuery("needle"))["hits"]
     assert [(hit["offset"], hit["line"]) for hit in found] == [
         (hit.offset, hit.line) for hit in hits(whole, LogQuery("needle"))
     ]

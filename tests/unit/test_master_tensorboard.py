@@ -30,10 +30,10 @@ JOB = JobSpec({"worker": Role("t")}, board=Board("hdfs://n/runs"))
 class Shown:
     """Someone who does nothing but remembers what was to be done, and the job's log."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, directory: Path) -> None:
         self.done: list[Action] = []
         self.log: list[Event] = [JobStarted(1.0, "job-1", "local", "me", JOB)]
-        staged = StagedJob(JOB, uris.of_local(folder))
+        staged = StagedJob(JOB, uris.of_local(directory))
         self.showing = TensorBoardTask("job-1", staged, b"k" * 32, self.log.append, self.done.extend)
 
     @property

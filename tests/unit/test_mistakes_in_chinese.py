@@ -67,11 +67,11 @@ def test_a_mistake_keeps_its_place_its_value_and_its_hint() -> None:
     assert line == "x：is what nobody has translated, which is no value, must be left alone"
 
 
-def run(folder: Path, *arguments: str, language: str = "zh") -> tuple[int, str]:
+def run(directory: Path, *arguments: str, language: str = "zh") -> tuple[int, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG", "HOWDAH_"))}
-    environment = {**kept, "HOWDAH_HOME": str(folder), "PYTHONUTF8": "1", "HOWDAH_LANGUAGE": language}
+    environment = {**kept, "HOWDAH_HOME": str(directory), "PYTHONUTF8": "1", "HOWDAH_LANGUAGE": language}
     done = subprocess.run(
-        [HOWDAH, *arguments], env=environment, capture_output=True, text=True, timeout=60, check=False, cwd=folder
+        [HOWDAH, *arguments], env=environment, capture_output=True, text=True, timeout=60, check=False, cwd=directory
     )
     return done.returncode, done.stdout + done.stderr
 

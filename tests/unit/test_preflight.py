@@ -310,8 +310,13 @@ class TestAssignment:
 class TestHere:
     """The checks themselves, on this machine."""
 
-    def request(self, folder: Path, disk_mib: int = 1, **changed: Any) -> LocalChecksRequest:
-        base = {"order": CheckOrder(("memory", "disk"), disk_mib), "directory": str(folder), "memory_mib": 1, "gpus": 0}
+    def request(self, directory: Path, disk_mib: int = 1, **changed: Any) -> LocalChecksRequest:
+        base = {
+            "order": CheckOrder(("memory", "disk"), disk_mib),
+            "directory": str(directory),
+            "memory_mib": 1,
+            "gpus": 0,
+        }
         return LocalChecksRequest(**{**base, "python": sys.executable, "variables": {}, **changed})
 
     def test_a_file_comes_back_and_is_removed(self, tmp_path: Path) -> None:

@@ -17,13 +17,13 @@ def taken(job: JobSpec, base: Path, file: Path | None = None, *secrets: str) -> 
         return notes.submission(secrets)
 
 
-def git(folder: Path, *arguments: str) -> str:
+def git(directory: Path, *arguments: str) -> str:
     identity = ["-c", "user.name=me", "-c", "user.email=me@example.org"]
-    command = ["git", *identity, "-C", str(folder), *arguments]
+    command = ["git", *identity, "-C", str(directory), *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def test_the_commit_of_the_job_files_folder(tmp_path: Path) -> None:
+def test_the_commit_of_the_job_files_directory(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     inside = tmp_path / "jobs"
     inside.mkdir()

@@ -19,11 +19,11 @@ from howdah.staging.runtime_archive import page, stage_runtime
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[StagedFile, Path]:
-    folder = tmp_path_factory.mktemp("runtime")
-    file = stage_runtime("hdfs://n/home", folder / "cache")
+    directory = tmp_path_factory.mktemp("runtime")
+    file = stage_runtime("hdfs://n/home", directory / "cache")
     with zipfile.ZipFile(file.source) as archive:
-        archive.extractall(folder / "unpacked")
-    return file, folder
+        archive.extractall(directory / "unpacked")
+    return file, directory
 
 
 def interpreter(version: str) -> str | None:
@@ -37,9 +37,9 @@ def interpreter(version: str) -> str | None:
 
 
 def test_the_runtime_archive_is_built_once(built: tuple[StagedFile, Path]) -> None:
-    file, folder = built
+    file, directory = built
     made = Path(file.source).stat().st_mtime_ns
-    assert stage_runtime("hdfs://n/home", folder / "cache") == file
+    assert stage_runtime("hdfs://n/home", directory / "cache") == file
     assert Path(file.source).stat().st_mtime_ns == made
     assert (file.name, file.kind) == (RUNTIME, "archive")
     assert file.uri == f"hdfs://n/home/cache/{file.sha256[:2]}/{file.sha256}-{Path(file.source).name}"

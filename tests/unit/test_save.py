@@ -21,13 +21,13 @@ FS = filesystem("file:///")
 
 
 class Job:
-    """One task that writes `output`, and snapshots of it below `folder`."""
+    """One task that writes `output`, and snapshots of it below `directory`."""
 
-    def __init__(self, folder: Path, keep: int = 0, incremental: bool = False, part: str = "worker-0") -> None:
-        self.folder, self.keep, self.incremental, self.part = folder, keep, incremental, part
-        self.output = folder / "work"
+    def __init__(self, directory: Path, keep: int = 0, incremental: bool = False, part: str = "worker-0") -> None:
+        self.directory, self.keep, self.incremental, self.part = directory, keep, incremental, part
+        self.output = directory / "work"
         self.output.mkdir(parents=True)
-        self.to = uris.of_local(folder / "out.saved") + "/"
+        self.to = uris.of_local(directory / "out.saved") + "/"
         self.number, self.last = 0, ""
 
     def write(self, name: str, text: str, age_s: float = 60.0) -> None:
@@ -63,8 +63,8 @@ class Job:
 
     @property
     def there(self) -> list[str]:
-        found = (path for path in (self.folder / "out.saved").rglob("*") if path.is_file())
-        return sorted(str(path.relative_to(self.folder / "out.saved")) for path in found)
+        found = (path for path in (self.directory / "out.saved").rglob("*") if path.is_file())
+        return sorted(str(path.relative_to(self.directory / "out.saved")) for path in found)
 
 
 def test_a_copy_appears_whole(tmp_path: Path) -> None:
@@ -176,8 +176,8 @@ def test_no_copies_leave_no_directory_of_their_own(to: str, left: list[str], tmp
     assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == left
 
 
-def job_with_checkpoints(folder: Path) -> JobSpec:
-    return JobSpec({"worker": Role("x")}, checkpoint=Checkpoint(uris.of_local(folder)))
+def job_with_checkpoints(directory: Path) -> JobSpec:
+    return JobSpec({"worker": Role("x")}, checkpoint=Checkpoint(uris.of_local(directory)))
 
 
 def test_a_directory_of_checkpoints_belongs_to_one_job(tmp_path: Path) -> None:

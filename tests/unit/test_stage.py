@@ -23,9 +23,9 @@ ROLES = {"worker": Role("true", 2)}
 
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> str:
-    folder = tmp_path_factory.mktemp("home")
-    monkeypatch.setenv("HOWDAH_HOME", str(folder))
-    return uris.of_local(folder / "state")
+    directory = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOWDAH_HOME", str(directory))
+    return uris.of_local(directory / "state")
 
 
 def write(path: Path, text: str = "x") -> Path:
@@ -84,9 +84,9 @@ def test_a_directory_that_is_elsewhere_is_fetched_whole_by_those_who_have_it(tmp
 
 
 def test_the_same_directory_gives_the_same_archive(tmp_path: Path) -> None:
-    for folder in ("one", "two"):
+    for directory in ("one", "two"):
         for name in ("a", "b/c"):
-            write(tmp_path / folder / name, name)
+            write(tmp_path / directory / name, name)
     os.utime(tmp_path / "one/a", (1, 1))
     (first,) = archive.directory(tmp_path / "one", tmp_path / "packed1")
     (second,) = archive.directory(tmp_path / "two", tmp_path / "packed2")

@@ -23,16 +23,16 @@ YAML: str = json.loads(GOLDEN.read_text())["files"]["job.yaml"]
 LINES = YAML.splitlines()
 
 
-def refused(folder: Path, *words: str) -> str:
+def refused(directory: Path, *words: str) -> str:
     with pytest.raises((SpecError, StagingError)) as error:
-        Submarine(folder, {}, "/nonexistent", "hdfs://nn/user/me").parse(["job", "run", *words])
+        Submarine(directory, {}, "/nonexistent", "hdfs://nn/user/me").parse(["job", "run", *words])
     return str(error.value)
 
 
-def with_yaml(folder: Path, text: str | bytes) -> str:
-    (folder / "me.keytab").touch()
-    (folder / "job.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
-    return refused(folder, "-f", "job.yaml")
+def with_yaml(directory: Path, text: str | bytes) -> str:
+    (directory / "me.keytab").touch()
+    (directory / "job.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    return refused(directory, "-f", "job.yaml")
 
 
 @pytest.mark.parametrize("number", range(1, len(LINES)))

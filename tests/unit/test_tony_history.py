@@ -31,9 +31,9 @@ CONFIGURATION = """<configuration>
 </configuration>"""
 
 
-def history(folder: Path, data: bytes = WHOLE, state: str = "SUCCEEDED") -> str:
-    folder.mkdir(exist_ok=True)
-    path = folder / NAME.format(state)
+def history(directory: Path, data: bytes = WHOLE, state: str = "SUCCEEDED") -> str:
+    directory.mkdir(exist_ok=True)
+    path = directory / NAME.format(state)
     path.write_bytes(data)
     return uris.of_local(path)
 
@@ -86,12 +86,12 @@ class TestImported:
         write_history(read_history(history(tmp_path)), uris.of_local(tmp_path / "home"))
 
     def test_of_several_attempts_the_last(self, tmp_path: Path) -> None:
-        folder = tmp_path / "intermediate" / "a"
-        folder.mkdir(parents=True)
-        first = folder / NAME.format("FAILED").replace("1542325695566", "1542325600000")
+        directory = tmp_path / "intermediate" / "a"
+        directory.mkdir(parents=True)
+        first = directory / NAME.format("FAILED").replace("1542325695566", "1542325600000")
         first.write_bytes(WHOLE)
-        last = history(folder)
-        (folder / "application_1_1-5-user1.jhist.inprogress").write_bytes(b"")
+        last = history(directory)
+        (directory / "application_1_1-5-user1.jhist.inprogress").write_bytes(b"")
         assert list(find_histories([str(tmp_path)])) == [last]
 
 

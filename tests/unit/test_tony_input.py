@@ -30,14 +30,14 @@ WORDS = st.sampled_from(
 )
 
 
-def parse(folder: Path, *argv: str) -> None:
-    Tony(folder, {"TONY_CONF_DIR": str(folder / "none")}).parse(argv)
+def parse(directory: Path, *argv: str) -> None:
+    Tony(directory, {"TONY_CONF_DIR": str(directory / "none")}).parse(argv)
 
 
-def said(folder: Path, *argv: str) -> str:
+def said(directory: Path, *argv: str) -> str:
     """What is wrong with it, "" for nothing."""
     try:
-        parse(folder, *argv)
+        parse(directory, *argv)
     except HowdahError as error:
         return str(error)
     return ""

@@ -21,9 +21,9 @@ def job(worker: tuple[str, ...], ps: tuple[str, ...], *everywhere: str) -> JobSp
 def test_two_roles_may_have_files_of_one_name(tmp_path: Path) -> None:
     for name in ("a", "b", "both"):
         (tmp_path / name).write_text(name)
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "x").write_text("x")
-    spec = job(("a#conf", "folder#."), ("b#conf",), "both")
+    (tmp_path / "directory").mkdir()
+    (tmp_path / "directory" / "x").write_text("x")
+    spec = job(("a#conf", "directory#."), ("b#conf",), "both")
     assert find_mistakes(spec) == []
     staged = stage(spec, tmp_path, of_local(tmp_path / "home"))
     again = decode(StagedJob, encode(staged))

@@ -25,16 +25,16 @@ def property_(name: str, value: str) -> str:
     return f"<property>\n<name>{name}</name>\n<value>{value}</value>\n</property>\n"
 
 
-def site(folder: Path, **values: str) -> Path:
+def site(directory: Path, **values: str) -> Path:
     """hbox-site.xml with these keys, `__` for a dot."""
     text = "".join(property_(f"hbox.{name.replace('__', '.')}", value) for name, value in values.items())
-    path = folder / "hbox-site.xml"
+    path = directory / "hbox-site.xml"
     path.write_text(f'<?xml version="1.0"?>\n<configuration>\n{text}</configuration>\n')
     return path
 
 
-def parse(folder: Path, *argv: str) -> Parsed:
-    return HboxSubmit({"HBOX_CONF_DIR": str(folder)}).parse([*argv, *BASE, "true"])
+def parse(directory: Path, *argv: str) -> Parsed:
+    return HboxSubmit({"HBOX_CONF_DIR": str(directory)}).parse([*argv, *BASE, "true"])
 
 
 class TestSiteFile:
@@ -67,7 +67,7 @@ class TestSiteFile:
         home = HboxSubmit({"HBOX_HOME": str(tmp_path), "XLEARNING_CONF_DIR": "/nowhere"})
         assert home.parse([*BASE, "true"]).job.roles["worker"].replicas == 2
 
-    def test_a_folder_that_is_not_there(self) -> None:
+    def test_a_directory_that_is_not_there(self) -> None:
         with pytest.raises(SpecError, match="XLEARNING_CONF_DIR: no such directory"):
             XlSubmit({"XLEARNING_CONF_DIR": "/nowhere/at/all"}).parse([*BASE, "true"])
 
@@ -155,14 +155,16 @@ def test_bare_commands_are_translated() -> None:
     assert translate("hbox-kill", ["application_1_2"]) == ["cancel", "application_1_2"]
     for words in (["application_1_2"], ["-applicationId", "application_1_2"], ["--applicationId", "application_1_2"]):
         assert translate("hbox-logs", words) == ["logs", "--all", "application_1_2"]
-    folder = Path(sys.executable).parent
-    done = subprocess.run([folder / "hbox-submit", "--help"], capture_output=True, text=True, timeout=60, check=True)
+    directory = Path(sys.executable).parent
+    done = subprocess.run([directory / "hbox-submit", "--help"], capture_output=True, text=True, timeout=60, check=True)
     assert "--worker-gpus" in done.stdout
-    done = subprocess.run([folder / "hbox-submit", "--version"], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [directory / "hbox-submit", "--version"], capture_output=True, text=True, timeout=60, check=True
+    )
     assert re.fullmatch(r"hbox version \d\S* \(howdah\)\n", done.stdout)
-    done = subprocess.run([folder / "xl-submit", "--foo"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([directory / "xl-submit", "--foo"], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, "--foo: is not an option of xl-submit" in done.stderr) == (1, True)
-    done = subprocess.run([folder / "xl-kill"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([directory / "xl-kill"], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 64
 
 

@@ -18,6 +18,7 @@ from typing import IO, Any
 from howdah.history.job_summary import JobSummary
 
 VERSION = 1
+"""Of the tables, whose names stay: `folder_ms` is `FoundJob.directory_ms`."""
 BUSY_S = 10.0
 _TABLES = """
 CREATE TABLE job (

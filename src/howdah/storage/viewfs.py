@@ -74,9 +74,8 @@ class ViewFileSystem(FileSystem):
     def _mounted_below(self, uri: str) -> list[Entry]:
         """Return the mounts directly in this directory, and the directories that lead to deeper ones."""
         directory = uris.path(uris.normalize(uri)).rstrip("/") + "/"
-        names = {mount[len(directory) :].partition("/")[0] for mount in self._mounts if mount.startswith(directory)} - {
-            ""
-        }
+        below = (mount[len(directory) :] for mount in self._mounts if mount.startswith(directory))
+        names = {path.partition("/")[0] for path in below} - {""}
         return [Entry(uris.join(uri, name), 0, 0, is_dir=True, mode=0o555) for name in sorted(names)]
 
     def stat(self, uri: str) -> Entry | None:
