@@ -112,11 +112,11 @@ class Tab:
             shown = self.page.locator("main").inner_text()[:2000]
             raise AssertionError(f"{text!r} is not on the page, which shows: {shown}") from error
 
-    def reach(self, role: str, name: str, key: str = "Tab", most: int = 60) -> None:
+    def reach(self, role: str, name: str, key: str = "Tab", maximum: int = 60) -> None:
         """Press `key` until the element with this role and name has the focus."""
         wanted = self.page.locator(":focus").and_(self.page.get_by_role(role, name=name))  # type: ignore[arg-type]
         seen = []
-        for _ in range(most):
+        for _ in range(maximum):
             self.page.keyboard.press(key)
             if wanted.count():
                 return

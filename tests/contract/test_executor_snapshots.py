@@ -50,7 +50,9 @@ def conduct(tmp_path: Path) -> Iterator[Start]:
 
 def order(directory: Path, number: int = 1, **fields: object) -> SnapshotOrder:
     uri = uris.of_local(directory / "grows" / str(number))
-    return SnapshotOrder(number=number, source="output", uri=uri, final=uris.of_local(directory / str(number)), **fields)  # type: ignore[arg-type]
+    return SnapshotOrder(
+        number=number, source="output", uri=uri, final=uris.of_local(directory / str(number)), **fields
+    )  # type: ignore[arg-type]
 
 
 def report(master: Conductor, number: int = 1) -> SnapshotReport:

@@ -51,11 +51,11 @@ def request(name: str = "", body: bytes = b"", path: str = "/x") -> bytes:
 def test_a_body_is_refused_before_it_is_sent() -> None:
     async def run() -> None:
         async with serving() as address:
-            for name, most in (("", connection_limits.MAX_BODY), ("ann", KNOWN)):
+            for name, maximum in (("", connection_limits.MAX_BODY), ("ann", KNOWN)):
                 reader, writer = await asyncio.open_connection(*address)
-                writer.write(request(name, bytes(most)))
+                writer.write(request(name, bytes(maximum)))
                 assert (await answer(reader))[0] == 200
-                writer.write(request(name, bytes(most + 1))[: -most - 1])
+                writer.write(request(name, bytes(maximum + 1))[: -maximum - 1])
                 assert (await answer(reader))[0] == 413
                 assert await asyncio.wait_for(reader.read(), 20) == b""
                 writer.close()

@@ -179,7 +179,7 @@ def test_without_a_link_that_may_act_the_page_says_how_to_get_one(
 def test_by_keyboard_alone(howdah: CommandLine, running: Running, browser: Browser) -> None:
     tab = Tab(browser, howdah("page", "--look-only", running.job).out.decode().strip())
     tab.reach("tab", "Overview")
-    tab.reach("tab", "Tasks", "ArrowRight", most=3)
+    tab.reach("tab", "Tasks", "ArrowRight", maximum=3)
     tab.page.keyboard.press("Enter")
     tab.sees("2 of 2 tasks")
     tab.reach("searchbox", "Search tasks")
@@ -199,7 +199,7 @@ def test_by_keyboard_alone(howdah: CommandLine, running: Running, browser: Brows
     tab.page.keyboard.press("Enter")
     tab.sees("Attempts")
     tab.reach("tab", "Tasks", "Shift+Tab")
-    tab.reach("tab", "Logs", "ArrowRight", most=5)
+    tab.reach("tab", "Logs", "ArrowRight", maximum=5)
     tab.page.keyboard.press("Enter")
     tab.page.get_by_role("log").get_by_text("step ").first.wait_for()
     assert tab.wrong == []

@@ -159,7 +159,7 @@ def test_a_tensor_that_two_processes_have_written(tmp_path: Path) -> None:
         [python_of("digits-pytorch"), tmp_path / "two.py", tmp_path], capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    least, greatest, mean, deviation = map(float, done.stdout.split())
+    minimum, maximum, mean, deviation = map(float, done.stdout.split())
     contents, uri = CheckpointContents(), uris.of_local(tmp_path / "two")
     shapes = {row["name"]: (row["dtype"], row["shape"]) for row in contents.tensors([uri], uri)["tensors"]}
     assert shapes == {
@@ -169,7 +169,7 @@ def test_a_tensor_that_two_processes_have_written(tmp_path: Path) -> None:
     for name in ("rows", "columns"):
         found = contents.statistics([uri], uri, name)
         assert (found["sampled"], found["nan"], found["zeros"]) == (1616, 1, 1)
-        assert (found["min"], found["max"]) == (least, greatest)
+        assert (found["min"], found["max"]) == (minimum, maximum)
         assert (found["mean"], found["std"]) == (pytest.approx(mean), pytest.approx(deviation))
     assert contents.statistics([uri], uri, "turned")["mean"] == 5.5
     assert contents.statistics([uri], uri, "one")["max"] == 2.5

@@ -38,9 +38,9 @@ def test_a_job_outlives_four_hundred_callers(howdah: CommandLine, tmp_path: Path
     pour(callers[::2], head(BODY) + bytes(BODY - 1))
     pour(callers[1::2], head(BODY, forged()) + bytes(BODY - 1))
     (master,) = processes(running.job, "-m howdah.master --engine")
-    most = re.search(rb"VmHWM:\s+(\d+) kB", read(master, "status"))
-    assert most is not None
-    assert int(most[1]) < MOST_MIB << 10
+    maximum = re.search(rb"VmHWM:\s+(\d+) kB", read(master, "status"))
+    assert maximum is not None
+    assert int(maximum[1]) < MOST_MIB << 10
     (tmp_path / "go").touch()
     done = running.done()
     for one in callers:

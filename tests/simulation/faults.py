@@ -182,8 +182,8 @@ def switch_off(simulation: Simulation, node: Node, seconds: float) -> None:
     simulation.later(seconds, lambda: setattr(node, "up", True))
 
 
-def rooms(simulation: Simulation, chance: random.Random, most: int) -> None:
+def rooms(simulation: Simulation, chance: random.Random, maximum: int) -> None:
     """A node's room, from now on."""
     for node in simulation.nodes:
-        node.room = chance.randrange(most)
+        node.room = chance.randrange(maximum)
     simulation.nodes[0].room += 2

@@ -68,13 +68,13 @@ def test_different_questions_are_read_one_after_the_other_and_not_too_many_wait(
         pipe.write_text(HEADER + '{"t":10,"s":10,"cpu":[3]}\n')
         (hangs,) = readers()
         hangs.kill()
-        seen, most = set(), 0
+        seen, maximum = set(), 0
         while not all(one.done() for one in first):
             now = readers()
             seen.update(now)
-            most = max(most, len(now))
+            maximum = max(maximum, len(now))
             await asyncio.wait(first, timeout=0.01)
-        assert most == 1
+        assert maximum == 1
         assert len(seen - {hangs}) == 1  # one has answered all the others
         with pytest.raises(NotReady):
             await first[0]

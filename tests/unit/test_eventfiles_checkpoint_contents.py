@@ -409,11 +409,11 @@ def test_what_is_found_below_a_directory(tmp_path: Path) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.floats(width=32), max_size=300), st.integers(4, 60))
-def test_a_sample_keeps_ends_and_extremes(values: list[float], most: int) -> None:
+def test_a_sample_keeps_ends_and_extremes(values: list[float], maximum: int) -> None:
     steps, walls = array("q", range(len(values))), array("d", range(len(values)))
-    found = sampling.sample(steps, walls, array("d", values), most)
-    assert found == sampling.sample(steps, walls, array("d", values), most)
-    assert len(found.points) <= max(4, most + 1)
+    found = sampling.sample(steps, walls, array("d", values), maximum)
+    assert found == sampling.sample(steps, walls, array("d", values), maximum)
+    assert len(found.points) <= max(4, maximum + 1)
     good = [value for value in values if math.isfinite(value)]
     assert found.nan + found.infinite + len(good) == len(values)
     if values:

@@ -181,16 +181,16 @@ values = st.floats(allow_nan=False, allow_infinity=False, width=32)
 
 
 @given(st.lists(values, min_size=1, max_size=300), st.integers(1, 50))
-def test_fewer_points_keep_the_extremes_and_the_mean(heights: list[float], most: int) -> None:
+def test_fewer_points_keep_the_extremes_and_the_mean(heights: list[float], max_points: int) -> None:
     points = [SampledPoint(float(x), y, y, y) for x, y in enumerate(heights)]
-    fewer = downsample(points, most)
-    assert len(fewer) <= max(most, 1)
-    assert min(p.least for p in fewer if p.least is not None) == min(heights)
-    assert max(p.most for p in fewer if p.most is not None) == max(heights)
+    fewer = downsample(points, max_points)
+    assert len(fewer) <= max(max_points, 1)
+    assert min(p.minimum for p in fewer if p.minimum is not None) == min(heights)
+    assert max(p.maximum for p in fewer if p.maximum is not None) == max(heights)
     assert sum(p.weight for p in fewer) == len(heights)
     mean = sum((p.mean or 0) * p.weight for p in fewer) / len(heights)
     assert mean == pytest.approx(sum(heights) / len(heights), rel=1e-6, abs=1e-3)
-    assert fewer == downsample(points, most)
+    assert fewer == downsample(points, max_points)
 
 
 def test_not_finite_values_are_gaps() -> None:

@@ -198,9 +198,9 @@ class TestTorchRun:
 
     def test_of_an_elastic_role_some_are_enough(self) -> None:
         spec = expanded("torchrun", "chief", "worker", "evaluator")
-        where = replace(world(spec, worker=4), least={"worker": 2})
+        where = replace(world(spec, worker=4), min_tasks={"worker": 2})
         assert told(spec, where, "worker:3")["PET_NNODES"] == "3:5"
-        few = replace(world(spec, worker=2), least={"worker": 2, "evaluator": 1})
+        few = replace(world(spec, worker=2), min_tasks={"worker": 2, "evaluator": 1})
         assert told(spec, few, "worker:1")["PET_NNODES"] == "3"
 
     def test_a_process_for_each_gpu(self) -> None:

@@ -39,7 +39,7 @@ def test_lines_are_merged_as_they_came(tmp_path: Path) -> None:
     close(streams, times)
     order = StreamIndex.parse((tmp_path / "times").read_bytes())
     files = {name: (tmp_path / name).read_bytes() for name in streams}
-    read = lambda stream, start, most: (start, files[stream][start : start + most])  # noqa: E731
+    read = lambda stream, start, maximum: (start, files[stream][start : start + maximum])  # noqa: E731
     assert read_both(order, {name: len(data) for name, data in files.items()}, read, 0, 99)[1] == b"a\nb\nc\nde\n"
 
 
@@ -59,7 +59,7 @@ def test_every_byte_is_read_once_whatever_the_index_says(
         order.add(time, (at[0], 0), (at[1], 0))
     files = {"stdout": stdout, "stderr": stderr}
     sizes = {name: len(data) for name, data in files.items()}
-    read = lambda stream, start, most: (start, files[stream][start : start + min(most, 7)])  # noqa: E731
+    read = lambda stream, start, maximum: (start, files[stream][start : start + min(maximum, 7)])  # noqa: E731
     whole = read_both(order, sizes, read, 0, 1000)
     assert whole[0] == 0 or not whole[1]
     assert sorted(whole[1]) == sorted(stdout + stderr)

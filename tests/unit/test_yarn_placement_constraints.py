@@ -26,9 +26,9 @@ def told(text: str, label: str = "") -> str:
     return text_format.MessageToString(placement_constraints.message(parse(text), label), as_one_line=True)
 
 
-def simple(tags: str, least: int, most: int, scope: str = "node") -> str:
+def simple(tags: str, minimum: int, maximum: int, scope: str = "node") -> str:
     targets = "".join(f'targets {{ type: 2 key: "self" values: "{tag}" }} ' for tag in tags)
-    return f'simple {{ scope: "{scope}" {targets}least: {least} most: {most} operator: 1 }}'
+    return f'simple {{ scope: "{scope}" {targets}least: {minimum} most: {maximum} operator: 1 }}'
 
 
 # What Hadoop 3.5.0's own parser and converter make of the same texts.

@@ -77,8 +77,8 @@ class ConnectionLimits:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        most = limits.strangers if descriptors == resource.RLIM_INFINITY else min(limits.strangers, descriptors // 4)
-        self.limits, self._most = limits, max(1, most)
+        maximum = limits.strangers if descriptors == resource.RLIM_INFINITY else min(limits.strangers, descriptors // 4)
+        self.limits, self._maximum = limits, max(1, maximum)
         self._strangers: dict[str, dict[Closable, None]] = {}
         self._visitors: dict[Closable, None] = {}
         self.count = 0
@@ -92,9 +92,9 @@ class ConnectionLimits:
         self._strangers.setdefault(connection.peer, {})[connection] = None
         connection.stranger = True
         self.count += 1
-        if self.count > self._most:
+        if self.count > self._maximum:
             crowd = max(self._strangers.values(), key=len)
-            self.turn_away(next(iter(crowd)), f"more than {self._most} at once")
+            self.turn_away(next(iter(crowd)), f"more than {self._maximum} at once")
 
     def identified(self, connection: Closable, signed: bool) -> None:
         """Stop counting a connection as a stranger: its caller has proved who it is."""

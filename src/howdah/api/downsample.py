@@ -12,38 +12,38 @@ class SampledPoint(NamedTuple):
 
     x: float
     """A time or a step."""
-    least: float | None
+    minimum: float | None
     """The least of the values."""
     mean: float | None
     """The mean of the values."""
-    most: float | None
+    maximum: float | None
     """The greatest of the values."""
     weight: float = 1.0
     """The number of the values."""
 
 
 def downsample(
-    points: Iterable[SampledPoint], most: int, begin: float | None = None, end: float | None = None
+    points: Iterable[SampledPoint], max_points: int, begin: float | None = None, end: float | None = None
 ) -> list[SampledPoint]:
-    """Return at most `most` points of `points`, which are in the order of `x`.
+    """Return at most `max_points` points of `points`, which are in the order of `x`.
 
     Points of one span become one, at the `x` of its first, with the least, the weighted mean and the greatest of all.
     A span of gaps is a gap; what is not finite is a gap.
     """
     kept = list(points)
-    return [merge(kept[span]) for span in group_neighbours([point.x for point in kept], most, begin, end)]
+    return [merge(kept[span]) for span in group_neighbours([point.x for point in kept], max_points, begin, end)]
 
 
 def group_neighbours(
-    xs: Sequence[float], most: int, begin: float | None = None, end: float | None = None
+    xs: Sequence[float], max_points: int, begin: float | None = None, end: float | None = None
 ) -> list[slice]:
     """Return which neighbours become one point: the range from `begin` to `end` (by default of all `xs`) is cut into
-    `most` equal parts. Nothing is merged if there are no more than `most` points."""
-    if len(xs) <= most:
+    `max_points` equal parts. Nothing is merged if there are no more than `most` points."""
+    if len(xs) <= max_points:
         return [slice(number, number + 1) for number in range(len(xs))]
     first = xs[0] if begin is None else begin
-    width = max(((xs[-1] if end is None else end) - first) / most, 1e-9)
-    parts = [max(0, min(most - 1, int((x - first) / width))) for x in xs]
+    width = max(((xs[-1] if end is None else end) - first) / max_points, 1e-9)
+    parts = [max(0, min(max_points - 1, int((x - first) / width))) for x in xs]
     starts = [number for number, part in enumerate(parts) if number == 0 or part != parts[number - 1]]
     return [slice(start, following) for start, following in zip(starts, [*starts[1:], len(xs)], strict=True)]
 
@@ -57,8 +57,9 @@ def merge(span: Sequence[SampledPoint]) -> SampledPoint:
         return SampledPoint(span[0].x, None, None, None, 0.0)
     weight = math.fsum(point.weight for point in known) or 1.0
     mean = math.fsum((point.mean or 0.0) * point.weight for point in known) / weight
-    least = min(point.least for point in known if point.least is not None)
-    return SampledPoint(span[0].x, least, mean, max(point.most for point in known if point.most is not None), weight)
+    minimum = min(point.minimum for point in known if point.minimum is not None)
+    maximum = max(point.maximum for point in known if point.maximum is not None)
+    return SampledPoint(span[0].x, minimum, mean, maximum, weight)
 
 
 def _drop_non_finite(point: SampledPoint) -> SampledPoint:

@@ -262,10 +262,10 @@ class _Connection(asyncio.Protocol):
         except Exception as error:
             self._shared.report_fault(error)
             raise BadRequest(500, "a fault of ours: the log of this server has more") from error
-        most = connection_limits.MAX_BODY if caller is None else caller.max_body
-        if self._length > most:
+        max_bytes = connection_limits.MAX_BODY if caller is None else caller.max_body
+        if self._length > max_bytes:
             why = "" if caller else " of callers that have not shown who they are"
-            raise BadRequest(413, f"a body{why} has at most {most} bytes")
+            raise BadRequest(413, f"a body{why} has at most {max_bytes} bytes")
         if caller is not None and self.stranger:
             self._shared.limits.identified(self, signed=bool(caller.name))
         self._buffer = buffer[end + 4 :]

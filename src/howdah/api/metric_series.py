@@ -113,9 +113,9 @@ def sampled_series(
     wanted = [name for name in query.names if name in UNITS]
     count, chosen = _select_buckets(read(), unwritten, query) if wanted else (0, {})
     times = sorted(chosen)
-    most = _max_points(query, len(wanted) * len(tasks))
+    max_points = _max_points(query, len(wanted) * len(tasks))
     end = None if query.end == float("inf") else query.end
-    slices = group_neighbours(times, most, query.begin or None, end)
+    slices = group_neighbours(times, max_points, query.begin or None, end)
     span_of = {time: number for number, span in enumerate(slices) for time in times[span]}
     merger = _SpanMerger([(task, name) for name in wanted for task in tasks])
     known = frozenset(tasks)
@@ -128,9 +128,9 @@ def sampled_series(
 def program_series(view: JobView, query: SeriesQuery, tasks: Sequence[str]) -> list[dict[str, Any]]:
     """Return the series that programs report."""
     metrics = list(_program_points(view, query, tasks))
-    most = _max_points(query, len(metrics))
+    max_points = _max_points(query, len(metrics))
     return [
-        _describe_series(task, name, [_row(point) for point in downsample(points, most)])
+        _describe_series(task, name, [_row(point) for point in downsample(points, max_points)])
         for task, name, points in metrics
     ]
 

@@ -89,15 +89,15 @@ class ApiRequest:
         assert self.job_or_none is not None
         return self.job_or_none
 
-    def number(self, name: str, default: int, least: int | None = None, most: int | None = None) -> int:
-        """Return the query's whole number of this name, limited to the range from `least` to `most`.
+    def number(self, name: str, default: int, minimum: int | None = None, maximum: int | None = None) -> int:
+        """Return the query's whole number of this name, limited to the range from `minimum` to `maximum`.
 
         Raises:
             InvalidRequest: the value is not a whole number.
         """
         value = whole_number(self.query, name, default)
-        value = value if least is None else max(least, value)
-        return value if most is None else min(most, value)
+        value = value if minimum is None else max(minimum, value)
+        return value if maximum is None else min(maximum, value)
 
 
 Handler = Callable[[ApiRequest], Awaitable[Any]]

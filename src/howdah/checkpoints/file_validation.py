@@ -156,12 +156,12 @@ def bundle_defect(index: BinaryIO, index_size: int, prefix: str, sizes: dict[str
         wanted = tensorflow_index.shards(_read(index, 0, index_size))
     except tensorflow_index.IndexUnreadable as error:
         return str(error)
-    for number, least in enumerate(wanted):
+    for number, minimum in enumerate(wanted):
         name = f"{prefix}.data-{number:05d}-of-{len(wanted):05d}"
         if name not in sizes:
             return f"{posixpath.basename(name)} is missing"
-        if sizes[name] < least:
-            return f"{posixpath.basename(name)} has {sizes[name]} of {least} bytes"
+        if sizes[name] < minimum:
+            return f"{posixpath.basename(name)} has {sizes[name]} of {minimum} bytes"
     return ""
 
 

@@ -50,12 +50,12 @@ def list_jobs(
     words["state"] = states(words["state"])
     wanted = JobFilter(words["user"], words["state"], words["name"], words["text"], _parse_since(since))
     reports = [report for report in _describe_jobs(engine_name, profile) if wanted.fits(report)]
-    most = limit or (MAX_REMEMBERED if history else None)
-    old = jobs_of_history(wanted, engine_name, profile, most or MAX_REMEMBERED) if history else []
+    max_jobs = limit or (MAX_REMEMBERED if history else None)
+    old = jobs_of_history(wanted, engine_name, profile, max_jobs or MAX_REMEMBERED) if history else []
     reports = merge_reports(reports, old)
-    if most is not None and max(len(reports) - 1, len(old)) >= most:
-        click.echo(_("the newest {count} jobs; --limit shows more", count=most), err=True)
-    reports = reports[:most]
+    if max_jobs is not None and max(len(reports) - 1, len(old)) >= max_jobs:
+        click.echo(_("the newest {count} jobs; --limit shows more", count=max_jobs), err=True)
+    reports = reports[:max_jobs]
     if as_json:
         for report in reports:
             click.echo(to_json(report_json(report)))

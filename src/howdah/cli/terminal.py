@@ -281,12 +281,12 @@ class Live(Plain):
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def task_table(view: JobView, most: int) -> Any:
-    """Return the tasks as a rich table; if there are more than `most`, with a row for each role."""
+def task_table(view: JobView, max_tasks: int) -> Any:
+    """Return the tasks as a rich table; if there are more than `max_tasks`, with a row for each role."""
     from rich.table import Column, Table
     from rich.text import Text
 
-    if len(view.tasks) > most:
+    if len(view.tasks) > max_tasks:
         columns = [Column(title, no_wrap=True) for title in map(_, ROLE_STATES)]
         table = Table(*columns, box=None, header_style="bold", pad_edge=False)
         for counted in role_rows(view):

@@ -22,7 +22,7 @@ def merge_reports(reports: Iterable[JobReport], remembered: Iterable[JobReport])
     return sorted(found.values(), key=start_time, reverse=True)
 
 
-def jobs_of_history(wanted: JobFilter, engine: str, profile: str, most: int) -> list[JobReport]:
+def jobs_of_history(wanted: JobFilter, engine: str, profile: str, max_jobs: int) -> list[JobReport]:
     """Return the jobs of the history server that is configured, else of one that runs as a job; only those of `engine`,
     if given.
 
@@ -30,7 +30,7 @@ def jobs_of_history(wanted: JobFilter, engine: str, profile: str, most: int) -> 
         NotFound: no history server is known. NotPermitted: the server refuses the user.
         EngineUnavailable: the server does not answer.
     """
-    found = RemoteJobs(ApiClient(history_link(profile))).list_jobs(wanted.query, most)
+    found = RemoteJobs(ApiClient(history_link(profile))).list_jobs(wanted.query, max_jobs)
     return [report for report in found if engine in ("", report.engine)]
 
 

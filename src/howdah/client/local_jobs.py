@@ -60,7 +60,7 @@ class LocalJobs(JobsApi):
         return prepared.engine.submit(prepared.plan, prepared.secrets)
 
     def jobs(self, filters: Mapping[str, Any]) -> list[JobReport]:
-        wanted, most = read_filters(filters, OF_REPORTS)
+        wanted, max_jobs = read_filters(filters, OF_REPORTS)
         found: list[JobReport] = []
         for engine in engines(self.engine, self.profile):
             try:
@@ -68,7 +68,7 @@ class LocalJobs(JobsApi):
             except EngineUnavailable:
                 if self.engine:  # otherwise the other engines are listed
                     raise
-        return sorted(filter(wanted.fits, found), key=lambda report: report.submitted, reverse=True)[:most]
+        return sorted(filter(wanted.fits, found), key=lambda report: report.submitted, reverse=True)[:max_jobs]
 
     def job(self, job_id: str) -> JobView:
         return next(self._follower(job_id).updates(wait_s=0.0)).view

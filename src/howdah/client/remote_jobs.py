@@ -38,16 +38,16 @@ class RemoteJobs(JobsApi):
 
     def jobs(self, filters: Mapping[str, Any]) -> list[JobReport]:
         only = self.remote.get("server")["job"]
-        wanted, most = read_filters(filters, OF_REPORTS if only else (*OF_REPORTS, *OF_SERVERS))
+        wanted, max_jobs = read_filters(filters, OF_REPORTS if only else (*OF_REPORTS, *OF_SERVERS))
         if only:
             report = _report(self.remote.get(f"jobs/{only}"))
             return [report] if wanted.fits(report) else []
-        return self.list_jobs(wanted.query | {name: filters[name] for name in OF_SERVERS if name in filters}, most)
+        return self.list_jobs(wanted.query | {name: filters[name] for name in OF_SERVERS if name in filters}, max_jobs)
 
-    def list_jobs(self, query: Mapping[str, str], most: int | None) -> list[JobReport]:
-        """Return the first `most` jobs of a history server's answer to `query`."""
-        rows = self.remote.pages("jobs", "jobs", limit=min(most or 500, 500), **query)
-        return [_report(row) for row in islice(rows, most)]
+    def list_jobs(self, query: Mapping[str, str], max_jobs: int | None) -> list[JobReport]:
+        """Return the first `max_jobs` jobs of a history server's answer to `query`."""
+        rows = self.remote.pages("jobs", "jobs", limit=min(max_jobs or 500, 500), **query)
+        return [_report(row) for row in islice(rows, max_jobs)]
 
     def job(self, job_id: str) -> JobView:
         _, view = self._read(job_id, 0, JobView(id=job_id))

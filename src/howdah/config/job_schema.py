@@ -100,9 +100,9 @@ def _kind(kind: Any, name: str, field: str = "") -> dict[str, Any]:
 def _mapping(kind: Any, name: str) -> dict[str, Any]:
     keys = {"roles": NAME, "env": VARIABLE, "secrets": VARIABLE}.get(name)
     names = {"propertyNames": _matching(keys)} if keys else {}
-    least = {"minProperties": 1} if name == "roles" else {}
+    minimum = {"minProperties": 1} if name == "roles" else {}
     inner = {"type": "string", "pattern": r"^(env:[A-Za-z_][A-Za-z0-9_]*|file:.+)$|\$\{"} if name == "secrets" else None
-    return {"type": "object", **names, **least, "additionalProperties": inner or _kind(kind, "")}
+    return {"type": "object", **names, **minimum, "additionalProperties": inner or _kind(kind, "")}
 
 
 def _scalar(kind: Any, name: str) -> dict[str, Any]:

@@ -79,8 +79,8 @@ def _shares(parts: Sequence[FilePart], worth: int) -> list[list[FilePart]]:
         return [list(parts)]
     loads, owner = [0] * count, {}
     for run, size in sorted(sizes.items(), key=lambda item: -item[1]):
-        owner[run] = least = loads.index(min(loads))
-        loads[least] += size
+        owner[run] = lightest = loads.index(min(loads))
+        loads[lightest] += size
     return [[part for part in parts if owner[part.run] == number] for number in range(count)]
 
 

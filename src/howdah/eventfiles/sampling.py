@@ -59,9 +59,9 @@ def _summary(
         if not part:
             return None, None, None
         total = sum(part)
-    least, greatest = min(part), max(part)
+    minimum, maximum = min(part), max(part)
     mean = total / len(part) if math.isfinite(total) else sum(value / len(part) for value in part)
-    return least, min(max(mean, least), greatest), greatest
+    return minimum, min(max(mean, minimum), maximum), maximum
 
 
 def _add_non_finite(step: int, wall: float, value: float, sample: Sample) -> None:

@@ -216,8 +216,8 @@ def serve(path: str, idle_s: float = IDLE_S) -> None:
     while os.getppid() == parent and (service.active_requests or time.monotonic() - service.last_request_at < idle_s):
         time.sleep(min(TICK_S, idle_s / 4))
         if limit and (size := oom_priority.resident_bytes()) > limit:
-            used, most = size >> 20, limit >> 20
-            print(f"the event-file service uses {used} MiB, above its limit of {most} MiB: exiting", file=sys.stderr)
+            used, allowed = size >> 20, limit >> 20
+            print(f"the event-file service uses {used} MiB, above its limit of {allowed} MiB: exiting", file=sys.stderr)
             break
     _exit(Path(path))
 

@@ -52,5 +52,5 @@ class TorchRun:
 def _nodes(world: World, members: Sequence[Member]) -> str:
     """Return the number of tasks, as `least:most` if a role is elastic."""
     present = Counter(member.task.role for member in members)
-    least = sum(min(count, world.least.get(role, count)) for role, count in present.items())
-    return str(len(members)) if least == len(members) else f"{least}:{len(members)}"
+    min_tasks = sum(min(count, world.min_tasks.get(role, count)) for role, count in present.items())
+    return str(len(members)) if min_tasks == len(members) else f"{min_tasks}:{len(members)}"

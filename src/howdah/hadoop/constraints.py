@@ -32,9 +32,9 @@ class Single:
     """Where the containers are counted: node or rack."""
     tags: tuple[tuple[str, str], ...]
     """Each tag that is counted, as a namespace and a name."""
-    least: int
+    min_cardinality: int
     """The least number of containers with each tag."""
-    most: int
+    max_cardinality: int
     """The greatest number of containers with each tag."""
 
 
@@ -97,13 +97,13 @@ def _single(text: str, start: int) -> Single:
     if not rest or rest[0].lower() not in SCOPES:
         raise _syntax_error(start, f"{word} is followed by {' or '.join(SCOPES)}, not by {(rest or ['nothing'])[0]!r}")
     scope, tags = rest[0].lower(), rest[1:]
-    least, most = (1, UNLIMITED) if word.lower() == "in" else (0, 0)
+    min_cardinality, max_cardinality = (1, UNLIMITED) if word.lower() == "in" else (0, 0)
     if word.lower() == "cardinality":
-        least, most = _bounds(tags[-2:], start)
+        min_cardinality, max_cardinality = _bounds(tags[-2:], start)
         tags = tags[:-2]
     if not tags:
         raise _syntax_error(start, f"{text.strip()!r} names no allocation tag, as in {word},{scope},worker")
-    return Single(scope, tuple(_tag(tag, start) for tag in tags), least, most)
+    return Single(scope, tuple(_tag(tag, start) for tag in tags), min_cardinality, max_cardinality)
 
 
 def _unknown(word: str) -> str:
@@ -118,10 +118,10 @@ def _bounds(texts: list[str], start: int) -> tuple[int, int]:
     if len(texts) < 2 or not all(re.fullmatch(r"[0-9]{1,9}", text) for text in texts):
         problem = "cardinality ends with the least and the most containers, as in cardinality,node,worker,0,1"
         raise _syntax_error(start, problem)
-    least, most = map(int, texts)
-    if least > most:
-        raise _syntax_error(start, f"at least {least} and at most {most} containers cannot be")
-    return least, most
+    min_cardinality, max_cardinality = map(int, texts)
+    if min_cardinality > max_cardinality:
+        raise _syntax_error(start, f"at least {min_cardinality} and at most {max_cardinality} containers cannot be")
+    return min_cardinality, max_cardinality
 
 
 def _tag(text: str, start: int) -> tuple[str, str]:

@@ -318,13 +318,13 @@ class Index:
         found = self.connection.execute("SELECT root FROM job WHERE id = ?", (job_id,)).fetchone()
         return str(found[0]) if found else ""
 
-    def ended_before(self, moment: float, most: int, but: Collection[str] = ()) -> list[tuple[str, str, str]]:
+    def ended_before(self, moment: float, limit: int, but: Collection[str] = ()) -> list[tuple[str, str, str]]:
         """Return (id, directory, root) of the jobs that ended before that moment, the oldest first; leave out the roots
         in `but`."""
         others = f"AND root NOT IN ({', '.join('?' * len(but))})"
         rows = self.connection.execute(
             f"SELECT id, directory, root FROM job WHERE over AND finished < ? {others} ORDER BY finished LIMIT ?",  # noqa: S608 - our own words
-            (moment, *but, most),
+            (moment, *but, limit),
         )
         return rows.fetchall()
 

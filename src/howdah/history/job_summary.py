@@ -279,10 +279,10 @@ def _parse_line(line: bytes) -> Any:
         return None
 
 
-def _text(value: Any, most: int) -> str:
-    """Return the value as text that can be stored and shown, cut to `most` characters."""
+def _text(value: Any, max_length: int) -> str:
+    """Return the value as text that can be stored and shown, cut to `max_length` characters."""
     text = "" if value is None else value if isinstance(value, str) else str(value)
-    text = text[:most] + "…" if len(text) > most else text
+    text = text[:max_length] + "…" if len(text) > max_length else text
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 

@@ -79,8 +79,8 @@ def with_fewer_tasks(job: JobSpec, inputs: Sequence[StagedInput]) -> JobSpec:
             tasks = sharing_tasks(job, entry.roles, role)
             kept = max(1, job.roles[role].replicas - max(0, len(tasks) - len(staged.files)))
             if tasks:
-                least = min(kept, job.roles[role].min_replicas)
-                fewer = replace(job.roles[role], replicas=kept, min_replicas=least)
+                min_replicas = min(kept, job.roles[role].min_replicas)
+                fewer = replace(job.roles[role], replicas=kept, min_replicas=min_replicas)
                 job = replace(job, roles={**job.roles, role: fewer})
     return job
 

@@ -194,17 +194,17 @@ class _Transfer:
 
     def _move_with_retries(self, copy: FileCopy) -> None:
         """Move a file; try again as long as bytes arrive: a file of a terabyte may meet many broken connections."""
-        failures = done = most = 0
+        failures = done = furthest = 0
 
         def count_bytes(count: int) -> None:
-            nonlocal done, most, failures
+            nonlocal done, furthest, failures
             if self._stopped.is_set() and count > 0:
                 raise StagingError("stopped, for another file could not be moved")
             with self._count_lock:
                 self._bytes += count
             done += count
-            if done > most:
-                most, failures = done, 0
+            if done > furthest:
+                furthest, failures = done, 0
 
         while True:
             try:

@@ -44,11 +44,11 @@ def exists(path: str | os.PathLike[str]) -> bool:
     return True
 
 
-def read(path: str | os.PathLike[str], most: int, wait_s: float = PIPE_WAIT_S) -> bytes:
+def read(path: str | os.PathLike[str], max_bytes: int, wait_s: float = PIPE_WAIT_S) -> bytes:
     """Return the content of a file, or of a pipe when its writers have closed it.
 
     Raises:
-        OSError: it cannot be read, is neither, is longer than `most` bytes, or nothing has come from the pipe for
+        OSError: it cannot be read, is neither, is longer than `max_bytes` bytes, or nothing has come from the pipe for
             `wait_s`.
     """
     try:
@@ -62,20 +62,20 @@ def read(path: str | os.PathLike[str], most: int, wait_s: float = PIPE_WAIT_S) -
         if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
             what = _NAMES.get(stat.S_IFMT(mode), "something else")
             raise OSError(errno.EINVAL, f"it is {what}, not a file", os.fspath(path))
-        return b"".join(_read_pieces(descriptor, most, wait_s if stat.S_ISFIFO(mode) else 0.0))
+        return b"".join(_read_pieces(descriptor, max_bytes, wait_s if stat.S_ISFIFO(mode) else 0.0))
     finally:
         os.close(descriptor)
 
 
-def _read_pieces(descriptor: int, most: int, wait_s: float) -> Iterator[bytes]:
+def _read_pieces(descriptor: int, max_bytes: int, wait_s: float) -> Iterator[bytes]:
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     length = 0
     while wait_s == 0.0 or poll.poll(wait_s * 1000):
         piece = os.read(descriptor, _CHUNK)
         length += len(piece)
-        if length > most:
-            raise OSError(errno.EFBIG, f"it is longer than {most} bytes")
+        if length > max_bytes:
+            raise OSError(errno.EFBIG, f"it is longer than {max_bytes} bytes")
         if not piece:
             return
         yield piece

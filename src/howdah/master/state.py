@@ -304,8 +304,8 @@ class GangState:
 
     def inactive_tasks(self, name: str) -> Iterator[TaskState]:
         """Return the tasks of the role that have no part in the job at its present size."""
-        least, most = self.job.roles[name].replicas, self.wanted[name] + self.job.roles[name].spares
-        return (self.tasks[TaskId(name, index)] for index in range(least, most))
+        first, end = self.job.roles[name].replicas, self.wanted[name] + self.job.roles[name].spares
+        return (self.tasks[TaskId(name, index)] for index in range(first, end))
 
     def takes_part(self, task: TaskId) -> bool:
         """Return whether the task is within the present size of its role."""
@@ -327,5 +327,5 @@ class GangState:
         """Return the world of these tasks, with the addresses at which they have joined."""
         members = (self.tasks[peer] for peer in peers)
         joined = tuple(Member(task.id, task.host, task.ports, task.ip) for task in members)
-        least = {name: role.min_replicas for name, role in self.job.roles.items() if role.min_replicas}
-        return World(epoch, members=joined, job_id=self.id, restarts=restarts, least=least)
+        min_tasks = {name: role.min_replicas for name, role in self.job.roles.items() if role.min_replicas}
+        return World(epoch, members=joined, job_id=self.id, restarts=restarts, min_tasks=min_tasks)

@@ -43,12 +43,12 @@ def validate(shape: Shape) -> Shape:
     Raises:
         SpecError: everything that is wrong in it.
     """
-    least = {"nodes": 0, "memory_mib": 64, "vcores": 1, "gpus": 0, "expiry_s": 2, **dict.fromkeys(_MAX_DAEMONS, 1)}
-    values = {name: getattr(shape, name) for name in least}
-    wrong = [Mistake(n, f"is {values[n]}, must be at least {least[n]}") for n in least if values[n] < least[n]]
-    for name, most in {"nodes": MAX_NODES, **_MAX_DAEMONS}.items():
-        if getattr(shape, name) > most:
-            wrong.append(Mistake(name, f"is {getattr(shape, name)}, must be at most {most}"))
+    minimum = {"nodes": 0, "memory_mib": 64, "vcores": 1, "gpus": 0, "expiry_s": 2, **dict.fromkeys(_MAX_DAEMONS, 1)}
+    values = {name: getattr(shape, name) for name in minimum}
+    wrong = [Mistake(n, f"is {values[n]}, must be at least {minimum[n]}") for n in minimum if values[n] < minimum[n]]
+    for name, maximum in {"nodes": MAX_NODES, **_MAX_DAEMONS}.items():
+        if getattr(shape, name) > maximum:
+            wrong.append(Mistake(name, f"is {getattr(shape, name)}, must be at most {maximum}"))
     for file in sorted(set(shape.properties) - set(FILES)):
         wrong.append(Mistake("properties", f"{file!r} is not one of {', '.join(FILES)}"))
     if wrong:

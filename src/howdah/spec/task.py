@@ -169,7 +169,7 @@ class World:
     """The job's id."""
     restarts: int = 0
     """How often the tasks that start in this epoch were started before."""
-    least: Mapping[str, int] = field(default_factory=dict)
+    min_tasks: Mapping[str, int] = field(default_factory=dict)
     """By elastic role, the smallest number of tasks with which it may go on."""
 
     def members_of(self, role: str) -> Tuple[Member, ...]:

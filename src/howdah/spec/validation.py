@@ -118,9 +118,9 @@ def origin_of(place: str, origins: Mapping[str, str]) -> Optional[str]:
     return None
 
 
-def _at_least(place: str, value: float, least: int, unit: str = "") -> _Found:
-    if math.isnan(value) or value < least:
-        yield Mistake(place, f"is {value:g}{unit}, must be at least {least}{unit}")
+def _at_least(place: str, value: float, minimum: int, unit: str = "") -> _Found:
+    if math.isnan(value) or value < minimum:
+        yield Mistake(place, f"is {value:g}{unit}, must be at least {minimum}{unit}")
     elif value > MAX_NUMBER:
         yield Mistake(place, f"is {value:g}{unit}, must be at most {MAX_NUMBER}{unit}")
 

@@ -167,10 +167,10 @@ class FileSystem(ABC):
         """Return whether there is a file or directory at `uri`."""
         return self.stat(uri) is not None
 
-    def head(self, uri: str, most: int) -> bytes:
+    def head(self, uri: str, max_bytes: int) -> bytes:
         """Return the first bytes of a file, or all of a short one, in as few calls as possible."""
         with self.open_read(uri) as file:
-            return file.read(most)
+            return file.read(max_bytes)
 
     def read_bytes(self, uri: str) -> bytes:
         """Return the content of a small file."""

@@ -16,8 +16,10 @@ from howdah.supervisor.supervisor import Supervisor
 
 def main(directory: str) -> int:
     """Run the supervisor of the jobs of `directory`."""
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # the limit of the first submitter is not for all jobs
+    maximum = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(
+        resource.RLIMIT_NOFILE, (maximum, maximum)
+    )  # the limit of the first submitter is not for all jobs
     state = MachineState(directory)
     state.make()
     return Supervisor(state).run()

@@ -157,9 +157,9 @@ def _limit(kind: int | None, soft: int, hard: int) -> None:
     """Set a limit as the submitter had it, as far as this process may."""
     if kind is None:
         return
-    most = resource.getrlimit(kind)[1]
-    if most != resource.RLIM_INFINITY and (hard == resource.RLIM_INFINITY or hard > most):
-        hard = most
+    maximum = resource.getrlimit(kind)[1]
+    if maximum != resource.RLIM_INFINITY and (hard == resource.RLIM_INFINITY or hard > maximum):
+        hard = maximum
     if hard != resource.RLIM_INFINITY and (soft == resource.RLIM_INFINITY or soft > hard):
         soft = hard
     resource.setrlimit(kind, (soft, hard))

@@ -29,7 +29,7 @@ async def logs(call: ApiRequest) -> schemas.Log:
     task = task_of(call)
     stream = stream_of(call.query, "stdout")
     limit = max(MAX_CHARACTER_BYTES, call.number("limit", 65536, 1, MAX_LOG_BYTES))
-    attempt = call.number("attempt", 0, least=0)
+    attempt = call.number("attempt", 0, minimum=0)
     chunk = await call.job.log(task, stream, attempt, call.number("offset", -limit), limit)
     view = call.job.view.tasks[task]
     complete = view.state.ended or attempt not in (0, view.attempt)
@@ -128,7 +128,7 @@ class Download:
 async def download(call: ApiRequest) -> Response:
     """Answer with a whole stream of one attempt as a file to download."""
     task, stream = task_of(call), stream_of(call.query, BOTH)
-    attempt = call.number("attempt", 0, least=0)
+    attempt = call.number("attempt", 0, minimum=0)
     pieces = Download(call.job, task, stream, attempt)
     await pieces.begin()
     file_name = f"{task.slug}-{attempt or call.job.view.tasks[task].attempt}-{stream}.txt"

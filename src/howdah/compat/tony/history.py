@@ -169,8 +169,8 @@ def _job(conf: Conf, entries: list[Mapping[str, Any]], name: str) -> JobSpec:
         body = _body(event)
         if "taskType" in body:
             role = made.setdefault(str(body["taskType"]), Role(replicas=0))
-            least = max(role.replicas, int(body["taskIndex"]) + 1)
-            made[str(body["taskType"])] = Role(**{**vars(role), "replicas": least})
+            replicas = max(role.replicas, int(body["taskIndex"]) + 1)
+            made[str(body["taskType"])] = Role(**{**vars(role), "replicas": replicas})
     return JobSpec(
         roles=made,
         name=conf.get("tony.application.name") if conf.origins else name,

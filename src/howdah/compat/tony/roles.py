@@ -189,9 +189,9 @@ def _known_names(conf: Conf, key: str, names: list[str], roles: Mapping[str, Rol
 
 def _check_limits(conf: Conf, types: Mapping[str, int]) -> None:
     for name, count in types.items():
-        most = conf.number(f"tony.{name}.max-instances", -1) if conf.get(f"tony.{name}.max-instances") else -1
-        if 0 <= most < count:
-            conf.wrong(f"tony.{name}.instances", f"is {count}, the limit is {most} (tony.{name}.max-instances)")
+        maximum = conf.number(f"tony.{name}.max-instances", -1) if conf.get(f"tony.{name}.max-instances") else -1
+        if 0 <= maximum < count:
+            conf.wrong(f"tony.{name}.instances", f"is {count}, the limit is {maximum} (tony.{name}.max-instances)")
     totals: Counter[str] = Counter()
     for name, count in types.items():
         size = _resources(conf, name)
@@ -199,6 +199,6 @@ def _check_limits(conf: Conf, types: Mapping[str, int]) -> None:
         totals.update({what: count * amount for what, amount in each.items()})
     for key in conf.explicit_keys():
         match = _LIMIT.fullmatch(key)
-        most, total = conf.number(key, -1) if match else -1, totals[match[1]] if match else 0
-        if 0 <= most < total:
-            conf.wrong(key, f"is {most}, but the job types ask for {total} together")
+        maximum, total = conf.number(key, -1) if match else -1, totals[match[1]] if match else 0
+        if 0 <= maximum < total:
+            conf.wrong(key, f"is {maximum}, but the job types ask for {total} together")

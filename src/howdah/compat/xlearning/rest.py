@@ -116,9 +116,9 @@ def _wants_xml(accept: str) -> bool:
         kind, _, parameters = entry.strip().partition(";")
         weight = re.fullmatch(r"\s*q=([01](?:\.[0-9]{0,3})?).*", parameters)
         ranks.setdefault(kind.strip().lower(), (-float(weight[1]) if weight else -1.0, place))
-    least = (0.0, 0)
-    other = min(ranks.get(JSON, least), ranks.get("*/*", least))
-    return ranks.get(XML, least) < other
+    lowest = (0.0, 0)
+    other = min(ranks.get(JSON, lowest), ranks.get("*/*", lowest))
+    return ranks.get(XML, lowest) < other
 
 
 def _fill(element: ET.Element, value: Mapping[str, Any]) -> None:

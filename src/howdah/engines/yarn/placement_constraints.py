@@ -83,7 +83,9 @@ def constraint_of_first(constraint: Constraint | None, tags: Collection[str]) ->
     """Return what the first container of those that carry `tags` can satisfy: the constraint without the nearness to
     its own tags."""
     if constraint is None or isinstance(constraint, Single):
-        near_itself = constraint is not None and constraint.least > 0 and set(_names_own_role(constraint)) & set(tags)
+        near_itself = (
+            constraint is not None and constraint.min_cardinality > 0 and set(_names_own_role(constraint)) & set(tags)
+        )
         return None if near_itself else constraint
     parts = [constraint_of_first(part, tags) for part in constraint.parts]
     left = tuple(part for part in parts if part is not None)
@@ -97,7 +99,7 @@ def is_placeable(constraint: Constraint | None, existing: Collection[str]) -> bo
     if constraint is None:
         return True
     if isinstance(constraint, Single):
-        return constraint.least == 0 or set(_names_own_role(constraint)) <= set(existing)
+        return constraint.min_cardinality == 0 or set(_names_own_role(constraint)) <= set(existing)
     return (all if constraint.kind == "and" else any)(is_placeable(part, existing) for part in constraint.parts)
 
 
@@ -127,7 +129,7 @@ def keeps_apart(constraint: Constraint | None, tags: Collection[str]) -> bool:
     """Return whether no two containers that carry `tags` may be on one node."""
     if isinstance(constraint, Composite):
         return constraint.kind == "and" and any(keeps_apart(part, tags) for part in constraint.parts)
-    return constraint is not None and constraint.most == 0 and set(_names_own_role(constraint)) <= set(tags)
+    return constraint is not None and constraint.max_cardinality == 0 and set(_names_own_role(constraint)) <= set(tags)
 
 
 # To YARN
@@ -149,8 +151,8 @@ def message(constraint: Constraint, label: str) -> pb.PlacementConstraint:
     targets = [pb.ConstraintTarget(type=_TAG, key=namespace, values=[tag]) for namespace, tag in constraint.tags]
     if label:
         targets.append(pb.ConstraintTarget(type=_ATTRIBUTE, key=PARTITION, values=[label]))
-    simple = pb.SimpleConstraint(scope=constraint.scope, targets=targets, operator=_NO_OPERATOR)
-    simple.least, simple.most = constraint.least, constraint.most
+    limits = {"least": constraint.min_cardinality, "most": constraint.max_cardinality}
+    simple = pb.SimpleConstraint(scope=constraint.scope, targets=targets, operator=_NO_OPERATOR, **limits)
     return pb.PlacementConstraint(simple=simple)
 
 

@@ -107,5 +107,9 @@ class MergedLog:
         """Return bytes of both streams, as `StreamLog.read` does."""
         logs = self._times.logs
         return read_both(
-            self._times.index, self._sizes(), lambda stream, start, most: logs[stream].read(start, most), offset, limit
+            self._times.index,
+            self._sizes(),
+            lambda stream, start, count: logs[stream].read(start, count),
+            offset,
+            limit,
         )

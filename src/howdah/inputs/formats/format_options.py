@@ -53,13 +53,13 @@ class FormatOptions:
         """Return whether the option is true."""
         return self.choice(name, ("true", "false"), "true" if default else "false") == "true"
 
-    def number(self, name: str, default: int = 0, least: int = 1) -> int:
+    def number(self, name: str, default: int = 0, minimum: int = 1) -> int:
         """Return a whole number; `default` when the option is absent."""
         text = self.text(name)
         if not text:
             return default
-        if not re.fullmatch(r"\d{1,18}", text) or int(text) < least:
-            self.add_mistake(name, f"is {text!r}, must be a whole number, at least {least}")
+        if not re.fullmatch(r"\d{1,18}", text) or int(text) < minimum:
+            self.add_mistake(name, f"is {text!r}, must be a whole number, at least {minimum}")
             return default
         return int(text)
 

@@ -97,16 +97,16 @@ class MetricsRecorder:
 class _BucketColumn:
     """Holds the samples of one measurement in the open bucket, by task."""
 
-    __slots__ = ("count", "least", "most", "sum")
+    __slots__ = ("count", "maximum", "minimum", "sum")
 
     def __init__(self, tasks: int) -> None:
-        self.least, self.most, self.sum = (array("d", bytes(8 * tasks)) for _ in range(3))
+        self.minimum, self.maximum, self.sum = (array("d", bytes(8 * tasks)) for _ in range(3))
         self.count = array("I", bytes(array("I").itemsize * tasks))
 
     def add(self, task: int, value: float) -> None:
         first = not self.count[task]
-        self.least[task] = value if first else min(value, self.least[task])
-        self.most[task] = value if first else max(value, self.most[task])
+        self.minimum[task] = value if first else min(value, self.minimum[task])
+        self.maximum[task] = value if first else max(value, self.maximum[task])
         self.sum[task] += value
         self.count[task] += 1
 
@@ -116,10 +116,10 @@ class _BucketColumn:
     def _cell(self, task: int) -> float | Sequence[float] | None:
         if not self.count[task]:
             return None
-        least, most = self.least[task], self.most[task]
-        if least == most:
-            return _round(least)
-        return [_round(least), _round(self.sum[task] / self.count[task]), _round(most)]
+        minimum, maximum = self.minimum[task], self.maximum[task]
+        if minimum == maximum:
+            return _round(minimum)
+        return [_round(minimum), _round(self.sum[task] / self.count[task]), _round(maximum)]
 
 
 def _values(usage: Usage) -> Iterator[tuple[str, float]]:

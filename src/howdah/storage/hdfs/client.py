@@ -46,8 +46,7 @@ NAMENODE_LIMIT, DATANODE_LIMIT = "ipc.client.rpc-timeout.ms", "dfs.client.socket
 """Settings of Hadoop's own clients: how long a server may take for one answer. Their default here is a minute."""
 DEFAULT_LIMIT_S = 60.0
 _PACKETS = 16  # packets of 64 KiB that are read at once; more than 1 MiB of new memory costs more than it saves
-# -1 in ClientProtocol.setTimes; the library takes unsigned numbers only.
-_UNCHANGED = (1 << 64) - 1
+_UNCHANGED = (1 << 64) - 1  # -1 in ClientProtocol.setTimes; the library takes unsigned numbers only
 
 
 class HdfsFileSystem(FileSystem):
@@ -80,11 +79,7 @@ class HdfsFileSystem(FileSystem):
         call: Callable[[], T],
         run: Callable[[Callable[[], T], float], Any] = call_timeout.call_with_timeout,
     ) -> T:
-        """Move bytes from or to a DataNode.
-
-        Raises:
-            ConnectionBroken: the DataNode failed.
-        """
+        """Move bytes from or to a DataNode, whose failure becomes ConnectionBroken."""
         try:
             return self._call_with_timeout(uri, call, self._client.datanode_limit_s, Stuck, run)
         except EngineUnavailable as error:
@@ -134,9 +129,9 @@ class HdfsFileSystem(FileSystem):
     def open_read(self, uri: str) -> BinaryIO:
         return io.BufferedReader(_Reader(self, uri), PACKET_BYTES)
 
-    def head(self, uri: str, most: int) -> bytes:
+    def head(self, uri: str, max_bytes: int) -> bytes:
         """Read without memory for reading ahead."""
-        return _Reader(self, uri).first(most)
+        return _Reader(self, uri).first(max_bytes)
 
     def iter_chunks(self, uri: str, start: int = 0) -> Iterator[bytes]:
         """Yield a file's bytes from one stream per block, in packets; `open_read` opens a stream for each read."""
@@ -172,12 +167,7 @@ class HdfsFileSystem(FileSystem):
         self._copy_with_library(entry.uri, start, take)
 
     def _read_direct(self, uri: str, start: int, entry: Entry | None = None) -> Iterator[list[memoryview]]:
-        """Read without hdfs-native, up to the size of a known `entry`.
-
-        Raises:
-            NotSupported: this file cannot be read without hdfs-native.
-            Stuck: the DataNodes did not answer in time.
-        """
+        """Read without hdfs-native, up to the size of a known `entry`; raise NotSupported or Stuck."""
         direct = self._client.direct
         if direct is None:
             raise NotSupported(self._client.why_not_direct)
@@ -282,9 +272,8 @@ class HdfsFileSystem(FileSystem):
 
     def _append(self, uri: str, data: bytes) -> None:
         path, inner = uris.path(uri), self._client.inner
-        sink = PacketWriter(
-            self._call_datanode(uri, lambda: inner.append(path)), lambda call: self._call_datanode(uri, call)
-        )
+        stream = self._call_datanode(uri, lambda: inner.append(path))
+        sink = PacketWriter(stream, lambda call: self._call_datanode(uri, call))
         sink.write(data)
         sink.close()
 
@@ -298,9 +287,7 @@ class HdfsFileSystem(FileSystem):
 
         def close() -> None:
             if not self._call_namenode_with_failover(uri, lambda client, path: client.recover_lease(path)):
-                raise _NotClosed(
-                    f"{uri}: its writer is gone, and HDFS has not closed it within {DEFAULT_LIMIT_S:.0f} s"
-                )
+                raise _NotClosed(f"{uri}: its writer is gone, and HDFS has not closed it within {DEFAULT_LIMIT_S:g} s")
 
         retry_until(close, {_NotClosed: DEFAULT_LIMIT_S}, _FIRST_PAUSE_S, _MAX_PAUSE_S / 2, quiet=True)
 
@@ -488,8 +475,8 @@ class _Reader(io.RawIOBase):
         self._position = start + offset
         return self._position
 
-    def first(self, most: int) -> bytes:
-        length = min(most, self._size)
+    def first(self, max_bytes: int) -> bytes:
+        length = min(max_bytes, self._size)
         return self._read(length) if length else b""
 
     def readinto(self, buffer: Any) -> int:

@@ -56,11 +56,11 @@ class Stream:
                 return True
         return False
 
-    def some(self, most: int) -> bytes:
-        """Return at least one byte and at most `most`."""
+    def some(self, max_bytes: int) -> bytes:
+        """Return at least one byte and at most `max_bytes`."""
         if self.at_end():
             raise TFileError("cut off")
-        data, self._buffer = self._buffer[:most], self._buffer[most:]
+        data, self._buffer = self._buffer[:max_bytes], self._buffer[max_bytes:]
         return data
 
     def read_exactly(self, size: int) -> bytes:
@@ -91,14 +91,14 @@ class TFileValue:
     def __init__(self, stream: Stream) -> None:
         self._stream, self._left, self._last = stream, 0, False
 
-    def some(self, most: int) -> bytes:
-        """Return at most `most` bytes, none at the end."""
+    def some(self, max_bytes: int) -> bytes:
+        """Return at most `max_bytes` bytes, none at the end."""
         while self._left == 0:
             if self._last:
                 return b""
             length = self._stream.vlong()
             self._left, self._last = abs(length), length >= 0
-        data = self._stream.some(min(most, self._left))
+        data = self._stream.some(min(max_bytes, self._left))
         self._left -= len(data)
         return data
 

@@ -75,9 +75,9 @@ def _exceeded_resources(used: Amounts, limit: Amounts, wanted: Amounts) -> Itera
     """Yield used, limit and wanted, in words, of each resource that does not fit. A scheduler that does not count
     cores lets more of them be used than there are: then they are no reason."""
     for key, more in wanted.items():
-        most, now = limit.get(key, 0), used.get(key, 0)
-        if most and more and now + more > most and (now <= most or key == records.MEMORY):
-            yield show(key, now), show(key, most), show(key, more)
+        maximum, now = limit.get(key, 0), used.get(key, 0)
+        if maximum and more and now + more > maximum and (now <= maximum or key == records.MEMORY):
+            yield show(key, now), show(key, maximum), show(key, more)
 
 
 def _of_queue(queue: Mapping[str, Any], label: str, total: Amounts) -> tuple[dict[str, int], dict[str, int]]:
@@ -100,8 +100,8 @@ def _of_user(queue: Mapping[str, Any], name: str, user: str, wanted: Amounts) ->
         if entry["username"] == user:
             within = _partition(entry, "resources", "resourceUsagesByPartition", "").get("used")
             used, limit = _amounts(within or entry["resourcesUsed"]), _amounts(entry["userResourceLimit"])
-            for now, most, more in _exceeded_resources(used, limit, wanted):
-                facts = {"queue": name, "user": user, "used": now, "limit": most, "needs": more}
+            for now, maximum, more in _exceeded_resources(used, limit, wanted):
+                facts = {"queue": name, "user": user, "used": now, "limit": maximum, "needs": more}
                 yield PendingReason("user-limit", facts)
 
 
