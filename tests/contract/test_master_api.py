@@ -254,7 +254,7 @@ def test_an_executor_may_not_cancel(running: Running):
 @pytest.mark.parametrize("principal", [WORKER, auth.CLIENT])
 def test_json_that_is_no_object_is_malformed(running: Running, principal: str, message: object):
     path = "/v1/executor" if principal is WORKER else "/v1/actions/check"
-    with running.executor(principal) as connection, pytest.raises(WireError, match="an object is wanted") as refused:
+    with running.executor(principal) as connection, pytest.raises(WireError, match="must be a JSON object") as refused:
         connection.call("POST", path, message)
     assert refused.value.status == 400
 

@@ -52,7 +52,7 @@ class LogQuery:
         if level and level not in LEVELS:
             raise InvalidRequest(f"level is {level[:40]!r}, must be {' or '.join(LEVELS)}", "level")
         if not text and not level:
-            raise InvalidRequest("text or level is wanted", "text")
+            raise InvalidRequest("text or level must be given", "text")
         if regex:
             try:
                 re.compile(text.encode())

@@ -103,7 +103,7 @@ def progress(fraction: float) -> None:
     """
     global _progress_at
     if not 0.0 <= fraction <= 1.0:
-        raise ValueError(f"progress({fraction!r}): a number from 0 to 1 is wanted")
+        raise ValueError(f"progress({fraction!r}): must be a number from 0 to 1")
     path, now = os.path.join(_current().directory, _wire.PROGRESS_FILE), time.monotonic()
     if fraction < 1.0 and now - _progress_at < 0.2:
         return
@@ -337,9 +337,9 @@ def _checked_name(call: str, name: str) -> str:
 
 def _lifetime(life: str, ttl: Optional[float]) -> Dict[str, Any]:
     if life not in _wire.LIVES:
-        raise ValueError(f"life={life!r}: one of {', '.join(_wire.LIVES)} is wanted")
+        raise ValueError(f"life={life!r}: must be one of {', '.join(_wire.LIVES)}")
     if ttl is not None and not ttl > 0:
-        raise ValueError(f"ttl={ttl!r}: seconds, more than 0, are wanted")
+        raise ValueError(f"ttl={ttl!r}: must be more than 0 seconds")
     return {"life": life, "ttl": ttl}
 
 

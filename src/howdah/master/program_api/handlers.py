@@ -90,7 +90,7 @@ class ProgramApi:
             raise NotFound(f"no call here.{call}")
         message = json.loads(body)
         if not isinstance(message, dict):
-            raise ValueError("an object is wanted")
+            raise ValueError("the body must be a JSON object")
         return await self._calls[call](task, owner, message)
 
     def observe(self, event: events.Event) -> None:
@@ -193,7 +193,7 @@ class ProgramApi:
     def _set(self, owner: Owner, message: Message, value: Value) -> tuple[str, ...]:
         life, ttl = str(message["life"]), message.get("ttl")
         if life not in wire.LIVES:
-            raise InvalidRequest(f"life {life!r}: one of {', '.join(wire.LIVES)} is wanted")
+            raise InvalidRequest(f"life={life!r}: must be one of {', '.join(wire.LIVES)}")
         deadline = time.time() + float(ttl) if ttl else 0.0
         return self.store.put(str(message["key"]), value, owner, life, deadline, str(message["op"]))
 
@@ -284,7 +284,7 @@ class ProgramApi:
     def _barrier_round(self, task: TaskState, message: Message) -> tuple[BarrierName, int | None, frozenset[TaskId]]:
         count, roles = message.get("count"), message.get("roles")
         if count is not None and (not isinstance(count, int) or count < 1):
-            raise InvalidRequest(f"count={count!r}: a number of processes is wanted")
+            raise InvalidRequest(f"count={count!r}: must be a number of processes")
         needed, scope = self._needed_tasks(task, None if roles is None else tuple(map(str, roles)))
         name = BarrierName(str(message["name"]), scope, int(message["round"]))
         return (name, count, frozenset()) if count is not None else (name, None, needed)

@@ -274,7 +274,7 @@ def _seconds(query: dict[str, str]) -> float:
 def _object(body: bytes) -> dict[str, Any]:
     found = json.loads(body)
     if not isinstance(found, dict):
-        raise ValueError("an object is wanted")
+        raise ValueError("the body must be a JSON object")
     return found
 
 
