@@ -4,6 +4,7 @@ subject."""
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections import defaultdict
 
@@ -91,6 +92,28 @@ def test_no_function_has_a_bare_name() -> None:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name.strip("_") in BARE
     ]
     assert found == ["howdah.program.task_identity: of"]  # `here.world().of(role)` is in users' programs
+
+
+def exceptions() -> dict[str, str]:
+    """Return every exception of the package by name, with its module."""
+    bases: dict[str, tuple[str, set[str]]] = {
+        node.name: (module, {ast.unparse(base).rpartition(".")[2] for base in node.bases})
+        for module in modules()
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.ClassDef)
+    }
+    found = {name for name in dir(builtins) if isinstance(getattr(builtins, name), type(Exception))}
+    found = {name for name in found if issubclass(getattr(builtins, name), BaseException)}
+    while more := {name for name, (_, above) in bases.items() if above & found} - found:
+        found |= more
+    return {name: bases[name][0] for name in found & bases.keys()}
+
+
+def test_an_exception_says_what_happened() -> None:
+    """A name of one word needs its module to be understood. `Conflict` is HTTP's word, and users' formats raise
+    `Corrupt`."""
+    vague = {name for name in exceptions() if len(re.findall("[A-Z][a-z]+", name)) < 2}
+    assert sorted(vague) == ["Conflict", "Corrupt", "Superseded"]
 
 
 def test_limits_are_called_max_or_min() -> None:

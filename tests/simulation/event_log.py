@@ -94,7 +94,7 @@ class Log:
         """Make the file this master's alone, with `line` at its end.
 
         Raises:
-            Changed: the master before this one has written to it meanwhile.
+            LogChanged: the master before this one has written to it meanwhile.
             EngineUnavailable: the file system is away.
         """
         self.owned.claim("".join((*(f"{each}\n" for each in lines), line)).encode())

@@ -38,7 +38,7 @@ from howdah.master.decisions.actions import (
 from howdah.master.decisions.admission import explain_refusal, reassign_orders
 from howdah.master.decisions.heartbeat_timeouts import FENCE_S
 from howdah.master.decisions.step import step
-from howdah.master.journal import CLAIM_TRIES, Changed, Superseded
+from howdah.master.journal import CLAIM_TRIES, LogChanged, Superseded
 from howdah.master.recovery import replay
 from howdah.master.state import GangState, Stage
 from howdah.spec import Exit, Outcome, State, TaskId, event_lines
@@ -147,7 +147,7 @@ class Master:
             return
         try:
             self.log.claim(lines, event_lines.to_line(event))
-        except Changed:
+        except LogChanged:
             self.sim.seen["the log grew while it was read"] += 1
             if tries > 1:
                 self.read_log(tries - 1)

@@ -19,7 +19,7 @@ from record_files import blocks, put, records
 
 from howdah.checkpoints import file_validation
 from howdah.eventfiles import tensor_files
-from howdah.eventfiles.errors import Unreadable
+from howdah.eventfiles.errors import FileUnreadable
 from howdah.eventfiles.statistics import statistics
 from howdah.inputs.formats import Corrupt, reader
 from howdah.spec import uris
@@ -64,7 +64,7 @@ def looked_at(path: Path) -> None:
     """By all that reads checkpoints."""
     file_validation.describe_defect(str(path))
     fs = filesystem("file:///")
-    with contextlib.suppress(Unreadable):
+    with contextlib.suppress(FileUnreadable):
         for tensor in tensor_files.read_tensors(fs, uris.of_local(path)):
             statistics(fs, tensor)
 
@@ -108,7 +108,7 @@ def test_what_once_ended_a_reader_is_refused(tmp_path: Path, name: str, content:
     path = tmp_path / name
     path.write_bytes(content)
     assert file_validation.describe_defect(str(path)) != ""
-    with pytest.raises(Unreadable):
+    with pytest.raises(FileUnreadable):
         tensor_files.read_tensors(filesystem("file:///"), uris.of_local(path))
 
 

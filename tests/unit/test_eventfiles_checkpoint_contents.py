@@ -22,9 +22,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from howdah.errors import NotFound
 from howdah.eventfiles import sampling, tensor_files, torch_file
 from howdah.eventfiles.checkpoint_contents import CheckpointContents
-from howdah.eventfiles.errors import Absent, Unreadable
+from howdah.eventfiles.errors import FileUnreadable
 from howdah.eventfiles.statistics import numbers, statistics
 from howdah.eventfiles.tensor import Tensor
 from howdah.spec import uris
@@ -111,7 +112,7 @@ def test_numpy_files_are_read(tmp_path: Path) -> None:
     by_name = {one.name: one for one in read(tmp_path / "a.npz")}
     assert by_name["w"].shape == (300, 7)
     assert statistics(filesystem("file:///"), by_name["deep"])["max"] == 1.0
-    with pytest.raises(Unreadable, match="only numbers"):
+    with pytest.raises(FileUnreadable, match="only numbers"):
         statistics(filesystem("file:///"), by_name["names"])
     np.save(tmp_path / "b.npy", np.arange(6).reshape(2, 3))
     assert [(one.name, one.shape, one.dtype) for one in read(tmp_path / "b.npy")] == [("array", (2, 3), "int64")]
@@ -165,7 +166,7 @@ def test_nothing_that_a_pickle_names_is_called(tmp_path: Path) -> None:
 )
 def test_pickles_that_are_none(content: bytes, tmp_path: Path) -> None:
     path = archive(tmp_path / "bad.pt", content)
-    with contextlib.suppress(Unreadable):
+    with contextlib.suppress(FileUnreadable):
         assert read(path) == []
 
 
@@ -185,7 +186,7 @@ def test_a_pickle_that_holds_itself_many_times_is_walked_once(tmp_path: Path) ->
 
 def test_no_room_is_made_for_what_a_pickle_only_says_it_holds() -> None:
     tracemalloc.start()
-    with contextlib.suppress(Unreadable):
+    with contextlib.suppress(FileUnreadable):
         torch_file.load_pickle(b"\x80\x05\x96" + struct.pack("<Q", 1 << 33) + b"few.")
     assert tracemalloc.get_traced_memory()[1] < 1 << 20
     tracemalloc.stop()
@@ -198,7 +199,7 @@ def test_pickles_with_wrong_bytes_fail_here_if_at_all(chance: random.Random) -> 
     data = bytearray(pickle.dumps({"a": [1, 2.5, "x", (None, True)], "b": {"c": b"y" * 30}}, chance.randint(0, 5)))
     for _ in range(chance.randint(1, 4)):
         data[chance.randrange(len(data))] = chance.choice([chance.randrange(256), *b"cR}u(]eb\x81"])
-    with contextlib.suppress(Unreadable):
+    with contextlib.suppress(FileUnreadable):
         torch_file.load_pickle(bytes(data))
 
 
@@ -218,7 +219,7 @@ def test_pickles_with_wrong_bytes_fail_here_if_at_all(chance: random.Random) -> 
 def test_files_that_are_not_what_they_begin_as(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "bad.safetensors"
     path.write_bytes(content)
-    with pytest.raises(Unreadable):
+    with pytest.raises(FileUnreadable):
         read(path)
 
 
@@ -226,7 +227,7 @@ def test_a_tensor_beyond_the_end_of_its_file(tmp_path: Path) -> None:
     path = safetensors(tmp_path / "a.safetensors", w=WEIGHTS)
     path.write_bytes(path.read_bytes()[:-100])
     (one,) = read(path)
-    with pytest.raises(Unreadable, match="ends before the tensor"):
+    with pytest.raises(FileUnreadable, match="ends before the tensor"):
         statistics(filesystem("file:///"), one)
 
 
@@ -277,7 +278,7 @@ def test_an_index_says_which_files_belong_together(indexed: Path) -> None:
 )
 def test_an_index_that_is_none(indexed: Path, text: str, words: str) -> None:
     (indexed / "model.safetensors.index.json").write_text(text)
-    with pytest.raises(Unreadable, match=words):
+    with pytest.raises(FileUnreadable, match=words):
         CheckpointContents().tensors([uris.of_local(indexed)], uris.of_local(indexed))
 
 
@@ -329,24 +330,24 @@ def test_a_tensor_in_shards_is_all_of_them(shards: tuple[Path, list[tuple[Any, i
     directory, places = shards
     answer = told(directory, metadata(places=places))
     assert (answer["sampled"], answer["min"], answer["max"], answer["mean"], answer["zeros"]) == (12, 0, 5, 2.5, 2)
-    with pytest.raises(Unreadable, match="as one that compresses"):
+    with pytest.raises(FileUnreadable, match="as one that compresses"):
         told(directory, metadata(places=places, transform_descriptors=["zstd"]))
-    with pytest.raises(Unreadable, match="does not say where"):
+    with pytest.raises(FileUnreadable, match="does not say where"):
         told(directory, metadata(places=places[:1]))
-    with pytest.raises(Unreadable, match="not as large"):
+    with pytest.raises(FileUnreadable, match="not as large"):
         told(directory, metadata(places=places, chunks=[((0,), (6,))]))
     for wrong in ("../x", "/etc/passwd", "a/b", "..", "", ".hidden"):
-        with pytest.raises(Unreadable, match="in no file of this directory"):
+        with pytest.raises(FileUnreadable, match="in no file of this directory"):
             told(directory, metadata(places=places, path=wrong))
     (_, first, size), (_, second, _) = places
     for start, length in ((1, size), (first, size - 1), (second, 0), (1 << 61, size)):
-        with pytest.raises((Unreadable, OSError)):
+        with pytest.raises((FileUnreadable, OSError)):
             told(directory, metadata(places=[places[0], ((6,), start, length)]))
-    with pytest.raises(Unreadable, match="are not 8 float32"):
+    with pytest.raises(FileUnreadable, match="are not 8 float32"):
         told(directory, metadata(places=places, chunks=[((0,), (8,)), ((6,), (4,))]))
     (directory / "__0_0.distcp").rename(directory.parent / "away")
     (directory / "__0_0.distcp").symlink_to(directory.parent / "away")
-    with pytest.raises(Absent, match="not below"):
+    with pytest.raises(NotFound, match="not below"):
         told(directory, metadata(places=places))
 
 
@@ -357,7 +358,7 @@ def test_shapes_that_no_tensor_has(tmp_path: Path, size: Any) -> None:
         metadata(chunks=[((0,), size)], places=[((0,), 0, 1)]),
         metadata(places=[(size, 0, 1)]),
     ):
-        with contextlib.suppress(Unreadable):
+        with contextlib.suppress(FileUnreadable):
             assert torch_file.read_distributed_metadata(content, "file:///c/.metadata")[0].parts == ()
 
 
@@ -378,7 +379,7 @@ def test_tables_of_shards_with_wrong_bytes_fail_here_if_at_all(chance: random.Ra
     data = bytearray(metadata(places=[((0,), 0, 100), ((6,), 100, 100)]))
     for _ in range(chance.randint(1, 6)):
         data[chance.randrange(len(data))] = chance.choice([chance.randrange(256), *b"cR}u(]eb\x81K"])
-    with contextlib.suppress(Unreadable):
+    with contextlib.suppress(FileUnreadable):
         for one in torch_file.read_distributed_metadata(bytes(data), "file:///c/.metadata"):
             assert one.unreadable_reason or sum(part.count for part in one.parts) == one.count
 
@@ -396,10 +397,10 @@ def test_what_is_found_below_a_directory(tmp_path: Path) -> None:
     assert "bytes" in rows[20]["reason"]
     assert contents.tensors(directories, rows[10]["uri"])["tensors"][0]["name"] == "w"
     assert contents.statistics(directories, rows[10]["uri"], "w")["nan"] == 1
-    with pytest.raises(Absent, match="no tensor"):
+    with pytest.raises(NotFound, match="no tensor"):
         contents.statistics(directories, rows[10]["uri"], "none")
     for wrong in (outside, tmp_path / "link.npy", tmp_path / ".." / "outside.npy", Path("/etc/passwd")):
-        with pytest.raises(Absent, match="not below"):
+        with pytest.raises(NotFound, match="not below"):
             contents.tensors(directories, f"file://{wrong}")
     assert contents.checkpoints([uris.of_local(tmp_path / "never")])["checkpoints"] == []
 

@@ -177,7 +177,7 @@ def test_the_c_library_within_the_wheel_sums_the_same() -> None:
 
 
 def test_a_missing_library_is_told_in_one_line() -> None:
-    line = str(native_codecs.Missing.library("format avro", "fastavro"))
+    line = str(native_codecs.LibraryMissing.library("format avro", "fastavro"))
     assert line.startswith("format avro needs the package fastavro, which ")
     assert "add it to the environment of the job" in line
 

@@ -13,9 +13,8 @@ from typing import Any
 
 from howdah.checkpoints import discovery, file_validation
 from howdah.checkpoints.discovery import CheckpointTree, FoundCheckpoint
-from howdah.errors import HowdahError, StagingError
+from howdah.errors import HowdahError, NotFound, StagingError
 from howdah.eventfiles import torch_file
-from howdah.eventfiles.errors import Absent
 from howdah.eventfiles.statistics import statistics
 from howdah.eventfiles.tensor import MAX_PICKLE_BYTES, Tensor
 from howdah.eventfiles.tensor_files import SHARD_INDEX, read_shards, read_tensors
@@ -104,7 +103,7 @@ class CheckpointContents:
                 for file in dict.fromkeys([tensor.uri, *(part.uri for part in tensor.parts)]):
                     _check_below(file, directories)
                 return statistics(filesystem(tensor.uri), tensor)
-        raise Absent(f"{uri}: no tensor {name!r}")
+        raise NotFound(f"{uri}: no tensor {name!r}")
 
     def _table(self, directories: Sequence[str], uri: str) -> list[Tensor]:
         _check_below(uri, directories)
@@ -124,7 +123,7 @@ def _read_checkpoint(fs: FileSystem, uri: str) -> list[Tensor]:
         if uri.endswith(SHARD_INDEX):
             return read_shards(fs, uri)[1]
         if status is None and fs.stat(uri + ".index") is None:
-            raise Absent(f"{uri}: no such file or directory")
+            raise NotFound(f"{uri}: no such file or directory")
         return read_tensors(fs, uri)
     metadata = uris.join(uri, ".metadata")
     status = fs.stat(metadata)
@@ -143,7 +142,7 @@ def _read_directory(fs: FileSystem, uri: str) -> list[Tensor]:
     readable = [name.removesuffix(".index") for name in names if name.endswith((*_READABLE_SUFFIXES, ".index"))]
     readable = [name for name in readable if not file_validation.DATA.fullmatch(name)][:MAX_FILES]
     if not readable and not found:
-        raise Absent(f"{uri}: no file in it whose tensors can be shown")
+        raise NotFound(f"{uri}: no file in it whose tensors can be shown")
     several = len(readable) > 1 or bool(found)
     for name in readable:
         prefix = f"{posixpath.splitext(name)[0]}/" if several and not name.endswith(".safetensors") else ""
@@ -153,7 +152,7 @@ def _read_directory(fs: FileSystem, uri: str) -> list[Tensor]:
 
 def _check_below(uri: str, directories: Sequence[str]) -> None:
     if not any(_is_below(uri, directory) for directory in directories):
-        raise Absent(f"{uri or 'no uri='}: not below a directory of this job")
+        raise NotFound(f"{uri or 'no uri='}: not below a directory of this job")
 
 
 def _is_below(uri: str, directory: str) -> bool:

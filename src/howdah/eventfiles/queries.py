@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
+from howdah.errors import InvalidRequest, NotFound
 from howdah.eventfiles import events
-from howdah.eventfiles.errors import Absent, Wrong
 from howdah.eventfiles.event_batch import Histogram
 from howdah.eventfiles.event_directory import EventDirectory
 from howdah.eventfiles.run_store import Run, ScalarSeries
@@ -109,7 +109,7 @@ class JobEventFiles:
         existing = ((tag, name) for tag in tags for name in names if _has_scalar(*all_runs[name], tag))
         pairs = list(islice(existing, MAX_CURVES + 1))
         if len(pairs) > MAX_CURVES:
-            raise Wrong(f"more than {MAX_CURVES} curves at once: name fewer by run= and tag=")
+            raise InvalidRequest(f"more than {MAX_CURVES} curves at once: name fewer by run= and tag=")
         max_points = min(_number(query, "points", 1000, 4, 100_000), MAX_POINTS // max(1, len(pairs)))
         for tag, name in pairs:
             directory, run = all_runs[name]
@@ -154,7 +154,7 @@ class JobEventFiles:
         """Return the histograms of one tag of one run, as a chart shows them; only one step's if the query names it.
 
         Raises:
-            Absent: there is no such run, tag or step.
+            NotFound: there is no such run, tag or step.
         """
         name, tag, found = self._values_of_tag(query, "histograms", every=True)
         step = _last_value(query, "step")
@@ -163,7 +163,7 @@ class JobEventFiles:
             return TagHistograms(name, tag, evenly_spread(found, _number(query, "steps", 50, 1, 1000)), started)
         chosen = [each for each in found if str(each.step) == step]
         if not chosen:
-            raise Absent(f"no histogram {tag!r} of run {name!r} at step {step[:40]}")
+            raise NotFound(f"no histogram {tag!r} of run {name!r} at step {step[:40]}")
         return TagHistograms(name, tag, chosen, started)
 
     def texts(self, query: Query) -> dict[str, Any]:
@@ -180,13 +180,13 @@ class JobEventFiles:
         """Return the type and bytes of one image; of the last step if the query names none.
 
         Raises:
-            Absent: there is no such image, or its format is not one that a browser shows without running code in it.
+            NotFound: there is no such image, or its format is not one that a browser shows without running code in it.
         """
         name, tag, found = self._values_of_tag(query, "images", every=True)
         step, number = _last_value(query, "step"), _number(query, "index", 0, 0, 1 << 20)
         chosen = [each for each in found if step is None or str(each.step) == step]
         if not chosen:
-            raise Absent(f"no image {tag!r} of run {name!r} at step {step}")
+            raise NotFound(f"no image {tag!r} of run {name!r} at step {step}")
         image = chosen[-1]
         frame = b""
         for piece in filesystem(image.uri).iter_chunks(image.uri, image.offset):
@@ -200,7 +200,7 @@ class JobEventFiles:
                 return kind, body
         if body[:4] == b"RIFF" and body[8:12] == b"WEBP":
             return "image/webp", body
-        raise Absent(f"image {tag!r} of run {name!r} at step {image.step} can't be shown")
+        raise NotFound(f"image {tag!r} of run {name!r} at step {image.step} can't be shown")
 
     def hparams(self, query: Query) -> dict[str, Any]:
         """Return the hyperparameters of all runs that have some, with the last values of their metrics."""
@@ -239,7 +239,7 @@ class JobEventFiles:
         if name is None and len(all_runs) == 1:
             (name,) = all_runs
         if name is None or name not in all_runs:
-            raise Absent(f"no run {name!r}" if name is not None else "say which run: run=NAME")
+            raise NotFound(f"no run {name!r}" if name is not None else "say which run: run=NAME")
         directory, run = all_runs[name]
         values: Mapping[bytes, list[Any]] = getattr(run, kind)
         tag = _last_value(query, "tag")
@@ -248,7 +248,7 @@ class JobEventFiles:
             tag = tags[0] if tag is None and len(tags) == 1 else tag
             found = _find(values, tag) if tag is not None else None
             if found is None or tag is None:
-                raise Absent(f"run {name!r} has no {kind} {tag!r}" if tag is not None else "say which: tag=NAME")
+                raise NotFound(f"run {name!r} has no {kind} {tag!r}" if tag is not None else "say which: tag=NAME")
             return name, tag, list(found) if every else evenly_spread(found, _number(query, "steps", 50, 1, 1000))
 
 
@@ -354,5 +354,5 @@ def _number(query: Query, name: str, default: int, minimum: int, maximum: int) -
     if text is None:
         return default
     if not text.isdigit() or not minimum <= int(text[:12]) <= maximum:
-        raise Wrong(f"{name}={text[:40]}: a whole number from {minimum} to {maximum}")
+        raise InvalidRequest(f"{name}={text[:40]}: a whole number from {minimum} to {maximum}")
     return int(text)

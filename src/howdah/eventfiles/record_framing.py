@@ -170,5 +170,5 @@ def crc32c_or_none() -> native_codecs.Checksum | None:
     """Return the function that computes CRC-32C; None without a library."""
     try:
         return native_codecs.crc32c()
-    except native_codecs.Missing:
+    except native_codecs.LibraryMissing:
         return None

@@ -23,10 +23,10 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from howdah.errors import EngineUnavailable, HowdahError, StagingError
+from howdah.errors import EngineUnavailable, HowdahError, InvalidRequest, NotFound, StagingError
 from howdah.eventfiles import embed, oom_priority
 from howdah.eventfiles.directory_cache import EventDirectories
-from howdah.eventfiles.errors import Absent, NoLibrary, Unreadable, Wrong
+from howdah.eventfiles.errors import FileUnreadable, NoLibrary
 from howdah.eventfiles.queries import JobEventFiles, Query
 from howdah.localfiles.temporary_directory import remove_if_empty
 
@@ -43,10 +43,10 @@ SCRIPT = "text/javascript; charset=utf-8"
 CHARTS = ("scalars", "histograms", "distributions")
 """The charts that exist as SVG and PNG, and that can be embedded."""
 _STATUSES: Mapping[type[HowdahError], int] = {
-    Absent: 404,
+    NotFound: 404,
     NoLibrary: 501,
-    Wrong: 400,
-    Unreadable: 422,
+    InvalidRequest: 400,
+    FileUnreadable: 422,
     StagingError: 404,
     EngineUnavailable: 503,
     HowdahError: 500,
@@ -100,7 +100,7 @@ class EventFileServer:
         if name in ("embed.html", "embed.js"):
             chart = query.get("chart", ["scalars"])[-1]
             if chart not in CHARTS:
-                raise Wrong(f"chart={chart[:40]}: one of {', '.join(CHARTS)}")
+                raise InvalidRequest(f"chart={chart[:40]}: one of {', '.join(CHARTS)}")
             is_page = name == "embed.html"
             return (200, HTML, embed.page(query_text).encode()) if is_page else (200, SCRIPT, embed.SCRIPT.encode())
         kind, _, suffix = name.partition(".")

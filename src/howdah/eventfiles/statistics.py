@@ -18,7 +18,7 @@ from itertools import pairwise
 from operator import mul
 from typing import Any
 
-from howdah.eventfiles.errors import Unreadable
+from howdah.eventfiles.errors import FileUnreadable
 from howdah.eventfiles.tensor import Tensor
 from howdah.eventfiles.tensor_files import BLOCK, iter_bytes
 from howdah.storage.filesystem import FileSystem
@@ -39,12 +39,12 @@ def statistics(fs: FileSystem, tensor: Tensor) -> dict[str, Any]:
     """Return the API's statistics of a tensor; `sampled` is how many numbers were read.
 
     Raises:
-        Unreadable: the numbers cannot be read here.
+        FileUnreadable: the numbers cannot be read here.
     """
     if tensor.unreadable_reason or tensor.width == 0 or tensor.dtype.startswith("complex"):
-        raise Unreadable(f"{tensor.name}: {tensor.unreadable_reason or f'no statistics of type {tensor.dtype}'}")
+        raise FileUnreadable(f"{tensor.name}: {tensor.unreadable_reason or f'no statistics of type {tensor.dtype}'}")
     if tensor.length != tensor.count * tensor.width:
-        raise Unreadable(f"{tensor.name}: {tensor.length} bytes, but its shape has {tensor.count * tensor.width}")
+        raise FileUnreadable(f"{tensor.name}: {tensor.length} bytes, but its shape has {tensor.count * tensor.width}")
     spans = _sampled_spans(tensor, MAX_NUMBERS_WITH_NUMPY if _numpy is not None else MAX_NUMBERS)
     summary = _Summary()
     for block in _blocks(fs, tensor, spans):

@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import TypeVar
 from xml.sax.saxutils import escape
 
-from howdah.eventfiles.errors import Wrong
+from howdah.errors import InvalidRequest
 from howdah.eventfiles.queries import Query
 
 COLOURS = ("#1f77b4", "#e8710a", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#d454a4", "#7f7f7f", "#a0a020", "#17a2b8")
@@ -89,19 +89,19 @@ def style(query: Query, theme: str) -> Style:
     """Return the style that a query requests; `theme` is the default theme.
 
     Raises:
-        Wrong: a value of the query is not allowed.
+        InvalidRequest: a value of the query is not allowed.
     """
 
     def choice(name: str, allowed: Sequence[str]) -> str:
         value = query.get(name, [allowed[0]])[-1]
         if value not in allowed:
-            raise Wrong(f"{name}={value[:40]}: one of {', '.join(allowed)}")
+            raise InvalidRequest(f"{name}={value[:40]}: one of {', '.join(allowed)}")
         return value
 
     def size(name: str, default: int) -> int:
         value = query.get(name, [str(default)])[-1]
         if not value.isdigit() or not 100 <= int(value[:9]) <= MAX_SIDE:
-            raise Wrong(f"{name}={value[:40]}: a whole number from 100 to {MAX_SIDE}")
+            raise InvalidRequest(f"{name}={value[:40]}: a whole number from 100 to {MAX_SIDE}")
         return int(value)
 
     return Style(

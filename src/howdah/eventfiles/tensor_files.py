@@ -22,7 +22,7 @@ from google.protobuf.message import DecodeError
 
 from howdah.checkpoints import tensorflow_index
 from howdah.eventfiles import torch_file
-from howdah.eventfiles.errors import Unreadable
+from howdah.eventfiles.errors import FileUnreadable
 from howdah.eventfiles.proto import event_pb2
 from howdah.eventfiles.tensor import (
     MAX_HEADER_BYTES,
@@ -68,7 +68,7 @@ def read_tensors(fs: FileSystem, uri: str) -> list[Tensor]:
     """Return the tensors of a file, or of a TensorFlow checkpoint by its prefix.
 
     Raises:
-        Unreadable: the file has no known format, or is broken.
+        FileUnreadable: the file has no known format, or is broken.
         StagingError, EngineUnavailable: the file cannot be read.
     """
     if fs.stat(uri) is None and fs.stat(uri + ".index") is not None:
@@ -81,7 +81,7 @@ def read_open_file(file: Any, uri: str, max_pickle_bytes: int = MAX_PICKLE_BYTES
     """Return the tensors of an open file; a torch file's pickle may have `max_pickle_bytes`.
 
     Raises:
-        Unreadable: the file has no known format, or is broken.
+        FileUnreadable: the file has no known format, or is broken.
     """
     start = file.read(8)
     file.seek(0)
@@ -97,8 +97,10 @@ def read_open_file(file: Any, uri: str, max_pickle_bytes: int = MAX_PICKLE_BYTES
             return list(_read_safetensors(file, uri))
     except BROKEN as error:
         reason = str(error) or type(error).__name__
-        raise Unreadable(f"{uri}: is not what it begins as, or not all of it: {reason}") from error
-    raise Unreadable(f"{uri}: contents are shown of safetensors, torch (zip), TensorFlow checkpoints, .npz and .npy")
+        raise FileUnreadable(f"{uri}: is not what it begins as, or not all of it: {reason}") from error
+    raise FileUnreadable(
+        f"{uri}: contents are shown of safetensors, torch (zip), TensorFlow checkpoints, .npz and .npy"
+    )
 
 
 def _read_safetensors(file: BinaryIO, uri: str) -> Iterator[Tensor]:
@@ -106,7 +108,7 @@ def _read_safetensors(file: BinaryIO, uri: str) -> Iterator[Tensor]:
     file.seek(0)
     length = int.from_bytes(file.read(8), "little")
     if length > MAX_HEADER_BYTES:
-        raise Unreadable(f"{uri}: a header of {length} bytes, {MAX_HEADER_BYTES} are the most")
+        raise FileUnreadable(f"{uri}: a header of {length} bytes, {MAX_HEADER_BYTES} are the most")
     header = json.loads(file.read(length))
     for name, entry in sorted(header.items())[:MAX_TENSORS]:
         if name != "__metadata__":
@@ -163,7 +165,7 @@ def _read_bundle(fs: FileSystem, prefix: str) -> list[Tensor]:
     index = uris.build(*uris.split(prefix)[:2], uris.path(prefix) + ".index")
     status = fs.stat(index)
     if status is None or status.size > MAX_HEADER_BYTES:
-        raise Unreadable(f"{index}: larger than any that TensorFlow writes")
+        raise FileUnreadable(f"{index}: larger than any that TensorFlow writes")
     try:
         entries = dict(tensorflow_index.entries(fs.read_bytes(index)))
         header = event_pb2.BundleHeader.FromString(entries.pop(b"", b""))
@@ -183,7 +185,7 @@ def _read_bundle(fs: FileSystem, prefix: str) -> list[Tensor]:
             )
             found.append(tensor)
     except (tensorflow_index.IndexUnreadable, DecodeError, IndexError, ValueError) as error:
-        raise Unreadable(f"{index}: {error or 'it is not an index of a checkpoint'}") from error
+        raise FileUnreadable(f"{index}: {error or 'it is not an index of a checkpoint'}") from error
     return found
 
 
@@ -192,7 +194,7 @@ def read_shards(fs: FileSystem, uri: str) -> tuple[set[str], list[Tensor]]:
     only says which files belong together: the files themselves have types, shapes and numbers.
 
     Raises:
-        Unreadable: `uri` is no such index, or a file is missing or lacks a tensor.
+        FileUnreadable: `uri` is no such index, or a file is missing or lacks a tensor.
     """
     file_of = _read_shard_index(fs, uri)
     directory, found = uri.rpartition("/")[0], []
@@ -200,11 +202,11 @@ def read_shards(fs: FileSystem, uri: str) -> tuple[set[str], list[Tensor]]:
     for file in sorted(files):
         shard = f"{directory}/{file}"
         if fs.stat(shard) is None:
-            raise Unreadable(f"{uri}: names {file}, which is not there")
+            raise FileUnreadable(f"{uri}: names {file}, which is not there")
         tensors = {tensor.name: tensor for tensor in read_tensors(fs, shard)}
         for name in (name for name in file_of if file_of[name] == file):
             if name not in tensors:
-                raise Unreadable(f"{shard}: has no {name[:200]!r}, which {uris.name(uri)} says is there")
+                raise FileUnreadable(f"{shard}: has no {name[:200]!r}, which {uris.name(uri)} says is there")
             found.append(tensors[name])
     return files, sorted(found, key=lambda tensor: tensor.name)
 
@@ -213,17 +215,17 @@ def _read_shard_index(fs: FileSystem, uri: str) -> dict[str, str]:
     """Return the file of each tensor."""
     status = fs.stat(uri)
     if status is None or status.size > MAX_HEADER_BYTES:
-        raise Unreadable(f"{uri}: is gone, or larger than {MAX_HEADER_BYTES} bytes")
+        raise FileUnreadable(f"{uri}: is gone, or larger than {MAX_HEADER_BYTES} bytes")
     try:
         table = json.loads(fs.read_bytes(uri))["weight_map"]
         file_of = {str(name): str(file) for name, file in list(table.items())[:MAX_TENSORS]}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise Unreadable(f"{uri}: is not an index of a checkpoint: {error}") from error
+        raise FileUnreadable(f"{uri}: is not an index of a checkpoint: {error}") from error
     files = set(file_of.values())
     wrong = next((name for name in files if posixpath.basename(name) != name or name in ("", ".", "..")), None)
     if wrong is not None or len(files) > MAX_SHARDS:
         note = "" if wrong is None else f", one not beside it: {wrong[:100]!r}"
-        raise Unreadable(f"{uri}: names {len(files)} files{note}")
+        raise FileUnreadable(f"{uri}: names {len(files)} files{note}")
     return file_of
 
 
@@ -245,7 +247,7 @@ def iter_bytes(fs: FileSystem, tensor: Tensor, spans: Sequence[tuple[int, int]])
                 found = read_open_file(window, f"{part.uri}: bytes from {part.start}", MAX_PART_PICKLE_BYTES)
                 kinds = [(each.dtype, each.count, each.unreadable_reason) for each in found]
                 if kinds != [(tensor.dtype, part.count, "")]:
-                    raise Unreadable(f"{part.uri}: its bytes from {part.start} are not {part.count} {tensor.dtype}")
+                    raise FileUnreadable(f"{part.uri}: its bytes from {part.start} are not {part.count} {tensor.dtype}")
                 window.seek(0)
                 yield from _iter_file(window, found[0], inside)
 
@@ -258,7 +260,7 @@ def _iter_file(file: Any, tensor: Tensor, spans: Sequence[tuple[int, int]]) -> I
         with zipfile.ZipFile(file) as archive, archive.open(tensor.member) as member:
             yield from _iter_spans(member, tensor.offset, spans)
     except BROKEN as error:
-        raise Unreadable(f"{tensor.uri}: {tensor.member}: {error or type(error).__name__}") from error
+        raise FileUnreadable(f"{tensor.uri}: {tensor.member}: {error or type(error).__name__}") from error
 
 
 def _iter_spans(file: Any, offset: int, spans: Sequence[tuple[int, int]]) -> Iterator[bytes]:
@@ -267,7 +269,7 @@ def _iter_spans(file: Any, offset: int, spans: Sequence[tuple[int, int]]) -> Ite
         while start < end:
             data = file.read(min(BLOCK, end - start))
             if not data:
-                raise Unreadable("the file ends before the tensor does")
+                raise FileUnreadable("the file ends before the tensor does")
             start += len(data)
             yield data
 

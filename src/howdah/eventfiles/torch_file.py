@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, ClassVar
 
-from howdah.eventfiles.errors import Unreadable
+from howdah.eventfiles.errors import FileUnreadable
 from howdah.eventfiles.tensor import MAX_PICKLE_BYTES, MAX_TENSORS, Tensor, TensorPart, checked_shape, width_of
 
 MAX_DEPTH = 30
@@ -63,15 +63,15 @@ def read_archive(archive: zipfile.ZipFile, uri: str, max_pickle_bytes: int = MAX
     """Return the tensors of an archive of torch.save, named by the keys that lead to them.
 
     Raises:
-        Unreadable: the archive is none of torch, or its pickle is too long or broken.
+        FileUnreadable: the archive is none of torch, or its pickle is too long or broken.
     """
     members = archive.namelist()[:MAX_TENSORS]
     pickles = [name for name in members if name == "data.pkl" or name.endswith("/data.pkl")]
     if not pickles:
-        raise Unreadable(f"{uri}: a zip archive, but neither of torch nor of NumPy")
+        raise FileUnreadable(f"{uri}: a zip archive, but neither of torch nor of NumPy")
     info = archive.getinfo(pickles[0])
     if info.file_size > max_pickle_bytes:
-        raise Unreadable(f"{uri}: a table of contents of {info.file_size} bytes, {max_pickle_bytes} are the most")
+        raise FileUnreadable(f"{uri}: a table of contents of {info.file_size} bytes, {max_pickle_bytes} are the most")
     with archive.open(info) as file:
         content = file.read(max_pickle_bytes)
     base = pickles[0].removesuffix("data.pkl")
@@ -144,7 +144,7 @@ def read_distributed_metadata(content: bytes, uri: str) -> list[Tensor]:
     TensorStorageMetadata), with their parts in the files beside `uri` (MetadataIndex, _StorageInfo).
 
     Raises:
-        Unreadable: `content` is no such metadata.
+        FileUnreadable: `content` is no such metadata.
     """
     metadata = _attributes(load_pickle(content))
     table, parts_left, found = metadata.get("state_dict_metadata"), MAX_PARTS, []
@@ -156,7 +156,7 @@ def read_distributed_metadata(content: bytes, uri: str) -> list[Tensor]:
                 found.append(_tensor_in_parts(str(name)[:500], entry, stored.get(name, {}), uri, parts_left))
                 parts_left -= len(found[-1].parts)
     except (TypeError, ValueError, RecursionError) as error:
-        raise Unreadable(f"{uri}: is not a table of contents of shards: {error}") from error
+        raise FileUnreadable(f"{uri}: is not a table of contents of shards: {error}") from error
     return found
 
 
@@ -227,12 +227,12 @@ def load_pickle(content: bytes) -> Any:
     """Return the value of a pickle, made of plain values and stand-ins.
 
     Raises:
-        Unreadable: torch writes no such pickle.
+        FileUnreadable: torch writes no such pickle.
     """
     try:
         return _Unpickler(io.BytesIO(content)).load()
     except Exception as error:  # a hostile pickle may raise anything, but it is caught here
-        raise Unreadable(f"its table of contents can't be followed: {type(error).__name__}: {error}") from error
+        raise FileUnreadable(f"its table of contents can't be followed: {type(error).__name__}: {error}") from error
 
 
 _DISPATCH: dict[int, Any] = dict(getattr(pickle, "_Unpickler").dispatch)  # noqa: B009

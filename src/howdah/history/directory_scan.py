@@ -131,12 +131,12 @@ class Scanner:
     def _read(self, files: FileSystem, job: IndexedJob) -> IndexedJob | None:
         try:
             return read(files, job)
-        except Closed:
+        except JobNotReadable:
             self._closed[job.directory] = job.directory_ms
             return None
 
 
-class Closed(Exception):
+class JobNotReadable(Exception):
     """The user of this process may not read a job: the job is not listed, and not read again for a while."""
 
 
@@ -144,7 +144,7 @@ def read(files: FileSystem, job: IndexedJob) -> IndexedJob | None:
     """Return the job with what its log says now; None when nothing is new, or the log can't be read now.
 
     Raises:
-        Closed: this user may not read the job.
+        JobNotReadable: this user may not read the job.
     """
     uri = uris.join(job.directory, LOG)
     if job.read_from_start and not uri.startswith("file:") and _read_whole(files, uri, job):
@@ -160,7 +160,7 @@ def read(files: FileSystem, job: IndexedJob) -> IndexedJob | None:
         return None
     except StagingError as error:
         if "permission denied" in str(error) and job.read_from_start:
-            raise Closed from error
+            raise JobNotReadable from error
         job.summary.diagnostics = str(error)
         size, written = 0, job.directory_ms
     job.size, job.modified_ms = size, written

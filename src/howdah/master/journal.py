@@ -32,7 +32,7 @@ class Superseded(HowdahError):
     """Another master writes this file: it took over, because the cluster took this master for dead."""
 
 
-class Changed(HowdahError):
+class LogChanged(HowdahError):
     """The earlier master has written to a file after this master had read it."""
 
 
@@ -109,10 +109,10 @@ class OwnedFile:
         appended instead, the first to append would keep the file, and that may be the earlier one.
 
         Raises:
-            Changed: the earlier master has written to it meanwhile, and it must be read again.
+            LogChanged: the earlier master has written to it meanwhile, and it must be read again.
         """
         if self._size() != self.known:
-            raise Changed(f"{self.what} {self.uri} has grown since it was read")
+            raise LogChanged(f"{self.what} {self.uri} has grown since it was read")
         self.replace(content, APPENDED_MODE)
 
     def replace(self, content: bytes, mode: int = 0o600) -> None:
@@ -243,7 +243,7 @@ class Journal:
 
         Raises:
             StagingError, EngineUnavailable: the file is there and cannot be read.
-            Changed: the earlier master writes faster than the file can be read.
+            LogChanged: the earlier master writes faster than the file can be read.
         """
         for left in reversed(range(CLAIM_TRIES)):
             lines = await asyncio.to_thread(retry_until, self.read)
@@ -252,7 +252,7 @@ class Journal:
             try:
                 await self._claim(lines, line())
                 return lines
-            except Changed:
+            except LogChanged:
                 if not left:
                     raise
         return []
@@ -268,7 +268,7 @@ class Journal:
         try:
             text = "".join((*(f"{each}\n" for each in lines), line))
             await asyncio.to_thread(retry_until, partial(self.owned.claim, text.encode()))
-        except Changed:
+        except LogChanged:
             raise
         except HowdahError as error:
             self._report_once(f"{self.uri}: {error}; not replaced")

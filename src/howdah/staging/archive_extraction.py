@@ -48,7 +48,7 @@ def unpack(archive: Path, target: Path) -> None:
             _untar(archive, target)
         else:
             raise StagingError(f"{archive.name} is not a .zip, .tar, .tar.gz or .tgz archive")
-    except _Refused as error:
+    except _MemberRefused as error:
         raise StagingError(f"{archive.name} is not unpacked: {error}") from error
     except _BROKEN as error:
         raise StagingError(f"{archive.name} cannot be unpacked: {error or type(error).__name__}") from error
@@ -58,7 +58,7 @@ def unpack(archive: Path, target: Path) -> None:
         raise StagingError(f"{archive.name} cannot be unpacked: {error}") from error  # of gzip or bz2
 
 
-class _Refused(Exception):
+class _MemberRefused(Exception):
     """A member that is not unpacked."""
 
 
@@ -91,12 +91,12 @@ class _Tree:
     def hard_link(self, name: str, to: str) -> None:
         source = _clean_name(to)
         if self._made.get(source) != "file":
-            raise _Refused(f"{name!r} is a link to {to!r}, which is not a file before it in the archive")
+            raise _MemberRefused(f"{name!r} is a link to {to!r}, which is not a file before it in the archive")
         os.link(self.target / source, self.target / self._new_path(name, "file"))
 
     def link(self, name: str, to: str) -> None:
         if not to or "\0" in to or len(to) > _MAX_LINK:
-            raise _Refused(f"{name!r} is a link to nothing")
+            raise _MemberRefused(f"{name!r} is a link to nothing")
         self._links.append((self._new_path(name, "link"), to))
 
     def finish(self) -> None:
@@ -105,12 +105,14 @@ class _Tree:
             (self.target / name).symlink_to(to)
         for name, to in self._links:
             if not is_interpreter(name) and not stays_inside(os.fspath(self.target / name), os.fspath(self.target)):
-                raise _Refused(f"{name!r} is a link out of the archive, to {to!r}: pack what it leads to (tar -h)")
+                raise _MemberRefused(
+                    f"{name!r} is a link out of the archive, to {to!r}: pack what it leads to (tar -h)"
+                )
 
     def _new_path(self, name: str, kind: str) -> str:
         checked = _clean_name(name)
         if not checked:
-            raise _Refused(f"{name!r} is not a name for a {kind}")
+            raise _MemberRefused(f"{name!r} is not a name for a {kind}")
         self._parents(checked)
         self._claim(checked, kind)
         return checked
@@ -119,7 +121,7 @@ class _Tree:
         before = self._made.get(name)
         self._made[name] = kind
         if before is not None and (before, kind) != ("directory", "directory"):
-            raise _Refused(f"{name!r} is there twice")
+            raise _MemberRefused(f"{name!r} is there twice")
 
     def _parents(self, name: str) -> None:
         """Make the directories that a member is in, which need not be members themselves."""
@@ -128,7 +130,7 @@ class _Tree:
             parent = name[:end]
             kind = self._made.setdefault(parent, "directory")
             if kind != "directory":
-                raise _Refused(f"{name!r} lies below {parent!r}, which is a {kind}")
+                raise _MemberRefused(f"{name!r} lies below {parent!r}, which is a {kind}")
             (self.target / parent).mkdir(exist_ok=True)
             end = name.find("/", end + 1)
 
@@ -136,10 +138,10 @@ class _Tree:
 def _clean_name(name: str) -> str:
     """Return the name without `.` and needless slashes; "" for the directory itself."""
     if _CONTROL.search(name):
-        raise _Refused(f"{name[:200]!r} has a control character in its name")
+        raise _MemberRefused(f"{name[:200]!r} has a control character in its name")
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if name.startswith("/") or ".." in parts:
-        raise _Refused(f"{name[:200]!r} leads out of the archive")
+        raise _MemberRefused(f"{name[:200]!r} leads out of the archive")
     return "/".join(parts)
 
 
@@ -158,7 +160,7 @@ def _untar(archive: Path, target: Path) -> None:
             elif member.islnk():
                 tree.hard_link(member.name, member.linkname)
             else:
-                raise _Refused(f"{member.name[:200]!r} is a device or a pipe")
+                raise _MemberRefused(f"{member.name[:200]!r} is a device or a pipe")
         # tarfile takes a damaged header for the end.
         assert tar.fileobj is not None
         tar.fileobj.seek(tar.offset)
@@ -183,5 +185,5 @@ def _unzip(archive: Path, target: Path) -> None:
                 with zipped.open(member) as source:
                     tree.file(name, mode or 0o644, source)
             else:
-                raise _Refused(f"{name[:200]!r} is a device or a pipe")
+                raise _MemberRefused(f"{name[:200]!r} is a device or a pipe")
         tree.finish()

@@ -32,11 +32,11 @@ class Raw(NamedTuple):
     """`decompress(data, size)` returns `size` bytes at most; it raises ValueError for what is no block."""
 
 
-class Missing(StagingError):
+class LibraryMissing(StagingError):
     """The Python or the machine that runs this has no library for it."""
 
     @classmethod
-    def library(cls, what: str, package: str, other: str = "") -> Missing:
+    def library(cls, what: str, package: str, other: str = "") -> LibraryMissing:
         """Return the error that `what` needs `package`; the library `other` would do as well."""
         version = ".".join(map(str, sys.version_info[:2]))
         also = f" (or {other} on the node)" if other else ""
@@ -50,12 +50,12 @@ def package(name: str, what: str) -> Any:
     """Return an installed package, which `what` needs.
 
     Raises:
-        Missing: it is not installed.
+        LibraryMissing: it is not installed.
     """
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise Missing.library(what, name) from None
+        raise LibraryMissing.library(what, name) from None
 
 
 @functools.cache
@@ -175,7 +175,7 @@ def _required(name: str, what: str, package: str) -> ctypes.CDLL:
     """
     library = _library(name)
     if library is None:
-        raise Missing.library(what, package, f"lib{name}")
+        raise LibraryMissing.library(what, package, f"lib{name}")
     return library
 
 

@@ -50,7 +50,7 @@ MEMORY, VCORES, GPUS = range(3)
 """Indices of an amount of resources: (MiB of memory, virtual cores, number of GPUs)."""
 
 
-class Damaged(ValueError):
+class StateFileDamaged(ValueError):
     """A file of the queue or the ledger was changed by something else than howdah."""
 
 
@@ -113,7 +113,7 @@ class MachineState:
         """Read the ledger's entry of each job that has left the queue.
 
         Raises:
-            Damaged: the file was changed by something else.
+            StateFileDamaged: the file was changed by something else.
         """
         try:
             with open(self.ledger_file, "rb") as file:
@@ -123,10 +123,10 @@ class MachineState:
         try:
             found = json.loads(text or b"{}")
             if not isinstance(found, dict) or not all(isinstance(entry, dict) for entry in found.values()):
-                raise Damaged("it is not an object of objects")
+                raise StateFileDamaged("it is not an object of objects")
         except ValueError as error:
             hint = "when none of your jobs runs on this machine, remove it"
-            raise Damaged(f"{self.ledger_file} is damaged ({error}); {hint}") from error
+            raise StateFileDamaged(f"{self.ledger_file} is damaged ({error}); {hint}") from error
         return found
 
     def waiting(self) -> list[WaitingJob]:
@@ -142,7 +142,7 @@ class MachineState:
         """Read the resources that a waiting job asks for first, and the machine as its submitter saw it.
 
         Raises:
-            Damaged: the file was changed by something else.
+            StateFileDamaged: the file was changed by something else.
             FileNotFoundError: the job has left the queue.
         """
         path = os.path.join(self.queue_directory, job.file_name)
@@ -154,7 +154,7 @@ class MachineState:
             memory, cores, devices = record["wants"]
             return (int(memory), int(cores), int(devices)), MachineResources(int(memory_mib), int(vcores), list(gpus))
         except (KeyError, TypeError, ValueError) as error:
-            raise Damaged(f"{path} is damaged: {error!r}") from error
+            raise StateFileDamaged(f"{path} is damaged: {error!r}") from error
 
 
 class StateChange:

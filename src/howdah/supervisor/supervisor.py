@@ -20,7 +20,7 @@ import sys
 import time
 
 from howdah.supervisor.masters import lock_job, master_pid, read_start_record, remove_secrets, start_master
-from howdah.supervisor.state import Damaged, MachineState, StateChange, decide_end, has_room, unlink
+from howdah.supervisor.state import MachineState, StateChange, StateFileDamaged, decide_end, has_room, unlink
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class Supervisor:
             return True
         try:
             wants, machine = self.state.demand(job)
-        except Damaged as error:
+        except StateFileDamaged as error:
             entry = change.admit(job)
             self._end(job.job_id, entry, "FAILED", str(error))
             return True

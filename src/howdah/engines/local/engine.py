@@ -33,7 +33,7 @@ from howdah.spec import JobReport, JobSpec, Plan, StagedFile, StagedJob, State, 
 from howdah.spec.codec import encode
 from howdah.supervisor import launcher
 from howdah.supervisor.masters import START, start_record
-from howdah.supervisor.state import Damaged, MachineState, decide_end
+from howdah.supervisor.state import MachineState, StateFileDamaged, decide_end
 from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX, Credentials
 
 _PIECE = 1 << 20
@@ -79,7 +79,7 @@ class LocalEngine(Engine):
                 with contextlib.suppress(HowdahError):
                     abandon(plan.job.job, submission.job_id, conf_dir)
                 raise
-        with contextlib.suppress(OSError, Damaged):
+        with contextlib.suppress(OSError, StateFileDamaged):
             remove_killed(self._state, conf_dir)
         return submission.job_id
 
@@ -188,7 +188,7 @@ def _translate_os_errors(kind: type[HowdahError]) -> Iterator[None]:
     """Raise errors of this machine's files and processes as errors of howdah."""
     try:
         yield
-    except Damaged as error:
+    except StateFileDamaged as error:
         raise EngineUnavailable(str(error)) from error
     except OSError as error:
         raise kind(": ".join(str(part) for part in (error.filename, error.strerror or error) if part)) from error

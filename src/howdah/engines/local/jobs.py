@@ -13,7 +13,7 @@ from howdah.spec import JobReport, StagedJob, State, uris
 from howdah.spec.codec import decode, is_well_typed
 from howdah.spec.message import message
 from howdah.spec.values import dataclass
-from howdah.supervisor.state import SUBMITTED, Damaged, MachineState, WaitingJob
+from howdah.supervisor.state import SUBMITTED, MachineState, StateFileDamaged, WaitingJob
 
 if TYPE_CHECKING:
     from howdah.spec.events import Event
@@ -26,7 +26,7 @@ class JobPositions:
     """The position of each job of one machine at one moment: in the queue, in the ledger, or in neither.
 
     Raises:
-        Damaged: the ledger cannot be read.
+        StateFileDamaged: the ledger cannot be read.
     """
 
     def __init__(self, state: MachineState) -> None:
@@ -59,7 +59,7 @@ class JobPositions:
     def _first_waits(self, job: WaitingJob) -> str:
         try:
             wants, machine = self.state.demand(job)
-        except (FileNotFoundError, Damaged):
+        except (FileNotFoundError, StateFileDamaged):
             return ""
         return explain_shortage(self.entries, wants, machine, with_promised=True)
 

@@ -10,7 +10,7 @@ from typing import Optional
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess, OnEnd
 from howdah.executor.io.transfer import (
-    Misplaced,
+    PathUnusable,
     TransferProgress,
     link_local,
     make_directories,
@@ -54,7 +54,7 @@ class Localisation:
             unpack_into_workdir(assignment.unpack_into_workdir, self.directory)
             make_directories(assignment.directories, self.directory)
             remote = link_local(assignment.fetches, self.directory, self._linked)
-        except (Misplaced, OSError) as error:
+        except (PathUnusable, OSError) as error:
             self.on_end(str(error))
             return
         if remote:

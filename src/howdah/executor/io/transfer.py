@@ -20,8 +20,8 @@ from howdah.wire.messages import Upload
 _LATE_GRACE_S = 0.5
 
 
-class Misplaced(Exception):
-    """A file cannot be put where it should be."""
+class PathUnusable(Exception):
+    """A path leads out of the working directory, is taken by another file, or is missing."""
 
 
 @dataclasses.dataclass
@@ -52,7 +52,7 @@ def make_directories(names: Sequence[str], directory: str) -> None:
     """Make the directories `names` below `directory`, but those that exist, even as links.
 
     Raises:
-        Misplaced: a name leads out of `directory`, or a file has it.
+        PathUnusable: a name leads out of `directory`, or a file has it.
     """
     for name in names:
         path = os.path.join(directory, name)
@@ -60,7 +60,7 @@ def make_directories(names: Sequence[str], directory: str) -> None:
             try:
                 _make_directory(directory, path, set())
             except FileExistsError:
-                raise Misplaced(f"{name!r} is to be a directory (directories), but a file has this name") from None
+                raise PathUnusable(f"{name!r} is to be a directory (directories), but a file has this name") from None
 
 
 def make_executable(fetches: Sequence[Fetch], directory: str) -> None:
@@ -76,7 +76,7 @@ def link_local(fetches: Sequence[Fetch], directory: str, progress: TransferProgr
     """Link the files that this machine has, and return what must be downloaded as items for the helper.
 
     Raises:
-        Misplaced: a name leads out of `directory`, something is in the way, or a file does not exist.
+        PathUnusable: a name leads out of `directory`, something is in the way, or a file does not exist.
     """
     remote: List[FileCopy] = []
     made: Set[str] = set()
@@ -97,12 +97,12 @@ def upload_items(uploads: Sequence[Upload], directory: str, fetches: Sequence[Fe
     """Return the helper's items for the directories that exist. The helper follows links to local files of `fetches`.
 
     Raises:
-        Misplaced: the program made no directory that it should have made.
+        PathUnusable: the program made no directory that it should have made.
     """
     made = [upload for upload in uploads if os.path.isdir(os.path.join(directory, upload.source))]
     for upload in uploads:
         if upload.required and upload not in made:
-            raise Misplaced(f"the program made no directory {upload.source!r} to upload to {upload.uri}")
+            raise PathUnusable(f"the program made no directory {upload.source!r} to upload to {upload.uri}")
     files = [file for fetch in fetches for file in fetch.files]
     local = tuple(uris.path(file.uri) for file in files if uris.split(file.uri)[0] == "file")
     return [UploadItem(os.path.join(directory, upload.source), upload.uri, directory, local) for upload in made]
@@ -130,12 +130,12 @@ def start_transfer(
 def _link_input(file: DataFile, target: str, progress: TransferProgress) -> None:
     source = uris.path(file.uri)
     if not os.path.exists(source):
-        raise Misplaced(f"{file.uri}: no such file on {os.uname().nodename}")
+        raise PathUnusable(f"{file.uri}: no such file on {os.uname().nodename}")
     try:
         os.symlink(source, target)
     except FileExistsError:
         if not (os.path.islink(target) and os.readlink(target) == source):
-            raise Misplaced(f"{file.name!r} is in the way of {file.uri}: two inputs give the same name") from None
+            raise PathUnusable(f"{file.name!r} is in the way of {file.uri}: two inputs give the same name") from None
     progress.files += 1
     progress.bytes += file.size or os.stat(source).st_size
 
@@ -148,5 +148,5 @@ def _make_directory(root: str, path: str, made: Set[str]) -> None:
     real_root = os.path.realpath(root)
     real = os.path.realpath(path)
     if real != real_root and not real.startswith(real_root + os.sep):
-        raise Misplaced(f"{os.path.relpath(path, root)!r} leads out of the working directory")
+        raise PathUnusable(f"{os.path.relpath(path, root)!r} leads out of the working directory")
     os.makedirs(real, exist_ok=True)

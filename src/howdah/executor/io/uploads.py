@@ -7,7 +7,7 @@ from typing import Callable, Optional, Sequence, Tuple
 
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess, OnEnd
-from howdah.executor.io.transfer import Misplaced, TransferProgress, start_transfer, upload_items
+from howdah.executor.io.transfer import PathUnusable, TransferProgress, start_transfer, upload_items
 from howdah.wire.helper_messages import UploadRequest
 from howdah.wire.messages import Assignment, Upload
 
@@ -71,7 +71,7 @@ class Uploads:
 
         try:
             items = upload_items(uploads, self.directory, assignment.fetches)
-        except (Misplaced, OSError) as error:
+        except (PathUnusable, OSError) as error:
             on_end(str(error))
             return
         if items:

@@ -34,7 +34,7 @@ Hello = Tuple[int, int, str]
 """Epoch, round, task."""
 
 
-class Failed(Exception):
+class ExchangeFailed(Exception):
     """The exchange failed, or the received data was wrong."""
 
 
@@ -55,7 +55,7 @@ class PeerConnection:
         self._wait()
         answer = json.loads(self._file.readline(65536) or b"null")
         if not isinstance(answer, dict):
-            raise Failed("it hung up")
+            raise ExchangeFailed("it hung up")
         return answer
 
     def send(self, piece: bytes) -> None:
@@ -115,7 +115,7 @@ class PairExchange:
         except socket.timeout:  # noqa: UP041 - until CPython 3.10 they are two
             why = f"nothing of {partner.task} after {time.monotonic() - began:.0f} s"
             write_line({"failed": partner.task, "why": why})
-        except (Failed, OSError, ValueError, KeyError) as error:
+        except (ExchangeFailed, OSError, ValueError, KeyError) as error:
             write_line({"failed": partner.task, "why": str(error) or type(error).__name__})
         else:
             write_line({"passed": partner.task})
@@ -138,7 +138,7 @@ class PairExchange:
             except OSError as error:  # the partner's executor may not listen yet
                 problem = str(error)
                 time.sleep(min(_RETRY_S, max(0.0, deadline - time.monotonic())))
-        raise Failed(f"{partner.host}:{partner.port} can't be reached: {problem}")
+        raise ExchangeFailed(f"{partner.host}:{partner.port} can't be reached: {problem}")
 
     def _accept_partner(self, wanted: Hello, deadline: float) -> PeerConnection:
         """Return the connection of the expected partner; connections of other partners wait for their round.
@@ -188,7 +188,7 @@ class PairExchange:
         try:
             hello = line.receive_message()
             key = (int(hello["epoch"]), int(hello["round"]), str(hello["task"]))
-        except (Failed, OSError, ValueError, KeyError, TypeError):
+        except (ExchangeFailed, OSError, ValueError, KeyError, TypeError):
             key = (0, -1, "")
         if key not in self._expected:
             line.close()  # a stranger
@@ -236,7 +236,7 @@ class PairExchange:
         line.send_message(problem=problem)
         problem = problem or str(line.receive_message()["problem"])
         if problem:
-            raise Failed(problem)
+            raise ExchangeFailed(problem)
 
 
 def _torch_device(request: PairExchangeRequest) -> str:

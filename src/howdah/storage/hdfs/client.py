@@ -24,7 +24,7 @@ from howdah.hadoop import conf as hadoop_conf
 from howdah.spec import uris
 from howdah.storage.filesystem import CHUNK, Buffer, ConnectionBroken, Entry, FileSystem, Sink
 from howdah.storage.hdfs import call_timeout, errors
-from howdah.storage.hdfs.errors import BeingWritten, NodeLost, NotSupported, Stuck, explain
+from howdah.storage.hdfs.errors import BeingWritten, NodeLost, NodeStuck, NotSupported, explain
 from howdah.storage.hdfs.writer import PACKET_BYTES, PacketWriter
 from howdah.storage.retry import retry_until
 
@@ -64,14 +64,14 @@ class HdfsFileSystem(FileSystem):
         """Call the NameNode, or another one if it does not answer; the call must be idempotent."""
         try:
             return self._call_namenode(uri, call)
-        except _Silent:
+        except _NameNodeSilent:
             if not self._client.select_next_namenode():
                 raise
         return self._call_namenode(uri, call)
 
     def _call_namenode(self, uri: str, call: Callable[[hdfs_native.Client, str], T]) -> T:
         client, path = self._client, uris.path(uri)
-        return self._call_with_timeout(uri, lambda: call(client.inner, path), client.namenode_limit_s, _Silent)
+        return self._call_with_timeout(uri, lambda: call(client.inner, path), client.namenode_limit_s, _NameNodeSilent)
 
     def _call_datanode(
         self,
@@ -81,7 +81,7 @@ class HdfsFileSystem(FileSystem):
     ) -> T:
         """Move bytes from or to a DataNode, whose failure becomes ConnectionBroken."""
         try:
-            return self._call_with_timeout(uri, call, self._client.datanode_limit_s, Stuck, run)
+            return self._call_with_timeout(uri, call, self._client.datanode_limit_s, NodeStuck, run)
         except EngineUnavailable as error:
             if not isinstance(error.__cause__, OSError):
                 raise
@@ -103,14 +103,15 @@ class HdfsFileSystem(FileSystem):
         except (HowdahError, KeyboardInterrupt, SystemExit):
             raise
         except call_timeout.CallTimeout:
-            raise timeout_error(errors.describe_overdue(uri, limit_s, timeout_error is Stuck, self._conf_dir)) from None
+            text = errors.describe_overdue(uri, limit_s, timeout_error is NodeStuck, self._conf_dir)
+            raise timeout_error(text) from None
         except BaseException as error:  # among them the library's panics
             raise explain(error, uri, time.monotonic() - begun, self._conf_dir) from error
 
     def stat(self, uri: str) -> Entry | None:
         try:
             return self._entry(self._call_namenode_with_failover(uri, _info))
-        except _Absent:
+        except _FileAbsent:
             return None
 
     def children(self, directory: str) -> list[Entry]:
@@ -167,7 +168,7 @@ class HdfsFileSystem(FileSystem):
         self._copy_with_library(entry.uri, start, take)
 
     def _read_direct(self, uri: str, start: int, entry: Entry | None = None) -> Iterator[list[memoryview]]:
-        """Read without hdfs-native, up to the size of a known `entry`; raise NotSupported or Stuck."""
+        """Read without hdfs-native, up to the size of a known `entry`; raise NotSupported or NodeStuck."""
         direct = self._client.direct
         if direct is None:
             raise NotSupported(self._client.why_not_direct)
@@ -176,7 +177,7 @@ class HdfsFileSystem(FileSystem):
         except NotSupported as reason:
             if reason.slow:
                 text = errors.describe_overdue(uri, self._client.datanode_limit_s, True, self._conf_dir)
-                raise Stuck(text) from reason
+                raise NodeStuck(text) from reason
             raise
 
     def why_not_flushed(self) -> str:
@@ -239,9 +240,8 @@ class HdfsFileSystem(FileSystem):
     def _retry_write(self, write: Callable[[], T]) -> T:
         """Write again after a DataNode failed, because the library then gives the file up. For a while the NameNode may
         hand out the same DataNode."""
-        return retry_until(
-            write, {NodeLost: DEFAULT_LIMIT_S, Stuck: DEFAULT_LIMIT_S}, _FIRST_PAUSE_S, _MAX_PAUSE_S, quiet=True
-        )
+        limits = dict.fromkeys((NodeLost, NodeStuck), DEFAULT_LIMIT_S)
+        return retry_until(write, limits, _FIRST_PAUSE_S, _MAX_PAUSE_S, quiet=True)
 
     def append(self, uri: str, data: bytes) -> None:
         """Append to a file; to a small one even while a DataNode of its last block is down."""
@@ -334,7 +334,7 @@ def _located_entry(uri: str, status: namenode_pb2.FileStatus) -> Entry:
     )
 
 
-class _Absent(HowdahError):
+class _FileAbsent(HowdahError):
     """The file does not exist. The error never leaves this module."""
 
 
@@ -342,11 +342,11 @@ def _info(client: hdfs_native.Client, path: str) -> hdfs_native.FileStatus:
     try:
         return client.get_file_info(path)
     except FileNotFoundError:
-        raise _Absent from None
+        raise _FileAbsent from None
     except RuntimeError as error:
         # The answer for `file/below` is this exception.
         if "ParentNotDirectoryException" in str(error):
-            raise _Absent from None
+            raise _FileAbsent from None
         raise
 
 
@@ -366,7 +366,7 @@ class _NotClosed(EngineUnavailable):
     """HDFS still waits for a writer that is gone."""
 
 
-class _Silent(EngineUnavailable):
+class _NameNodeSilent(EngineUnavailable):
     """A NameNode has accepted a call and does not answer."""
 
 

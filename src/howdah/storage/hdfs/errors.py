@@ -34,7 +34,7 @@ class NodeLost(ConnectionBroken):
     """A DataNode is gone. The NameNode may hand it out until it knows; another attempt to write may get other nodes."""
 
 
-class Stuck(ConnectionBroken):
+class NodeStuck(ConnectionBroken):
     """A DataNode has taken a call and moves no bytes."""
 
 
