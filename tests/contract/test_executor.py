@@ -305,7 +305,9 @@ class TestFilesRemoved:
     def removed(self, conduct: Start, command: str, **fields: object) -> tuple[Conductor, Exit]:
         """How a program ends whose container's files are moved away when it has made a file `ready`."""
         master = conduct(f"{command}; touch ready; while ! test -e ../go; do sleep 0.02; done", **fields)
-        master.start({"HOWDAH_CONTAINER": f"container_{time.monotonic_ns()}"})  # its sweeper ends all that have it
+        master.start(
+            {"HOWDAH_CONTAINER": f"container_{time.monotonic_ns()}"}
+        )  # its orphan killer ends all that have it
         master.phase(Phase.JOINED)
         master.set_orders(Goal.RUN)
         deadline = time.monotonic() + 30

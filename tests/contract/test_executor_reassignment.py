@@ -29,7 +29,7 @@ HIDES = (
 
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[Conductor]:
-    """Its executor runs in a container of YARN's kind, where nobody but the executor's sweeper cleans up."""
+    """Its executor runs in a container of YARN's kind, where nobody but the executor's orphan killer cleans up."""
     master = Conductor(tmp_path, Assignment("echo up; sleep 0.2"))
     master.start({"HOWDAH_CONTAINER": f"container_{os.getpid()}_01"})
     yield master
@@ -52,7 +52,7 @@ def test_an_executor_is_reassigned_again_and_again(master: Conductor) -> None:
         reassign(master, number)
     assert master.leave() == 0
     assert len(pids) == 1, "it stays the same process"
-    assert "were killed" not in master.log(), "its own sweeper is nothing that a program left"
+    assert "were killed" not in master.log(), "its own orphan killer is nothing that a program left"
     assert "Traceback" not in master.log()
     assert gone(f"container_{os.getpid()}_01")
 
@@ -79,11 +79,11 @@ def test_an_executor_whose_orphan_killer_was_killed_ends_in_order(master: Conduc
     """The kernel may choose any process when it is out of memory."""
     master.phase(Phase.JOINED)
     assert master.executor is not None
-    (sweeper,) = {*marked(f"container_{os.getpid()}_01")} - {master.executor.pid}
-    os.kill(sweeper, signal.SIGKILL)
+    (killer,) = {*marked(f"container_{os.getpid()}_01")} - {master.executor.pid}
+    os.kill(killer, signal.SIGKILL)
     deadline = time.monotonic() + 30
-    while sweeper in marked(f"container_{os.getpid()}_01"):
-        assert time.monotonic() < deadline, "the sweeper did not end"
+    while killer in marked(f"container_{os.getpid()}_01"):
+        assert time.monotonic() < deadline, "the orphan killer did not end"
         time.sleep(0.02)
     assert master.leave() == 0
     assert "Traceback" not in master.log()

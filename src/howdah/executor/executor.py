@@ -446,7 +446,7 @@ class Executor:
     # Start and end of the executor.
 
     def _set_up(self) -> None:
-        if "HOWDAH_CONTAINER" in self.container and self.container.get("HOWDAH_SWEEPER") != "0":
+        if "HOWDAH_CONTAINER" in self.container and self.container.get("HOWDAH_ORPHAN_KILLER") != "0":
             self._orphan_killer = orphan_killer.watch(f"HOWDAH_CONTAINER={self.container['HOWDAH_CONTAINER']}")
         process_tree.adopt_orphans()
         self.loop.on_signal(signal.SIGCHLD, self.loop.reaper.reap)

@@ -19,7 +19,7 @@ PRIVATE = (
     "HOWDAH_REASSIGNED",
     "HOWDAH_PREFLIGHT_PASSED",
     "HOWDAH_WORK_DIR",
-    "HOWDAH_SWEEPER",
+    "HOWDAH_ORPHAN_KILLER",
     "HOWDAH_HOST",
 )
 """Variables of the executor that its program does not see."""

@@ -68,7 +68,7 @@ class LocalContainer:
             "HOWDAH_LOG_DIR": str(directory),
             "HOWDAH_TASKS_DIR": str(directory.parent.parent),
             "HOWDAH_WORK_DIR": str(directory / "work"),
-            "HOWDAH_SWEEPER": "0",
+            "HOWDAH_ORPHAN_KILLER": "0",
             MARK: self.container.id,
             **({} if self.gpus is None else {"CUDA_VISIBLE_DEVICES": ",".join(self.gpus)}),
             **launch.environment,

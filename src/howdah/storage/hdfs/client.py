@@ -240,7 +240,7 @@ class HdfsFileSystem(FileSystem):
     def _retry_write(self, write: Callable[[], T]) -> T:
         """Write again after a DataNode failed, because the library then gives the file up. For a while the NameNode may
         hand out the same DataNode."""
-        limits = dict.fromkeys((NodeLost, NodeStuck), DEFAULT_LIMIT_S)
+        limits: dict[type[Exception], float] = dict.fromkeys((NodeLost, NodeStuck), DEFAULT_LIMIT_S)
         return retry_until(write, limits, _FIRST_PAUSE_S, _MAX_PAUSE_S, quiet=True)
 
     def append(self, uri: str, data: bytes) -> None:
