@@ -9,13 +9,14 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 from howdah.spec import Outcome, uris
 from howdah.spec.event_lines import parse_line, read_lines, to_line
 from howdah.spec.events import JobFinished, Noted
 from howdah.spec.fold import fold, fold_recorded
+from howdah.spec.values import dataclass
 from howdah.spec.view import JobView
 from howdah.storage.filesystem import CHUNK, FileSystem
 

@@ -11,8 +11,9 @@ import json
 import zlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from howdah.spec.values import dataclass
 
 FRESH_S = 1.0
 MAX_BYTES = 4 << 20

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
 from howdah.api.http_server import Request
 from howdah.api.sources import JobSource, Source
 from howdah.logs.query import whole_number
+from howdah.spec.values import dataclass
 
 PREFIX = "/api/v1/"
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from howdah.errors import HowdahError
+from howdah.spec.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -27,6 +27,7 @@ from howdah.logs.stream_index import BOTH, STREAMS
 from howdah.spec import JobReport, State, TaskId
 from howdah.spec.codec import to_json
 from howdah.spec.units import seconds
+from howdah.spec.values import dataclass
 from howdah.spec.view import JobView
 from howdah.wire.connection import WireError
 from howdah.wire.messages import LogChunk

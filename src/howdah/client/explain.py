@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from howdah.client.follow import fetch_update
 from howdah.engines import Engine, PendingReason
@@ -28,6 +28,7 @@ from howdah.spec.events import (
     TimeLost,
     TookOver,
 )
+from howdah.spec.values import dataclass
 from howdah.spec.view import JobView
 from howdah.storage.factory import filesystem
 

@@ -9,7 +9,7 @@ import os
 import secrets
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from howdah.errors import StagingError
 from howdah.spec import Environment, JobSpec, Resources, Role, StagedFile, uris
 from howdah.spec.codec import encode
 from howdah.spec.staged import RUNTIME
+from howdah.spec.values import dataclass
 from howdah.staging import virtual_environments
 from howdah.storage.content_cache import Cache
 from howdah.storage.factory import filesystem

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from howdah.spec import JobSpec
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Parsed:
     """What a command line means."""
 

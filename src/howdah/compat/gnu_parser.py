@@ -7,10 +7,10 @@ option itself. What differs between the three commands is in their `OptionTable`
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 
 from howdah.errors import Mistake
 from howdah.spec.validation import nearest
+from howdah.spec.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from howdah.errors import Mistake
 from howdah.spec.job import ALIASES, SHORT_FORMS
 from howdah.spec.units import memory_mib, seconds
 from howdah.spec.validation import nearest
+from howdah.spec.values import dataclass
 
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 # In these places ${name} may be meant for a shell.
@@ -35,7 +36,7 @@ _MEANT = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Key:
     """How users write a field of a spec dataclass."""
 

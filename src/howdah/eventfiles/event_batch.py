@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from howdah.eventfiles.record_framing import DamagedRecord
+from howdah.spec.values import dataclass
 
 
 @dataclass

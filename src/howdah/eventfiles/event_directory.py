@@ -10,7 +10,7 @@ import posixpath
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from typing import Any
 
@@ -21,6 +21,7 @@ from howdah.eventfiles.event_batch import Batch
 from howdah.eventfiles.parallel import FilePart
 from howdah.eventfiles.run_store import Run, points_per_scalar
 from howdah.spec import uris
+from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry, FileSystem
 

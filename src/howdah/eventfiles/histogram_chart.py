@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from howdah.eventfiles import svg
 from howdah.eventfiles.event_batch import Histogram
 from howdah.eventfiles.queries import PERCENTS, TagHistograms, percentiles
 from howdah.eventfiles.svg import COLOURS, MAX_VALUE, ChartFrame, Style
+from howdah.spec.values import dataclass
 
 BINS = 60
 _SHADES = 16

@@ -14,12 +14,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 from howdah.errors import HowdahError
 from howdah.eventfiles import oom_priority
 from howdah.eventfiles.decoder import batches
 from howdah.eventfiles.event_batch import Batch
+from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 
 WORTH_BYTES = 96 << 20

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -14,6 +13,7 @@ from howdah.eventfiles.event_batch import Histogram
 from howdah.eventfiles.event_directory import EventDirectory
 from howdah.eventfiles.run_store import Run, ScalarSeries
 from howdah.eventfiles.sampling import Sample, number_name, sample
+from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 
 MAX_CURVES = 400

@@ -11,11 +11,12 @@ import re
 import struct
 import sys
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import compress
 from operator import eq, ne
 
 from howdah.inputs.formats import framing
+from howdah.spec.values import dataclass
 from howdah.storage import native_codecs
 
 FRAME = 16

@@ -10,13 +10,14 @@ import os
 import sys
 from array import array
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from operator import le
 from typing import Any, TypeVar
 
 from howdah.eventfiles.event_batch import Batch, Histogram, HyperparameterSession, Image, Points, TextValue
 from howdah.eventfiles.sampling import kept_when_halved
+from howdah.spec.values import dataclass
 
 POINTS = int(os.environ.get("HOWDAH_CURVES_POINTS", "") or 8_000_000)
 """The points kept in memory, of all scalars together: 24 bytes each."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from howdah.spec.values import dataclass
 
 MAX_NON_FINITE = 100
 Point = tuple[int, float, "float | None", "float | None", "float | None"]

@@ -9,10 +9,11 @@ import struct
 from array import array
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from howdah.eventfiles.event_batch import Points
+from howdah.spec.values import dataclass
 
 MIN_RECORDS = 4
 """The number of records from which columns pay off."""

@@ -9,13 +9,13 @@ import functools
 import sys
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from howdah.eventfiles.event_batch import Points
 from howdah.eventfiles.record_framing import crc32c_or_none, length_of
 from howdah.eventfiles.scalar_columns import Layout, PointsCallback, layout
 from howdah.inputs.formats import framing
+from howdah.spec.values import dataclass
 
 MIN_ROWS = 16
 """The number of rows from which this pays off."""

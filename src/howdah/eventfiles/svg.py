@@ -9,13 +9,13 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeVar
 from xml.sax.saxutils import escape
 
 from howdah.errors import InvalidRequest
 from howdah.eventfiles.queries import Query
+from howdah.spec.values import dataclass
 
 COLOURS = ("#1f77b4", "#e8710a", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#d454a4", "#7f7f7f", "#a0a020", "#17a2b8")
 WORDS = {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from howdah.spec.values import dataclass
 
 MAX_HEADER_BYTES = 100 << 20
 MAX_TENSORS = 200_000

@@ -15,12 +15,13 @@ import re
 import struct
 import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any, ClassVar
 
 from howdah.eventfiles.errors import FileUnreadable
 from howdah.eventfiles.tensor import MAX_PICKLE_BYTES, MAX_TENSORS, Tensor, TensorPart, checked_shape, width_of
+from howdah.spec.values import dataclass
 
 MAX_DEPTH = 30
 MAX_PARTS = 1_000_000

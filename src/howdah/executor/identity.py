@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import socket
 import urllib.parse
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Mapping, Tuple
 
 from howdah.wire import auth, credentials
@@ -25,7 +26,7 @@ PRIVATE = (
 """Variables of the executor that its program does not see."""
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Identity:
     """One attempt of one task."""
 

@@ -6,10 +6,11 @@ Document types, and with them entities, are refused: no real configuration has o
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from xml.parsers import expat
 from xml.sax.saxutils import escape
@@ -28,7 +29,7 @@ _MAX_INCLUDES = 5
 MAX_BYTES = 16 << 20
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Property:
     """Holds one <property>."""
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from howdah.spec.validation import nearest
+from howdah.spec.values import dataclass
 
 SELF = "self"
 NAMESPACES = (SELF, "not-self", "all")

@@ -11,7 +11,6 @@ import contextlib
 import socket
 import struct
 import uuid
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from google.protobuf.internal.decoder import _DecodeVarint32  # type: ignore[attr-defined]
@@ -22,6 +21,7 @@ from howdah.errors import EngineRejected, EngineUnavailable
 from howdah.hadoop.gss import KerberosClient
 from howdah.hadoop.proto import ipc_pb2 as pb
 from howdah.hadoop.sasl import MAX_MESSAGE, DigestClient
+from howdah.spec.values import dataclass
 from howdah.wire.credentials import Token
 
 M = TypeVar("M", bound=Message)

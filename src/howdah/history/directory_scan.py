@@ -10,13 +10,14 @@ import itertools
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from howdah.api.recorded_log import LOG, LineReader
 from howdah.errors import EngineUnavailable, HowdahError, StagingError
 from howdah.history.index import FoundJob, Index, IndexedJob
 from howdah.history.job_summary import JobSummary
 from howdah.spec import uris
+from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import CHUNK, Entry, FileSystem
 

@@ -11,11 +11,12 @@ import fcntl
 import sqlite3
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO, Any
 
 from howdah.history.job_summary import JobSummary
+from howdah.spec.values import dataclass
 
 VERSION = 1
 """Of the tables, whose names stay: `folder_ms` is `FoundJob.directory_ms`."""

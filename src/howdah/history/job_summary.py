@@ -11,10 +11,11 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from howdah.spec import State
+from howdah.spec.values import dataclass
 
 NAME, WORD, SENTENCE = 200, 100, 400
 """The most characters of a name, of a word such as a queue's name, and of the diagnostics."""

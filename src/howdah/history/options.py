@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import os
 import secrets
-from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.engines import Engine
@@ -14,6 +13,7 @@ from howdah.errors import StagingError
 from howdah.hadoop import identity
 from howdah.hadoop.conf import directory, load
 from howdah.spec import uris
+from howdah.spec.values import dataclass
 from howdah.wire import auth
 
 KEY_VARIABLE = "HOWDAH_HISTORY_KEY"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.sandbox import hdfs
 from howdah.sandbox.conf import node_host, rm_hosts, rm_web
 from howdah.sandbox.install import Java
 from howdah.sandbox.shape import Ports, Shape
+from howdah.spec.values import dataclass
 
 # The variables that a service manager would give the daemons. Daemons pass them on to containers, which must not get
 # the user's own environment this way (a venv on PATH, secrets).

@@ -10,10 +10,10 @@ import re
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.errors import EngineUnavailable, SpecError, StagingError
+from howdah.spec.values import dataclass
 from howdah.storage.progress import Notice
 
 DEFAULT_HADOOP = "3.5.0"

@@ -8,10 +8,10 @@ import os
 import signal
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.engines.local.processes import start_of
+from howdah.spec.values import dataclass
 
 TERM_LIMIT_S = 10.0
 KILL_LIMIT_S = 5.0

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 
 from howdah.errors import StagingError
 from howdah.sandbox.conf import node_host
 from howdah.sandbox.process import Process
 from howdah.sandbox.shape import Ports, Shape
+from howdah.spec.values import dataclass
 
 NAME = "sandbox.json"
 

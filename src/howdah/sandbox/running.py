@@ -6,7 +6,6 @@ import shutil
 import signal as signals
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.errors import EngineUnavailable, SpecError
@@ -16,6 +15,7 @@ from howdah.sandbox.hadoop import ADMIN, DaemonRole, Launcher, roles
 from howdah.sandbox.install import Java
 from howdah.sandbox.process import Process
 from howdah.sandbox.record import SandboxRecord
+from howdah.spec.values import dataclass
 
 TOOL_LIMIT_S = 60
 

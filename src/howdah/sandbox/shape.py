@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from howdah.errors import Mistake, SpecError
+from howdah.spec.values import dataclass
 
 MAX_NODES = 200
 _MAX_DAEMONS = {"resourcemanagers": 2, "namenodes": 2, "datanodes": 2}

@@ -19,13 +19,16 @@ if TYPE_CHECKING:
 else:
     _ENFORCE_FROZEN = os.environ.get("HOWDAH_ENFORCE_FROZEN") == "1"
 
-    def dataclass(cls: Any = None, *, frozen: bool = False) -> Any:
-        """Make a dataclass whose comparison and repr use all of its fields; see `dataclasses.dataclass`."""
+    def dataclass(cls: Any = None, *, frozen: bool = False, **options: bool) -> Any:
+        """Make a dataclass whose comparison and repr use all of its fields; see `dataclasses.dataclass`.
+
+        The one other option that it takes is `kw_only`, from Python 3.10 on.
+        """
         if cls is None:
-            return functools.partial(dataclass, frozen=frozen)
+            return functools.partial(dataclass, frozen=frozen, **options)
         cls.__eq__, cls.__repr__ = _equal, _show
         cls.__hash__ = _hash if frozen else None
-        return dataclasses.dataclass(cls, eq=False, repr=False, frozen=frozen and _ENFORCE_FROZEN)
+        return dataclasses.dataclass(cls, eq=False, repr=False, frozen=frozen and _ENFORCE_FROZEN, **options)
 
 
 def _equal(self: Any, other: Any) -> Any:

@@ -12,7 +12,6 @@ import tarfile
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,6 +19,7 @@ from howdah.errors import StagingError
 from howdah.localfiles import regular_file
 from howdah.localfiles.file_errors import explain
 from howdah.localfiles.symlinks import is_interpreter, stays_inside
+from howdah.spec.values import dataclass
 from howdah.storage.content_cache import local_directory, sha256_of
 
 NEVER = {".git", ".hg", ".svn", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".ipynb_checkpoints"}

@@ -7,12 +7,13 @@ howdah's own: StagingError for the file, EngineUnavailable for a file system tha
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import os
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
 
@@ -33,7 +34,7 @@ class NoSpace(StagingError):
     """The file system or the directory's quota is full; the call may succeed once a user makes room."""
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Entry:
     """A file or directory."""
 

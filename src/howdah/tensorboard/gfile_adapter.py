@@ -10,11 +10,11 @@ import fnmatch
 import posixpath
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from howdah.errors import HowdahError
 from howdah.spec import uris
+from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry, FileSystem
 

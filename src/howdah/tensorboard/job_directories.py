@@ -7,7 +7,6 @@ import re
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from howdah.errors import HowdahError
 from howdah.eventfiles import locations
@@ -15,6 +14,7 @@ from howdah.spec import uris
 from howdah.spec.event_lines import read_lines
 from howdah.spec.events import JobStarted
 from howdah.spec.fold import fold_recorded
+from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import FileSystem
 

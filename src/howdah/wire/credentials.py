@@ -6,9 +6,10 @@ org.apache.hadoop.security.Credentials writes: "HDTS", a version byte, then Writ
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Optional, Tuple
 
@@ -21,7 +22,7 @@ SECRET_PREFIX = "howdah.secret."  # noqa: S105 - a prefix of aliases, no secret
 """Aliases of the user's secret variables begin with this."""
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Token:
     """A Hadoop token."""
 
@@ -35,7 +36,7 @@ class Token:
     """The server that takes the token."""
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Credentials:
     """The content of a credentials file."""
 

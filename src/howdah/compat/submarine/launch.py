@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from howdah.compat.submarine import option_values
 from howdah.compat.submarine.options import OF_ROLE, ROLES, SubmarineOptions, kind_of_task
 from howdah.spec import Board, JobSpec, Role
+from howdah.spec.values import dataclass
 
 BOARD, _TASK = "tensorboard", "tensorboard-0"
 _BOARD_SIZE = "memory=4G,vcores=1"

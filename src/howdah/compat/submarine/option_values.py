@@ -5,11 +5,11 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from howdah.compat.submarine.options import PAGE, SubmarineOptions
 from howdah.spec import Resources, uris
 from howdah.spec.validation import nearest
+from howdah.spec.values import dataclass
 
 _AMOUNT = re.compile(r"([^=]+)=([0-9]{1,18})\s?([mMgG]?)")
 _FIELDS = {"memory": "memory", "memory-mb": "memory", "vcores": "vcores", "cpu": "vcores"}

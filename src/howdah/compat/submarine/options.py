@@ -6,10 +6,11 @@ A word that belongs to no option is ignored, and a note says so.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from howdah.compat.gnu_parser import OptionTable, given_twice, option_uses, remove_quotes
 from howdah.errors import Mistake
+from howdah.spec.values import dataclass
 
 ROLES = {"worker": "num_workers", "ps": "num_ps", "scheduler": "num_schedulers"}
 """The roles that have a size and a command of their own, with the option for their number."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import getpass
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 
@@ -17,6 +17,7 @@ from howdah.compat.tony.options import TonyOptions, parse_pair, split_pairs
 from howdah.errors import Mistake, SpecError
 from howdah.hadoop.conf import Property, environment_variable, expand, parse, read_properties
 from howdah.spec import uris
+from howdah.spec.values import dataclass
 
 # The defaults of tony-default.xml that matter here.
 DEFAULTS = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from howdah.compat.tony.conf import Conf
 from howdah.compat.tony.options import TonyOptions
 from howdah.errors import Mistake
 from howdah.spec import Role, uris
+from howdah.spec.values import dataclass
 
 if TYPE_CHECKING:
     from howdah.storage.filesystem import FileSystem

@@ -10,7 +10,6 @@ import contextlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
@@ -23,6 +22,7 @@ from howdah.spec import Container, Exit, JobSpec, Outcome, Role, StagedJob, Stat
 from howdah.spec.codec import encode
 from howdah.spec.events import Ended, Event, JobFinished, JobStarted, Joined, Launched, Started, Used, WorldFormed
 from howdah.spec.usage import Usage
+from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import FileSystem
 from howdah.supervisor.state import SUBMITTED

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from howdah.compat.gnu_parser import OptionTable, given_twice, option_uses, remove_quotes
 from howdah.errors import Mistake
+from howdah.spec.values import dataclass
 
 OPTIONS = (
     *("executes", "task_params", "src_dir", "python_venv", "python_binary_path", "hdfs_classpath"),

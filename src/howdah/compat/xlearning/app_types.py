@@ -5,7 +5,7 @@ The tasks of any other application type are independent of each other, as they w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from howdah.spec.values import dataclass
 
 
 @dataclass(frozen=True)

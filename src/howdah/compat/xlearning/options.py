@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from howdah.compat.gnu_parser import OptionTable, option_uses, remove_quotes
 from howdah.errors import Mistake
+from howdah.spec.values import dataclass
 
 OPTIONS = {
     "app-name": "app.name",

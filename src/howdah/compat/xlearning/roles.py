@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from howdah.compat.xlearning.app_types import IDLE_APP_TYPES, INDEPENDENT, TENSORFLOWS, AppType, app_type
 from howdah.compat.xlearning.settings import PAGE, XLearningSetting, XLearningSettings
 from howdah.frameworks import BUILT_IN
 from howdah.spec import Placement, Resources, Role
+from howdah.spec.values import dataclass
 
 Command = str | tuple[str, ...]
 HOROVOD = {

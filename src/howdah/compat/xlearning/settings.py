@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from howdah.compat.xlearning import keys
 from howdah.compat.xlearning.options import MANY, OPTIONS, ParsedOptions
 from howdah.errors import Mistake, SpecError
 from howdah.spec.validation import nearest
+from howdah.spec.values import dataclass
 
 PAGE = "docs/coming-from-xlearning.md"
 _NEEDLESS = "nothing to set here"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from howdah.compat import Parsed
 from howdah.compat.xlearning import data, roles, tensorboard
@@ -19,6 +18,7 @@ from howdah.compat.xlearning.settings import PAGE, XLearningSettings, site_prope
 from howdah.errors import SpecError
 from howdah.spec import Environment, JobSpec, Master, Resources, Timeouts
 from howdah.spec.validation import nearest
+from howdah.spec.values import dataclass
 
 OPTION_NAMES = (*OPTIONS, *MANY)
 PRIORITIES = ("DEFAULT", "VERY_LOW", "LOW", "NORMAL", "HIGH", "VERY_HIGH")

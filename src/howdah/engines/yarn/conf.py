@@ -9,12 +9,13 @@ import functools
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from howdah.errors import SpecError
 from howdah.hadoop import conf, identity
 from howdah.hadoop.rpc import Address, Kerberos, Login, SimpleLogin
+from howdah.spec.values import dataclass
 
 FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "resource-types.xml")
 ADVICE = "point it at the cluster's configuration directory, or start a cluster with `howdah sandbox up`"

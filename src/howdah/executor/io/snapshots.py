@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess
 from howdah.spec.codec import decode
+from howdah.spec.values import dataclass
 from howdah.wire.helper_messages import CopyPartReply, CopyPartRequest
 from howdah.wire.messages import SnapshotOrder, SnapshotReport
 

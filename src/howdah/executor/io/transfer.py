@@ -6,7 +6,6 @@ needs libraries that an executor does without.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from typing import Any, List, Mapping, Sequence, Set, Tuple, Union
 
@@ -14,6 +13,7 @@ from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess, OnEnd
 from howdah.spec import uris
 from howdah.spec.staged import DataFile, Fetch
+from howdah.spec.values import dataclass
 from howdah.wire.helper_messages import DownloadRequest, FileCopy, UploadItem, UploadRequest
 from howdah.wire.messages import Upload
 
@@ -24,7 +24,7 @@ class PathUnusable(Exception):
     """A path leads out of the working directory, is taken by another file, or is missing."""
 
 
-@dataclasses.dataclass
+@dataclass
 class TransferProgress:
     """Counts what has been moved so far."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from howdah.errors import HowdahError, StagingError
 from howdah.inputs import formats
@@ -17,6 +16,7 @@ from howdah.inputs.download import verify_unchanged
 from howdah.inputs.formats import Piece
 from howdah.spec import uris
 from howdah.spec.staged import Feed, Split
+from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import ConnectionBroken, FileSystem
 from howdah.wire.helper_messages import FileCopy

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from howdah.frameworks import GANG_KEY, Framework, command_of, files_of, shares_key, world_variables
 from howdah.inputs.assignment import placeholder_uris, plan_fetches
@@ -32,7 +33,7 @@ from howdah.wire.messages import (
 _BEYOND_START = (Phase.RUNNING, Phase.UPLOADING, Phase.ENDED)
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class OrderBuilder:
     """Builds the orders of one job's executors."""
 

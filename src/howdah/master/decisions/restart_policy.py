@@ -7,11 +7,10 @@ only the cluster is to blame uses up neither, and has a limit of its own. A mist
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from howdah.master.state import GangState, TaskState
 from howdah.spec import Exit, JobSpec, Role, TaskId, chief
 from howdah.spec.message import Message, message
+from howdah.spec.values import dataclass
 
 FREE_CAUSES = ("node", "preempted", "withdrawn")
 """Causes of failures that use up no retry (see `Role.causes`): only the cluster is to blame for them."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import dataclasses
+from dataclasses import field
 
 from howdah.spec import TaskId
+from howdah.spec.values import dataclass
 
 Partners = tuple[tuple[TaskId, bool] | None, ...]
 """By round, the other task and whether it listens; None for a round without a partner."""
 
 
-@dataclass
+@dataclasses.dataclass
 class PairTest:
     """The tasks of an epoch exchange data with partners."""
 

@@ -11,13 +11,13 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from howdah.errors import HowdahError
 from howdah.hadoop import conf as hadoop_conf
 from howdah.spec import uris
 from howdah.spec.staged import DataFile
+from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 
 if TYPE_CHECKING:

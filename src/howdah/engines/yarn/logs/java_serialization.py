@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from howdah.spec.values import dataclass
 
 _START = b"\xac\xed\x00\x05"
 _NULL, _REFERENCE, _CLASS, _OBJECT, _STRING, _ARRAY = range(0x70, 0x76)

@@ -11,8 +11,9 @@ import io
 import struct
 import zlib
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import BinaryIO
+
+from howdah.spec.values import dataclass
 
 MAGIC = bytes.fromhex("d111d36891b5d7b639df414092bae150")
 INDEX, KEYS = "data:BCFile.index", "data:TFile.index"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from howdah.engines import AttemptOver
 from howdah.engines.yarn import records
@@ -19,6 +19,7 @@ from howdah.errors import EngineUnavailable
 from howdah.hadoop.constraints import Constraint
 from howdah.hadoop.failover import FailoverClient
 from howdah.hadoop.rpc import Address, RpcError
+from howdah.spec.values import dataclass
 from howdah.wire.credentials import Token
 
 PROTOCOL = "org.apache.hadoop.yarn.api.ApplicationMasterProtocolPB"
