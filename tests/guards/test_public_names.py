@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from source import ROOT, tree
+from source import ROOT, modules, tree
 
 from howdah.program.task_identity import NAMES
 
@@ -31,8 +31,11 @@ def defined(module: str) -> set[str]:
 
 
 def explained(module: str) -> Iterator[str]:
-    """Yield the names at the top of a module that a text follows."""
+    """Yield the names at the top of a module that a text follows, there or where they are imported from."""
     body = tree(module).body
+    for node in body:
+        if isinstance(node, ast.ImportFrom) and node.module in modules():
+            yield from {alias.name for alias in node.names} & set(explained(node.module))
     for node, after in itertools.pairwise(body):
         if isinstance(node, ast.Assign) and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
             yield from (target.id for target in node.targets if isinstance(target, ast.Name))
