@@ -17,12 +17,14 @@ import pytest
 from click.testing import CliRunner
 
 from howdah.cli import jobs
+from howdah.cli.explain import lines
 from howdah.cli.terminal import Plain
+from howdah.client.explain import explain
 from howdah.client.follow import Follower, Update, settled_report
 from howdah.engines import Engine, Progress, no_progress
 from howdah.spec import Container, JobReport, JobSpec, Outcome, Plan, Role, StagedJob, State, TaskId
 from howdah.spec.event_lines import to_line
-from howdah.spec.events import Event, JobFinished, JobStarted, Launched, Started
+from howdah.spec.events import Event, JobFinished, JobStarted, Launched, Started, Stopping
 from howdah.spec.fold import fold
 from howdah.spec.view import JobView
 from howdah.wire import auth
@@ -141,6 +143,18 @@ def test_the_engine_is_waited_for_once_the_master_has_ended_the_job(engine: Late
     (tmp_path / "events.jsonl").write_text("".join(map(to_line, life(1))))
     engine.late = 4
     assert settled_report(engine, "job_1").state is State.SUCCEEDED
+
+
+def test_an_explanation_believes_the_log_before_the_engine(engine: Late, tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_text("".join(map(to_line, life(1))))
+    assert list(lines(explain(engine, "job_1")))[:2] == ["job_1  j  FAILED", "why: killed"]
+
+
+def test_an_explanation_says_that_a_job_is_ending(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(KEY.hex())
+    with served(*life(1)[:-1], Stopping(4.0, "worker:1 on node: exit code 3")) as master:
+        explained = list(lines(explain(Late(tmp_path, master), "job_1")))
+    assert (explained[0], explained[-1]) == ("job_1  j  RUNNING", "the job is ending")
 
 
 def test_a_job_that_goes_on_is_not_waited_for(engine: Late, tmp_path: Path) -> None:

@@ -85,6 +85,8 @@ def explain(engine: Engine, job_id: str) -> Explanation:
     """
     update = fetch_update(engine, job_id)
     report, view, events = update.report, update.view, update.events
+    if view.outcome is not None and not report.state.ended:  # the engine notices the end a little later than the log
+        report = replace(report, state=view.outcome.state, diagnostics=view.outcome.diagnostics)
     moments = [event for event in events if isinstance(event, _COURSE_EVENTS)][-MAX_COURSE_EVENTS:]
     failures = [event for event in events if isinstance(event, Ended) and event.counts and not event.exit.ok]
     found = Explanation(report, view, moments=moments, failures=failures)
