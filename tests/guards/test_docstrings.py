@@ -56,15 +56,19 @@ def test_every_module_says_what_it_is() -> None:
     assert silent == []
 
 
-def test_no_docstring_begins_with_a_pronoun() -> None:
-    found = [
-        f"{module}.{getattr(node, 'name', '')}: {text.splitlines()[0]}"
+def docstrings() -> list[tuple[str, str]]:
+    """Return every docstring of the package, of modules, classes and functions, with the name of what it describes."""
+    return [
+        (f"{module}.{getattr(node, 'name', '')}", text)
         for module in modules()
         for node in ast.walk(tree(module))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module))
         and (text := ast.get_docstring(node))
-        and PRONOUN.match(text)
     ]
+
+
+def test_no_docstring_begins_with_a_pronoun() -> None:
+    found = [f"{name}: {text.splitlines()[0]}" for name, text in docstrings() if PRONOUN.match(text)]
     assert found == []
 
 
@@ -143,12 +147,5 @@ def test_a_property_says_what_it_returns() -> None:
 
 
 def test_errors_are_listed_in_a_block() -> None:
-    found = [
-        f"{module}: {text.splitlines()[0]}"
-        for module in modules()
-        for node in ast.walk(tree(module))
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-        and (text := ast.get_docstring(node))
-        and re.search(r"\bRaises [A-Z`]", text)
-    ]
+    found = [f"{name}: {text.splitlines()[0]}" for name, text in docstrings() if re.search(r"\bRaises [A-Z`]", text)]
     assert found == []

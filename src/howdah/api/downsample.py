@@ -38,7 +38,7 @@ def group_neighbours(
     xs: Sequence[float], max_points: int, begin: float | None = None, end: float | None = None
 ) -> list[slice]:
     """Return which neighbours become one point: the range from `begin` to `end` (by default of all `xs`) is cut into
-    `max_points` equal parts. Nothing is merged if there are no more than `most` points."""
+    `max_points` equal parts. Nothing is merged if there are no more than `max_points` points."""
     if len(xs) <= max_points:
         return [slice(number, number + 1) for number in range(len(xs))]
     first = xs[0] if begin is None else begin

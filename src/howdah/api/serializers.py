@@ -23,8 +23,8 @@ _NOTES = ("note", "restarted", "takeover")
 
 
 def job(view: JobView, can: Mapping[str, bool], now: float, tensorboard_url: str = "") -> schemas.Job:
-    """Return the job itself, without what looks like a secret; `can` are the actions that are possible now, `board` is
-    the address of its TensorBoard."""
+    """Return the job itself, without what looks like a secret; `can` are the actions that are possible now, and
+    `tensorboard_url` is the address of its TensorBoard."""
     spec, note = view.job, view.submission
     left = eta(view, now)
     return {

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class JobSource(Protocol):
-    """One job, as handlers see it."""
+    """Gives the handlers of requests the data of one job."""
 
     @property
     def view(self) -> JobView:

@@ -23,7 +23,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Holds one histogram."""
+    """Holds one histogram of an event file."""
 
     step: int
     wall: float
@@ -51,7 +51,7 @@ class Image:
 
 @dataclass(frozen=True)
 class TextValue:
-    """Holds one text."""
+    """Holds one text of an event file."""
 
     step: int
     wall: float

@@ -34,7 +34,7 @@ T = TypeVar("T", Histogram, Image, TextValue)
 
 @dataclass
 class ScalarSeries:
-    """Keeps the points of one scalar."""
+    """Keeps the points of one scalar of a run."""
 
     steps: array[int] = field(default_factory=lambda: array("q"))
     walls: array[float] = field(default_factory=lambda: array("d"))

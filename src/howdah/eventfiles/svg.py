@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Style:
-    """Holds how a chart looks."""
+    """Holds the size, axes, colours and language of a chart."""
 
     width: int = 720
     height: int = 360

@@ -83,7 +83,7 @@ def below(uri: str, directory: str) -> str:
     """Return the path of `uri` relative to `directory`, which holds it.
 
     Raises:
-        StagingError: as `inner`; in object stores `..` and empty parts are names like any other.
+        StagingError: as `check_inner_name`; in object stores `..` and empty parts are names like any other.
     """
     return check_inner_name(path(uri)[len(path(directory).rstrip("/")) + 1 :], directory)
 

@@ -145,7 +145,7 @@ def _note(members: list[ArchiveMember]) -> Path:
 
 
 def write(members: Iterable[ArchiveMember], target: Path) -> None:
-    """Write a .tar, or .tar.gz by its name, of `found`; after an error there is no file."""
+    """Write a .tar, or .tar.gz by its name, of `members`; after an error there is no file."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:

@@ -136,8 +136,8 @@ def merge_configuration(
     hadoop: str = "",
     job_files: Mapping[str, Iterable[Property]] = MappingProxyType({}),
 ) -> Conf:
-    """Return everything that configures this submission. `own` holds the properties of the job's own files: they
-    override its tony.xml, and the site's file, if there is one, overrides them.
+    """Return everything that configures this submission. `job_files` holds the properties of the job's own files:
+    they override its tony.xml, and the site's file, if there is one, overrides them.
 
     Raises:
         SpecError: a file is no configuration; names its line.

@@ -36,7 +36,7 @@ async def answer_get(job: JobSource, request: Request) -> tuple[str, bytes]:
     """Return content type and body of a GET.
 
     Raises:
-        Refused: nothing answers it, or it would change something; says what to do.
+        RequestRefused: nothing answers it, or it would change something; says what to do.
     """
     container, _, stream = request.path.removeprefix(_CONTAINERS).partition("/")
     if request.path.startswith(_CONTAINERS) and stream in ("stdout", "stderr"):
@@ -49,7 +49,7 @@ async def answer_post(job: JobSource, request: Request) -> tuple[str, bytes]:
     """Return content type and body of a POST by a caller who may act.
 
     Raises:
-        Refused: as the action it stands for, or nothing is changed by this call.
+        RequestRefused: as the action it stands for, or nothing is changed by this call.
     """
     if request.path == _SAVE:
         begun = {number for _, number in (await job.act("save", {}))["saves"]}
@@ -65,11 +65,11 @@ async def answer_post(job: JobSource, request: Request) -> tuple[str, bytes]:
 
 
 def answer(view: JobView, path: str, tensorboard_url: str = "") -> Any:
-    """Return what a GET answers: a text, or a value that becomes JSON or XML. `board` is the address of the job's
-    TensorBoard.
+    """Return what a GET answers: a text, or a value that becomes JSON or XML. `tensorboard_url` is the
+    address of the job's TensorBoard.
 
     Raises:
-        Refused: nothing answers it, or it would change something; says what to do.
+        RequestRefused: nothing answers it, or it would change something; says what to do.
     """
     if path == "/ws/app/boardUrl":
         return _tensorboard_address(view, tensorboard_url)
