@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from history_jobs import BEGAN, begun, ended, launched
 from history_jobs import write as write_log
@@ -311,11 +312,13 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 def helpers(pid: int) -> list[int]:
-    """Processes that search for this one."""
-    children = [
-        int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
-    ]
-    return [child for child in children if b"archived_search" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    """Return the processes that search for the process `pid`."""
+    found = []
+    for child in psutil.Process(pid).children():
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+            if any("archived_search" in word for word in child.cmdline()):
+                found.append(child.pid)
+    return found
 
 
 def fetched(target: str) -> None:
