@@ -3,21 +3,17 @@
 .PHONY: demo test check unit e2e simulate mutants bench proto lock clean
 
 PYTHON := .venv/bin/python
-# Tests of clusters wait most of the time: four processes, each with clusters of its own, keep two cores busy.
-BESIDE := -n 4 --dist loadfile
-BESIDE_CLUSTERS := -n 4 --dist loadfile --no-loadscope-reorder
+# Tests wait most of the time, for programs or for clusters: two processes, each with a cluster of its own.
+BESIDE := -n 2 --dist loadfile
 
 demo: .venv/.demo
 	$(PYTHON) tools/generate.py
 	.venv/bin/howdah run examples/digits-tensorflow/job.yaml
 
-# Kubernetes is built once, at low priority beside the first tests, and waited for before those that need it.
 test: .venv/.test
-	$(PYTHON) tools/kubernetes.py </dev/null >.venv/kubernetes.log 2>&1 &
 	tools/check
 	.venv/bin/pytest $(BESIDE) tests/unit tests/golden tests/contract tests/faults tests/simulation
-	$(PYTHON) tools/kubernetes.py
-	.venv/bin/pytest $(BESIDE_CLUSTERS) tests/e2e tests/browser
+	.venv/bin/pytest $(BESIDE) tests/e2e tests/browser
 
 check: .venv/.test
 	tools/check
@@ -26,8 +22,7 @@ unit: .venv/.test
 	.venv/bin/pytest $(BESIDE) tests/unit tests/golden tests/contract tests/faults tests/simulation
 
 e2e: .venv/.test
-	$(PYTHON) tools/kubernetes.py
-	.venv/bin/pytest $(BESIDE_CLUSTERS) tests/e2e tests/browser
+	.venv/bin/pytest $(BESIDE) tests/e2e tests/browser
 
 # A hundred thousand jobs on a simulated cluster on which everything goes wrong.
 simulate: .venv/.test

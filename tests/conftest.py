@@ -33,18 +33,7 @@ for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:
         signal.signal(number, lambda *_: None)
 
 
-ON_REAL_ENGINES = ("browser", "contract", "e2e", "faults")
-"""Tests of many processes at once, on clusters that four processes of tests share two cores with: some limit is met
-there once in a thousand tests. What fails is tried a second time, and the summary names it (RERUN): a test that stands
-there often is mended."""
 GENERATOR = Path(__file__).parents[1] / "tools" / "generate.py"
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let a test on real engines be tried a second time."""
-    for item in items:
-        if item.path.relative_to(Path(__file__).parent).parts[0] in ON_REAL_ENGINES:
-            item.add_marker(pytest.mark.flaky(reruns=int(os.environ.get("HOWDAH_RERUNS", "1"))))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import secrets
@@ -15,8 +14,6 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-
-import psutil
 
 from howdah.spec.codec import decode, encode
 from howdah.wire import auth
@@ -128,7 +125,7 @@ class Conductor:
             self.notice = notice
             self._changed.notify_all()
 
-    def until(self, wanted: Callable[[Status], Any], limit: float = 60.0) -> Status:
+    def until(self, wanted: Callable[[Status], Any], limit: float = 30.0) -> Status:
         """Return the first status, received already or later, that is `wanted`."""
         deadline, seen = time.monotonic() + limit, 0
         with self._changed:
@@ -141,10 +138,10 @@ class Conductor:
                     f"not heard within {limit} s; last: {self.statuses[-1:]}; log: {self.log()}"
                 )
 
-    def phase(self, phase: Phase, epoch: int = 1, limit: float = 60.0) -> Status:
+    def phase(self, phase: Phase, epoch: int = 1, limit: float = 30.0) -> Status:
         return self.until(lambda status: status.phase is phase and status.epoch == epoch, limit)
 
-    def run(self, limit: float = 60.0, **world: str) -> Status:
+    def run(self, limit: float = 30.0, **world: str) -> Status:
         """Start an executor if there is none, let it join and run, and return the status in which it has ended."""
         self.world = world
         if self.executor is None:
@@ -169,12 +166,12 @@ class Conductor:
             assert self._changed.wait_for(lambda: len(self.chunks) >= wanted[-1].request, 30)
             return self.chunks[-len(wanted) :]
 
-    def leave(self, limit: float = 60.0) -> int:
+    def leave(self, limit: float = 30.0) -> int:
         """Order the executor to leave, and return its exit status."""
         self.set_orders(Goal.LEAVE)
         return self.exit_status(limit)
 
-    def exit_status(self, limit: float = 60.0) -> int:
+    def exit_status(self, limit: float = 30.0) -> int:
         assert self.executor is not None
         return self.executor.wait(limit)
 
@@ -188,9 +185,6 @@ class Conductor:
         self._server.shutdown()
         self._server.server_close()
         if self.executor is not None and self.executor.poll() is None:
-            with contextlib.suppress(psutil.Error):
-                for process in psutil.Process(self.executor.pid).children(recursive=True):  # behind `before`
-                    process.kill()
             self.executor.kill()
             self.executor.wait()
 
@@ -256,13 +250,12 @@ class Conductor:
                     conductor.refusals += 1
                     words, status = b"not wanted", conductor.refuse or 403
                     signed = genuine and not conductor.stranger
-                    digest = auth.digest_of(words)
-                    self._send(status, words, auth.sign_answer(key, asked, self.path, status, digest) if signed else "")
+                    self._send(status, words, auth.sign_answer(key, asked, self.path, status, words) if signed else "")
                     return
                 wait = float(urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query).get("wait", ["0"])[0])
                 orders = conductor._answer(decode(Status, json.loads(body)), wait)
                 answer = json.dumps(encode(orders)).encode()
-                self._send(200, answer, auth.sign_answer(key, asked, self.path, 200, auth.digest_of(answer)))
+                self._send(200, answer, auth.sign_answer(key, asked, self.path, 200, answer))
 
             def _send(self, status: int, body: bytes, signature: str) -> None:
                 try:

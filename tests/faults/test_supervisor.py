@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from test_local import Local, local, printed, running  # noqa: F401 - a fixture
 
-from howdah.engines.processes import processes_of_containers
+from howdah.engines.local.processes import processes_of_containers
 from howdah.errors import EngineUnavailable
 from howdah.spec import Master, Output, State
 from howdah.supervisor.launcher import is_running

@@ -59,7 +59,7 @@ def follow(
     if await_engine:
         with contextlib.suppress(HowdahError):  # the job has ended, whoever does not answer
             wait_for_end(engine, job_id, ENGINE_S)
-        if not engine.one_machine:
+        if engine.name != "local":
             click.echo(_("its page is served by `howdah history` from now on"), err=True)
     _print_outcome(view, as_json)
 
@@ -85,7 +85,7 @@ def _follow(
                 for update in follower.updates():
                     if not told_page and update.report.master:
                         told_page = True
-                        if url := page_url(follower.engine, update.report):
+                        if url := page_url(update.report):
                             click.echo(_("page: {url}", url=url))
                     screen.show(update)
             return follower.view

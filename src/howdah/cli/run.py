@@ -18,7 +18,7 @@ from howdah.client.submit import PreparedJob, prepare
 from howdah.client.token_expiry import may_outlive_tokens
 from howdah.config.settings import SANDBOX
 from howdah.errors import HowdahError
-from howdah.spec import JobSpec, redaction
+from howdah.spec import redaction
 from howdah.spec.codec import encode, to_json
 from howdah.spec.job_file_keys import job_file_record
 
@@ -83,10 +83,9 @@ def prepared_job(
     name: str,
     queue: str,
     overwrite: bool,
-    change: Callable[[JobSpec], JobSpec] = lambda job: job,
     **of_command: Any,
 ) -> PreparedJob:
-    """Plan the job of a file, or of a command, with the command line's changes, and then as `change` returns it."""
+    """Plan the job of a file, or of a command, with the command line's changes."""
     fields = {key: value for key, value in (("name", name), ("queue", queue)) if value}
     loaded, file = chosen_job(job_files, CommandOptions(**of_command), sets, fields, notice)
     flags = {"engine": engine, "profile": profile}
@@ -96,7 +95,7 @@ def prepared_job(
                 "--{option} is the job's own; its variable `{option}` is set by --set {option}=VALUE", option=option
             )
             notice(f"howdah: {hint}")
-    spec, base_directory, origins, text = change(loaded.spec), loaded.base_directory, loaded.sources, loaded.text
+    spec, base_directory, origins, text = loaded.spec, loaded.base_directory, loaded.sources, loaded.text
     for place in redaction.masked_places(job_file_record(spec)):
         notice(
             _(
@@ -125,7 +124,7 @@ def upload_and_submit(prepared: PreparedJob, quiet: bool = False, check: Callabl
     if prepared.plan.job.sources.get("hadoop_conf_dir") == SANDBOX:
         from howdah.cli.sandbox import ended_daemons
 
-        if text := ended_daemons(prepared.engine.name):
+        if text := ended_daemons():
             notice(f"howdah: {text}")
     job_id = _submit(prepared, quiet, check)
     _warn_of_token_expiry(prepared)
@@ -168,7 +167,7 @@ def _bring_tensorboard(prepared: PreparedJob) -> None:
     from howdah.client.tensorboard_install import install
 
     try:
-        install(prepared.engine, settings_for({"engine": prepared.engine.name, "profile": prepared.profile}), notice)
+        install(prepared.engine, settings_for({"engine": prepared.engine.name}), notice)
     except HowdahError as error:
         notice(f"howdah: {error}")
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import getpass
-
 from howdah.checkpoints import directory_lock
-from howdah.client.clusters import describe_clusters, find_clusters
-from howdah.client.engine_registry import engine_info
-from howdah.engines.info import name_of_id
+from howdah.client.engine_registry import engine_of
 from howdah.errors import HowdahError, StagingError
 from howdah.spec import Plan
 from howdah.storage.factory import filesystem
 
 
-def release_stale_lock(plan: Plan) -> None:
+def release_stale_lock(plan: Plan, profile: str = "") -> None:
     """Release the lock of the plan's checkpoint directory if the job that holds it has ended.
 
     Raises:
@@ -26,25 +22,16 @@ def release_stale_lock(plan: Plan) -> None:
     held = directory_lock.read_lock(fs, directory)
     if held is None:
         return
-    if not _ended(held):
+    if not _ended(held.job, profile):
         raise StagingError(directory_lock.explain_lock(directory, held))
     directory_lock.release(fs, directory, held.job)
 
 
-def _ended(held: directory_lock.DirectoryLock) -> bool:
-    """Return whether an engine says that the job has ended; all clusters that the user's profiles lead to are asked,
-    because the job need not be on the one of the profile in use. This user's job has also ended if its engine forgets
-    jobs and all clusters say that they do not know it; another user's job may be where these profiles do not lead."""
-    name = name_of_id(held.job)
-    unusable: list[HowdahError] = []
+def _ended(job_id: str, profile: str) -> bool:
+    """Return whether the engine says that the job has ended. A ResourceManager does not run an application that it has
+    forgotten; nothing is known of a local job that is not in our own directory."""
     try:
-        clusters = find_clusters(name, report_unusable=lambda *problem: unusable.append(problem[-1]))
-        answers = list(describe_clusters(clusters, held.job))
+        found = engine_of(job_id, profile).describe(job_id)
     except HowdahError:
         return False
-    reports = [report for answer in answers for report in answer.reports]
-    if reports:
-        return all(report.state.ended for report in reports)
-    if not name or unusable or any(answer.error for answer in answers):
-        return False
-    return engine_info(name).forgets_jobs and held.user == getpass.getuser()
+    return found[0].state.ended if found else job_id.startswith("application_")

@@ -136,7 +136,7 @@ class Follower:
 
     def _connect(self, report: JobReport) -> MasterClient | None:
         try:
-            link = connect(self.engine, report)
+            link = connect(report)
         except StagingError:
             return None  # another user's job, or its directory is gone: only the engine's report is left
         if link is not None and link.url != self._master_url:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import getpass
-import math
 import time
 
 from howdah.client.master_client import connect
@@ -16,14 +14,12 @@ from howdah.wire.connection import WireError
 CANCEL_S = 30.0
 """Limit in seconds for a job to end by itself: programs get ten seconds to stop (`timeouts.stop`), outputs are
 removed."""
-WATCH_S = 2.0
-"""Seconds between two requests while something leads through this process until the job ends."""
 POLL_S = 0.1
 """Seconds between two requests for the job's state while a user waits."""
 
 
 def report_of(engine: Engine, job_id: str) -> JobReport:
-    """Return the engine's report on a job, with an address of a running job's master that this machine reaches.
+    """Return the engine's report on a job.
 
     Raises:
         JobNotFound: the engine knows no job of this id.
@@ -31,14 +27,13 @@ def report_of(engine: Engine, job_id: str) -> JobReport:
     found = engine.describe(job_id)
     if not found:
         raise JobNotFound(f"no job {job_id} on engine {engine.name}; `howdah list` shows yours")
-    report = found[0]
-    return engine.reach(report) if report.master and not report.state.ended else report
+    return found[0]
 
 
 def cancel_job(engine: Engine, report: JobReport) -> JobReport:
     """Cancel and wait until the job has ended, at most `CANCEL_S` by its master and as long again by the engine."""
     try:
-        master = connect(engine, report)
+        master = connect(report)
         if master is not None:
             with master:
                 master.cancel(getpass.getuser())
@@ -52,17 +47,6 @@ def cancel_job(engine: Engine, report: JobReport) -> JobReport:
     if ended is None:
         raise EngineUnavailable(f"{report.id} still runs {CANCEL_S:.0f} s after {engine.name} was asked to end it")
     return ended
-
-
-def watch_until_end(engine: Engine, job_id: str, limit_s: float = math.inf) -> None:
-    """Return when the job has ended, or after `limit_s` seconds; an engine that does not answer may answer again."""
-    until = time.monotonic() + limit_s
-    while time.monotonic() < until:
-        with contextlib.suppress(EngineUnavailable):
-            found = engine.describe(job_id)
-            if not found or found[0].state.ended:
-                return
-        time.sleep(WATCH_S)
 
 
 def wait_for_end(engine: Engine, job_id: str, limit_s: float = CANCEL_S) -> JobReport | None:

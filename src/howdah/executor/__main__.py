@@ -13,9 +13,8 @@ def main() -> int:
     here = os.getcwd()
     sys.path[:] = [path for path in sys.path if path and os.path.abspath(path) != here]
     _do_without_openssl()
-    from howdah.executor.executor import Executor
+    from howdah.executor.executor import Executor, log
     from howdah.executor.identity import Identity, share_credentials
-    from howdah.executor.own_log import log
     from howdah.executor.reassignment import next_environment
     from howdah.wire.stderr import ignore_full_disk
 

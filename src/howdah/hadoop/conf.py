@@ -11,9 +11,9 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
-from html import escape
 from pathlib import Path
 from xml.parsers import expat
+from xml.sax.saxutils import escape
 
 from howdah.errors import EngineUnavailable, SpecError
 from howdah.hadoop import identity
@@ -143,7 +143,7 @@ def look_up(name: str, properties: Mapping[str, str], environment: Mapping[str, 
 def to_xml(properties: Mapping[str, object]) -> str:
     """Write properties as a Hadoop configuration; the same properties give the same text."""
     rows = (
-        f"<property><name>{escape(name, False)}</name><value>{escape(str(value), False)}</value></property>\n"
+        f"<property><name>{escape(name)}</name><value>{escape(str(value))}</value></property>\n"
         for name, value in sorted(properties.items())
     )
     return f'<?xml version="1.0"?>\n<configuration>\n{"".join(rows)}</configuration>\n'

@@ -13,10 +13,9 @@ import zlib
 from pathlib import Path
 
 from howdah.engines import Allocator, AttemptOver
-from howdah.engines.info import find
 from howdah.errors import HowdahError, SpecError
 from howdah.master.app import JobMaster, MasterIdentity
-from howdah.master.owned_file import Superseded
+from howdah.master.journal import Superseded
 from howdah.spec import Outcome, StagedJob, State, plugins
 from howdah.spec.codec import decode
 from howdah.storage import object_stores
@@ -32,7 +31,8 @@ def main() -> int:
     """Run the job; return 0 when the job has reached an outcome, whatever it is."""
     ignore_full_disk()
     options = _arguments(sys.argv[1:])
-    held = credentials.load(os.environ["HOWDAH_CREDENTIALS"]).secrets
+    location = os.environ.get("HOWDAH_CREDENTIALS") or os.environ.get("HADOOP_TOKEN_FILE_LOCATION")
+    held = credentials.load(location).secrets
     text = Path(options["job"]).read_bytes() if "job" in options else zlib.decompress(held[JOB])
     staged = decode(StagedJob, json.loads(text))
     secrets = {name[len(SECRET_PREFIX) :]: value for name, value in held.items() if name.startswith(SECRET_PREFIX)}
@@ -42,11 +42,10 @@ def main() -> int:
         job_id=options["id"],
         engine=options["engine"],
         directory=options["directory"],
-        host=os.environ.get("HOWDAH_HOST") or "127.0.0.1",
+        host=os.environ.get("HOWDAH_HOST") or os.environ.get("NM_HOST") or "127.0.0.1",
         staged=staged,
         key=held[JOB_KEY],
         secrets=secrets,
-        listen=os.environ.get("HOWDAH_LISTEN", ""),
     )
     outcome = asyncio.run(_run(identity))
     print(f"{outcome.state.value}: {outcome.diagnostics or identity.job_id}", file=sys.stderr, flush=True)
@@ -97,11 +96,10 @@ def find_allocator(engine: str) -> type[Allocator]:
     Raises:
         SpecError: no package offers this engine.
     """
-    info = find(engine)
-    if info is None:
-        raise SpecError.at("engine", f"is {engine!r}, but no installed package has an engine of this name")
-    found: type[Allocator] = plugins.load(info.allocator)
-    return found
+    if target := plugins.find("howdah.allocators", engine):
+        found: type[Allocator] = plugins.load(target)
+        return found
+    raise SpecError.at("engine", f"is {engine!r}, but no installed package has an allocator of this name")
 
 
 if __name__ == "__main__":

@@ -12,30 +12,19 @@ from howdah.master.broadcast import Broadcast
 from howdah.master.journal import Journal
 from howdah.spec.codec import encode
 from howdah.spec.event_lines import read_lines, to_line
-from howdah.spec.events import (
-    Ended,
-    Event,
-    GangRestarted,
-    JobStarted,
-    Measured,
-    Noted,
-    Stopping,
-    TookOver,
-    Used,
-    WorldFormed,
-)
+from howdah.spec.events import Ended, Event, GangRestarted, Measured, Noted, Stopping, TookOver, Used, WorldFormed
 from howdah.spec.fold import fold
 from howdah.spec.message import message
 from howdah.spec.view import JobView
 
 FLUSH_S, URGENT_S = 2.0, 0.2
 """How long an event stays in memory alone. An event that decides something stays shorter, so that the next master knows
-of it; so does the first, because a master that finds no log begins the job anew."""
+of it."""
 AGAIN_S = 1.0
 """The pause between two attempts to write."""
 LAST_S = 60.0
 """How long the end of a job waits for a file system that is full or does not answer."""
-_URGENT = (JobStarted, WorldFormed, GangRestarted, Ended, Stopping)
+_URGENT = (WorldFormed, GangRestarted, Ended, Stopping)
 
 
 class EventLog:
@@ -128,10 +117,6 @@ class EventLog:
             if not self.view.state.ended:
                 self.append(Noted(time.time(), text))
         return written
-
-    async def finish(self) -> None:
-        """Bring the file into the form that takes readers the fewest requests, because the job is over."""
-        await self._journal.finish()
 
     def close(self) -> None:
         """Take no more events."""
