@@ -1,13 +1,16 @@
 """Finds free ports for a sandbox below the kernel's ephemeral range, where no outgoing connection takes one.
 
-Ports are drawn at random and then checked, because two sandboxes may start at the same time; the range is large beside
-the sixteen ports that each needs.
+Ports are drawn at random and then checked. Several sandboxes may start at the same time, and a daemon listens seconds
+after its port was chosen: until then an abstract socket (unix(7)), which belongs to the network namespace and is closed
+with the process, tells other processes that the port is taken.
 """
 
 from __future__ import annotations
 
+import atexit
 import random
 import socket
+import time
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -18,6 +21,16 @@ from howdah.sandbox.shape import Ports, Shape
 
 _LOWEST, _HIGHEST = 20000, 32000
 _TRIES = 2000
+_RESERVED_S = 300.0
+_reserved: dict[int, tuple[float, socket.socket]] = {}
+"""When this process has reserved a port, and the socket that says so."""
+
+
+@atexit.register
+def _release() -> None:
+    """Give all reserved ports back."""
+    while _reserved:
+        _reserved.popitem()[1][1].close()
 
 
 def choose(shape: Shape) -> Ports:
@@ -28,7 +41,8 @@ def choose(shape: Shape) -> Ports:
     chosen = {}
     for name in (field.name for field in fields(Ports)):
         needed = hosts.get(name[:2], ["127.0.0.1"])
-        chosen[name] = next((port for port in drawn if all(_is_free(host, port) for host in needed)), 0)
+        free = (port for port in drawn if all(_is_free(host, port) for host in needed))
+        chosen[name] = next(filter(reserve, free), 0)
     if not all(chosen.values()):
         raise EngineUnavailable(f"no free port between {_LOWEST} and {_highest_port()} on loopback")
     return Ports(**chosen)
@@ -40,7 +54,23 @@ def free_port() -> int:
     Raises:
         StopIteration: there is none.
     """
-    return next(port for port in _random_ports() if _is_free("127.0.0.1", port))
+    return next(port for port in _random_ports() if _is_free("127.0.0.1", port) and reserve(port))
+
+
+def reserve(port: int) -> bool:
+    """Reserve a port for _RESERVED_S seconds; return False if a process has done so already."""
+    for old, (reserved_at, holder) in list(_reserved.items()):
+        if time.monotonic() - reserved_at > _RESERVED_S:
+            holder.close()
+            del _reserved[old]
+    holder = socket.socket(socket.AF_UNIX)
+    try:
+        holder.bind(f"\0howdah-port-{port}")
+    except OSError:
+        holder.close()
+        return False
+    _reserved[port] = time.monotonic(), holder
+    return True
 
 
 def _random_ports() -> Iterator[int]:

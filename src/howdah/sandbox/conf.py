@@ -119,6 +119,7 @@ def yarn(run: Path, shape: Shape, ports: Ports) -> Site:
         "yarn.am.liveness-monitor.expiry-interval-ms": 60000,
         "yarn.node-labels.enabled": "true",
         "yarn.node-labels.fs-store.root-dir": f"file://{run}/labels",
+        "yarn.node-attribute.fs-store.root-dir": f"file://{run}/attributes",
         "yarn.scheduler.minimum-allocation-mb": 64,
         "yarn.scheduler.maximum-allocation-mb": shape.memory_mib,
         "yarn.scheduler.maximum-allocation-vcores": shape.vcores,

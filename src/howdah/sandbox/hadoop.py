@@ -25,6 +25,13 @@ ADMIN = {
 }
 """The tools that make one of two servers of a kind active."""
 
+_STARTS_FAST = (
+    *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
+    *("-XX:+IgnoreUnrecognizedVMOptions", "-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote"),
+)
+"""Options of Java by which the daemons start fast and stay small, which matters here more than how fast they run.
+Without verification of the classes, which are Hadoop's own, they start in three quarters of the CPU time."""
+
 
 @dataclass(frozen=True)
 class DaemonRole:
@@ -106,8 +113,7 @@ class Launcher:
         class_path = ":".join([str(run / conf), *sorted(str(jar) for jar in self.jars.glob("*.jar"))])
         return [
             str(self.java.program),
-            # The daemons start fast and stay small, which matters here more than how fast they run.
-            *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", f"-Xmx{heap_mib}m"),
+            *(*_STARTS_FAST, f"-Xmx{heap_mib}m"),
             *("-Djava.net.preferIPv4Stack=true", f"-Djdk.net.hosts.file={run}/hosts"),
             *(f"-Dproc_{name}", f"-Dhadoop.log.dir={run}/log", "-Dhadoop.root.logger=INFO,console"),
             f"-Dlog4j.configuration=file:{run}/conf/log4j.properties",

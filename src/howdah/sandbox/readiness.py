@@ -16,7 +16,7 @@ from typing import Any
 from howdah.errors import EngineUnavailable
 from howdah.sandbox.process import Process
 
-READY_LIMIT_S = 120.0
+READY_LIMIT_S = 300.0
 _POLL_S = 0.1
 _TAIL_LINES = 5
 _ERROR = re.compile(r"\b(ERROR|FATAL)\b|^Error|^Exception in thread")
