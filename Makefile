@@ -1,28 +1,32 @@
-# Two commands: `make demo` shows howdah at work on this machine, `make test` checks all of it on real engines.
+# Two commands: `make demo` shows howdah at work on this machine, `make test` checks it, also on a real YARN.
 # Both prepare what they need, once: Python packages into .venv and, as root, Debian packages.
-.PHONY: demo test check unit e2e simulate mutants bench proto lock clean
+.PHONY: demo test test-all check unit test-yarn test-browser simulate mutants bench proto lock clean
 
 PYTHON := .venv/bin/python
-# Tests wait most of the time, for programs or for clusters: two processes, each with a cluster of its own.
-BESIDE := -n 2 --dist loadfile
 
 demo: .venv/.demo
 	$(PYTHON) tools/generate.py
 	.venv/bin/howdah run examples/digits-tensorflow/job.yaml
 
+# What everybody runs each day: all that needs no cluster, and what tests/daily.txt lists on a real YARN and browser.
 test: .venv/.test
-	tools/check
-	.venv/bin/pytest $(BESIDE) tests/unit tests/golden tests/contract tests/faults tests/simulation
-	.venv/bin/pytest $(BESIDE) tests/e2e tests/browser
+	$(PYTHON) tools/run_tests.py test
+
+# All tests there are, for who calls an issue resolved, and before a release.
+test-all: .venv/.test
+	$(PYTHON) tools/run_tests.py all
 
 check: .venv/.test
 	tools/check
 
 unit: .venv/.test
-	.venv/bin/pytest $(BESIDE) tests/unit tests/golden tests/contract tests/faults tests/simulation
+	$(PYTHON) tools/run_tests.py parts processes
 
-e2e: .venv/.test
-	.venv/bin/pytest $(BESIDE) tests/e2e tests/browser
+test-yarn: .venv/.test
+	$(PYTHON) tools/run_tests.py yarn
+
+test-browser: .venv/.test
+	$(PYTHON) tools/run_tests.py browser
 
 # A hundred thousand jobs on a simulated cluster on which everything goes wrong.
 simulate: .venv/.test

@@ -32,6 +32,7 @@ for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, lambda *_: None)
 
+pytest_plugins = ("leftovers", "outcomes")  # of tests/plugins
 
 GENERATOR = Path(__file__).parents[1] / "tools" / "generate.py"
 
@@ -44,3 +45,11 @@ def pytest_configure(config: pytest.Config) -> None:
         )
         if made.returncode:
             raise pytest.UsageError(made.stderr)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _leave_users_things_alone(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep jobs and settings of the user out of the tests, and the tests' out of the user's. The cache is the user's:
+    environments and Hadoop's jars take minutes to make."""
+    for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        os.environ[name] = str(tmp_path_factory.mktemp(name.lower()))

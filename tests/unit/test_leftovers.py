@@ -1,0 +1,105 @@
+"""Tests that what a test leaves behind is found, ended and charged to that test, by a run of pytest of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+PLUGINS = Path(__file__).parents[1] / "plugins"
+LIMIT_S = 120
+
+
+def outcomes(directory: Path, source: str, *options: str) -> tuple[str, dict[str, Any]]:
+    """Run `source` as test_some.py; return what pytest printed, and what became of the tests."""
+    (directory / "test_some.py").write_text(textwrap.dedent(source))
+    (directory / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
+    command = [sys.executable, "-m", "pytest", "-p", "leftovers", "-p", "outcomes", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, "--outcomes=outcomes.json", *options, "test_some.py"],
+        cwd=directory,
+        env={**os.environ, "PYTHONPATH": str(PLUGINS)},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    printed = done.stdout + done.stderr
+    assert (directory / "outcomes.json").exists(), printed
+    found: dict[str, Any] = json.loads((directory / "outcomes.json").read_text())
+    return printed, found
+
+
+def test_a_process_fails_the_test_that_left_it_and_is_ended(tmp_path: Path) -> None:
+    source = """
+        import subprocess, sys
+
+        SLEEP = "import os, time; os.fork() and os._exit(0); print(os.getpid(), flush=True); time.sleep(600)"
+
+        def test_first(): pass
+
+        def test_leaves_one():
+            with open("pid", "w") as pid:
+                subprocess.run([sys.executable, "-c", SLEEP], stdout=pid, start_new_session=True)
+
+        def test_last(): pass
+        """
+    printed, found = outcomes(tmp_path, source)
+    assert found["failed"] == ["test_some.py::test_leaves_one"], printed
+    assert "test_some.py::test_leaves_one left process" in printed
+    assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
+
+
+def test_processes_of_the_session_may_live_as_long_as_it(tmp_path: Path) -> None:
+    source = """
+        import subprocess
+        import pytest
+
+        @pytest.fixture(scope="session")
+        def server():
+            with subprocess.Popen(["sleep", "600"]) as process:
+                yield process
+                process.kill()
+
+        def test_with_it(server): pass
+        """
+    (tmp_path / "test_other.py").write_text("def test_beside(): pass\n")
+    printed, found = outcomes(tmp_path, source, "test_other.py")
+    assert (found["tests"], found["failed"]) == (2, []), printed
+
+
+def test_what_is_not_closed_fails_the_test_that_made_it(tmp_path: Path) -> None:
+    source = """
+        import socket
+
+        class Ring:
+            def __init__(self):
+                self.me, self.socket = self, socket.socket()
+
+        def test_leaves_a_socket(): Ring()
+
+        def test_is_innocent(): pass
+        """
+    printed, found = outcomes(tmp_path, source)
+    assert found["failed"] == ["test_some.py::test_leaves_a_socket"], printed
+    assert "unclosed <socket" in printed
+
+
+def test_what_a_failed_test_keeps_alive_fails_no_other(tmp_path: Path) -> None:
+    source = """
+        import socket
+
+        def test_fails():
+            left = socket.socket()
+            assert left.fileno() < 0
+
+        def test_is_innocent(): pass
+        """
+    printed, found = outcomes(tmp_path, source)
+    assert found["failed"] == ["test_some.py::test_fails"], printed
