@@ -1,6 +1,8 @@
 """`Channel` makes signed exchanges with the master over one kept-alive connection, without blocking, one at a time.
 
-It is a few lines of HTTP/1.1 instead of http.client, whose import alone costs 20 ms and 7 MB of each executor.
+It is a few lines of HTTP/1.1 instead of http.client, whose import alone costs 20 ms and 7 MB of each executor. An
+answer's head shows whether the master has signed it. If not, some other program has the master's port, and no more than
+a few KiB of what it sends are kept: an executor has a few MiB of memory beside its program's.
 """
 
 from __future__ import annotations
@@ -8,11 +10,26 @@ from __future__ import annotations
 import errno
 import json
 import socket
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, NamedTuple, Optional, Tuple
 
 from howdah.executor.event_loop import READ, WRITE, EventLoop, Timer
 from howdah.wire import auth
 from howdah.wire.clock import SignatureClock
+
+_RECEIVE_BYTES = 1 << 18
+_MAX_HEAD = 16 << 10
+_MAX_UNSIGNED_BODY = 4 << 10
+
+
+class _Head(NamedTuple):
+    """What counts of an answer's head."""
+
+    status: int
+    signature: str
+    length: int
+    """Bytes of the body; -1 where it ends with the connection."""
+    closes: bool
+    """The master closes the connection after this answer."""
 
 
 class Channel:
@@ -37,7 +54,9 @@ class Channel:
         self._clock, self._asked_at = SignatureClock(), 0.0
         self._socket: Optional[socket.socket] = None
         self._path, self._body = "", b""
-        self._out, self._in = b"", b""
+        self._out, self._in = b"", bytearray()
+        self._scanned, self._maximum = 0, 0
+        self._head: Optional[_Head] = None
         self._reused = False
         self._timer: Optional[Timer] = None
 
@@ -55,7 +74,8 @@ class Channel:
         self._finish()
 
     def _begin(self) -> None:
-        self._in, self._out = b"", self._request()
+        self._in, self._out = bytearray(), self._request()
+        self._scanned, self._head = 0, None
         try:
             if self._socket is None:
                 self._socket = self._connect()
@@ -103,24 +123,41 @@ class Channel:
 
     def _read(self) -> None:
         assert self._socket is not None
-        data = self._socket.recv(1 << 18)
+        data = self._socket.recv(_RECEIVE_BYTES)
         self._in += data
-        head, separator, body = self._in.partition(b"\r\n\r\n")
-        if separator:
-            try:
-                status, headers, wanted = _parse_head(head)
-            except ValueError as error:
-                self._retry_or_fail(f"no HTTP: {error}")
-                return
-            if len(body) >= wanted >= 0 or not data:
-                self._complete(status, headers, body)
-                return
-        if not data:
+        try:
+            if self._head is None:
+                self._head = self._take_head()
+        except ValueError as error:
+            self._retry_or_fail(f"no HTTP: {error}")
+            return
+        size = len(self._in)
+        if self._head is not None and (size >= self._head.length >= 0 or size > self._maximum or not data):
+            self._complete(self._head, bytes(self._in))
+        elif not data:
             self._retry_or_fail("the connection was closed")
+
+    def _take_head(self) -> Optional[_Head]:
+        """Take the head out of what has come; None if its end has not come yet.
+
+        Raises:
+            ValueError: it is no head of an answer.
+        """
+        end = self._in.find(b"\r\n\r\n", max(0, self._scanned - 3), _MAX_HEAD)
+        self._scanned = len(self._in)
+        if end < 0:
+            if self._scanned >= _MAX_HEAD:
+                raise ValueError(f"a head of more than {_MAX_HEAD} bytes")
+            return None
+        head = _parse_head(bytes(self._in[:end]))
+        del self._in[: end + 4]
+        signed = auth.verify_answer_head(self.key, head.signature, self._path, self._asked_at, head.status)
+        self._maximum = max(head.length, _MAX_UNSIGNED_BODY) if signed else _MAX_UNSIGNED_BODY
+        return head
 
     def _retry_or_fail(self, reason: str) -> None:
         """Repeat the request if a kept-alive connection was closed meanwhile (messages are idempotent); else fail."""
-        retry = self._reused and not self._in
+        retry = self._reused and not self._in and self._head is None
         self._disconnect()
         self._reused = False
         if retry:
@@ -128,17 +165,17 @@ class Channel:
         else:
             self._fail(reason)
 
-    def _complete(self, status: int, headers: Dict[str, str], body: bytes) -> None:
-        header = headers.get(auth.HEADER.lower(), "")
-        signed = auth.verify_answer(self.key, header, self._path, self._asked_at, body, status)
-        if status != 200:
-            self._fail(f"{status} {body.decode('utf-8', 'replace').strip()[:500]}", status if signed else 0)
+    def _complete(self, head: _Head, body: bytes) -> None:
+        signed = auth.verify_answer(self.key, head.signature, self._path, self._asked_at, body, head.status)
+        if head.status != 200:
+            reason = body.decode("utf-8", "replace").strip()[:500]
+            self._fail(f"{head.status} {reason}", head.status if signed else 0)
         elif not signed:
             self._fail("the answer is not signed by this job's master")
         else:
             assert self._socket is not None
             self.loop.remove_fd(self._socket.fileno())
-            if headers.get("connection", "").lower() == "close":
+            if head.closes:
                 self._disconnect()
             self._finish()
             self.answered(json.loads(body))
@@ -160,11 +197,11 @@ class Channel:
             self._socket = None
 
 
-def _parse_head(head: bytes) -> Tuple[int, Dict[str, str], int]:
-    """Parse status, headers and the length of the body, which is -1 where the body ends with the connection."""
+def _parse_head(head: bytes) -> _Head:
     first, *rest = head.decode("latin-1").split("\r\n")
     pairs = (line.split(":", 1) for line in rest if ":" in line)
     headers = {name.strip().lower(): value.strip() for name, value in pairs}
     parts = first.split(" ", 2)
     status = int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else 0
-    return status, headers, int(headers.get("content-length", -1))
+    length, closes = int(headers.get("content-length", -1)), headers.get("connection", "").lower() == "close"
+    return _Head(status, headers.get(auth.HEADER.lower(), ""), length, closes)
