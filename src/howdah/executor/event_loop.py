@@ -34,11 +34,12 @@ class Timer:
 class EventLoop:
     """Calls back when a descriptor is ready, when a timer is due, and when a signal has arrived.
 
-    Its `reaper` starts child processes, and reports their end once the loop's user has bound it to SIGCHLD.
+    Its `reaper` starts child processes, and reports their end once the loop's user has bound it to SIGCHLD. `time`
+    returns the seconds by which timers are due.
     """
 
-    def __init__(self) -> None:
-        self.reaper = Reaper()
+    def __init__(self, time: Callable[[], float] = time.monotonic) -> None:
+        self.reaper, self.time = Reaper(), time
         self._selector = selectors.DefaultSelector()
         self._timers: List[Tuple[float, int, Timer]] = []
         self._order = itertools.count()
@@ -58,7 +59,7 @@ class EventLoop:
     def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
         """Call `call` once, after `seconds`."""
         timer = Timer(call)
-        heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._order), timer))
+        heapq.heappush(self._timers, (self.time() + seconds, next(self._order), timer))
         return timer
 
     def on_signal(self, number: int, call: Callable[[], object]) -> None:
@@ -82,11 +83,11 @@ class EventLoop:
         """Wait for the next event, and make all calls that are due."""
         while self._timers and self._timers[0][2].cancelled:
             heapq.heappop(self._timers)
-        timeout = max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else None
+        timeout = max(0.0, self._timers[0][0] - self.time()) if self._timers else None
         for key, events in self._selector.select(timeout):
             if key.fd in self._selector.get_map():
                 key.data(events)
-        now = time.monotonic()
+        now = self.time()
         while self._timers and self._timers[0][0] <= now:
             timer = heapq.heappop(self._timers)[2]
             if not timer.cancelled:

@@ -7,10 +7,9 @@ executor searches for another master that has taken over, which writes its addre
 from __future__ import annotations
 
 import dataclasses
-import time
 from typing import Any, Callable, List, Mapping, Optional, Set, Tuple
 
-from howdah.executor.event_loop import EventLoop
+from howdah.executor.event_loop import EventLoop, Timer
 from howdah.executor.identity import Identity
 from howdah.executor.io.task_output import Readable
 from howdah.executor.master_link.channel import Channel
@@ -22,6 +21,9 @@ _PATH = "/v1/executor"
 _WAIT_S = 2
 _TIMEOUT_S = 10.0
 _RETRY_S = 0.5
+_MIN_REPEAT_S = 0.05
+"""Seconds at least from one poll to the next when its orders were known: they wait at the master until they change, and
+one that does not let them wait would be asked a thousand times a second."""
 _SEARCH_AFTER_S, _SEARCH_AGAIN_S = 3.0, 1.0
 _REFUSALS = (403, 409, 410)
 _CHUNK_LIMIT = 1 << 20
@@ -51,7 +53,9 @@ class Heartbeat:
         self._update_pending = False
         self._chunks: List[LogChunk] = []
         self._answered: Set[int] = set()
-        self._heard_at, self._lease = time.monotonic(), Orders.lease_s
+        self._poll_orders: Optional[Orders] = None
+        self._next_poll = Timer(self._poll)
+        self._heard_at, self._lease = self.loop.time(), Orders.lease_s
         self._leased_at = self._poll_at = self._update_at = self._heard_at
         self._closed, self._problem = False, ""
 
@@ -74,7 +78,7 @@ class Heartbeat:
             self._update_pending = True
             return
         self._update_pending = False
-        self._update_at = time.monotonic()
+        self._update_at = self.loop.time()
         self._update_channel.post(_PATH, self._message(self._take_chunks()), _TIMEOUT_S)
 
     def _take_chunks(self) -> Tuple[LogChunk, ...]:
@@ -116,33 +120,40 @@ class Heartbeat:
         return encode(dataclasses.replace(self.status(), sequence=self._sequence, chunks=chunks))
 
     def _poll(self) -> None:
+        self._next_poll.cancel()
         if not self._closed and not self._poll_channel.busy:
-            self._poll_at = time.monotonic()
+            self._poll_at = self.loop.time()
             self._poll_channel.post(f"{_PATH}?wait={_WAIT_S}", self._message(), _WAIT_S + _TIMEOUT_S)
 
+    def _poll_later(self, seconds: float) -> None:
+        self._next_poll.cancel()
+        self._next_poll = self.loop.call_later(seconds, self._poll)
+
     def _poll_answered(self, message: Any) -> None:
-        self._handle_answer(message, self._poll_at)
-        self.loop.call_later(0.0, self._poll)
+        known, self._poll_orders = self._poll_orders, self._handle_answer(message, self._poll_at)
+        min_s = _MIN_REPEAT_S if known is not None and _want_the_same(known, self._poll_orders) else 0.0
+        self._poll_later(max(0.0, self._poll_at + min_s - self.loop.time()))
 
     def _update_answered(self, message: Any) -> None:
         self._handle_answer(message, self._update_at)
 
-    def _handle_answer(self, message: Any, requested_at: float) -> None:
+    def _handle_answer(self, message: Any, requested_at: float) -> Orders:
         """Take an answer of the master.
 
         The lease runs from when the request was sent: the master can't have heard it earlier, however late the answer
         comes.
         """
-        self._heard_at, self._leased_at = time.monotonic(), max(self._leased_at, requested_at)
+        self._heard_at, self._leased_at = self.loop.time(), max(self._leased_at, requested_at)
         orders = decode(Orders, message)
         self._lease = orders.lease_s
         self.obey(orders)
         if (self._update_pending or self._chunks) and not self._update_channel.busy:
             self.send_now()
+        return orders
 
     def _poll_failed(self, reason: str, status: int) -> None:
         if not self._is_refused(reason, status):
-            self.loop.call_later(_RETRY_S, self._poll)
+            self._poll_later(_RETRY_S)
 
     def _update_failed(self, reason: str, status: int) -> None:
         self._answered.clear()
@@ -156,7 +167,7 @@ class Heartbeat:
         return status in _REFUSALS
 
     def _check_lease(self) -> None:
-        now = time.monotonic()
+        now = self.loop.time()
         silence, left = now - self._heard_at, self._leased_at + self._lease - now
         if left <= 0:
             silent = f"the master at {self.address} was not heard for {now - self._leased_at:.0f} s"
@@ -185,3 +196,8 @@ class Heartbeat:
         if not self._closed:
             self.close()
             self.on_lost(code, reason)
+
+
+def _want_the_same(one: Orders, other: Orders) -> bool:
+    """Compare what orders want. Whole orders with a notice differ each time: by the seconds until it comes true."""
+    return one.digest == other.digest and one.log_requests == other.log_requests

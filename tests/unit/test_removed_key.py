@@ -1,0 +1,44 @@
+"""Tests that a job which ends while its client looks, and so removes its key, is no error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from howdah.client.master_client import connect
+from howdah.client.page_links import page_link, page_url, tensorboard_url
+from howdah.errors import StagingError
+from howdah.spec import JobReport, State
+from howdah.spec.events import BoardChanged
+from howdah.spec.view import JobView
+
+
+def report_of_running(directory: Path) -> JobReport:
+    return JobReport("local-1", "", State.RUNNING, "local", master="http://127.0.0.1:1", directory=directory.as_uri())
+
+
+def test_the_key_is_gone(tmp_path: Path) -> None:
+    report = report_of_running(tmp_path)
+    assert connect(report) is None
+    assert page_url(report) == ""
+    assert tensorboard_url(report, JobView(tensorboard=BoardChanged(1.0, "open", "node7", 80))) == ""
+    with pytest.raises(StagingError, match="key: no such file"):
+        page_link(report)
+
+
+def test_the_key_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "key").mkdir()
+    report = report_of_running(tmp_path)
+    for look in (connect, page_url):
+        with pytest.raises(StagingError, match="key"):
+            look(report)
+
+
+def test_the_key_is_there(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("00" * 32)
+    report = report_of_running(tmp_path)
+    link = connect(report)
+    assert link is not None
+    link.close()
+    assert page_url(report).startswith("http://127.0.0.1:1/#token=")
