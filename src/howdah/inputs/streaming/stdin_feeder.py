@@ -17,7 +17,7 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from howdah.errors import HowdahError, StagingError
@@ -81,10 +81,18 @@ class ReadAhead:
 
 
 class Feeder:
-    """Writes a stream into the pipe `pipe` and reports progress; `task` is for messages."""
+    """Writes a stream into the pipe `pipe` and reports progress; `task` is for messages, `clock` returns seconds."""
 
-    def __init__(self, stream: RecordStream, pipe: int, task: str, stall_s: float) -> None:
+    def __init__(
+        self,
+        stream: RecordStream,
+        pipe: int,
+        task: str,
+        stall_s: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._stream, self._pipe, self._task, self._stall_s = stream, pipe, task, stall_s
+        self._clock = clock
         self._position, self._next = ReadPosition(), ""
         self._starved_s = 0.0
         self._reported = time.monotonic()
@@ -135,15 +143,15 @@ class Feeder:
         return FeedReply(self._position.bytes, self._position.local, progress, round(self._starved_s, 1))
 
     def _write(self, blocks: list[Piece]) -> None:
-        last_write_at = time.monotonic()
+        last_write_at = self._clock()
         while blocks:
             try:
                 blocks = _without_written(blocks, os.writev(self._pipe, blocks))
-                last_write_at = time.monotonic()
+                last_write_at = self._clock()
             except BlockingIOError:
                 self._poll.poll(REPORT_S * 1000)
                 self._report()
-                waited = time.monotonic() - last_write_at
+                waited = self._clock() - last_write_at
                 if 0 < self._stall_s < waited:
                     since = time.strftime("%H:%M:%S", time.localtime(time.time() - waited))
                     raise ProgramStalled(
