@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
+import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from howdah.executor.process.process_tree import children, kill
 from howdah.spec.codec import decode, encode
 from howdah.wire import auth
 from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX, Credentials
@@ -31,13 +35,46 @@ from howdah.wire.messages import (
 )
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
+LIMIT_S = 120.0
+"""How long anything may take that an executor does at once: ten times what it takes on a busy machine."""
+POLL_S = 0.2
+"""How long a poll waits for news. What an executor does not say at once, such as its usage, it says with the next."""
+
+
+def run_mark() -> dict[str, str]:
+    """Return the variable by which what a test file has started can be found, if there is one."""
+    return {name: value for name, value in os.environ.items() if name == "HOWDAH_TEST_MARK"}
 
 
 class _Server(ThreadingHTTPServer):
-    daemon_threads = True
+    daemon_threads = False
+
+    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(("127.0.0.1", 0), handler)
+        self._connections: set[socket.socket] = set()
+        self._serving = threading.Thread(target=self.serve_forever, args=(0.02,))
+        self._serving.start()
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        connection, address = super().get_request()
+        self._connections.add(connection)
+        return connection, address
+
+    def shutdown_request(self, request: Any) -> None:
+        self._connections.discard(request)
+        super().shutdown_request(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Ignore the error: executors are killed in the middle of requests here."""
+
+    def close(self) -> None:
+        """End all connections and threads."""
+        self.shutdown()
+        self._serving.join(LIMIT_S)
+        for connection in list(self._connections):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        self.server_close()
 
 
 class Conductor:
@@ -61,8 +98,9 @@ class Conductor:
         self._goal, self._epoch, self._stop_s, self._keep = Goal.JOIN, 1, 5.0, False
         self._requests: tuple[LogRequest, ...] = ()
         self._changed = threading.Condition()
-        self._server = _Server(("127.0.0.1", 0), self._handler())
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        self._closed, self._lease_given = False, 0.0
+        self._before: tuple[str, ...] = ()
+        self._server = _Server(self._handler())
 
     @property
     def principal(self) -> str:
@@ -93,8 +131,10 @@ class Conductor:
             "HOWDAH_CREDENTIALS": str(file),
             "HOWDAH_LOG_DIR": str(self.logs),
             "HOWDAH_WORK_DIR": str(self.work),
+            **run_mark(),
             **(environment or {}),
         }
+        self._before = before
         with (self.logs / "executor.log").open("wb") as log:
             self.executor = subprocess.Popen(
                 [*before, sys.executable, "-m", "howdah.executor"], env=variables, cwd=self.logs, stderr=log
@@ -125,7 +165,7 @@ class Conductor:
             self.notice = notice
             self._changed.notify_all()
 
-    def until(self, wanted: Callable[[Status], Any], limit: float = 30.0) -> Status:
+    def until(self, wanted: Callable[[Status], Any], limit: float = LIMIT_S) -> Status:
         """Return the first status, received already or later, that is `wanted`."""
         deadline, seen = time.monotonic() + limit, 0
         with self._changed:
@@ -134,20 +174,22 @@ class Conductor:
                     if wanted(status):
                         return status
                 seen = len(self.statuses)
-                assert self._changed.wait(deadline - time.monotonic()) or time.monotonic() < deadline, (
-                    f"not heard within {limit} s; last: {self.statuses[-1:]}; log: {self.log()}"
-                )
+                left = deadline - time.monotonic()
+                assert self._changed.wait(left) or time.monotonic() < deadline, self._not_heard("such a status", limit)
 
-    def phase(self, phase: Phase, epoch: int = 1, limit: float = 30.0) -> Status:
+    def _not_heard(self, what: str, limit: float = LIMIT_S) -> str:
+        return f"{what} was not heard within {limit} s; last: {self.statuses[-1:]}; log: {self.log()}"
+
+    def phase(self, phase: Phase, epoch: int = 1, limit: float = LIMIT_S) -> Status:
         return self.until(lambda status: status.phase is phase and status.epoch == epoch, limit)
 
-    def run(self, limit: float = 30.0, **world: str) -> Status:
+    def run(self, limit: float = LIMIT_S, stop_s: float = 5.0, **world: str) -> Status:
         """Start an executor if there is none, let it join and run, and return the status in which it has ended."""
         self.world = world
         if self.executor is None:
             self.start()
         self.phase(Phase.JOINED)
-        self.set_orders(Goal.RUN)
+        self.set_orders(Goal.RUN, stop_s=stop_s)
         return self.phase(Phase.ENDED, limit=limit)
 
     def ask_log(self, stream: str, offset: int, limit: int, search: str = "") -> LogChunk:
@@ -155,7 +197,7 @@ class Conductor:
             number = len(self.chunks) + 1
             self._requests = (LogRequest(request=number, stream=stream, offset=offset, limit=limit, search=search),)
             self._changed.notify_all()
-            assert self._changed.wait_for(lambda: len(self.chunks) >= number, 30)
+            self._wait_for_chunk(number)
             return self.chunks[-1]
 
     def ask_logs(self, *wanted: LogRequest) -> list[LogChunk]:
@@ -163,15 +205,27 @@ class Conductor:
         with self._changed:
             self._requests = wanted
             self._changed.notify_all()
-            assert self._changed.wait_for(lambda: len(self.chunks) >= wanted[-1].request, 30)
+            self._wait_for_chunk(wanted[-1].request)
             return self.chunks[-len(wanted) :]
 
-    def leave(self, limit: float = 30.0) -> int:
+    def _wait_for_chunk(self, number: int) -> None:
+        came = self._changed.wait_for(lambda: len(self.chunks) >= number, LIMIT_S)
+        assert came, self._not_heard(f"the answer to request {number}")
+
+    def fall_silent(self, lease_s: float, status: int = 500, stranger: bool = False) -> None:
+        """Give the executor a lease of `lease_s`, and refuse all that it sends from then on."""
+        with self._changed:
+            self.lease_s = lease_s
+            given = self._changed.wait_for(lambda: self._lease_given == lease_s, LIMIT_S)
+            assert given, self._not_heard("a status")
+            self.refuse, self.stranger = status, stranger
+
+    def leave(self, limit: float = LIMIT_S) -> int:
         """Order the executor to leave, and return its exit status."""
         self.set_orders(Goal.LEAVE)
         return self.exit_status(limit)
 
-    def exit_status(self, limit: float = 30.0) -> int:
+    def exit_status(self, limit: float = LIMIT_S) -> int:
         assert self.executor is not None
         return self.executor.wait(limit)
 
@@ -182,11 +236,28 @@ class Conductor:
         return (self.logs / "executor.log").read_text() if self.executor else ""
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        if self.executor is not None and self.executor.poll() is None:
-            self.executor.kill()
-            self.executor.wait()
+        """End the executor with all that it has started, and what the test's master has open."""
+        try:
+            self._end_executor()
+        finally:
+            with self._changed:
+                self._closed = True
+                self._changed.notify_all()
+            self._server.close()
+
+    def _end_executor(self) -> None:
+        """End it by SIGTERM: of a program whose executor is killed only the first process ends with it."""
+        if self.executor is None or self.executor.poll() is not None:
+            return
+        # Words in front of it are a process that ends when the executor has ended.
+        executors = (self._before and children(self.executor.pid)) or [self.executor.pid]
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for pid in executors:
+                kill(pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.executor.wait(LIMIT_S / 2)
+                break
+        assert self.executor.returncode is not None, "the executor does not end"
 
     def _is_current(self, status: Status) -> bool:
         return f"{status.task}/{status.attempt}" == self.attempt
@@ -223,15 +294,18 @@ class Conductor:
         return satisfied and self._is_current(status)
 
     def _answer(self, status: Status, wait: float) -> Orders:
-        deadline = time.monotonic() + wait
+        deadline = time.monotonic() + min(wait, POLL_S)
         with self._changed:
             if self._is_current(status):
                 self.statuses.append(status)
             self.chunks.extend(chunk for chunk in status.chunks if chunk.request > len(self.chunks))
             self._changed.notify_all()
-            while self._satisfied(self._orders(status), status) and time.monotonic() < deadline:
+            while self._satisfied(self._orders(status), status) and time.monotonic() < deadline and not self._closed:
                 self._changed.wait(deadline - time.monotonic())
-            return self._orders(status)
+            orders = self._orders(status)
+            self._lease_given = orders.lease_s
+            self._changed.notify_all()
+            return orders
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         conductor = self

@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conductor import SOURCE, Conductor
+from conductor import LIMIT_S, SOURCE, Conductor
 
+from howdah.executor.executor import _TERM_GRACE_S
 from howdah.spec import DataFile, Exit
 from howdah.spec.staged import Fetch
 from howdah.wire.messages import Assignment, Goal, Phase, Upload
@@ -58,8 +59,8 @@ def marked(mark: str) -> list[int]:
     return found
 
 
-def gone(mark: str, limit: float = 30.0) -> bool:
-    deadline = time.monotonic() + limit
+def gone(mark: str) -> bool:
+    deadline = time.monotonic() + LIMIT_S
     while marked(mark) and time.monotonic() < deadline:
         time.sleep(0.02)
     return not marked(mark)
@@ -92,7 +93,7 @@ class TestRunning:
         )
         master.start({"X_NODE": "node", "X_BOTH": "node"}, {"X_TOKEN": b"hush", "X_OTHER": b"not asked for"})
         master.run(X_WORLD="world", HOWDAH_RANK="3")
-        seen = eval(master.output())
+        seen = {name: value for name, value in eval(master.output()).items() if name != "HOWDAH_TEST_MARK"}
         assert seen == {
             "HOWDAH_HERE": f"{master.directory}/howdah-here",
             "X_NODE": "node",
@@ -186,9 +187,15 @@ class TestRunning:
         assert str(ended.exit) == "killed by SIGABRT (6)"
 
     def test_progress_and_usage_are_reported(self, conduct: Start) -> None:
-        source = "x = bytearray(80 << 20); import time; print('howdah progress 0.25'); time.sleep(1)"
+        source = (
+            "import pathlib, time; x = bytearray(80 << 20); print('howdah progress 0.25', flush=True)\n"
+            "while not pathlib.Path('go').exists(): time.sleep(0.02)"
+        )
         master = conduct(program(source))
-        ended = master.run()
+        begin(master)
+        master.until(lambda status: status.usage.peak_mib > 80)
+        (master.work / "go").touch()
+        ended = master.phase(Phase.ENDED)
         assert ended.usage.progress == 0.25
         assert 80 < ended.usage.peak_mib < 120
 
@@ -310,7 +317,7 @@ class TestFilesRemoved:
         )  # its orphan killer ends all that have it
         master.phase(Phase.JOINED)
         master.set_orders(Goal.RUN)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + LIMIT_S
         while not (master.work / "ready").exists():
             assert time.monotonic() < deadline, master.log()
             time.sleep(0.02)
@@ -409,7 +416,7 @@ class TestStopping:
         assert master.output() == b"up\nbye\n"
 
     def test_what_ignores_term_is_killed(self, conduct: Start) -> None:
-        master = conduct(program("import signal, time; signal.signal(15, signal.SIG_IGN); print(1); time.sleep(60)"))
+        master = conduct(program("import signal, time; signal.signal(15, signal.SIG_IGN); print(1); time.sleep(600)"))
         master.start()
         master.phase(Phase.JOINED)
         master.set_orders(Goal.RUN)
@@ -420,7 +427,7 @@ class TestStopping:
         assert (ended.exit.cause, ended.exit.signal) == ("stopped", signal.SIGKILL)
 
     def test_a_new_epoch_runs_it_again_with_new_ports(self, conduct: Start) -> None:
-        master = conduct("echo $EPOCH; [ $EPOCH = 2 ] || sleep 60", ports=("main",))
+        master = conduct("echo $EPOCH; [ $EPOCH = 2 ] || sleep 600", ports=("main",))
         master.start()
         first = master.phase(Phase.JOINED)
         master.world = {"EPOCH": "1"}
@@ -438,7 +445,7 @@ class TestStopping:
         assert master.output() == b"1\n2\n"
 
     def test_an_old_epoch_is_not_obeyed(self, conduct: Start) -> None:
-        master = conduct("sleep 60")
+        master = conduct("sleep 600")
         master.start()
         master.phase(Phase.JOINED)
         master.set_orders(Goal.JOIN, epoch=5)
@@ -454,9 +461,9 @@ class TestStopping:
             "if os.fork() == 0:\n"
             "    os.setsid()\n"
             "    if os.fork() == 0:\n"
-            "        time.sleep(60)\n"
+            "        time.sleep(600)\n"
             "    os._exit(0)\n"
-            "time.sleep(1)\n"
+            "os.wait()\n"
         )
         mark = f"HIDDEN_{os.getpid()}"
         master = conduct(program(source), environment={mark: "1"})
@@ -466,31 +473,23 @@ class TestStopping:
         assert marked(mark) == []
         assert "left 1 processes, which were killed: python" in master.log()
 
-    def test_sigterm_ends_everything_within_200_ms(self, conduct: Start) -> None:
+    def test_sigterm_ends_everything_before_yarn_sends_sigkill(self, conduct: Start) -> None:
+        """YARN waits for 250 ms, whatever the orders say of the time that a program has to end."""
+        assert _TERM_GRACE_S <= 0.125
         mark = f"TERM_{os.getpid()}"
-
-        def one() -> float:
-            master = conduct("trap '' TERM; echo up; (setsid sleep 60 &) ; sleep 60", environment={mark: "1"})
-            master.start()
-            master.phase(Phase.JOINED)
-            master.set_orders(Goal.RUN)
-            wait_for_output(master)
-            assert master.executor is not None
-            since = time.monotonic()
-            master.executor.terminate()
-            assert master.exit_status() == 143
-            took = time.monotonic() - since
-            assert marked(mark) == []
-            return took
-
-        took = [one()]
-        while min(took) >= 0.25 and len(took) < 5:  # who else works here may have been first
-            took.append(one())
-        assert min(took) < 0.25
+        master = conduct("trap '' TERM; echo up; (setsid sleep 600 &) ; sleep 600", environment={mark: "1"})
+        master.start()
+        master.phase(Phase.JOINED)
+        master.set_orders(Goal.RUN, stop_s=400.0)
+        wait_for_output(master)
+        assert master.executor is not None
+        master.executor.terminate()
+        assert master.exit_status() == 143
+        assert marked(mark) == []
 
     def test_the_program_dies_with_a_killed_executor(self, conduct: Start) -> None:
         mark = f"KILL_{os.getpid()}"
-        master = conduct(program("import time; print(1); time.sleep(60)"), environment={mark: "1"})
+        master = conduct(program("import time; print(1); time.sleep(600)"), environment={mark: "1"})
         master.start()
         master.phase(Phase.JOINED)
         master.set_orders(Goal.RUN)
@@ -501,33 +500,33 @@ class TestStopping:
 
     def test_it_ends_when_the_master_falls_silent(self, conduct: Start) -> None:
         mark = f"SILENT_{os.getpid()}"
-        master = conduct("sleep 60", lease_s=4.0, environment={mark: "1"})
+        master = conduct("sleep 600", environment={mark: "1"})
         master.start()
         master.phase(Phase.JOINED)
         master.set_orders(Goal.RUN)
         master.phase(Phase.RUNNING)
-        master.refuse = 500
+        master.fall_silent(1.0)
         assert master.exit_status() == 75
         silent = re.search(r"was not heard for (\d+) s", master.log())
         assert silent is not None, master.log()
-        assert int(silent[1]) >= 4
+        assert int(silent[1]) >= 1
         assert marked(mark) == []
 
     def test_a_program_that_will_not_end_is_not_waited_for_then(self, conduct: Start) -> None:
         mark = f"STAYS_{os.getpid()}"
         source = "import signal, time; signal.signal(15, lambda *_: None); print(1, flush=True); time.sleep(500)"
-        master = conduct(program(source), lease_s=4.0, environment={mark: "1"})
+        master = conduct(program(source), environment={mark: "1"})
         master.start()
         master.phase(Phase.JOINED)
         master.set_orders(Goal.RUN, stop_s=400.0)
         wait_for_output(master)
-        master.refuse = 500
+        master.fall_silent(1.0)
         assert master.exit_status() == 75
         assert marked(mark) == []
 
     @pytest.mark.parametrize("status", [403, 409, 410])
     def test_it_ends_when_it_is_not_wanted(self, conduct: Start, status: int) -> None:
-        master = conduct("sleep 60")
+        master = conduct("sleep 600")
         master.refuse = status
         master.start()
         assert master.exit_status() == 76
@@ -539,20 +538,20 @@ class TestStopping:
         master.start()
         master.phase(Phase.JOINED)
         master.refuse, master.stranger = 410, True
-        until = time.monotonic() + 20.0
-        while master.refusals < 2:
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        wait_for_refusals(master, 2)
         master.refuse, master.stranger = 0, False
         ended = master.run()
         assert ended.exit is not None
         assert ended.exit.ok
 
     def test_why_it_was_not_heard_is_told(self, conduct: Start) -> None:
-        master = conduct("sleep 60", lease_s=6.0)
+        master = conduct("sleep 600")
         master.start()
         master.phase(Phase.JOINED)
         master.refuse, master.stranger = 403, True
+        wait_for_refusals(master, 2)  # it has understood the first before the second
+        master.refuse = 0
+        master.fall_silent(1.0, 403, stranger=True)
         assert master.exit_status() == 75
         assert re.search(r"was not heard for \d+ s \(403 not wanted\)", master.log())
 
@@ -560,18 +559,16 @@ class TestStopping:
 class TestLogs:
     def test_a_flood_is_not_held_up_and_its_middle_is_dropped(self, conduct: Start) -> None:
         source = (
-            "import os, time\n"
-            "block, until, n = b'x' * 65535 + b'\\n', time.time() + 3, 0\n"
+            "import os\n"
+            "block, n = b'x' * 65535 + b'\\n', 0\n"
             "os.write(1, b'first\\n')\n"
-            "while n < 300 << 20:\n"
+            "while n < 100 << 20:\n"
             "    n += os.write(1, block)\n"
             "os.write(1, b'last\\n')\n"
         )
         master = conduct(program(source))
         master.start({"HOWDAH_LOG_LIMIT_MIB": "4"})
-        since = time.monotonic()
-        master.run(limit=60)
-        assert time.monotonic() - since < 60, "300 MB took longer than at 5 MB/s"
+        master.run()
         chunk = master.ask_log("stdout", -5, 100)
         assert (chunk.text, chunk.offset + 5 == chunk.size) == ("last\n", True)
         assert master.ask_log("stdout", 0, 6).text == "first\n"
@@ -584,7 +581,7 @@ class TestLogs:
         assert 3 << 20 < len(output) <= (4 << 20) + 200
 
     def test_log_requests_are_answered_while_it_runs(self, conduct: Start) -> None:
-        master = conduct("echo 0123456789; sleep 60")
+        master = conduct("echo 0123456789; sleep 600")
         master.start()
         master.phase(Phase.JOINED)
         master.set_orders(Goal.RUN)
@@ -595,7 +592,7 @@ class TestLogs:
 
 class TestCost:
     def test_it_is_small(self, conduct: Start) -> None:
-        master = conduct("sleep 60")
+        master = conduct("sleep 600")
         master.start()
         master.phase(Phase.JOINED)
         master.set_orders(Goal.RUN)
@@ -627,7 +624,21 @@ def resident_mib(master: Conductor) -> float:
 
 
 def wait_for_output(master: Conductor) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + LIMIT_S
     while not (master.logs / "stdout").exists() or not master.output():
-        assert time.monotonic() < deadline, master.log()
+        assert time.monotonic() < deadline, f"nothing was printed: {master.log()}"
         time.sleep(0.01)
+
+
+def wait_for_refusals(master: Conductor, count: int) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while master.refusals < count:
+        assert time.monotonic() < deadline, f"{master.refusals} messages came: {master.log()}"
+        time.sleep(0.01)
+
+
+def begin(master: Conductor) -> None:
+    """Start an executor, and its program."""
+    master.start()
+    master.phase(Phase.JOINED)
+    master.set_orders(Goal.RUN)

@@ -129,13 +129,13 @@ def looked(before: str, **variables: str) -> str:
     unshare = ["unshare", "--map-root-user", "--mount", "--ipc", "--pid", "--fork", "--mount-proc", "sh", "-c", inside]
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), **variables}
     here = Path(__file__).parent
-    done = subprocess.run(unshare, cwd=here, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(unshare, cwd=here, env=environment, capture_output=True, text=True, timeout=120, check=True)
     return done.stdout
 
 
 def may_unshare() -> bool:
     tried = ["unshare", "--map-root-user", "--mount", "--ipc", "--pid", "--fork", "--mount-proc", "true"]
-    return shutil.which("unshare") is not None and subprocess.run(tried, check=False, timeout=60).returncode == 0
+    return shutil.which("unshare") is not None and subprocess.run(tried, check=False, timeout=120).returncode == 0
 
 
 @pytest.mark.skipif(not may_unshare(), reason="no namespaces for this user on this machine")

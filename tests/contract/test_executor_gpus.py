@@ -52,7 +52,7 @@ def ended(master: Conductor, stub: str, count: int, **variables: str) -> Status:
     master.start(gpu)
     master.phase(Phase.JOINED)
     master.set_orders(Goal.RUN)
-    master.until(lambda said: said.usage.gpus and said.usage.gpus[0].xids >= count and _more(said, count), limit=30)
+    master.until(lambda said: said.usage.gpus and said.usage.gpus[0].xids >= count and _more(said, count))
     (master.work / "go").touch()
     return master.phase(Phase.ENDED)
 

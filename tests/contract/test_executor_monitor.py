@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ from howdah.executor.diagnostics.stack_dump import REFUSED, describe_processes, 
 from howdah.wire.messages import SEARCH, Goal, LogRequest, Phase, PreemptionNotice, Status
 
 __all__ = ["conduct"]
-SOON = PreemptionNotice(number=1, kind="preemption", within_s=30.0, text="YARN is about to preempt it", signal="USR1")
+SOON = PreemptionNotice(number=1, kind="preemption", within_s=3000.0, text="YARN is about to preempt it", signal="USR1")
 WORLD = {
     **{"HOWDAH_JOB_ID": "j", "HOWDAH_JOB_NAME": "n", "HOWDAH_TASK": "worker:1", "HOWDAH_ROLE": "worker"},
     **{"HOWDAH_INDEX": "1", "HOWDAH_RANK": "1", "HOWDAH_WORLD_SIZE": "2", "HOWDAH_EPOCH": "1", "HOWDAH_ATTEMPT": "1"},
@@ -29,12 +31,12 @@ from howdah import here
 
 def told(*_):
     notice = here.notice()
-    print(notice.kind, 25 < notice.seconds <= 30, notice.text)
+    print(notice.kind, 2000 < notice.seconds <= 3000, notice.text)
     sys.exit(75)
 
 signal.signal(signal.SIGUSR1, told)
 print(here.notice(), flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 HANGS = """
 import threading, time
@@ -58,6 +60,18 @@ def begin(master: Conductor, words: str = "") -> Status:
     return master.until(lambda status: status.phase is Phase.RUNNING and status.usage.log_bytes >= len(words))
 
 
+@contextlib.contextmanager
+def running(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that has printed `up`, and is killed in the end."""
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as one:
+        try:
+            assert one.stdout is not None
+            assert one.stdout.readline() == b"up\n"
+            yield one
+        finally:
+            one.kill()
+
+
 class TestNotices:
     def test_the_program_is_told_and_its_end_is_understood(self, conduct: Start) -> None:
         master = conduct(program(SAVES))
@@ -72,18 +86,20 @@ class TestNotices:
 
     @pytest.mark.parametrize("number", ["URG", "CONT", "none"])
     def test_one_that_does_not_care_goes_on(self, conduct: Start, number: str) -> None:
-        master = conduct("echo up; sleep 3; echo done")
+        master = conduct("echo up; until [ -e go ]; do sleep 0.02; done; echo done")
         begin(master, "up\n")
         master.announce(
             PreemptionNotice(number=1, kind="decommission", within_s=0.0, text="the node goes", signal=number)
         )
+        master.until(lambda status: "notice1" in status.orders_digest)
+        (master.work / "go").touch()
         ended = master.phase(Phase.ENDED)
         assert ended.exit is not None
         assert ended.exit.ok
         assert master.output() == b"up\ndone\n"
 
     def test_who_dies_of_it_was_preempted(self, conduct: Start) -> None:
-        master = conduct(program("print('up', flush=True); import time; time.sleep(60)"))
+        master = conduct(program("print('up', flush=True); import time; time.sleep(600)"))
         begin(master, "up\n")
         master.announce(SOON)
         ended = master.phase(Phase.ENDED)
@@ -101,11 +117,11 @@ class TestStacks:
         assert "take_the_lock" in master.ask_log("stacks-native", 0, 1 << 20).text
 
     def test_a_program_that_is_no_python(self, conduct: Start) -> None:
-        master = conduct("echo up; sleep 60 & wait")
+        master = conduct("echo up; sleep 600 & wait")
         begin(master, "up\n")
         text = master.ask_log("stacks", 0, 1 << 20).text
         assert "What the kernel says of its threads:" in text
-        assert "sleep 60" in text
+        assert "sleep 600" in text
 
     def test_nothing_runs(self, conduct: Start) -> None:
         master = conduct("true")
@@ -122,19 +138,16 @@ class TestStacks:
         assert "sk-" not in text
 
     def test_secrets_in_arguments_of_what_is_no_python_are_not_shown(self, conduct: Start) -> None:
-        master = conduct("echo up; sleep 60 --api-key sk-1 2>/dev/null; sleep 60; : --api-key sk-1")
+        master = conduct("echo up; sleep 600 --api-key sk-1 2>/dev/null; sleep 600; : --api-key sk-1")
         begin(master, "up\n")
         text = master.ask_log("stacks", 0, 1 << 20).text
         assert "--api-key ***" in text
         assert "sk-1" not in text
 
     def test_the_jobs_own_secrets_are_shown_nowhere(self) -> None:
-        command = "echo up; read x"
-        with subprocess.Popen(["sh", "-c", command, "--plain", "its-value"], stdin=-1, stdout=-1) as one:
-            assert one.stdout is not None
-            assert one.stdout.readline() == b"up\n"
+        command = ["sh", "-c", "echo up; read x", "--plain", "its-value"]
+        with running(command) as one:
             (text,) = describe_processes([one.pid], "/bin/true", False, ["its-value"])
-            one.kill()
         assert "--plain ***" in text
 
     def test_stacks_without_permission_are_refused(self) -> None:
@@ -146,15 +159,10 @@ class TestStacks:
         )
 
     def test_without_py_spy(self) -> None:
-        with subprocess.Popen(
-            [sys.executable, "-c", "import time; print(1, flush=True); time.sleep(60)"], stdout=-1
-        ) as one:
-            assert one.stdout is not None
-            one.stdout.readline()
+        with running([sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"]) as one:
             first, second = describe_processes([one.pid], "", False)
-            one.kill()
         assert first.startswith("py-spy is not here")
-        assert "time.sleep(60)" in second
+        assert "time.sleep(600)" in second
         assert kernel_state(one.pid).endswith(": gone\n")
         assert list(describe_processes([one.pid], "/bin/true", False)) == []
 
@@ -199,19 +207,22 @@ def test_another_master_which_counts_its_questions_anew_is_answered_too(
 
 
 def test_silence_grows_and_ends_with_a_word(conduct: Start) -> None:
-    source = "import time; from howdah import here; print('up', flush=True)\nwhile True: time.sleep(4); here.alive()"
+    source = (
+        "import pathlib, time; from howdah import here; print('up', flush=True)\n"
+        "while True:\n    time.sleep(0.2)\n    if pathlib.Path('go').exists(): here.alive()"
+    )
     master = conduct(program(source))
     begin(master, "up\n")
-    master.until(lambda status: status.idle_s > 1.5)
-    seen = len(master.statuses)
-    again = master.until(lambda status: status in master.statuses[seen:] and status.idle_s < 1, limit=30)
+    silent = master.until(lambda status: status.idle_s > 1.5)
+    (master.work / "go").touch()
+    again = master.until(lambda status: status.sequence > silent.sequence and status.idle_s < silent.idle_s)
     assert again.phase is Phase.RUNNING
 
 
 def test_large_pieces_of_logs_travel_in_messages_of_their_own(conduct: Start) -> None:
     """A byte that is no ASCII is six in JSON, and a message has a limit."""
     piece = 1 << 20
-    master = conduct((sys.executable, "-c", f"import os, time; os.write(1, b'\\xff' * {4 * piece}); time.sleep(60)"))
+    master = conduct((sys.executable, "-c", f"import os, time; os.write(1, b'\\xff' * {4 * piece}); time.sleep(600)"))
     master.start()
     master.phase(Phase.JOINED)
     master.set_orders(Goal.RUN)

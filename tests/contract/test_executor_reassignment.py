@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conductor import Conductor
+from conductor import LIMIT_S, Conductor
 from test_executor import gone, marked, program
 
 from howdah.wire.messages import Assignment, Goal, Phase
@@ -65,7 +65,7 @@ def test_a_killed_executor_leaves_nothing_however_often_it_was_reassigned(master
     reassign(master, 2 + TIMES)
     master.set_orders(Goal.RUN)
     master.phase(Phase.RUNNING)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + LIMIT_S
     while b"up" not in master.output():
         assert time.monotonic() < deadline, "the program did not print"
         time.sleep(0.02)
@@ -81,7 +81,7 @@ def test_an_executor_whose_orphan_killer_was_killed_ends_in_order(master: Conduc
     assert master.executor is not None
     (killer,) = {*marked(f"container_{os.getpid()}_01")} - {master.executor.pid}
     os.kill(killer, signal.SIGKILL)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + LIMIT_S
     while killer in marked(f"container_{os.getpid()}_01"):
         assert time.monotonic() < deadline, "the orphan killer did not end"
         time.sleep(0.02)

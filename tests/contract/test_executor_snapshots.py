@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conductor import Conductor
+from conductor import LIMIT_S, Conductor
 
 from howdah.spec import uris
 from howdah.wire.messages import Assignment, CheckpointSyncOrder, Goal, Phase, SnapshotOrder, SnapshotReport, Status
@@ -61,11 +61,11 @@ def report(master: Conductor, number: int = 1) -> SnapshotReport:
     def done(status: Status) -> list[SnapshotReport]:
         return [one for one in status.snapshots if one.number == number and one.done]
 
-    return done(master.until(done, 60.0))[0]  # helpers give way to everything else
+    return done(master.until(done))[0]
 
 
 def written(master: Conductor) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + LIMIT_S
     while b"written" not in master.output():
         assert time.monotonic() < deadline, master.log()
         time.sleep(0.02)
@@ -139,9 +139,10 @@ def test_a_helper_that_is_killed_is_told(conduct: Start, tmp_path: Path) -> None
     master.save(order(tmp_path))
     assert master.executor is not None
     children = Path(f"/proc/{master.executor.pid}/task/{master.executor.pid}/children")
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + LIMIT_S
     helpers: list[int] = []
-    while not helpers and time.monotonic() < deadline:
+    while not helpers:
+        assert time.monotonic() < deadline, f"no helper was started: {master.log()}"
         helpers = [pid for pid in map(int, children.read_text().split()) if b"howdah.outputs.snapshot" in command(pid)]
     os.kill(helpers[0], signal.SIGKILL)
     assert report(master).problem == "howdah.outputs.snapshot ended with signal 9"

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conductor import Conductor
-from test_executor import PYTHON, program
+from conductor import LIMIT_S, Conductor
+from test_executor import PYTHON
 
 from howdah.executor.process.process_tree import children, tree
 from howdah.spec import Feed, Split, uris
@@ -92,7 +92,18 @@ class TestInput:
         assert master.output() == b"100\n"
 
     def test_a_program_may_close_its_input_and_go_on(self, conduct: Start, large: Feed) -> None:
-        ended = conduct("exec <&-; sleep 8; echo done", feeds=(large,), stall_s=6).run(limit=60)
+        """Then nobody waits for it to read: the process that feeds it ends, and the program runs."""
+        master = conduct("exec <&-; until [ -e go ]; do sleep 0.02; done", feeds=(large,))
+        master.start()
+        master.phase(Phase.JOINED)
+        master.set_orders(Goal.RUN)
+        master.phase(Phase.RUNNING)
+        deadline = time.monotonic() + LIMIT_S
+        while feeders(master):
+            assert time.monotonic() < deadline, f"it is fed still: {master.log()}"
+            time.sleep(0.02)
+        (master.work / "go").touch()
+        ended = master.phase(Phase.ENDED)
         assert ended.exit is not None
         assert ended.exit.ok
 
@@ -100,7 +111,7 @@ class TestInput:
         gone = Feed(0, (*feed.splits, Split("file:///nowhere/x.txt", 0, 10, size=10)))
         # It would end well, with half a model, if it took the end of what there is for the end of the data.
         master = conduct("trap '' TERM; cat >/dev/null; echo model kept", feeds=(gone,))
-        ended = master.run()
+        ended = master.run(stop_s=1.0)
         assert failure(ended) == (
             "stream",
             "file:///nowhere/x.txt: no such file: it was there when the job was submitted",
@@ -108,33 +119,24 @@ class TestInput:
         assert b"model kept" not in master.output()
 
     def test_a_helper_that_is_killed_fails_the_task(self, conduct: Start, large: Feed) -> None:
-        master = conduct("sleep 30", feeds=(large,))
+        master = conduct("sleep 600", feeds=(large,))
         master.start()
         master.phase(Phase.JOINED)
         master.set_orders(Goal.RUN)
         master.phase(Phase.RUNNING)
-        assert master.executor is not None
-        helper = next(
-            pid for pid in children(master.executor.pid) if b"howdah.inputs.streaming.stdin_feeder" in command(pid)
-        )
-        os.kill(helper, signal.SIGKILL)
+        (feeder,) = feeders(master)
+        os.kill(feeder, signal.SIGKILL)
         assert failure(master.phase(Phase.ENDED)) == (
             "stream",
             "howdah.inputs.streaming.stdin_feeder ended with signal 9",
         )
 
     def test_a_program_that_stops_reading_is_told_of(self, conduct: Start, large: Feed) -> None:
-        ended = conduct("head -c 100 >/dev/null; exec sleep 90", feeds=(large,), stall_s=6).run(limit=60)
+        ended = conduct("head -c 100 >/dev/null; exec sleep 600", feeds=(large,), stall_s=1).run()
         cause, detail = failure(ended)
         assert cause == "stream"
         assert re.search(r"worker:1 has read nothing from its standard input for \d+ s, since ", detail), detail
         assert "large.txt, bytes 0 to 20000100 in epoch 1" in detail
-
-    def test_a_program_that_reads_slowly_does_not_stall(self, conduct: Start, large: Feed) -> None:
-        source = "import os, time\nfor _ in range(12): os.read(0, 4096); time.sleep(1)"
-        ended = conduct(program(source), feeds=(large,), stall_s=8.0).run(limit=60)
-        assert ended.exit is not None
-        assert ended.exit.ok
 
     def test_a_new_epoch_of_the_gang_reads_the_same_again(self, conduct: Start, feed: Feed) -> None:
         master = conduct("md5sum", feeds=(feed,))
@@ -145,7 +147,7 @@ class TestInput:
         assert first == second
 
     def test_nothing_is_left_when_the_master_stops_it(self, conduct: Start, large: Feed, tmp_path: Path) -> None:
-        master = conduct("sleep 30", feeds=(large,), stdout_output=capture(tmp_path))
+        master = conduct("sleep 600", feeds=(large,), stdout_output=capture(tmp_path))
         master.start()
         master.phase(Phase.JOINED)
         master.set_orders(Goal.RUN)
@@ -197,7 +199,7 @@ class TestOutput:
 
     def test_what_a_format_does_not_take_fails_the_task(self, conduct: Start, tmp_path: Path) -> None:
         reader = tmp_path / "work" / "mine.py"
-        master = conduct("echo a; exec sleep 30", stdout_output=capture(tmp_path, format="mine:Refusing"))
+        master = conduct("echo a; exec sleep 600", stdout_output=capture(tmp_path, format="mine:Refusing"))
         reader.write_text("class Refusing:\n def __init__(s, o, k): 0\n def write(s, d): raise ValueError(d)\n")
         cause, detail = failure(master.run())
         assert cause == "stream"
@@ -211,11 +213,9 @@ class TestOutput:
         assert part(tmp_path).read_bytes() == b"b\n"
 
     def test_a_child_that_is_left_does_not_hold_it_open(self, conduct: Start, tmp_path: Path) -> None:
-        begun = time.monotonic()
-        ended = conduct("echo a; setsid sleep 300 &", stdout_output=capture(tmp_path)).run(limit=60)
+        ended = conduct("echo a; setsid sleep 600 &", stdout_output=capture(tmp_path)).run()
         assert ended.exit is not None
         assert ended.exit.ok
-        assert time.monotonic() - begun < 60
         assert part(tmp_path).read_bytes() == b"a\n"
 
 
@@ -237,8 +237,17 @@ def test_a_users_own_reader_runs_in_the_jobs_python(conduct: Start, feed: Feed) 
     assert master.output() == b"the job reads line 0\n"
 
 
+def feeders(master: Conductor) -> list[int]:
+    """The processes that feed the program."""
+    assert master.executor is not None
+    return [pid for pid in children(master.executor.pid) if b"howdah.inputs.streaming.stdin_feeder" in command(pid)]
+
+
 def command(pid: int) -> bytes:
-    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+    except OSError:
+        return b""
 
 
 def test_requests_of_any_size_reach_a_helper(conduct: Start, tmp_path: Path) -> None:
@@ -246,7 +255,7 @@ def test_requests_of_any_size_reach_a_helper(conduct: Start, tmp_path: Path) -> 
     path.write_bytes(b"x\n")
     splits = tuple(Split(uris.of_local(path), 0, 2) for _ in range(20_000))
     assert len(json.dumps([split.uri for split in splits])) > 1 << 19
-    ended = conduct("wc -l", feeds=(Feed(0, splits),)).run(limit=30)
+    ended = conduct("wc -l", feeds=(Feed(0, splits),)).run()
     assert ended.exit is not None
     assert ended.exit.ok
     assert (tmp_path / "logs" / "stdout").read_bytes() == b"20000\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from howdah.client.page_links import page_link
 from howdah.errors import JobEnded, JobNotFound, NotFound, NotPermitted, RequestRefused, SpecError
 from howdah.spec import JobSpec, Output, Role, State, TaskId
 
+LIMIT_S = 120.0
 JOB = """name: two words
 env: {API_TOKEN: hidden}
 roles:
@@ -33,20 +35,39 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("HOWDAH_HOME", str(tmp_path / "home"))
     (tmp_path / "job.yaml").write_text(JOB % (tmp_path, tmp_path))
     yield tmp_path
-    (tmp_path / "go").touch()
+    client = howdah.Client(engine="local")
+    for report in client.jobs(state=[State.PENDING, State.RUNNING]):
+        client.cancel(report.id)
+    deadline = time.monotonic() + LIMIT_S
+    while left := processes_of(tmp_path):
+        assert time.monotonic() < deadline, f"these processes did not end: {left}"
+        time.sleep(0.05)
+
+
+def processes_of(home: Path) -> list[int]:
+    """Masters and executors with this directory in their environment, and the supervisor, which has it in its words."""
+    found = []
+    for pid in (int(one.name) for one in Path("/proc").iterdir() if one.name.isdigit()):
+        try:
+            said = Path(f"/proc/{pid}/environ").read_bytes() + Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if pid != os.getpid() and str(home).encode() in said:
+            found.append(pid)
+    return found
 
 
 def running(client: howdah.Client, job_id: str) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + LIMIT_S
     while client.job(job_id).state is not State.RUNNING:
-        assert time.monotonic() < until
+        assert time.monotonic() < until, f"{job_id} is not running"
         time.sleep(0.1)
 
 
 def eventually_says(client: howdah.Client, job_id: str, text: str) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + LIMIT_S
     while "".join(client.logs(job_id, "worker:1")) != text:
-        assert time.monotonic() < until
+        assert time.monotonic() < until, f"it does not say {text!r}"
         time.sleep(0.1)
 
 
@@ -63,7 +84,7 @@ def test_a_job_from_its_submission_to_its_history(home: Path, monkeypatch: pytes
     assert [row["task"] for row in client.call(job_id, "tasks")["tasks"]] == ["worker:0", "worker:1"]
     through_the_page(client, job_id)
     (home / "go").touch()
-    assert client.wait(job_id, timeout_s=90).state is State.SUCCEEDED
+    assert client.wait(job_id, timeout_s=LIMIT_S).state is State.SUCCEEDED
     assert (home / "kept").is_dir()
     assert [report.id for report in client.jobs(state=State.SUCCEEDED)] == [job_id]
     assert client.jobs(name="other") == []
@@ -153,9 +174,9 @@ def through_the_page(client: howdah.Client, job_id: str) -> None:
         acting.users()
     ((output, first),) = acting.save(job_id)
     assert output == 0
-    until = time.monotonic() + 60
+    until = time.monotonic() + LIMIT_S
     while acting.job(job_id).snapshots[-1].state is State.RUNNING:
-        assert time.monotonic() < until
+        assert time.monotonic() < until, "the snapshot is not done"
         time.sleep(0.1)
     (begun,) = client.save(job_id, output=-1)  # as programs asked before None meant all
     assert begun == (begun.output, begun.number) == (0, first + 1)
@@ -174,9 +195,9 @@ def through_history(home: Path, job_id: str, monkeypatch: pytest.MonkeyPatch) ->
             assert server.stdout is not None
             link = server.stdout.readline().split()[-1]
             client = howdah.Client(link)
-            until = time.monotonic() + 60
+            until = time.monotonic() + LIMIT_S
             while not client.jobs(name="set"):  # its first look comes after its link
-                assert time.monotonic() < until
+                assert time.monotonic() < until, "the history server did not find the job"
                 time.sleep(0.1)
             assert [report.id for report in client.jobs(name="set")] == [job_id]
             assert client.jobs(name="other") == []
