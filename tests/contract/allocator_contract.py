@@ -23,7 +23,7 @@ from howdah.spec.events import Allocated, ContainerEnded, Event
 
 T = TypeVar("T")
 Play = Callable[["Driver"], Awaitable[T]]
-LIMIT_S = 90.0
+LIMIT_S = 120.0
 
 
 class Driver:
@@ -145,16 +145,14 @@ class AllocatorContract:
         assert self.play(context, lambda driver: driver.run(line, **given)).exit.code == 42
 
     def test_what_runs_in_a_released_container_is_killed(self, context: MasterContext) -> None:
-        async def play(driver: Driver) -> float:
+        async def play(driver: Driver) -> None:
             (container,) = await driver.get("worker")
             await driver.launch(container, "sleep 600")
-            since = time.monotonic()
             driver.allocator.release(container.id)
-            # Its room is free again: a whole new gang fits.
+            # Its room is free again, long before it would have ended: a whole new gang fits.
             await driver.get("worker", 3)
-            return time.monotonic() - since
 
-        assert self.play(context, play) < 60
+        self.play(context, play)
 
     def test_a_container_can_be_released_unused(self, context: MasterContext) -> None:
         async def play(driver: Driver) -> None:

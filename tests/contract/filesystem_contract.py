@@ -160,7 +160,7 @@ class FileSystemContract:
         started = threading.Barrier(8)
 
         def work(number: int) -> bytes:
-            started.wait(10)
+            started.wait(120)
             uri = uris.join(base, f"f{number}")
             fs.write_bytes(uri, str(number).encode())
             return fs.read_bytes(uri)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from test_master_api import KEY, Running, running, say
+from test_master_api import KEY, LIMIT_S, Running, running, say
 
 from howdah.api.openapi import openapi
 from howdah.spec import Exit
@@ -32,7 +32,7 @@ HOSTILE = '<script>alert(1)</script>\u2028&#x27;"</script>'
 def ask(running: Running, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any, Any]:
     """Status, headers and the JSON of the answer."""
     address = running.url.removeprefix("http://")
-    connection = http.client.HTTPConnection(address, timeout=10)
+    connection = http.client.HTTPConnection(address, timeout=LIMIT_S)
     data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
     connection.request(method, path, data, {"Host": address, **headers})
     answer = connection.getresponse()
@@ -127,9 +127,9 @@ def test_who_has_the_latest_version_is_answered_shortly(running: Running) -> Non
     assert look(running, f"/tasks?since={first['version']}") == {"version": first["version"], "unchanged": True}
     assert look(running, "/tasks?since=99999")["tasks"] == first["tasks"]
     say(running.executor(), 1, Phase.HELLO)
-    until = time.monotonic() + 10
+    until = time.monotonic() + LIMIT_S
     while "unchanged" in look(running, f"/tasks?since={first['version']}"):
-        assert time.monotonic() < until
+        assert time.monotonic() < until, "no new version came"
     changed = look(running, f"/tasks?since={first['version']}")
     assert changed["version"] > first["version"]
     assert changed["tasks"][0]["phase"] == "localising"
@@ -177,7 +177,7 @@ def test_an_embed_token_shows_curves_alone(running: Running) -> None:
 def test_a_parameter_that_is_repeated_reaches_the_curves(running: Running) -> None:
     embed = auth.embed_token(KEY)
     address = f"{running.url}{JOB}/curves/embed.html?run=a,b&run=c&tag=%22x&token={embed}"
-    with urllib.request.urlopen(address, timeout=20) as answer:
+    with urllib.request.urlopen(address, timeout=LIMIT_S) as answer:
         page = answer.read().decode()
     query = f"run=a%2Cb&amp;run=c&amp;tag=%22x&amp;token={embed}"
     assert f'<script src="embed.js?{query}"></script>' in page
@@ -194,7 +194,7 @@ def test_only_a_token_that_may_act_acts(running: Running) -> None:
     assert act(running, "check", good, method="POST") == (200, {})
     assert running.thread.is_alive()
     assert act(running, "cancel", good) == (200, {})
-    running.thread.join(20)
+    running.thread.join(LIMIT_S)
     assert running.outcome.diagnostics.startswith("cancelled by")
 
 
@@ -237,7 +237,7 @@ def test_what_a_task_says_is_data_whatever_it_says(running: Running) -> None:
 def test_the_page_itself_is_no_secret_and_runs_no_script_but_its_own(running: Running, tmp_path: Path) -> None:
     address = running.url.removeprefix("http://")
     for path, status in (("/", 200), ("/../../etc/passwd", 404), ("/assets/none.js", 404), ("/assets/../x", 404)):
-        connection = http.client.HTTPConnection(address, timeout=10)
+        connection = http.client.HTTPConnection(address, timeout=LIMIT_S)
         connection.request("GET", path, headers={"Host": address})
         answer = connection.getresponse()
         answer.read()

@@ -133,7 +133,7 @@ def test_pieces_are_made_as_they_are_taken_and_the_connection_goes_on() -> None:
             await pieces.closed.wait()
             assert (await ask(reader, writer, "GET", "/other"))[1] == b"after"
 
-    asyncio.run(asyncio.wait_for(run(), 60))
+    asyncio.run(asyncio.wait_for(run(), 120))
 
 
 async def settled(pieces: Counted) -> int:
@@ -154,7 +154,7 @@ def test_an_error_among_pieces_is_seen_by_who_takes_them(capfd: pytest.CaptureFi
                 await chunk_of(reader)
             await pieces.closed.wait()
 
-    asyncio.run(asyncio.wait_for(run(), 60))
+    asyncio.run(asyncio.wait_for(run(), 120))
     assert "broken off: it is gone" in capfd.readouterr().err
 
 
@@ -166,4 +166,4 @@ def test_who_leaves_while_pieces_come_is_not_waited_for() -> None:
             await pieces.closed.wait()
         assert pieces.taken < 100_000
 
-    asyncio.run(asyncio.wait_for(run(), 60))
+    asyncio.run(asyncio.wait_for(run(), 120))

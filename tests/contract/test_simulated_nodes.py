@@ -22,7 +22,7 @@ from howdah.sandbox import Sandbox
 from howdah.wire.credentials import Token
 
 SMALL = {records.MEMORY: 256, records.VCORES: 1}
-LIMIT_S = 60
+LIMIT_S = 120
 
 
 def within_limit(work: Coroutine[None, None, None]) -> None:

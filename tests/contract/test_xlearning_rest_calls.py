@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 from typing import Any
 
 import pytest
-from test_master_api import KEY, Running, running, say
+from test_master_api import KEY, LIMIT_S, Running, running, say
 
 from howdah.wire import auth
 from howdah.wire.messages import Phase
@@ -21,7 +21,7 @@ TOKEN = auth.view_token(KEY)
 def ask(running: Running, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, str, bytes]:
     """Status, content type and body."""
     address = running.url.removeprefix("http://")
-    connection = http.client.HTTPConnection(address, timeout=60)
+    connection = http.client.HTTPConnection(address, timeout=LIMIT_S)
     data = None if body is None else json.dumps(body)
     connection.request(method, path, data, {"Host": address, **headers})
     answer = connection.getresponse()
@@ -40,7 +40,7 @@ def test_a_signal_that_ends_programs_ends_the_job(running: Running, method: str)
     assert ask(running, "DELETE", "/ws/app/signal/9", {"token": good})[0] == 405
     assert running.thread.is_alive()
     assert ask(running, method, "/ws/app/signal/9", {"token": good}) == (200, "text/plain; charset=utf-8", b"SUCCEED")
-    running.thread.join(60)
+    running.thread.join(LIMIT_S)
     assert running.outcome.diagnostics.startswith("cancelled by")
 
 
