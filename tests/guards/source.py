@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,16 +24,56 @@ def modules() -> dict[str, Path]:
 
 
 @functools.cache
+def documents() -> tuple[Path, ...]:
+    """The Markdown pages of the repository, without the READMEs of packages."""
+    return tuple(sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]))
+
+
+@functools.cache
+def text(path: Path) -> str:
+    """The text of a file."""
+    return path.read_text(encoding="utf-8")
+
+
 def tree(module: str) -> ast.Module:
     """The syntax tree of a module."""
-    return ast.parse(modules()[module].read_text(encoding="utf-8"))
+    return _trees()[module]
+
+
+@functools.cache
+def _trees() -> dict[str, ast.Module]:
+    # The collector would go through half a million nodes again and again, which takes four times as long as parsing.
+    gc.disable()
+    try:
+        return {module: ast.parse(text(path)) for module, path in modules().items()}
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def nodes(module: str) -> tuple[ast.AST, ...]:
+    """All nodes of a module's syntax tree."""
+    return _nodes()[module]
+
+
+@functools.cache
+def _nodes() -> dict[str, tuple[ast.AST, ...]]:
+    gc.disable()
+    try:
+        return {module: tuple(ast.walk(tree(module))) for module in modules()}
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @functools.cache
 def imports(module: str) -> frozenset[str]:
     """The package's own modules that `module` imports when it runs: at its top, or later in a function."""
+    unread = {below for node in nodes(module) if _is_type_checking(node) for below in ast.walk(node)}
     found = set()
-    for node in _running(tree(module)):
+    for node in nodes(module):
+        if node in unread:
+            continue
         if isinstance(node, ast.ImportFrom) and node.module:
             names = (f"{node.module}.{alias.name}" for alias in node.names)
             found |= {name if name in modules() else node.module for name in names}
@@ -41,12 +82,9 @@ def imports(module: str) -> frozenset[str]:
     return frozenset(found & modules().keys() - {module})
 
 
-def _running(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes below `node`, without what only a type checker reads."""
-    for child in ast.iter_child_nodes(node):
-        if not (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)):
-            yield child
-            yield from _running(child)
+def _is_type_checking(node: ast.AST) -> bool:
+    """Whether only a type checker reads what is below `node`."""
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
 
 
 def public_classes() -> Iterator[tuple[str, ast.ClassDef]]:

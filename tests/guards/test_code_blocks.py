@@ -13,12 +13,12 @@ from typing import NamedTuple
 import click
 import pytest
 import yaml
-from source import ROOT
+from source import ROOT, documents
+from source import text as text_of
 
 from howdah.cli import COMMANDS
 from howdah.config.job_schema import schema
 
-PAPERS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
 BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.M | re.S)
 VERBATIM = {"tony", "azkaban-job", "xl-submit", "hbox-submit", "submarine", "convert", "import-history"}
 """Commands whose options are those of another system; the golden files have those."""
@@ -35,11 +35,11 @@ class Block(NamedTuple):
 
 
 def blocks(*languages: str) -> list[Block]:
-    return [block for paper in PAPERS for block in blocks_of(paper) if block.language in languages]
+    return [block for paper in documents() for block in blocks_of(paper) if block.language in languages]
 
 
 def blocks_of(paper: Path) -> Iterator[Block]:
-    text = paper.read_text(encoding="utf-8")
+    text = text_of(paper)
     for match in BLOCK.finditer(text):
         inner = re.sub(rf"^{match[1]}", "", match[3], flags=re.M)
         yield Block(paper, text.count("\n", 0, match.start()) + 1, match[2], inner)

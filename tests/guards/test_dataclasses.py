@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from source import modules, tree
+from source import modules, nodes
 
 BELOW = {"howdah.errors", "howdah.program", "howdah.program.task_identity", "howdah.spec.values"}
 """Modules without `howdah.spec`: errors are below it, and a program that asks for its rank imports little."""
@@ -16,7 +16,7 @@ LEFT_OUT = re.compile(r"\b(repr|compare|hash)=False")
 def dataclasses() -> Iterator[tuple[str, str, ast.ClassDef]]:
     """Yield the module, the decorator and the definition of each dataclass."""
     for module in modules():
-        for node in ast.walk(tree(module)):
+        for node in nodes(module):
             if isinstance(node, ast.ClassDef) and module not in BELOW:
                 for decorator in map(ast.unparse, node.decorator_list):
                     if re.match(r"(dataclasses\.)?dataclass\b", decorator):
@@ -43,7 +43,7 @@ def test_the_bare_name_is_the_own_decorator() -> None:
     wrong = [
         module
         for module in modules().keys() - BELOW
-        for node in ast.walk(tree(module))
+        for node in nodes(module)
         if isinstance(node, ast.ImportFrom) and node.module == "dataclasses"
         if any(alias.name == "dataclass" for alias in node.names)
     ]

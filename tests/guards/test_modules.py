@@ -1,11 +1,15 @@
-"""Tests imports: modules form no cycle, and every module that a string names exists."""
+"""Tests modules: they import each other in no circle, each has a subject, and every one that a text names exists."""
 
 from __future__ import annotations
 
+import ast
 import re
+from collections import defaultdict
 
-import pytest
-from source import ROOT, imports, modules
+from source import ROOT, imports, modules, public_classes, text, tree
+
+LONGEST_FILE = 500
+VAGUE = {"utils", "util", "common", "helpers", "misc", "tools"}
 
 # Names below `howdah.` that are no modules: groups of entry points, credentials, files of settings, keys.
 NO_MODULES = {
@@ -58,21 +62,37 @@ def is_known(dotted: str) -> bool:
     module, _, name = f"howdah{dotted}".rpartition(".")
     if f"howdah{dotted}" in modules() or f"howdah{dotted}".endswith("_pb2"):
         return True
-    return module in modules() and bool(re.search(rf"\b{name}\b", modules()[module].read_text(encoding="utf-8")))
+    return module in modules() and bool(re.search(rf"\b{name}\b", text(modules()[module])))
 
 
-@pytest.mark.parametrize("place", TEXTS)
-def test_modules_that_texts_name_exist(place: str) -> None:
-    path = ROOT / place
-    files = (
-        [path]
-        if path.is_file()
-        else [each for each in path.rglob("*") if each.suffix in (".py", ".md", ".toml", ".yaml")]
-    )
+def test_modules_that_texts_name_exist() -> None:
     unknown = []
-    for file in files:
-        text = file.read_text(encoding="utf-8")
-        if re.search(r"\bhowdah: (CommandLine|Session|Howdah)|^def howdah\(|import howdah$", text, re.M):
-            continue  # a test's own object of that name
-        unknown += [f"{file.relative_to(ROOT)}: howdah{name}" for name in MODULE.findall(text) if not is_known(name)]
+    for place in map(ROOT.joinpath, TEXTS):
+        files = [place] if place.is_file() else place.rglob("*")
+        for file in (each for each in files if each.suffix in (".py", ".md", ".toml", ".yaml")):
+            if re.search(r"\bhowdah: (CommandLine|Session|Howdah)|^def howdah\(|import howdah$", text(file), re.M):
+                continue  # a test's own object of that name
+            names = [name for name in MODULE.findall(text(file)) if not is_known(name)]
+            unknown += [f"{file.relative_to(ROOT)}: howdah{name}" for name in names]
     assert unknown == []
+
+
+def test_every_module_says_what_it_is() -> None:
+    silent = [module for module in modules() if not ast.get_docstring(tree(module)) and "proto" not in module]
+    assert silent == []
+
+
+def test_no_module_is_a_drawer() -> None:
+    assert [module for module in modules() if VAGUE & set(module.split("."))] == []
+
+
+def test_no_file_is_too_long() -> None:
+    lengths = {module: len(text(path).splitlines()) for module, path in modules().items()}
+    assert {module: length for module, length in lengths.items() if length > LONGEST_FILE} == {}
+
+
+def test_no_two_public_classes_have_one_name() -> None:
+    places = defaultdict(list)
+    for module, node in public_classes():
+        places[node.name].append(module)
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
