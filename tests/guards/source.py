@@ -7,9 +7,11 @@ import functools
 import gc
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
+Function: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
 
 
 @functools.cache
@@ -64,6 +66,11 @@ def _nodes() -> dict[str, tuple[ast.AST, ...]]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def functions(module: str) -> list[Function]:
+    """All functions of a module, methods among them."""
+    return [node for node in nodes(module) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
 
 
 @functools.cache

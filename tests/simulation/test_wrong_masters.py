@@ -10,21 +10,21 @@ from executors import Broken
 from runs import simulate
 
 WRONG = [
-    ("lease", "runs twice"),
-    ("fence", "runs twice|outlasts the fence"),
-    ("takeover fence", "runs twice"),
+    ("lease", "runs twice", 65),
+    ("fence", "runs twice|outlasts the fence", 17),
+    ("takeover fence", "runs twice", 65),
     ("release", "nobody gives back"),
     ("signs", "no end", 100),
     ("gang", "is formed without"),
     ("grace", "runs twice", 700),
-    ("log", "starts a second time"),
-    ("one log", "write the log|the log tells|runs twice|outlasts the fence"),
+    ("log", "starts a second time", 56),
+    ("one log", "write the log|the log tells|runs twice|outlasts the fence", 16),
     ("container", "from another container", 280),
     ("sequence", "an older status"),
     ("decided", "a cancel changes the outcome"),
     ("one commit", "commits twice"),
     ("failed outputs", "are published"),
-    ("attempt", "that only lost its master"),
+    ("attempt", "that only lost its master", 44),
     ("refusal", "goes on though it is refused"),
 ]
 """What is left out (`Simulation.without`), what is seen, and the seed to begin with: those before it show nothing."""

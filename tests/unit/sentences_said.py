@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[2] / "src" / "howdah"
+import source
+
+SOURCE = source.SOURCE / "howdah"
 PLACES = ("spec", "master", "executor", "engines", "supervisor", "compat", "history", "client/follow.py", "api")
 # Of what is asked by programs, and by people with a mistake in an address, only the English is said.
 NOT_OF_PEOPLE = (
@@ -58,19 +60,18 @@ VALUES = re.compile(r"n1|worker:1|7")
 
 def said() -> Iterator[tuple[str, str]]:
     """Where, and a sample of what is said there: each value has become something of its kind."""
-    for place in PLACES:
-        for path in sorted((SOURCE / place).rglob("*.py")) if (SOURCE / place).is_dir() else [SOURCE / place]:
-            if str(path.relative_to(SOURCE)) in NOT_OF_PEOPLE:
-                continue
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            for function in ast.walk(tree):
-                if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-                    for line, sample in _of(function, path):
-                        if not MISTAKES.search(sample) and re.search("[a-z]{3}", VALUES.sub("", sample)):
-                            yield f"{path.relative_to(SOURCE)}:{line}", sample
+    places = tuple(f"{place}/" for place in PLACES)
+    for module, path in source.modules().items():
+        name = str(path.relative_to(SOURCE))
+        if name in NOT_OF_PEOPLE or not f"{name}/".startswith(places):
+            continue
+        for function in source.functions(module):
+            for line, sample in _of(function, path):
+                if not MISTAKES.search(sample) and re.search("[a-z]{3}", VALUES.sub("", sample)):
+                    yield f"{name}:{line}", sample
 
 
-def samples_of(function: ast.FunctionDef, places: Mapping[str, int]) -> Iterator[tuple[int, str]]:
+def samples_of(function: source.Function, places: Mapping[str, int]) -> Iterator[tuple[int, str]]:
     """Lines, and samples of what is said there by the calls in `places`, which have the number of the argument."""
     known = _assigned(function)
     for node in ast.walk(function):
@@ -79,7 +80,7 @@ def samples_of(function: ast.FunctionDef, places: Mapping[str, int]) -> Iterator
             yield from ((node.lineno, sample) for sample in _samples(node.args[places[name]], known))
 
 
-def _assigned(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, list[ast.expr]]:
+def _assigned(function: source.Function) -> dict[str, list[ast.expr]]:
     known: dict[str, list[ast.expr]] = {}
     for node in ast.walk(function):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -91,7 +92,7 @@ def _name(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
-def _of(function: ast.FunctionDef | ast.AsyncFunctionDef, path: Path) -> Iterator[tuple[int, str]]:
+def _of(function: source.Function, path: Path) -> Iterator[tuple[int, str]]:
     known = _assigned(function)
     for node in ast.walk(function):
         if isinstance(node, ast.Call):

@@ -26,6 +26,7 @@ from howdah.spec.fold import fold
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/job.yaml"))
+KINDS = ("submitted", "resolved")
 YAML = """
 const fs = require("fs");
 const [compiler, source] = process.argv.slice(1);
@@ -112,28 +113,39 @@ def test_the_examples_are_copied_as_they_are() -> None:
         assert read(resolved) == find(one.spec.framework).expand(one.spec)
 
 
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with all examples, each with secrets in its job file, and beside it what the page copies of it."""
+    base = tmp_path_factory.mktemp("secrets")
+    shutil.copytree(EXAMPLES, base / "examples")
+    (base / "docs").mkdir()
+    (base / "docs" / "text.md").write_text("words\n")
+    answers = []
+    for path in (base / "examples" / name / "job.yaml" for name in NAMES):
+        text = with_secrets(path.read_text())
+        path.write_text(text)
+        given = load(path, environ={})
+        spec = dataclasses.replace(given.spec, environment=Environment())  # which takes minutes to make
+        answers.append(shown(spec, text))
+    for name, copies in zip(NAMES, copied(answers), strict=True):
+        for kind, copy in zip(KINDS, copies, strict=True):
+            (base / "examples" / name / f"{kind}.yaml").write_text(copy)
+    samples = base / "examples" / "stream-formats" / "samples"
+    samples.mkdir(exist_ok=True)
+    for name in re.findall(r"\$\{SAMPLES\}/([\w.]+)", (samples.parent / "job.yaml").read_text()):
+        (samples / name).touch()
+    return base / "examples"
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_an_example_with_secrets_is_planned_as_it_is_copied(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, examples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOWDAH_HOME", str(tmp_path / "home"))
-    shutil.copytree(EXAMPLES, tmp_path / "examples")
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "text.md").write_text("words\n")
-    directory = tmp_path / "examples" / name
-    if name == "stream-formats":
-        (directory / "samples").mkdir(exist_ok=True)
-        for path in re.findall(r"\$\{SAMPLES\}/([\w.]+)", (directory / "job.yaml").read_text()):
-            (directory / "samples" / path).touch()
-    text = with_secrets((directory / "job.yaml").read_text())
-    (directory / "job.yaml").write_text(text)
-    given = load(directory / "job.yaml", environ={})
-    spec = dataclasses.replace(given.spec, environment=Environment())  # which takes minutes to make
-    ((submitted, resolved),) = copied([shown(spec, text)])
-    for copy in (submitted, resolved):
-        assert "hunter2" not in copy
-        (directory / "copy.yaml").write_text(copy)
-        done = CliRunner().invoke(plan, [str(directory / "copy.yaml"), "--on", "local", "--set", "environment={}"])
+    for kind in KINDS:
+        copy = examples / name / f"{kind}.yaml"
+        assert "hunter2" not in copy.read_text()
+        done = CliRunner().invoke(plan, [str(copy), "--on", "local", "--set", "environment={}"])
         assert done.exit_code == 0, done.output
         assert "env.DB_PASSWORD: *** stands for a value that was hidden" in done.output
         assert "env.RATE" not in done.output

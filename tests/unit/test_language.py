@@ -14,6 +14,7 @@ from pathlib import Path
 
 import click
 import pytest
+import source
 
 from howdah.api.hints import TEMPLATES
 from howdah.cli import COMMANDS, cli
@@ -25,16 +26,15 @@ from howdah.compat.submarine import help as submarine_help
 from howdah.locale.catalogue import COMMAND_LINE, chinese
 
 CHINESE = chinese(COMMAND_LINE)
-SOURCE = Path(__file__).parents[2] / "src" / "howdah"
 HOWDAH = str(Path(sys.executable).with_name("howdah"))
 
 
 def sayings() -> Iterator[tuple[str, ast.Call]]:
     """Every call of `_`, with where it is."""
-    for path in sorted([*(SOURCE / "cli").rglob("*.py"), *(SOURCE / "compat").rglob("*.py")]):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for module, path in source.modules().items():
+        for node in source.nodes(module) if f"{module}.".startswith(("howdah.cli.", "howdah.compat.")) else ():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_":
-                yield f"{path.relative_to(SOURCE)}:{node.lineno}", node
+                yield f"{path.relative_to(source.SOURCE / 'howdah')}:{node.lineno}", node
 
 
 @functools.cache

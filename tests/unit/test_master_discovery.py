@@ -11,6 +11,9 @@ import pytest
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.master_link.master_discovery import find_master
 
+LIMIT_S = 0.2
+"""The server never answers: the longer the search may take, the longer the test."""
+
 
 def test_a_look_that_took_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -18,7 +21,7 @@ def test_a_look_that_took_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with socket.create_server(("127.0.0.1", 0)) as silent:
         loop = EventLoop()
         loop.on_signal(signal.SIGCHLD, loop.reaper.reap)
-        find_master(loop, f"hdfs://127.0.0.1:{silent.getsockname()[1]}/jobs/a", told.append)
+        find_master(loop, f"hdfs://127.0.0.1:{silent.getsockname()[1]}/jobs/a", told.append, LIMIT_S)
         (directory,) = tmp_path.iterdir()
         (directory / ".half.part").write_text("x")  # as a helper leaves it that is ended at its limit
         while not told:

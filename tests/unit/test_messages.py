@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sentences_said import SOURCE
+import source
 
 from howdah.locale.catalogue import STORED, chinese
 from howdah.locale.messages import render
@@ -164,17 +164,16 @@ def test_what_the_view_says_is_translated_by_template() -> None:
 
 def made() -> Iterator[tuple[str, ast.Call, str]]:
     """Yield each call in the source that makes a message: where it is, and its template."""
-    for path in sorted(SOURCE.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for function in (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)):
+    for module in source.modules():
+        for function in source.functions(module) if "message" in source.text(source.modules()[module]) else ():
             known = assigned(function)
             for node in ast.walk(function):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "message":
                     for template in templates_of(node.args[0], known):
-                        yield f"{path.relative_to(SOURCE)}:{node.lineno}", node, template
+                        yield f"{module}:{node.lineno}", node, template
 
 
-def assigned(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, list[ast.expr]]:
+def assigned(function: source.Function) -> dict[str, list[ast.expr]]:
     known: dict[str, list[ast.expr]] = {}
     for node in ast.walk(function):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):

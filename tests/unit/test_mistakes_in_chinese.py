@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import json
 import os
 import re
 import subprocess
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import source
 from sentences_said import samples_of
 
 from howdah.cli.i18n import choose
@@ -18,7 +19,6 @@ from howdah.cli.mistakes import error_lines, problem_in_chinese
 from howdah.engines.yarn.conf import ADVICE
 from howdah.errors import Mistake, SpecError
 
-SOURCE = Path(__file__).parents[2] / "src" / "howdah"
 HOWDAH = str(Path(sys.executable).with_name("howdah"))
 OF_JOB_FILES = (
     *("spec/validation.py", "spec/preflight.py", "spec/exec_limits.py", "spec/containers.py", "spec/type_check.py"),
@@ -33,18 +33,16 @@ PROBLEM_AT = {"Mistake": 1, "at": 1, "refuse": 2, "wrong": 1, "ValueError": 0}
 def problems() -> Iterator[tuple[str, str]]:
     """Where, and a sample of the problem that is said there: each value has become something of its kind."""
     for name in OF_JOB_FILES:
-        tree = ast.parse((SOURCE / name).read_text(encoding="utf-8"))
-        for function in ast.walk(tree):
-            if isinstance(function, ast.FunctionDef):
-                for line, sample in samples_of(function, PROBLEM_AT):
-                    if not sample.endswith(" ") and re.search("[a-z]{3}", sample):
-                        yield f"{name}:{line}", sample
+        for function in source.functions(f"howdah.{name.removesuffix('.py').replace('/', '.')}"):
+            for line, sample in samples_of(function, PROBLEM_AT):
+                if not sample.endswith(" ") and re.search("[a-z]{3}", sample):
+                    yield f"{name}:{line}", sample
 
 
 def test_every_mistake_has_its_chinese() -> None:
-    english = {f"{where} {problem}" for where, problem in problems() if problem_in_chinese(problem) == problem}
-    assert english == set()
-    assert len(list(problems())) > 100
+    found = list(problems())
+    assert {f"{where} {problem}" for where, problem in found if problem_in_chinese(problem) == problem} == set()
+    assert len(found) > 100
 
 
 @pytest.fixture
@@ -67,9 +65,13 @@ def test_a_mistake_keeps_its_place_its_value_and_its_hint() -> None:
     assert line == "x：is what nobody has translated, which is no value, must be left alone"
 
 
-def run(directory: Path, *arguments: str, language: str = "zh") -> tuple[int, str]:
+def environment_of(home: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG", "HOWDAH_"))}
-    environment = {**kept, "HOWDAH_HOME": str(directory), "PYTHONUTF8": "1", "HOWDAH_LANGUAGE": language}
+    return {**kept, "HOWDAH_HOME": str(home), "PYTHONUTF8": "1"}
+
+
+def run(directory: Path, *arguments: str) -> tuple[int, str]:
+    environment = {**environment_of(directory), "HOWDAH_LANGUAGE": "zh"}
     done = subprocess.run(
         [HOWDAH, *arguments], env=environment, capture_output=True, text=True, timeout=60, check=False, cwd=directory
     )
@@ -88,29 +90,71 @@ def test_the_command_says_so(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
-        (("run", "--help"), 0, ("用法：howdah run [OPTIONS]", "\n选项:\n", "显示本帮助并退出。")),
-        (("--help",), 0, ("\n命令:\n", "显示版本并退出。")),
-        (("list", "--limit", "x"), 64, ("用法：howdah list", "运行 'howdah list --help' 查看帮助", "'x' 不是整数")),
-        (("list", "--limit", "0"), 64, ("0 不在范围",)),
-        (("run", "--on-interrupt", "x"), 64, ("'x' 不是以下任何一个：",)),
-        (("status",), 64, ("错误：缺少参数 'JOB_ID'",)),
-        (("status", "a", "b"), 64, ("多余的参数（b）",)),
-        (("run", "--nope"), 64, ("没有选项 '--nope'",)),
-        (("run", "--set"), 64, ("选项 '--set' 需要一个值",)),
-        (("list", "--json=1"), 64, ("选项 '--json' 不带值",)),
-        (("data", "nope"), 64, ("没有命令 'nope'",)),
-        (("history", "--port", "65536"), 64, ("65536 不在范围",)),
-        (("tensorboard", "--port", "-1"), 64, ("-1 不在范围",)),
-        (("history", "--help"), 0, ("[默认：18488",)),
-    ],
+# Each command line is that of a new process, which is forked where the commands' modules are imported.
+MANY = """
+import importlib, json, os, sys
+from howdah.cli import COMMANDS, main
+
+calls = json.load(sys.stdin)
+for name in {arguments[0] for _, arguments in calls} & {*COMMANDS}:
+    importlib.import_module(COMMANDS[name][0].partition(":")[0])
+for language, arguments in calls:
+    reader, writer = os.pipe()
+    if not os.fork():
+        os.dup2(writer, 1)
+        os.dup2(writer, 2)
+        os.close(writer)  # which those who read wait for
+        os.environ["HOWDAH_LANGUAGE"] = language
+        sys.argv = ["howdah", *arguments]
+        main()
+    os.close(writer)
+    with open(reader) as said:
+        text = said.read()
+    print(json.dumps([os.waitstatus_to_exitcode(os.wait()[1]), text]), flush=True)
+"""
+CLICKS = (
+    (("run", "--help"), 0, ("用法：howdah run [OPTIONS]", "\n选项:\n", "显示本帮助并退出。")),
+    (("--help",), 0, ("\n命令:\n", "显示版本并退出。")),
+    (("list", "--limit", "x"), 64, ("用法：howdah list", "运行 'howdah list --help' 查看帮助", "'x' 不是整数")),
+    (("list", "--limit", "0"), 64, ("0 不在范围",)),
+    (("run", "--on-interrupt", "x"), 64, ("'x' 不是以下任何一个：",)),
+    (("status",), 64, ("错误：缺少参数 'JOB_ID'",)),
+    (("status", "a", "b"), 64, ("多余的参数（b）",)),
+    (("run", "--nope"), 64, ("没有选项 '--nope'",)),
+    (("run", "--set"), 64, ("选项 '--set' 需要一个值",)),
+    (("list", "--json=1"), 64, ("选项 '--json' 不带值",)),
+    (("data", "nope"), 64, ("没有命令 'nope'",)),
+    (("history", "--port", "65536"), 64, ("65536 不在范围",)),
+    (("tensorboard", "--port", "-1"), 64, ("-1 不在范围",)),
+    (("history", "--help"), 0, ("[默认：18488",)),
 )
-def test_clicks_own_words(tmp_path: Path, arguments: tuple[str, ...], code: int, words: tuple[str, ...]) -> None:
-    ended, said = run(tmp_path, *arguments)
+"""Arguments, exit code, and what is printed in Chinese."""
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, tuple[str, ...]], tuple[int, str]]:
+    """The exit code and the output of each command line of `CLICKS`, by language and arguments."""
+    calls = [(language, arguments) for language in ("zh", "en") for arguments, *_ in CLICKS]
+    environment = environment_of(tmp_path_factory.mktemp("home"))
+    command = [sys.executable, "-c", MANY]
+    done = subprocess.run(
+        command, input=json.dumps(calls), env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    return {call: tuple(json.loads(line)) for call, line in zip(calls, done.stdout.splitlines(), strict=True)}
+
+
+@pytest.mark.parametrize(("arguments", "code", "words"), CLICKS)
+def test_clicks_own_words(
+    answers: dict[tuple[str, tuple[str, ...]], tuple[int, str]],
+    arguments: tuple[str, ...],
+    code: int,
+    words: tuple[str, ...],
+) -> None:
+    ended, said = answers["zh", arguments]
     assert ended == code
     for each in words:
         assert each in said
-    _, in_english = run(tmp_path, *arguments, language="en")
+    ended, in_english = answers["en", arguments]
+    assert ended == code
+    assert in_english
     assert not re.search("[\u4e00-\u9fff]", in_english)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import re
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from subprocess import Popen
 from typing import Any
 
 import pytest
@@ -355,49 +356,69 @@ class TestHere:
         assert lines[-1]["error"].startswith("disk: ")
 
 
+EXCHANGE = """
+import os, sys
+from howdah.executor.preflight.pair_exchange import PairExchange
+from howdah.executor.preflight.requests import PairExchangeRequest
+from howdah.wire.helper_main import run_helper_main
+
+def exchange(request: PairExchangeRequest) -> None:
+    PairExchange(request, lambda: float(os.readlink(clock))).run()
+
+clock = sys.argv.pop()
+run_helper_main({"exchange": exchange})
+"""
+"""Exchanges data; what time it is, a symbolic link says, which is changed in one piece."""
+
+
 class TestExchange:
+    LIMIT_S = 600.0
+    """For both rounds: what is really waited for comes long before."""
+
     def listener(self) -> socket.socket:
         one = socket.socket()
         one.bind(("127.0.0.1", 0))
         return one
 
-    def begin(
-        self, task: str, listener: socket.socket, others: list[Partner | None], limit: float
-    ) -> subprocess.Popen[bytes]:
-        order = PairOrder(1, tuple(others), limit)
+    def begin(self, task: str, listener: socket.socket, others: list[Partner | None], clock: Path) -> Popen[bytes]:
+        order = PairOrder(1, tuple(others), self.LIMIT_S)
         request = PairExchangeRequest(order, task, listener.fileno(), 0, "", {})
-        process = subprocess.Popen(
-            [sys.executable, "-m", "howdah.executor.preflight.pair_exchange"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            pass_fds=[listener.fileno()],
-        )
+        command = [sys.executable, "-c", EXCHANGE, str(clock)]
+        process = Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=[listener.fileno()])
         assert process.stdin is not None
         process.stdin.write(json.dumps(encode(request)).encode())
         process.stdin.close()
         return process
 
-    def told(self, process: subprocess.Popen[bytes]) -> list[dict[str, Any]]:
+    def told(self, process: Popen[bytes]) -> list[dict[str, Any]]:
         assert process.stdout is not None
-        with process.stdout:
-            lines = [json.loads(line) for line in process.stdout]
+        lines = [json.loads(line) for line in process.stdout]
         process.wait()
         return lines
 
-    def test_three_tasks_of_which_one_never_comes(self) -> None:
+    def set_clock(self, clock: Path, seconds: float) -> Path:
+        new = clock.with_suffix(".new")
+        new.symlink_to(str(seconds))
+        return new.rename(clock)
+
+    def test_three_tasks_of_which_one_never_comes(self, tmp_path: Path) -> None:
         """a and b exchange data, though a waits for c first."""
-        ports = {name: self.listener() for name in "abc"}
-        address = {name: one.getsockname()[1] for name, one in ports.items()}
 
         def partner(name: str, listens: bool) -> Partner:
-            return Partner(name, "127.0.0.1", address[name], listens)
+            return Partner(name, "127.0.0.1", ports[name].getsockname()[1], listens)
 
-        first = self.begin("a", ports["a"], [partner("c", False), partner("b", True)], 20.0)
-        second = self.begin("b", ports["b"], [None, partner("a", False)], 20.0)
-        mine, theirs = self.told(first), self.told(second)
-        (failed,) = (line["why"] for line in mine if "failed" in line)
-        assert re.fullmatch(r"nothing of c after (9|1\d) s", failed)  # half of the time there is, about
+        clock = self.set_clock(tmp_path / "clock", 0.0)
+        with contextlib.ExitStack() as stack:
+            ports = {name: stack.enter_context(self.listener()) for name in "abc"}
+            first = stack.enter_context(self.begin("a", ports["a"], [partner("c", False), partner("b", True)], clock))
+            stack.callback(first.kill)
+            assert first.stdout is not None
+            assert json.loads(first.stdout.readline()) == {"begun": "all-reduce with c"}
+            self.set_clock(clock, 301.0)  # half of the time is over, which a sees when a caller comes, or after 5 s
+            stack.enter_context(socket.create_connection(ports["a"].getsockname(), 60))
+            second = stack.enter_context(self.begin("b", ports["b"], [None, partner("a", False)], clock))
+            stack.callback(second.kill)
+            mine, theirs = self.told(first), self.told(second)
+        assert [line["why"] for line in mine if "failed" in line] == ["nothing of c after 301 s"]
         assert [line["passed"] for line in mine if "passed" in line] == ["b"]
         assert [line["passed"] for line in theirs if "passed" in line] == ["a"]
-        for one in ports.values():
-            one.close()

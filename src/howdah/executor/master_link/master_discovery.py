@@ -19,8 +19,9 @@ _MAX_FETCH_S = 8.0
 OnFound = Callable[[Optional[Tuple[str, int]]], None]
 
 
-def find_master(loop: EventLoop, directory: str, on_found: OnFound) -> None:
-    """Read `master.json` of the job's `directory` once; `on_found` is called with host and port, or None."""
+def find_master(loop: EventLoop, directory: str, on_found: OnFound, limit_s: float = _MAX_FETCH_S) -> None:
+    """Read `master.json` of the job's `directory` once; `on_found` is called with host and port, or None. It is called
+    with None after `limit_s` where the file system does not answer."""
     uri = uris.join(directory, "master.json")
     if uris.split(uri)[0] == "file":
         loop.call_later(0.0, lambda: on_found(_address(uris.path(uri))))
@@ -34,7 +35,7 @@ def find_master(loop: EventLoop, directory: str, on_found: OnFound) -> None:
         shutil.rmtree(temporary, ignore_errors=True)  # a helper that took too long leaves half a file
         on_found(address)
 
-    start_transfer(loop, DownloadRequest((FileCopy(path, uri),)), _MAX_FETCH_S, fetched, TransferProgress())
+    start_transfer(loop, DownloadRequest((FileCopy(path, uri),)), limit_s, fetched, TransferProgress())
 
 
 def _address(path: str) -> Optional[Tuple[str, int]]:

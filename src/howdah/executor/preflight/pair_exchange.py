@@ -15,7 +15,7 @@ import socket
 import subprocess
 import time
 import zlib
-from typing import Any, BinaryIO, Dict, Tuple
+from typing import Any, BinaryIO, Callable, Dict, Tuple
 
 from howdah.executor.preflight.requests import PairExchangeRequest
 from howdah.executor.preflight.torch_probe import run_torch_check
@@ -32,6 +32,8 @@ _MAX_UNIDENTIFIED, _MAX_HELLO, _CHECK_AGAIN_S = 64, 4096, 0.02
 
 Hello = Tuple[int, int, str]
 """Epoch, round, task."""
+Clock = Callable[[], float]
+"""Returns seconds, as `time.monotonic` does."""
 
 
 class ExchangeFailed(Exception):
@@ -41,8 +43,8 @@ class ExchangeFailed(Exception):
 class PeerConnection:
     """A connection to the partner: JSON lines, and bytes. `torch` is the partner's kind of torch."""
 
-    def __init__(self, connection: socket.socket, deadline: float) -> None:
-        self.connection, self.deadline, self.torch = connection, deadline, ""
+    def __init__(self, connection: socket.socket, deadline: float, clock: Clock) -> None:
+        self.connection, self.deadline, self.clock, self.torch = connection, deadline, clock, ""
         self.address, self.peer = str(connection.getsockname()[0]), str(connection.getpeername()[0])
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._file: BinaryIO = connection.makefile("rb")
@@ -77,14 +79,14 @@ class PeerConnection:
         self.connection.close()
 
     def _wait(self) -> None:
-        self.connection.settimeout(max(0.01, self.deadline - time.monotonic()))
+        self.connection.settimeout(max(0.01, self.deadline - self.clock()))
 
 
 class PairExchange:
     """Makes all rounds of one task."""
 
-    def __init__(self, request: PairExchangeRequest) -> None:
-        self.request, self.order = request, request.order
+    def __init__(self, request: PairExchangeRequest, clock: Clock = time.monotonic) -> None:
+        self.request, self.order, self._clock = request, request.order, clock
         self.listener = socket.socket(fileno=request.listener)
         self.listener.listen(128)
         self.listener.settimeout(1.0)
@@ -98,14 +100,14 @@ class PairExchange:
 
     def run(self) -> None:
         """Exchange data with each partner, and report the results."""
-        began, round_s = time.monotonic(), self.order.limit_s / max(1, len(self.order.rounds))
+        began, round_s = self._clock(), self.order.limit_s / max(1, len(self.order.rounds))
         for number, partner in enumerate(self.order.rounds):
             if partner is not None:
                 self._round(number, partner, began + round_s * (number + 1))
 
     def _round(self, number: int, partner: Partner, deadline: float) -> None:
+        began = self._clock()
         write_line({"begun": f"all-reduce with {partner.task}"})
-        began = time.monotonic()
         try:
             line = self._connect(number, partner, deadline)
             try:
@@ -113,7 +115,7 @@ class PairExchange:
             finally:
                 line.close()
         except socket.timeout:  # noqa: UP041 - until CPython 3.10 they are two
-            why = f"nothing of {partner.task} after {time.monotonic() - began:.0f} s"
+            why = f"nothing of {partner.task} after {self._clock() - began:.0f} s"
             write_line({"failed": partner.task, "why": why})
         except (ExchangeFailed, OSError, ValueError, KeyError) as error:
             write_line({"failed": partner.task, "why": str(error) or type(error).__name__})
@@ -129,15 +131,15 @@ class PairExchange:
         if not partner.listens:
             return self._accept_partner((self.order.epoch, number, partner.task), deadline)
         address, problem = (partner.host, partner.port), "no time was left"
-        while time.monotonic() < deadline:
+        while self._clock() < deadline:
             try:
-                left = max(0.01, deadline - time.monotonic())
-                line = PeerConnection(socket.create_connection(address, left), deadline)
+                left = max(0.01, deadline - self._clock())
+                line = PeerConnection(socket.create_connection(address, left), deadline, self._clock)
                 line.send_message(epoch=self.order.epoch, round=number, task=self.request.task, torch=self._torch)
                 return line
             except OSError as error:  # the partner's executor may not listen yet
                 problem = str(error)
-                time.sleep(min(_RETRY_S, max(0.0, deadline - time.monotonic())))
+                time.sleep(min(_RETRY_S, max(0.0, deadline - self._clock())))
         raise ExchangeFailed(f"{partner.host}:{partner.port} can't be reached: {problem}")
 
     def _accept_partner(self, wanted: Hello, deadline: float) -> PeerConnection:
@@ -146,7 +148,7 @@ class PairExchange:
         A caller that does not identify itself does not delay the others, because any process may connect.
         """
         while wanted not in self._early:
-            left = deadline - time.monotonic()
+            left = deadline - self._clock()
             if left <= 0:
                 raise socket.timeout  # noqa: UP041 - until CPython 3.10 they are two
             self._accept_callers(min(left, _HELLO_S))
@@ -160,10 +162,10 @@ class PairExchange:
         for caller in ready:
             if caller is self.listener:
                 with contextlib.suppress(OSError):  # the caller has left
-                    self._unidentified[self.listener.accept()[0]] = time.monotonic() + _HELLO_S
+                    self._unidentified[self.listener.accept()[0]] = self._clock() + _HELLO_S
             else:
                 self._read_hello(caller)
-        now = time.monotonic()
+        now = self._clock()
         for caller, until in list(self._unidentified.items()):
             if now > until or len(self._unidentified) > _MAX_UNIDENTIFIED:  # of too many the oldest goes
                 self._unidentified.pop(caller)
@@ -180,7 +182,7 @@ class PairExchange:
             return
         self._unidentified.pop(caller)
         if b"\n" in received:
-            self._identify(PeerConnection(caller, time.monotonic() + _HELLO_S))
+            self._identify(PeerConnection(caller, self._clock() + _HELLO_S, self._clock))
         else:
             caller.close()
 
@@ -225,7 +227,7 @@ class PairExchange:
         return found + (f", {answer['found']}" if "found" in answer else ""), str(answer.get("left_out", ""))
 
     def _all_reduce(self, line: PeerConnection, listens: bool, port: int) -> Dict[str, Any]:
-        left = line.deadline - time.monotonic() - _RESULT_S
+        left = line.deadline - self._clock() - _RESULT_S
         host = line.peer if listens else line.address
         check = {"check": "all-reduce", "host": host, "port": port, "rank": int(listens), "limit_s": left}
         question = {**check, "gpu": self._torch == "gpu"}
