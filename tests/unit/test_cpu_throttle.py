@@ -84,8 +84,10 @@ def test_waiting_for_a_core_is_seen():
     """Two that want the same core: each waits about as long as it runs."""
     core = min(os.sched_getaffinity(0))
     pinned = f"import os, time; os.sched_setaffinity(0, {{{core}}})"
-    with subprocess.Popen([sys.executable, "-c", f"{pinned}\nwhile True: pass"]) as rival:
+    spin = f"{pinned}\nprint(flush=True)\nwhile True: pass"
+    with subprocess.Popen([sys.executable, "-c", spin], stdout=subprocess.PIPE) as rival:
         try:
+            rival.stdout.readline()
             look = f"{pinned}\nfrom howdah.storage import cpu_throttle\nwhile time.process_time() < 1: pass"
             argv = [sys.executable, "-c", f"{look}\nprint(cpu_throttle._cpu_wait_s())"]
             waited = float(subprocess.run(argv, capture_output=True, text=True, timeout=100, check=True).stdout)

@@ -67,7 +67,7 @@ def test_writing_ends_though_something_was_decided_just_then(turns: int, tmp_pat
         log.append(WorldFormed(1.0, 1))
         for _ in range(turns):
             await asyncio.sleep(0)
-        await asyncio.wait_for(cancel_all(lambda: [] if writing.done() else [writing]), 10)
+        await asyncio.wait_for(cancel_all(lambda: [] if writing.done() else [writing]), 60)
         log.close()
 
     asyncio.run(work())

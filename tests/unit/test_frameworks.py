@@ -181,4 +181,4 @@ def test_grpc_binds_a_port_that_is_held(reuseport: int) -> None:
         server = grpc.server(pool, options=[("grpc.so_reuseport", reuseport)])
         assert server.add_insecure_port(f"0.0.0.0:{port}") == port
         server.start()
-        server.stop(None).wait(10)
+        assert server.stop(None).wait(60), "gRPC's server has not stopped"

@@ -23,7 +23,7 @@ TOKEN = Token(b"identifier", b"secret", "YARN_AM_RM_TOKEN", "")
 
 
 def run(test: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(test, 30))
+    asyncio.run(asyncio.wait_for(test, 60))
 
 
 async def echo(method: str, request: bytes) -> Message:
@@ -85,9 +85,10 @@ def test_many_calls_in_flight_answered_in_any_order() -> None:
         number = pb.Priority.FromString(request).priority
         arrived.append(number)
         if len(arrived) == 100:
-            everybody.set()
-        await everybody.wait()
-        await asyncio.sleep((100 - number) / 5000)
+            turns[99].set()
+        await turns[number].wait()
+        answered.append(number)
+        turns[number - 1].set()
         return pb.Priority(priority=number)
 
     async def test() -> None:
@@ -98,8 +99,10 @@ def test_many_calls_in_flight_answered_in_any_order() -> None:
             await connection.close()
 
     arrived: list[int] = []
-    everybody = asyncio.Event()
+    answered: list[int] = []
+    turns = [asyncio.Event() for _ in range(100)]
     run(test())
+    assert answered == list(range(100))[::-1]
 
 
 def test_an_exception_has_its_class_and_first_line() -> None:

@@ -43,7 +43,7 @@ class Caller:
         mark = "&" if "?" in path else "?"
         address = f"{self.base}/api/v1/{path}{mark}token={token or self.token}"
         try:
-            with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=20) as answer:
+            with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=60) as answer:
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as error:
             return error.code, json.load(error)
@@ -54,16 +54,21 @@ def options(tmp_path: Path, **more: Any) -> HistoryOptions:
     return HistoryOptions((engine,), (root_of(engine, "me"),), tmp_path / "state", **more)
 
 
+async def until_it_serves(server: HistoryServer, links: list[str], running: asyncio.Future[None]) -> None:
+    """Wait until the server has named its address and read the directories once."""
+    while not links or server.index.version < 2:
+        await asyncio.sleep(0.02)
+        if running.done():
+            running.result()
+
+
 @contextlib.asynccontextmanager
 async def serving(made: HistoryOptions) -> AsyncIterator[tuple[HistoryServer, Caller]]:
     links: list[str] = []
     server = HistoryServer(made, links.append)
     running = asyncio.ensure_future(server.run())
-    while not links or server.index.version < 2:
-        await asyncio.sleep(0.02)
-        if running.done():
-            running.result()
     try:
+        await asyncio.wait_for(until_it_serves(server, links, running), 60)
         yield server, Caller(links[0])
     finally:
         running.cancel()
@@ -167,7 +172,7 @@ class TestAnswers:
             client = Client(f"{caller.base}/#token={caller.token}")
             assert "".join(client.logs("local-1", "worker:0", "stdout")) == printed
             target = f"{caller.base}/api/v1/jobs/local-1/logs/worker:0/download?stream=stdout&token={caller.token}"
-            with urllib.request.urlopen(target, timeout=20) as answer:
+            with urllib.request.urlopen(target, timeout=60) as answer:
                 assert answer.read().decode() == printed
 
         ask(options(tmp_path), questions)
@@ -214,7 +219,7 @@ class TestDoor:
             address = f"{caller.base}/api/v1/jobs/{job_id(1)}/actions/cancel"
             request = urllib.request.Request(address, json.dumps({"token": token}).encode(), method="PUT")
             with pytest.raises(urllib.error.HTTPError) as refused:
-                urllib.request.urlopen(request, timeout=10)
+                urllib.request.urlopen(request, timeout=60)
             assert refused.value.code == 403
             refused.value.close()
 

@@ -151,14 +151,14 @@ class TestMpiTask:
             try:
                 assert _say(port, "ü {}\n".encode()) == b""
                 for sent in (b"", b"half a line") * 30:
-                    caller = strangers.enter_context(socket.create_connection(("127.0.0.1", port), 20))
+                    caller = strangers.enter_context(socket.create_connection(("127.0.0.1", port), 60))
                     caller.sendall(sent)
                 for key, name, word in (("other", "worker-1", b""), ("k", "worker-2", b""), ("k", "worker-1", b"ok\n")):
                     line = mpi_task.sign_message(
                         key, {"to": name, "kind": "run", "value": f"touch {key}-{name}; kill -9 $$"}
                     )
                     assert _say(port, line) == word
-                assert task.wait(30) == -9
+                assert task.wait(60) == -9
             finally:
                 task.kill()
         assert [path.name for path in tmp_path.glob("*worker*")] == ["k-worker-1"]
@@ -173,12 +173,12 @@ def _say(port: int, line: bytes) -> bytes:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
-            with socket.create_connection(("127.0.0.1", port), 20) as there:
+            with socket.create_connection(("127.0.0.1", port), 60) as there:
                 there.sendall(line)
                 return there.makefile("rb").readline()
         except ConnectionRefusedError:
             time.sleep(0.02)
-    raise AssertionError("it does not listen")
+    raise AssertionError(f"nothing listens on port {port}")
 
 
 class TestTorchRun:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -146,6 +148,15 @@ def test_where_a_node_keeps_them(tmp_path: Path) -> None:
     assert named.roots == (str(tmp_path / f"howdah-{os.geteuid()}"),)
 
 
+def wait_until_locked_out() -> None:
+    """Wait until a thread of this process waits for a lock (man proc_locks)."""
+    waits = re.compile(rf"^\d+: -> FLOCK .* {os.getpid()} ", re.MULTILINE)
+    deadline = time.monotonic() + 60
+    while not waits.search(Path("/proc/locks").read_text()):
+        assert time.monotonic() < deadline, "no thread waits for the lock"
+        time.sleep(0.01)
+
+
 def test_a_killed_fetcher_leaves_no_lock_and_its_rubbish_goes(tmp_path: Path, source: Path) -> None:
     root = tmp_path / "kept"
     code = f"""
@@ -165,12 +176,13 @@ with cache._locked(_key(verify_unchanged(FileCopy("", {uris.of_local(source)!r})
     cache = NodeCache([str(root)], 1 << 20)
     waiting = threading.Thread(target=download, args=([copy_of(source, tmp_path / "x")], quiet, cache))
     waiting.start()
-    waiting.join(0.3)
+    wait_until_locked_out()
     assert waiting.is_alive()
     holder.kill()
     holder.wait()
     with contextlib.suppress(BrokenPipeError):
         holder.stdin.close()
     holder.stdout.close()
-    waiting.join(10)
+    waiting.join(60)
+    assert not waiting.is_alive(), "the file is not fetched though its lock is free"
     assert (tmp_path / "x").read_bytes() == b"content"

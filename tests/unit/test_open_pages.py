@@ -35,7 +35,7 @@ def test_without_an_open_page_the_master_does_not_wait() -> None:
         await pages.wait_until_closed()
         await pages.wait_until_seen()
 
-    asyncio.run(asyncio.wait_for(run(), 5.0))
+    asyncio.run(asyncio.wait_for(run(), 60.0))
 
 
 def test_a_master_that_was_told_to_end_does_not_wait() -> None:

@@ -93,7 +93,9 @@ def test_a_server_takes_none_that_is_reserved(few: range) -> None:
         asyncio.run(port())
 
 
-def test_a_master_waits_for_the_port_of_the_one_before_it(few: range, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_master_waits_for_the_port_of_the_one_before_it(
+    few: range, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(listening, "PORT_AGAIN_S", 0.01)
 
     async def answer(_: Request) -> Response:
@@ -102,14 +104,17 @@ def test_a_master_waits_for_the_port_of_the_one_before_it(few: range, monkeypatc
     async def main() -> int:
         with reserved(WIDTH, few):
             coming = asyncio.ensure_future(listening.bind_with_retry(answer, lambda _: None, "127.0.0.1", few))
-            await asyncio.sleep(0.1)
+            tries = 0
+            while tries < 3:
+                await asyncio.sleep(0)
+                tries += capfd.readouterr().err.count("trying again")
             assert not coming.done()
         server = await coming
         port: int = server.sockets[0].getsockname()[1]
         server.close()
         return port
 
-    assert asyncio.run(main()) in few
+    assert asyncio.run(asyncio.wait_for(main(), 60)) in few
     monkeypatch.setattr(listening, "PORT_S", 0.0)
     with reserved(WIDTH, few), pytest.raises(OSError, match="port_range"):
         asyncio.run(listening.bind_with_retry(answer, lambda _: None, "127.0.0.1", few))

@@ -91,12 +91,12 @@ def served(application: Any) -> Iterator[tuple[TokenMiddleware, int]]:
         yield middleware, server.port
     finally:
         server.stop()
-        thread.join(20)
-        assert not thread.is_alive()
+        thread.join(60)
+        assert not thread.is_alive(), "the server has not stopped"
 
 
 def ask(port: int, method: str, target: str, body: bytes = b"", **headers: str) -> tuple[int, bytes, Any]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     connection.request(method, target, body, headers)
     answer = connection.getresponse()
     found = answer.status, answer.read(), answer.headers
@@ -127,7 +127,7 @@ def test_who_has_no_token_takes_no_thread_and_few_connections() -> None:
     with served(echo) as (_, port), contextlib.ExitStack() as stack:
         threads = threading.active_count()
         for _ in range(300):
-            caller = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+            caller = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
             caller.sendall(b"GET / HTTP/1.1\r\nX: ")
         assert ask(port, "GET", f"{HERE}/", Cookie=f"howdah-tensorboard={TOKEN}")[0] == 200
         assert threading.active_count() <= threads + 1

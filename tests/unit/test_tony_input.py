@@ -138,27 +138,27 @@ class TestForward:
             thread = threading.Thread(target=serve)
             thread.start()
             forward = PortForward("127.0.0.1", far.getsockname()[1])
-            with socket.create_connection(("127.0.0.1", forward.port), 5) as near:
+            with socket.create_connection(("127.0.0.1", forward.port), 60) as near:
                 near.sendall(b"hello")
                 assert near.recv(100) == b"HELLO"
                 assert near.recv(100) == b""
-            thread.join(5)
+            thread.join(60)
             forward.close()
         with pytest.raises(OSError, match="refused"):
-            socket.create_connection(("127.0.0.1", forward.port), 5)
+            socket.create_connection(("127.0.0.1", forward.port), 60)
 
     def test_a_connection_without_a_server_is_closed(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as far:
             port = far.getsockname()[1]
         forward = PortForward("127.0.0.1", port)
-        with socket.create_connection(("127.0.0.1", forward.port), 5) as near:
+        with socket.create_connection(("127.0.0.1", forward.port), 60) as near:
             assert near.recv(100) == b""
         forward.close()
 
     def test_a_forward_closes_with_an_open_connection(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as far:
             forward = PortForward("127.0.0.1", far.getsockname()[1])
-            with socket.create_connection(("127.0.0.1", forward.port), 5) as near:
+            with socket.create_connection(("127.0.0.1", forward.port), 60) as near:
                 far.accept()[0].close()
                 forward.close()
                 assert near.recv(100) == b""

@@ -211,7 +211,8 @@ def retried(port: int) -> http.client.HTTPConnection:
         try:
             connection.connect()
         except ConnectionRefusedError:
-            assert time.monotonic() < deadline
+            assert time.monotonic() < deadline, f"nothing listens on port {port}"
+            time.sleep(0.01)
         else:
             return connection
 

@@ -60,10 +60,13 @@ def test_memory_cpu_and_disk_of_a_tree(busy: subprocess.Popen[bytes]) -> None:
 
 
 def test_a_tree_that_is_gone_stands_still() -> None:
-    with subprocess.Popen([sys.executable, "-c", "sum(range(10**6))"]) as process:
+    program = "sum(range(10**6)); print('ready', flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         meter = Meter(process.pid)
-        time.sleep(0.05)
+        assert process.stdout is not None
+        process.stdout.readline()
         meter.sample()
+        process.communicate(b"\n", timeout=60)
     before = meter.usage
     meter.sample()
     assert meter.usage.cpu_s >= before.cpu_s

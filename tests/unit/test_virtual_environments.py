@@ -76,7 +76,8 @@ def test_two_at_once_build_it_once(requirements: Path, cache: Path) -> None:
     for builder in builders:
         builder.start()
     for builder in builders:
-        builder.join(60)
+        builder.join(120)
+        assert not builder.is_alive(), "the environment is not built"
     assert sum(line.startswith("installing") for line in said) == 1
     assert [path.name for path in cache.iterdir() if not path.name.startswith(".")] != []
 

@@ -168,17 +168,14 @@ def test_bare_commands_are_translated() -> None:
     assert done.returncode == 64
 
 
-def test_parsing_is_quick() -> None:
-    """Next to nothing is imported for it: 50 ms are allowed beside `howdah --help`."""
+def test_parsing_imports_next_to_nothing() -> None:
+    """So that it takes no longer than `howdah --help` does."""
     program = (
-        "import sys, time; import howdah.errors, howdah.spec.validation, dataclasses; start = time.process_time();"
+        "import sys; import howdah.errors, howdah.spec.validation, dataclasses; before = len(sys.modules);"
         "from howdah.compat.xlearning.submit import XlSubmit;"
         "XlSubmit({}).parse(['--queue', 'q', '--launch-cmd', 'a']);"
         "assert not {'yaml', 'google', 'fsspec', 'rich', 'asyncio'} & set(sys.modules), sys.modules.keys();"
-        "print(time.process_time() - start)"
+        "print(len(sys.modules) - before)"
     )
-    took = min(
-        float(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout)
-        for _ in range(5)
-    )
-    assert took < 0.05
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert int(done.stdout) < 40
