@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,20 @@ import pytest
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.master_link.master_discovery import find_master
 
+
+@pytest.fixture
+def _sigchld() -> Iterator[None]:
+    """Give SIGCHLD back to whom it was."""
+    before = signal.getsignal(signal.SIGCHLD)
+    yield
+    signal.signal(signal.SIGCHLD, before)
+
+
 LIMIT_S = 0.2
 """The server never answers: the longer the search may take, the longer the test."""
 
 
+@pytest.mark.usefixtures("_sigchld")
 def test_a_look_that_took_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     told: list[object] = []

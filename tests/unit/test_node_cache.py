@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import subprocess
@@ -169,20 +168,18 @@ with cache._locked(_key(verify_unchanged(FileCopy("", {uris.of_local(source)!r})
     print("held", flush=True)
     sys.stdin.read()
 """
-    holder = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert holder.stdout
-    assert holder.stdin
-    holder.stdout.readline()
-    cache = NodeCache([str(root)], 1 << 20)
-    waiting = threading.Thread(target=download, args=([copy_of(source, tmp_path / "x")], quiet, cache))
-    waiting.start()
-    wait_until_locked_out()
-    assert waiting.is_alive()
-    holder.kill()
-    holder.wait()
-    with contextlib.suppress(BrokenPipeError):
-        holder.stdin.close()
-    holder.stdout.close()
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        try:
+            assert holder.stdout
+            holder.stdout.readline()
+            cache = NodeCache([str(root)], 1 << 20)
+            waiting = threading.Thread(target=download, args=([copy_of(source, tmp_path / "x")], quiet, cache))
+            waiting.start()
+            wait_until_locked_out()
+            assert waiting.is_alive()
+        finally:
+            holder.kill()
     waiting.join(60)
     assert not waiting.is_alive(), "the file is not fetched though its lock is free"
     assert (tmp_path / "x").read_bytes() == b"content"

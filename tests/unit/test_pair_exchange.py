@@ -41,11 +41,13 @@ def test_silent_or_lying_callers_delay_no_other_caller() -> None:
     with contextlib.ExitStack() as stack:
         listeners = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
         ports = [one.getsockname()[1] for one in listeners]
-        called = task(0, listeners[0], ports[1])
+        called = stack.enter_context(task(0, listeners[0], ports[1]))
+        stack.callback(called.kill)
         forged = json.dumps({"epoch": 1, "round": 7, "task": "worker:9"}).encode() + b"\n"
         for sent in (b"", b'{"epoch": 1', b"\n", b"null\n", forged, b"x" * LARGE) * ROUNDS:
-            caller = stack.enter_context(socket.create_connection(("127.0.0.1", ports[0]), 20))
+            caller = stack.enter_context(socket.create_connection(("127.0.0.1", ports[0]), 60))
             caller.sendall(sent)
-        calling = task(1, listeners[1], ports[0])
+        calling = stack.enter_context(task(1, listeners[1], ports[0]))
+        stack.callback(calling.kill)
         for process in (called, calling):
             assert [message["passed"] for message in said(process) if "passed" in message]

@@ -52,17 +52,23 @@ class GpuClaim:
         self.numbers: List[int] = []
         self._prefix, self._files = prefix, _lock_directories(prefix)
         self._locks: Dict[int, List[int]] = {}
+        try:
+            self._claim(wanted, total)
+        except BaseException:
+            self.release()
+            raise
+
+    def _claim(self, wanted: int, total: int) -> None:
         others = self._lock_gpus(wanted, total)
         for _ in range(_TRIES):
             # Another user may have claimed the same devices at the same moment: release them, and try again.
-            if not any(number in self.numbers for number in _held_by_others(prefix, total)):
+            if not any(number in self.numbers for number in _held_by_others(self._prefix, total)):
                 break
             self._unlock_gpus()
             time.sleep(random.uniform(0.0, _AGAIN_S))  # noqa: S311
             others = self._lock_gpus(wanted, total)
         if len(self.numbers) < wanted:
             free, held = len(self.numbers), "".join(f"; {who} holds {number}" for number, who in sorted(others.items()))
-            self.release()
             raise NotEnoughGpus(f"{wanted} GPUs are asked for, {free} of this node's {total} are free{held}")
 
     def _lock_gpus(self, wanted: int, total: int) -> Dict[int, str]:
