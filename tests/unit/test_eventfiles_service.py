@@ -243,7 +243,7 @@ def test_the_service_ends_with_its_parent(tmp_path: Path) -> None:
             break
         time.sleep(0.05)
     else:
-        assert not Path(f"/proc/{process}").exists()
+        assert not Path(f"/proc/{process}").exists(), "the service has not ended with its parent"
 
 
 def test_a_service_that_can_not_start_is_reported_in_a_line() -> None:

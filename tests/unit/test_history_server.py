@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -56,7 +57,9 @@ def options(tmp_path: Path, **more: Any) -> HistoryOptions:
 
 async def until_it_serves(server: HistoryServer, links: list[str], running: asyncio.Future[None]) -> None:
     """Wait until the server has named its address and read the directories once."""
+    deadline = time.monotonic() + 60
     while not links or server.index.version < 2:
+        assert time.monotonic() < deadline, "the server has not named its address, or not read the directories"
         await asyncio.sleep(0.02)
         if running.done():
             running.result()
@@ -68,7 +71,7 @@ async def serving(made: HistoryOptions) -> AsyncIterator[tuple[HistoryServer, Ca
     server = HistoryServer(made, links.append)
     running = asyncio.ensure_future(server.run())
     try:
-        await asyncio.wait_for(until_it_serves(server, links, running), 60)
+        await until_it_serves(server, links, running)
         yield server, Caller(links[0])
     finally:
         running.cancel()
