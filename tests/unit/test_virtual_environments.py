@@ -22,7 +22,8 @@ from howdah.staging.virtual_environments import (
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "uv"))
     monkeypatch.setenv("HOWDAH_HOME", str(tmp_path / "home"))
     return tmp_path / "home/cache/environments"
 

@@ -14,6 +14,12 @@ from howdah.spec.validation import find_mistakes
 from howdah.staging.stage import FilesWrong, stage
 
 
+@pytest.fixture(autouse=True)
+def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Packed directories are kept there."""
+    monkeypatch.setenv("HOWDAH_HOME", str(tmp_path_factory.mktemp("home")))
+
+
 def job(worker: tuple[str, ...], ps: tuple[str, ...], *everywhere: str) -> JobSpec:
     return JobSpec({"worker": Role("w", files=worker), "ps": Role("p", files=ps)}, files=everywhere)
 
