@@ -9,22 +9,20 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
+from local_jobs import HOWDAH, LIMIT_S, RunningCommand, eventually, run_command
 
-from howdah.sandbox.addresses import free_port
 from howdah.supervisor.state import MachineState
 
-HOWDAH = str(Path(sys.executable).with_name("howdah"))
 SPEC, STAGING, UNAVAILABLE, REJECTED = 64, 66, 69, 77
-LIMIT_S = 60
 
 
 @dataclass(frozen=True)
@@ -34,17 +32,13 @@ class User:
     home: Path
     directory: Path
 
-    def howdah(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def environment(self, **more: str) -> dict[str, str]:
         dropped = ("HADOOP_CONF_DIR", "HOWDAH_", "XDG_", "CUDA_")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
-        return subprocess.run(
-            [HOWDAH, *arguments],
-            env={**kept, "HOWDAH_HOME": str(self.home), **environment},
-            cwd=self.directory,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_S,
-        )
+        return {**kept, "HOWDAH_HOME": str(self.home), **more}
+
+    def howdah(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return run_command([HOWDAH, *arguments], env=self.environment(**environment), cwd=self.directory)
 
     def job(self, **job: Any) -> str:
         """The name of a job file that is all right, but for `job`."""
@@ -85,26 +79,37 @@ class User:
 
 
 @pytest.fixture
-def user(tmp_path: Path) -> User:
+def user(tmp_path: Path, howdah_home: Path) -> User:
     (tmp_path / "work").mkdir()
-    return User(tmp_path / "home", tmp_path / "work")
+    return User(howdah_home, tmp_path / "work")
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """A port that nobody listens at, and that nobody else can take."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield int(taken.getsockname()[1])
 
 
 @pytest.fixture
 def answer() -> Iterator[Callable[[bytes], int]]:
     """Starts a server that answers everybody with the same bytes, and gives its port."""
-    servers: list[socket.socket] = []
+    servers: list[tuple[socket.socket, threading.Thread]] = []
 
     def start(data: bytes) -> int:
         server = socket.create_server(("127.0.0.1", 0))
-        servers.append(server)
-        threading.Thread(target=serve, args=(server, data), daemon=True).start()
+        thread = threading.Thread(target=serve, args=(server, data), daemon=True)
+        servers.append((server, thread))
+        thread.start()
         return int(server.getsockname()[1])
 
     yield start
-    for server in servers:
+    for server, thread in servers:
         server.shutdown(socket.SHUT_RDWR)
+        thread.join(LIMIT_S)
         server.close()
+        assert not thread.is_alive(), "the server's thread has not ended"
 
 
 def serve(server: socket.socket, data: bytes) -> None:
@@ -255,12 +260,22 @@ class TestSpecialFiles:
 
     def test_a_pipe_may_bring_the_job_and_a_secret(self, user: User) -> None:
         job = user.job(secrets={"KEY": f"file:{user.directory}/key"}, role={"command": 'test "$KEY" = 5'})
-        os.mkfifo(user.directory / "pipe")
-        os.mkfifo(user.directory / "key")
-        writers = f"cat {job} > pipe; sleep 1; echo 5 > key"
-        with subprocess.Popen(["sh", "-c", writers], cwd=user.directory):
-            done = user.howdah("run", "pipe")
-        assert done.returncode == 0, done
+        pipe, key = user.directory / "pipe", user.directory / "key"
+        os.mkfifo(pipe)
+        os.mkfifo(key)
+        running = RunningCommand([HOWDAH, "run", str(pipe)], user.environment(), user.directory / "out")
+        for path, data in ((pipe, (user.directory / job).read_bytes()), (key, b"5\n")):
+            writer = eventually(partial(opened_by_reader, path), f"a reader of {path}", output=lambda: running.text)
+            with writer as file:
+                file.write(data)
+        assert running.done() == 0, running.text
+
+
+def opened_by_reader(pipe: Path) -> IO[bytes] | None:
+    """The pipe, open for writing, once somebody reads it."""
+    with suppress(OSError):
+        return os.fdopen(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK), "wb")
+    return None
 
 
 class TestOptions:
@@ -326,8 +341,8 @@ class TestCluster:
             SPEC, f"{user.directory}/yarn-site.xml:3: no element", options=("--on", "yarn"), variables=variables
         )
 
-    def test_a_port_without_a_server_is_reported(self, user: User) -> None:
-        port = free_port()
+    def test_a_port_without_a_server_is_reported(self, user: User, silent_port: int) -> None:
+        port = silent_port
         conf_dir = user.configuration(yarn_resourcemanager_address=f"127.0.0.1:{port}")
         words = f"ResourceManager 127.0.0.1:{port} (yarn.resourcemanager.address): connection refused"
         user.refused(UNAVAILABLE, words, options=("--on", "yarn"), variables={"HADOOP_CONF_DIR": conf_dir})
@@ -348,8 +363,8 @@ class TestCluster:
         )
         assert "that is not Hadoop IPC" in said
 
-    def test_no_namenode(self, user: User) -> None:
-        port = free_port()
+    def test_no_namenode(self, user: User, silent_port: int) -> None:
+        port = silent_port
         conf_dir = user.configuration(
             fs_defaultFS=f"hdfs://127.0.0.1:{port}", yarn_resourcemanager_address="127.0.0.1:1"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -16,15 +15,14 @@ from howdah.engines import cleanup
 from howdah.spec import JobReport, JobSpec, Master, Outcome, Output, Role, StagedJob, State, TaskId
 from howdah.spec.codec import encode
 from howdah.spec.event_lines import read_lines, to_line
-from howdah.spec.events import JobFinished, Noted, Started
+from howdah.spec.events import JobFinished, Noted
 from howdah.storage.factory import filesystem
 
 
 def test_outputs_key_and_credentials_of_a_killed_master_are_removed(local: Local, tmp_path: Path) -> None:  # noqa: F811
     outputs = (Output((tmp_path / "models" / "out").as_uri()),)
     killed = local.submit("sleep 600", outputs=outputs, master=Master(attempts=1))
-    with contextlib.closing(Follower(local.engine, killed).updates()) as updates:
-        next(update for update in updates if any(isinstance(event, Started) for event in update.events))
+    local.until_running(killed)
     assert list((tmp_path / "models").iterdir())
     os.kill(local.running_master(killed), signal.SIGKILL)
     local.end(killed)

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from local_jobs import HOWDAH, run_command
 
-HOWDAH = str(Path(sys.executable).with_name("howdah"))
 Howdah = Callable[..., "subprocess.CompletedProcess[str]"]
 PROGRAM = """
 import os, sys
@@ -41,14 +41,13 @@ def directory(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def howdah(directory: Path, tmp_path: Path) -> Howdah:
+def howdah(directory: Path, howdah_home: Path) -> Howdah:
     dropped = ("HADOOP_CONF_DIR", "HOWDAH_", "CUDA_", "LANG", "LC_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
-    env = {**kept, "HOWDAH_HOME": str(tmp_path / "home"), "LANG": "C.UTF-8"}
+    env = {**kept, "HOWDAH_HOME": str(howdah_home), "LANG": "C.UTF-8"}
 
     def call(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-        command = [HOWDAH, *arguments]
-        return subprocess.run(command, env={**env, **more}, cwd=directory, capture_output=True, text=True, timeout=120)
+        return run_command([HOWDAH, *arguments], env={**env, **more}, cwd=directory)
 
     return call
 

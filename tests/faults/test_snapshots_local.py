@@ -10,13 +10,12 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from local_jobs import HOWDAH, eventually, run_command
 
-HOWDAH = str(Path(sys.executable).with_name("howdah"))
 HELD = "import os, time; os.makedirs('output'); held = open('output/m.pt', 'wb'); held.write(b'PK\\3\\4'); held.flush()"
 # Writes a checkpoint a step, and half a newer one; dies in step 3 of the first epoch, in whichever way it is told.
 STEPS = """
@@ -41,15 +40,13 @@ for step in range(done + 1, 6):
 class Machine:
     """The command line with a home of its own."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+    def __init__(self, directory: Path, home: Path) -> None:
+        self.directory, self.home = directory, home
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("HOWDAH", "HADOOP"))}
-        self.environment = {**kept, "HOWDAH_HOME": str(directory / "home"), "HOWDAH_LANGUAGE": "en"}
+        self.environment = {**kept, "HOWDAH_HOME": str(home), "HOWDAH_LANGUAGE": "en"}
 
     def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [HOWDAH, *arguments], env=self.environment, cwd=self.directory, capture_output=True, text=True, timeout=120
-        )
+        return run_command([HOWDAH, *arguments], env=self.environment, cwd=self.directory)
 
     def job(self, source: str, **job: Any) -> str:
         role = {"command": [sys.executable, "-c", source], "resources": {"memory": "128MiB"}}
@@ -66,50 +63,50 @@ class Machine:
         found: dict[str, Any] = json.loads(self("status", "--json", job).stdout)
         return found
 
-    def until(self, wanted: Callable[[], Any], limit: float = 60.0) -> Any:
-        deadline = time.monotonic() + limit
-        while not (value := wanted()):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        return value
+    def until_running(self, job: str) -> None:
+        eventually(
+            lambda: [task["state"] for task in self.status(job)["tasks"][:1]] == ["RUNNING"],
+            "the task's start",
+            output=lambda: self.status(job),
+        )
 
-    def kill_master(self, job: str) -> None:
-        pid = json.loads((self.directory / "home/state/jobs" / job / "master.json").read_text())["pid"]
-        os.kill(pid, signal.SIGKILL)
-        self.until(lambda: self.status(job)["state"] == "FAILED")
+    def master_of(self, job: str) -> int:
+        return int(json.loads((self.home / "state/jobs" / job / "master.json").read_text())["pid"])
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return Machine(tmp_path)
+def machine(tmp_path: Path, howdah_home: Path) -> Machine:
+    return Machine(tmp_path, howdah_home)
 
 
 def save_when_running(machine: Machine, job: str) -> None:
-    machine.until(lambda: [task["state"] for task in machine.status(job)["tasks"][:1]] == ["RUNNING"])
-    machine.until(lambda: machine("save", job).returncode == 0)
-    machine.until(lambda: machine.status(job)["saves"])
+    machine.until_running(job)
+    assert machine("save", job).returncode == 0
+    eventually(lambda: machine.status(job)["saves"], "the snapshot's start", output=lambda: machine.status(job))
 
 
 def test_a_killed_master_leaves_half_a_copy_and_a_lease_which_are_removed(machine: Machine) -> None:
     where = {"outputs": [{"path": "out", "optional": True}], "checkpoint": "ck", "master": {"attempts": 1}}
     many = "import os, time; os.makedirs('output'); [open(f'output/{n}.bin', 'w').write('x') for n in range(15000)]"
-    job = machine.submit(f"{many}; print('written', flush=True); time.sleep(100)", **where)
-    machine.until(lambda: "written" in machine("logs", job).stdout)
+    job = machine.submit(f"{many}; print('written', flush=True); time.sleep(600)", **where)
+    eventually(lambda: "written" in machine("logs", job).stdout, "the files", output=lambda: machine.status(job))
+    master = machine.master_of(job)
     assert machine("save", job).returncode == 0
-    machine.until(lambda: list(machine.directory.glob("out.saved/.howdah-*/*/*/*.bin")))
-    machine.kill_master(job)
+    eventually(lambda: any(machine.directory.glob("out.saved/.howdah-*/*/*/*.bin")), "the first file of the copy")
+    os.kill(master, signal.SIGKILL)
+    eventually(lambda: machine.status(job)["state"] == "FAILED", "the job's end", output=lambda: machine.status(job))
     assert [each for each in machine.directory.glob("out.saved/*") if not each.name.startswith(".")] == [], (
         "half a snapshot is hidden"
     )
-    machine.until(lambda: not (machine.directory / "out.saved").exists())
-    machine.until(lambda: not list(machine.directory.glob(".howdah-*")))
-    machine.until(lambda: not list((machine.directory / "ck").iterdir()))
+    eventually(lambda: not (machine.directory / "out.saved").exists(), "the copy's removal")
+    eventually(lambda: not list(machine.directory.glob(".howdah-*")), "removal of the unfinished outputs")
+    eventually(lambda: not list((machine.directory / "ck").iterdir()), "removal of the lease")
     done = machine("run", "--on", "local", machine.job("pass", **where))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_second_job_with_the_same_checkpoints_is_refused_while_the_first_runs(machine: Machine) -> None:
-    job = machine.submit("import time; time.sleep(100)", checkpoint="ck")
+    job = machine.submit("import time; time.sleep(600)", checkpoint="ck")
     refused = machine("submit", "--on", "local", machine.job("pass", checkpoint="ck"))
     assert (refused.returncode, f"ck is used by {job}" in refused.stderr) == (66, True), refused.stderr
     machine("cancel", job)
@@ -117,15 +114,20 @@ def test_a_second_job_with_the_same_checkpoints_is_refused_while_the_first_runs(
 
 
 def test_a_program_that_dies_gives_up_the_copy_and_the_next_epoch_can_be_copied(machine: Machine) -> None:
-    second = "open('output/whole.bin', 'w').write('x'); time.sleep(100)"
-    source = f"import os, time\nif os.environ['HOWDAH_EPOCH'] == '1':\n    {HELD}; time.sleep(100)\n{second}"
+    # A file that is cut is waited for, though nobody has it open, and that is not what this test is about.
+    second = "os.remove('output/m.pt'); open('output/whole.bin', 'w').write('x'); time.sleep(600)"
+    source = f"import os, time\nif os.environ['HOWDAH_EPOCH'] == '1':\n    {HELD}; time.sleep(600)\n{second}"
     job = machine.submit(source, outputs=[{"path": "out"}], retries=1)
     save_when_running(machine, job)
     os.kill(machine.status(job)["tasks"][0]["pid"], signal.SIGKILL)
-    machine.until(lambda: machine.status(job)["epoch"] == 2)
-    view = machine.until(lambda: [each for each in machine.status(job)["saves"] if each["state"] == "FAILED"])[0]
+    eventually(lambda: machine.status(job)["epoch"] == 2, "the next epoch", output=lambda: machine.status(job))
+    view = eventually(
+        lambda: [each for each in machine.status(job)["saves"] if each["state"] == "FAILED"],
+        "the end of the first copy",
+        output=lambda: machine.status(job),
+    )[0]
     assert "started again" in view["reason"]
-    machine.until(lambda: [task["state"] for task in machine.status(job)["tasks"][:1]] == ["RUNNING"])
+    machine.until_running(job)
     asked = machine("save", job, "--wait", "--json")
     assert asked.returncode == 0, asked.stdout + asked.stderr
     snapshot = json.loads(asked.stdout)

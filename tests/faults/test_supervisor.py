@@ -7,17 +7,17 @@ import getpass
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from test_local import Local, local, printed, running  # noqa: F401 - a fixture
+from local_jobs import eventually, howdah_home, processes_in, run_command
+from test_local import UNTIL_TOLD, Local, executor_of, local  # noqa: F401 - a fixture
 
-from howdah.engines.local.processes import processes_of_containers
 from howdah.errors import EngineUnavailable
 from howdah.spec import Master, Output, State
 from howdah.supervisor.launcher import is_running
@@ -46,36 +46,24 @@ def state_of(local: Local) -> MachineState:  # noqa: F811
 
 
 def supervisor_of(local: Local) -> int:  # noqa: F811
-    return int(Path(state_of(local).supervisor_lock).read_text())
-
-
-def processes_of(local: Local) -> list[int]:  # noqa: F811
-    """All of howdah's processes that work in this home: the supervisor, masters, executors, their programs."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            if entry.name.isdigit() and int(entry.name) != os.getpid():
-                text = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
-                if f"{local.home}/".encode() in text:
-                    found.append(int(entry.name))
-    return found
-
-
-def wait_until(wanted: Callable[[], object], what: str, limit_s: float = 60.0) -> None:
-    deadline = time.monotonic() + limit_s
-    while not wanted():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
+    """The supervisor's process id; 0 while it begins."""
+    return int(Path(state_of(local).supervisor_lock).read_text() or 0)
 
 
 def kill_everything(local: Local) -> None:  # noqa: F811
     """As a reboot does: nothing has time to say anything."""
-    pids = processes_of(local)
-    for number in (signal.SIGSTOP, signal.SIGKILL):  # none of them may see another end, and start a new one
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
-    wait_until(lambda: not processes_of(local), "the end of all processes")
+    stopped = set[int]()
+    while found := set(processes_in(local.home)) - stopped:  # none may see another's end, and start a new one
+        send(signal.SIGSTOP, found)
+        stopped |= found
+    send(signal.SIGKILL, stopped)
+    eventually(lambda: not processes_in(local.home), "the end of all processes")
+
+
+def send(number: signal.Signals, pids: set[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def ends_in_log(local: Local, job_id: str) -> int:  # noqa: F811
@@ -88,36 +76,37 @@ def secrets_in(directory: Path) -> list[Path]:
 
 class TestQueue:
     def test_jobs_begin_in_the_order_of_submission(self, local: Local) -> None:  # noqa: F811
-        ids = [local.submit("sleep 0.2") for _ in range(5)]
+        ids = [local.submit(command) for command in (UNTIL_TOLD, *["true"] * 3)]
         assert local.report(ids[-1]).state is State.PENDING
+        local.tell(ids[0])
         reports = [local.end(job_id) for job_id in ids]
-        assert [report.state for report in reports] == [State.SUCCEEDED] * 5
+        assert [report.state for report in reports] == [State.SUCCEEDED] * 4
         begun = [report.started for report in reports]
         assert begun == sorted(begun)
 
     def test_a_small_job_does_not_overtake_a_large_one(self, local: Local) -> None:  # noqa: F811
-        first = local.submit("while [ ! -e ../../../../go ]; do sleep 0.05; done", memory_mib=64)
-        local.until(first, running)
+        first = local.submit(UNTIL_TOLD, memory_mib=64)
+        local.until_running(first)
         large = local.submit("true", memory_mib=128)
         small = local.submit("true", memory_mib=32)
         assert local.report(large).diagnostics == f"waiting for 128 MiB: 64 MiB of 128 MiB are used by {first}"
         behind = f"number 2 in this machine's queue, in which {large} is the first"
         assert local.report(small).diagnostics == behind
         assert [one.facts["text"] for one in local.engine.pending_reasons(small, None, {})] == [behind]
-        (local.home / "jobs" / first / "go").touch()
+        local.tell(first)
         assert local.end(large).started < local.end(small).started
 
     def test_a_waiting_job_has_no_process(self, local: Local) -> None:  # noqa: F811
-        first = local.submit("echo up; sleep 600; true")
-        local.until(first, printed(local, first))
-        before = processes_of(local)
-        ids = [local.submit("true") for _ in range(5)]
-        assert [local.report(job_id).state for job_id in ids] == [State.PENDING] * 5
-        assert processes_of(local) == before
+        first = local.submit("sleep 600")
+        local.until_running(first)
+        ids = [local.submit("true") for _ in range(2)]
+        assert [local.report(job_id).state for job_id in ids] == [State.PENDING] * 2
+        assert processes_in(local.home / "jobs" / first) != []
+        assert [processes_in(local.home / "jobs" / job_id) for job_id in ids] == [[]] * 2
 
     def test_a_waiting_job_that_is_cancelled_never_begins(self, local: Local, tmp_path: Path) -> None:  # noqa: F811
         first = local.submit("sleep 600")
-        local.until(first, running)
+        local.until_running(first)
         outputs = (Output((tmp_path / "models" / "out").as_uri()),)
         second, third = local.submit("true", outputs=outputs, name="second"), local.submit("true")
         assert list((tmp_path / "models").iterdir())
@@ -134,35 +123,37 @@ class TestQueue:
     def test_the_program_has_its_submitters_limits(self, local: Local) -> None:  # noqa: F811
         """Though the supervisor was started for another one."""
         first = local.submit("sleep 600")
-        local.until(first, running)
+        local.until_running(first)
         program = "umask; ulimit -n; echo $MINE"
         shell = f"umask 027; ulimit -n 321; exec {PYTHON} -W ignore -c '{SUBMIT}' {local.home} '{program}'"
         variables = {**os.environb, b"MINE": b"5 \xff"}
-        done = subprocess.run(["/bin/sh", "-c", shell], env=variables, stdout=subprocess.PIPE, check=True)
-        local.jobs.append(done.stdout.decode().strip())
+        done = run_command(["/bin/sh", "-c", shell], env=variables, check=True)
+        local.jobs.append(done.stdout.strip())
         local.engine.cancel(first)
         assert local.end(local.jobs[-1]).state is State.SUCCEEDED
         assert local.log(local.jobs[-1], "stdout") == b"0027\n321\n5 \xff\n"
 
     def test_a_supervisor_leaves_when_nothing_is_left(self, local: Local) -> None:  # noqa: F811
         assert local.run("true").state is State.SUCCEEDED
-        wait_until(lambda: not is_running(state_of(local)), "the supervisor's end")
+        eventually(lambda: not is_running(state_of(local)), "the supervisor's end")
         assert Path(state_of(local).directory, "supervisor.log").read_text() == ""
 
 
 class TestKilled:
     def test_the_end_of_the_supervisor_ends_no_job(self, local: Local) -> None:  # noqa: F811
-        first = local.submit("echo up; while [ ! -e go ]; do sleep 0.05; done")
+        first = local.submit(f"echo up; {UNTIL_TOLD}")
         second = local.submit("true")
-        local.until(first, printed(local, first))
+        local.until_printed(first)
         killed = supervisor_of(local)
         os.kill(killed, signal.SIGKILL)
         # Nobody looks: the master has another one started.
-        wait_until(lambda: is_running(state_of(local)) and supervisor_of(local) != killed, "another supervisor")
+        eventually(
+            lambda: is_running(state_of(local)) and supervisor_of(local) not in (0, killed), "another supervisor"
+        )
         master = local.running_master(first)
         os.kill(master, signal.SIGKILL)
-        wait_until(lambda: local.running_master(first) != master, "another master")
-        (local.home / "jobs" / first / "tasks/worker-0/1/work/go").touch()
+        local.until_another_master(first, master)
+        local.tell(first)
         for job_id in (first, second):
             assert local.end(job_id).state is State.SUCCEEDED
             assert ends_in_log(local, job_id) == 1
@@ -171,19 +162,19 @@ class TestKilled:
 
     def test_a_master_that_is_asked_to_end_is_followed(self, local: Local) -> None:  # noqa: F811
         """By a machine that is shut down, for instance: nobody has cancelled the job."""
-        job_id = local.submit("echo up; while [ ! -e go ]; do sleep 0.05; done")
-        local.until(job_id, printed(local, job_id))
+        job_id = local.submit(f"echo up; {UNTIL_TOLD}")
+        local.until_printed(job_id)
         master = local.running_master(job_id)
         os.kill(master, signal.SIGTERM)
-        wait_until(lambda: local.running_master(job_id) != master, "another master")
-        (local.home / "jobs" / job_id / "tasks/worker-0/1/work/go").touch()
+        local.until_another_master(job_id, master)
+        local.tell(job_id)
         assert local.end(job_id).state is State.SUCCEEDED
         assert [task.attempt for task in local.view(job_id).tasks.values()] == [1]
         assert local.left(job_id) == []
 
     def test_a_master_that_does_not_hear_is_killed_for_a_cancellation(self, local: Local) -> None:  # noqa: F811
         job_id = local.submit("echo up; sleep 600; true")
-        local.until(job_id, printed(local, job_id))
+        local.until_printed(job_id)
         os.kill(local.running_master(job_id), signal.SIGSTOP)
         local.engine.cancel(job_id)
         report = local.end(job_id)
@@ -196,13 +187,13 @@ class TestKilled:
     def test_the_queue_goes_on_when_everything_was_killed(self, local: Local) -> None:  # noqa: F811
         first = local.submit("echo up; [ -e ../../../../again ] || sleep 600", retries=1)
         waiting = [local.submit("true") for _ in range(3)]
-        local.until(first, printed(local, first))
+        local.until_printed(first)
         (local.home / "jobs" / first / "again").touch()
         kill_everything(local)
         reports = {report.id: report for report in local.engine.describe()}  # as `howdah list` does
         assert [reports[job_id].state for job_id in waiting] == [State.PENDING] * 3
         assert not reports[first].state.ended
-        ended = [local.end(job_id, 120.0) for job_id in (first, *waiting)]
+        ended = [local.end(job_id) for job_id in (first, *waiting)]
         assert [report.state for report in ended] == [State.SUCCEEDED] * 4, [report.diagnostics for report in ended]
         assert [ends_in_log(local, job_id) for job_id in (first, *waiting)] == [1] * 4
         assert ended[0].started < ended[1].started < ended[2].started < ended[3].started
@@ -210,7 +201,7 @@ class TestKilled:
 
     def test_a_job_that_may_not_go_on_is_told_so(self, local: Local) -> None:  # noqa: F811
         job_id = local.submit("echo up; sleep 600", master=Master(attempts=1))
-        local.until(job_id, printed(local, job_id))
+        local.until_printed(job_id)
         kill_everything(local)
         report = local.end(job_id)
         assert report.state is State.FAILED
@@ -221,15 +212,10 @@ class TestKilled:
 
     def test_a_killed_executor_leaves_no_secret(self, local: Local) -> None:  # noqa: F811
         job_id = local.submit("echo up; [ -e ../../../../again ] || sleep 600", retries=1)
-        local.until(job_id, printed(local, job_id))
+        local.until_printed(job_id)
         (local.home / "jobs" / job_id / "again").touch()
-        (executor,) = [
-            pid
-            for pid in processes_of_containers(f"{job_id}.")
-            if b"howdah.executor" in Path(f"/proc/{pid}/cmdline").read_bytes()
-        ]
-        os.kill(executor, signal.SIGKILL)
-        wait_until(lambda: not secrets_in(local.home / "jobs" / job_id / "tasks/worker-0/1"), "removal of the key")
+        os.kill(executor_of(local, job_id), signal.SIGKILL)
+        eventually(lambda: not secrets_in(local.home / "jobs" / job_id / "tasks/worker-0/1"), "removal of the key")
         assert local.end(job_id).state is State.SUCCEEDED
 
     def test_a_submission_that_was_killed_leaves_nothing(self, local: Local, tmp_path: Path) -> None:  # noqa: F811
@@ -244,14 +230,17 @@ class TestKilled:
             "engine.submit(engine.plan(StagedJob(job, engine.home, (file,))), {})\n"
         )
         command = [PYTHON, "-W", "ignore", "-c", source, str(local.home), str(fifo), out.as_uri()]
-        with subprocess.Popen(command) as submitter:
-            wait_until(lambda: out.parent.exists() and list(out.parent.iterdir()), "the output's reservation")
+        submitter = subprocess.Popen(command)
+        try:
+            eventually(lambda: out.parent.exists() and list(out.parent.iterdir()), "the output's reservation")
             assert local.engine.describe() == []
             (directory,) = Path(state_of(local).submitting_directory).iterdir()
             (directory / "key").touch()  # it was about to write that
             local.engine.describe()
             assert (directory / "key").exists(), "it still lives"
+        finally:
             submitter.kill()
+            submitter.wait()
         assert local.engine.describe() == []
         assert secrets_in(directory) == []
         assert local.run("true").state is State.SUCCEEDED
@@ -271,11 +260,33 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 }
 
 
+# One interpreter for all of them.
+COMMANDS = """
+import contextlib, sys
+from howdah.cli import main
+for command in ["list"], *([word, sys.argv[1]] for word in ("status", "explain", "logs")):
+    with contextlib.suppress(SystemExit):
+        main(command)
+    print("done", *command, flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
+    """A home with two jobs that have ended."""
+    with howdah_home(tmp_path_factory.mktemp("ended")) as home:
+        made = Local(home / "state")
+        for word in ("one", "two"):
+            assert made.run(f"echo {word}").state is State.SUCCEEDED
+        yield made
+
+
 class TestDamaged:
     @pytest.mark.parametrize("damage", DAMAGES)
-    def test_an_event_log(self, local: Local, damage: str) -> None:  # noqa: F811
+    def test_an_event_log(self, local: Local, ended: Local, damage: str) -> None:  # noqa: F811
         """It is one job that is told as damaged: nothing else stops."""
-        damaged, whole = local.run("echo one").id, local.run("echo two").id
+        shutil.copytree(ended.home / "jobs", local.home / "jobs")
+        damaged, whole = ended.jobs
         DAMAGES[damage](local.home / "jobs" / damaged / "events.jsonl")
         (local.home / "jobs" / damaged / "key").touch()
         reports = {report.id: report for report in local.engine.describe()}
@@ -283,15 +294,12 @@ class TestDamaged:
         last_line_is_whole = damage in ("lists", "unknown tasks")
         assert reports[damaged].state is (State.SUCCEEDED if last_line_is_whole else State.FAILED)
         assert local.run("echo three").state is State.SUCCEEDED
-        (local.home / "cli").mkdir()
-        (local.home / "cli" / "state").symlink_to(local.home)
-        environment = {**os.environ, "HOWDAH_HOME": str(local.home / "cli")}
-        for arguments in (["list"], ["status", damaged], ["explain", damaged], ["logs", damaged]):
-            command = [str(Path(PYTHON).with_name("howdah")), *arguments]
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-            assert "Traceback" not in done.stderr, done.stderr
-            if arguments[0] == "status":
-                assert re.search(r"log is damaged|events\.jsonl: Is a directory", done.stdout), done.stdout
+        environment = {**os.environ, "HOWDAH_HOME": str(local.home.parent)}
+        said = run_command([PYTHON, "-c", COMMANDS, damaged], env=environment)
+        assert (said.returncode, "Traceback" in said.stderr) == (0, False), said.stderr
+        assert said.stdout.endswith(f"done logs {damaged}\n")
+        status = said.stdout.partition("done list\n")[2].partition("done status")[0]
+        assert re.search(r"log is damaged|events\.jsonl: Is a directory", status), status
 
     def test_a_job_file(self, local: Local) -> None:  # noqa: F811
         job_id = local.run("true").id
@@ -302,7 +310,7 @@ class TestDamaged:
 
     def test_an_entry_of_the_queue(self, local: Local) -> None:  # noqa: F811
         first = local.submit("sleep 600")
-        local.until(first, running)
+        local.until_running(first)
         damaged, third = local.submit("true"), local.submit("true")
         (entry,) = Path(state_of(local).queue_directory).glob(f"*-{damaged}")
         entry.write_text('{"wants": [1, 2')
@@ -312,7 +320,7 @@ class TestDamaged:
 
     def test_the_start_of_a_job(self, local: Local) -> None:  # noqa: F811
         first = local.submit("sleep 600")
-        local.until(first, running)
+        local.until_running(first)
         damaged, third = local.submit("true"), local.submit("true")
         (local.home / "jobs" / damaged / "start.json").write_text("{}")
         local.engine.cancel(first)
@@ -347,7 +355,7 @@ def test_too_few_open_files_do_not_make_a_living_job_a_dead_one(
     open_files: Callable[[int], None],
 ) -> None:
     first = local.submit("sleep 600")
-    local.until(first, running)
+    local.until_running(first)
     waits = local.submit("true")
     told, problems = [], []
     for more in range(12):

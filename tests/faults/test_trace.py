@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from local_jobs import HOWDAH, eventually, howdah_home, run_command
 
 from howdah.cli.trace import _ask_executors
 from howdah.client.process_owner import is_here, owner_of
 
-HOWDAH = str(Path(sys.executable).with_name("howdah"))
 # A child in a session of its own, one of it with no variables left: a data loader's worker, and something odder.
 PROGRAM = """
 import os, subprocess, time
-bare = subprocess.Popen(["sleep", "300"], start_new_session=True, env={})
-kept = subprocess.Popen(["sleep", "300"], start_new_session=True)
+bare = subprocess.Popen(["sleep", "600"], start_new_session=True, env={})
+kept = subprocess.Popen(["sleep", "600"], start_new_session=True)
 print("children", os.getpid(), kept.pid, bare.pid, flush=True)
-time.sleep(300)
+time.sleep(600)
 """
 
 
@@ -43,27 +43,26 @@ def howdah(home: Path, *arguments: str, cwd: Path | None = None) -> subprocess.C
     dropped = ("HADOOP_CONF_DIR", "HOWDAH_", "CUDA_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
     env = {**kept, "HOWDAH_HOME": str(home), "HOWDAH_LOCAL_GPUS": "2"}
-    return subprocess.run([HOWDAH, *arguments], env=env, cwd=cwd, capture_output=True, text=True, timeout=60)
+    return run_command([HOWDAH, *arguments], env=env, cwd=cwd)
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    home, directory = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("work")
+    directory = tmp_path_factory.mktemp("work")
     (directory / "program.py").write_text(PROGRAM)
     resources = {"memory": "128MiB", "gpus": 1}
     role = {"command": f"{sys.executable} program.py", "replicas": 2, "resources": resources}
-    job = {"name": "traced", "roles": {"chief": {"command": "sleep 300"}, "worker": role}, "files": ["program.py"]}
+    job = {"name": "traced", "roles": {"chief": {"command": "sleep 600"}, "worker": role}, "files": ["program.py"]}
     (directory / "job.yaml").write_text(json.dumps({**job, "timeouts": {"stop": "1s"}}))
-    id_ = howdah(home, "submit", "job.yaml", cwd=directory).stdout.strip()
-    try:
-        until, words = time.monotonic() + 60, list[str]()
-        while len(words) != 4:
-            assert time.monotonic() < until
-            words = howdah(home, "logs", id_, "worker:1", "--stream", "stdout").stdout.partition("children ")[2].split()
-            words = ["children", *words]
-        yield Running(id_, home, (int(words[1]), int(words[2]), int(words[3])))
-    finally:
-        howdah(home, "cancel", id_)
+    with howdah_home(tmp_path_factory.mktemp("home")) as home:
+        id_ = howdah(home, "submit", "job.yaml", cwd=directory).stdout.strip()
+
+        def children() -> re.Match[str] | None:
+            return re.search(r"children (\d+) (\d+) (\d+)\n", howdah(home, "logs", id_, "worker:1").stdout)
+
+        found = eventually(children, "the pids of its processes", output=lambda: howdah(home, "logs", id_).stdout)
+        program, kept, bare = map(int, found.groups())
+        yield Running(id_, home, (program, kept, bare))
 
 
 @pytest.mark.parametrize("which", [0, 1, 2])
