@@ -47,6 +47,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--in-job", action="store_true", help="port, names and key are those of the task it is")
     parser.add_argument("--keep", type=float, default=0.0, metavar="SECONDS", help="how long an ended job is listed")
     parser.add_argument("--remove-files", action="store_true", help="remove its directory, too")
+    parser.add_argument("--pause", type=float, default=HistoryOptions.pause_s, metavar="SECONDS", help="between scans")
     return parser
 
 
@@ -68,6 +69,7 @@ def _options(asked: argparse.Namespace) -> HistoryOptions:
         remove_files=asked.remove_files,
         user=user,
         names=_host_names() if asked.in_job else (),
+        pause_s=asked.pause,
         link_command=f"howdah history --on {asked.engine[0]}" if asked.in_job and asked.engine else "howdah history",
     )
 
