@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, TimeoutError, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, TimeoutError, expect, sync_playwright
 
 import howdah as package
 
@@ -26,6 +26,8 @@ AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
 BUILT = (Path(package.__file__).parent / "api" / "static" / "index.html.gz").exists()
 SIZE = {"width": 1280, "height": 720}
 LIMIT_MS = 90_000
+"""Limit of each wait for the page, in milliseconds."""
+expect.set_options(timeout=LIMIT_MS)
 SCREENS = os.environ.get("HOWDAH_SCREENS", "")
 """A directory that takes a picture of every screen, when it is set."""
 _RUN = "axe.run(document, {resultTypes: ['violations']}).then(found => JSON.stringify(found.violations))"
@@ -47,9 +49,11 @@ def missing() -> str:
 def chromium() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         # As root, Chromium's own sandbox cannot be.
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=LIMIT_MS)
+        try:
+            yield browser
+        finally:
+            browser.close()
 
 
 @contextmanager
@@ -67,9 +71,21 @@ def served(html: str) -> Iterator[str]:
             """Print nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Wiki) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def open_page(browser: Browser, link: str, **context: Any) -> Page:
+    """Open a page of somebody else: without the cookies of others."""
+    page = browser.new_context(**context).new_page()
+    page.context.set_default_timeout(LIMIT_MS)
+    page.goto(link)
+    return page
 
 
 class Tab:
@@ -83,8 +99,8 @@ class Tab:
             context = beside.page.context
         else:
             context = browser.new_context(viewport=SIZE, color_scheme=_scheme(theme), locale=language)  # type: ignore[arg-type]
+        context.set_default_timeout(LIMIT_MS)
         self.page: Page = context.new_page()
-        self.page.set_default_timeout(LIMIT_MS)
         self.wrong: list[str] = []
         self._origin = "{0.scheme}://{0.netloc}/".format(urlsplit(link))
         self.page.on("request", self._asked)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 pytest.importorskip("playwright")
-from browser import Tab, missing
+from browser import Tab, missing, open_page
 from local_jobs import LocalJobs
 from playwright.sync_api import Browser, Page, expect
 
@@ -36,7 +36,7 @@ def running(jobs: LocalJobs) -> str:
 
 
 def heading(page: Page, name: str) -> None:
-    expect(page.get_by_role("heading", level=1)).to_contain_text(name, timeout=60_000)
+    expect(page.get_by_role("heading", level=1)).to_contain_text(name)
 
 
 def test_a_job_of_the_list_opens_in_a_new_tab(history: str, browser: Browser) -> None:
@@ -90,8 +90,7 @@ def test_without_a_link_the_right_command_is_told_and_a_link_is_taken(
 ) -> None:
     link = request.getfixturevalue(which)
     address, _, token = link.partition("#token=")
-    page = browser.new_context().new_page()
-    page.goto(address)
+    page = open_page(browser, address)
     heading(page, "You need an access link")
     expect(page.locator("main code")).to_have_text(command)
     field = page.get_by_label("Link or token")
@@ -100,13 +99,12 @@ def test_without_a_link_the_right_command_is_told_and_a_link_is_taken(
     expect(page.get_by_role("alert")).to_have_text("This link does not open this page.")
     field.fill(link if which == "history" else token)
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="You need an access link")).to_have_count(0, timeout=60_000)
+    expect(page.get_by_role("heading", name="You need an access link")).to_have_count(0)
     page.reload()
     page.get_by_role("button", name="Copy link").wait_for()
 
 
 def test_the_command_names_the_job_of_the_address(running: str, browser: Browser) -> None:
-    page = browser.new_context(locale="zh-CN").new_page()
-    page.goto(running.partition("#")[0] + "#/jobs/local-1/tasks")
-    expect(page.locator("main code")).to_have_text("howdah page local-1", timeout=60_000)
+    page = open_page(browser, running.partition("#")[0] + "#/jobs/local-1/tasks", locale="zh-CN")
+    expect(page.locator("main code")).to_have_text("howdah page local-1")
     heading(page, "需要访问链接")

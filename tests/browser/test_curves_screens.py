@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("playwright")
 pytest.importorskip("tensorboardX")
-from browser import Tab, missing, served
+from browser import Tab, missing, open_page, served
 from event_program import IMAGES, INFINITE_AT, MINUS_INFINITE_AT, NAN_AT, STEPS, command
 from local_jobs import LocalJobs, RunningCommand, eventually
 from playwright.sync_api import Browser, Error, Locator, Page, expect
@@ -48,7 +48,7 @@ def job(jobs: LocalJobs) -> RunningCommand:
     board = jobs.directory / "board"
     program = command(str(board), jobs.until_told("exit 0"))
     run = jobs.start("run", jobs.job_file(program, name="curves", board=f"file://{board}"))
-    eventually(lambda: "written" in run.text, "its event files")
+    run.prints("written", "its event files")
     return run
 
 
@@ -149,7 +149,7 @@ def test_checkpoints_and_what_could_not_be_searched(
     loop = jobs.directory / "loop"
     spoilt = f"rm -rf {loop}; ln -s loop {loop}; " + jobs.until_told("exit 0")
     run = jobs.start("run", jobs.job_file(spoilt, board=f"file://{loop}"))
-    eventually(lambda: "begun" in run.text, "its board")
+    run.prints("begun", "its board")
     other = Tab(browser, run.link)
     go(other, run, "/checkpoints")
     other.page.get_by_text("1 locations could not be searched").click()
@@ -177,7 +177,6 @@ def test_histograms_are_embedded_in_another_page(job: RunningCommand, jobs: Loca
 
     wanted = ["histograms.svg", "distributions.svg", "distributions.svg", "histograms.svg"]
     with served(html) as address:
-        page = browser.new_page()
-        page.goto(address)
+        page = open_page(browser, address)
         eventually(lambda: sorted(shown(page)) == sorted(wanted), "the script, the picture and both frames")
-        page.close()
+        page.context.close()

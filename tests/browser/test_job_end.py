@@ -28,7 +28,7 @@ def test_an_open_page_shows_how_the_job_ended(jobs: LocalJobs, browser: Browser,
     tab.page.locator(".job-header .state.RUNNING").wait_for()
     jobs.tell()
     assert run.done() == exit_code, "the command does not wait for the page"
-    tab.page.locator(f".job-header .state.{state}").wait_for(timeout=20_000)
+    tab.page.locator(f".job-header .state.{state}").wait_for()
     assert state in tab.page.title()
     assert tab.page.get_by_role("button", name="Cancel job…").count() == 0
     tab.go(f"jobs/{run.job}/logs?task=worker:0")
@@ -79,7 +79,7 @@ def test_the_page_of_a_running_job_leads_to_the_history_that_will_have_it(jobs: 
     jobs.tell()
     assert run.done() == 0
     after = tab.page.get_by_role("link", name="The job's page in the history")
-    after.wait_for(timeout=20_000)
+    after.wait_for()
     after.click()
     tab.page.get_by_role("log").get_by_text("begun").wait_for()
     assert re.match(re.escape(base), tab.page.url)

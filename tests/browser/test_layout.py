@@ -13,7 +13,7 @@ pytest.importorskip("tensorboardX")
 from browser import Tab, missing
 from event_program import command
 from layout import cut_texts, scrolling_sideways, unreachable
-from local_jobs import LocalJobs, RunningCommand, eventually
+from local_jobs import LocalJobs, RunningCommand
 from playwright.sync_api import Browser, expect
 
 pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(600)]
@@ -62,7 +62,7 @@ def running(jobs: LocalJobs) -> RunningCommand:
     board = jobs.directory / "board"
     program = command(f"{board}/$HOWDAH_TASK", jobs.until_told("exit 0"))
     run = jobs.start("run", jobs.job_file(program, name="a job of some length", board=f"file://{board}", replicas=2))
-    eventually(lambda: "begun" in run.text, "its event files")
+    run.prints("begun", "its event files")
     return run
 
 

@@ -73,7 +73,7 @@ def copied(tab: Tab) -> str:
     """What the keyboard copies."""
     tab.page.evaluate("navigator.clipboard.writeText('nothing')")
     tab.page.keyboard.press("ControlOrMeta+c")
-    return clipboard(tab)
+    return str(eventually(lambda: text if (text := clipboard(tab)) != "nothing" else "", "a copy in the clipboard"))
 
 
 def number_of(text: str) -> int:
@@ -181,17 +181,17 @@ def test_a_search_is_repeated(jobs: LocalJobs, browser: Browser) -> None:
     field.fill("needle")
     field.press("Enter")
     status = tab.page.get_by_label("Search results").get_by_role("status")
-    expect(status).to_contain_text("0 matches", timeout=60_000)
+    expect(status).to_contain_text("0 matches")
     expect(status).to_contain_text(re.compile(r"searched at \d\d:\d\d:\d\d"))
     jobs.tell()
     box(tab).get_by_text("the needle").wait_for()
     field.press("Enter")
-    expect(status).to_contain_text("1 matches", timeout=60_000)
+    expect(status).to_contain_text("1 matches")
     again = tab.page.get_by_role("button", name="Search again")
     tab.page.evaluate("document.querySelector('section[aria-label=\"Search results\"] [role=table]').dataset.old = 1")
     again.click()
-    expect(tab.page.locator("[data-old]")).to_have_count(0, timeout=60_000)
-    expect(status).to_contain_text("1 matches", timeout=60_000)
+    expect(tab.page.locator("[data-old]")).to_have_count(0)
+    expect(status).to_contain_text("1 matches")
     expect(again).to_be_focused()
     assert tab.looked_over("search") == []
     assert tab.wrong == []

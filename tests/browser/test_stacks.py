@@ -26,7 +26,7 @@ def test_stack_traces_are_shown_without_secrets_and_copied(jobs: LocalJobs, brow
     tab.page.get_by_role("button", name="Show stack traces").click()
     dialog = tab.page.get_by_role("dialog", name="Stack traces of worker:0")
     shown = dialog.locator("pre")
-    expect(shown).to_contain_text(re.compile(r"Process \d+: .*--api-key \*\*\* --lr 0.2"), timeout=60_000)
+    expect(shown).to_contain_text(re.compile(r"Process \d+: .*--api-key \*\*\* --lr 0.2"))
     assert tab.looked_over("stacks") == []
     dialog.get_by_role("button", name="Copy").click()
     tab.sees("Copied")
