@@ -292,6 +292,25 @@ def test_containers_that_are_gone_are_held_against_no_task(tmp_path: Path) -> No
     play(act)
 
 
+@pytest.mark.parametrize("kills", [True, False])
+def test_what_an_engine_has_killed_is_not_waited_for(tmp_path: Path, kills: bool) -> None:
+    async def act() -> None:
+        async with attempt(tmp_path) as first:
+            await first.run_to(Phase.RUNNING)
+            (container,) = first.master.state.containers
+            first.master.apply(AllocationLost(time.time(), "signal SIGTERM"))
+            with pytest.raises(AttemptOver):
+                await first.running
+        ends = {container: Exit("withdrawn", detail="killed")}
+        gone = type("Gone", (Second,), {"ends": ends, "kills_what_is_gone": kills})
+        async with attempt(tmp_path, gone) as second:
+            await second.running
+            (task,) = second.master.state.tasks.values()
+            assert (task.fenced_until == 0.0) == kills
+
+    play(act)
+
+
 def test_an_engine_that_tells_nothing_withdraws_all(tmp_path: Path) -> None:
     async def act() -> None:
         async with attempt(tmp_path) as first:

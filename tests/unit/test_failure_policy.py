@@ -281,6 +281,15 @@ class TestRestart:
         assert goal(gang, "worker:1") is Goal.RUN
         assert gang.state.tasks[TaskId("worker", 1)].attempt == 2
 
+    def test_a_container_of_which_nothing_is_left_is_not_waited_for(self):
+        gang = Gang(roles(worker=Role("w", replicas=2, on_failure="restart")))
+        gang.form()
+        gang.feed(ContainerEnded(gang.now, "c2", LOST, certain=True))
+        gang.grant("worker")
+        gang.join("worker:1")
+        gang.wait(2.5)
+        assert goal(gang, "worker:1") is Goal.RUN
+
     def test_a_role(self):
         gang = Gang(roles(ps=Role("p", tracked=False), worker=Role("w", replicas=2, on_failure="restart-role")))
         gang.form()

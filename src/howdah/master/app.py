@@ -277,7 +277,8 @@ class JobMaster:
             self._perform(action)
         for container_id, exit in ends.items() if not self._finished.done() else ():
             exit = exit if self.state.open else Exit("stopped", detail=exit.detail)
-            self.apply(events.ContainerEnded(now, container_id, exit))
+            certain = self._opened_allocator.kills_what_is_gone
+            self.apply(events.ContainerEnded(now, container_id, exit, certain=certain))
         await self.api.program_api.restore(log)
         await asyncio.to_thread(retry_until, partial(publish_master_address, self.identity.directory, self.context.url))
         return True

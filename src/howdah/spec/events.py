@@ -103,6 +103,8 @@ class ContainerEnded(Event):
     """The engine's name for the container."""
     exit: Exit
     """How the container ended; its cause is `exit`, `memory`, `lost`, `preempted`, `stopped`, …"""
+    certain: bool = False
+    """Whether nothing of the container runs any more, whatever its exit says."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ RELEASE_LIMIT_S = 3.0
 class LocalAllocator(Allocator):
     """Grants a gang all of its containers at once or none; jobs are served in the order of submission."""
 
-    serves_after_end = True
+    serves_after_end = kills_what_is_gone = True
 
     def __init__(self, context: MasterContext) -> None:
         self._context = context

@@ -104,7 +104,7 @@ def container_lost(state: GangState, task: TaskState, event: ContainerEnded, act
     restart asks for another one."""
     exit, container = event.exit, task.container
     task.container, task.joined = None, 0
-    if exit.cause in _UNCERTAIN:
+    if exit.cause in _UNCERTAIN and not event.certain:
         task.fence(task.heard_at)
     if exit.ok or exit.cause == "exit":
         detail = message("its container ended ({reason}) before the end of its program was reported", reason=exit)
