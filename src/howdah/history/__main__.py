@@ -47,7 +47,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--in-job", action="store_true", help="port, names and key are those of the task it is")
     parser.add_argument("--keep", type=float, default=0.0, metavar="SECONDS", help="how long an ended job is listed")
     parser.add_argument("--remove-files", action="store_true", help="remove its directory, too")
-    parser.add_argument("--pause", type=float, default=HistoryOptions.pause_s, metavar="SECONDS", help="between scans")
+    parser.add_argument("--pause", type=float, default=0.0, metavar="SECONDS", help="how long between two scans")
     return parser
 
 

@@ -45,8 +45,8 @@ class HistoryOptions:
     """Further names of this host."""
     idle_s: float = 0.0
     """Seconds without a request after which the server ends; 0: never."""
-    pause_s: float = 2.0
-    """Seconds between two scans of the jobs' directories at least; after long scans the pause is longer."""
+    pause_s: float = 0.0
+    """Seconds between two scans of the jobs' directories; 0: it depends on how long a scan takes."""
     link_command: str = "howdah history"
     """The command that prints a link to the server."""
 

@@ -30,9 +30,9 @@ from howdah.history.source import HistorySource
 from howdah.spec import uris
 from howdah.wire import auth
 
-MAX_PAUSE_S, PAUSE_FACTOR = 60.0, 10
-"""The pause between two scans is PAUSE_FACTOR times the time that a scan took, at most MAX_PAUSE_S seconds, and at
-least as long as the options say."""
+MIN_PAUSE_S, MAX_PAUSE_S, PAUSE_FACTOR = 2.0, 60.0, 10
+"""The pause between two scans is PAUSE_FACTOR times the time that a scan took, within the bounds (seconds), unless the
+options say how long it is."""
 SWEEP_S = 3600.0
 """Seconds between two searches for jobs that are old enough to be removed."""
 EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - asked for by --host only
@@ -76,7 +76,8 @@ class HistoryServer:
                 scanning = asyncio.ensure_future(asyncio.to_thread(self._scan))
                 await asyncio.shield(scanning)
                 took = time.monotonic() - begun
-                await asyncio.sleep(min(MAX_PAUSE_S, max(self.options.pause_s, PAUSE_FACTOR * took)))
+                pause = self.options.pause_s or min(MAX_PAUSE_S, max(MIN_PAUSE_S, PAUSE_FACTOR * took))
+                await asyncio.sleep(pause)
         finally:
             server.close()
             self.source.archived_logs.close()
