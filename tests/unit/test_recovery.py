@@ -46,6 +46,17 @@ def workers(count: int, **changes: object) -> JobSpec:
     return replace(job(), roles={"worker": Role("train", replicas=count)}, **changes)  # type: ignore[arg-type]
 
 
+def test_what_an_engine_kills_needs_no_fence() -> None:
+    gang = Gang(workers(1))
+    gang.grant("worker")
+    log = [action.event for action in gang.actions_of(RecordEvent)]
+    for fences in (True, False):
+        state = GangState.for_job("job-1", gang.state.job)
+        replay(state, log, gang.now, fences)
+        assert state.tasks[W0].container is None, "nothing was heard from it"
+        assert bool(state.tasks[W0].fenced_until) == fences
+
+
 def test_a_task_without_a_container_may_have_had_an_unrecorded_one() -> None:
     gang = Gang(workers(1))
     gang.now += 5

@@ -190,7 +190,8 @@ class Allocator(ABC):
     progress: float = 0.0
     """How far the job is (0..1). The master sets it, for engines that show it to people."""
     kills_what_is_gone: bool = False
-    """Whether nothing runs any more of a container that `adopt` reports as gone: tasks need not wait for its lease."""
+    """Whether, after `adopt`, nothing runs any more of all containers that are not this attempt's: no task has to wait
+    for their leases."""
     serves_after_end: bool = False
     """Whether the master may go on answering open pages after `unregister`: its process blocks no resource of another
     job, and nothing else is reached by its address."""

@@ -266,7 +266,7 @@ class JobMaster:
             await self._opened_allocator.adopt(())
             return False
         now = log.pop().time
-        left = replay(self.state, log, now)
+        left = replay(self.state, log, now, fences=not self._opened_allocator.kills_what_is_gone)
         if (claiming := self.clock.since_begin()) > CLAIM_S:
             self.clock.begin()
             left += step(self.state, events.TimeLost(now, claiming))

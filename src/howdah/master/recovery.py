@@ -39,10 +39,11 @@ _SAMPLES = (events.Used, events.Measured, events.Straggling)
 """Events that decide nothing."""
 
 
-def replay(state: GangState, log: Sequence[events.Event], now: float) -> list[Action]:
+def replay(state: GangState, log: Sequence[events.Event], now: float, fences: bool = True) -> list[Action]:
     """Bring a new `state` to the point where `log` ends; return the actions that were decided and not written, which
     are still to be done. Once the end of the job is written, the only action is to tell the engine. All timers restart
-    at `now`, because no executor could reach a master meanwhile."""
+    at `now`, because no executor could reach a master meanwhile. Without `fences` no task waits for programs of
+    containers that the log does not name, because the engine kills them."""
     decided: list[Action] = []
     last = now
     state.replaying = True
@@ -54,7 +55,7 @@ def replay(state: GangState, log: Sequence[events.Event], now: float) -> list[Ac
             state.replaying, state.stage, state.outcome = False, Stage.DONE, event.outcome
             return [Finish(event.outcome)]
         if isinstance(event, events.TookOver):
-            _restart_timers(state, before, event.time, decided)
+            _restart_timers(state, before, event.time, decided, fences)
         elif isinstance(event, snapshot_policy.SNAPSHOT_EVENTS):
             snapshot_policy.replay(state, event)
         elif isinstance(event, events.AllocationLost) and event.comes_back:
@@ -62,7 +63,7 @@ def replay(state: GangState, log: Sequence[events.Event], now: float) -> list[Ac
         elif not isinstance(event, _SAMPLES) and not _is_next_recorded(decided, event):
             decided += _replay_input(state, event)
             _is_next_recorded(decided, event)
-    _restart_timers(state, last, now, decided)
+    _restart_timers(state, last, now, decided, fences)
     state.unrecorded -= {event.epoch for event in log if isinstance(event, events.WorldFormed)}
     state.replaying = False
     done_otherwise = (NotifyExecutors, LaunchTask, Commit, FindCheckpoint)
@@ -160,7 +161,7 @@ def _status(state: GangState, event: events.Greeted | events.Joined | events.Sta
     return replace(status, yields=event.values)
 
 
-def _restart_timers(state: GangState, last: float, now: float, decided: list[Action]) -> None:
+def _restart_timers(state: GangState, last: float, now: float, decided: list[Action], fences: bool) -> None:
     """Restart all timers, because no executor could reach a master meanwhile. A container from which nothing was heard
     may never have been started: it is released, and everything that is missing is asked for again."""
     if now < last:  # the clock of the earlier master was ahead
@@ -176,7 +177,7 @@ def _restart_timers(state: GangState, last: float, now: float, decided: list[Act
             give_up_container(state, task, now, decided)
             if state.takes_part(task.id):
                 state.pending_tasks[task.id.role][task.id] = None
-        if task.container is None and task.exit is None and task.epoch:
+        if fences and task.container is None and task.exit is None and task.epoch:
             task.fence(now + TAKEOVER_S)  # it may have run in a container that the log does not name
     state.requested_at, state.taken_over = now, True
     if state.open and not state.request_again_at:
