@@ -18,6 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from leftovers import MARK
+
 from howdah.executor.process.process_tree import children, kill
 from howdah.spec.codec import decode, encode
 from howdah.wire import auth
@@ -43,7 +45,7 @@ POLL_S = 0.2
 
 def run_mark() -> dict[str, str]:
     """Return the variable by which what a test file has started can be found, if there is one."""
-    return {name: value for name, value in os.environ.items() if name == "HOWDAH_TEST_MARK"}
+    return {name: value for name, value in os.environ.items() if name == MARK}
 
 
 class _Server(ThreadingHTTPServer):

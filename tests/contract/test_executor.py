@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from conductor import LIMIT_S, SOURCE, Conductor
+from leftovers import MARK
 
 from howdah.executor.executor import _TERM_GRACE_S
 from howdah.spec import DataFile, Exit
@@ -93,7 +94,7 @@ class TestRunning:
         )
         master.start({"X_NODE": "node", "X_BOTH": "node"}, {"X_TOKEN": b"hush", "X_OTHER": b"not asked for"})
         master.run(X_WORLD="world", HOWDAH_RANK="3")
-        seen = {name: value for name, value in eval(master.output()).items() if name != "HOWDAH_TEST_MARK"}
+        seen = {name: value for name, value in eval(master.output()).items() if name != MARK}
         assert seen == {
             "HOWDAH_HERE": f"{master.directory}/howdah-here",
             "X_NODE": "node",

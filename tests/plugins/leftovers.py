@@ -2,9 +2,9 @@
 
 Each process that a test starts inherits MARK, which names the run and the test; what a fixture of a module or a class
 starts names the file, and what a fixture of the whole session starts names the session. When a file's tests are over,
-every process that still has a mark of the file is named and killed, and the test fails that left it; at the end of the
-session also what names the session's temporary directory, as the daemons of a sandbox do. A socket, file or process
-that was not closed is collected, and so warned of, in the test that made it.
+every process that still has a mark of the file is named and killed, and the test fails that left it; so is a process
+that names a temporary directory of the file's in its arguments or variables, as daemons do that choose their variables
+themselves. A socket, file or process that was not closed is collected, and so warned of, in the test that made it.
 """
 
 from __future__ import annotations
@@ -12,23 +12,24 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import psutil
 import pytest
 
-MARK = "HOWDAH_TEST_MARK"
+MARK = "STARTED_BY_TEST"
+"""Not one of howdah's own variables: some tests take all of those out of the environment."""
 SESSION = "the session"
 MAX_MARK_BYTES = 400
 """Some tests measure how large the environment of a process may be."""
 ENDING_LIMIT_S = 10.0
 """A process that was told to end may take so long: to write its last lines, or to be collected by its parent."""
 POLL_S = 0.05
-DIRECTORY = pytest.StashKey[str]()
-"""Where pytest's temporary directories are."""
 
 
 @dataclass
@@ -44,29 +45,32 @@ class Marks:
         self.tests[mark] = name
         os.environ[MARK] = mark
 
-    def find_processes(self, directory: str = "") -> dict[psutil.Process, str]:
-        """Return the living processes that a test or a file of this run has started, with its name. With `directory`,
-        those of the session, too, and all that name the directory in their arguments or variables."""
-        found = {}
-        for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error):
-                name = self._find_owner(process, directory)
-                if name and process.pid != os.getpid() and _lives(process):
-                    found[process] = name
-        return found
+    def find_owner(self, variables: dict[str, str]) -> str:
+        """Return the test, file or session that started a process with these variables; "" if it is not of this run."""
+        return self.tests.get(variables.get(MARK, ""), "")
 
-    def _find_owner(self, process: psutil.Process, directory: str) -> str:
-        variables = process.environ()
-        name = self.tests.get(variables.get(MARK, ""), "")
-        if not directory:
-            return "" if name == SESSION else name
-        if not name and any(directory in text for text in (*process.cmdline(), *variables.values())):
-            return SESSION
-        return name
+
+@dataclass
+class Directories:
+    """Tells the temporary directories of tests and files from those of the session's fixtures."""
+
+    base: Path
+    of_session: set[str] = field(default_factory=set)
+
+    def list_names(self) -> set[str]:
+        return {entry.name for entry in self.base.iterdir()}
+
+    def find_name(self, texts: Iterable[str], with_session: bool) -> str:
+        """Say whose directory the texts name, "" if none's; the session's own do not count unless they are wanted."""
+        names = re.findall(re.escape(f"{self.base}/") + r"([\w.-]+)", "\n".join(texts))
+        return next((f"who used {name}" for name in names if with_session or name not in self.of_session), "")
 
 
 def _lives(process: psutil.Process) -> bool:
     return bool(process.is_running()) and process.status() != psutil.STATUS_ZOMBIE
+
+
+DIRECTORIES = pytest.StashKey[Directories]()
 
 
 class LeftoverFinder:
@@ -90,13 +94,18 @@ class LeftoverFinder:
     def pytest_fixture_setup(
         self, fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
     ) -> Iterator[None]:
-        before = os.environ.get(MARK, "")
-        if fixturedef.scope != "function":
-            self.marks.set(SESSION if fixturedef.scope in ("session", "package") else _file_of(request.node.nodeid))
+        if fixturedef.scope == "function":
+            return (yield)
+        before, of_session = os.environ.get(MARK, ""), fixturedef.scope in ("session", "package")
+        self.marks.set(SESSION if of_session else _file_of(request.node.nodeid))
+        directories = request.config.stash.get(DIRECTORIES, None)
+        known = directories.list_names() if directories else set()
         try:
             return (yield)
         finally:
             os.environ[MARK] = before
+            if directories and of_session:
+                directories.of_session |= directories.list_names() - known
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
@@ -107,26 +116,38 @@ class LeftoverFinder:
             ends_file = nextitem is None or nextitem.path != item.path
             faults = _collect_garbage(item, ends_file)
             if ends_file:
-                left = self._end_leftovers(item.config.stash[DIRECTORY] if nextitem is None else "")
+                left = self._end_leftovers(item.config.stash.get(DIRECTORIES, None), ends_session=nextitem is None)
                 for name in left:
                     item.user_properties.append(("left_by", name if "::" in name else item.nodeid))
                 faults += [line for lines in left.values() for line in lines]
             if faults:
                 pytest.fail("\n".join(faults), pytrace=False)
 
-    def _end_leftovers(self, directory: str) -> dict[str, list[str]]:
+    def _end_leftovers(self, directories: Directories | None, ends_session: bool) -> dict[str, list[str]]:
         """Return a line on each process that is still there, by who left it, and kill them all."""
         deadline = time.monotonic() + ENDING_LIMIT_S
-        while (found := self.marks.find_processes(directory)) and time.monotonic() < deadline:
+        while (found := self._find_leftovers(directories, ends_session)) and time.monotonic() < deadline:
             time.sleep(POLL_S)
         left: dict[str, list[str]] = {}
-        for process, name in found.items():
+        for process, owner in found.items():
             with contextlib.suppress(psutil.Error):
                 age_s = time.time() - process.create_time()
-                line = f"{name} left process {process.pid}, {age_s:.0f} s old: {' '.join(process.cmdline())[:300]}"
+                line = f"{owner} left process {process.pid}, {age_s:.0f} s old: {' '.join(process.cmdline())[:300]}"
                 process.kill()
-                left.setdefault(name, []).append(line)
+                left.setdefault(owner, []).append(line)
         return left
+
+    def _find_leftovers(self, directories: Directories | None, ends_session: bool) -> dict[psutil.Process, str]:
+        found = {}
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                variables = process.environ()
+                owner = self.marks.find_owner(variables)
+                if not owner and directories:
+                    owner = directories.find_name([*process.cmdline(), *variables.values()], ends_session)
+                if owner and (owner != SESSION or ends_session) and process.pid != os.getpid() and _lives(process):
+                    found[process] = owner
+        return found
 
 
 def _file_of(nodeid: str) -> str:
@@ -165,8 +186,8 @@ def _unraisable_to(lines: list[str]) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _keep_directory(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> None:
-    pytestconfig.stash[DIRECTORY] = str(tmp_path_factory.getbasetemp())
+def _keep_directories(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> None:
+    pytestconfig.stash[DIRECTORIES] = Directories(tmp_path_factory.getbasetemp())
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -22,7 +23,7 @@ def outcomes(directory: Path, source: str, *options: str) -> tuple[str, dict[str
     (directory / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
     command = [sys.executable, "-m", "pytest", "-p", "leftovers", "-p", "outcomes", "-p", "no:cacheprovider"]
     done = subprocess.run(
-        [*command, "--outcomes=outcomes.json", *options, "test_some.py"],
+        [*command, "--outcomes=outcomes.json", f"--basetemp={directory}/base", "test_some.py", *options],
         cwd=directory,
         env={**os.environ, "PYTHONPATH": str(PLUGINS)},
         capture_output=True,
@@ -53,7 +54,22 @@ def test_a_process_fails_the_test_that_left_it_and_is_ended(tmp_path: Path) -> N
     printed, found = outcomes(tmp_path, source)
     assert found["failed"] == ["test_some.py::test_leaves_one"], printed
     assert "test_some.py::test_leaves_one left process" in printed
-    assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(int((tmp_path / "pid").read_text())).wait(LIMIT_S)
+
+
+def test_a_process_that_has_dropped_its_mark_is_known_by_the_directory_that_it_names(tmp_path: Path) -> None:
+    source = """
+        import subprocess
+
+        def test_leaves_one(tmp_path):
+            (tmp_path / "log").touch()
+            subprocess.run(["setsid", "--fork", "tail", "-f", "/dev/null", str(tmp_path / "log")], env={}, check=True)
+        """
+    (tmp_path / "test_other.py").write_text("def test_after_it(): pass\n")
+    printed, found = outcomes(tmp_path, source, "test_other.py")
+    assert found["failed"] == ["test_some.py::test_leaves_one"], printed
+    assert "who used test_leaves_one0 left process" in printed
 
 
 def test_processes_of_the_session_may_live_as_long_as_it(tmp_path: Path) -> None:
