@@ -31,6 +31,7 @@ FLAT = "flat"
 TEMPLATE = "_message"
 """What follows a field's name in the name of the record that holds the template and the values of its message."""
 _SENTENCES = Tuple[Sentence, ...]
+_FieldCheckers = Sequence[Tuple[Any, Any, Callable[[Any], bool]]]
 
 
 def encode(value: Any) -> Any:
@@ -159,26 +160,30 @@ class _RecordChecker:
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
-        self._fields: Sequence[Tuple[Any, Any, Callable[[Any], bool]]] = ()
-        self._read: Callable[[Any], Any] = tuple
+        self._compiled: Optional[Tuple[Callable[[Any], Any], _FieldCheckers]] = None
 
     def __call__(self, value: Any) -> bool:
         if not isinstance(value, self._kind):
             return False
-        if not self._fields:
-            hints = typing.get_type_hints(self._kind)
-            fields = [
-                (field.name, _default_value(field), hints[field.name]) for field in dataclasses.fields(self._kind)
-            ]
-            self._fields = [
-                (default, None if dataclasses.is_dataclass(hint) else hint, _checker(hint))
-                for _, default, hint in fields
-            ]
-            self._read = operator.attrgetter(*(name for name, *_ in fields), "__class__")  # a tuple, also of one field
-        for item, (default, hint, check) in zip(self._read(value), self._fields):  # noqa: B905 - 3.9
+        if self._compiled is None:
+            self._compiled = (
+                self._compile()
+            )  # in one step: other threads, and what follows an interrupt, see all or none
+        read, checkers = self._compiled
+        for item, (default, hint, check) in zip(read(value), checkers):  # noqa: B905 - 3.9
             if item is not default and type(item) is not hint and not check(item):
                 return False
         return True
+
+    def _compile(self) -> Tuple[Callable[[Any], Any], _FieldCheckers]:
+        """Return a function that reads the values of all fields, and the default, type and checker of each."""
+        hints = typing.get_type_hints(self._kind)
+        fields = [(field.name, _default_value(field), hints[field.name]) for field in dataclasses.fields(self._kind)]
+        checkers = [
+            (default, None if dataclasses.is_dataclass(hint) else hint, _checker(hint)) for _, default, hint in fields
+        ]
+        read = operator.attrgetter(*(name for name, *_ in fields), "__class__")  # a tuple, also of one field
+        return read, checkers
 
 
 class _Record:
@@ -198,11 +203,12 @@ class _Record:
             hints = typing.get_type_hints(self._kind, include_extras=True)
             fields = dataclasses.fields(self._kind)
             self._flat = [(field.name, _Record(hints[field.name])) for field in fields if not _wire_name(field)]
-            self._decoders = {_wire_name(field): (field.name, _decoder(hints[field.name])) for field in fields}
             for field in fields:
                 add_templates = _TEMPLATE_READERS.get(hints[field.name])
                 if add_templates is not None:
                     self._templates[_wire_name(field) + TEMPLATE] = field.name, add_templates
+            # Last: other threads, and what follows an interrupt, take this for the sign that the rest is there.
+            self._decoders = {_wire_name(field): (field.name, _decoder(hints[field.name])) for field in fields}
         values = {}
         for name, item in data.items():
             known = self._decoders.get(name)
