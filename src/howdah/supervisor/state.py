@@ -20,6 +20,8 @@ import json
 import os
 import time
 
+from howdah.supervisor.held_interrupts import HeldInterrupts
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -158,23 +160,27 @@ class MachineState:
 
 
 class StateChange:
-    """The locked state, whose `entries` of the ledger may be changed."""
+    """The locked state, whose `entries` of the ledger may be changed. While it is locked, Ctrl-C is held back."""
 
     def __init__(self, state: MachineState) -> None:
         self.state = state
         self.entries: Entries = {}
         self._lock, self._before = -1, "{}"
         self._leaving: list[WaitingJob] = []
+        self._interrupts = HeldInterrupts()
 
     def __enter__(self) -> StateChange:
         self.state.make()
-        self._lock = os.open(self.state.lock_file, os.O_RDWR | os.O_CREAT, 0o600)
+        self._interrupts.begin()
         try:
+            self._lock = os.open(self.state.lock_file, os.O_RDWR | os.O_CREAT, 0o600)
+            self._interrupts.waiting = True
             fcntl.flock(self._lock, fcntl.LOCK_EX)
+            self._interrupts.waiting = False
             self.entries = self.state.entries()
             self._before = json.dumps(self.entries)
         except BaseException:
-            os.close(self._lock)
+            self._release()
             raise
         return self
 
@@ -183,7 +189,13 @@ class StateChange:
             if error is None:
                 self._write()
         finally:
-            os.close(self._lock)
+            self._release()
+
+    def _release(self) -> None:
+        lock, self._lock = self._lock, -1
+        if lock >= 0:
+            os.close(lock)
+        self._interrupts.end()
 
     def _write(self) -> None:
         after = json.dumps(self.entries)
