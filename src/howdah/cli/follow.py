@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import click
 
-from howdah.cli.i18n import _
+from howdah.cli.i18n import _, translate_stored
 from howdah.cli.interrupts import Interrupts
 from howdah.cli.terminal import Json, Live, Plain, verdict
 from howdah.client.follow import Follower
@@ -90,21 +90,26 @@ def _follow(
                     screen.show(update)
             return follower.view
         except KeyboardInterrupt:
-            if not _handle_interrupt(follower.engine, follower.job_id, on_interrupt, interrupts):
+            if not _handle_interrupt(follower, on_interrupt, interrupts):
                 return None
             interrupts.hold()
 
 
-def _handle_interrupt(engine: Engine, job_id: str, on_interrupt: str, interrupts: Interrupts) -> bool:
+def _handle_interrupt(follower: Follower, on_interrupt: str, interrupts: Interrupts) -> bool:
     """Do what Ctrl-C asks for; return whether to go on following."""
     choice = on_interrupt
     if choice == "ask":
         choice = _ask(interrupts) if sys.stdin.isatty() else "cancel"
     interrupts.hold()
     if choice == "cancel":
-        click.echo(_("cancelling {id}", id=job_id), err=True)
-        cancel_job(engine, engine.describe(job_id)[0])
+        click.echo(_("cancelling {id}", id=follower.job_id), err=True)
+        cancel_job(follower.engine, follower.latest_report(), _notice, follower.job_key)
     return choice != "detach"
+
+
+def _notice(text: str) -> None:
+    """Print a line for people, beside the output."""
+    click.echo(translate_stored(text), err=True)
 
 
 def _ask(interrupts: Interrupts) -> str:

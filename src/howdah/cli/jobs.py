@@ -160,7 +160,7 @@ def cancel(job_id: str, profile: str, as_json: bool) -> None:
         click.echo(to_json(report_json(report)) if as_json else words)
         return
     click.echo(_("cancelling {id}", id=job_id), err=True)
-    report = cancel_job(engine, report)
+    report = cancel_job(engine, report, lambda text: click.echo(translate_stored(text), err=True))
     words = f"{report.id} {report.state.value} {translate_stored(report.diagnostics)}"
     click.echo(to_json(report_json(report)) if as_json else words)
 

@@ -77,6 +77,8 @@ class Follower:
         self.engine, self.job_id, self.log_tasks, self.retry_s = engine, job_id, log_tasks, retry_s
         self.view = JobView(id=job_id)
         self.master: MasterClient | None = None
+        self.job_key: bytes | None = None
+        """The job's key, once it has been read: who has it can also call the master while it can't be read again."""
         self._since, self._master_url, self._shown_until = 0, "", 0.0
         self._offsets: dict[tuple[TaskId, str], int] = {}
         self._attempts: dict[TaskId, int] = {}
@@ -100,13 +102,15 @@ class Follower:
         while True:
             try:
                 report = self._report()
+                if not report.state.ended:
+                    self.master = self.master or self._connect(report)
             except EngineUnavailable as error:
                 yield self._engine_silent(error)
                 continue
+            self._engine_silent_since = 0.0
             if report.state.ended:
                 yield self._final_update(report)
                 return
-            self.master = self.master or self._connect(report)
             if self.master is None:
                 if report.master and self._log_has_end(report):  # the master has removed the key, and is about to exit
                     yield self._final_update(report)
@@ -121,8 +125,14 @@ class Follower:
 
     def _report(self) -> JobReport:
         self._last_report = report_of(self.engine, self.job_id)
-        self._engine_silent_since = 0.0
         return self._last_report
+
+    def latest_report(self) -> JobReport:
+        """Return the engine's report on the job, the last one if the engine does not answer."""
+        try:
+            return report_of(self.engine, self.job_id)
+        except EngineUnavailable:
+            return self._last_report
 
     def _engine_silent(self, error: EngineUnavailable) -> Update:
         now, notes = time.time(), list[Event]()
@@ -139,6 +149,8 @@ class Follower:
             link = connect(report)
         except StagingError:
             return None  # another user's job, or its directory is gone: only the engine's report is left
+        if link is not None:
+            self.job_key = link.job_key
         if link is not None and link.url != self._master_url:
             if self._master_url:  # the new master may lack events that the previous one reported
                 self.view, self._since = JobView(id=self.job_id), 0
@@ -263,7 +275,7 @@ class Follower:
         report is the end."""
         try:
             log = list(recorded_log(report))
-        except StagingError:
+        except (StagingError, EngineUnavailable):  # the engine says how the job has ended, whatever its log would add
             log = []
         if not any(isinstance(event, JobFinished) for event in log):
             log.append(JobFinished(report.finished or time.time(), Outcome(report.state, report.diagnostics)))

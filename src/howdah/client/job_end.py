@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import time
+from collections.abc import Callable
 
-from howdah.client.master_client import connect
+from howdah.client.master_client import MasterClient, connect
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, JobNotFound, StagingError
 from howdah.spec import JobReport
+from howdah.spec.message import message
+from howdah.storage.hdfs.call_timeout import CallTimeout, call_with_timeout
+from howdah.storage.progress import no_notice
 from howdah.wire.connection import WireError
 
 CANCEL_S = 30.0
 """Limit in seconds for a job to end by itself: programs get ten seconds to stop (`timeouts.stop`), outputs are
 removed."""
+KEY_S = 5.0
+"""Limit in seconds for reading the job's key before the engine is asked instead of the master."""
 POLL_S = 0.1
 """Seconds between two requests for the job's state while a user waits."""
 
@@ -30,23 +37,44 @@ def report_of(engine: Engine, job_id: str) -> JobReport:
     return found[0]
 
 
-def cancel_job(engine: Engine, report: JobReport) -> JobReport:
-    """Cancel and wait until the job has ended, at most `CANCEL_S` by its master and as long again by the engine."""
-    try:
-        master = connect(report)
-        if master is not None:
-            with master:
-                master.cancel(getpass.getuser())
+def cancel_job(
+    engine: Engine, report: JobReport, notice: Callable[[str], None] = no_notice, key: bytes | None = None
+) -> JobReport:
+    """Cancel and wait until the job has ended, at most `CANCEL_S` by its master and as long again by the engine. The
+    job's `key` is read, if it is not given."""
+    with contextlib.suppress(JobNotFound):
+        if _ask_master(engine, report, notice, key):
             ended = wait_for_end(engine, report.id)
             if ended is not None:
                 return ended
-    except (WireError, StagingError, JobNotFound):
-        pass  # the master can't be asked: the engine ends the job
     engine.cancel(report.id)
     ended = wait_for_end(engine, report.id)
     if ended is None:
         raise EngineUnavailable(f"{report.id} still runs {CANCEL_S:.0f} s after {engine.name} was asked to end it")
     return ended
+
+
+def _ask_master(engine: Engine, report: JobReport, notice: Callable[[str], None], key: bytes | None) -> bool:
+    """Ask the master to end the job; return whether it could be asked. A file system that does not answer must not keep
+    the engine from being asked, so the key is waited for no longer than `KEY_S`."""
+    try:
+        if key is not None and report.master:
+            master: MasterClient | None = MasterClient(report.master, key)
+        else:
+            master = call_with_timeout(lambda: connect(report), KEY_S)
+        if master is None:
+            return False
+        with master:
+            master.cancel(getpass.getuser())
+        return True
+    except (WireError, StagingError):
+        return False
+    except CallTimeout:
+        reason: str = message("{uri} was not read within {seconds} s", uri=report.directory, seconds=f"{KEY_S:.0f}")
+    except EngineUnavailable as error:
+        reason = str(error)
+    notice(message("{reason}: the job's master can't be asked, {engine} is", reason=reason, engine=engine.name))
+    return False
 
 
 def wait_for_end(engine: Engine, job_id: str, limit_s: float = CANCEL_S) -> JobReport | None:

@@ -41,7 +41,7 @@ class MasterClient:
 
     def __init__(self, url: str, job_key: bytes) -> None:
         self._connection = MasterConnection(url, auth.CLIENT, auth.derive(job_key, auth.CLIENT), timeout=5.0)
-        self.url = url
+        self.url, self.job_key = url, job_key
 
     def __enter__(self) -> MasterClient:
         return self

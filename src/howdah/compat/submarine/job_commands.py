@@ -9,6 +9,7 @@ import click
 
 from howdah.cli.i18n import _
 from howdah.cli.jobs import table
+from howdah.cli.run import notice
 from howdah.cli.terminal import Plain, task_lines
 from howdah.client.engine_registry import engine, engine_of, settings_for
 from howdah.client.follow import Update, fetch_update
@@ -75,7 +76,7 @@ def kill(argv: Sequence[str]) -> None:
     on, report = _find_job(argv, running=True)
     if not report.state.ended:
         click.echo(_("cancelling {id}", id=report.id), err=True)
-        report = cancel_job(on, report)
+        report = cancel_job(on, report, notice)
     click.echo(f"{report.id} {report.state.value} {report.diagnostics}".rstrip())
 
 

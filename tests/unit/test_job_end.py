@@ -1,0 +1,155 @@
+"""Tests that a job is cancelled while the file system with its key does not answer: the engine is asked, or the master
+by a key that was read before."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from howdah.client.follow import Follower
+from howdah.client.job_end import KEY_S, cancel_job
+from howdah.engines import Engine, Progress, no_progress
+from howdah.errors import EngineUnavailable
+from howdah.spec import JobReport, Plan, StagedJob, State, TaskId, uris
+from howdah.wire import auth
+
+KEY = bytes(32)
+NO_MASTER = "http://127.0.0.1:1"
+
+
+class Running(Engine):
+    """An engine with one job, which ends when this engine or its master is asked to end it."""
+
+    name = "yarn"
+
+    def __init__(self, directory: str, master: str, conf_dir: str = "") -> None:
+        self.report = JobReport(
+            "job_1", "j", State.RUNNING, self.name, directory=directory, master=master, conf_dir=conf_dir
+        )
+        self.asked = False
+
+    @property
+    def home(self) -> str:
+        raise NotImplementedError
+
+    def plan(self, job: StagedJob) -> Plan:
+        raise NotImplementedError
+
+    def submit(self, plan: Plan, secrets: Mapping[str, str], progress: Progress = no_progress) -> str:
+        raise NotImplementedError
+
+    def describe(self, job_id: str | None = None) -> list[JobReport]:
+        return [self.report]
+
+    def cancel(self, job_id: str) -> None:
+        self.asked = True
+        self.end()
+
+    def end(self) -> None:
+        self.report = replace(self.report, state=State.CANCELLED)
+
+    def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]:
+        raise NotImplementedError
+
+
+@pytest.fixture
+def unreachable() -> str:
+    """The directory of a job on an HDFS whose NameNode is down."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        return f"hdfs://127.0.0.1:{closed.getsockname()[1]}/jobs/job_1"
+
+
+@pytest.fixture
+def hanging(tmp_path: Path) -> Iterator[str]:
+    """The directory of a job on a file system that does not answer when the key is read."""
+    os.mkfifo(tmp_path / "key")
+    yield str(tmp_path)
+    os.close(os.open(tmp_path / "key", os.O_RDWR | os.O_NONBLOCK))
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path) -> Running:
+    """An engine whose job is on an HDFS that cannot be reached: its configuration names no NameNode."""
+    (tmp_path / "core-site.xml").write_text("<configuration/>")
+    return Running("hdfs:///jobs/job_1", NO_MASTER, str(tmp_path))
+
+
+def test_the_engine_is_asked_while_the_namenode_is_down(unreachable: str) -> None:
+    engine, notices = Running(unreachable, NO_MASTER), list[str]()
+    assert cancel_job(engine, engine.report, notices.append).state is State.CANCELLED
+    assert engine.asked
+    (notice,) = notices
+    assert uris.root(unreachable) in notice
+    assert notice.endswith(": the job's master can't be asked, yarn is")
+
+
+def test_the_engine_is_asked_while_the_file_system_does_not_answer(hanging: str) -> None:
+    engine, notices = Running(hanging, NO_MASTER), list[str]()
+    assert cancel_job(engine, engine.report, notices.append).state is State.CANCELLED
+    assert engine.asked
+    assert notices == [f"{hanging} was not read within {KEY_S:.0f} s: the job's master can't be asked, yarn is"]
+
+
+class Master(BaseHTTPRequestHandler):
+    """A master whose job ends when it is asked to cancel it."""
+
+    engine: Running
+
+    def do_POST(self) -> None:
+        assert self.path == "/v1/actions/cancel"
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        assert asked == {"by": getpass.getuser()}
+        self.engine.end()
+        signature = auth.sign_answer(auth.derive(KEY, auth.CLIENT), self.headers[auth.HEADER], self.path, 200, b"{}")
+        self.send_response(200)
+        self.send_header(auth.HEADER, signature)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, format: str, *_: object) -> None:
+        """Nothing is said."""
+
+
+def test_the_master_is_asked_by_a_key_that_was_read_before(unreachable: str) -> None:
+    handler = type("Handler", (Master,), {})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        engine, notices = Running(unreachable, f"http://127.0.0.1:{server.server_port}"), list[str]()
+        handler.engine = engine  # type: ignore[attr-defined]
+        assert cancel_job(engine, engine.report, notices.append, KEY).state is State.CANCELLED
+        server.shutdown()
+    assert not engine.asked
+    assert notices == []
+
+
+def test_a_follower_keeps_the_key_that_it_has_read(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(KEY.hex())
+    follower = Follower(Running(str(tmp_path), NO_MASTER), "job_1")
+    next(follower.updates())
+    assert follower.job_key == KEY
+
+
+def test_a_follower_waits_for_a_file_system_that_fails(nowhere: Running) -> None:
+    updates = Follower(nowhere, "job_1", retry_s=300.0).updates()
+    assert "asking again for 300 s" in str(next(updates).events)
+    assert next(updates).events == []
+    nowhere.end()
+    *_, last = updates
+    assert last.view.outcome is not None
+    assert last.view.outcome.state is State.CANCELLED
+
+
+def test_who_does_not_wait_is_told_of_the_file_system(nowhere: Running) -> None:
+    with pytest.raises(EngineUnavailable, match="names no NameNode"):
+        next(Follower(nowhere, "job_1").updates())
