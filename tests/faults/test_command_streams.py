@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -91,6 +95,17 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     shell.cancel_all()
 
 
+def await_full(pipe: int) -> None:
+    """Wait until the writer of a pipe stands still because nobody reads it."""
+    size, there, last = fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ), array.array("i", [0]), -1
+    deadline = time.monotonic() + LIMIT_S
+    while there[0] < size - select.PIPE_BUF or there[0] != last:
+        assert time.monotonic() < deadline, f"there were never more than {there[0]} bytes of {size} in the pipe"
+        time.sleep(0.1)
+        last = there[0]
+        fcntl.ioctl(pipe, termios.FIONREAD, there)
+
+
 class TestStreams:
     @pytest.mark.parametrize("encoding", ["gbk", "latin-1"])
     def test_a_terminal_that_lacks_characters(self, shell: Shell, encoding: str) -> None:
@@ -146,16 +161,48 @@ class TestInterrupts:
         assert shell.states() == ["CANCELLED"]
 
     def test_who_insists_is_told_that_the_job_may_go_on(self, shell: Shell) -> None:
-        command = shell.start("run", "--set", "timeouts.stop=30s", "--set", IGNORES_TERM, "long.yaml")
+        end = shell.directory / "end"
+        ignores_term = f"roles.worker.command=trap '' TERM; until [ -e {end} ]; do sleep 0.1; done"
+        command = shell.start("run", "--set", f"timeouts.stop={LIMIT_S}s", "--set", ignores_term, "long.yaml")
         command.prints(" runs: ")
         command.interrupt()
         command.prints("cancelling local-")
-        command.interrupt()
-        command.prints("Ctrl-C twice more leaves it at once")
+        deadline = time.monotonic() + LIMIT_S
         while command.process.poll() is None:  # two signals that arrive at once are one
-            time.sleep(0.1)
+            assert time.monotonic() < deadline, f"it never ended: {command.printed.read_text()}"
             command.interrupt()
+            time.sleep(0.1)
+        command.prints("Ctrl-C twice more leaves it at once")
         command.prints("the job may go on; `howdah status local-")
+        end.touch()
+
+    def test_while_nobody_reads_the_output(self, shell: Shell) -> None:
+        said = shell.directory / "said"
+        arguments = ["run", "--set", "roles.worker.command=head -c 9000000 /dev/zero | tr '\\0' '\\n'; sleep 300"]
+        with said.open("wb") as err:
+            process = subprocess.Popen(
+                [HOWDAH, *arguments, "long.yaml"],
+                env=shell.environment(),
+                cwd=shell.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=err,
+            )
+        command = Started(process, said)
+        shell.started.append(command)
+        assert process.stdout is not None
+        with process.stdout:
+            await_full(process.stdout.fileno())
+            command.interrupt()
+            command.prints("cancelling local-")
+            deadline = time.monotonic() + LIMIT_S
+            while process.poll() is None:  # those that come while it cancels are held back
+                assert time.monotonic() < deadline, f"it never ended: {said.read_text()}"
+                command.interrupt()
+                time.sleep(0.5)
+        assert process.returncode == 130, said.read_text()
+        assert "had ended already: CANCELLED" in said.read_text()
+        assert shell.states() == ["CANCELLED"]
 
     def test_detached_twice(self, shell: Shell) -> None:
         command = shell.start("run", "--on-interrupt", "detach", "long.yaml")
@@ -165,6 +212,3 @@ class TestInterrupts:
         command.interrupt()
         command.process.wait(LIMIT_S)
         assert shell.states() == ["RUNNING"]
-
-
-IGNORES_TERM = "roles.worker.command=trap '' TERM; sleep 300"

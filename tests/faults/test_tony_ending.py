@@ -7,13 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from howdah.compat.tony.commands import SubmitInterrupts
 from howdah.engines.local.jobs import JobDirectory, JobPositions
 from howdah.engines.local.processes import processes_of_containers
 from howdah.spec import State
@@ -33,16 +32,33 @@ class Submitted:
         self.directory, self.log = directory, directory / "out"
         self.environment = {**os.environ, "HOWDAH_HOME": str(directory), "TONY_CONF_DIR": str(directory)}
 
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+    def start(self, *arguments: str, **how: Any) -> subprocess.Popen[bytes]:
         with self.log.open("wb") as out:
-            return self._start([HOWDAH, *arguments], stdout=out, stderr=out)
+            return self._start([HOWDAH, *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=out, **how)
 
     def start_in(self, terminal: int, *arguments: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-c", OWNING, HOWDAH, *arguments]
         return self._start(command, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True)
 
     def _start(self, command: list[str], **how: Any) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(command, env=self.environment, cwd=self.directory, **how)
+        self.process = subprocess.Popen(command, env=self.environment, cwd=self.directory, **how)
+        return self.process
+
+    def eventually(self, found: Callable[[], object], what: str) -> None:
+        until = time.monotonic() + LIMIT_S
+        while not found():
+            assert time.monotonic() < until, f"{what} did not come: {self.printed()}"
+            time.sleep(0.02)
+
+    def ends(self) -> None:
+        """The command and its job end, as TonY's did."""
+        self.eventually(lambda: self.process.poll() is not None, "the command's end")
+        assert self.process.returncode == 255, self.printed()
+        self.eventually(lambda: not self.left(), "the job's end")
+        assert len(self.jobs()) == 1, self.printed()
+
+    def printed(self) -> str:
+        return self.log.read_text() if self.log.exists() else "(to a terminal)"
 
     def jobs(self) -> list[JobDirectory]:
         return [JobDirectory(path) for path in self.directory.glob("**/jobs/local-*")]
@@ -63,75 +79,50 @@ class Submitted:
 
 
 @pytest.fixture
-def submitted(tmp_path: Path) -> Submitted:
-    return Submitted(tmp_path)
-
-
-def eventually(found: Callable[[], object], what: str) -> None:
-    until = time.monotonic() + LIMIT_S
-    while not found():
-        assert time.monotonic() < until, what
-        time.sleep(0.02)
+def submitted(tmp_path: Path) -> Iterator[Submitted]:
+    submitted = Submitted(tmp_path)
+    yield submitted
+    submitted.process.kill()
+    submitted.process.wait()
+    for job in submitted.left():
+        subprocess.run([HOWDAH, "cancel", job], env=submitted.environment, timeout=LIMIT_S)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP], ids=str)
 def test_of_a_job_that_runs(submitted: Submitted, number: signal.Signals) -> None:
     process = submitted.start(*JOB)
-    eventually(submitted.runs, "the program's output")
+    submitted.eventually(submitted.runs, "the program's output")
     process.send_signal(number)
-    assert process.wait(LIMIT_S) == 255, submitted.log.read_text()
-    assert len(submitted.jobs()) == 1
-    eventually(lambda: not submitted.left(), "the job's end")
+    submitted.ends()
 
 
 def test_of_a_job_that_is_being_handed_over(submitted: Submitted) -> None:
     process = submitted.start(*JOB)
-    eventually(submitted.jobs, "the job's directory")
+    submitted.eventually(submitted.jobs, "the job's directory")
     process.send_signal(signal.SIGTERM)
-    assert process.wait(LIMIT_S) == 255, submitted.log.read_text()
-    eventually(lambda: not submitted.left(), "the job's end")
+    submitted.ends()
 
 
 def test_by_closing_the_terminal(submitted: Submitted) -> None:
     ours, theirs = os.openpty()
-    process = submitted.start_in(theirs, *JOB)
+    submitted.start_in(theirs, *JOB)
     os.close(theirs)
-    eventually(submitted.runs, "the program's output")
+    submitted.eventually(submitted.runs, "the program's output")
     os.close(ours)
-    assert process.wait(LIMIT_S) == 255
-    eventually(lambda: not submitted.left(), "the job's end")
+    submitted.ends()
 
 
-def test_nohup_is_obeyed() -> None:
-    program = (
-        "import os, signal; "
-        "from howdah.compat.tony.commands import SubmitInterrupts; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
-        "SubmitInterrupts(); os.kill(os.getpid(), signal.SIGHUP); print('goes on')"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=LIMIT_S)
-    assert done.stdout == "goes on\n", done.stderr
-
-
-def test_a_signal_waits_until_there_is_a_job_to_end() -> None:
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.getsignal(number) for number in numbers}
-    try:
-        ending = SubmitInterrupts()
-        ending.delayed = True
-        ending.check()
-        os.kill(os.getpid(), signal.SIGTERM)
-        with pytest.raises(KeyboardInterrupt):
-            ending.check()
-        ending.delayed = False
-        os.kill(os.getpid(), signal.SIGTERM)  # told twice: the first is being obeyed
-        with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def test_nohup_is_obeyed(submitted: Submitted) -> None:
+    process = submitted.start(*JOB, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    submitted.eventually(submitted.runs, "the program's output")
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    ignored = next(line for line in status.splitlines() if line.startswith("SigIgn:"))
+    assert int(ignored.split()[1], 16) & 1 << signal.SIGHUP - 1
+    process.send_signal(signal.SIGTERM)
+    submitted.ends()
 
 
 @pytest.mark.parametrize("arguments", [(), ("--nothing",), ("nothing.properties",)])
 def test_azkaban_without_its_file_ends_as_theirs(submitted: Submitted, arguments: tuple[str, ...]) -> None:
-    assert submitted.start("azkaban-job", *arguments).wait(LIMIT_S) == 255, submitted.log.read_text()
-    assert "howdah: " in submitted.log.read_text()
+    assert submitted.start("azkaban-job", *arguments).wait(LIMIT_S) == 255, submitted.printed()
+    assert "howdah: " in submitted.printed()

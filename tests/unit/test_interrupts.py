@@ -1,32 +1,332 @@
-"""Tests a second Ctrl-C that comes when the command has done what the first one asked for, and is about to end."""
+"""Tests that signals are noted wherever they come, and obeyed where the command waits: none is lost, and none breaks
+off what another has begun."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pty
 import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
-from howdah.cli.interrupts import Interrupts
+from howdah.cli.follow import follow
+from howdah.cli.interrupts import ENDING, TOGETHER_S, Interrupts, RaisedInterrupts, SignalReceived
+from howdah.cli.terminal import Plain
+from howdah.client.follow import Update
+from howdah.engines import Engine, Progress, no_progress
+from howdah.spec import JobReport, Plan, StagedJob, State, TaskId
+from howdah.storage.hdfs.call_timeout import CallTimeout, start_call
+
+LIMIT_S = 20.0
 
 
 @pytest.fixture(autouse=True)
-def pythons_own_handler() -> None:
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+def default_handlers() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (*ENDING, signal.SIGALRM)}
+    assert before[signal.SIGINT] is signal.default_int_handler
+    streams = [os.dup(number) for number in (0, 1, 2)]  # SIGHUP replaces those that are terminals
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
 
 
-def test_an_interrupt_that_comes_late_does_not_kill_the_command_that_another_has_ended() -> None:
-    try:
-        with Interrupts() as interrupts:
-            interrupts.allow()
-            with pytest.raises(KeyboardInterrupt):
-                os.kill(os.getpid(), signal.SIGINT)
+class Clock:
+    """A time that goes on with each signal, so that no two come together."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def send(self, *numbers: int) -> None:
+        for number in numbers:
+            self.now += 2 * TOGETHER_S
+            os.kill(os.getpid(), number)
+
+
+class Finalised:
+    """Sends a signal in its finalizer, where Python drops what the handler raises."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        os.kill(os.getpid(), self.number)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def never() -> Iterator[threading.Event]:
+    """An event that does not come before the test's end."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+@pytest.mark.parametrize("in_other_thread", [False, True])
+def test_a_signal_in_a_finalizer(never: threading.Event, in_other_thread: bool) -> None:
+    def work() -> None:
+        if in_other_thread:
+            Finalised(signal.SIGTERM)
+        never.wait()
+
+    with Interrupts(ENDING) as interrupts:
+        call = start_call(work)
+        if not in_other_thread:
+            Finalised(signal.SIGTERM)
+        with pytest.raises(SignalReceived):
+            interrupts.wait(call)
+
+
+def test_what_is_under_way_is_finished(clock: Clock, capfd: pytest.CaptureFixture[str]) -> None:
+    done = threading.Event()
+    with Interrupts(clock=clock) as interrupts:
+        call = start_call(done.wait)
+        clock.send(signal.SIGINT)
+        with pytest.raises(CallTimeout):
+            interrupts.finish(call, 0.0)
+        with pytest.raises(KeyboardInterrupt):
+            interrupts.call(interrupts.check)
+        done.set()
+        assert interrupts.finish(call)
+        with pytest.raises(SignalReceived):
+            interrupts.wait(call)
+        assert interrupts.wait(call)
+    assert capfd.readouterr().err.count("Ctrl-C twice more leaves it at once") == 1
+
+
+@pytest.mark.parametrize(
+    ("signals", "leaves"),
+    [
+        ([signal.SIGINT] * 2, False),
+        ([signal.SIGINT] * 3, True),
+        ([signal.SIGTERM], False),
+        ([signal.SIGTERM] * 2, True),
+        ([signal.SIGINT, signal.SIGTERM], True),
+        ([signal.SIGHUP] * 2, False),
+        ([signal.SIGHUP] * 3, True),
+    ],
+)
+def test_how_many_signals_leave_what_is_under_way(
+    clock: Clock, never: threading.Event, signals: list[int], leaves: bool
+) -> None:
+    with Interrupts(ENDING, clock) as interrupts:
+        clock.send(*signals)
+        with pytest.raises(KeyboardInterrupt if leaves else CallTimeout):
+            interrupts.finish(start_call(never.wait), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("signals", "leaves"),
+    [([signal.SIGTERM], True), ([signal.SIGINT, signal.SIGHUP], False), ([signal.SIGINT] * 3, True)],
+)
+def test_signals_are_heard_after_one_was_obeyed(
+    clock: Clock, never: threading.Event, signals: list[int], leaves: bool
+) -> None:
+    with Interrupts(ENDING, clock) as interrupts:
+        call = start_call(never.wait)
+        clock.send(signal.SIGTERM)
+        with pytest.raises(SignalReceived):
+            interrupts.wait(call)
+        clock.send(*signals)
+        with pytest.raises(KeyboardInterrupt if leaves else CallTimeout):
+            interrupts.finish(call, 0.0)
+        interrupts.forget()
+        clock.send(signal.SIGINT)
+        with pytest.raises(SignalReceived):
+            interrupts.wait(call)
+        clock.send(signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt):
+            interrupts.wait(call)
+
+
+def test_two_signals_at_once_are_one(clock: Clock, never: threading.Event) -> None:
+    with Interrupts(ENDING, clock) as interrupts:
+        call = start_call(never.wait)
+        clock.send(signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(CallTimeout):
+            interrupts.finish(call, 0.0)
+        with pytest.raises(SignalReceived):
+            interrupts.wait(call)
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(CallTimeout):
+            interrupts.finish(call, 0.0)
+
+
+def test_an_interrupt_that_comes_late_does_not_kill_the_command_that_another_has_ended(never: threading.Event) -> None:
+    with Interrupts() as interrupts, contextlib.suppress(SignalReceived):
         os.kill(os.getpid(), signal.SIGINT)
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        interrupts.wait(start_call(never.wait))
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 def test_a_command_can_be_interrupted_after_another_one() -> None:
     with Interrupts():
         pass
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_signals_that_are_ignored_stay_so(never: threading.Event) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # nohup
+    with Interrupts(ENDING) as interrupts:
+        os.kill(os.getpid(), signal.SIGHUP)
+        with pytest.raises(CallTimeout):
+            interrupts.finish(start_call(never.wait), 0.0)
+        interrupts.check()
+
+
+class Stuck(Engine):
+    """An engine that stops answering when it is asked for a job, or to cancel it."""
+
+    name = "stuck"
+
+    def __init__(self, answers: bool) -> None:
+        self.answers = answers
+        self.asked, self.cancelled, self.over = threading.Event(), threading.Event(), threading.Event()
+
+    @property
+    def home(self) -> str:
+        raise NotImplementedError
+
+    def plan(self, job: StagedJob) -> Plan:
+        raise NotImplementedError
+
+    def submit(self, plan: Plan, secrets: Mapping[str, str], progress: Progress = no_progress) -> str:
+        raise NotImplementedError
+
+    def describe(self, job_id: str | None = None) -> list[JobReport]:
+        self.asked.set()
+        if not self.answers:
+            self.over.wait(LIMIT_S)
+        return [JobReport("job_1", "j", State.RUNNING, self.name)]
+
+    def cancel(self, job_id: str) -> None:
+        self.cancelled.set()
+        self.over.wait(LIMIT_S)
+
+    def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]:
+        raise NotImplementedError
+
+
+class StuckScreen(Plain):
+    """A screen whose reader does not read."""
+
+    def __init__(self, over: threading.Event) -> None:
+        super().__init__()
+        self.shows, self._over = threading.Event(), over
+
+    def show(self, update: Update) -> None:
+        self.shows.set()
+        self._over.wait(LIMIT_S)
+
+
+@pytest.fixture
+def stuck() -> Iterator[Callable[[bool], Stuck]]:
+    made: list[Stuck] = []
+
+    def make(answers: bool) -> Stuck:
+        made.append(Stuck(answers))
+        return made[-1]
+
+    yield make
+    for engine in made:
+        engine.over.set()
+
+
+def send_after(send: Callable[[int], object], number: int, *events: threading.Event) -> None:
+    """Send a signal to this process after each of the events."""
+
+    def run() -> None:
+        for event in events:
+            assert event.wait(LIMIT_S)
+            send(number)
+
+    threading.Thread(target=run, daemon=True).start()
+
+
+def test_following_is_interrupted_while_the_engine_does_not_answer(
+    stuck: Callable[[bool], Stuck], clock: Clock
+) -> None:
+    engine = stuck(False)
+    send_after(clock.send, signal.SIGINT, engine.asked)
+    with Interrupts() as interrupts, pytest.raises(SystemExit) as left:
+        follow(engine, "job_1", "", "detach", False, interrupts)
+    assert left.value.code == 130
+
+
+def test_following_is_interrupted_while_the_output_is_not_read(stuck: Callable[[bool], Stuck], clock: Clock) -> None:
+    engine = stuck(True)
+    screen = StuckScreen(engine.over)
+    send_after(clock.send, signal.SIGINT, screen.shows)
+    with Interrupts() as interrupts, pytest.raises(SystemExit) as left:
+        follow(engine, "job_1", "", "detach", False, interrupts, lambda: screen)
+    assert left.value.code == 130
+
+
+def test_a_second_signal_to_end_leaves_a_cancel_that_does_not_come_to_an_end(
+    stuck: Callable[[bool], Stuck], clock: Clock
+) -> None:
+    engine = stuck(True)
+    send_after(clock.send, signal.SIGTERM, engine.asked, engine.cancelled)
+    with Interrupts(ENDING, clock) as interrupts, pytest.raises(KeyboardInterrupt):
+        follow(engine, "job_1", "", "cancel", False, interrupts)
+
+
+def test_a_question_is_answered_or_interrupted(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, encoding="utf-8") as terminal, Interrupts(clock=clock) as interrupts:
+        monkeypatch.setattr("sys.stdin", terminal)
+        os.write(ours, b"cancel\n\n")
+        assert [interrupts.read_line(), interrupts.read_line()] == ["cancel", ""]
+        clock.send(signal.SIGINT)
+        with pytest.raises(SignalReceived):
+            interrupts.read_line()
+        os.write(ours, b"\x04")  # Ctrl-D
+        with pytest.raises(EOFError):
+            interrupts.read_line()
+    os.close(ours)
+
+
+class TestOtherCommands:
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+    def test_an_interrupt_that_python_drops_is_raised_again(self, never: threading.Event) -> None:
+        with RaisedInterrupts(again_s=0.01):
+            Finalised(signal.SIGINT)
+            with pytest.raises(KeyboardInterrupt):
+                assert never.wait(LIMIT_S)
+
+    def test_an_interrupt_that_is_being_obeyed_is_not_raised_again(self) -> None:
+        with RaisedInterrupts(again_s=1000.0):
+            cleaned_up = False
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+            except KeyboardInterrupt:
+                try:
+                    raise OSError
+                except OSError:
+                    os.kill(os.getpid(), signal.SIGALRM)
+                cleaned_up = True
+            assert cleaned_up
+        assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+    def test_an_interrupt_that_was_dropped_reaches_a_command_that_follows_a_job(self, never: threading.Event) -> None:
+        with RaisedInterrupts(again_s=1000.0):
+            Finalised(signal.SIGINT)
+            with Interrupts() as interrupts:
+                os.kill(os.getpid(), signal.SIGALRM)
+                with pytest.raises(SignalReceived):
+                    interrupts.wait(start_call(never.wait))

@@ -12,6 +12,7 @@ import click
 
 from howdah.cli import streams
 from howdah.cli.i18n import _, choose, localise
+from howdah.cli.interrupts import RaisedInterrupts
 from howdah.cli.mistakes import HelpFormatter, error_lines, show_usage_error
 from howdah.errors import HowdahError, StagingError
 
@@ -102,12 +103,18 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     An error people can act on is one line; anything else is a bug and keeps its traceback.
     """
+    with streams.exit_without_output():
+        _run(argv)
+
+
+def _run(argv: Sequence[str] | None) -> None:
     try:
-        streams.prepare()
-        choose()
-        localise(cli)
-        click.Context.formatter_class = HelpFormatter
-        sys.exit(cli.main(argv, standalone_mode=False))
+        with RaisedInterrupts():
+            streams.prepare()
+            choose()
+            localise(cli)
+            click.Context.formatter_class = HelpFormatter
+            sys.exit(cli.main(argv, standalone_mode=False))
     except HowdahError as error:
         streams.print_error(f"howdah: {line}" for line in error_lines(error))
         sys.exit(error.exit_code)

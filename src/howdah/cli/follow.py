@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import click
 
+from howdah.cli import streams
 from howdah.cli.i18n import _, translate_stored
-from howdah.cli.interrupts import Interrupts
+from howdah.cli.interrupts import Interrupts, SignalReceived
 from howdah.cli.terminal import Json, Live, Plain, verdict
-from howdah.client.follow import Follower
+from howdah.client.follow import Follower, Update
 from howdah.client.job_end import cancel_job, wait_for_end
 from howdah.client.page_links import page_url
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError, JobCancelled, JobFailed
-from howdah.spec import State
+from howdah.spec import JobReport, State
 from howdah.spec.view import JobView
+from howdah.storage.hdfs.call_timeout import Call, CallTimeout, start_call
 
 Screen = Plain | Json
 ENGINE_S = 10.0
 """How long an engine may take to know of a job's end after the master has written it down."""
 PATIENCE_S = 300.0
 """A job that runs is not given up because its ResourceManager restarts."""
+SHOW_S = 1.0
+"""How long showing an update may still take after a signal. It takes longer when nobody reads a pipe or a terminal."""
 
 
 def follow(
@@ -32,36 +38,33 @@ def follow(
     log_tasks: str,
     on_interrupt: str,
     as_json: bool,
+    interrupts: Interrupts,
     screen: Callable[[], Screen] | None = None,
-    interrupts: Interrupts | None = None,
     *,
     await_engine: bool = False,
 ) -> None:
     """Follow the job to its end, with the output of `log_tasks` ("": none), on what `screen` makes if it is given.
-    Without `interrupts` the caller has a signal handler of its own. With `await_engine` the command ends after the
-    engine has noted the job's end, because scripts of other systems ask YARN next.
+    With `await_engine` the command ends after the engine has noted the job's end, because scripts of other systems ask
+    YARN next.
 
     Raises:
         JobFailed, JobCancelled: by the job's outcome.
+        KeyboardInterrupt: the user insists on leaving.
     """
-    follower = Follower(engine, job_id, log_tasks, PATIENCE_S)
-    shown = screen() if screen else Json() if as_json else Live() if sys.stdout.isatty() else Plain()
+    following = _Following(Follower(engine, job_id, log_tasks, PATIENCE_S), as_json, interrupts, screen)
     try:
-        view = _follow(follower, on_interrupt, as_json, shown, interrupts or Interrupts())
-    except EngineUnavailable as error:
-        hint = f"the job may go on: `howdah status {job_id}` tells, once the cluster answers"
-        raise EngineUnavailable(f"{error}, for {PATIENCE_S:.0f} s now; {hint}") from error
+        view = following.run(on_interrupt)
     finally:
-        shown.close()
+        following.close()
     if view is None:
         click.echo(_("the job goes on; `howdah status {id}` and `howdah cancel {id}` reach it", id=job_id), err=True)
         raise SystemExit(130)
     if await_engine:
         with contextlib.suppress(HowdahError):  # the job has ended, whoever does not answer
-            wait_for_end(engine, job_id, ENGINE_S)
+            interrupts.call(lambda: wait_for_end(engine, job_id, ENGINE_S))
         if engine.name != "local":
             click.echo(_("its page is served by `howdah history` from now on"), err=True)
-    _print_outcome(view, as_json)
+    interrupts.call(lambda: _print_outcome(view, as_json))
 
 
 def _print_outcome(view: JobView, as_json: bool) -> None:
@@ -73,38 +76,115 @@ def _print_outcome(view: JobView, as_json: bool) -> None:
         raise SystemExit(JobCancelled.exit_code if state is State.CANCELLED else JobFailed.exit_code)
 
 
-def _follow(
-    follower: Follower, on_interrupt: str, as_json: bool, screen: Screen, interrupts: Interrupts
-) -> JobView | None:
-    """Return the job's last view, or None if the user left the job running."""
-    told_page = as_json
-    while True:
+class _Following:
+    """Shows a job to its end. Both the waiting for news and the showing are calls in another thread, one at a time:
+    either may take long, and a signal is obeyed meanwhile."""
+
+    def __init__(
+        self,
+        follower: Follower,
+        as_json: bool,
+        interrupts: Interrupts,
+        screen: Callable[[], Screen] | None,
+    ) -> None:
+        self._follower, self._interrupts = follower, interrupts
+        self._screen: Screen = screen() if screen else Json() if as_json else Live() if sys.stdout.isatty() else Plain()
+        self._told_page = as_json
+        self._updates = follower.updates()
+        self._fetching: Call[Update | None] | None = None
+        self._display: Call[None] | None = None
+        self._ended: JobReport | None = None
+
+    def run(self, on_interrupt: str) -> JobView | None:
+        """Return the job's last view, or None if the user left the job running."""
+        while True:
+            try:
+                self._show_all()
+                return self._follower.view
+            except SignalReceived:
+                if not self._handle_interrupt(on_interrupt):
+                    return None
+
+    def close(self) -> None:
+        """Stop showing the job."""
+        if self._display is None or self._display.has_result:
+            self._screen.close()
+        else:
+            streams.give_up_output()
+
+    def _handle_interrupt(self, on_interrupt: str) -> bool:
+        """Do what Ctrl-C asks for; return whether to go on following."""
+        choice, engine, job_id = on_interrupt, self._follower.engine, self._follower.job_id
+        if choice == "ask":
+            choice = _ask(self._interrupts) if sys.stdin.isatty() else "cancel"
+        if choice == "cancel" and self._ended is not None:  # what the job has printed may be more than anybody reads
+            click.echo(_("{id} had ended already: {state}", id=job_id, state=self._ended.state.value), err=True)
+            raise SystemExit(130)
+        if choice == "cancel":
+            click.echo(_("cancelling {id}", id=job_id), err=True)
+            self._ended = self._interrupts.call(
+                lambda: cancel_job(engine, self._follower.latest_report(), _notice, self._follower.job_key)
+            )
+        self._interrupts.forget()
+        return choice != "detach"
+
+    def _show_all(self) -> None:
+        """Show the job until it ends.
+
+        Raises:
+            SignalReceived: a signal is to be obeyed.
+        """
+        self._screen.__enter__()
         try:
-            interrupts.allow()
-            with screen:
-                for update in follower.updates():
-                    if not told_page and update.report.master:
-                        told_page = True
-                        if url := page_url(update.report):
-                            click.echo(_("page: {url}", url=url))
-                    screen.show(update)
-            return follower.view
-        except KeyboardInterrupt:
-            if not _handle_interrupt(follower, on_interrupt, interrupts):
-                return None
-            interrupts.hold()
+            self._show_updates()
+        except BaseException:
+            with contextlib.suppress(CallTimeout):
+                self._leave_screen(SHOW_S)
+            raise
+        self._leave_screen()
 
+    def _show_updates(self) -> None:
+        while True:
+            if self._display is not None:  # it was not complete when a signal came
+                self._interrupts.wait(self._display)
+            self._fetching = self._fetching or start_call(self._fetch)
+            update = self._interrupts.wait(self._fetching)
+            self._fetching = None
+            if update is None:
+                return
+            self._display = start_call(partial(self._show, update))
+            self._interrupts.wait(self._display)
+            self._display = None
 
-def _handle_interrupt(follower: Follower, on_interrupt: str, interrupts: Interrupts) -> bool:
-    """Do what Ctrl-C asks for; return whether to go on following."""
-    choice = on_interrupt
-    if choice == "ask":
-        choice = _ask(interrupts) if sys.stdin.isatty() else "cancel"
-    interrupts.hold()
-    if choice == "cancel":
-        click.echo(_("cancelling {id}", id=follower.job_id), err=True)
-        cancel_job(follower.engine, follower.latest_report(), _notice, follower.job_key)
-    return choice != "detach"
+    def _leave_screen(self, limit_s: float = math.inf) -> None:
+        """Leave the screen, after what is being shown is complete.
+
+        Raises:
+            CallTimeout: that takes longer than `limit_s`.
+        """
+        self._finish_display(limit_s)
+        self._display = start_call(partial(self._screen.__exit__, None, None, None))
+        self._finish_display(limit_s)
+
+    def _finish_display(self, limit_s: float) -> None:
+        if self._display is not None:
+            self._interrupts.finish(self._display, limit_s)
+            self._display = None
+
+    def _fetch(self) -> Update | None:
+        try:
+            return next(self._updates, None)
+        except EngineUnavailable as error:
+            hint = f"the job may go on: `howdah status {self._follower.job_id}` tells, once the cluster answers"
+            raise EngineUnavailable(f"{error}, for {PATIENCE_S:.0f} s now; {hint}") from error
+
+    def _show(self, update: Update) -> None:
+        if not self._told_page and update.report.master:
+            self._told_page = True
+            with contextlib.suppress(EngineUnavailable):
+                if url := page_url(update.report):
+                    click.echo(_("page: {url}", url=url))
+        self._screen.show(update)
 
 
 def _notice(text: str) -> None:
@@ -115,12 +195,13 @@ def _notice(text: str) -> None:
 def _ask(interrupts: Interrupts) -> str:
     """Ask what to do with the job. Whoever interrupts the question, too, or has no answer leaves the job running."""
     question = _("Cancel the job, detach from it, or go on following?")
-    choices = click.Choice(["cancel", "detach", "follow"])
-    interrupts.hold()
-    try:
-        interrupts.allow()
-        answer: str = click.prompt(question, type=choices, default="follow", err=True)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo(err=True)
-        return "detach"
-    return answer
+    choices = ("cancel", "detach", "follow")
+    while True:
+        click.echo(f"{question} ({', '.join(choices)}) [follow]: ", nl=False, err=True)
+        try:
+            answer = interrupts.read_line() or "follow"
+        except (EOFError, SignalReceived):
+            click.echo(err=True)
+            return "detach"
+        if answer in choices:
+            return answer

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit
 import click
 
 from howdah.cli.i18n import _
-from howdah.cli.run import notice, upload_and_submit
+from howdah.cli.run import notice, submit_prepared
 from howdah.client import history_service
 from howdah.client.engine_registry import engine as engine_for
 from howdah.client.engine_registry import engines, settings_for
@@ -122,7 +122,7 @@ def _run_as_job(engine_name: str, profile: str, arguments: list[str]) -> None:
         job_id = found.id
     else:
         prepared = history_service.prepare_service(flags, arguments, notice)
-        engine, job_id = prepared.engine, upload_and_submit(prepared)
+        engine, job_id = prepared.engine, submit_prepared(prepared)
         notice(_("submitted {id} to {engine}", id=job_id, engine=engine.name))
     click.echo(_("history: {url}", url=history_service.link(engine, job_id, settings["hadoop_conf_dir"], notice)))
 

@@ -1,69 +1,226 @@
-"""Ctrl-C while a job is submitted and followed.
+"""Ctrl-C, and other signals that end a command.
 
-Two signals at once (from an impatient user, or from `timeout` and the terminal) count as one interrupt: the second must
-not break off what the first has begun, and leave a job running of which the user has not been told.
+A handler that raises an exception raises it at whatever place the main thread is. Python drops what is raised in a
+finalizer or a callback of its own, and what is raised in the middle of bookkeeping leaves it half done. So:
+
+- A command that submits or follows a job uses `Interrupts`. The handler only notes the signal. The work is done in
+  other threads, for which the main thread waits, and while it waits it acts on what was noted.
+- All other commands only have to end. Ctrl-C raises KeyboardInterrupt, as ever, and `RaisedInterrupts` raises it again
+  until it has come through.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import select
 import signal
+import stat
+import sys
 import threading
-from types import FrameType
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from howdah.cli.i18n import _
 
-MIN_SIGNALS_TO_LEAVE = 3
-"""So many signals while interrupts are held leave whatever is under way."""
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from howdah.storage.hdfs.call_timeout import Call
+
+T = TypeVar("T")
+SIGNALS_TO_LEAVE = 3
+"""So many signals while something is under way leave it. A second SIGTERM leaves at once."""
+TOGETHER_S = 0.1
+"""Signals within this time in seconds are one: `timeout` and the terminal, or a terminal that is closed and its shell,
+send the same signal twice."""
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The signals that end a command: of a user, of a scheduler, of a terminal that is closed."""
+_LOOK_S = 0.05  # between two looks of the main thread: a signal that another thread got does not wake it
+_AGAIN_S = 0.5
+_LINE_BYTES = 1 << 12
+
+
+class SignalReceived(Exception):
+    """A signal has come, which whoever catches this obeys."""
 
 
 class Interrupts:
-    """Replaces Python's handler of SIGINT. Interrupts are held back (counted) until `allow` is called."""
+    """Notes signals, and calls functions in other threads until they return or a signal is to be obeyed. The main
+    thread uses it, and functions that it calls use `check`.
 
-    def __init__(self) -> None:
-        self._allowed = self._installed = self._taken = False
-        self._count = 0
+    Signals that are ignored (nohup, a script's background), and those of which the process has a handler of its own,
+    stay as they are.
+    """
+
+    def __init__(self, signals: Sequence[int] = (signal.SIGINT,), clock: Callable[[], float] = time.monotonic) -> None:
+        self._signals, self._clock = signals, clock
+        self._before: dict[int, Any] = {}
+        self._held: list[int] = []
+        self._last = -TOGETHER_S
+        self._obeyed = self._taken = self._told = False
 
     def __enter__(self) -> Interrupts:
-        # A process whose SIGINT is ignored (nohup, a script's background) keeps it so.
-        is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        if is_default and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, self._on_signal)
-            self._installed = True
+        if threading.current_thread() is threading.main_thread():
+            for number in self._signals:
+                before = signal.getsignal(number)
+                if before in (signal.SIG_DFL, signal.default_int_handler) or _is_raising(before):
+                    self._before[number] = signal.signal(number, self._on_signal)
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self._installed:  # one that comes late is of those that were taken, and the command ends now
-            signal.signal(signal.SIGINT, signal.SIG_IGN if self._taken else signal.default_int_handler)
+    def __exit__(self, *error: object) -> None:
+        # A signal that comes late is of those that were taken, and the command ends now.
+        for number, before in self._before.items():
+            signal.signal(number, signal.SIG_IGN if self._taken else before)
 
     def check(self) -> None:
-        """Raise KeyboardInterrupt if an interrupt is held."""
-        if self._count:
+        """Raise KeyboardInterrupt if a signal has come that was not obeyed yet. Any thread may call this."""
+        if self._held:
             raise KeyboardInterrupt
 
-    def allow(self) -> None:
-        """Let the next interrupt raise KeyboardInterrupt, at once if one is held back; those after it are held back
-        again."""
-        self._allowed = True
-        if self._count:
-            self._allowed, self._count = False, 0
-            raise KeyboardInterrupt
+    def call(self, function: Callable[[], T]) -> T:
+        """Return or raise what `function()` does; signals are held back meanwhile.
 
-    def hold(self) -> None:
-        """Hold interrupts back, and forget those that were held back before."""
-        self._allowed, self._count = False, 0
+        Raises:
+            KeyboardInterrupt: the user insists on leaving; the function goes on in the background.
+        """
+        from howdah.storage.hdfs.call_timeout import start_call
 
-    def _on_signal(self, signum: int, frame: FrameType | None) -> None:
-        self._taken = True
-        if self._allowed:
-            self._allowed = False
+        return self.finish(start_call(function))
+
+    def finish(self, call: Call[T], limit_s: float = math.inf) -> T:
+        """Return or raise what the call does; signals are held back meanwhile.
+
+        Raises:
+            KeyboardInterrupt: the user insists on leaving; the call goes on in the background.
+            CallTimeout: it needs longer than `limit_s`.
+        """
+        return self._wait(call, self._raise_if_insisted, limit_s)
+
+    def wait(self, call: Call[T]) -> T:
+        """Return or raise what the call does.
+
+        Raises:
+            SignalReceived: a signal is to be obeyed; the call goes on in the background, and may be waited for again.
+            KeyboardInterrupt: the user insists on leaving.
+        """
+        return self._wait(call, self._raise_if_received)
+
+    def _wait(self, call: Call[T], act: Callable[[], None], limit_s: float = math.inf) -> T:
+        from howdah.storage.hdfs.call_timeout import CallTimeout
+
+        until = self._clock() + limit_s
+        while True:
+            act()
+            try:
+                return call.result(_LOOK_S)
+            except CallTimeout:
+                if self._clock() >= until:
+                    raise
+
+    def read_line(self) -> str:
+        """Return a line of the terminal that is the standard input.
+
+        Raises:
+            EOFError: there is none. SignalReceived: a signal is to be obeyed.
+            KeyboardInterrupt: the user insists on leaving.
+        """
+        while not select.select([sys.stdin], [], [], _LOOK_S)[0]:
+            self._raise_if_received()
+        line = os.read(sys.stdin.fileno(), _LINE_BYTES)  # a terminal gives one line at a time
+        if not line:
+            raise EOFError
+        return line.decode(errors="replace").strip()
+
+    def forget(self) -> None:
+        """Forget the signals that were held back."""
+        del self._held[:]
+        self._told = False
+
+    def _raise_if_received(self) -> None:
+        if self._held:
+            insisted = self._obeyed and signal.SIGTERM in self._held
+            self.forget()
+            self._obeyed = True
+            raise KeyboardInterrupt if insisted else SignalReceived
+
+    def _raise_if_insisted(self) -> None:
+        again = self._held if self._obeyed else self._held[1:]
+        if len(self._held) >= SIGNALS_TO_LEAVE or signal.SIGTERM in again:
+            self.forget()
             raise KeyboardInterrupt
-        self._count += 1
-        if self._count == 1:
+        if self._held and not self._told:
+            self._told = True
             text = _("interrupted: what is under way is finished first; Ctrl-C twice more leaves it at once")
             with contextlib.suppress(OSError):
                 os.write(2, f"howdah: {text}\n".encode("utf-8", "replace"))  # a buffered stream may be in use just now
-        if self._count >= MIN_SIGNALS_TO_LEAVE:
-            self._count = 0
-            raise KeyboardInterrupt
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self._taken = True
+        now = self._clock()
+        if now - self._last >= TOGETHER_S:
+            self._last = now
+            self._held.append(number)
+        if number == signal.SIGHUP:
+            _detach_from_terminal()
+
+
+def _detach_from_terminal() -> None:
+    """Replace the closed terminal by /dev/null, because printing to it would raise an error."""
+    with contextlib.suppress(OSError):
+        null = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            with contextlib.suppress(OSError):  # the stream may be closed
+                if stat.S_ISCHR(os.fstat(stream).st_mode):
+                    os.dup2(null, stream)
+        os.close(null)
+
+
+class RaisedInterrupts:
+    """Makes SIGINT a KeyboardInterrupt, as Python does, which is raised again until it is being handled."""
+
+    def __init__(self, again_s: float = _AGAIN_S) -> None:
+        self._again_s = again_s
+        self._before: list[tuple[int, Any]] = []
+
+    def __enter__(self) -> RaisedInterrupts:
+        is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if is_default and threading.current_thread() is threading.main_thread():
+            self._before = [
+                (signal.SIGALRM, signal.signal(signal.SIGALRM, self._on_alarm)),
+                (signal.SIGINT, signal.signal(signal.SIGINT, self.on_signal)),
+            ]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            for number, handler in self._before:
+                if signal.getsignal(number) in (self._on_alarm, self.on_signal):
+                    signal.signal(number, handler)
+
+    def on_signal(self, number: int, frame: FrameType | None) -> None:
+        """Raise KeyboardInterrupt."""
+        signal.setitimer(signal.ITIMER_REAL, self._again_s, self._again_s)
+        raise KeyboardInterrupt
+
+    def _on_alarm(self, number: int, frame: FrameType | None) -> None:
+        if not _is_interrupted():
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            handler = signal.getsignal(signal.SIGINT)  # another one, where signals may not raise anything just now
+            if callable(handler):
+                handler(signal.SIGINT, frame)
+
+
+def _is_raising(handler: Any) -> bool:
+    return isinstance(getattr(handler, "__self__", None), RaisedInterrupts)
+
+
+def _is_interrupted() -> bool:
+    """Return whether the code that runs handles a KeyboardInterrupt, or what has come of one."""
+    error = sys.exc_info()[1]
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,8 +44,7 @@ def run(log_tasks: str, on_interrupt: str, as_json: bool, **options: Any) -> Non
 def submit(as_json: bool, **options: Any) -> None:
     """Submit the job in JOB_FILE, or COMMAND as a job, and print its id."""
     prepared = prepared_job(**options)
-    with Interrupts() as interrupts:
-        job_id = upload_and_submit(prepared, quiet=as_json, check=interrupts.check)
+    job_id = submit_prepared(prepared, quiet=as_json)
     if as_json and (report := prepared.engine.describe(job_id)):
         from howdah.cli.terminal import report_json
 
@@ -112,9 +112,15 @@ def notice(text: str) -> None:
     click.echo(translate_stored(text), err=True)
 
 
-def upload_and_submit(prepared: PreparedJob, quiet: bool = False, check: Callable[[], None] = lambda: None) -> str:
-    """Submit, with a progress bar on a terminal, and return the job's id. `check` is called during the upload, and may
-    end it by an error."""
+def submit_prepared(prepared: PreparedJob, quiet: bool = False) -> str:
+    """Submit, with a progress bar on a terminal, and return the job's id. An interrupt ends the upload, or is held back
+    until the job is submitted."""
+    with Interrupts() as interrupts:
+        return interrupts.call(lambda: _upload_and_submit(prepared, quiet, interrupts.check))
+
+
+def _upload_and_submit(prepared: PreparedJob, quiet: bool, check: Callable[[], None]) -> str:
+    """Submit; `check` is called during the upload, and may end it by an error."""
     if prepared.plan.job.job.checkpoint.path:
         from howdah.client.checkpoint_lock import release_stale_lock
 
@@ -180,23 +186,24 @@ def run_prepared(
     screen: Callable[[], Screen] | None = None,
     *,
     await_engine: bool = False,
+    signals: Sequence[int] = (signal.SIGINT,),
 ) -> None:
     """Submit and follow the job, on what `screen` makes if it is given; with `await_engine` until the engine has noted
-    the end, too.
+    the end, too. `on_interrupt` says what each of `signals` does to the job.
 
     Raises:
         JobFailed, JobCancelled: by the job's outcome.
     """
     wanted = "" if log_tasks == "none" else log_tasks
-    with Interrupts() as interrupts:
-        job_id = upload_and_submit(prepared, quiet=as_json, check=interrupts.check)
+    with Interrupts(signals) as interrupts:
+        job_id = interrupts.call(lambda: _upload_and_submit(prepared, as_json, interrupts.check))
         try:
             if not as_json:
                 click.echo(_("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
             from howdah.cli.follow import follow  # while the master starts
 
             follow(
-                prepared.engine, job_id, wanted, on_interrupt, as_json, screen, interrupts, await_engine=await_engine
+                prepared.engine, job_id, wanted, on_interrupt, as_json, interrupts, screen, await_engine=await_engine
             )
         except KeyboardInterrupt:
             notice(_("the job may go on; `howdah status {id}` and `howdah cancel {id}` reach it", id=job_id))

@@ -22,6 +22,7 @@ UNREAD = 141
 MIN_OPEN_FILES = 64
 _ESCAPED = "howdah.escaped"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_given_up = False
 
 
 def prepare() -> None:
@@ -107,6 +108,23 @@ def stderr_may_be_full() -> Iterator[None]:
         if error.errno not in (*_NO_ROOM, errno.EPIPE):
             raise
         _discard_output(2)
+
+
+def give_up_output() -> None:
+    """Note that another thread is writing to standard output, and may never return because nobody reads it."""
+    global _given_up
+    _given_up = True
+
+
+@contextlib.contextmanager
+def exit_without_output() -> Iterator[None]:
+    """Exit at once where the output was given up: the interpreter would wait for it."""
+    try:
+        yield
+    except SystemExit as leaving:
+        if _given_up:
+            os._exit(leaving.code if isinstance(leaving.code, int) else 1)
+        raise
 
 
 def _discard_output(stream: int) -> None:

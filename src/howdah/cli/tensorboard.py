@@ -128,14 +128,14 @@ def _await_open(link: MasterClient, report: JobReport, idle_s: float) -> str:
 
 def _submit_as_job(request: dict[str, Any], engine_name: str, profile: str) -> None:
     """Submit TensorBoard as a job, and print its address once it answers; `howdah status` prints it again."""
-    from howdah.cli.run import upload_and_submit
+    from howdah.cli.run import submit_prepared
     from howdah.client.submit import prepare
     from howdah.client.tensorboard_install import of_all
 
     settings = settings_for({"engine": engine_name, "profile": profile})
     job = of_all(engine_of_settings(settings), request)
     prepared = prepare(job, Path.cwd(), {"engine": engine_name, "profile": profile}, _notice)
-    job_id = upload_and_submit(prepared)
+    job_id = submit_prepared(prepared)
     _notice(_("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
     for update in Follower(prepared.engine, job_id).updates():
         if any(isinstance(event, Yielded) for event in update.events):

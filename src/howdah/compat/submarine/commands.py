@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from howdah.cli.i18n import _
-from howdah.cli.run import notice, run_prepared, upload_and_submit
+from howdah.cli.run import notice, run_prepared, submit_prepared
 from howdah.client.engine_registry import settings_for
 from howdah.client.submit import prepare
 from howdah.compat import engine_flags
@@ -72,7 +72,7 @@ def _run(argv: Sequence[str]) -> None:
     if not options.given("checkpoint_path"):
         _make_checkpoint_directory(parsed.job)
     if not options.given("wait_job_finish"):
-        job_id = upload_and_submit(prepared)
+        job_id = submit_prepared(prepared)
         click.echo(_("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
         return
     try:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from howdah.cli.i18n import _
-from howdah.cli.run import notice, upload_and_submit
-from howdah.client.job_end import cancel_job, report_of
+from howdah.cli.interrupts import ENDING
+from howdah.cli.run import notice, run_prepared
 from howdah.client.submit import prepare
 from howdah.compat import Parsed, engine_flags
 from howdah.compat.submission import check_and_apply, exit_codes, verbatim_command
 from howdah.errors import HowdahError, StagingError
+
+if TYPE_CHECKING:
+    from howdah.compat.tony.output import TaskScreen
 
 FAILED = 255
 
@@ -55,66 +55,25 @@ def _hadoop() -> str:
 def _exit_like_tony(
     parse: Callable[[], Parsed], submitter: str = "cluster", base_directory: Path | None = None
 ) -> None:
-    interrupts = SubmitInterrupts()
     with exit_codes(FAILED, FAILED):
         try:
-            _run(parse(), submitter, base_directory or Path.cwd(), interrupts)
+            _run(parse(), submitter, base_directory or Path.cwd())
         except KeyboardInterrupt:
             raise SystemExit(FAILED) from None
 
 
-def _run(parsed: Parsed, submitter: str, base_directory: Path, interrupts: SubmitInterrupts) -> None:
+def _run(parsed: Parsed, submitter: str, base_directory: Path) -> None:
+    """Submit and follow the job, which ends with the command: by Ctrl-C, a signal, or a closed terminal."""
     check_and_apply(parsed)
     flags: dict[str, str | None] = {"engine": "local"} if submitter == "local" else engine_flags()
     prepared = prepare(parsed.job, base_directory, flags, notice, origins=parsed.origins)
-    interrupts.delayed = True
-    job_id = upload_and_submit(prepared, check=interrupts.check)
-    try:
-        interrupts.delayed = False
-        interrupts.check()
-        click.echo(_("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
-        from howdah.cli.follow import follow  # while the master starts
-        from howdah.compat.tony.output import NotebookScreen, TaskScreen
 
-        screen = NotebookScreen if submitter == "notebook" else TaskScreen
-        follow(prepared.engine, job_id, "chief", "cancel", False, screen, await_engine=True)
-    except KeyboardInterrupt:  # before the job was followed, or a second one
-        notice(_("cancelling {id}", id=job_id))
-        cancel_job(prepared.engine, report_of(prepared.engine, job_id))
-        raise
+    def screen() -> TaskScreen:
+        from howdah.compat.tony.output import NotebookScreen, TaskScreen  # while the master starts
 
+        return NotebookScreen() if submitter == "notebook" else TaskScreen()
 
-class SubmitInterrupts:
-    """Ends the job with the command: on Ctrl-C, a signal, or a closed terminal. While `delayed` is set, a job is being
-    submitted that cannot be cancelled yet; files whose upload has begun are not removed."""
-
-    def __init__(self) -> None:
-        self.delayed = self.signalled = False
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
-                signal.signal(number, self._on_signal)
-
-    def check(self) -> None:
-        """Raise KeyboardInterrupt if a signal to end has come."""
-        if self.signalled:
-            raise KeyboardInterrupt
-
-    def _on_signal(self, number: int, _: object) -> None:
-        again, self.signalled = self.signalled, True
-        if number == signal.SIGHUP:
-            _detach_from_terminal()
-        if not self.delayed and (number == signal.SIGINT or not again):  # a closed terminal sends two signals
-            raise KeyboardInterrupt
-
-
-def _detach_from_terminal() -> None:
-    """Replace the closed terminal by /dev/null, because printing to it would raise an error."""
-    null = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
-        with contextlib.suppress(OSError):  # the stream may be closed
-            if stat.S_ISCHR(os.fstat(stream).st_mode):
-                os.dup2(null, stream)
-    os.close(null)
+    run_prepared(prepared, "chief", "cancel", False, screen, await_engine=True, signals=ENDING)
 
 
 @click.command("import-history")

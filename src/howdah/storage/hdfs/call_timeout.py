@@ -10,7 +10,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -43,20 +43,46 @@ _idle: list[_Worker] = []
 os.register_at_fork(after_in_child=_idle.clear)
 
 
+class Call(Generic[T]):
+    """A call of a function that runs in another thread, whoever waits for it."""
+
+    def __init__(self, answer: queue.SimpleQueue[Any]) -> None:
+        self._answer = answer
+        self._result: tuple[bool, Any] | None = None
+
+    @property
+    def has_result(self) -> bool:
+        """Return whether `result` has returned or raised what the function did."""
+        return self._result is not None
+
+    def result(self, limit_s: float) -> T:
+        """Return or raise what the function does within `limit_s` from now.
+
+        Raises:
+            CallTimeout: it needs longer, and goes on in the background.
+        """
+        try:
+            self._result = self._result or self._answer.get(timeout=limit_s)
+        except queue.Empty:
+            raise CallTimeout from None
+        returned, value = self._result
+        if not returned:
+            raise value
+        return value  # type: ignore[no-any-return]
+
+
+def start_call(function: Callable[[], T]) -> Call[T]:
+    """Call `function` in another thread, and return at once."""
+    return Call(_start(function))
+
+
 def call_with_timeout(function: Callable[[], T], limit_s: float) -> T:
     """Return or raise what `function()` does within `limit_s`.
 
     Raises:
         CallTimeout: it needs longer, and goes on in the background.
     """
-    answer = _start(function)
-    try:
-        returned, value = answer.get(timeout=limit_s)
-    except queue.Empty:
-        raise CallTimeout from None
-    if not returned:
-        raise value
-    return value  # type: ignore[no-any-return]
+    return start_call(function).result(limit_s)
 
 
 def stream_with_timeout(read: Callable[[], T | None], take: Callable[[T], object], limit_s: float) -> None:
