@@ -9,10 +9,12 @@ import pty
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from howdah.cli.follow import follow
+from howdah.cli.follow import NEWS_S, follow
 from howdah.cli.interrupts import ENDING, TOGETHER_S, Interrupts, RaisedInterrupts, SignalReceived
 from howdah.cli.terminal import Plain
 from howdah.client.follow import Update
@@ -188,12 +190,13 @@ def test_signals_that_are_ignored_stay_so(never: threading.Event) -> None:
 
 
 class Stuck(Engine):
-    """An engine that stops answering when it is asked for a job, or to cancel it."""
+    """An engine that does not answer when it is asked for a job, unless it `answers`, and when it is asked to cancel
+    one, unless it `cancels`."""
 
     name = "stuck"
 
-    def __init__(self, answers: bool) -> None:
-        self.answers = answers
+    def __init__(self, answers: bool = False, cancels: bool = False, directory: str = "") -> None:
+        self.answers, self.cancels, self.directory = answers, cancels, directory
         self.asked, self.cancelled, self.over = threading.Event(), threading.Event(), threading.Event()
 
     @property
@@ -210,11 +213,13 @@ class Stuck(Engine):
         self.asked.set()
         if not self.answers:
             self.over.wait(LIMIT_S)
-        return [JobReport("job_1", "j", State.RUNNING, self.name)]
+        state = State.CANCELLED if self.cancels and self.cancelled.is_set() else State.RUNNING
+        return [JobReport("job_1", "j", state, self.name, directory=self.directory)]
 
     def cancel(self, job_id: str) -> None:
         self.cancelled.set()
-        self.over.wait(LIMIT_S)
+        if not self.cancels:
+            self.over.wait(LIMIT_S)
 
     def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]:
         raise NotImplementedError
@@ -233,11 +238,11 @@ class StuckScreen(Plain):
 
 
 @pytest.fixture
-def stuck() -> Iterator[Callable[[bool], Stuck]]:
+def stuck() -> Iterator[Callable[..., Stuck]]:
     made: list[Stuck] = []
 
-    def make(answers: bool) -> Stuck:
-        made.append(Stuck(answers))
+    def make(**how: Any) -> Stuck:
+        made.append(Stuck(**how))
         return made[-1]
 
     yield make
@@ -256,18 +261,16 @@ def send_after(send: Callable[[int], object], number: int, *events: threading.Ev
     threading.Thread(target=run, daemon=True).start()
 
 
-def test_following_is_interrupted_while_the_engine_does_not_answer(
-    stuck: Callable[[bool], Stuck], clock: Clock
-) -> None:
-    engine = stuck(False)
+def test_following_is_interrupted_while_the_engine_does_not_answer(stuck: Callable[..., Stuck], clock: Clock) -> None:
+    engine = stuck()
     send_after(clock.send, signal.SIGINT, engine.asked)
     with Interrupts() as interrupts, pytest.raises(SystemExit) as left:
         follow(engine, "job_1", "", "detach", False, interrupts)
     assert left.value.code == 130
 
 
-def test_following_is_interrupted_while_the_output_is_not_read(stuck: Callable[[bool], Stuck], clock: Clock) -> None:
-    engine = stuck(True)
+def test_following_is_interrupted_while_the_output_is_not_read(stuck: Callable[..., Stuck], clock: Clock) -> None:
+    engine = stuck(answers=True)
     screen = StuckScreen(engine.over)
     send_after(clock.send, signal.SIGINT, screen.shows)
     with Interrupts() as interrupts, pytest.raises(SystemExit) as left:
@@ -276,12 +279,37 @@ def test_following_is_interrupted_while_the_output_is_not_read(stuck: Callable[[
 
 
 def test_a_second_signal_to_end_leaves_a_cancel_that_does_not_come_to_an_end(
-    stuck: Callable[[bool], Stuck], clock: Clock
+    stuck: Callable[..., Stuck], clock: Clock
 ) -> None:
-    engine = stuck(True)
+    engine = stuck(answers=True)
     send_after(clock.send, signal.SIGTERM, engine.asked, engine.cancelled)
     with Interrupts(ENDING, clock) as interrupts, pytest.raises(KeyboardInterrupt):
         follow(engine, "job_1", "", "cancel", False, interrupts)
+
+
+def test_a_cancelled_job_whose_event_log_cannot_be_read(
+    stuck: Callable[..., Stuck], clock: Clock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "events.jsonl"
+    os.mkfifo(log)
+    engine = stuck(answers=True, cancels=True, directory=str(tmp_path))
+    send_after(clock.send, signal.SIGINT, engine.asked)
+    writers: list[int] = []
+
+    def pass_time() -> None:
+        while not engine.over.wait(0.02):
+            with contextlib.suppress(OSError):  # nobody reads the log yet
+                writers.append(os.open(log, os.O_WRONLY | os.O_NONBLOCK))
+                clock.now += 2 * NEWS_S
+                return
+
+    threading.Thread(target=pass_time, daemon=True).start()
+    with Interrupts(clock=clock) as interrupts, pytest.raises(SystemExit) as ended:
+        follow(engine, "job_1", "", "cancel", False, interrupts)
+    assert ended.value.code == 2
+    assert "job_1 CANCELLED" in capsys.readouterr().out
+    for writer in writers:
+        os.close(writer)
 
 
 def test_a_question_is_answered_or_interrupted(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:

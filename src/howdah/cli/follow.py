@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -19,7 +20,9 @@ from howdah.client.job_end import cancel_job, wait_for_end
 from howdah.client.page_links import page_url
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError, JobCancelled, JobFailed
-from howdah.spec import JobReport, State
+from howdah.spec import JobReport, Outcome, State
+from howdah.spec.events import JobFinished
+from howdah.spec.fold import fold
 from howdah.spec.view import JobView
 from howdah.storage.hdfs.call_timeout import Call, CallTimeout, start_call
 
@@ -28,6 +31,9 @@ ENGINE_S = 10.0
 """How long an engine may take to know of a job's end after the master has written it down."""
 PATIENCE_S = 300.0
 """A job that runs is not given up because its ResourceManager restarts."""
+NEWS_S = 20.0
+"""How long to wait for the last news of a job that was cancelled. They take longer when the file system with its event
+log does not answer."""
 SHOW_S = 1.0
 """How long showing an update may still take after a signal. It takes longer when nobody reads a pipe or a terminal."""
 
@@ -100,10 +106,16 @@ class _Following:
         while True:
             try:
                 self._show_all()
-                return self._follower.view
+                return self._last_view()
             except SignalReceived:
                 if not self._handle_interrupt(on_interrupt):
                     return None
+
+    def _last_view(self) -> JobView:
+        view, ended = self._follower.view, self._ended
+        if view.outcome is None and ended is not None:
+            fold([JobFinished(ended.finished or time.time(), Outcome(ended.state, ended.diagnostics))], view)
+        return view
 
     def close(self) -> None:
         """Stop showing the job."""
@@ -148,7 +160,10 @@ class _Following:
             if self._display is not None:  # it was not complete when a signal came
                 self._interrupts.wait(self._display)
             self._fetching = self._fetching or start_call(self._fetch)
-            update = self._interrupts.wait(self._fetching)
+            try:
+                update = self._interrupts.wait(self._fetching, math.inf if self._ended is None else NEWS_S)
+            except CallTimeout:  # the engine has said how the job has ended
+                return
             self._fetching = None
             if update is None:
                 return

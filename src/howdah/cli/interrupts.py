@@ -99,16 +99,17 @@ class Interrupts:
         """
         return self._wait(call, self._raise_if_insisted, limit_s)
 
-    def wait(self, call: Call[T]) -> T:
+    def wait(self, call: Call[T], limit_s: float = math.inf) -> T:
         """Return or raise what the call does.
 
         Raises:
             SignalReceived: a signal is to be obeyed; the call goes on in the background, and may be waited for again.
             KeyboardInterrupt: the user insists on leaving.
+            CallTimeout: it needs longer than `limit_s`.
         """
-        return self._wait(call, self._raise_if_received)
+        return self._wait(call, self._raise_if_received, limit_s)
 
-    def _wait(self, call: Call[T], act: Callable[[], None], limit_s: float = math.inf) -> T:
+    def _wait(self, call: Call[T], act: Callable[[], None], limit_s: float) -> T:
         from howdah.storage.hdfs.call_timeout import CallTimeout
 
         until = self._clock() + limit_s

@@ -119,6 +119,8 @@ def give_up_output() -> None:
 @contextlib.contextmanager
 def exit_without_output() -> Iterator[None]:
     """Exit at once where the output was given up: the interpreter would wait for it."""
+    global _given_up
+    _given_up = False
     try:
         yield
     except SystemExit as leaving:
