@@ -12,6 +12,7 @@ import random
 import socket
 import threading
 import time
+import weakref
 import zlib
 from collections import defaultdict
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
@@ -54,6 +55,7 @@ class DirectReader:
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True, name="namenode").start()
         self._connections: dict[Address, list[tuple[float, DataNodeConnection]]] = defaultdict(list)
+        weakref.finalize(self, _close_all, self._connections)
         self._failed: dict[Address, float] = {}
         self._names = {socket.gethostname(), socket.getfqdn()}
 
@@ -227,3 +229,9 @@ def is_readable_directly(located: pb.LocatedBlocks) -> bool:
 def _is_plain(located: pb.LocatedBlocks) -> bool:
     special = located.HasField("encryption") or located.HasField("erasure_coding")
     return not special and not any(block.corrupt or not block.locations for block in located.blocks)
+
+
+def _close_all(connections: Mapping[Address, list[tuple[float, DataNodeConnection]]]) -> None:
+    for idle in connections.values():
+        for _, connection in idle:
+            connection.close()
