@@ -21,6 +21,7 @@ from howdah.errors import EngineRejected, EngineUnavailable, SpecError, StagingE
 from howdah.sandbox import Sandbox
 from howdah.spec import JobReport, JobSpec, Resources, Role, StagedFile, StagedJob, State, TaskId
 from howdah.staging.runtime_archive import stage_runtime
+from howdah.storage.begun_files import BEGUN_LOG
 from howdah.storage.factory import filesystem
 
 
@@ -118,6 +119,21 @@ def test_files_arrive(engine: YarnEngine, tmp_path: Path) -> None:
     files = (StagedFile("data", uri, source=str(tmp_path / "data")),)
     id_ = engine.submit(engine.plan(dataclasses.replace(staged, files=files)), {})
     assert wait(engine, id_).state is State.SUCCEEDED
+
+
+def test_an_event_log_begins_with_the_file_that_the_submission_before_has_left(
+    engine: YarnEngine, sandbox: Sandbox
+) -> None:
+    """HDFS closes a new file half a second late, and the programs' start waits for its event."""
+    fs = filesystem(engine.home, str(sandbox.conf_dir))
+    for number in range(2):
+        id_ = engine.submit(engine.plan(job(engine)), {})
+        assert fs.exists(f"{engine.home}/{BEGUN_LOG}"), "nothing is left for the next job"
+        assert wait(engine, id_).state is State.SUCCEEDED
+        lines = fs.read_bytes(f"{engine.home}/jobs/{id_}/events.jsonl").splitlines()
+        assert b"JobStarted" in lines[1 if number else lines[0] == b""]
+    assert lines[0] == b""
+    assert not fs.exists(f"{engine.home}/jobs/{id_}/{BEGUN_LOG}")
 
 
 def test_cancelled(engine: YarnEngine) -> None:

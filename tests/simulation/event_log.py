@@ -12,24 +12,29 @@ from typing import TYPE_CHECKING, Any
 
 from executors import Broken
 
-from howdah.errors import EngineUnavailable
+from howdah.errors import EngineUnavailable, StagingError
 from howdah.master.journal import OwnedFile
 from howdah.spec import event_lines
 from howdah.spec.events import Event
+from howdah.storage.begun_files import BEGUN_LOG, EMPTY_LINE
 
 if TYPE_CHECKING:
     from cluster import Simulation
 
 URI = "simulated://job-1/events.jsonl"
+BEGUN = f"simulated://job-1/{BEGUN_LOG}"
 
 
 @dataclass(eq=False)
 class Files:
-    """One file. `writer` is the number of the master that owns it: the one that claimed it last, or began it."""
+    """One file, which the submitter has begun. `writer` is the number of the master that owns it: the one that claimed
+    it last, or wrote its first line."""
 
     sim: Simulation
     away: bool = False
     content: bytes = b""
+    begun: bool = True
+    """The file still has the name that the submitter gave it."""
     writer: int = 0
     replaced_at: float = 0.0
     """When a master last made the file its own."""
@@ -48,6 +53,12 @@ class Files:
     def read_bytes(self, _: str) -> bytes:
         self._reach()
         return self.content
+
+    def rename(self, _: str, __: str) -> None:
+        self._reach()
+        if not self.begun or self.content:
+            raise StagingError("renamed already")
+        self.content, self.begun = EMPTY_LINE, False
 
     def append(self, _: str, data: bytes) -> None:
         self._reach()
@@ -78,7 +89,7 @@ class Log:
     pending: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.owned = OwnedFile(URI, "event log", self.files)  # type: ignore[arg-type]
+        self.owned = OwnedFile(URI, "event log", self.files, BEGUN)  # type: ignore[arg-type]
 
     def read(self) -> list[str]:
         """The lines of the master before; a line in which that one was killed is ended.
@@ -143,6 +154,8 @@ class Log:
         """The master dies while it appends: `whole` lines are there, and a part of the next."""
         if self.files.away or self.files.writer not in (0, self.number) or self.owned.known != len(self.files.content):
             return
+        if self.files.begun and not self.files.content:
+            self.files.rename(BEGUN, URI)
         line = self.pending[whole]
         self.files.content += "".join((*self.pending[:whole], line[: int(part * len(line))])).encode()
         if self.files.writer < self.number:

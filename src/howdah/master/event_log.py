@@ -12,19 +12,31 @@ from howdah.master.broadcast import Broadcast
 from howdah.master.journal import Journal
 from howdah.spec.codec import encode
 from howdah.spec.event_lines import read_lines, to_line
-from howdah.spec.events import Ended, Event, GangRestarted, Measured, Noted, Stopping, TookOver, Used, WorldFormed
+from howdah.spec.events import (
+    Ended,
+    Event,
+    GangRestarted,
+    JobStarted,
+    Measured,
+    Noted,
+    Stopping,
+    TookOver,
+    Used,
+    WorldFormed,
+)
 from howdah.spec.fold import fold
 from howdah.spec.message import message
 from howdah.spec.view import JobView
+from howdah.storage.begun_files import BEGUN_LOG
 
 FLUSH_S, URGENT_S = 2.0, 0.2
 """How long an event stays in memory alone. An event that decides something stays shorter, so that the next master knows
-of it."""
+of it; the first of all, so that the file is there when the start of the programs must be written."""
 AGAIN_S = 1.0
 """The pause between two attempts to write."""
 LAST_S = 60.0
 """How long the end of a job waits for a file system that is full or does not answer."""
-_URGENT = (WorldFormed, GangRestarted, Ended, Stopping)
+_URGENT = (JobStarted, WorldFormed, GangRestarted, Ended, Stopping)
 
 
 class EventLog:
@@ -36,7 +48,8 @@ class EventLog:
         self.usage: dict[str, dict[str, Any]] = {}
         self.view, self.version = JobView(), 0
         self.changed = Broadcast()
-        self._journal = Journal(f"{directory.rstrip('/')}/events.jsonl", "event log")
+        directory = directory.rstrip("/")
+        self._journal = Journal(f"{directory}/events.jsonl", "event log", f"{directory}/{BEGUN_LOG}")
         self._urgent = asyncio.Event()
         self._behind = False
 

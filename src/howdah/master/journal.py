@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from howdah.errors import EngineUnavailable, HowdahError
+from howdah.storage import begun_files
 from howdah.storage.retry import retry_until
 
 if TYPE_CHECKING:
@@ -38,10 +39,11 @@ class LogChanged(HowdahError):
 
 class OwnedFile:
     """A file that one master alone writes: a master that finds more in it than it wrote was replaced. Every call may
-    take as long as the file system takes. The file system is `files`, or the one that `uri` names."""
+    take as long as the file system takes. The file system is `files`, or the one that `uri` names. `begun` is the URI
+    of a file with an empty line that becomes this one when its first bytes are written, if it is there."""
 
-    def __init__(self, uri: str, what: str, files: FileSystem | None = None) -> None:
-        self.uri, self.what, self._given = uri, what, files
+    def __init__(self, uri: str, what: str, files: FileSystem | None = None, begun: str = "") -> None:
+        self.uri, self.what, self._given, self._begun = uri, what, files, begun
         self.known = 0
         """Bytes that this master has read there, or has written."""
 
@@ -94,6 +96,8 @@ class OwnedFile:
             Superseded: another master has written to it.
         """
         files = self._files()
+        if self._begun and not self.known:
+            self.known = begun_files.take_begun_file(files, self._begun, self.uri)
         more = self._size() - self.known
         if more:
             content = files.read_bytes(self.uri)
@@ -135,11 +139,12 @@ class OwnedFile:
 
 class Journal:
     """Keeps lines until they are written to the file `uri`, which is made with its first line. `what` names the file in
-    messages, `size` is the number of characters it holds, and `problem` is why the last `flush` failed."""
+    messages, `begun` is as for OwnedFile, `size` is the number of characters it holds, and `problem` is why the last
+    `flush` failed."""
 
-    def __init__(self, uri: str, what: str) -> None:
+    def __init__(self, uri: str, what: str, begun: str = "") -> None:
         self.uri, self.what, self.size = uri, what, 0
-        self.owned = OwnedFile(uri, what)
+        self.owned = OwnedFile(uri, what, begun=begun)
         self._local = uri.startswith("file:")
         self._file: Any = None
         self._pending: list[str] = []

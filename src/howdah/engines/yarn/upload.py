@@ -18,6 +18,7 @@ from howdah.errors import HowdahError
 from howdah.hadoop import conf
 from howdah.spec import StagedFile, StagedJob, uris
 from howdah.spec.codec import encode
+from howdah.storage import begun_files
 from howdah.storage.content_cache import Cache, location
 from howdah.storage.factory import filesystem
 from howdah.storage.progress import Progress
@@ -49,13 +50,15 @@ class JobUploader:
         return dataclasses.replace(job, files=files, page=page, runtime=(*runtime, conf_file.result()))
 
     def record(self, text: bytes, directory: str, key: bytes) -> StagedFile:
-        """Write the job's key and text into its own directory; return the text as a file for a container.
+        """Write the job's key and text into its own directory, with a begun event log; return the text as a file for a
+        container.
 
-        Both are written at once, because a small file takes HDFS half a second: its client waits that long before it
+        All are written at once, because a small file takes HDFS half a second: its client waits that long before it
         asks again whether a block has arrived.
         """
         job_uri = uris.join(directory, "job.json")
         with ThreadPoolExecutor(2) as pool:
+            pool.submit(begun_files.give_begun_log, self._files, self._home, directory)
             written = pool.submit(self._files.write_bytes, job_uri, text, 0o600)
             self._files.write_bytes(uris.join(directory, "key"), key.hex().encode(), 0o600)
             written.result()
