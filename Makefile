@@ -1,6 +1,6 @@
 # Two commands: `make demo` shows howdah at work on this machine, `make test` checks it, also on a real YARN.
 # Both prepare what they need, once: Python packages into .venv and, as root, Debian packages.
-.PHONY: demo test test-all check unit test-yarn test-browser simulate mutants bench proto lock clean
+.PHONY: demo test test-all check unit test-yarn test-browser simulate mutants bench bench-quick proto lock clean
 
 PYTHON := .venv/bin/python
 
@@ -39,6 +39,11 @@ mutants: .venv/.test
 bench: .venv/.test
 	$(PYTHON) tools/generate.py
 	$(PYTHON) -m bench
+
+# Some ratios against the kept ones, in a few minutes; `make bench-quick KEEP=--keep` keeps what it measures.
+bench-quick: .venv/.test
+	$(PYTHON) tools/generate.py
+	$(PYTHON) -m bench quick $(KEEP)
 
 proto: .venv/.test
 	$(PYTHON) -m grpc_tools.protoc -Isrc --python_out=src --pyi_out=src src/howdah/hadoop/proto/ipc.proto \

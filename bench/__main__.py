@@ -1,4 +1,7 @@
-"""Runs benchmarks, prints figures, and exits with 1 when a target was missed: `python -m bench [name ...]`."""
+"""Runs benchmarks, prints figures, and exits with 1 when a target was missed: `python -m bench [name ...]`.
+
+`python -m bench quick` compares some ratios with those that are kept in `ratios.json`, which `quick --keep` replaces.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +40,11 @@ NAMES = (
 
 def main(names: list[str]) -> int:
     """Run the named benchmarks, all of them without a name."""
+    if names[:1] == ["quick"] and names[1:] in ([], ["--keep"]):
+        return importlib.import_module("bench.quick").main(keep="--keep" in names)  # type: ignore[no-any-return]
     unknown = [name for name in names if name not in NAMES]
     if unknown:
-        print(f"no benchmark {', '.join(unknown)}; there are {', '.join(NAMES)}", file=sys.stderr)
+        print(f"no benchmark {', '.join(unknown)}; there are quick [--keep], {', '.join(NAMES)}", file=sys.stderr)
         return 64
     report = Report()
     for name in names or NAMES:

@@ -35,12 +35,11 @@ roles:
 def measure(report: Report) -> None:
     """Measure idle processes on both engines, then simulated gangs."""
     with temp_home() as home:
-        (home / "job.yaml").write_text(JOB)
         _idle(report, home, "local")
         with Sandbox() as sandbox:
             os.environ.update(sandbox.env())
             _idle(report, home, "yarn")
-        sizes = [_simulated(home, tasks) for tasks in TASKS]
+        sizes = [simulated_size(home, tasks) for tasks in TASKS]
     for tasks, (resident, beat_us) in zip(TASKS, sizes, strict=True):
         report.figure(f"master with {tasks} simulated containers: resident", [resident], "MB")
         if tasks > TASKS[0]:  # /proc counts in hundredths of a second: too coarse for a few heartbeats
@@ -50,21 +49,29 @@ def measure(report: Report) -> None:
 
 
 def _idle(report: Report, home: Path, engine: str) -> None:
-    done = run([HOWDAH, "submit", "--on", engine, str(home / "job.yaml")])
-    id_ = done.find(r"^(application_\d+_\d+|local-\S+)")
-    try:
-        executors = _settled(id_)
-        (master,) = of_job("howdah.master", id_)
+    with idle_job(home, engine) as (master, executors):
         resident = report.figure(f"{engine}: master of 2 tasks, resident", [resident_mb(master)], "MB")
         report.figure(f"{engine}: master of 2 tasks, proportional", [proportional_mb(master)], "MB")
         sizes_mb = [resident_mb(pid) for pid in executors]
         report.figure(f"{engine}: executors, and what looks after them, resident", sizes_mb, "MB")
         whole = sum(map(proportional_mb, executors)) / REPLICAS
         report.figure(f"{engine}: all of howdah in a container, proportional", [whole], "MB")
-    finally:
-        run([HOWDAH, "cancel", id_])
     report.target(f"{engine}: master idle", resident, MASTER_MB, " MB")
     report.target(f"{engine}: largest executor", max(sizes_mb), EXECUTOR_MB, " MB")
+
+
+@contextlib.contextmanager
+def idle_job(home: Path, engine: str) -> Iterator[tuple[int, list[int]]]:
+    """Run a job whose two programs sleep; give the pids of its master and of its executors, once they have settled."""
+    (home / "idle.yaml").write_text(JOB)
+    done = run([HOWDAH, "submit", "--on", engine, str(home / "idle.yaml")])
+    id_ = done.find(r"^(application_\d+_\d+|local-\S+)")
+    try:
+        executors = _settled(id_)
+        (master,) = of_job("howdah.master", id_)
+        yield master, executors
+    finally:
+        run([HOWDAH, "cancel", id_])
 
 
 def _settled(id_: str) -> list[int]:
@@ -82,12 +89,12 @@ def _executors(id_: str) -> list[int]:
     return of_job("howdah.executor", id_)
 
 
-def _simulated(home: Path, tasks: int) -> tuple[float, float]:
+def simulated_size(home: Path, tasks: int, window_s: float = WINDOW_S) -> tuple[float, float]:
     """Return resident MB, and microseconds of CPU for a heartbeat, of a master with this many simulated executors."""
     directory, key = home / f"simulated-{tasks}", secrets.token_bytes(32)
     directory.mkdir()
     with simulated_master(directory, tasks, key) as (pid, url, _):
-        return asyncio.run(_observe(Gang(url, key, tasks), pid))
+        return asyncio.run(_observe(Gang(url, key, tasks), pid, window_s))
 
 
 @contextlib.contextmanager
@@ -105,13 +112,13 @@ def simulated_master(directory: Path, tasks: int, key: bytes) -> Iterator[tuple[
             process.kill()
 
 
-async def _observe(gang: Gang, pid: int) -> tuple[float, float]:
+async def _observe(gang: Gang, pid: int, window_s: float) -> tuple[float, float]:
     began = time.monotonic()
     await gang.start()
     print(f"  {gang.count} simulated executors run after {time.monotonic() - began:.1f} s", flush=True)
     await asyncio.sleep(SETTLE_S)
     heartbeats, cpu = gang.heartbeats, cpu_s(pid)
-    await asyncio.sleep(WINDOW_S)
+    await asyncio.sleep(window_s)
     used = (cpu_s(pid) - cpu) / max(1, gang.heartbeats - heartbeats)
     resident = resident_mb(pid)
     await gang.stop()

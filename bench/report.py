@@ -12,11 +12,15 @@ T = TypeVar("T")
 QUIET_SHARE, QUIET_LIMIT_S = 0.85, 60.0
 
 
-def alternate(subjects: Mapping[str, Callable[[], T]], rounds: int, warm_ups: int = 1) -> dict[str, list[T]]:
-    """Run subjects in rounds, in reversed order each time; return each one's results without warm-ups."""
+def alternate(
+    subjects: Mapping[str, Callable[[], T]], rounds: int, warm_ups: int = 1, quiet_limit_s: float = QUIET_LIMIT_S / 4
+) -> dict[str, list[T]]:
+    """Run subjects in rounds, in reversed order each time; return each one's results without warm-ups. Before each
+    round, wait up to `quiet_limit_s` for idle cores; with 0, do not look."""
     results: dict[str, list[T]] = {name: [] for name in subjects}
     for number in range(-warm_ups, rounds):
-        wait_for_quiet(QUIET_LIMIT_S / 4)
+        if quiet_limit_s:
+            wait_for_quiet(quiet_limit_s)
         names = list(subjects) if number % 2 == 0 else list(reversed(list(subjects)))
         for name in names:
             result = subjects[name]()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.distributed_shell import DistributedShell
 from bench.event_times import milestones
-from bench.report import Report, alternate, ratios
+from bench.report import QUIET_LIMIT_S, Report, alternate, ratios
 from bench.temp_home import HOWDAH, Done, run, temp_home
 from howdah.client.engine_registry import engine_of
 from howdah.client.recorded_events import recorded_events
@@ -49,11 +49,7 @@ def measure(report: Report) -> None:
     """Both on one cluster, in turns, after warm-ups that bring the files to every node."""
     with temp_home() as home, Sandbox() as sandbox:
         os.environ.update(sandbox.env())
-        (home / "job.yaml").write_text(JOB)
-        rival = DistributedShell.of(sandbox, home)
-        subjects = {"howdah": lambda: _ours(home, sandbox.run_dir), "shell": lambda: _theirs(rival)}
-        runs = alternate(subjects, ROUNDS, WARM_UPS)
-    ours, theirs = runs["howdah"], runs["shell"]
+        ours, theirs = measure_runs(home, sandbox, ROUNDS, WARM_UPS)
     _show_steps(report, ours)
     for name, limit in (("from_client", FROM_CLIENT), ("from_submit", FROM_SUBMIT)):
         mine, other = ([getattr(one, name) for one in side] for side in (ours, theirs))
@@ -64,6 +60,17 @@ def measure(report: Report) -> None:
         report.target(f"{what} -> first line of both, of distributed shell's", ratio, limit)
     returned = report.figure("last task's end -> client returns", [one.end_to_return for one in ours])
     report.target("last task's end -> client returns", returned, RETURN_S, " s")
+
+
+def measure_runs(
+    home: Path, sandbox: Sandbox, rounds: int, warm_ups: int, quiet_limit_s: float = QUIET_LIMIT_S / 4
+) -> tuple[list[Run], list[Run]]:
+    """Return howdah's runs and those of the distributed shell, in turns, on a sandbox that this process uses."""
+    (home / "job.yaml").write_text(JOB)
+    rival = DistributedShell.of(sandbox, home)
+    subjects = {"howdah": lambda: _ours(home, sandbox.run_dir), "shell": lambda: _theirs(rival)}
+    runs = alternate(subjects, rounds, warm_ups, quiet_limit_s)
+    return runs["howdah"], runs["shell"]
 
 
 def _ours(home: Path, sandbox: Path) -> Run:
