@@ -54,7 +54,7 @@ def make_command(folder: Path) -> str:
 
 def run_example(jobs: LocalJobs, name: str, *options: str) -> str:
     """Run an example to its end and return the job's id."""
-    run = jobs.start("run", *options, str(jobs.folder / "examples" / name / "job.yaml"))
+    run = jobs.start("run", *options, str(jobs.directory / "examples" / name / "job.yaml"))
     if run.process.wait(RUN_LIMIT_S) != 0:
         sys.exit(f"{name} failed:\n{run.text}")
     print(f"{name}: {run.job}", flush=True)
@@ -91,7 +91,7 @@ def main() -> None:
         jobs = LocalJobs(Path(home), make_command(Path(home)))
         jobs.environment["HOWDAH_LOCAL_VCORES"] = "8"  # the tasks of an example may share fewer processors
         shutil.copytree(
-            ROOT / "examples", jobs.folder / "examples", ignore=shutil.ignore_patterns("models", "__pycache__")
+            ROOT / "examples", jobs.directory / "examples", ignore=shutil.ignore_patterns("models", "__pycache__")
         )
         try:
             for name in OTHERS:
