@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -79,6 +80,12 @@ class Browser:
             return []
 
 
+def _on_this_machine(line: CommandLine, *arguments: str) -> Browser:
+    """A TensorBoard that runs here until the test ends."""
+    started = line.start("tensorboard", *arguments)
+    return Browser(eventually(lambda: re.findall(r"http://\S+(?=\n)", started.text), "its link", OPEN_S)[0])
+
+
 def _by_the_pages_buttons(line: CommandLine, job: str) -> None:
     """Started in a real browser through the ResourceManager's proxy; its link there leads to the curve; and stopped."""
     if find_spec("playwright") is None:
@@ -135,11 +142,10 @@ def test_beside_a_job_and_after_it(line: CommandLine) -> None:
     assert line("cancel", id_).code == 0
     assert line.status(id_)["state"] == "CANCELLED"
 
-    after = line.start("tensorboard", id_)
-    link = eventually(lambda: text if "http://" in (text := after.text) else "", "its link", OPEN_S)
-    later = Browser(link.strip().splitlines()[-1])
+    later = _on_this_machine(line, id_)
     kept = eventually(lambda: later.scalars(".", "loss"), "the curve of long ago")
     assert kept[0][1] < first[-1][1]  # of a longer curve it keeps a thousand points, not always the very first
+    assert "nothing to show yet" in _on_this_machine(line, "--name", "of no job").first
     everybody = line.start("tensorboard", "--on", "yarn").done(OPEN_S)
     assert everybody.code == 0, everybody.text
     later = Browser(everybody.out.decode().strip())

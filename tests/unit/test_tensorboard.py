@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import json
 import os
 import socket
 import threading
@@ -80,6 +81,45 @@ def test_no_other_caller_is_let_in_or_keeps_tensorboard_awake(where: str, query:
     assert visitor.middleware.last_request_at == 0.0
 
 
+class FilledLater:
+    """A TensorBoard that has nothing to show before `is_filled`; the listing of its plugins is a real one's, cut."""
+
+    is_filled = False
+    listed = 0
+
+    def __call__(self, environ: Mapping[str, Any], start: Any) -> Iterable[bytes]:
+        start("200 OK", [("Content-Type", "application/json")])
+        if environ["PATH_INFO"] != f"{HERE}/data/plugins_listing":
+            return [b"TensorBoard's own"]
+        assert "HTTP_ACCEPT_ENCODING" not in environ  # it would compress its answer
+        self.listed += 1
+        names = ("timeseries", "scalars", "graphs")
+        listing = {name: {"enabled": self.is_filled and name != "graphs", "remove_dom": False} for name in names}
+        return [json.dumps(listing).encode()]
+
+
+def test_who_opens_it_before_it_has_read_anything_sees_it_once_it_has() -> None:
+    application = FilledLater()
+    cookie = {"Cookie": f"howdah-tensorboard={TOKEN}", "Accept-Encoding": "gzip"}
+    with served(application) as (middleware, port):
+        before = middleware.last_request_at
+        status, body, headers = ask(port, "GET", f"{HERE}/?darkMode=true", **cookie)
+        assert (status, headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+        assert b"nothing to show yet" in body
+        assert b'<meta http-equiv="refresh" content="2">' in body
+        chinese = ask(port, "GET", f"{HERE}/", **cookie, **{"Accept-Language": "zh-CN,zh;q=0.9"})[1].decode()
+        assert "尚无事件文件" in chinese
+        assert '<html lang="zh">' in chinese
+        assert middleware.last_request_at == before  # a page that waits does not keep TensorBoard awake
+        assert ask(port, "GET", f"{HERE}/data/runs", **cookie)[1] == b"TensorBoard's own"
+        application.is_filled = True
+        assert ask(port, "GET", f"{HERE}/", **cookie)[1] == b"TensorBoard's own"
+        assert middleware.last_request_at > before
+        listed = application.listed
+        assert ask(port, "GET", f"{HERE}/", **cookie)[1] == b"TensorBoard's own"
+        assert application.listed == listed
+
+
 @contextlib.contextmanager
 def served(application: Any) -> Iterator[tuple[TokenMiddleware, int]]:
     """By our own server, in a thread."""
@@ -129,7 +169,7 @@ def test_who_has_no_token_takes_no_thread_and_few_connections() -> None:
         for _ in range(300):
             caller = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
             caller.sendall(b"GET / HTTP/1.1\r\nX: ")
-        assert ask(port, "GET", f"{HERE}/", Cookie=f"howdah-tensorboard={TOKEN}")[0] == 200
+        assert ask(port, "GET", f"{HERE}/data/runs", Cookie=f"howdah-tensorboard={TOKEN}")[0] == 200
         assert threading.active_count() <= threads + 1
         assert ask(port, "POST", f"{HERE}/", bytes(100_000))[0] == 413
 

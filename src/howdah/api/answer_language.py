@@ -20,8 +20,13 @@ Translate = Callable[[Any, str], Any]
 
 def request_language(request: Request) -> str:
     """Return the language that the caller prefers: `zh`, or `en` where it names neither or says nothing."""
+    return preferred_language(request.headers.get("accept-language", ""))
+
+
+def preferred_language(accepted: str) -> str:
+    """Return the language that a header `Accept-Language` prefers."""
     weights = {"en": 0.0, "zh": 0.0}
-    for entry in request.headers.get("accept-language", "").split(","):
+    for entry in accepted.split(","):
         tag, _, parameter = entry.strip().lower().partition(";")
         language = tag.strip().partition("-")[0]
         if language in weights:

@@ -14,9 +14,10 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+from howdah.tensorboard.waiting_page import WaitingPage
+from howdah.tensorboard.wsgi_call import Application
 from howdah.wire.tensorboard_command import path
 
-Application = Callable[[Mapping[str, Any], Callable[..., Any]], Iterable[bytes]]
 COOKIE = "howdah-tensorboard"
 _HEADERS = [
     ("Content-Type", "text/html; charset=utf-8"),
@@ -31,6 +32,7 @@ class TokenMiddleware:
 
     def __init__(self, application: Application, token: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._application, self._token, self._clock = application, token, clock
+        self._waiting_page = WaitingPage(application, f"{path(token)}/")
         self.last_request_at = clock()
 
     def __call__(self, environ: Mapping[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
@@ -39,6 +41,9 @@ class TokenMiddleware:
         query = dict(parse_qsl(environ.get("QUERY_STRING", "")))
         if self._is_token(query.pop("token", "")):
             return self._set_cookie(start, str(environ.get("PATH_INFO", "")), query)
+        if self._waiting_page.is_needed(environ):  # it looks again by itself, which is not somebody's use
+            start("200 OK", _HEADERS)
+            return [self._waiting_page.content(environ)]
         self.last_request_at = self._clock()
         return self._application(environ, start)
 

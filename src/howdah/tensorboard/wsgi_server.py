@@ -9,13 +9,14 @@ import asyncio
 import io
 import sys
 import urllib.parse
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from howdah.api.async_tasks import cancel_all
 from howdah.api.http_server import Caller, Request, Response, serve
 from howdah.tensorboard.token_middleware import TokenMiddleware
+from howdah.tensorboard.wsgi_call import Application, call_application
 
 THREADS = 16
 MAX_BODY = 4 << 20
@@ -59,24 +60,11 @@ class WsgiServer:
         return await self._loop.run_in_executor(self._pool, _call, self._application, request)
 
 
-def _call(application: Callable[..., Iterable[bytes]], request: Request) -> Response:
-    """Return the answer of a WSGI application (PEP 3333)."""
-    started: list[tuple[int, list[tuple[str, str]]]] = []
-
-    def start(status: str, headers: list[tuple[str, str]], _: object = None) -> Callable[[bytes], None]:
-        started[:] = [(int(status.split(" ", 1)[0]), headers)]
-        return written.append
-
-    written: list[bytes] = []
-    parts = application(_environment(request), start)
-    try:
-        written.extend(parts)
-    finally:
-        getattr(parts, "close", int)()
-    status, headers = started[0]
+def _call(application: Application, request: Request) -> Response:
+    status, headers, body = call_application(application, _environment(request))
     kind = next((value for name, value in headers if name.lower() == "content-type"), "application/octet-stream")
     kept = {name: value for name, value in headers if name.lower() not in _SERVER_HEADERS}
-    return Response(status, b"".join(written), kind, kept)
+    return Response(status, body, kind, kept)
 
 
 def _environment(request: Request) -> Mapping[str, Any]:
