@@ -13,7 +13,7 @@ import pytest
 
 import howdah
 from howdah.spec import StagedFile
-from howdah.spec.staged import PAGE, RUNTIME
+from howdah.spec.staged import MODULES, PAGE, RUNTIME
 from howdah.staging.runtime_archive import page, stage_runtime
 
 
@@ -47,11 +47,20 @@ def test_the_runtime_archive_is_built_once(built: tuple[StagedFile, Path]) -> No
 
 
 def test_the_runtime_archive_has_what_nodes_need_and_nothing_else(built: tuple[StagedFile, Path]) -> None:
-    unpacked = built[1] / "unpacked"
-    for name in ("howdah/executor", "howdah/master", "howdah/inputs", "google/protobuf", "hdfs_native", "VERSION"):
+    unpacked = built[1] / "unpacked" / MODULES
+    for name in ("howdah/executor", "howdah/master", "howdah/inputs", "google/protobuf", "hdfs_native"):
         assert (unpacked / name).exists(), name
+    assert (built[1] / "unpacked" / "VERSION").is_file()
     for name in ("howdah/cli", "howdah/client", "howdah/sandbox", "howdah/api/static", "fsspec", "click"):
         assert not (unpacked / name).exists(), name
+
+
+def test_a_node_manager_lists_few_of_its_files(built: tuple[StagedFile, Path]) -> None:
+    container = built[1] / "container"
+    container.mkdir()
+    (container / RUNTIME).symlink_to(built[1] / "unpacked")
+    listing = ["find", "-L", ".", "-maxdepth", "5", "-ls"]  # of launch_container.sh
+    assert len(subprocess.run(listing, cwd=container, capture_output=True).stdout.splitlines()) < 10
 
 
 @pytest.mark.parametrize("version", ["3.9", "3.10", "3.13", "{}.{}".format(*sys.version_info)])
@@ -61,7 +70,7 @@ def test_the_runtime_archive_runs_without_other_packages(built: tuple[StagedFile
     if version != "3.9":
         code += "; import google.protobuf.message, hdfs_native, howdah.outputs.commit, howdah.inputs.transfer"
         code += "; import importlib.metadata as m; assert m.entry_points(group='howdah.allocators')"
-    environment = {"PYTHONPATH": str(built[1] / "unpacked"), "PATH": os.environ["PATH"], "HOME": str(built[1])}
+    environment = {"PYTHONPATH": str(built[1] / "unpacked" / MODULES), "PATH": os.environ["PATH"], "HOME": str(built[1])}
     if not found:
         pytest.skip(f"no CPython {version} here")
     done = subprocess.run([found, "-S", "-c", code], env=environment, capture_output=True, text=True, cwd="/")
@@ -75,14 +84,14 @@ def test_what_draws_charts_travels(built: tuple[StagedFile, Path], version: str)
         "import sys; from howdah.eventfiles.png import png; "
         'sys.stdout.buffer.write(png(\'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="7"/>\'))'
     )
-    environment = {"PYTHONPATH": str(built[1] / "unpacked"), "PATH": os.environ["PATH"], "HOME": str(built[1])}
+    environment = {"PYTHONPATH": str(built[1] / "unpacked" / MODULES), "PATH": os.environ["PATH"], "HOME": str(built[1])}
     if not (found := interpreter(version)):
         pytest.skip(f"no CPython {version} here")
     done = subprocess.run([found, "-S", "-c", code], env=environment, capture_output=True, cwd="/")
     assert done.stdout.startswith(b"\x89PNG"), done.stderr.decode()
     assert done.stdout[16:24] == bytes((0, 0, 0, 9, 0, 0, 0, 7))
     with zipfile.ZipFile(built[0].source) as archive:
-        packed = sum(each.compress_size for each in archive.infolist() if each.filename.startswith("resvg_py/"))
+        packed = sum(each.compress_size for each in archive.infolist() if each.filename.startswith(f"{MODULES}/resvg_py/"))
     assert 0 < packed < 2 << 20
 
 

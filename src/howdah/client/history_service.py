@@ -21,7 +21,7 @@ from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, JobFailed, StagingError
 from howdah.spec import JobReport, JobSpec, Resources, Role, StagedJob, State, TaskId, uris
 from howdah.spec.fold import fold_recorded
-from howdah.spec.staged import PAGE, RUNTIME
+from howdah.spec.staged import IMPORT_PATH, PAGE
 from howdah.storage.factory import filesystem
 from howdah.storage.progress import Notice
 from howdah.wire import auth
@@ -62,7 +62,7 @@ def prepare_service(flags: dict[str, str | None], arguments: Sequence[str], noti
 
 
 def _with_command(staged: StagedJob, options: Sequence[str]) -> StagedJob:
-    import_path = f"{RUNTIME}:{Path(howdah.__file__).parents[1]}"
+    import_path = f"{IMPORT_PATH}:{Path(howdah.__file__).parents[1]}"
     command = (staged.python, "-c", _START, import_path, *options)
     role = replace(staged.job.roles[ROLE], command=command, env={"HOWDAH_PAGE": PAGE} if staged.page else {})
     job = replace(staged.job, roles={ROLE: role}, secrets={KEY: f"env:{KEY}"})

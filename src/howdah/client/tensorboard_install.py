@@ -20,7 +20,7 @@ from howdah.engines import Engine
 from howdah.errors import StagingError
 from howdah.spec import Environment, JobSpec, Resources, Role, StagedFile, uris
 from howdah.spec.codec import encode
-from howdah.spec.staged import RUNTIME
+from howdah.spec.staged import IMPORT_PATH
 from howdah.spec.values import dataclass
 from howdah.staging import virtual_environments
 from howdah.storage.content_cache import Cache
@@ -55,7 +55,7 @@ def install(engine: Engine, settings: Settings, notice: Notice) -> None:
 def of_all(engine: Engine, request: Mapping[str, Any]) -> JobSpec:
     """Return a job that runs TensorBoard over all jobs of an engine; `request` is that of `howdah.tensorboard`."""
     whole = {"homes": [engine.home], **request, "host": "0.0.0.0", "title": "howdah"}  # noqa: S104 - a token opens it
-    import_paths = (RUNTIME, str(Path(howdah.__file__).parents[1]))
+    import_paths = (IMPORT_PATH, str(Path(howdah.__file__).parents[1]))
     role = Role(argv("python3", import_paths, whole), resources=Resources(2048), yields={"AT": READY})
     environment = Environment(requirements=str(REQUIREMENTS))
     return JobSpec({"tensorboard": role}, name="tensorboard", framework="board", environment=environment)

@@ -8,7 +8,7 @@ from pathlib import Path
 import howdah
 from howdah.frameworks import with_failure_defaults
 from howdah.spec import JobSpec, TaskId, World
-from howdah.spec.staged import RUNTIME
+from howdah.spec.staged import IMPORT_PATH
 from howdah.wire.tensorboard_command import READY, argv
 
 
@@ -22,7 +22,7 @@ class TensorBoardFramework:
         """Replace each command that is a line by howdah's TensorBoard, which runs until the job is cancelled."""
         package = Path(howdah.__file__).parent
         request = {"host": "0.0.0.0", "idle_s": 0, "title": job.name}  # noqa: S104 - a token opens it
-        start = argv("python3", (RUNTIME, str(package.parent)), request)
+        start = argv("python3", (IMPORT_PATH, str(package.parent)), request)
         roles = {
             name: replace(role, command=start, yields={**role.yields, "AT": READY})
             if isinstance(role.command, str)

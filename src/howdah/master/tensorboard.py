@@ -26,7 +26,7 @@ from howdah.master.decisions.step import step
 from howdah.master.state import GangState
 from howdah.spec import JobSpec, Outcome, Resources, Role, StagedFile, StagedJob, TaskId, Timeouts, events, uris
 from howdah.spec.codec import decode
-from howdah.spec.staged import RUNTIME
+from howdah.spec.staged import IMPORT_PATH
 from howdah.spec.view import JobView
 from howdah.storage.factory import filesystem
 from howdah.wire import auth
@@ -182,7 +182,7 @@ class TensorBoardTask:
             "idle_s": idle_s,
             "title": view.job.name if view.job else self.id,
         }
-        command = argv(python, (RUNTIME, str(Path(howdah.__file__).parents[1])), request)
+        command = argv(python, (IMPORT_PATH, str(Path(howdah.__file__).parents[1])), request)
         role = Role(command, resources=SIZE, tracked=True, on_failure="fail", yields={"AT": READY})
         return JobSpec(
             {self.name: role},

@@ -15,6 +15,11 @@ PY_SPY = "howdah-py-spy"
 """The name of the program that dumps stacks, in a container's working directory."""
 RUNTIME = "howdah-runtime"
 """The directory in a container that holds howdah itself, with what it needs."""
+MODULES = "lib/python/site/packages"
+"""The directory in it from which Python imports. A NodeManager lists five levels of a container's directory, twice,
+before it starts anything: deeper down, a thousand files cost a start nothing."""
+IMPORT_PATH = f"{RUNTIME}/{MODULES}"
+"""Where a container imports howdah from, as seen from its working directory."""
 
 PAGE = "howdah-page"
 """The directory in the master's container that holds the files of its page."""

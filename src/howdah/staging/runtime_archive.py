@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 import howdah
 from howdah.errors import StagingError
 from howdah.localfiles.file_errors import explain
-from howdah.spec.staged import PAGE, PY_SPY, RUNTIME, StagedFile
+from howdah.spec.staged import MODULES, PAGE, PY_SPY, RUNTIME, StagedFile
 from howdah.storage.content_cache import local_directory, location, sha256_of
 from howdah.storage.object_stores import CLIENTS
 
@@ -216,9 +216,9 @@ def _contents(sources: Mapping[str, Path], work: Path) -> dict[str, bytes]:
     have the same."""
     found = {"VERSION": f"howdah {_version()}\n".encode()}
     for name, path in sources.items():
-        found[name] = path.read_bytes()
+        module, into = PurePosixPath(MODULES, name), work / "module.pyc"
+        found[str(module)] = path.read_bytes()
         if name.endswith(".py"):
-            module, into = PurePosixPath(name), work / "module.pyc"
             # Unpacking sets times, so the byte code must not depend on them; no process edits an unpacked archive.
             mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
             py_compile.compile(str(path), str(into), name, doraise=True, invalidation_mode=mode)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.spec import StagedFile, uris
-from howdah.spec.staged import RUNTIME
+from howdah.spec.staged import IMPORT_PATH, RUNTIME
 from howdah.wire.credentials import Credentials
 
 CONF_NAME = "howdah-conf/core-site.xml"
@@ -62,7 +62,7 @@ def common_environment(runtime: Iterable[StagedFile], user: str, secure: bool) -
         "HADOOP_CONF_DIR": "$PWD/" + CONF_NAME.rpartition("/")[0],
         "HOWDAH_LOG_DIR": "<LOG_DIR>",
         # The runtime may have a Python of its own beside it, which needs no path.
-        "PYTHONPATH": ":".join(f"$PWD/{file.name}" for file in runtime if file.name == RUNTIME),
+        "PYTHONPATH": ":".join(f"$PWD/{IMPORT_PATH}" for file in runtime if file.name == RUNTIME),
     }
     if not secure:  # processes may run as the NodeManager's account; the cluster believes this name
         found["HADOOP_USER_NAME"] = literal(user)
