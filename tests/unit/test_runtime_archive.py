@@ -70,7 +70,11 @@ def test_the_runtime_archive_runs_without_other_packages(built: tuple[StagedFile
     if version != "3.9":
         code += "; import google.protobuf.message, hdfs_native, howdah.outputs.commit, howdah.inputs.transfer"
         code += "; import importlib.metadata as m; assert m.entry_points(group='howdah.allocators')"
-    environment = {"PYTHONPATH": str(built[1] / "unpacked" / MODULES), "PATH": os.environ["PATH"], "HOME": str(built[1])}
+    environment = {
+        "PYTHONPATH": str(built[1] / "unpacked" / MODULES),
+        "PATH": os.environ["PATH"],
+        "HOME": str(built[1]),
+    }
     if not found:
         pytest.skip(f"no CPython {version} here")
     done = subprocess.run([found, "-S", "-c", code], env=environment, capture_output=True, text=True, cwd="/")
@@ -84,14 +88,20 @@ def test_what_draws_charts_travels(built: tuple[StagedFile, Path], version: str)
         "import sys; from howdah.eventfiles.png import png; "
         'sys.stdout.buffer.write(png(\'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="7"/>\'))'
     )
-    environment = {"PYTHONPATH": str(built[1] / "unpacked" / MODULES), "PATH": os.environ["PATH"], "HOME": str(built[1])}
+    environment = {
+        "PYTHONPATH": str(built[1] / "unpacked" / MODULES),
+        "PATH": os.environ["PATH"],
+        "HOME": str(built[1]),
+    }
     if not (found := interpreter(version)):
         pytest.skip(f"no CPython {version} here")
     done = subprocess.run([found, "-S", "-c", code], env=environment, capture_output=True, cwd="/")
     assert done.stdout.startswith(b"\x89PNG"), done.stderr.decode()
     assert done.stdout[16:24] == bytes((0, 0, 0, 9, 0, 0, 0, 7))
     with zipfile.ZipFile(built[0].source) as archive:
-        packed = sum(each.compress_size for each in archive.infolist() if each.filename.startswith(f"{MODULES}/resvg_py/"))
+        packed = sum(
+            each.compress_size for each in archive.infolist() if each.filename.startswith(f"{MODULES}/resvg_py/")
+        )
     assert 0 < packed < 2 << 20
 
 

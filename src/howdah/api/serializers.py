@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from howdah.api import schemas
 from howdah.api.hints import ResourceHint, hints
 from howdah.spec import JobSpec, State, TaskId, redaction
 from howdah.spec.attempt import AttemptView
@@ -18,6 +17,9 @@ from howdah.spec.job_file_keys import job_file_record
 from howdah.spec.links import resolve_links
 from howdah.spec.message import message
 from howdah.spec.view import JobView, SnapshotView, TaskView
+
+if TYPE_CHECKING:
+    from howdah.api import schemas
 
 _NOTES = ("note", "restarted", "takeover")
 
@@ -117,7 +119,7 @@ def _tensorboard_end(change: BoardChanged) -> schemas.Note | None:
 
 
 def _snapshot_row(save: SnapshotView) -> schemas.SnapshotRow:
-    return cast(schemas.SnapshotRow, {**asdict(save), "state": save.state.value, "skipped": list(save.skipped)})
+    return cast("schemas.SnapshotRow", {**asdict(save), "state": save.state.value, "skipped": list(save.skipped)})
 
 
 def _links(view: JobView, tensorboard_url: str) -> Iterator[schemas.Link]:

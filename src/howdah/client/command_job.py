@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from howdah.client.program_files import files_of_command
 from howdah.config.job_file import LoadedJob, from_tree, to_yaml
 from howdah.config.yaml_tree import Items, Keys, Node, Text
 from howdah.spec.values import dataclass
@@ -57,6 +56,8 @@ def load_command(
     Raises:
         SpecError: the job has mistakes; the error has all of them.
     """
+    from howdah.client.program_files import files_of_command  # job files need none of it
+
     found = files_of_command(words, base_directory, {entry.partition("#")[0].rstrip("/") for entry in options.files})
     sent = found.files
     framework, program, module = found.framework if not options.framework else ("", "", "")

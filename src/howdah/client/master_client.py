@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import urllib.parse
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from howdah.api.curve_schemas import Stacks
 from howdah.api.errors import error_for_status
 from howdah.errors import EngineUnavailable, RequestRefused, StagingError
 from howdah.spec import JobReport, TaskId
@@ -19,6 +18,9 @@ from howdah.storage.factory import filesystem
 from howdah.wire import auth
 from howdah.wire.connection import MasterConnection, WireError
 from howdah.wire.messages import LogChunk
+
+if TYPE_CHECKING:
+    from howdah.api.curve_schemas import Stacks
 
 READ_BYTES = 1 << 20
 _REFUSED = (400, 404, 409, 410)

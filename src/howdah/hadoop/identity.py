@@ -7,8 +7,6 @@ import os
 import re
 from collections.abc import Mapping
 
-from howdah.hadoop.gss import ticket_holder
-
 
 def is_secure(conf: Mapping[str, str]) -> bool:
     """Return whether this configuration demands Kerberos."""
@@ -23,5 +21,7 @@ def user(secure: bool, environment: Mapping[str, str] = os.environ) -> str:
     """
     if not secure:
         return environment.get("HADOOP_USER_NAME") or getpass.getuser()
+    from howdah.hadoop.gss import ticket_holder  # not worth its import where there is no Kerberos
+
     principal = "" if environment.get("HADOOP_TOKEN_FILE_LOCATION") else ticket_holder()
     return re.split("[/@]", principal, maxsplit=1)[0] or getpass.getuser()

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 import socket
 import struct
-import uuid
 from typing import Protocol, TypeVar
 
 from google.protobuf.internal.decoder import _DecodeVarint32  # type: ignore[attr-defined]
@@ -18,7 +18,6 @@ from google.protobuf.internal.encoder import _VarintBytes  # type: ignore[attr-d
 from google.protobuf.message import DecodeError, Message
 
 from howdah.errors import EngineRejected, EngineUnavailable
-from howdah.hadoop.gss import KerberosClient
 from howdah.hadoop.proto import ipc_pb2 as pb
 from howdah.hadoop.sasl import MAX_MESSAGE, DigestClient
 from howdah.spec.values import dataclass
@@ -29,6 +28,7 @@ M = TypeVar("M", bound=Message)
 CONTEXT_CALL, SASL_CALL = -3, -33
 SUCCESS, NEGOTIATE, INITIATE, CHALLENGE, RESPONSE, WRAP = range(6)
 PROTOCOL_BUFFERS = 2
+CLIENT_ID_BYTES = 16
 CONNECT_TIMEOUT_S = 20.0
 CALL_TIMEOUT_S = 60.0
 _PIECE = MAX_MESSAGE // 2  # bytes that are wrapped at a time
@@ -164,7 +164,7 @@ class RpcConnection:
 
     def __init__(self, address: Address, protocol: str, login: Login, connect_timeout: float = CONNECT_TIMEOUT_S):
         self.address, self._protocol, self._login, self._connect_timeout = address, protocol, login, connect_timeout
-        self._client_id, self._last_id = uuid.uuid4().bytes, 0
+        self._client_id, self._last_id = secrets.token_bytes(CLIENT_ID_BYTES), 0
         self._calls: dict[int, asyncio.Future[tuple[bytes, int]]] = {}
         self._writer: ByteWriter | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -278,6 +278,8 @@ class RpcConnection:
     def _mechanism(self, auth: pb.SaslAuth) -> _Mechanism:
         if isinstance(self._login, Kerberos):
             self._check_principal(f"{auth.protocol}/{auth.server_id}", self._login.principal)
+            from howdah.hadoop.gss import KerberosClient  # not worth its import where there is no Kerberos
+
             return KerberosClient(auth.protocol, auth.server_id)
         assert isinstance(self._login, Token)
         return DigestClient(self._login.identifier, self._login.password, f"{auth.protocol}/{auth.server_id}")

@@ -34,8 +34,6 @@ from howdah.wire import credentials
 from howdah.wire.clock import since_boot
 from howdah.wire.credentials import Credentials
 
-RACKS = "racks"
-"""The setting that tells the allocator on which rack the hosts are that tasks prefer, as JSON."""
 MIN_PAUSE_S, MAX_PAUSE_S, PAUSE_GROWTH = 0.02, 1.0, 1.5
 """Seconds between two heartbeats: the shortest, the longest, and the factor by which a pause grows while containers are
 awaited and nothing happens."""
@@ -71,7 +69,9 @@ class YarnAllocator(Allocator):
         self._role_of_running: dict[str, str] = {}
         self._unsatisfied = placement_constraints.UnsatisfiedConstraints(job)
         self._avoided_hosts: dict[str, frozenset[str]] = {}
-        self._racks: dict[str, str] = json.loads(master_context.staged.settings.get(RACKS) or "{}")
+        self._racks: dict[str, str] = json.loads(
+            master_context.staged.settings.get(placement_constraints.RACKS) or "{}"
+        )
         self._granted: dict[str, pb.Container] = {}
         self._previous_containers: dict[str, pb.Container] = {}
         self._heartbeat_now = asyncio.Event()

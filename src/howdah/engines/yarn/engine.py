@@ -12,29 +12,27 @@ import secrets as random
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from howdah.engines import ATTEMPTS_WITHIN_S, MASTER_ATTEMPTS, Engine, PendingReason, Progress, cleanup, no_progress
+from howdah.engines import ATTEMPTS_WITHIN_S, MASTER_ATTEMPTS, Engine, PendingReason, Progress, no_progress
 from howdah.engines.yarn import admission_checks, conf, placement_constraints, records
-from howdah.engines.yarn.allocator import RACKS
 from howdah.engines.yarn.diagnostics import clean, explain_wait
-from howdah.engines.yarn.logs import aggregated as logs
 from howdah.engines.yarn.nm import launch_context
-from howdah.engines.yarn.pending_reasons import pending_reasons, setting
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
 from howdah.engines.yarn.tokens import collect
 from howdah.engines.yarn.upload import JobUploader, job_text
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError, JobNotFound, SpecError, StagingError
-from howdah.outputs.commit import abandon, reserve
 from howdah.spec import JobReport, JobSpec, Plan, StagedFile, StagedJob, State, TaskId, uris
-from howdah.spec.event_lines import read_lines
-from howdah.spec.events import Launched
 from howdah.spec.staged import PAGE
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import FileSystem
 from howdah.wire.credentials import JOB, JOB_KEY, SECRET_PREFIX, Credentials, last_date
 
+if TYPE_CHECKING:
+    from howdah.spec.events import Launched
+
+# What only other commands than a submission need is imported where it is needed: that is half of the modules.
 APPLICATION_TYPE = "HOWDAH"
 DEFAULT_RACK = "/default-rack"
 TAG = "howdah"
@@ -88,11 +86,13 @@ class YarnEngine(Engine):
             await admission_checks.check(rm, job.job)
             nodes = await rm.nodes() if wanted else []
         if any(placement_constraints.tags_of(job.job, role) for role in job.job.roles):
+            from howdah.engines.yarn.pending_reasons import setting
+
             handler = await asyncio.to_thread(setting, self._configuration, placement_constraints.HANDLER)
             if handler == "disabled":
                 raise EngineRejected(placement_constraints.DISABLED)
         racks = {node.node.host: node.rack or DEFAULT_RACK for node in nodes if node.node.host in wanted}
-        return {RACKS: json.dumps(racks)} if racks else {}
+        return {placement_constraints.RACKS: json.dumps(racks)} if racks else {}
 
     def _request(self, staged: StagedJob) -> dict[str, Any]:
         """Return the application as it will be submitted, without its id."""
@@ -132,7 +132,7 @@ class YarnEngine(Engine):
                     await rm.kill(application.id, "its submission failed")
                 for undo in (
                     asyncio.to_thread(files.delete, directory),
-                    asyncio.to_thread(abandon, plan.job.job, uris.name(directory), self._configuration.directory),
+                    asyncio.to_thread(_abandon, plan.job.job, uris.name(directory), self._configuration.directory),
                 ):
                     with contextlib.suppress(HowdahError):  # people need to know the first error
                         await undo
@@ -155,19 +155,23 @@ class YarnEngine(Engine):
         application = records.application_id(application_id)
         tokens = await collect(self._configuration, placed)
         self.credentials_end = min(filter(None, map(last_date, tokens.values())), default=0.0)
-        await asyncio.to_thread(reserve, plan.job.job, application, self._configuration.directory)
+        if plan.job.job.outputs or plan.job.job.checkpoint.path:
+            await asyncio.to_thread(_reserve, plan.job.job, application, self._configuration.directory)
         record = asyncio.to_thread(uploader.record, text, directory, key)
         held = {SECRET_PREFIX + name: os.fsencode(value) for name, value in secrets.items()} | {JOB_KEY: key}
         packed, programs = zlib.compress(text), (*placed.runtime, *placed.page)
         if len(packed) <= MAX_PACKED_BYTES:
             context = self._context(plan, application_id, programs, Credentials(tokens, held | {JOB: packed}))
             clean = asyncio.to_thread(uploader.clean, float(self._settings.get("cache_days") or CACHE_DAYS))
-            await asyncio.gather(record, clean, self._sweep(rm, application), rm.submit(context))
+            # Only the submission is waited for, by the cluster.
+            await asyncio.gather(rm.submit(context), record, clean, self._sweep(rm, application))
         else:
             await rm.submit(self._context(plan, application_id, (await record, *programs), Credentials(tokens, held)))
 
     async def _sweep(self, rm: ResourceManagerClient, submitted: str) -> None:
         """Clean up after jobs whose master was killed; what cannot be done now is left to the next submission."""
+        from howdah.engines import cleanup
+
         files = self._files(self.home)
         with contextlib.suppress(HowdahError):
             for job_id in await asyncio.to_thread(cleanup.list_unfinished_jobs, files, self.home):
@@ -256,11 +260,15 @@ class YarnEngine(Engine):
     async def _pending_reasons(
         self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]
     ) -> list[PendingReason]:
+        from howdah.engines.yarn.pending_reasons import pending_reasons
+
         async with ResourceManagerClient(self._configuration) as rm:
             report = await rm.report(_parse(job_id))
             return [] if report is None else await pending_reasons(rm, self._configuration, report, job, missing)
 
     def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]:
+        from howdah.engines.yarn.logs import aggregated as logs
+
         found = self.describe(job_id)
         if not found:
             raise JobNotFound(f"the ResourceManager does not know {job_id}: it keeps the last applications only")
@@ -298,12 +306,27 @@ class YarnEngine(Engine):
 
     def _launches(self, report: JobReport) -> dict[str, Launched]:
         """Return which attempt of which task ran in a container, from the job's event log as far as it goes."""
+        from howdah.spec.event_lines import read_lines
+        from howdah.spec.events import Launched
+
         uri = uris.join(report.directory, "events.jsonl")
         try:
             text = self._files(uri).read_bytes(uri).decode("utf-8", "replace")
         except (StagingError, EngineUnavailable):
             return {}
         return {e.container.id: e for e in read_lines(text.splitlines()) if isinstance(e, Launched)}
+
+
+def _reserve(job: JobSpec, job_id: str, conf_dir: str) -> None:
+    from howdah.outputs.commit import reserve
+
+    reserve(job, job_id, conf_dir)
+
+
+def _abandon(job: JobSpec, job_id: str, conf_dir: str) -> None:
+    from howdah.outputs.commit import abandon
+
+    abandon(job, job_id, conf_dir)
 
 
 def state_of(report: pb.ApplicationReport) -> State:

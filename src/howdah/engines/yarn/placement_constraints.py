@@ -8,13 +8,18 @@ that part.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.errors import Mistake, SpecError
 from howdah.hadoop.constraints import SELF, UNLIMITED, Composite, Constraint, Single, parse, singles
 from howdah.spec import JobSpec
-from howdah.spec.events import Noted
 
+if TYPE_CHECKING:
+    from howdah.spec.events import Noted
+
+RACKS = "racks"
+"""The setting that tells the allocator on which rack the hosts are that tasks prefer, as JSON."""
 HANDLER = "yarn.resourcemanager.placement-constraints.handler"
 PARTITION = "yarn_node_partition/"
 NODE = "node"
@@ -169,6 +174,8 @@ class UnsatisfiedConstraints:
     def new_notes(self, waiting: Mapping[str, int], rejected: Mapping[str, int], now: float) -> Iterator[Noted]:
         """Yield new notes; `waiting` counts by role the containers that it lacks, `rejected` has YARN's reason for
         some."""
+        from howdah.spec.events import Noted  # a client, which checks constraints only, need not wait for it
+
         for role, text in ((name, spec.placement.constraint) for name, spec in self._job.roles.items()):
             count = waiting.get(role, 0)
             before, since = self._waits.get(role, (0, now))
