@@ -34,10 +34,11 @@ OPTIONAL = ("cramjam", "google-crc32c", "isal", "nvidia-ml-py", "resvg-py")
 # The services that are packed of botocore's 400.
 _SERVICES = {"", "s3", "sts", "sso", "sso-oidc"}
 _NAME = re.compile(r"[^A-Za-z0-9._-]")
-# Programs of the submitting machine.
-_LEFT_OUT = {"cli", "client", "sandbox", "testing.py"}
 # The page is an archive of its own, because executors do not need it.
-_PAGE = Path("api", "static")
+_PAGE = "api/static"
+# The others are programs of the submitting machine.
+_LEFT_OUT = {"cli", "client", "sandbox", "testing.py", _PAGE}
+_NOT_PACKED = (".pyi", ".proto", ".md", ".po")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest a zip can tell
 
 
@@ -144,11 +145,16 @@ def with_dependencies(names: Iterable[str]) -> set[str]:
 
 
 def _package(directory: Path) -> Iterator[tuple[str, Path]]:
-    for path in sorted(directory.rglob("*")):
-        relative = path.relative_to(directory)
-        left_out = relative.parts[0] in _LEFT_OUT or "__pycache__" in relative.parts or _PAGE in relative.parents
-        if path.is_file() and not left_out and path.suffix not in (".pyi", ".proto", ".md", ".po"):
-            yield f"howdah/{relative.as_posix()}", path
+    # Each submission walks here, and Path.rglob takes four times as long.
+    for where, directories, files in os.walk(directory):
+        inside = f"{where}/"[len(str(directory)) + 1 :]
+        directories[:] = sorted(
+            name for name in directories if name != "__pycache__" and inside + name not in _LEFT_OUT
+        )
+        for name in sorted(files):
+            path = Path(where, name)
+            if not name.endswith(_NOT_PACKED) and inside + name not in _LEFT_OUT and path.is_file():
+                yield f"howdah/{inside}{name}", path
 
 
 def _distribution(name: str) -> Iterator[tuple[str, Path]]:

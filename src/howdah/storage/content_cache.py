@@ -25,7 +25,7 @@ from howdah.storage.progress import Progress, no_progress
 
 MAX_PARALLEL_UPLOADS = 16
 _HASH_BYTES = 1 << 20
-_WORTH_REMEMBERING = 16 << 20
+_WORTH_REMEMBERING = 4 << 20
 
 
 def local_directory() -> Path:
