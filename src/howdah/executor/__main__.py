@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib.util import find_spec
@@ -13,11 +14,13 @@ def main() -> int:
     here = os.getcwd()
     sys.path[:] = [path for path in sys.path if path and os.path.abspath(path) != here]
     _do_without_openssl()
+    gc.disable()  # imports leave no garbage, and looking for it takes a fifteenth of the start
     from howdah.executor.executor import Executor, log
     from howdah.executor.identity import Identity, share_credentials
     from howdah.executor.reassignment import next_environment
     from howdah.wire.stderr import ignore_full_disk
 
+    gc.enable()
     ignore_full_disk()
     try:
         identity = Identity.from_environment(os.environ)

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+
+if __name__ == "__main__":
+    # Imports leave no garbage, and looking for it takes a sixteenth of the start. JobMaster.run enables it.
+    gc.disable()
+
 import asyncio
 import getopt
 import json

@@ -487,6 +487,7 @@ def _tune_gc(tasks: int) -> None:
     scanning them would take a third of the time of a master of ten thousand executors, half a second at once."""
     gc.freeze()
     gc.set_threshold(max(MIN_GC_THRESHOLD, GARBAGE_EACH * tasks), 10, 10)
+    gc.enable()
 
 
 def _files_removed() -> events.AllocationLost:
