@@ -163,7 +163,7 @@ class YarnEngine(Engine):
         if len(packed) <= MAX_PACKED_BYTES:
             context = self._context(plan, application_id, programs, Credentials(tokens, held | {JOB: packed}))
             clean = asyncio.to_thread(uploader.clean, float(self._settings.get("cache_days") or CACHE_DAYS))
-            # Only the submission is waited for, by the cluster.
+            # The submission is sent first, because only for it the cluster waits.
             await asyncio.gather(rm.submit(context), record, clean, self._sweep(rm, application))
         else:
             await rm.submit(self._context(plan, application_id, (await record, *programs), Credentials(tokens, held)))
