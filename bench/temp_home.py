@@ -41,13 +41,18 @@ class Done:
 
 @contextlib.contextmanager
 def temp_home() -> Iterator[Path]:
-    """Provide a temporary HOWDAH_HOME for this process and its children. Jars and environments are reused."""
+    """Provide a temporary HOWDAH_HOME for this process and its children. Jars and environments are reused.
+
+    Python programs may keep byte code beside their sources, whatever this process's environment says: else howdah,
+    which is not installed here as its rivals are, would be compiled at each start.
+    """
     cache, before = local_directory(), dict(os.environ)
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="howdah-bench-") as home:
         Path(home, "cache").symlink_to(cache)
         os.environ["HOWDAH_HOME"] = home
         os.environ["HOWDAH_LANGUAGE"] = "en"
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ.pop("HADOOP_CONF_DIR", None)
         try:
             yield Path(home)
