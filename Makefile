@@ -1,6 +1,7 @@
 # Two commands: `make demo` shows howdah at work on this machine, `make test` checks it, also on a real YARN.
 # Both prepare what they need, once: Python packages into .venv and, as root, Debian packages.
-.PHONY: demo test test-all check unit test-yarn test-browser simulate mutants bench bench-quick proto lock clean
+.PHONY: demo test test-all check unit test-yarn test-browser test-ssh test-slurm test-spark test-kubernetes \
+	test-engines simulate mutants bench bench-quick proto lock clean
 
 PYTHON := .venv/bin/python
 
@@ -13,7 +14,8 @@ test: .venv/.test
 	$(PYTHON) tools/run_tests.py test
 
 # All tests there are, for who calls an issue resolved, and before a release.
-test-all: .venv/.test
+test-all: .venv/.engines
+	$(PYTHON) tools/kubernetes.py
 	$(PYTHON) tools/run_tests.py all
 
 check: .venv/.test
@@ -27,6 +29,25 @@ test-yarn: .venv/.test
 
 test-browser: .venv/.test
 	$(PYTHON) tools/run_tests.py browser
+
+test-ssh: .venv/.test
+	$(PYTHON) tools/run_tests.py ssh
+
+test-slurm: .venv/.engines
+	$(PYTHON) tools/run_tests.py slurm
+
+test-spark: .venv/.test
+	$(PYTHON) tools/run_tests.py spark
+
+# Kubernetes is built once, from its Go modules.
+test-kubernetes: .venv/.engines
+	$(PYTHON) tools/kubernetes.py
+	$(PYTHON) tools/run_tests.py kubernetes
+
+# What one test does on several engines: images, notebooks, the same scenario everywhere.
+test-engines: .venv/.engines
+	$(PYTHON) tools/kubernetes.py
+	$(PYTHON) tools/run_tests.py engines
 
 # A hundred thousand jobs on a simulated cluster on which everything goes wrong.
 simulate: .venv/.test
@@ -60,6 +81,10 @@ lock: .venv/.test
 .venv/.test: requirements/test.txt pyproject.toml tools/prepare
 	tools/prepare test
 	touch $@ .venv/.demo
+
+.venv/.engines: .venv/.test
+	tools/prepare engines
+	touch $@
 
 clean:
 	rm -rf .venv build dist

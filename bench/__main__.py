@@ -25,16 +25,22 @@ NAMES = (
     "stream",
     "records",
     "curves",
+    "engines",
+    "spark",
+    "spark_faults",
     "compat_commands",
     "page",
     "page_paint",
     "chaos",
     "containers",
+    "pods",
     "heartbeats",
     "failures",
     "history",
     "logsearch",
     "sampling",
+    "journals",
+    "relay",
 )
 
 

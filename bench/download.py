@@ -24,8 +24,9 @@ from bench.report import Report, alternate, ratios
 from bench.temp_home import LIMIT_S, temp_home
 from howdah.hadoop import conf
 from howdah.inputs import transfer
-from howdah.sandbox import Sandbox, record
+from howdah.sandbox import Sandbox
 from howdah.sandbox.hadoop import Launcher
+from howdah.sandbox.hadoop_record import HadoopRecord
 from howdah.sandbox.install import Java
 from howdah.spec import uris
 from howdah.staging.path_listing import listing
@@ -235,7 +236,7 @@ def _java(sandbox: Sandbox) -> Iterator[Callable[..., float]]:
 
 
 def _launcher(sandbox: Sandbox) -> Launcher:
-    known = record.load(sandbox.run_dir)
+    known = HadoopRecord.load(sandbox.run_dir)
     assert known
     return Launcher(known.shape.hadoop, Java(Path(known.java), known.java_release), Path(known.jars), sandbox.run_dir)
 

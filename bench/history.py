@@ -93,7 +93,7 @@ def _from_hdfs(report: Report) -> None:
         with Index(home / "index") as index:
             index.claim()
             begun, spent = time.perf_counter(), time.process_time()
-            read = Scanner(index, [f"{root}/user/*/.howdah"], str(sandbox.conf_dir)).scan().read
+            read = Scanner(index, [f"{root}/user/*/.howdah"], lambda _: str(sandbox.conf_dir)).scan().read
             rate, cpu = read / (time.perf_counter() - begun), read / (time.process_time() - spent)
             report.target("jobs indexed a second, from HDFS", rate, RATE, at_least=True)
             report.figure("jobs indexed in a second of CPU, from HDFS", [cpu], "")

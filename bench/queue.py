@@ -12,8 +12,8 @@ from pathlib import Path
 from bench.processes import cpu_s, of_home, proportional_mb
 from bench.report import Report
 from bench.temp_home import HOWDAH, run, temp_home
+from howdah.engines.job_directory import JobDirectory
 from howdah.engines.local.engine import LocalEngine
-from howdah.engines.local.jobs import JobDirectory
 from howdah.spec import JobSpec, Resources, Role, StagedJob, State
 from howdah.supervisor.state import MachineState
 

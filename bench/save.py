@@ -18,7 +18,7 @@ from pathlib import Path
 from bench.processes import of_job
 from bench.report import Report, ratios
 from bench.temp_home import HOWDAH, run, temp_home
-from howdah.client.engine_registry import engine_of
+from howdah.client.clusters import engine_of
 from howdah.client.master_client import connect
 from howdah.sandbox import Sandbox
 from howdah.spec import TaskId
@@ -142,7 +142,8 @@ class _Slowest:
         self._thread.start()
 
     def _watch(self) -> None:
-        link = connect(engine_of(self.job_id).describe(self.job_id)[0])
+        engine = engine_of(self.job_id)
+        link = connect(engine, engine.describe(self.job_id)[0])
         assert link is not None
         with link:
             while not self._ended.wait(0.5):

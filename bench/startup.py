@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bench.report import Report, alternate, ratios
+from bench.rivals import torchx
 from bench.temp_home import HOWDAH, run, temp_home
-from bench.torchx import torchx
 
 LIMIT_S = 0.10
 ROUNDS = 21

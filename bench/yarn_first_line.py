@@ -16,7 +16,8 @@ from bench.distributed_shell import DistributedShell
 from bench.event_times import milestones
 from bench.report import QUIET_LIMIT_S, Report, alternate, ratios
 from bench.temp_home import HOWDAH, Done, run, temp_home
-from howdah.client.engine_registry import engine_of
+from bench.two_lines import COMMAND, JOB
+from howdah.client.clusters import engine_of
 from howdah.client.recorded_events import recorded_events
 from howdah.engines import Engine
 from howdah.sandbox import Sandbox
@@ -25,14 +26,6 @@ from howdah.spec.events import Ended
 ROUNDS, WARM_UPS = 7, 3
 END_LIMIT_S = 30.0
 FROM_CLIENT, FROM_SUBMIT, RETURN_S = 0.25, 0.20, 0.5
-COMMAND = "date +%s.%N"
-JOB = f"""name: two-lines
-roles:
-  worker:
-    replicas: 2
-    command: {COMMAND}
-    resources: {{ memory: 256MiB, vcores: 1 }}
-"""
 
 
 @dataclass(frozen=True)

@@ -26,16 +26,39 @@ MAX_SECOND_LOOKS = 3
 TESTED = ROOT / ".venv" / "tested"
 TESTS_PASSED, TESTS_FAILED = 0, 1
 """pytest's exit statuses after tests that could be run."""
+SEVERAL = ("engine_examples", "images_on_engines", "notebook*", "scenarios", "scenarios_local", "several_clusters")
+"""Files of tests/e2e whose tests are of no single engine."""
+ENGINES = {
+    "ssh": ("*ssh*",),
+    "slurm": ("*slurm*",),
+    "spark": ("*spark*",),
+    "kubernetes": ("*kubernetes*",),
+    "engines": SEVERAL,
+}
+
+
+def e2e_files(patterns: Sequence[str]) -> tuple[str, ...]:
+    """The files of tests/e2e whose names, without test_, fit one of the patterns."""
+    found = {path for pattern in patterns for path in (ROOT / "tests" / "e2e").glob(f"test_{pattern}.py")}
+    return tuple(sorted(str(path.relative_to(ROOT)) for path in found))
+
+
+OF_ENGINES = {name: e2e_files(patterns) for name, patterns in ENGINES.items()}
+OF_YARN = tuple(file for file in e2e_files(("*",)) if not any(file in files for files in OF_ENGINES.values()))
 STAGES = {
     "check": ("tools/check",),
     "parts": (*PYTEST, *BESIDE, "tests/unit", "tests/golden", "tests/simulation"),
     "processes": (*PYTEST, *BESIDE, "tests/contract", "tests/faults"),
     "daily": (*PYTEST, *BESIDE, "--no-loadscope-reorder", *DAILY),
-    "yarn": (*PYTEST, *BESIDE, "tests/e2e"),
+    "yarn": (*PYTEST, *BESIDE, *OF_YARN),
+    **{name: (*PYTEST, *BESIDE, *files) for name, files in OF_ENGINES.items()},
     "browser": (*PYTEST, *BESIDE, "tests/browser"),
 }
 """By name, in the order in which they run: what fails most often, and is the quickest to run again, comes first."""
-GROUPS = {"test": ("check", "parts", "processes", "daily"), "all": ("check", "parts", "processes", "yarn", "browser")}
+GROUPS = {
+    "test": ("check", "parts", "processes", "daily"),
+    "all": ("check", "parts", "processes", "yarn", *ENGINES, "browser"),
+}
 
 
 @dataclass

@@ -17,11 +17,12 @@ from typing import Any
 
 from bench.chaos import full, slow_network
 from bench.temp_home import HOWDAH
-from howdah.client.engine_registry import engine_of
+from howdah.client.clusters import engine_of
 from howdah.client.recorded_events import recorded_events
 from howdah.hadoop import conf as hadoop_conf
-from howdah.sandbox import Sandbox, record
+from howdah.sandbox import Sandbox
 from howdah.sandbox.hadoop import Launcher
+from howdah.sandbox.hadoop_record import HadoopRecord
 from howdah.sandbox.install import Java
 from howdah.spec.events import Event
 from howdah.storage.factory import filesystem
@@ -98,7 +99,7 @@ class Cluster:
         self._tool("org.apache.hadoop.yarn.client.cli.ApplicationCLI", arguments)
 
     def _tool(self, main: str, arguments: Sequence[str]) -> None:
-        known = record.load(self.sandbox.run_dir)
+        known = HadoopRecord.load(self.sandbox.run_dir)
         assert known is not None
         java = Java(Path(known.java), known.java_release)
         launcher = Launcher(known.shape.hadoop, java, Path(known.jars), self.sandbox.run_dir)
@@ -107,7 +108,7 @@ class Cluster:
 
     def pid_of(self, daemon: str) -> int:
         """Return the pid of a daemon of the sandbox."""
-        known = record.load(self.sandbox.run_dir)
+        known = HadoopRecord.load(self.sandbox.run_dir)
         assert known is not None
         return known.processes[daemon].pid
 

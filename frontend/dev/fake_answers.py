@@ -408,6 +408,7 @@ def _row(n: int) -> dict[str, Any]:
         "user": ("ann", "bob", "ç")[n % 3],
         "queue": "research",
         "engine": "yarn",
+        "cluster": "",
         "framework": "pytorch",
         "state": state,
         "started": STARTED - 3600 * n,

@@ -326,12 +326,13 @@ class Conductor:
                     conductor.refusals += 1
                     words, status = b"not wanted", conductor.refuse or 403
                     signed = genuine and not conductor.stranger
-                    self._send(status, words, auth.sign_answer(key, asked, self.path, status, words) if signed else "")
+                    digest = auth.digest_of(words)
+                    self._send(status, words, auth.sign_answer(key, asked, self.path, status, digest) if signed else "")
                     return
                 wait = float(urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query).get("wait", ["0"])[0])
                 orders = conductor._answer(decode(Status, json.loads(body)), wait)
                 answer = json.dumps(encode(orders)).encode()
-                self._send(200, answer, auth.sign_answer(key, asked, self.path, 200, answer))
+                self._send(200, answer, auth.sign_answer(key, asked, self.path, 200, auth.digest_of(answer)))
 
             def _send(self, status: int, body: bytes, signature: str) -> None:
                 try:

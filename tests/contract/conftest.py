@@ -1,10 +1,12 @@
-"""Provides a real ResourceManager alone, which starts in seconds, for tests that run no process in containers."""
+"""Provides a real ResourceManager alone, which starts in seconds, and an object store with the protocol of S3."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import fsspec
 import pytest
+from moto.server import ThreadedMotoServer
 
 from howdah.engines.yarn.conf import Configuration, load
 from howdah.sandbox import Sandbox
@@ -20,3 +22,21 @@ def resourcemanager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbo
 def configuration(resourcemanager: Sandbox) -> Configuration:
     """Return how clients reach the ResourceManager that runs alone."""
     return load(str(resourcemanager.conf_dir))
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[None]:
+    """Start an object store with the bucket `howdah`, found by AWS's own variables."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+            environment.setenv("AWS_ACCESS_KEY_ID", "key")
+            environment.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+            fsspec.get_filesystem_class("s3").clear_instance_cache()  # they know the server of another module
+            fsspec.filesystem("s3").makedirs("howdah", exist_ok=True)
+            yield
+    finally:
+        server.stop()

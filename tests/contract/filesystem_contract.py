@@ -91,6 +91,29 @@ class FileSystemContract:
             fs.append(log, line)
         assert fs.read_bytes(log) == b"1\n2\n3\n"
 
+    def test_one_of_many_creates_a_file(self, fs: FileSystem, base: str) -> None:
+        uri = uris.join(base, "segment")
+        started = threading.Barrier(4)
+
+        def work(number: int) -> bool:
+            started.wait(10)
+            return fs.create_new(uri, b"%d" % number)
+
+        with ThreadPoolExecutor(4) as pool:
+            told = list(pool.map(work, range(4)))
+        assert sum(told) == 1
+        assert fs.read_bytes(uri) == b"%d" % told.index(True)
+        assert not fs.create_new(uri, b"later")
+        assert fs.read_bytes(uri) == b"%d" % told.index(True)
+        assert [entry.uri for entry in fs.children(base)] == [uri]
+
+    def test_several_files_are_deleted(self, fs: FileSystem, base: str) -> None:
+        for name in ("a", "b", "c"):
+            fs.write_bytes(uris.join(base, name), b"1")
+        fs.delete_files([uris.join(base, name) for name in ("a", "none", "b")])
+        assert [uris.name(entry.uri) for entry in fs.children(base)] == ["c"]
+        fs.delete_files([])
+
     def test_rename_refuses_what_exists(self, fs: FileSystem, base: str) -> None:
         for name in ("a", "b"):
             fs.mkdirs(uris.join(base, name))

@@ -18,7 +18,7 @@ import pytest
 from conductor import LIMIT_S, SOURCE, Conductor
 from leftovers import MARK
 
-from howdah.executor.executor import _TERM_GRACE_S
+from howdah.executor.process.program import _TERM_GRACE_S
 from howdah.spec import DataFile, Exit
 from howdah.spec.staged import Fetch
 from howdah.wire.messages import Assignment, Goal, Phase, Upload

@@ -8,11 +8,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import fsspec
 import pytest
 from commit_contract import CommitContract
 from filesystem_contract import NAMES, FileSystemContract, PermissionContract
-from moto.server import ThreadedMotoServer
 from pyarrow.fs import LocalFileSystem
 
 from howdah.errors import SpecError, StagingError
@@ -76,22 +74,6 @@ class TestArrow(FileSystemContract):
     @pytest.fixture
     def fs(self) -> FileSystem:
         return ArrowHdfsFileSystem("hdfs://nn", wrap_for_fsspec(LocalFileSystem()))
-
-
-@pytest.fixture(scope="module")
-def s3() -> Iterator[None]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        with pytest.MonkeyPatch.context() as environment:
-            environment.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-            environment.setenv("AWS_ACCESS_KEY_ID", "key")
-            environment.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-            fsspec.filesystem("s3").mkdir("howdah")
-            yield
-    finally:
-        server.stop()
 
 
 @pytest.mark.usefixtures("s3")

@@ -18,9 +18,10 @@ from filesystem_contract import FileSystemContract, PermissionContract
 
 from howdah.errors import EngineUnavailable, SpecError, StagingError
 from howdah.hadoop.conf import default_filesystem, load
-from howdah.master.journal import OwnedFile
-from howdah.sandbox import Sandbox, record
+from howdah.master.owned_file import AppendedFile
+from howdah.sandbox import Sandbox
 from howdah.sandbox.hadoop import Launcher
+from howdah.sandbox.hadoop_record import HadoopRecord
 from howdah.sandbox.install import Java
 from howdah.spec import StagedFile, uris
 from howdah.storage.content_cache import Cache, location, sha256_of
@@ -61,7 +62,7 @@ def base(fs: FileSystem, root: str) -> str:
 @pytest.fixture
 def admin(hadoop: Sandbox) -> Admin:
     """Hadoop's own dfsadmin."""
-    known = record.load(hadoop.run_dir)
+    known = HadoopRecord.load(hadoop.run_dir)
     assert known is not None
     java = Java(Path(known.java), known.java_release)
     launcher = Launcher(hadoop.shape.hadoop, java, Path(known.jars), hadoop.run_dir)
@@ -292,9 +293,9 @@ def test_a_log_that_its_earlier_writer_has_opened_again_is_never_read_in_part(
     with monkeypatch.context() as patch:
         patch.setattr(fs, "recover_lease", lambda _: None)  # the writer opened the file after it
         with pytest.raises(EngineUnavailable, match=f"0 of its {len(log)} bytes can be read: it is being written"):
-            OwnedFile(uri, "event log", fs).read()
+            AppendedFile(uri, "event log", fs).read()
     writer.close()
-    assert OwnedFile(uri, "event log", fs).read() == log
+    assert AppendedFile(uri, "event log", fs).read() == log
 
 
 def test_flushes_of_many_files_are_known_at_once(root: str, conf_dir: str, fs: FileSystem, base: str) -> None:

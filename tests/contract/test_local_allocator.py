@@ -10,14 +10,14 @@ import time
 from pathlib import Path
 
 import pytest
-from allocator_contract import AllocatorContract, Driver, drive
 
 from howdah.engines import MasterContext
 from howdah.engines.local.allocator import POLL_S, LocalAllocator
-from howdah.engines.local.processes import processes_of_containers
+from howdah.engines.processes import processes_of_containers
 from howdah.spec import JobSpec, Resources, Role, StagedFile, StagedJob
 from howdah.spec.events import Noted
 from howdah.supervisor.state import MachineState
+from howdah.testing.allocator_contract import AllocatorContract, Driver, drive, write_tools
 
 GROUPS = Path("/sys/fs/cgroup/memory")
 
@@ -40,7 +40,10 @@ def context_of(home: Path, job_id: str, **resources: int) -> MasterContext:
     file = home / "cache" / "aa" / "aa00-greeting.txt"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("hello")
-    staged = StagedJob(job, home.as_uri(), (StagedFile("greeting.txt", file.as_uri()),))
+    tools = file.with_name("aa01-tools.tar.gz")
+    write_tools(tools)
+    files = (StagedFile("greeting.txt", file.as_uri()), StagedFile("tools", tools.as_uri(), "archive"))
+    staged = StagedJob(job, home.as_uri(), files)
     directory = home / "jobs" / job_id
     directory.mkdir(parents=True)
     return MasterContext(job_id, staged, directory.as_uri(), "127.0.0.1", 1)
@@ -52,7 +55,6 @@ def notes(driver: Driver) -> list[str]:
 
 class TestLocalAllocator(AllocatorContract):
     implementation = LocalAllocator
-    name = "local"
 
     def environment(self) -> dict[str, str]:
         """This process outlives it, as the one does that starts the next master."""

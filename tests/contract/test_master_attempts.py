@@ -19,7 +19,7 @@ from howdah.errors import EngineRejected
 from howdah.executor.process.process_tree import children
 from howdah.master.app import CLAIM_S, ENGINE_SILENT_S, JobMaster, MasterIdentity
 from howdah.master.event_log import EventLog
-from howdah.master.journal import Superseded
+from howdah.master.owned_file import Superseded
 from howdah.master.state import Stage
 from howdah.outputs.commit import reserve, temporary_directory
 from howdah.spec import Container, Exit, JobSpec, Output, Role, StagedJob, State, event_lines, uris

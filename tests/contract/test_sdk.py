@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import howdah
-from howdah.client.engine_registry import engine_of
+from howdah.client.clusters import engine_of
 from howdah.client.job_end import report_of
 from howdah.client.page_links import page_link
 from howdah.errors import JobEnded, JobNotFound, NotFound, NotPermitted, RequestRefused, SpecError
@@ -147,8 +147,10 @@ def of_one_that_has_ended(client: howdah.Client, job_id: str) -> None:
 
 
 def through_the_page(client: howdah.Client, job_id: str) -> None:
-    report = report_of(engine_of(job_id), job_id)
-    looking, acting = howdah.Client(page_link(report)), howdah.Client(page_link(report, time.time() + 60))
+    engine = engine_of(job_id)
+    report = report_of(engine, job_id)
+    looking = howdah.Client(page_link(engine, report))
+    acting = howdah.Client(page_link(engine, report, time.time() + 60))
     assert [one.id for one in looking.jobs(limit=2)] == [job_id]
     assert looking.jobs(state="FAILED") == []
     with pytest.raises(SpecError, match="limit: limit is 'NaN'"):

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from howdah.hadoop import conf
-from howdah.sandbox import Sandbox, record
+from howdah.sandbox import Sandbox
 from howdah.sandbox.hadoop import Launcher
+from howdah.sandbox.hadoop_record import HadoopRecord
 from howdah.sandbox.install import Java
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import FileSystem
@@ -138,7 +139,7 @@ class CommandLine:
 
     def hadoop_tool(self, main: str, *arguments: str) -> None:
         """Run the class `main`, which must succeed."""
-        known = record.load(self.sandbox.run_dir)
+        known = HadoopRecord.load(self.sandbox.run_dir)
         assert known
         java = Java(Path(known.java), known.java_release)
         launcher = Launcher(known.shape.hadoop, java, Path(known.jars), self.sandbox.run_dir)

@@ -74,8 +74,9 @@ def test_a_job_is_watched_live_and_afterwards(howdah: CommandLine, tmp_path: Pat
 
     eventually(lambda: both() == [1, 2], "both attempts")
 
-    report = YarnEngine({"hadoop_conf_dir": str(howdah.sandbox.conf_dir)}).describe(job)[0]
-    link = connect(report)
+    engine = YarnEngine({"hadoop_conf_dir": str(howdah.sandbox.conf_dir)})
+    report = engine.describe(job)[0]
+    link = connect(engine, report)
     assert link is not None
     with link:
         search = partial(link.search, text="step 1 attempt")

@@ -21,7 +21,8 @@ from commandline import HOWDAH, LIMIT_S, CommandLine
 from howdah.inputs.download import download_verified, verify_unchanged
 from howdah.inputs.node_cache import MAX_DISK_USE
 from howdah.inputs.transfer import download
-from howdah.sandbox import Sandbox, record
+from howdah.sandbox import Sandbox
+from howdah.sandbox.hadoop_record import HadoopRecord
 from howdah.spec import uris
 from howdah.storage.filesystem import ConnectionBroken
 from howdah.wire.helper_messages import FileCopy
@@ -190,7 +191,7 @@ def _restart(sandbox: Sandbox) -> None:
 
 def test_libhdfs_finds_hadoop_and_java(yarn: CommandLine, directory: str) -> None:
     """There is no libhdfs to be had here, but what it would be given lets Java's own client read."""
-    known = record.load(yarn.sandbox.run_dir)
+    known = HadoopRecord.load(yarn.sandbox.run_dir)
     assert known
     home = yarn.directory / "hadoop"
     (home / "lib/native").mkdir(parents=True)

@@ -126,10 +126,11 @@ class Reader:
         yield re.escape(line[end:])
 
     def wait_for_words(self, job_id: str) -> None:
-        """A reader takes a moment until the next command: the job runs by then, and has said something."""
+        """A reader takes a moment until the next command: the job runs by then, and TensorFlow has warned of something
+        on its standard error, to which it writes after the program's first line."""
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
-            if self.type(f"howdah logs {job_id} worker:1")[1].startswith("==>"):
+            if "==> worker:1 stderr <==" in self.type(f"howdah logs {job_id} worker:1")[1]:
                 return
             time.sleep(0.2)
         raise AssertionError(self.type(f"howdah status {job_id}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,8 +29,11 @@ def s3() -> Iterator[s3fs.S3FileSystem]:
     server.start()
     try:
         host, port = server.get_host_and_port()
+        url = f"http://{host}:{port}"
+        # All such servers of a process, one after the other, have the same buckets.
+        urllib.request.urlopen(urllib.request.Request(f"{url}/moto-api/reset", method="POST"), timeout=60).close()
         there = s3fs.S3FileSystem(
-            key=KEY, secret=SECRET, endpoint_url=f"http://{host}:{port}", use_listings_cache=False
+            key=KEY, secret=SECRET, endpoint_url=url, use_listings_cache=False, skip_instance_cache=True
         )
         there.mkdir("howdah")
         yield there

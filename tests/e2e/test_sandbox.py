@@ -127,7 +127,7 @@ def test_commands_name_the_daemons_that_have_ended(tmp_path: Path, names: tuple[
         killed = [process for name in names if (process := Process.from_pid(daemon(box, name).pid))]
         for process in killed:
             process.send(signal.SIGTERM)
-        assert not wait_ended(killed, 30)
+        assert not wait_ended(killed, 120)
         tony = ("tony", "--executes", "x", "--conf", "tony.worker.instances=1", "--conf", "tony.worker.command=x")
         xlearning = ("xl-submit", "--app-type", "x", "--launch-cmd", "x")
         # Where all have ended no sandbox is up any more: `list` asks this machine alone, as where there never was one.

@@ -56,35 +56,3 @@ def test_too_few_containers_and_the_gang_starts_with_those(yarn: CommandLine) ->
     parts = dict(re.findall(r"^worker:\d \| (worker:\d) of 3 has (.*)$", done.text, re.MULTILINE))
     assert parts == {f"worker:{number}": f"file{number} file{number + 3}" for number in range(3)}
     assert not yarn.left(done.job)
-
-
-def test_a_gang_grows_when_a_node_is_back_and_its_executors_live_on(yarn: CommandLine) -> None:
-    """Each of them changes its task's attempt twice: when the gang goes on with two tasks, and when it grows. The job
-    has no retry to use up."""
-    yarn.sandbox.stop("nm3")
-    try:
-        yarn.sandbox.wait_nodes(2)
-        job = yarn.job_file(
-            'echo "$HOWDAH_TASK of $HOWDAH_REPLICAS executor $PPID"; [ "$HOWDAH_REPLICAS" = 3 ] || sleep 600',
-            replicas=3,
-            role={"min_replicas": 2, "placement": {"spread": True}},
-            timeouts={"hold": "8s"},
-            checkpoint={"path": f"{yarn.root}/tmp/grows-{os.getpid()}"},
-        )
-        running = yarn.start("run", "--on", "yarn", "--logs", "all", job)
-        running.says("worker:0 | worker:0 of 2 executor ")
-        running.says("worker:1 | worker:1 of 2 executor ")
-    finally:
-        yarn.sandbox.start("nm3")
-        yarn.sandbox.wait_nodes(3)
-    done = running.done()
-    assert done.code == 0, done.text
-    executors = dict(re.findall(r"^worker:\d \| (worker:\d of \d) executor (\d+)$", done.text, re.MULTILINE))
-    assert sorted(executors) == [
-        f"worker:{number} of {size}" for number, size in ((0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
-    ]
-    for task in ("worker:0", "worker:1"):
-        assert executors[f"{task} of 3"] == executors[f"{task} of 2"], "its executor is another process"
-    assert "retry" not in done.text
-    assert "Traceback" not in done.text
-    assert not yarn.left(done.job)

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from allocator_contract import AllocatorContract, Driver, drive
 from unmanaged import unmanaged
+from yarn_containers import wait_counted
 
 from howdah.engines import MasterContext
 from howdah.engines.yarn import conf, records
@@ -19,9 +19,10 @@ from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerCl
 from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, ContainerRequest
 from howdah.engines.yarn.upload import JobUploader
 from howdah.sandbox import Sandbox
-from howdah.spec import JobSpec, Resources, Role, StagedFile, StagedJob
+from howdah.spec import Container, JobSpec, Resources, Role, StagedFile, StagedJob
 from howdah.spec.events import ContainerEnded, LossAnnounced, Noted
 from howdah.storage.content_cache import Cache
+from howdah.testing.allocator_contract import AllocatorContract, Driver, drive, write_tools
 from howdah.wire.credentials import Credentials
 
 ROLES = {"worker": Role("x", 3, Resources(256, 1, 1)), "ps": Role("x", 1, Resources(128, 1))}
@@ -38,9 +39,10 @@ def context(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "greeting.txt").write_text("hello")
     home = f"{configuration.text('fs.defaultFS')}/tmp/{tmp_path.name}"
     greeting = StagedFile("greeting.txt", f"{home}/greeting.txt", source=str(tmp_path / "greeting.txt"))
-    staged = StagedJob(
-        JobSpec(ROLES), home, (Cache(home, str(sandbox.conf_dir)).place(greeting),), user=configuration.user
-    )
+    write_tools(tmp_path / "tools.tar.gz")
+    tools = StagedFile("tools", f"{home}/tools.tar.gz", "archive", source=str(tmp_path / "tools.tar.gz"))
+    cache = Cache(home, str(sandbox.conf_dir))
+    staged = StagedJob(JobSpec(ROLES), home, (cache.place(greeting), cache.place(tools)), user=configuration.user)
     placed = JobUploader(home, str(sandbox.conf_dir), lambda *_: None).upload(staged, configuration.merged())
     yield MasterContext(records.application_id(id_), placed, f"{home}/job", "127.0.0.1", 1)
     asyncio.run(kill(configuration, id_))
@@ -53,7 +55,13 @@ async def kill(configuration: conf.Configuration, id_: records.pb.ApplicationId)
 
 class TestYarnAllocator(AllocatorContract):
     implementation = YarnAllocator
-    name = "yarn"
+
+    @pytest.fixture(autouse=True)
+    def _sandbox(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+
+    def wait_counted(self, containers: list[Container]) -> None:
+        wait_counted(self.sandbox, [container.id for container in containers])
 
     def test_memory_beyond_the_limit_is_named(self, context: MasterContext) -> None:
         line = 'exec python3 -c "import time; x = bytes(range(256)) * (400 << 12); time.sleep(60)"'
@@ -66,6 +74,26 @@ class TestYarnAllocator(AllocatorContract):
         assert (ended.exit.cause, ended.exit.code) == ("exit", 127)
         assert any("/nonexistent/python" in line for line in ended.exit.lines)
 
+    def test_the_image_and_mounts_of_one_role_reach_its_nodemanager(self, context: MasterContext) -> None:
+        """The NodeManagers here run no images, so that a container has the variables and is a process of the node."""
+        worker = Role("x", 1, Resources(256), image="tf:1", mounts=("/a:/b:ro", "/data:/data"))
+        job = JobSpec({"worker": worker, "ps": Role("x", 1, Resources(128))})
+        asked = dataclasses.replace(context, staged=dataclasses.replace(context.staged, job=job))
+        names = ("IMAGE", "MOUNTS")
+        line = " ".join(f'"$YARN_CONTAINER_RUNTIME_DOCKER_{name}"' for name in names)
+        told = f'printf \'%s\\n\' "$YARN_CONTAINER_RUNTIME_TYPE" {line} "$HOWDAH_OWN_NETWORK" >&2; exit 3'
+
+        async def play(driver: Driver) -> list[tuple[str, ...]]:
+            found = []
+            for role in ("worker", "ps"):
+                (container,) = await driver.get(role)
+                await driver.launch(container, told)
+                await driver.until(lambda c=container: driver.ended(c))
+                found.append(driver.ends(container)[0].exit.lines)
+            return found
+
+        assert drive(YarnAllocator, asked, play) == [("docker", "tf:1", "/a:/b:ro,/data:/data", "1"), ()]
+
     def test_a_resourcemanager_restart_is_survived(self, context: MasterContext, sandbox: Sandbox) -> None:
         async def play(driver: Driver) -> list[str]:
             (first,) = await driver.get("worker")
@@ -76,7 +104,7 @@ class TestYarnAllocator(AllocatorContract):
                 await driver.until(lambda: notes(driver))
             finally:
                 await asyncio.to_thread(sandbox.start, "rm")
-            await driver.until(lambda: len(driver.granted) == 2, 60)
+            await driver.until(lambda: len(driver.granted) == 2, limit=60)
             assert driver.ended(first) is None
             driver.allocator.release(first.id)
             await driver.until(lambda: driver.ended(first))
@@ -125,7 +153,7 @@ class TestYarnAllocator(AllocatorContract):
             victim = next(container for container in filled if container.node == "127.0.0.13")
             await asyncio.to_thread(sandbox.stop, "nm3", signal.SIGKILL)
             try:
-                await driver.until(lambda: driver.ended(victim), 90)
+                await driver.until(lambda: driver.ended(victim), limit=90)
             finally:
                 await asyncio.to_thread(sandbox.start, "nm3")
                 await asyncio.to_thread(sandbox.wait_nodes, 3)

@@ -48,9 +48,10 @@ def node_of(pid: int) -> str:
 
 
 def counting(directory: Path, seconds: int) -> str:
-    """A program that writes down each of its starts, and makes an output."""
+    """A program that writes down each of its starts, waits while there is a file `hold`, and makes an output."""
+    held = f"echo started; while [ -e {directory}/hold ]; do sleep 0.2; done"
     steps = f"for i in $(seq {seconds * 5}); do echo step $i; sleep 0.2; done"
-    return f"echo $HOWDAH_TASK >> {directory}/starts; {steps}; mkdir -p out; seq 1000 > out/numbers"
+    return f"echo $HOWDAH_TASK >> {directory}/starts; {held}; {steps}; mkdir -p out; seq 1000 > out/numbers"
 
 
 def submitted(howdah: CommandLine, directory: Path, seconds: int = 12, **job: object) -> Running:
@@ -62,8 +63,8 @@ def sees(howdah: CommandLine, running: Running, directory: Path) -> Done:
     """The job to its good end, whole, with nothing left and nothing held against any node."""
     done = running.done()
     assert done.code == SUCCEEDED, done.text
-    assert "attempt 2 of the master took over" in done.text
-    assert "CANCELLED" not in done.text
+    assert "attempt 2 of the master took over" in done.text, done.text
+    assert "CANCELLED" not in done.text, done.text
     names = sorted(
         entry.uri.rpartition("/")[2] for entry in howdah.files.children(f"{howdah.root}/tmp/{directory.name}")
     )
@@ -126,9 +127,13 @@ def decommissioned(howdah: CommandLine, job: str) -> None:
 @pytest.mark.parametrize("strike", [stopped, restarted, forgetful, decommissioned], ids=lambda strike: strike.__name__)
 def test_the_masters_node_goes(howdah: CommandLine, strike: Strike, tmp_path: Path) -> None:
     """What ran there starts again, uses up no retry, and nothing is held against the node."""
+    (tmp_path / "hold").touch()
     running = submitted(howdah, tmp_path, retries=1)
-    running.says("worker:1 | step 10")
+    running.says("worker:1 | started")
+    events = howdah.status(running.job)["directory"] + "/events.jsonl"
+    eventually(lambda: howdah.files.exists(events), "an event log, without which the next master begins anew")
     strike(howdah, running.job)
+    (tmp_path / "hold").unlink()
     done = sees(howdah, running, tmp_path)
     assert "retry 1 of 1" not in done.text
 

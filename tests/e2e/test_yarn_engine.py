@@ -17,7 +17,7 @@ from howdah.engines.yarn.engine import MAX_PACKED_BYTES, YarnEngine
 from howdah.engines.yarn.logs import tfile
 from howdah.engines.yarn.logs.aggregated import directories
 from howdah.engines.yarn.upload import job_text
-from howdah.errors import EngineRejected, EngineUnavailable, SpecError, StagingError
+from howdah.errors import EngineRejected, EngineUnavailable, JobNotFound, StagingError
 from howdah.sandbox import Sandbox
 from howdah.spec import JobReport, JobSpec, Resources, Role, StagedFile, StagedJob, State, TaskId
 from howdah.staging.runtime_archive import stage_runtime
@@ -177,8 +177,9 @@ def test_a_missing_file_leaves_nothing(engine: YarnEngine, sandbox: Sandbox) -> 
 def test_unknown_jobs(engine: YarnEngine) -> None:
     assert engine.describe("application_17_0001") == []
     engine.cancel("application_17_0001")
-    with pytest.raises(SpecError, match="is not an application id"):
-        engine.describe("job_17")
+    assert engine.describe("job_17") == []
+    with pytest.raises(JobNotFound, match="is not an application id"):
+        engine.cancel("job_17")
 
 
 def test_an_engine_that_does_not_answer_is_unavailable(engine: YarnEngine, tmp_path: Path) -> None:

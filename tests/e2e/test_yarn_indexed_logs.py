@@ -18,10 +18,10 @@ FORMAT = {"yarn.log-aggregation.file-formats": "IFile", NAME: CONTROLLER}
 LONG = "import os; [print(f'{n} of {os.environ[\"HOWDAH_TASK\"]}') for n in range(300000)]"
 
 
-@pytest.fixture(scope="module", params=["none", "gz"])
-def howdah(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+@pytest.fixture(scope="module")
+def howdah(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
     directory = tmp_path_factory.mktemp("indexed")
-    yarn = {**FORMAT, "yarn.nodemanager.log-aggregation.compression-type": request.param}
+    yarn = {**FORMAT, "yarn.nodemanager.log-aggregation.compression-type": "gz"}
     with (
         pytest.MonkeyPatch.context() as environment,
         Sandbox(directory / "run", nodes=2, properties={"yarn-site": yarn}, cache=JARS) as sandbox,

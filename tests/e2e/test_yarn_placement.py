@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from allocator_contract import Driver, drive
 from commandline import CommandLine
 from unmanaged import unmanaged
 
@@ -19,6 +18,7 @@ from howdah.engines.yarn.allocator import YarnAllocator
 from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
 from howdah.sandbox import Sandbox
 from howdah.spec import JobSpec, Placement, Resources, Role, StagedJob
+from howdah.testing.allocator_contract import Driver, drive
 from howdah.wire.credentials import Credentials
 
 SMALL = Resources(64, 1)

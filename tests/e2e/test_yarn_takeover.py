@@ -58,7 +58,7 @@ def test_a_failure_after_the_takeover_is_named_and_retried(howdah: CommandLine, 
     """The retry is still there, and the state is that of one master that lived through it all."""
     fails_once = f"[ -e {tmp_path}/failed ] || [ $HOWDAH_INDEX = 1 ] || {{ touch {tmp_path}/failed; exit 3; }}"
     running = howdah.run(f"{counting(tmp_path, 5)}; {fails_once}", replicas=2, retries=1)
-    running.says("worker:0 | step 3")
+    running.says("worker:0 | step 12")  # YARN takes back containers that it does not count yet
     kill_master(running.job)
     done = running.done()
     assert done.code == 0, done.text

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from howdah.engines.local.engine import LocalEngine
-from howdah.history.options import KEY_VARIABLE, HistoryOptions, root_of
+from howdah.history.options import KEY_VARIABLE, HistoryOptions, ShownCluster, root_of
 from howdah.history.server import HistoryServer
 from howdah.master.app import JobMaster, MasterIdentity
 from howdah.spec import JobSpec, Role, StagedJob
@@ -36,7 +36,7 @@ async def master(directory: Path, key: bytes) -> None:
 async def history(directory: Path, key: bytes) -> None:
     os.environ[KEY_VARIABLE] = key.hex()
     engine = LocalEngine({"local_home": str(directory / "home")})
-    options = HistoryOptions((engine,), (root_of(engine, "me"),), directory / "state", port=0)
+    options = HistoryOptions((ShownCluster(engine, root_of(engine, "me")),), directory / "state", port=0)
     await HistoryServer(options, lambda link: print(link.partition("/#")[0], flush=True)).run()
 
 

@@ -282,7 +282,10 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            (("--on", "yran"), "engine: is 'yran', known are local, yarn (did you mean 'yarn'?)"),
+            (
+                ("--on", "yran"),
+                "engine: is 'yran', known are kubernetes, local, slurm, spark, ssh, yarn (did",
+            ),
             (("--set", "nonsense"), "--set: is 'nonsense', must be NAME=VALUE"),
             (("--set", "roles.worker.replcas=2"), "roles.worker.replcas: is not a key here"),
             (("--set", "roles.worker.replicas=many"), "roles.worker.replicas: is 'many', must be"),

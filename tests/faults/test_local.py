@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from local_jobs import eventually, run_command
 
+from howdah.engines.job_directory import JobDirectory
 from howdah.engines.local.engine import LocalEngine
-from howdah.engines.local.jobs import JobDirectory
-from howdah.engines.local.processes import processes_of_containers
+from howdah.engines.processes import processes_of_containers
 from howdah.errors import EngineRejected, StagingError
 from howdah.spec import (
     Input,

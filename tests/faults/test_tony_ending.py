@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from howdah.engines.local.jobs import JobDirectory, JobPositions
-from howdah.engines.local.processes import processes_of_containers
+from howdah.engines.job_directory import JobDirectory
+from howdah.engines.local.jobs import JobPositions, job_report
+from howdah.engines.processes import processes_of_containers
 from howdah.spec import State
 from howdah.supervisor.state import MachineState
 
@@ -75,7 +76,7 @@ class Submitted:
         ]
 
     def state_of(self, job: JobDirectory) -> State:
-        return job.report(JobPositions(MachineState.for_home(str(job.path.parents[1])))).state
+        return job_report(job, JobPositions(MachineState.for_home(str(job.path.parents[1])))).state
 
 
 @pytest.fixture

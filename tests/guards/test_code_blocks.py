@@ -50,10 +50,13 @@ def test_python_compiles_and_imports_what_exists(block: Block) -> None:
     tree = ast.parse(block.text)
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "howdah":
-            module = importlib.import_module(node.module or "")
             for alias in node.names:
-                if not hasattr(module, alias.name):
-                    importlib.import_module(f"{node.module}.{alias.name}")
+                try:
+                    if not hasattr(importlib.import_module(node.module or ""), alias.name):
+                        importlib.import_module(f"{node.module}.{alias.name}")
+                except ModuleNotFoundError as error:
+                    if error.name != "pyspark":  # it is not here
+                        raise
 
 
 @pytest.mark.parametrize("block", blocks("yaml"), ids=str)

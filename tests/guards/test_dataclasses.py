@@ -24,9 +24,12 @@ def dataclasses() -> Iterator[tuple[str, str, ast.ClassDef]]:
 
 
 def needs_standard(decorator: str, node: ast.ClassDef) -> bool:
-    """Return whether a dataclass is ordered, or leaves a field out of its comparison or its repr."""
-    return "order=" in decorator or any(
-        LEFT_OUT.search(ast.unparse(each)) for each in node.body if isinstance(each, ast.AnnAssign)
+    """Return whether a dataclass is ordered, is equal to itself alone, or leaves a field out of its comparison or its
+    repr."""
+    return (
+        "order=" in decorator
+        or "eq=" in decorator
+        or any(LEFT_OUT.search(ast.unparse(each)) for each in node.body if isinstance(each, ast.AnnAssign))
     )
 
 

@@ -14,10 +14,10 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from event_log import Files
 from executors import Executor, Node, Room
 from invariants import Invariants
 from masters import Master
+from object_store import files_of
 from resource_manager import HEARTBEAT_S, ResourceManager
 
 from howdah.frameworks import find
@@ -48,7 +48,8 @@ class Simulation:
     `without` breaks one rule on purpose, for the tests of these tests (WRONG in test_wrong_masters.py). Of the programs
     that start before the calm, a share (`hanging`) never end by themselves. With `slow` those that are told to end take
     their time, and so does a master that takes over. A `rough` world repeats statuses late, takes long to replace the
-    log, and cancels while outputs are committed; masters are taken for dead after `expiry_s`.
+    log, and cancels while outputs are committed; masters are taken for dead after `expiry_s`. The job's directory is on
+    an object store with `objects`.
     """
 
     def __init__(
@@ -60,7 +61,9 @@ class Simulation:
         hanging: float = 0.0,
         slow: bool = False,
         rough: bool = False,
+        objects: bool = False,
     ) -> None:
+        self.seed = seed
         self.hanging, self.luck = hanging, random.Random(f"hangs {seed}")  # its own: other runs stay what they were
         self.chance, self.job, self.calm_at, self.without = random.Random(seed), job, calm_at, without
         self.links, self.rough = random.Random(f"links {seed}"), rough
@@ -74,7 +77,7 @@ class Simulation:
         self.expiry_s = EXPIRY_S
         self.unfit: set[str] = set()
         self.mute: set[str] = set()
-        self.files, self.invariants, self.manager = Files(self), Invariants(self), ResourceManager(self)
+        self.files, self.invariants, self.manager = files_of(self, objects), Invariants(self), ResourceManager(self)
         self.masters: list[Master] = []
         self.announced = 0
         self.longest_s = 60.0

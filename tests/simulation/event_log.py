@@ -1,19 +1,20 @@
 """Simulates a job's directory on a file system with outages, and what each master has of the event log there.
 
-Who owns the log is decided by the real `OwnedFile`; here is only what lies below it, and what `Journal` does around it
-in real time.
+Who owns the log is decided by the real `AppendedFile`, or `SegmentedFile` (object_store.py); here is only what lies
+below it, and what `Journal` does around it in real time.
 """
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from executors import Broken
 
-from howdah.errors import EngineUnavailable, StagingError
-from howdah.master.journal import OwnedFile
+from howdah.errors import EngineUnavailable, HowdahError, StagingError
+from howdah.master.owned_file import AppendedFile, OwnedFile
 from howdah.spec import event_lines
 from howdah.spec.events import Event
 from howdah.storage.begun_files import BEGUN_LOG, EMPTY_LINE
@@ -38,9 +39,14 @@ class Files:
     writer: int = 0
     replaced_at: float = 0.0
     """When a master last made the file its own."""
+    failed_at: float = -1.0
+    """When a request last got no answer. A master that fails tries only once to write the end."""
 
     def own(self, writer: int) -> None:
         self.writer, self.replaced_at = writer, self.sim.now
+
+    def owned_file(self) -> OwnedFile:
+        return AppendedFile(URI, "event log", self, BEGUN)  # type: ignore[arg-type]
 
     def _reach(self) -> None:
         if self.away:
@@ -73,6 +79,21 @@ class Files:
     def recover_lease(self, _: str) -> None:
         self._reach()
 
+    def ignore_others(self, owned: OwnedFile) -> None:
+        """Let a master take for its own what another one has written."""
+        owned.known = len(self.content)
+
+    def tear(self, log: Log, whole: int, part: float) -> bool:
+        """Write `whole` of the pending lines, and a part of the next, unless another master has written; return whether
+        this was done."""
+        if self.writer not in (0, log.number) or log.owned.known != len(self.content):
+            return False
+        if self.begun and not self.content:
+            self.rename(BEGUN, URI)
+        line = log.pending[whole]
+        self.content += "".join((*log.pending[:whole], line[: int(part * len(line))])).encode()
+        return True
+
     @property
     def lines(self) -> list[str]:
         return self.content.decode().splitlines(keepends=True)
@@ -89,7 +110,7 @@ class Log:
     pending: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.owned = OwnedFile(URI, "event log", self.files, BEGUN)  # type: ignore[arg-type]
+        self.owned = self.files.owned_file()
 
     def read(self) -> list[str]:
         """The lines of the master before; a line in which that one was killed is ended.
@@ -108,7 +129,7 @@ class Log:
             LogChanged: the master before this one has written to it meanwhile.
             EngineUnavailable: the file system is away.
         """
-        self.owned.claim("".join((*(f"{each}\n" for each in lines), line)).encode())
+        self.owned.claim("".join(f"{each}\n" for each in lines).encode(), line.encode())
         self.pending = []
         self.files.own(self.number)
 
@@ -124,11 +145,13 @@ class Log:
         if self.pending:
             try:
                 if not self.exclusive:
-                    self.owned.known = len(self.files.content)
+                    self.files.ignore_others(self.owned)
                 self.owned.append("".join(self.pending).encode())
             except EngineUnavailable:
                 return False
             self.pending = []
+            with contextlib.suppress(HowdahError):
+                self.owned.merge()
             if self.files.writer < self.number:
                 self.files.own(self.number)
             if self.files.writer != self.number:
@@ -152,11 +175,5 @@ class Log:
 
     def tear(self, whole: int, part: float) -> None:
         """The master dies while it appends: `whole` lines are there, and a part of the next."""
-        if self.files.away or self.files.writer not in (0, self.number) or self.owned.known != len(self.files.content):
-            return
-        if self.files.begun and not self.files.content:
-            self.files.rename(BEGUN, URI)
-        line = self.pending[whole]
-        self.files.content += "".join((*self.pending[:whole], line[: int(part * len(line))])).encode()
-        if self.files.writer < self.number:
+        if not self.files.away and self.files.tear(self, whole, part) and self.files.writer < self.number:
             self.files.own(self.number)

@@ -181,7 +181,8 @@ class Invariants:
     def _check_end(self, outcome: Outcome) -> None:
         """The log tells the end that the engine was told; outputs are there if and only if the job succeeded."""
         ends = [event for event in event_lines.read_lines(self.sim.log) if isinstance(event, JobFinished)]
-        lost = outcome.diagnostics == LOST_ATTEMPTS or self.sim.files.away
+        files = self.sim.files
+        lost = outcome.diagnostics == LOST_ATTEMPTS or files.away or files.failed_at == self.sim.now
         if not lost and [end.outcome for end in ends] != [outcome]:
             raise Broken(f"the log tells {len(ends)} ends")
         if not lost and self.sim.job.outputs and self.published != (outcome.state is State.SUCCEEDED):

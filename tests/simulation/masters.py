@@ -38,7 +38,8 @@ from howdah.master.decisions.actions import (
 from howdah.master.decisions.admission import explain_refusal, reassign_orders
 from howdah.master.decisions.heartbeat_timeouts import FENCE_S
 from howdah.master.decisions.step import step
-from howdah.master.journal import CLAIM_TRIES, LogChanged, Superseded
+from howdah.master.journal import CLAIM_TRIES
+from howdah.master.owned_file import LogChanged, Superseded
 from howdah.master.recovery import replay
 from howdah.master.state import GangState, Stage
 from howdah.spec import Exit, Outcome, State, TaskId, event_lines

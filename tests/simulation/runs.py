@@ -15,6 +15,8 @@ from howdah.spec import Preflight
 
 LIMIT_S = 8000.0
 ROUGH_EXPIRY_S = 30.0
+OBJECTS = 0.3
+"""The share of jobs whose directory is on an object store."""
 
 
 def simulate(
@@ -24,6 +26,7 @@ def simulate(
     troubled: bool = True,
     slow: bool | None = None,
     rough: bool | None = None,
+    objects: bool | None = None,
 ) -> Simulation:
     """One run to its end. In half of them the master stands still at times, or its clock is set; in half all
     take their time, and in half of these the ResourceManager is away at times; half are `rough`: masters are ended or
@@ -35,12 +38,15 @@ def simulate(
     """
     slow = seed % 2 == 0 if slow is None else slow
     rough = troubled and random.Random(f"rough {seed}").random() < 0.5 if rough is None else rough
+    objects = random.Random(f"objects {seed}").random() < OBJECTS if objects is None else objects
     chance = random.Random(f"faults {seed}")
     more, luck = random.Random(f"spares {seed}"), random.Random(f"stalls {seed}")
     job, hanging = job_of(chance, more), luck.choice((0.0, 0.0, 0.3))
     fit = random.Random(f"preflight {seed}")
     job = replace(job, preflight=Preflight(("all",))) if fit.random() < 0.3 else job
-    simulation = Simulation(seed, stalling(job, luck) if hanging else job, CALM_S, without, hanging, slow, rough)
+    simulation = Simulation(
+        seed, stalling(job, luck) if hanging else job, CALM_S, without, hanging, slow, rough, objects
+    )
     if job.preflight.checks:
         faults.checked(simulation, fit)
     simulation.later(luck.expovariate(1 / 30), lambda: faults.announce(simulation, luck))

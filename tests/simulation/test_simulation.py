@@ -51,7 +51,8 @@ def test_what_went_wrong_once(seed: int) -> None:
     simulate(seed, slow=False, rough=False)
     simulate(seed, clocks=False, slow=False, rough=False)
     simulate(seed, slow=True, rough=False)
-    simulate(seed)
+    simulate(seed, objects=False)
+    simulate(seed, objects=True)
 
 
 def test_masters_are_ended_replaced_and_refused_and_users_cancel() -> None:
@@ -70,6 +71,17 @@ def test_masters_are_ended_replaced_and_refused_and_users_cancel() -> None:
     assert seen["statuses repeated"] > 80
     assert seen["launches refused"] > 8
     assert seen["refusals"] > 1
+
+
+def test_an_object_store_loses_answers() -> None:
+    seen = Counter[str]()
+    for seed in range(100):
+        seen.update(simulate(seed, objects=True).seen)
+    assert seen["takeovers while another lives"] > 10
+    assert seen["found out by the log"] > 5
+    for what in ("a segment", "a merged file", "a removal"):
+        assert seen[f"{what}: its answer is lost"] > 5
+        assert seen[f"{what} is written late"] > 5
 
 
 def test_containers_change_hands() -> None:

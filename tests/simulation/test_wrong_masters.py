@@ -18,7 +18,7 @@ WRONG = [
     ("gang", "is formed without"),
     ("grace", "runs twice", 700),
     ("log", "starts a second time", 56),
-    ("one log", "write the log|the log tells|runs twice|outlasts the fence", 16),
+    ("one log", "write the log|lines of the log are lost|the log tells|runs twice|outlasts the fence", 16),
     ("container", "from another container", 280),
     ("sequence", "an older status"),
     ("decided", "a cancel changes the outcome"),

@@ -133,6 +133,18 @@ def test_a_slow_copy_holds_up_no_other_request(tmp_path: Path, engine: Engine, m
     ask(tmp_path, engine, questions)
 
 
+def test_jobs_of_one_id_on_two_clusters_have_copies_of_their_own(tmp_path: Path, engine: Engine) -> None:
+    other = Engine(tmp_path / "elsewhere" / "home")
+    write(tmp_path / "elsewhere", OTHER, 1, "of another cluster")
+
+    async def questions(kept: ArchivedLogs) -> None:
+        for archive, text in ((engine, "the other"), (other, "of another cluster")):
+            directory = f"{archive.home}/jobs/{JOB}"
+            assert (await kept.read(archive, JOB, OTHER, "stdout", 1, 0, 1000, directory)).text == text
+
+    asked(tmp_path, questions)
+
+
 def test_a_copy_that_takes_too_long_is_given_up(
     tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

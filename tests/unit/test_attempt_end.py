@@ -22,7 +22,8 @@ from howdah.master.decisions.actions import (
 )
 from howdah.master.decisions.heartbeat_timeouts import FENCE_S
 from howdah.master.event_log import EventLog
-from howdah.master.journal import Journal, Superseded
+from howdah.master.journal import Journal
+from howdah.master.owned_file import Superseded
 from howdah.master.state import Stage
 from howdah.spec import Exit, Output, State, TaskId, event_lines
 from howdah.spec.events import (

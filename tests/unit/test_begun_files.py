@@ -12,7 +12,7 @@ import pytest
 from howdah.api.async_tasks import cancel_all
 from howdah.errors import EngineUnavailable
 from howdah.master.event_log import EventLog
-from howdah.master.journal import OwnedFile, Superseded
+from howdah.master.owned_file import AppendedFile, Superseded
 from howdah.spec import JobSpec, Role, uris
 from howdah.spec.event_lines import read_log
 from howdah.spec.events import Event, JobStarted
@@ -58,12 +58,12 @@ def files(home: str) -> SlowToCreate:
     return found
 
 
-def submitted(files: SlowToCreate, home: str, job: str) -> OwnedFile:
+def submitted(files: SlowToCreate, home: str, job: str) -> AppendedFile:
     """The event log of a job that was submitted: its master has written nothing."""
     directory = f"{home}/jobs/{job}"
     files.mkdirs(directory)
     begun_files.give_begun_log(files, home, directory)
-    return OwnedFile(f"{directory}/events.jsonl", "event log", files, f"{directory}/{BEGUN_LOG}")
+    return AppendedFile(f"{directory}/events.jsonl", "event log", files, f"{directory}/{BEGUN_LOG}")
 
 
 def test_the_start_of_programs_waits_for_no_new_file(files: SlowToCreate, home: str) -> None:
@@ -117,7 +117,7 @@ def test_a_lost_answer_makes_no_other_master(files: SlowToCreate, home: str) -> 
 
 def test_a_master_that_finds_the_log_of_another_writes_nothing(files: SlowToCreate, home: str) -> None:
     log = submitted(files, home, "job-1")
-    late = OwnedFile(log.uri, "event log", files, f"{uris.parent(log.uri)}/{BEGUN_LOG}")
+    late = AppendedFile(log.uri, "event log", files, f"{uris.parent(log.uri)}/{BEGUN_LOG}")
     log.append(b"one\n")
     with pytest.raises(Superseded):
         late.append(b"another\n")

@@ -86,7 +86,7 @@ def test_what_the_master_has_signed_is_read_whatever_its_size() -> None:
             asked = request_head(connection)
             path, header = asked[0].split()[1], next(line for line in asked if line.startswith(auth.HEADER))
             body = json.dumps(message).encode()
-            signature = auth.sign_answer(b"k" * 32, header.partition(": ")[2], path, 200, body)
+            signature = auth.sign_answer(b"k" * 32, header.partition(": ")[2], path, 200, auth.digest_of(body))
             head = f"HTTP/1.1 200 OK\r\n{auth.HEADER}: {signature}\r\nContent-Length: {len(body)}\r\n\r\n"
             connection.sendall(head.encode() + body)
 

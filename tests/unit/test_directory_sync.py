@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -205,3 +206,29 @@ def test_who_writes_none_gives_a_fetch_up_in_any_epoch(tmp_path: Path, chief: Ta
     command = (sys.executable, "-c", SECOND_EPOCH, str(tmp_path), uris.of_local(chief.shared))
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "['', '', 'stopped while checkpoints were fetched']", done.stderr
+
+
+def test_a_home_is_kept_whole_and_without_our_own_files(tmp_path: Path) -> None:
+    home, shared = tmp_path / "home", tmp_path / "shared"
+    (home / ".git").mkdir(parents=True)
+    shared.mkdir()
+    (shared / ".howdah-lease").write_text("held")
+    for name in ("notes.txt", ".git/HEAD", "half.tmp", "model.pt"):
+        (home / name).write_text(name)
+
+    def sync() -> DirectorySync:
+        return DirectorySync(str(home), uris.of_local(shared), rule=discovery.WHOLE)
+
+    sync().up(0.0)
+    (home / "half.tmp").unlink()
+    (home / "notes.txt").write_text("changed")
+    sync().up(0.0)
+    there = {str(path.relative_to(shared)) for path in shared.rglob("*") if path.is_file()}
+    assert there == {"notes.txt", ".git/HEAD", "model.pt", ".howdah-lease"}
+    shutil.rmtree(home)
+    found = discovery.find(filesystem(uris.of_local(shared)), uris.of_local(shared), discovery.WHOLE).checkpoint
+    assert found is not None
+    sync().down(uris.join(uris.of_local(shared), found.name))
+    here = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()} - {MEMORY}
+    assert here == {"notes.txt", ".git/HEAD", "model.pt"}
+    assert (home / "notes.txt").read_text() == "changed"

@@ -88,7 +88,7 @@ class Master(BaseHTTPRequestHandler):
     def _answer(self, message: Mapping[str, object]) -> None:
         asked, body = self.headers[auth.HEADER], json.dumps(message).encode()
         self.send_response(200)
-        signature = auth.sign_answer(auth.derive(KEY, auth.CLIENT), asked, self.path, 200, body)
+        signature = auth.sign_answer(auth.derive(KEY, auth.CLIENT), asked, self.path, 200, auth.digest_of(body))
         self.send_header(auth.HEADER, signature)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

@@ -6,7 +6,7 @@ import pytest
 
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError, StagingError
 from howdah.storage.filesystem import ConnectionBroken
-from howdah.storage.hdfs.errors import NodeLost, explain
+from howdah.storage.hdfs.errors import NodeLost, NodeStuck, datanode_failure, explain
 
 URI = "hdfs://nn:8020/data/x"
 NODE = 'DatanodeInfoProto {{ id: DatanodeIdProto {{ ip_addr: \\"{}\\", host_name: \\"h\\", xfer_port: {} }} }}'
@@ -60,3 +60,14 @@ def test_who_does_not_say_which_namenodes_there_are() -> None:
     said = "hdfs://nn:8020: the configuration in /etc/hadoop does not say which NameNodes these are"
     assert str(explain(error, URI, 0.0, "/etc/hadoop")).startswith(said)
     assert "HADOOP_CONF_DIR is not set, so no configuration says which" in str(explain(error, URI, 0.0, ""))
+
+
+def test_a_datanode_is_stuck_whichever_limit_ends_first() -> None:
+    found = datanode_failure(URI, OSError("No data received for 6000ms"), 6.0)
+    assert type(found) is NodeStuck
+    assert "/data/x: a DataNode has moved nothing for 6 s (since " in str(found)
+    refused = datanode_failure(URI, OSError("Connection refused (os error 111)"), 6.0)
+    assert (type(refused), str(refused)) == (
+        NodeLost,
+        f"{URI}: one of the block's DataNodes can't be reached: Connection refused",
+    )

@@ -82,7 +82,9 @@ def link() -> Iterator[Link]:
                 return
             body = json.dumps(encode(orders)).encode()
             self.send_response(200)
-            self.send_header(auth.HEADER, auth.sign_answer(KEY, self.headers[auth.HEADER], self.path, 200, body))
+            self.send_header(
+                auth.HEADER, auth.sign_answer(KEY, self.headers[auth.HEADER], self.path, 200, auth.digest_of(body))
+            )
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

@@ -23,6 +23,7 @@ from howdah.history import queries
 from howdah.history.directory_scan import Scanner
 from howdah.history.index import Index, IndexedJob
 from howdah.history.job_summary import JobSummary
+from howdah.history.options import ShownCluster
 from howdah.history.retention import sweep
 from howdah.history.running_jobs import FORGOTTEN_S, RunningJobs
 from howdah.spec import State, TaskId, event_lines, uris
@@ -146,13 +147,46 @@ class TestScan:
     def test_other_roots_than_before(self, index: Index, tmp_path: Path) -> None:
         whole(tmp_path / "one", 1)
         whole(tmp_path / "two", 2)
-        whole(tmp_path / "two", 1, name="twin")
         scan(index, tmp_path / "one", tmp_path / "two")
         assert names(index) == ["job-2", "job-1"]
         scan(index, tmp_path / "two")
         assert names(index) == ["job-2"]
-        scan(index, tmp_path / "two")
-        assert sorted(names(index)) == ["job-2", "twin"]
+
+    def test_jobs_of_one_id_on_two_clusters(self, index: Index, tmp_path: Path) -> None:
+        one, two = tmp_path / "one", tmp_path / "two"
+        write(one, "slurm-5", [*begun(1, name="old"), *ended(1)])
+        write(two, "slurm-5", begun(2, name="new"))
+        scan(index, one, two)
+        assert names(index) == ["new", "old"]
+        assert scan(index, one, two) == 0
+        newest = queries.newest_directory(index.connection, "slurm-5")
+        assert newest == f"{uris.of_local(two)}/jobs/slurm-5"
+        row = queries.row_of(index.connection, "slurm-5", newest, 0.0)
+        assert row is not None
+        assert row["name"] == "new"
+        owner = queries.trace(index.connection, "node0:100")
+        assert owner is not None
+        assert owner["directory"] == f"{uris.of_local(one)}/jobs/slurm-5"
+
+        RunningJobs(index, []).refresh(time.time() + FORGOTTEN_S + 60)
+        assert [row["state"] for row in page(index)["jobs"]] == ["FAILED", "SUCCEEDED"]
+        index.update_columns(uris.of_local(one), "slurm-5", {"queue": "long"})
+        assert [row["queue"] for row in page(index)["jobs"]][1] == "long" != page(index)["jobs"][0]["queue"]
+        index.drop([(uris.of_local(one), "slurm-5")])
+        assert names(index) == ["new"]
+
+    def test_an_index_of_another_version_is_made_anew(self, tmp_path: Path, home: Path) -> None:
+        whole(home, 1)
+        with Index(tmp_path / "old") as old:
+            assert old.claim()
+            scan(old, home)
+            old.connection.execute("DROP TABLE waste")
+            old.connection.execute("PRAGMA user_version = 1")
+        with Index(tmp_path / "old") as again:
+            assert again.claim()
+            assert names(again) == []
+            scan(again, home)
+            assert names(again) == ["job-1"]
 
     def test_imported_histories_are_jobs_like_others(self, index: Index, home: Path) -> None:
         write(home, f"local-{job_id(1)}", [*begun(1, application_type="TONY"), *ended(1)])
@@ -164,7 +198,7 @@ class TestEnds:
     """Of jobs whose log does not tell them."""
 
     def living(self, index: Index, home: Path) -> RunningJobs:
-        return RunningJobs(index, [LocalEngine({"local_home": str(home)})])
+        return RunningJobs(index, [ShownCluster(LocalEngine({"local_home": str(home)}), uris.of_local(home))])
 
     def test_a_killed_master(self, index: Index, home: Path) -> None:
         write(home, "local-1", begun(1))
@@ -205,7 +239,7 @@ class TestRetention:
             whole(home, number)
         write(home, job_id(8), begun(8))
         scan(index, home)
-        assert sweep(index, BEGAN + 3600 + 1500, None, "") == []
+        assert sweep(index, BEGAN + 3600 + 1500, None) == []
         assert names(index) == ["job-8", "job-3", "job-2"]
         assert scan(index, home) == 0
         assert names(index) == ["job-8", "job-3", "job-2"]
@@ -215,7 +249,7 @@ class TestRetention:
         for number in range(3):
             whole(home, number)
         scan(index, home)
-        assert sweep(index, BEGAN + 3600 + 1500, lambda _: str(os.getuid()), "") == []
+        assert sweep(index, BEGAN + 3600 + 1500, lambda _: str(os.getuid())) == []
         assert [path.name for path in (home / "jobs").iterdir()] == [job_id(2)]
         scan(index, home)
         assert names(index) == ["job-2"]
@@ -225,7 +259,7 @@ class TestRetention:
         whole(tmp_path / "elsewhere", 2)
         (home / "jobs" / job_id(2)).symlink_to(tmp_path / "elsewhere" / "jobs" / job_id(2))
         scan(index, home)
-        (told, _) = sweep(index, time.time(), lambda _: "somebody", "")
+        (told, _) = sweep(index, time.time(), lambda _: "somebody")
         assert "stays" in told
         assert (home / "jobs" / job_id(1) / "events.jsonl").exists()
         assert (tmp_path / "elsewhere" / "jobs" / job_id(2) / "events.jsonl").exists()
@@ -243,7 +277,7 @@ class TestRetention:
             )
         whole(home, 5)
         Scanner(index, [uris.of_local(home), away]).scan()
-        (told,) = sweep(index, time.time(), lambda _: str(os.getuid()), "")
+        (told,) = sweep(index, time.time(), lambda _: str(os.getuid()))
         assert f"jobs of {away} are removed later" in told
         assert sorted(names(index)) == ["away-0", "away-1", "away-2"]
         assert not list((home / "jobs").iterdir())
@@ -376,13 +410,15 @@ class TestPages:
         assert [row["by_cause"] for row in found] == [{"memory": 8.0}, {}, {"memory": 8.0}]
         assert [row["jobs"] for row in queries.users(many.connection, {"to": str(BEGAN + 1)})] == [1]
 
-    def test_back_from_a_container_and_a_process(self, many: Index) -> None:
-        wanted = {"job": job_id(5), "task": "worker:1", "attempt": 1}
+    def test_back_from_a_container_and_a_process(self, many: Index, home: Path) -> None:
+        directory = f"{uris.of_local(home)}/jobs/{job_id(5)}"
+        wanted = {"job": job_id(5), "task": "worker:1", "attempt": 1, "directory": directory}
         assert queries.trace(many.connection, container(5, 1)) == wanted
         assert queries.trace(many.connection, container(5, 1).replace("container_", "container_e17_")) == {
             "job": job_id(5),
             "task": "",
             "attempt": 0,
+            "directory": directory,
         }
         assert queries.trace(many.connection, "node1:501") == wanted
         for nothing in ("node9:501", "container_1_0001_01_000001", "pod-x", "node0/gpu7", "", "a:b:c", "x" * 10_000):

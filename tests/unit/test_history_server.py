@@ -22,7 +22,7 @@ from howdah.api.recorded_log import RecordedLog
 from howdah.engines.local.engine import LocalEngine
 from howdah.errors import EngineUnavailable
 from howdah.history.job_log_cache import JobLogCache
-from howdah.history.options import HistoryOptions, key_of, root_of
+from howdah.history.options import HistoryOptions, ShownCluster, key_of, root_of
 from howdah.history.running_jobs import page_of
 from howdah.history.server import HistoryServer
 from howdah.spec import JobReport, State, TaskId, event_lines, uris
@@ -52,7 +52,7 @@ class Caller:
 
 def options(tmp_path: Path, **more: Any) -> HistoryOptions:
     engine = LocalEngine({"local_home": str(tmp_path / "home")})
-    return HistoryOptions((engine,), (root_of(engine, "me"),), tmp_path / "state", **more)
+    return HistoryOptions((ShownCluster(engine, root_of(engine, "me")),), tmp_path / "state", **more)
 
 
 async def until_it_serves(server: HistoryServer, links: list[str], running: asyncio.Future[None]) -> None:
@@ -327,4 +327,4 @@ class TestPages:
 def test_the_link_to_a_living_jobs_page_keeps_its_token_from_servers(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("ab" * 32)
     report = JobReport("job-1", "j", State.RUNNING, "local", directory=f"file://{tmp_path}", master="http://node1:4711")
-    assert page_of(report) == f"http://node1:4711/#token={auth.view_token(bytes.fromhex('ab' * 32))}"
+    assert page_of(LocalEngine({}), report) == f"http://node1:4711/#token={auth.view_token(bytes.fromhex('ab' * 32))}"

@@ -110,7 +110,9 @@ class Master(BaseHTTPRequestHandler):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         assert asked == {"by": getpass.getuser()}
         self.engine.end()
-        signature = auth.sign_answer(auth.derive(KEY, auth.CLIENT), self.headers[auth.HEADER], self.path, 200, b"{}")
+        signature = auth.sign_answer(
+            auth.derive(KEY, auth.CLIENT), self.headers[auth.HEADER], self.path, 200, auth.digest_of(b"{}")
+        )
         self.send_response(200)
         self.send_header(auth.HEADER, signature)
         self.send_header("Content-Length", "2")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ from howdah.cli.config import config
 from howdah.cli.jobs import list_jobs, table
 from howdah.client.engine_registry import settings_for
 from howdah.client.job_filter import JobFilter
-from howdah.client.job_list import merge_reports
+from howdah.client.job_list import ListedJob, jobs_of_history, merge_jobs
 from howdah.client.submit import prepare
 from howdah.config.job_file import load
 from howdah.config.settings import HISTORY_URL
@@ -109,10 +110,28 @@ def test_a_long_name_leaves_room_for_the_state() -> None:
     assert heading.index("State") == line.index("RUNNING")
 
 
+def test_the_only_history_server_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("HOWDAH_HISTORY_URL", f"http://127.0.0.1:{silent.getsockname()[1]}/#token=x")
+        with pytest.raises(EngineUnavailable, match=r"no answer within 0\.2 s"):
+            jobs_of_history(JobFilter(), "", "", 10, limit_s=0.2)
+
+
 def test_an_engine_knows_better() -> None:
     now = JobReport("a", "one", State.RUNNING, "yarn", "me", submitted=5.0)
     then = [JobReport("a", "one", State.PENDING, "yarn"), JobReport("b", "two", State.FAILED, "yarn", started=7.0)]
-    assert [(one.id, one.state) for one in merge_reports([now], then)] == [("b", State.FAILED), ("a", State.RUNNING)]
+    merged = [(job.report.id, job.report.state, job.profile) for job in merge_jobs([ListedJob(now, "prod")], then)]
+    assert merged == [("b", State.FAILED, ""), ("a", State.RUNNING, "prod")]
+    at = 1000.0
+
+    def reported(user: str = "me", name: str = "one", **moments: float) -> JobReport:
+        return JobReport("slurm-5", name, State.SUCCEEDED, "slurm", user, **moments)  # type: ignore[arg-type]
+
+    known = [ListedJob(reported(submitted=at, started=at + 5, finished=at + 9))]
+    for same in (reported(started=at + 7), reported("", "slurm-5", started=at + 9999), reported("", "")):
+        assert len(merge_jobs(known, [same])) == 1, same
+    others = [reported(started=9 * at), reported("you", started=at + 7), reported(name="two", started=at + 7)]
+    assert len(merge_jobs(known, [*others, *others])) == 4  # jobs of the same id on other clusters
     assert JobFilter(user="you,me", state="RUNNING", name="ON", text="one a", since=5.0).fits(now)
     for wrong in (
         JobFilter(user="m"),

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah.errors import Conflict, InvalidRequest, LimitExceeded
-from howdah.master.journal import Journal, Superseded
+from howdah.master.journal import Journal
+from howdah.master.owned_file import Superseded
 from howdah.master.program_api.barriers import BarrierName, Barriers
 from howdah.master.program_api.kv_store import MAX_KEYS, KeyValueStore, Owner, Value
 from howdah.master.program_api.metrics import MAX_METRICS, MetricThinning

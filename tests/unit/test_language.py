@@ -23,6 +23,7 @@ from howdah.cli.jobs import LIST_COLUMNS
 from howdah.cli.plan_view import ROLE_COLUMNS
 from howdah.cli.terminal import TASK_COLUMNS, columns
 from howdah.compat.submarine import help as submarine_help
+from howdah.engines.info import known
 from howdah.locale.catalogue import COMMAND_LINE, chinese
 
 CHINESE = chinese(COMMAND_LINE)
@@ -31,8 +32,9 @@ HOWDAH = str(Path(sys.executable).with_name("howdah"))
 
 def sayings() -> Iterator[tuple[str, ast.Call]]:
     """Every call of `_`, with where it is."""
+    packages = ("howdah.cli.", "howdah.compat.", "howdah.interactive.", "howdah.jupyter.")
     for module, path in source.modules().items():
-        for node in source.nodes(module) if f"{module}.".startswith(("howdah.cli.", "howdah.compat.")) else ():
+        for node in source.nodes(module) if f"{module}.".startswith(packages) else ():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_":
                 yield f"{path.relative_to(source.SOURCE / 'howdah')}:{node.lineno}", node
 
@@ -72,6 +74,7 @@ def said() -> set[str]:
         *TASK_COLUMNS,
         *LIST_COLUMNS,
         *ROLE_COLUMNS,
+        *(info.how_to_configure for _, info in known() if info.how_to_configure),
         *summaries,
         *help_texts,
         *of_submarine,
@@ -91,6 +94,7 @@ def test_what_is_not_a_literal_is_known() -> None:
     others = [where for where, node in sayings() if not isinstance(node.args[0], ast.Constant)]
     assert [where.partition(":")[0] for where in others] == [
         "cli/__init__.py",
+        "cli/doctor.py",
         *["cli/explain.py"] * 2,
         *["cli/i18n.py"] * 2,
         "cli/terminal.py",

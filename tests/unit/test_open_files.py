@@ -12,7 +12,7 @@ import pytest
 
 from howdah.checkpoints import directory_snapshot, file_validation
 from howdah.engines.local.cgroup import MemoryGroup
-from howdah.engines.local.processes import kill_marked, start_of
+from howdah.engines.processes import kill_marked, start_of
 from howdah.sandbox.process import Process
 
 

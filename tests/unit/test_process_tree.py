@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from howdah.engines.local.cgroup import MemoryGroup
-from howdah.engines.local.processes import MARK, alive, kill_marked, processes_of_containers, start_of
+from howdah.engines.processes import MARK, alive, kill_marked, processes_of_containers, start_of
 from howdah.executor.process import process_tree
 
 NESTED = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'print(1, flush=True); input()'])"

@@ -8,10 +8,13 @@ import pytest
 
 from howdah.client.master_client import connect
 from howdah.client.page_links import page_link, page_url, tensorboard_url
+from howdah.engines.local.engine import LocalEngine
 from howdah.errors import StagingError
 from howdah.spec import JobReport, State
 from howdah.spec.events import BoardChanged
 from howdah.spec.view import JobView
+
+ENGINE = LocalEngine({})
 
 
 def report_of_running(directory: Path) -> JobReport:
@@ -20,11 +23,11 @@ def report_of_running(directory: Path) -> JobReport:
 
 def test_the_key_is_gone(tmp_path: Path) -> None:
     report = report_of_running(tmp_path)
-    assert connect(report) is None
-    assert page_url(report) == ""
-    assert tensorboard_url(report, JobView(tensorboard=BoardChanged(1.0, "open", "node7", 80))) == ""
-    with pytest.raises(StagingError, match="key: no such file"):
-        page_link(report)
+    assert connect(ENGINE, report) is None
+    assert page_url(ENGINE, report) == ""
+    assert tensorboard_url(ENGINE, report, JobView(tensorboard=BoardChanged(1.0, "open", "node7", 80))) == ""
+    with pytest.raises(StagingError, match="local-1: its key is gone"):
+        page_link(ENGINE, report)
 
 
 def test_the_key_cannot_be_read(tmp_path: Path) -> None:
@@ -32,13 +35,13 @@ def test_the_key_cannot_be_read(tmp_path: Path) -> None:
     report = report_of_running(tmp_path)
     for look in (connect, page_url):
         with pytest.raises(StagingError, match="key"):
-            look(report)
+            look(ENGINE, report)
 
 
 def test_the_key_is_there(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("00" * 32)
     report = report_of_running(tmp_path)
-    link = connect(report)
+    link = connect(ENGINE, report)
     assert link is not None
     link.close()
-    assert page_url(report).startswith("http://127.0.0.1:1/#token=")
+    assert page_url(ENGINE, report).startswith("http://127.0.0.1:1/#token=")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
-from run_tests import DAILY, GROUPS, STAGES, Outcome, judge, table
+from run_tests import DAILY, GROUPS, OF_ENGINES, OF_YARN, STAGES, Outcome, judge, table
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,3 +54,9 @@ def test_groups_name_stages_and_daily_tests_exist() -> None:
     assert {stage for stages in GROUPS.values() for stage in stages} <= set(STAGES)
     assert DAILY
     assert [test for test in DAILY if not (ROOT / test.partition("::")[0]).exists()] == []
+
+
+def test_each_file_of_the_clusters_runs_in_one_stage() -> None:
+    staged = Counter([*OF_YARN, *(file for files in OF_ENGINES.values() for file in files)])
+    assert staged == Counter(str(path.relative_to(ROOT)) for path in (ROOT / "tests" / "e2e").glob("test_*.py"))
+    assert all(OF_ENGINES.values())

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import howdah
-from howdah.spec import StagedFile
+from howdah.spec import StagedFile, plugins
 from howdah.spec.staged import MODULES, PAGE, RUNTIME
 from howdah.staging.runtime_archive import page, stage_runtime
 
@@ -63,13 +63,38 @@ def test_a_node_manager_lists_few_of_its_files(built: tuple[StagedFile, Path]) -
     assert len(subprocess.run(listing, cwd=container, capture_output=True).stdout.splitlines()) < 10
 
 
+def test_an_engine_of_another_package_travels_and_hdfs_only_where_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package, metadata = tmp_path / "acme_cluster", tmp_path / "acme_cluster-1.0.dist-info"
+    package.mkdir()
+    metadata.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "engine.py").write_text("")
+    (metadata / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: acme-cluster\nVersion: 1.0\nRequires-Dist: howdah\n"
+    )
+    (metadata / "entry_points.txt").write_text("[howdah.engines]\nacme = acme_cluster.engine:INFO\n")
+    (metadata / "RECORD").write_text(
+        "".join(f"{metadata.name}/{name},,\n" for name in ("METADATA", "entry_points.txt"))
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert plugins.distribution("howdah.engines", "acme") == "acme-cluster"
+    assert plugins.distribution("howdah.engines", "yarn") == ""
+    file = stage_runtime("s3://b/home", tmp_path / "cache", libraries=(), plugins=("acme-cluster",))
+    with zipfile.ZipFile(file.source) as archive:
+        names = {name.removeprefix(f"{MODULES}/") for name in archive.namelist()}
+    assert {"acme_cluster/engine.py", f"{metadata.name}/entry_points.txt", "howdah/executor/executor.py"} <= names
+    assert not any(name.startswith(("hdfs_native", "google/protobuf")) for name in names)
+
+
 @pytest.mark.parametrize("version", ["3.9", "3.10", "3.13", "{}.{}".format(*sys.version_info)])
 def test_the_runtime_archive_runs_without_other_packages(built: tuple[StagedFile, Path], version: str) -> None:
     found = interpreter(version)
     code = "import howdah.executor, sys; print(sys.version_info[0])"
     if version != "3.9":
         code += "; import google.protobuf.message, hdfs_native, howdah.outputs.commit, howdah.inputs.transfer"
-        code += "; import importlib.metadata as m; assert m.entry_points(group='howdah.allocators')"
+        code += "; import importlib.metadata as m; assert m.entry_points(group='howdah.engines')"
     environment = {
         "PYTHONPATH": str(built[1] / "unpacked" / MODULES),
         "PATH": os.environ["PATH"],

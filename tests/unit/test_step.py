@@ -18,6 +18,7 @@ from howdah.master.decisions.actions import (
 )
 from howdah.master.decisions.heartbeat_timeouts import FENCE_S
 from howdah.master.decisions.outputs import commit_request
+from howdah.master.decisions.step import step
 from howdah.master.state import GangState, Stage
 from howdah.spec import Checkpoint, Exit, Output, Resources, Role, State, TaskId, Timeouts
 from howdah.spec.events import (
@@ -554,3 +555,22 @@ def test_a_program_whose_container_went_back_is_waited_for_unless_its_end_was_to
     gang.end("worker:0", Exit("exit", 1))  # with more memory all get other containers
     fences = [gang.state.tasks[TaskId("worker", index)].fenced_until for index in range(2)]
     assert fences == [0.0, gang.now + FENCE_S]
+
+
+def test_a_gang_is_requested_in_one_step():
+    """An engine that grants a gang whole knows all of it before its `poll` goes on."""
+    spec = job()
+    actions = step(GangState.for_job("job-1", spec), JobStarted(1000.0, "job-1", "local", "alice", spec))
+    requests = [action for action in actions if isinstance(action, RequestContainers)]
+    assert {request.role: request.count for request in requests} == {"ps": 1, "worker": 2}
+
+
+def test_a_released_container_says_what_became_of_its_attempt():
+    gang = Gang(job())
+    gang.form()
+    unneeded = gang.grant("worker")
+    for _ in range(40):
+        gang.wait(5)
+    causes = {release.container_id: release.cause for release in gang.actions_of(ReleaseContainer)}
+    assert causes.pop(unneeded.id) == ""
+    assert set(causes.values()) == {"silent"}

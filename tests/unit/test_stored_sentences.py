@@ -8,8 +8,8 @@ from sentences_said import said
 from howdah.cli.i18n import choose
 from howdah.cli.terminal import sentence
 from howdah.engines.yarn.exit_codes import REFUSED, STATUSES
+from howdah.engines.yarn.images import NOT_USED, UNKNOWN
 from howdah.engines.yarn.placement_constraints import _NOT_SAID
-from howdah.executor.container_image import NOT_USED, UNKNOWN
 from howdah.executor.gpu.monitor import find_hardware_fault
 from howdah.executor.process.default_python import explanation
 from howdah.executor.process.exit_explanation import explain, why_not_started

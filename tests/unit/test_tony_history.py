@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howdah.compat.tony.history import avro_records, find_histories, read_history, write_history
-from howdah.engines.local.jobs import JobDirectory, JobPositions
+from howdah.engines.job_directory import JobDirectory
+from howdah.engines.local.jobs import JobPositions, job_report
 from howdah.errors import StagingError
 from howdah.spec import State, TaskId, uris
 from howdah.spec.fold import fold
@@ -76,7 +77,7 @@ class TestImported:
     def test_is_a_job_of_this_machine(self, tmp_path: Path) -> None:
         where = write_history(read_history(history(tmp_path)), uris.of_local(tmp_path / "home"))
         places = JobPositions(MachineState.for_home(str(tmp_path / "home")))
-        report = JobDirectory(Path(uris.path(where))).report(places)
+        report = job_report(JobDirectory(Path(uris.path(where))), places)
         assert (report.id, report.user, report.state) == (
             "local-application_1541469337545_0031",
             "user1",

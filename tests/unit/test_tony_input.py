@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.client.port_forward import PortForward
+from howdah.client.port_forward import PortForward, straight_to
 from howdah.compat.tony.azkaban import AzkabanJob, read
 from howdah.compat.tony.options import OPTIONS
 from howdah.compat.tony.submit import Tony
@@ -137,7 +137,7 @@ class TestForward:
 
             thread = threading.Thread(target=serve)
             thread.start()
-            forward = PortForward("127.0.0.1", far.getsockname()[1])
+            forward = PortForward(straight_to("127.0.0.1", far.getsockname()[1]))
             with socket.create_connection(("127.0.0.1", forward.port), 60) as near:
                 near.sendall(b"hello")
                 assert near.recv(100) == b"HELLO"
@@ -150,14 +150,14 @@ class TestForward:
     def test_a_connection_without_a_server_is_closed(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as far:
             port = far.getsockname()[1]
-        forward = PortForward("127.0.0.1", port)
+        forward = PortForward(straight_to("127.0.0.1", port))
         with socket.create_connection(("127.0.0.1", forward.port), 60) as near:
             assert near.recv(100) == b""
         forward.close()
 
     def test_a_forward_closes_with_an_open_connection(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as far:
-            forward = PortForward("127.0.0.1", far.getsockname()[1])
+            forward = PortForward(straight_to("127.0.0.1", far.getsockname()[1]))
             with socket.create_connection(("127.0.0.1", forward.port), 60) as near:
                 far.accept()[0].close()
                 forward.close()

@@ -19,6 +19,7 @@ from howdah.executor.process import network_usage
 from howdah.executor.process.usage import Meter
 from howdah.spec.codec import encode
 from howdah.spec.gpu import Gpu
+from howdah.wire.launch_messages import OWN_NETWORK
 
 BUSY = """
 import os, sys
@@ -84,7 +85,7 @@ def test_looking_takes_a_small_share_of_a_core() -> None:
 
 def test_a_network_is_a_tasks_own_only_where_its_engine_says_so() -> None:
     assert not network_usage.is_own({})
-    assert not network_usage.is_own({"YARN_CONTAINER_RUNTIME_TYPE": "default"})
+    assert not network_usage.is_own({OWN_NETWORK: ""})
     received, sent = network_usage.NetworkUsage(os.getpid()).totals()
     assert received >= 0 <= sent
     assert network_usage.NetworkUsage(1 << 22).totals() == (0.0, 0.0)

@@ -86,3 +86,10 @@ def test_what_the_container_runtime_said() -> None:
         "[2026-11-22 19:52:36.649]Container exited with a non-zero exit code 125. \n"
     )
     assert explain(125, diagnostics).lines == ("docker: no image 'nosuch:1'.",)
+
+
+def test_full_disks_are_told_as_every_program_tells_a_full_disk() -> None:
+    said = "DiskErrorException: No space available in any of the local directories.\n\tat org.apache.hadoop.fs.X\n"
+    found = explain(-1000, said)
+    assert found.cause == "localise"
+    assert found.detail.endswith("No space left on device: DiskErrorException: " + said[20:].partition("\n")[0])

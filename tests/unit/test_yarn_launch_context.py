@@ -59,3 +59,11 @@ def test_secrets_are_in_the_credentials_alone() -> None:
     assert credentials.parse(context.tokens).secrets == {"k": b"hunter2"}
     context.ClearField("tokens")
     assert "hunter2" not in str(context)
+
+
+def test_the_nodemanagers_variables_arrive_by_howdahs_names() -> None:
+    words = ["sh", "-c", 'printf "%s\n%s\n" "$HOWDAH_HOST" "$HOWDAH_CREDENTIALS"']
+    given = {"NM_HOST": "node 1", "HADOOP_TOKEN_FILE_LOCATION": "/a directory/tokens"}
+    lines = script(launch_context.context([], given, words, Credentials(), "out"))
+    done = subprocess.run(["bash", "-c", lines], capture_output=True, check=True, text=True)
+    assert done.stdout.splitlines() == list(given.values())

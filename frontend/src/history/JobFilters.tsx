@@ -5,7 +5,7 @@ import { type ReactNode, useEffect, useState } from "react";
 import { t } from "../language";
 import { updateQuery, navigate, useRoute } from "../router";
 
-export const FILTER_NAMES = ["text", "user", "queue", "name", "state", "framework"] as const;
+export const FILTER_NAMES = ["text", "user", "queue", "name", "state", "framework", "engine"] as const;
 
 const STATES = ["PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED"];
 const TYPING_PAUSE_MS = 300;
@@ -20,6 +20,7 @@ export function JobFilters(): ReactNode {
       <TextFilter name="user" label={t("User")} width={110} onChange={setFilter} />
       <TextFilter name="queue" label={t("Queue")} width={110} onChange={setFilter} />
       <TextFilter name="framework" label={t("Framework")} width={120} onChange={setFilter} />
+      <TextFilter name="engine" label={t("Engine")} width={110} onChange={setFilter} />
       <Select
         aria-label={t("State")}
         value={query.get("state") ?? ""}

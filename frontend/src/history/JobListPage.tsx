@@ -25,8 +25,9 @@ export default function JobListPage(): ReactNode {
   for (const name of FILTER_NAMES) params[name] = query.get(name) ?? "";
   for (const name of ["from", "to"] as const) params[name] = dateToEpochSeconds(query.get(name), name === "to");
   const polled = usePolling("jobs", {}, params, 10);
-  const columns = useMemo(() => jobColumns(), []);
   const response = polled.data;
+  const withClusters = response?.jobs.some((row) => row.cluster) ?? false;
+  const columns = useMemo(() => jobColumns(withClusters), [withClusters]);
   const sorting: Sorting = { key: sort.replace(/^-/, ""), descending: sort.startsWith("-") };
   const setSorting = ({ key, descending }: Sorting): void =>
     updateQuery({ sort: (descending ? "-" : "") + key, pages: "" });
@@ -47,7 +48,7 @@ export default function JobListPage(): ReactNode {
           label={t("Jobs")}
           columns={columns}
           rows={response.jobs}
-          rowKey={(row) => row.id}
+          rowKey={(row) => `${row.cluster} ${row.id}`}
           sorting={sorting}
           onSort={setSorting}
           sortable={SORTABLE_COLUMNS}
@@ -78,7 +79,7 @@ export default function JobListPage(): ReactNode {
   );
 }
 
-function jobColumns(): TableColumn<JobRow>[] {
+function jobColumns(withClusters: boolean): TableColumn<JobRow>[] {
   return [
     {
       key: "name",
@@ -122,6 +123,8 @@ function jobColumns(): TableColumn<JobRow>[] {
       cell: (row) => row.queue,
       tooltip: (row) => row.queue,
     },
+    { key: "engine", title: t("Engine"), width: "100px", cell: (row) => row.engine },
+    ...(withClusters ? [clusterColumn()] : []),
     { key: "framework", title: t("Framework"), width: "110px", cell: (row) => row.framework },
     { key: "started", title: t("Started"), width: "165px", cell: (row) => formatTime(row.started) },
     {
@@ -147,4 +150,15 @@ function jobColumns(): TableColumn<JobRow>[] {
       tooltip: (row) => row.diagnostics,
     },
   ];
+}
+
+/** Returns the column of profiles, which is shown where a job's cluster has a name. */
+function clusterColumn(): TableColumn<JobRow> {
+  return {
+    key: "cluster",
+    title: t("Cluster"),
+    width: "minmax(80px, 0.6fr)",
+    cell: (row) => row.cluster,
+    tooltip: (row) => row.cluster,
+  };
 }

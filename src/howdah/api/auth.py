@@ -17,6 +17,7 @@ from howdah.wire import auth
 HEADER = "howdah-token"
 MAX_BODY = 64 << 10
 """The largest body, in bytes, that the holder of a token may send."""
+_LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 COOKIE_LIFETIME_S = 90 * 86400
 _OWN_PAGES = ("", "same-origin", "none")
 """Values of `Sec-Fetch-Site` for requests from the page itself and for typed addresses; "" in browsers that do not send
@@ -103,12 +104,15 @@ def check_host_and_origin(request: Request, hosts: set[str], behind_proxy: bool 
     with module scripts and PUT. There the origin proves nothing, since all pages have it, and is not checked: a change
     needs a token anyway.
 
+    At the end of a tunnel the page has a loopback name with the tunnel's port. Nobody can make such a name lead
+    elsewhere, so the port is not checked.
+
     Raises:
-        NotPermitted: Host or Origin is none of `hosts` (`name:port`).
+        NotPermitted: Host is neither a loopback name nor one of `hosts` (`name:port`), or Origin is not the same.
     """
     host = request.headers.get("host", "")
-    if host not in hosts:
+    if host not in hosts and host.rpartition(":")[0] not in _LOOPBACK_NAMES:
         raise NotPermitted(f"unknown Host {host[:80]!r}")
     origin = request.headers.get("origin")
-    if not behind_proxy and origin is not None and origin.partition("://")[2] not in hosts:
+    if not behind_proxy and origin is not None and origin.partition("://")[2] not in {host, *hosts}:
         raise NotPermitted(f"foreign Origin {origin[:80]!r}")

@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 import traceback
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from http import HTTPStatus
@@ -24,7 +25,7 @@ from howdah.api.request_parser import MAX_HEAD, BadRequest, Caller, Request, par
 from howdah.spec.values import dataclass
 from howdah.wire.ports import bind_socket
 
-__all__ = ["Caller", "Handler", "Identify", "Limits", "Pieces", "Request", "Response", "serve"]
+__all__ = ["Caller", "Handler", "Identify", "Limits", "Pieces", "Request", "Response", "abort_clients", "serve"]
 
 IDLE_S, SWEEP_S, LINGER_S = 120.0, 1.0, 2.0
 """Seconds without data after which a connection is closed; between two searches for such connections; and for which the
@@ -62,6 +63,10 @@ class Response:
     """The file that is sent from the disk without being held in memory."""
     pieces: Pieces | None = None
     """The pieces that are sent as fast as the caller reads."""
+    digest: str = ""
+    """The SHA-256 of `body` in hexadecimal, if it is known; whoever signs the answer needs it."""
+    upgrade: Callable[[asyncio.Transport], asyncio.Protocol] | None = None
+    """With status 101: makes the protocol that has the connection from then on."""
 
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -102,6 +107,7 @@ class _Shared:
     def __init__(self, handler: Handler, identify: Identify, limits: ConnectionLimits) -> None:
         self.handler, self.identify, self.limits = handler, identify, limits
         self.open: set[_Connection] = set()
+        self.upgraded: weakref.WeakSet[asyncio.Transport] = weakref.WeakSet()
         self._faults: set[tuple[str, int]] = set()
 
     def report_fault(self, error: Exception) -> None:
@@ -112,9 +118,21 @@ class _Shared:
             traceback.print_exception(error, file=sys.stderr)
 
 
+_SHARED: weakref.WeakKeyDictionary[asyncio.Server, _Shared] = weakref.WeakKeyDictionary()
+
+
+def abort_clients(server: asyncio.Server) -> None:
+    """Close all connections of a server at once, as CPython 3.13's own method does."""
+    for connection in list(_SHARED[server].open):
+        connection.abort()
+    for transport in list(_SHARED[server].upgraded):
+        transport.abort()
+
+
 def _start_sweeping(server: asyncio.Server, shared: _Shared) -> asyncio.Server:
     """Close idle connections from time to time, those of strangers sooner."""
     loop = asyncio.get_running_loop()
+    _SHARED[server] = shared
     turns = 0
 
     def sweep() -> None:
@@ -306,6 +324,9 @@ class _Connection(asyncio.Protocol):
             self._shared.report_fault(error)
             response = Response(500, b"a fault of ours: the log of this server has more\n", "text/plain")
         close, head_only = not self._keep_alive, request.method == "HEAD"
+        if response.upgrade is not None:
+            self._hand_over(response, response.upgrade)
+            return
         if response.file is not None:
             await self._send_file(response, response.file, close, head_only)
         elif response.pieces is not None:
@@ -322,6 +343,24 @@ class _Connection(asyncio.Protocol):
             self.since = self._loop.time()
             self.deadline = self.since + self._shared.limits.limits.request_s
         self._resume()
+
+    def _hand_over(self, response: Response, upgrade: Callable[[asyncio.Transport], asyncio.Protocol]) -> None:
+        """Give the connection to another protocol, with what has been received after the request."""
+        transport, rest, closed = self._transport, bytes(self._buffer), self._transport.is_closing()
+        self._shared.open.discard(self)
+        self._shared.limits.remove(self)
+        self._finished, self._buffer = True, b""
+        if not closed:
+            transport.write(_head(response, False, None))
+        protocol = upgrade(transport)
+        if closed:  # its caller has left meanwhile
+            protocol.connection_lost(None)
+            return
+        self._shared.upgraded.add(transport)
+        transport.set_protocol(protocol)
+        transport.resume_reading()
+        if rest:
+            protocol.data_received(rest)
 
     async def _send_file(self, response: Response, path: Path, close: bool, head_only: bool) -> None:
         if self._transport.is_closing():
@@ -380,12 +419,11 @@ class _Connection(asyncio.Protocol):
 
 
 def _head(response: Response, close: bool, length: int | None) -> bytes:
-    lines = [
-        f"HTTP/1.1 {response.status} {_REASONS.get(response.status, '')}",
-        f"Content-Type: {response.content_type}",
-        "Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}",
-        *(f"{name}: {value}" for name, value in response.headers.items()),
-    ]
+    lines = [f"HTTP/1.1 {response.status} {_REASONS.get(response.status, '')}"]
+    if response.upgrade is None:
+        lines.append(f"Content-Type: {response.content_type}")
+        lines.append("Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}")
+    lines += [f"{name}: {value}" for name, value in response.headers.items()]
     if close:
         lines.append("Connection: close")
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")

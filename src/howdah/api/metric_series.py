@@ -29,6 +29,7 @@ from howdah.spec.codec import decode
 from howdah.spec.values import dataclass
 from howdah.spec.view import JobView, TaskView
 from howdah.storage.factory import filesystem
+from howdah.storage.segmented_log import find_log
 
 FILE = "metrics.jsonl"
 UNITS: Mapping[str, str] = {
@@ -299,9 +300,9 @@ def read(directory: str, conf_dir: str = "") -> Iterator[bytes]:
         StagingError, EngineUnavailable: the file can't be read.
     """
     uri = uris.join(directory, FILE)
-    files = filesystem(uri, conf_dir)
-    if files.exists(uri):
-        yield from lines_of(files.iter_chunks(uri))
+    log = find_log(filesystem(uri, conf_dir), uri)
+    if log is not None:
+        yield from lines_of(log.iter_chunks())
 
 
 @dataclass(frozen=True)

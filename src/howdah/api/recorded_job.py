@@ -70,7 +70,8 @@ class RecordedJob:
 
     async def log(self, task: TaskId, stream: str, attempt: int, offset: int, limit: int) -> LogChunk:
         number = attempt or self.view.tasks[task].attempt
-        return await self._archived_logs.read(self._archive(), self.view.id, task, stream, number, offset, limit)
+        archive, id_ = self._archive(), self.view.id
+        return await self._archived_logs.read(archive, id_, task, stream, number, offset, limit, self.directory)
 
     async def search(self, query: LogQuery, tasks: Sequence[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
         return await self._archived_logs.search(self._archive(), self.view.id, query, tasks, attempt, stream)

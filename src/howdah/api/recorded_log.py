@@ -19,6 +19,7 @@ from howdah.spec.fold import fold, fold_recorded
 from howdah.spec.values import dataclass
 from howdah.spec.view import JobView
 from howdah.storage.filesystem import CHUNK, FileSystem
+from howdah.storage.segmented_log import find_log
 
 LOG = "events.jsonl"
 """The name of the event log in the job's directory."""
@@ -104,16 +105,16 @@ class RecordedLog:
             StagingError, EngineUnavailable: the log can't be read.
         """
         uri = uris.join(self.directory, LOG)
-        entry = self._files.stat(uri)
-        size_and_time = (entry.size, entry.modified_ms) if entry else (0, 0)
+        found = find_log(self._files, uri)
+        size_and_time = (found.size, found.modified_ms) if found else (0, 0)
         if size_and_time == self._size_and_time:
             return None
         size, reader = size_and_time[0], replace(self._reader)
         if size < reader.offset or self._ended:
             raise LogReplaced
-        if entry is None:
+        if found is None:
             return NewLines([], reader, size_and_time)
-        with self._files.open_read(uri) as log:
+        with found.open() as log:
             lines = list(reader.read(log, size, MAX_BYTES))
             if MAX_BYTES <= reader.offset < size:
                 if reader.offset < size - LAST_BYTES:

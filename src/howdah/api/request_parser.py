@@ -1,7 +1,7 @@
 """A strict parser of HTTP/1.1 requests of bounded size, which reads each byte once however small the pieces are.
 
-The parser is strict because a proxy in front (YARN's, or a reverse proxy) must not understand another request than this
-server does; RFC 9112 says what to refuse.
+The parser is strict because a proxy in front (an engine's, or a reverse proxy) must not understand another request
+than this server does; RFC 9112 says what to refuse.
 """
 
 from __future__ import annotations

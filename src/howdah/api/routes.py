@@ -149,6 +149,7 @@ ROUTES: tuple[Route, ...] = (
             Parameter("name", "Jobs whose name contains this text."),
             Parameter("state", "Jobs in these states."),
             Parameter("framework", "Jobs with these frameworks."),
+            Parameter("engine", "Jobs on these engines."),
             Parameter("text", "Jobs with all these words in name, id, tags, labels or diagnostics."),
             *RANGE,
             Parameter(

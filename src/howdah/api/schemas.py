@@ -404,14 +404,16 @@ class Series(TypedDict):
 
 
 class JobRow(TypedDict):
-    """A job in the list. `url` is the page of a running job, "" for others; `cause` is one word for why the job did not
-    succeed; GPU-hours are those of ended attempts, wasted GPU-hours those of attempts whose work was lost."""
+    """A job in the list. `cluster` is the profile that leads to the job's cluster, "" if it has no name; `url` is the
+    page of a running job, "" for others; `cause` is one word for why the job did not succeed; GPU-hours are those of
+    ended attempts, wasted GPU-hours those of attempts whose work was lost."""
 
     id: str
     name: str
     user: str
     queue: str
     engine: str
+    cluster: str
     framework: str
     state: JobStateName
     started: float

@@ -95,15 +95,16 @@ def copy_directory(
     return _Copier(directory, root, put, drop, dict(known or {})).copy_until_settled(settle_s)
 
 
-def list_files(directory: str, root: str = "") -> dict[str, Stamp]:
-    """Return the files in `directory` and below that have no temporary name, by their path from there.
+def list_files(directory: str, root: str = "", ignored: Callable[[str], bool] | None = None) -> dict[str, Stamp]:
+    """Return the files in `directory` and below, by their path from there; none whose name is `ignored` (by default: is
+    temporary).
 
     Links are followed within the directory and `root`.
 
     Raises:
         OSError: a file or directory is not readable, so the files are not known.
     """
-    return _stamps(OutputFiles(directory, root, is_temporary))
+    return _stamps(OutputFiles(directory, root, ignored or is_temporary))
 
 
 def _stamps(names: OutputFiles) -> dict[str, Stamp]:

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from howdah.checkpoints import directory_snapshot
 from howdah.checkpoints.directory_snapshot import Stamp
-from howdah.checkpoints.discovery import CheckpointTree, candidates
+from howdah.checkpoints.discovery import WHOLE, CheckpointTree, candidates, is_own_file
 from howdah.checkpoints.file_validation import STATE, named_by
 from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
@@ -46,11 +46,12 @@ class _ChangedMeanwhile(Exception):
 class DirectorySync:
     """Copies files between local directory `path` and `uri`; `root` is the working directory.
 
-    Without `replace` it leaves files of `uri` alone that other tasks have written.
+    Without `replace` it leaves files of `uri` alone that other tasks have written. With the rule WHOLE it copies all
+    files, hidden ones too, as they are at some moment.
     """
 
-    def __init__(self, path: str, uri: str, replace: bool = True, root: str = "") -> None:
-        self.path, self.uri, self.replace, self.root = path, uri, replace, root
+    def __init__(self, path: str, uri: str, replace: bool = True, root: str = "", rule: str = "") -> None:
+        self.path, self.uri, self.replace, self.root, self.rule = path, uri, replace, root, rule
         self.fs: FileSystem = filesystem(uri)
         self.files = self.bytes = 0
         self.skipped: list[str] = []
@@ -58,15 +59,15 @@ class DirectorySync:
 
     # Down
 
-    def down(self, resume: str, rule: str = "") -> None:
+    def down(self, resume: str) -> None:
         """Fetch checkpoint `resume` (its URI; "" when there is none), and the small files that name others."""
         with _translate_os_errors(self.path):
             Path(self.path).mkdir(parents=True, exist_ok=True)
-        tree = CheckpointTree(self.fs, self.uri)
+        tree = CheckpointTree(self.fs, self.uri, self.rule)
         names = [name for name, size in tree.sizes.items() if posixpath.basename(name) in _NAMING and size <= _SMALL]
         if resume:
             wanted = uris.below(resume, self.uri) if uris.normalize(resume) != uris.normalize(self.uri) else ""
-            names += next((each.files for each in candidates(tree, rule) if each.name == wanted), ())
+            names += next((each.files for each in candidates(tree, self.rule) if each.name == wanted), ())
         for name in dict.fromkeys(names):
             self._fetch(name, tree.entries[name])
         if resume:
@@ -100,7 +101,10 @@ class DirectorySync:
     def up(self, settle_s: float) -> None:
         """Store what the program has written since the last time."""
         for _ in range(ROUNDS):
-            seen, self.skipped = directory_snapshot.find_settled_files(self.path, settle_s, self.root)
+            if self.rule == WHOLE:
+                seen = self._list_files()
+            else:
+                seen, self.skipped = directory_snapshot.find_settled_files(self.path, settle_s, self.root)
             fresh = [name for name, stamp in seen.items() if _stamp(self._known.get(name)) != stamp]
             try:
                 for name in sorted(fresh, key=lambda name: _upload_order(name, seen[name])):
@@ -133,7 +137,7 @@ class DirectorySync:
             self._write_known()
 
     def _remove_gone(self) -> None:
-        local = directory_snapshot.list_files(self.path, self.root)
+        local = self._list_files()
         if not local or not self.replace:  # an empty directory is a program that starts over, or a mistake
             return
         for name in [name for name in self._known if name not in local]:
@@ -142,6 +146,9 @@ class DirectorySync:
             if remote is not None and self._known[name][2:] == [remote.size, remote.modified_ms]:
                 self.fs.delete(target)
             del self._known[name]
+
+    def _list_files(self) -> dict[str, Stamp]:
+        return directory_snapshot.list_files(self.path, self.root, is_own_file if self.rule == WHOLE else None)
 
     def reply(self) -> DirectorySyncReply:
         """Return what has been copied."""
@@ -188,15 +195,15 @@ def _translate_os_errors(path: str) -> Iterator[None]:
 
 def fetch_checkpoint(request: FetchCheckpointRequest) -> DirectorySyncReply:
     """Fetch the checkpoint that a program continues from."""
-    sync = DirectorySync(request.path, request.uri, root=request.root)
+    sync = DirectorySync(request.path, request.uri, root=request.root, rule=request.valid)
     with _translate_os_errors(request.path):
-        sync.down(request.resume, request.valid)
+        sync.down(request.resume)
     return sync.reply()
 
 
 def store_checkpoints(request: StoreCheckpointsRequest) -> DirectorySyncReply:
     """Store the checkpoints that a program has written."""
-    sync = DirectorySync(request.path, request.uri, request.replace, request.root)
+    sync = DirectorySync(request.path, request.uri, request.replace, request.root, request.valid)
     if os.path.isdir(request.path):  # noqa: PTH112
         if not request.last:
             cpu_throttle.enable(request.uri)

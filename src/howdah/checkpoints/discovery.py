@@ -39,6 +39,14 @@ _DEEPSPEED = re.compile(r"mp_rank_\d+_model_states\.pt|.*_optim_states\.pt")
 _SHARD = re.compile(rb"__\d+_\d+\.distcp")
 
 
+WHOLE = "all"
+"""The rule by which the directory with all its files is one checkpoint, such as a user's home."""
+
+
+OWN_FILES = ".howdah-"
+"""What the names of howdah's own files in a directory of checkpoints begin with."""
+
+
 @dataclass(frozen=True)
 class FoundCheckpoint:
     """A checkpoint in a directory, which may be whole or not."""
@@ -64,14 +72,15 @@ class CheckpointSearch:
 
 
 class CheckpointTree:
-    """The files below a directory; temporary ones do not count."""
+    """The files below a directory; temporary ones do not count, unless `rule` takes all."""
 
-    def __init__(self, fs: FileSystem, directory: str) -> None:
+    def __init__(self, fs: FileSystem, directory: str, rule: str = "") -> None:
         self.fs, self.directory = fs, directory
         root = fs.stat(directory)
         found = fs.walk(directory) if root is not None and root.is_dir else ()
         names = ((uris.below(entry.uri, directory), entry) for entry in found)
-        self.entries: Mapping[str, Entry] = {name: entry for name, entry in names if not _is_ignored(name)}
+        ignored = is_own_file if rule == WHOLE else _is_ignored
+        self.entries: Mapping[str, Entry] = {name: entry for name, entry in names if not ignored(name)}
         self.sizes = {name: entry.size for name, entry in self.entries.items()}
 
     def find_defect(self, name: str) -> str | None:
@@ -90,6 +99,11 @@ class CheckpointTree:
         return max((self.entries[name].modified_ms for name in names), default=0)
 
 
+def is_own_file(name: str) -> bool:
+    """Return whether a file of a directory of checkpoints is howdah's own."""
+    return name.startswith(OWN_FILES)
+
+
 def _is_ignored(name: str) -> bool:
     *directories, last = name.split("/")
     return any(map(is_temporary, directories)) or (is_temporary(last) and last not in MARKERS)
@@ -101,7 +115,7 @@ def find(fs: FileSystem, directory: str, rule: str = "") -> CheckpointSearch:
     Raises:
         StagingError, EngineUnavailable: the directory can't be read.
     """
-    tree = CheckpointTree(fs, directory)
+    tree = CheckpointTree(fs, directory, rule)
     skipped: list[str] = []
     for checkpoint in candidates(tree, rule)[:MAX_TRIED]:
         try:
@@ -117,7 +131,10 @@ def find(fs: FileSystem, directory: str, rule: str = "") -> CheckpointSearch:
 def candidates(tree: CheckpointTree, rule: str = "") -> list[FoundCheckpoint]:
     """List what could be a checkpoint, the newest first."""
     kind, _, pattern = rule.partition(":")
-    if kind == "glob":
+    if kind == WHOLE:
+        names = tuple(tree.entries)
+        found = iter([FoundCheckpoint("", WHOLE, names, tree.modified_ms(names))] if names else [])
+    elif kind == "glob":
         found = _matching(tree, pattern)
     elif kind == "marker":
         found = _marked_checkpoints(tree, pattern)

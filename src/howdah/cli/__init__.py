@@ -30,12 +30,20 @@ COMMANDS = {
     "stacks": ("howdah.cli.stacks:stacks", "What a job's programs are doing: their stacks."),
     "explain": ("howdah.cli.explain:explain", "Why a job waits, failed, or started again."),
     "doctor": ("howdah.cli.doctor:doctor", "Check this machine's and the cluster's set-up."),
+    "notebook": ("howdah.interactive.notebook:notebook", "JupyterLab on a machine of the cluster."),
+    "shell": ("howdah.interactive.shell:shell", "A machine for a while, or a shell in a running task."),
+    "extend": ("howdah.interactive.shell:extend", "More time for a notebook or a shell."),
+    "exec": ("howdah.interactive.commands:run_in_task", "Run a command in a running task."),
+    "cp": ("howdah.interactive.commands:cp", "Copy files from or to a running task."),
+    "forward": ("howdah.interactive.commands:forward", "Forward a port of this machine to a running task."),
+    "ssh-proxy": ("howdah.interactive.ssh_proxy:ssh_proxy", "Lets ssh and editors enter a running task."),
     "cancel": ("howdah.cli.jobs:cancel", "End a job."),
     "page": ("howdah.cli.page:page", "A link to a job's page."),
     "history": ("howdah.cli.history:history", "The page of all jobs."),
     "trace": ("howdah.cli.trace:trace", "Which job a container, process or GPU is of."),
     "data": ("howdah.cli.data:data", "Files on HDFS: ls, get, put, head, rm."),
-    "sandbox": ("howdah.cli.sandbox:sandbox", "A real Hadoop on this machine's loopback."),
+    "sandbox": ("howdah.cli.sandbox:sandbox", "A real Hadoop, Slurm, Kubernetes or Spark on this machine."),
+    "kernel": ("howdah.jupyter.commands:kernel", "Kernels for notebooks that run as jobs."),
     "config": ("howdah.cli.config:config", "Show and change settings."),
     "schema": ("howdah.cli.run:schema", "Print the JSON Schema of job files."),
     "tony": ("howdah.compat.tony.commands:tony", "TonY's submit commands."),
@@ -101,7 +109,7 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="howdah")
 def cli() -> None:
-    """Distributed training on this machine and on Hadoop YARN: one job file, one command."""
+    """Distributed training on this machine and on clusters: one job file, one command."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -10,12 +10,12 @@ import click
 
 from howdah.cli.terminal import columns
 from howdah.client.engine_registry import settings_for
-from howdah.config.settings import HISTORY_URL, SETTINGS, check_value
+from howdah.config.engine_settings import engine_names
+from howdah.config.settings import HISTORY_URL, check_value, find_setting, unknown_setting
 from howdah.config.settings_file import remove, write
 from howdah.config.user_file import user_file
 from howdah.errors import SpecError
 from howdah.spec.codec import to_json
-from howdah.spec.validation import nearest
 
 
 @click.group(invoke_without_command=True)
@@ -26,12 +26,17 @@ def config(context: click.Context, profile: str, as_json: bool) -> None:
     """Show every setting and where it came from; `get`, `set`, `unset` for one, `path` for the file."""
     if context.invoked_subcommand is not None:
         return
-    settings = settings_for({"profile": profile})
+    settings = settings_for({"profile": profile}, engine_names())
     if as_json:
-        both = {key: {"value": shown(key, settings[key]), "source": settings.sources[key]} for key in SETTINGS}
+        both = {
+            key: {"value": shown(key, value), "source": settings.sources[key]} for key, value in settings.values.items()
+        }
         click.echo(to_json(both))
         return
-    for line in columns([(key, shown(key, settings[key]) or "-", settings.sources[key]) for key in SETTINGS]):
+    rows: list[tuple[str, ...]] = [
+        (key, shown(key, value) or "-", settings.sources[key]) for key, value in settings.values.items()
+    ]
+    for line in columns(rows):
         click.echo(line)
 
 
@@ -45,10 +50,9 @@ def shown(key: str, value: str) -> str:
 @click.option("--profile", default="", help="A profile of your configuration.")
 def get(key: str, profile: str) -> None:
     """Print the value of KEY."""
-    settings = settings_for({"profile": profile})
-    if key not in SETTINGS:
-        raise SpecError.at(key, f"is not a setting, known are {', '.join(SETTINGS)}")
-    click.echo(settings[key])
+    if find_setting(key) is None:
+        raise SpecError([unknown_setting(key)])
+    click.echo(settings_for({"profile": profile}, [key.partition(".")[0]])[key])
 
 
 @config.command("set")
@@ -58,7 +62,8 @@ def get(key: str, profile: str) -> None:
 def set_(key: str, value: str, profile: str) -> None:
     """Set KEY to VALUE in your own file."""
     path = user_file(os.environ)
-    if key in SETTINGS and SETTINGS[key].kind in ("path", "paths"):
+    setting = find_setting(key)
+    if setting is not None and setting.kind in ("path", "paths"):
         value = check_value(key, value, "howdah config set", Path.cwd())  # not relative to the settings' file
     write(path, key, value, profile)
     click.echo(str(path))
@@ -70,8 +75,8 @@ def set_(key: str, value: str, profile: str) -> None:
 def unset(key: str, profile: str) -> None:
     """Remove KEY from your own file."""
     path = user_file(os.environ)
-    if key not in SETTINGS and key != "profile":
-        raise SpecError.at(key, f"is not a setting, known are {', '.join(SETTINGS)}", nearest(key, SETTINGS))
+    if find_setting(key) is None and key != "profile":
+        raise SpecError([unknown_setting(key)])
     remove(path, key, profile)
     click.echo(str(path))
 

@@ -6,11 +6,12 @@ only `--run` starts a job.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,20 @@ from typing import Any
 import click
 
 from howdah.cli.findings import Finding, fail, guarded, ok, warn
-from howdah.cli.i18n import _
-from howdah.client.engine_registry import settings_for
+from howdah.cli.i18n import _, translate_stored
+from howdah.cli.terminal import place_text
+from howdah.client.clusters import ConfiguredEngine, find_configured_engines
+from howdah.client.engine_registry import engine, engine_info, settings_for
 from howdah.config.extras import how_to_install
+from howdah.engines.info import known
+from howdah.errors import HowdahError
+from howdah.spec import plugins
 from howdah.spec.codec import to_json
 from howdah.storage.progress import no_notice
 
 MIN_FREE_MIB = 1024
+MAX_NODES = 8
+"""Nodes that the small job of `--run` uses at most."""
 _MARKS = {"ok": "green", "warn": "yellow", "fail": "red"}
 _EXTRAS = {
     "yarn": ("google.protobuf", "hdfs_native", "fsspec"),
@@ -33,9 +41,7 @@ _EXTRAS = {
 
 
 @click.command()
-@click.option(
-    "--on", "engine_name", default="", help="local, yarn; unset: this machine, and the cluster if there is one."
-)
+@click.option("--on", "engine_name", default="", help="Only this engine; unset: all that are configured.")
 @click.option("--run", "with_job", is_flag=True, help="Start a small job too, on up to eight nodes.")
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
@@ -55,25 +61,64 @@ def doctor(engine_name: str, with_job: bool, profile: str, as_json: bool) -> Non
 
 def findings(engine_name: str, with_job: bool, profile: str) -> Iterator[Finding]:
     """Yield the results of all checks, as they are made."""
-    settings = settings_for({"engine": engine_name or None, "profile": profile})
-    cluster = engine_name == "yarn" or (not engine_name and bool(settings["hadoop_conf_dir"]))
+    wrong: list[Finding] = []
+
+    def report_unusable(engine: str, profile: str, error: HowdahError) -> None:
+        wrong.append(fail(place_text(engine, profile), translate_stored(str(error)), ""))
+
+    in_use = settings_for({"profile": profile}).profile
+    chosen = list(_distinct(find_configured_engines(engine_name, profile, report_unusable)))
+    if engine_name and not chosen:  # its checks say what is not configured
+        settings = settings_for({"engine": engine_name, "profile": profile})
+        chosen = [ConfiguredEngine(engine_name, engine_info(engine_name), settings)]
     yield python()
-    yield from extras(cluster)
+    yield from extras({each.info.extra for each in chosen})
     yield from guarded("howdah", home)
     yield stack_tools()
-    if engine_name in ("", "local"):
-        yield from guarded("local", machine)
-    if cluster:
-        from howdah.cli.doctor_yarn import checks
+    yield from wrong
+    for name, info in known():
+        found = [each for each in chosen if each.name == name]
+        for each in found:
+            other = each.settings.profile if each.settings.profile != in_use else ""
+            yield from _named_by_profile(guarded(name, functools.partial(_checks_of, each)), other)
+        if not found and not engine_name:
+            yield ok(name, _("no cluster is configured; {advice}", advice=_(info.how_to_configure)))
+    for each in chosen if with_job else ():
+        other = each.settings.profile if each.settings.profile != in_use else ""
+        run = functools.partial(trial, each.name, each.settings.profile)
+        yield from _named_by_profile(guarded(each.name, run), other)
 
-        yield from checks(settings)
-    elif not engine_name:
-        advice = _("set HADOOP_CONF_DIR, or `howdah config set hadoop_conf_dir DIR`, to run jobs there")
-        yield ok("yarn", _("no cluster is configured; {advice}", advice=advice))
-    if with_job:
-        names = [engine_name] if engine_name else ["local", *(["yarn"] if cluster else [])]
-        for name in names:
-            yield from guarded(name, lambda name=name: trial(name, profile))  # type: ignore[misc]
+
+def _distinct(found: Iterable[ConfiguredEngine]) -> Iterator[ConfiguredEngine]:
+    """Yield the first of those that lead to the same cluster."""
+    clusters = set()
+    for each in found:
+        try:
+            cluster = engine(each.settings).cluster
+        except HowdahError:  # a check says why
+            cluster = f"profile {each.settings.profile}"
+        if (each.name, cluster) not in clusters:
+            clusters.add((each.name, cluster))
+            yield each
+
+
+def _named_by_profile(found: Iterator[Finding], profile: str) -> Iterator[Finding]:
+    """Yield findings whose names say which profile they are about; "" changes nothing."""
+    for finding in found:
+        name = _("{engine}, profile {profile}", engine=finding.name, profile=profile) if profile else finding.name
+        yield replace(finding, name=name)
+
+
+def _checks_of(configured: ConfiguredEngine) -> Iterator[Finding]:
+    info = configured.info
+    try:
+        checks = plugins.load(info.checks) if info.checks else None
+    except ModuleNotFoundError:
+        if not info.extra:
+            raise
+        return  # `extras` has said what is missing
+    if checks is not None:
+        yield from checks(configured.settings)
 
 
 # This machine
@@ -84,14 +129,14 @@ def python() -> Finding:
     return ok("Python", f"{sys.version.split()[0]} ({sys.executable})")
 
 
-def extras(cluster: bool) -> Iterator[Finding]:
+def extras(needed: Collection[str]) -> Iterator[Finding]:
     """Check the libraries beyond the standard one."""
     for extra, modules in _EXTRAS.items():
         missing = [module for module in modules if not _is_installed(module)]
         install = how_to_install(extra)
         if not missing:
             yield ok(f"howdah[{extra}]", _("installed"))
-        elif extra == "yarn" and cluster:
+        elif extra in needed:
             yield fail(f"howdah[{extra}]", _("missing: {modules}", modules=", ".join(missing)), install)
         else:
             yield warn(f"howdah[{extra}]", _("missing: {modules}", modules=", ".join(missing)), install)
@@ -135,30 +180,6 @@ def stack_tools() -> Finding:
     return ok("py-spy", found)
 
 
-def machine() -> Iterator[Finding]:
-    """Check what jobs on this machine can have."""
-    from howdah.engines.local.cgroup import MemoryGroup
-    from howdah.engines.local.machine import Machine, format_memory
-
-    here = Machine.detect()
-    said = _(
-        "{memory}, {vcores} vcores, {gpus} GPUs for jobs",
-        memory=format_memory(here.memory_mib),
-        vcores=here.vcores,
-        gpus=len(here.gpus),
-    )
-    yield ok("local", said)
-    try:
-        MemoryGroup.create(f"doctor-{os.getpid()}", 64).remove()
-    except OSError as error:
-        advice = _("jobs run without memory limits; give your user control groups (systemd: Delegate=memory)")
-        yield warn("cgroups", str(error), advice)
-    else:
-        yield ok("cgroups", _("memory limits are enforced"))
-    if here.gpus and not _is_installed("pynvml"):
-        yield warn("GPU", _("there are GPUs, but nothing to measure them with"), "pip install nvidia-ml-py")
-
-
 # A job
 
 
@@ -168,12 +189,12 @@ def trial(name: str, profile: str) -> Iterator[Finding]:
     from howdah.client.submit import prepare
     from howdah.spec import JobSpec, Placement, Resources, Role, State, Timeouts
 
-    count = _nodes(name, profile)
+    count = max(1, min(MAX_NODES, engine(settings_for({"engine": name, "profile": profile})).node_count()))
     role = Role(
         "python3 -V || true",
         replicas=count,
         resources=Resources(memory_mib=512),
-        placement=Placement(spread=name != "local"),
+        placement=Placement(spread=count > 1),
     )
     spec = JobSpec(roles={"node": role}, name="howdah-doctor", timeouts=Timeouts(gang_s=90, run_s=60))
     prepared = prepare(spec, Path.cwd(), {"engine": name, "profile": profile}, no_notice)
@@ -189,11 +210,3 @@ def trial(name: str, profile: str) -> Iterator[Finding]:
     for task in view.tasks.values():
         found = Finding("ok", f"  {task.node or task.host}", f"python3: {task.program or '-'}; executor: {task.python}")
         yield found if task.program else replace(found, state="warn", advice=_("programs find no python3 there"))
-
-
-def _nodes(name: str, profile: str) -> int:
-    if name != "yarn":
-        return 1
-    from howdah.cli.doctor_yarn import running_nodes
-
-    return max(1, min(8, running_nodes(settings_for({"engine": name, "profile": profile}))))

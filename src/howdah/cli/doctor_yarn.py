@@ -31,7 +31,7 @@ _ALL_OUT = (3, 5, 6, 7, 8)
 
 def checks(settings: Settings) -> Iterator[Finding]:
     """Yield the checks; each is left out if one on which it rests has failed."""
-    if ended := ended_daemons():
+    if ended := ended_daemons("yarn"):
         yield fail(_("sandbox"), ended, "howdah sandbox up")
     try:
         configuration = conf.load(settings["hadoop_conf_dir"])
@@ -55,16 +55,6 @@ def ticket() -> Finding:
     if not holder:
         return fail("Kerberos", _("you have no ticket, and the cluster wants one"), "kinit")
     return ok("Kerberos", _("a ticket of {holder}", holder=holder))
-
-
-def running_nodes(settings: Settings) -> int:
-    """Return how many nodes take containers now."""
-
-    async def ask() -> int:
-        async with ResourceManagerClient(conf.load(settings["hadoop_conf_dir"])) as rm:
-            return len(await rm.nodes())
-
-    return asyncio.run(asyncio.wait_for(ask(), MAX_ANSWER_S))
 
 
 def resourcemanager(configuration: conf.Configuration, settings: Settings) -> Iterator[Finding]:

@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from howdah.cli.i18n import _, translate_stored
-from howdah.cli.terminal import readable, sentence
-from howdah.client.engine_registry import engine_of
+from howdah.cli.terminal import columns, readable, sentence
+from howdah.client.clusters import engine_of
 from howdah.client.explain import Explanation
 from howdah.client.explain import explain as look
-from howdah.engines import PendingReason
+from howdah.engines import AccountedTask, PendingReason
 from howdah.spec import State
 from howdah.spec.codec import encode, to_json
 from howdah.spec.events import Event, GangRestarted, Stopping
@@ -74,6 +74,9 @@ def lines(explanation: Explanation) -> Iterator[str]:
         yield from (
             f"  {_clock(event.time)} {text}" for event in _event_sentences(explanation) if (text := sentence(event))
         )
+    if explanation.accounting:
+        yield _("what the cluster's accounting has:")
+        yield from (f"  {line}" for line in columns([_account(task) for task in explanation.accounting]))
     if (
         not explanation.report.state.ended
         and not explanation.missing
@@ -155,6 +158,12 @@ def _describe_running(explanation: Explanation) -> Iterator[str]:
     yield from (f"  {line}" for line in out)
 
 
+def _account(task: AccountedTask) -> tuple[str, ...]:
+    exit = _("signal {signal}", signal=task.signal) if task.signal else _("exit code {code}", code=task.code)
+    memory = f"{task.memory_mib:.0f} MiB" if task.memory_mib else ""
+    return task.task, task.node, task.state, exit, f"{task.elapsed_s:.0f} s", memory
+
+
 def _clock(moment: float) -> str:
     return time.strftime("%m-%d %H:%M:%S", time.localtime(moment))
 
@@ -173,6 +182,7 @@ def as_object(explanation: Explanation) -> dict[str, Any]:
         else explanation.report.diagnostics,
         "failure": first and {"task": str(first[0] or ""), "node": first[1], "exit": encode(first[2])},
         "advice": advice(first[2].cause) if first else "",
+        "accounting": [encode(task) for task in explanation.accounting],
         "story": [_event_record(event) for event in _event_sentences(explanation)],
     }
 

@@ -68,7 +68,7 @@ def follow(
     if await_engine:
         with contextlib.suppress(HowdahError):  # the job has ended, whoever does not answer
             interrupts.call(lambda: wait_for_end(engine, job_id, ENGINE_S))
-        if engine.name != "local":
+        if not engine.one_machine:
             click.echo(_("its page is served by `howdah history` from now on"), err=True)
     interrupts.call(lambda: _print_outcome(view, as_json))
 
@@ -197,7 +197,7 @@ class _Following:
         if not self._told_page and update.report.master:
             self._told_page = True
             with contextlib.suppress(EngineUnavailable):
-                if url := page_url(update.report):
+                if url := page_url(self._follower.engine, update.report):
                     click.echo(_("page: {url}", url=url))
         self._screen.show(update)
 

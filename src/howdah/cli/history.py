@@ -9,15 +9,18 @@ from urllib.parse import quote, urlsplit
 
 import click
 
-from howdah.cli.i18n import _
+from howdah.cli.i18n import _, translate_stored
+from howdah.cli.page import keep_tunnel
 from howdah.cli.run import notice, submit_prepared
+from howdah.cli.terminal import place_text
 from howdah.client import history_service
+from howdah.client.clusters import find_clusters
 from howdah.client.engine_registry import engine as engine_for
-from howdah.client.engine_registry import engines, settings_for
+from howdah.client.engine_registry import settings_for
 from howdah.client.history_link import PORT
 from howdah.config.paths import state_directory
-from howdah.errors import NotFound, SpecError
-from howdah.history.options import HistoryOptions, job_key, key_of, root_of, user_on
+from howdah.errors import HowdahError, NotFound, SpecError
+from howdah.history.options import HistoryOptions, ShownCluster, job_key, key_of, root_of, user_on
 from howdah.history.server import serve_until_signal
 from howdah.spec import uris
 from howdah.spec.units import seconds
@@ -67,7 +70,7 @@ def history(
     """Serve the page of all jobs, those that run and those that were, until it is stopped."""
     keep_s, idle_s = _keep(keep, remove_files), _time("--idle", idle)
     if embedded:
-        click.echo(_embed_url(embedded, engine_name, profile, f"{host}:{port}"))
+        _print_embed_url(embedded, engine_name, profile, f"{host}:{port}")
         return
     if engine_name:
         arguments = ["--engine", engine_name, *(word for root in roots for word in ("--root", root))]
@@ -78,9 +81,10 @@ def history(
     serve_until_signal(options, lambda link: click.echo(_("history: {url}", url=link)))
 
 
-def _embed_url(job_id: str, engine_name: str, profile: str, address: str) -> str:
-    """Return the address of a job's curves for an iframe, at the history server of the engine, or the one at
+def _print_embed_url(job_id: str, engine_name: str, profile: str, address: str) -> None:
+    """Print the address of a job's curves for an iframe, at the history server of the engine, or the one at
     `address`."""
+    found = None
     if not engine_name:
         key = key_of(options_of(profile).state)
     else:
@@ -92,7 +96,9 @@ def _embed_url(job_id: str, engine_name: str, profile: str, address: str) -> str
         link = history_service.link(engine, found.id, conf_dir, notice)
         key, address = history_service.key(engine, conf_dir), urlsplit(link).netloc
     token = auth.embed_token(job_key(key, job_id))
-    return f"http://{address}/api/v1/jobs/{quote(job_id)}/curves/embed.html?token={token}"
+    click.echo(f"http://{address}/api/v1/jobs/{quote(job_id)}/curves/embed.html?token={token}")
+    if found is not None:
+        keep_tunnel(engine, found.id)
 
 
 def _keep(text: str, remove_files: bool) -> float:
@@ -125,13 +131,33 @@ def _run_as_job(engine_name: str, profile: str, arguments: list[str]) -> None:
         engine, job_id = prepared.engine, submit_prepared(prepared)
         notice(_("submitted {id} to {engine}", id=job_id, engine=engine.name))
     click.echo(_("history: {url}", url=history_service.link(engine, job_id, settings["hadoop_conf_dir"], notice)))
+    keep_tunnel(engine, job_id)
 
 
 def options_of(profile: str, roots: tuple[str, ...] = (), **more: Any) -> HistoryOptions:
-    shown = tuple(engines("", profile))
+    """Return the options of a server that shows the jobs of all clusters that the profiles lead to."""
     extra = tuple(root if uris.has_scheme(root) else uris.of_local(root) for root in roots)
-    conf_dir = settings_for({"engine": "yarn", "profile": profile})["hadoop_conf_dir"]
-    user = user_on(conf_dir)
+    conf_dir = settings_for({"profile": profile})["hadoop_conf_dir"]
     directory = Path(state_directory(os.environ), "history")
-    places = (*(root_of(engine, user) for engine in shown), *extra)
-    return HistoryOptions(shown, places, directory, conf_dir, user=user, **more)
+    return HistoryOptions(shown_clusters("", profile), directory, extra, conf_dir, **more)
+
+
+def shown_clusters(engine_name: str, profile: str) -> tuple[ShownCluster, ...]:
+    """Return the clusters of the named engine, or of all, that the profiles lead to; an engine to which a profile does
+    not lead gets a line."""
+
+    def report_unusable(engine: str, profile: str, error: HowdahError) -> None:
+        notice(f"{place_text(engine, profile)}: {translate_stored(str(error))}")
+
+    shown = []
+    for cluster in find_clusters(engine_name, profile, report_unusable):
+        conf_dir = settings_for({"engine": cluster.engine.name, "profile": cluster.profile})["hadoop_conf_dir"]
+        try:
+            root = root_of(cluster.engine, user_on(conf_dir))
+        except HowdahError as error:
+            if engine_name:
+                raise
+            report_unusable(cluster.engine.name, cluster.profile, error)
+            continue
+        shown.append(ShownCluster(cluster.engine, root, conf_dir, cluster.profile))
+    return tuple(shown)

@@ -179,6 +179,19 @@ def _detach_from_terminal() -> None:
         os.close(null)
 
 
+def finish_unless_interrupted(function: Callable[[], object]) -> bool:
+    """Return True when `function()` has returned, False if Ctrl-C came before: then the function goes on in the
+    background, and the command is to end."""
+    from howdah.storage.hdfs.call_timeout import start_call
+
+    with Interrupts() as interrupts:
+        try:
+            interrupts.wait(start_call(function))
+        except SignalReceived:
+            return False
+        return True
+
+
 class RaisedInterrupts:
     """Makes SIGINT a KeyboardInterrupt, as Python does, which is raised again until it is being handled."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import click
@@ -12,14 +12,25 @@ from howdah.api.cli_status import describe
 from howdah.cli.i18n import _, translate_stored
 from howdah.cli.sandbox import ended_daemons
 from howdah.cli.save import snapshot_lines
-from howdah.cli.terminal import TASK_COLUMNS, columns, hint_lines, python_lines, report_json, row, stream_lines, verdict
-from howdah.client.engine_registry import engine_of, engines
+from howdah.cli.terminal import (
+    TASK_COLUMNS,
+    columns,
+    hint_lines,
+    place_text,
+    python_lines,
+    report_json,
+    row,
+    stream_lines,
+    verdict,
+)
+from howdah.client.clusters import describe_clusters, engine_of, find_clusters
+from howdah.client.engine_registry import settings_for
 from howdah.client.follow import fetch_update
 from howdah.client.job_end import cancel_job, report_of
 from howdah.client.job_filter import JobFilter
-from howdah.client.job_list import jobs_of_history, merge_reports
+from howdah.client.job_list import ListedJob, jobs_of_answers, jobs_of_history, merge_jobs
 from howdah.client.page_links import page_url, tensorboard_url
-from howdah.errors import EngineUnavailable, SpecError
+from howdah.errors import HowdahError, SpecError
 from howdah.spec import JobReport
 from howdah.spec.codec import to_json
 from howdah.spec.task import JOB_STATES
@@ -49,35 +60,53 @@ def list_jobs(
     """List your jobs, the newest first."""
     words["state"] = states(words["state"])
     wanted = JobFilter(words["user"], words["state"], words["name"], words["text"], _parse_since(since))
-    reports = [report for report in _describe_jobs(engine_name, profile) if wanted.fits(report)]
+    listed = [job for job in _describe_jobs(engine_name, profile) if wanted.fits(job.report)]
     max_jobs = limit or (MAX_REMEMBERED if history else None)
-    old = jobs_of_history(wanted, engine_name, profile, max_jobs or MAX_REMEMBERED) if history else []
-    reports = merge_reports(reports, old)
-    if max_jobs is not None and max(len(reports) - 1, len(old)) >= max_jobs:
+    old = (
+        jobs_of_history(wanted, engine_name, profile, max_jobs or MAX_REMEMBERED, _show_silent_history)
+        if history
+        else []
+    )
+    jobs = merge_jobs(listed, old)
+    if max_jobs is not None and max(len(jobs) - 1, len(old)) >= max_jobs:
         click.echo(_("the newest {count} jobs; --limit shows more", count=max_jobs), err=True)
-    reports = reports[:max_jobs]
+    jobs = jobs[:max_jobs]
     if as_json:
-        for report in reports:
-            click.echo(to_json(report_json(report)))
+        for job in jobs:
+            click.echo(to_json({**report_json(job.report), "profile": job.profile}))
         return
-    if not reports:
+    if not jobs:
         click.echo(_("no jobs"))
         return
-    for line in table(reports):
+    in_use = settings_for({"profile": profile}).profile
+    with_profiles = any(job.profile not in ("", in_use) for job in jobs)
+    for line in table((job.report for job in jobs), [job.profile for job in jobs] if with_profiles else ()):
         click.echo(line)
 
 
-def _describe_jobs(engine_name: str, profile: str) -> Iterator[JobReport]:
-    """Yield the jobs that the engines know; an engine that was not asked for by name may fail to answer."""
-    for engine in engines(engine_name, profile):
-        try:
-            yield from engine.describe()
-        except EngineUnavailable as error:
-            if engine_name:
-                raise
-            of_sandbox = ended_daemons() if engine.name == "yarn" else ""
-            for line in filter(None, (f"{engine.name}: {error}", of_sandbox)):
-                click.echo(f"howdah: {line}", err=True)
+def _show_silent_history(profile: str, error: HowdahError) -> None:
+    where = _("the history server of profile {profile}", profile=profile) if profile else _("the history server")
+    click.echo(f"howdah: {where}: {translate_stored(str(error))}", err=True)
+
+
+def _describe_jobs(engine_name: str, profile: str) -> Iterator[ListedJob]:
+    """Return the jobs of all clusters that the profiles lead to. A cluster that does not answer, and an engine to which
+    a profile does not lead, get a line; it is an error if an engine was named and no cluster of it answers."""
+
+    def show_failure(engine: str, profile: str, error: HowdahError) -> None:
+        of_sandbox = ended_daemons(engine) if engine else ""
+        for text in filter(None, (f"{place_text(engine, profile)}: {translate_stored(str(error))}", of_sandbox)):
+            click.echo(f"howdah: {text}", err=True)
+
+    clusters = find_clusters(engine_name, profile, show_failure)
+    answers = list(describe_clusters(clusters))
+    errors = [answer.error for answer in answers if answer.error is not None]
+    if engine_name and len(errors) == len(answers):
+        raise errors[0]
+    for answer in answers:
+        if answer.error is not None:
+            show_failure(answer.engine, answer.profile, answer.error)
+    return jobs_of_answers(answers)
 
 
 def states(text: str) -> str:
@@ -101,13 +130,16 @@ def _parse_since(since: str) -> float:
         raise SpecError.at("--since", f"is {since!r}, {error}") from None
 
 
-def table(reports: Iterable[JobReport]) -> Iterator[str]:
-    """Return one line for each job, with a heading."""
-    rows = (
+def table(reports: Iterable[JobReport], profiles: Sequence[str] = ()) -> Iterator[str]:
+    """Return one line for each job, with a heading; `profiles` are those of the jobs, to be shown with them."""
+    rows = [
         (r.id, _shorten_name(r.name), r.state.value, r.engine, r.user, r.queue, _start_text(r), _duration_text(r))
         for r in reports
-    )
-    return columns([tuple(map(_, LIST_COLUMNS)), *rows])
+    ]
+    heading = tuple(map(_, LIST_COLUMNS))
+    if not profiles:
+        return columns([heading, *rows])
+    return columns([(*heading, _("Profile")), *((*row, profile) for row, profile in zip(rows, profiles, strict=True))])
 
 
 def _shorten_name(name: str) -> str:
@@ -130,10 +162,11 @@ def status(job_id: str, profile: str, as_json: bool) -> None:
         click.echo(to_json({**report_json(report), **details, "state": report.state.value}))
         return
     click.echo(f"{report.id}  {report.name}  {report.state.value}  {_duration_text(report)}")
-    if not report.state.ended and (url := page_url(report)):
-        click.echo(_("page: {url}", url=url))
-    if not report.state.ended and (url := tensorboard_url(report, view)):
-        click.echo(_("TensorBoard: {url}", url=url))
+    # A link through a tunnel of this process would be dead when it is read: another command makes one, and stays.
+    if not report.state.ended and (url := page_url(engine, report)):
+        click.echo(_("page: {url}", url=f"`howdah page {job_id}`" if engine.has_tunnel else url))
+    if not report.state.ended and (url := tensorboard_url(engine, report, view)):
+        click.echo(_("TensorBoard: {url}", url=f"`howdah tensorboard {job_id}`" if engine.has_tunnel else url))
     rows = [tuple(map(_, TASK_COLUMNS)), *((str(task.id), *row(task)) for task in view.tasks.values())]
     for line in columns(rows) if view.tasks else ():
         click.echo(line)

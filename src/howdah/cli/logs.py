@@ -15,7 +15,7 @@ import click
 
 from howdah.cli.i18n import _, translate_stored
 from howdah.cli.terminal import readable
-from howdah.client.engine_registry import engine_of
+from howdah.client.clusters import engine_of
 from howdah.client.follow import Follower, fetch_update, settled_report
 from howdah.engines import Engine
 from howdah.errors import NotFound, SpecError

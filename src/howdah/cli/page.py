@@ -7,11 +7,14 @@ import time
 import click
 
 from howdah.cli.i18n import _
+from howdah.cli.interrupts import finish_unless_interrupted
 from howdah.cli.run import notice
-from howdah.client.engine_registry import engine_of
+from howdah.client import history_service
+from howdah.client.clusters import engine_of
 from howdah.client.history_link import IDLE, find_or_start
-from howdah.client.job_end import report_of
+from howdah.client.job_end import report_of, watch_until_end
 from howdah.client.page_links import HOURS, embed_url, page_link
+from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, JobEnded, SpecError
 from howdah.spec.codec import to_json
 
@@ -35,12 +38,24 @@ def page(job_id: str, look_only: bool, embed: bool, hours: int, profile: str, as
     if report.state.ended:
         url = find_or_start(engine, job_id, profile, _tell_start, _tell_wait)
         click.echo(to_json({"url": url, "expires": 0.0}) if as_json else url)
+        service = history_service.find_running_service(engine) if engine.has_tunnel else None
+        if service is not None:
+            keep_tunnel(engine, service.id, hours)
         return
     if not report.master:
         raise EngineUnavailable(f"{job_id} waits for its master, which serves the page: try again when it runs")
     expires = 0.0 if look_only else time.time() + hours * 3600
-    url = embed_url(report) if embed else page_link(report, expires)
+    url = embed_url(engine, report) if embed else page_link(engine, report, expires)
     click.echo(to_json({"url": url, "expires": 0.0 if embed else round(expires)}) if as_json else url)
+    keep_tunnel(engine, job_id, hours)
+
+
+def keep_tunnel(engine: Engine, job_id: str, hours: float = HOURS) -> None:
+    """Stay while a link that was printed leads through this process: until the job ends, or Ctrl-C."""
+    if not engine.has_tunnel:
+        return
+    notice(_("the link leads through this command: Ctrl-C ends both"))
+    finish_unless_interrupted(lambda: watch_until_end(engine, job_id, hours * 3600))
 
 
 def _tell_start() -> None:

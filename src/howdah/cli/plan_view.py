@@ -36,6 +36,7 @@ def plan_lines(plan: Plan, conf_dir: str) -> Iterator[str]:
         (_("kept"), _kept_directories(job)),
         (_("environment"), _environment(staged)),
         (_("to upload"), list(_uploads(staged, conf_dir))),
+        (_("options of {engine}", engine=plan.engine), _engine_options(plan)),
         (_("settings"), _changed_settings(staged)),
     ):
         yield from _section(heading, lines)
@@ -182,6 +183,11 @@ def _exists(uri: str, conf_dir: str) -> bool:
     with contextlib.suppress(HowdahError):
         return filesystem(uri, conf_dir).exists(uri)
     return False
+
+
+def _engine_options(plan: Plan) -> list[str]:
+    options = redaction.record(encode(plan.job.job)).get("engines", {}).get(plan.engine, {})
+    return [f"{name} = {value if isinstance(value, str) else ', '.join(value)}" for name, value in options.items()]
 
 
 def _changed_settings(staged: StagedJob) -> list[str]:

@@ -19,7 +19,7 @@ from howdah.client.submit import PreparedJob, prepare
 from howdah.client.token_expiry import may_outlive_tokens
 from howdah.config.settings import SANDBOX
 from howdah.errors import HowdahError
-from howdah.spec import redaction
+from howdah.spec import JobSpec, redaction
 from howdah.spec.codec import encode, to_json
 from howdah.spec.job_file_keys import job_file_record
 
@@ -83,9 +83,10 @@ def prepared_job(
     name: str,
     queue: str,
     overwrite: bool,
+    change: Callable[[JobSpec], JobSpec] = lambda job: job,
     **of_command: Any,
 ) -> PreparedJob:
-    """Plan the job of a file, or of a command, with the command line's changes."""
+    """Plan the job of a file, or of a command, with the command line's changes, and then as `change` returns it."""
     fields = {key: value for key, value in (("name", name), ("queue", queue)) if value}
     loaded, file = chosen_job(job_files, CommandOptions(**of_command), sets, fields, notice)
     flags = {"engine": engine, "profile": profile}
@@ -95,7 +96,7 @@ def prepared_job(
                 "--{option} is the job's own; its variable `{option}` is set by --set {option}=VALUE", option=option
             )
             notice(f"howdah: {hint}")
-    spec, base_directory, origins, text = loaded.spec, loaded.base_directory, loaded.sources, loaded.text
+    spec, base_directory, origins, text = change(loaded.spec), loaded.base_directory, loaded.sources, loaded.text
     for place in redaction.masked_places(job_file_record(spec)):
         notice(
             _(
@@ -116,10 +117,10 @@ def submit_prepared(prepared: PreparedJob, quiet: bool = False) -> str:
     """Submit, with a progress bar on a terminal, and return the job's id. An interrupt ends the upload, or is held back
     until the job is submitted."""
     with Interrupts() as interrupts:
-        return interrupts.call(lambda: _upload_and_submit(prepared, quiet, interrupts.check))
+        return interrupts.call(lambda: upload_and_submit(prepared, quiet, interrupts.check))
 
 
-def _upload_and_submit(prepared: PreparedJob, quiet: bool, check: Callable[[], None]) -> str:
+def upload_and_submit(prepared: PreparedJob, quiet: bool, check: Callable[[], None]) -> str:
     """Submit; `check` is called during the upload, and may end it by an error."""
     if prepared.plan.job.job.checkpoint.path:
         from howdah.client.checkpoint_lock import release_stale_lock
@@ -130,7 +131,7 @@ def _upload_and_submit(prepared: PreparedJob, quiet: bool, check: Callable[[], N
     if prepared.plan.job.sources.get("hadoop_conf_dir") == SANDBOX:
         from howdah.cli.sandbox import ended_daemons
 
-        if text := ended_daemons():
+        if text := ended_daemons(prepared.engine.name):
             notice(f"howdah: {text}")
     job_id = _submit(prepared, quiet, check)
     _warn_of_token_expiry(prepared)
@@ -173,7 +174,7 @@ def _bring_tensorboard(prepared: PreparedJob) -> None:
     from howdah.client.tensorboard_install import install
 
     try:
-        install(prepared.engine, settings_for({"engine": prepared.engine.name}), notice)
+        install(prepared.engine, settings_for({"engine": prepared.engine.name, "profile": prepared.profile}), notice)
     except HowdahError as error:
         notice(f"howdah: {error}")
 
@@ -196,7 +197,7 @@ def run_prepared(
     """
     wanted = "" if log_tasks == "none" else log_tasks
     with Interrupts(signals) as interrupts:
-        job_id = interrupts.call(lambda: _upload_and_submit(prepared, as_json, interrupts.check))
+        job_id = interrupts.call(lambda: upload_and_submit(prepared, as_json, interrupts.check))
         try:
             if not as_json:
                 click.echo(_("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))

@@ -9,7 +9,7 @@ from dataclasses import asdict
 import click
 
 from howdah.cli.i18n import _, translate_stored
-from howdah.client.engine_registry import engine_of
+from howdah.client.clusters import engine_of
 from howdah.client.follow import Follower
 from howdah.client.job_end import report_of
 from howdah.client.master_client import connect, translate_refusals
@@ -54,7 +54,7 @@ def _ask(engine: Engine, job_id: str, output: int) -> list[tuple[int, int]]:
     report = report_of(engine, job_id)
     if report.state.ended:
         raise JobEnded(f"{job_id} has ended: {report.state.value}")
-    link = connect(report)
+    link = connect(engine, report)
     if link is None:
         raise EngineUnavailable(f"{job_id} waits for its master: no program runs yet, so no snapshot can be taken")
     with link, translate_refusals(job_id):

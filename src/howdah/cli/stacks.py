@@ -8,10 +8,11 @@ import click
 
 from howdah.api.curve_schemas import Stacks
 from howdah.cli.i18n import _
-from howdah.client.engine_registry import engine_of
+from howdah.client.clusters import engine_of
 from howdah.client.follow import fetch_update
 from howdah.client.job_end import report_of
 from howdah.client.master_client import connect, translate_refusals
+from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, NotFound, SpecError
 from howdah.spec import JobReport, TaskId
 from howdah.spec.codec import to_json
@@ -36,7 +37,7 @@ def stacks(job_id: str, task: str, native: bool, last: bool, profile: str, as_js
         text = filesystem(uri, report.conf_dir).read_bytes(uri).decode("utf-8", "replace")
         click.echo(to_json({"uri": uri, "text": text}) if as_json else f"{uri}\n{text}", nl=as_json)
         return
-    answer = _take_stacks(report, _check_task(task), native)
+    answer = _take_stacks(engine, report, _check_task(task), native)
     if as_json:
         click.echo(to_json(answer))
         return
@@ -56,8 +57,8 @@ def _check_task(task: str) -> str:
         raise SpecError.at("TASK", str(error)) from None
 
 
-def _take_stacks(report: JobReport, task: str, native: bool) -> Stacks:
-    link = connect(report)
+def _take_stacks(engine: Engine, report: JobReport, task: str, native: bool) -> Stacks:
+    link = connect(engine, report)
     if link is None:
         raise EngineUnavailable(f"{report.id} waits for its master: nothing runs yet that could be looked into")
     with link, translate_refusals(report.id):

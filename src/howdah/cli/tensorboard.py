@@ -9,9 +9,12 @@ from typing import Any
 
 import click
 
+from howdah.cli.history import shown_clusters
 from howdah.cli.i18n import _
+from howdah.cli.page import keep_tunnel
+from howdah.client.clusters import engine_of
 from howdah.client.engine_registry import engine as engine_of_settings
-from howdah.client.engine_registry import engine_of, engines, settings_for
+from howdah.client.engine_registry import settings_for
 from howdah.client.follow import Follower, fetch_update
 from howdah.client.job_end import report_of
 from howdah.client.master_client import MasterClient, connect, translate_refusals
@@ -20,9 +23,10 @@ from howdah.client.wait_for_tensorboard import wait_until_open
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, JobFailed, NotFound
 from howdah.eventfiles import locations
-from howdah.history.options import root_of, user_on
 from howdah.spec import JobReport, uris
 from howdah.spec.events import Yielded
+
+HADOOP_SCHEMES = ("hdfs", "viewfs")
 
 
 @click.command()
@@ -70,17 +74,22 @@ def tensorboard(
         engine = engine_of(job_id, profile)
         report = report_of(engine, job_id)
         if stop or (report.master and not report.state.ended and not here):
-            _start_in_job(engine, report, stop, profile, idle * 60)
+            view = fetch_update(engine, job_id).view
+            if not stop and view.job is not None and view.job.framework == "board":
+                _show(engine, job_id, tensorboard_url(engine, report, view))
+            else:
+                _start_in_job(engine, report, stop, profile, idle * 60)
             return
         found = locations.event_file_locations(fetch_update(engine, job_id).view)
         if not found:
             raise NotFound(f"{job_id}: the location of its event files is unknown: set `board` in the job file")
         _serve({**request, "places": dict(found), "conf_dir": report.conf_dir})
         return
-    conf_dir = settings_for({"engine": "yarn", "profile": profile})["hadoop_conf_dir"]
-    shown = list(engines(engine_name, profile))
-    own = user_on(conf_dir)
-    wanted = {**chosen([root_of(engine, own) for engine in shown], roots, user, name), "last": last}
+    conf_dir = settings_for({"profile": profile})["hadoop_conf_dir"]
+    # One process has one Hadoop configuration: file systems of Hadoop that another one leads to are left out.
+    clusters = shown_clusters(engine_name, profile)
+    homes = [one.root for one in clusters if one.conf_dir == conf_dir or uris.split(one.root)[0] not in HADOOP_SCHEMES]
+    wanted = {**chosen(homes, roots, user, name), "last": last}
     if engine_name:
         _submit_as_job({**wanted, "idle_s": idle * 60}, engine_name, profile)
         return
@@ -103,7 +112,7 @@ def _start_in_job(engine: Engine, report: JobReport, stop: bool, profile: str, i
         from howdah.client.tensorboard_install import install
 
         install(engine, settings_for({"engine": engine.name, "profile": profile}), _notice)
-    link = connect(report)
+    link = connect(engine, report)
     if link is None:
         raise EngineUnavailable(f"{report.id} has no running master")
     with link, translate_refusals(report.id):
@@ -111,7 +120,7 @@ def _start_in_job(engine: Engine, report: JobReport, stop: bool, profile: str, i
             link.end_tensorboard(getpass.getuser())
             click.echo(_("the end of TensorBoard of {id} has been requested", id=report.id))
         else:
-            click.echo(_await_open(link, report, idle_s))
+            _show(engine, report.id, _await_open(link, report, idle_s))
 
 
 def _await_open(link: MasterClient, report: JobReport, idle_s: float) -> str:
@@ -139,9 +148,15 @@ def _submit_as_job(request: dict[str, Any], engine_name: str, profile: str) -> N
     _notice(_("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
     for update in Follower(prepared.engine, job_id).updates():
         if any(isinstance(event, Yielded) for event in update.events):
-            click.echo(tensorboard_url(update.report, update.view))
+            _show(prepared.engine, job_id, tensorboard_url(prepared.engine, update.report, update.view))
             return
     raise JobFailed(f"{job_id} has ended: `howdah logs {job_id}` says why")
+
+
+def _show(engine: Engine, job_id: str, url: str) -> None:
+    """Print a link to what a task serves, and stay while it leads through this process."""
+    click.echo(engine.reach_url(job_id, url))
+    keep_tunnel(engine, job_id)
 
 
 def _serve(request: dict[str, Any]) -> None:

@@ -410,6 +410,13 @@ def verdict(view: JobView) -> Iterator[str]:
         yield _("full output: howdah logs {id} {task}", id=view.id, task=outcome.first)
 
 
+def place_text(engine: str, profile: str) -> str:
+    """Return how messages name a cluster: by the engine, the profile that leads there, or both."""
+    if engine and profile:
+        return _("{engine}, profile {profile}", engine=engine, profile=profile)
+    return engine or _("profile {profile}", profile=profile)
+
+
 def report_json(report: JobReport) -> dict[str, Any]:
     """Return a report for `--json`, with every field."""
     return {name: encode(getattr(report, name)) for name in report.__dataclass_fields__}

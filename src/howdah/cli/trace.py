@@ -15,17 +15,18 @@ import click
 
 from howdah.api.trace import describe
 from howdah.cli.history import options_of
-from howdah.cli.i18n import _
-from howdah.client.engine_registry import engine_of, engines
+from howdah.cli.i18n import _, translate_stored
+from howdah.client.clusters import describe_clusters, engine_of, find_clusters
 from howdah.client.follow import fetch_update
 from howdah.client.master_client import connect
 from howdah.client.process_owner import is_here, owner_of
 from howdah.client.recorded_events import recorded_events
+from howdah.engines import Engine
 from howdah.errors import HowdahError, NotFound
 from howdah.history.directory_scan import Scanner
 from howdah.history.index import Index
 from howdah.history.options import index_directory
-from howdah.history.queries import row_of
+from howdah.history.queries import newest_directory, row_of
 from howdah.history.queries import trace as indexed
 from howdah.spec import JobReport, State
 from howdah.spec.codec import to_json
@@ -48,7 +49,7 @@ def trace(of: str, profile: str, as_json: bool) -> None:
     options = options_of(profile)
     with Index(index_directory(options)) as index:
         if index.claim():  # else a history server keeps it up to date
-            Scanner(index, options.roots, options.conf_dir).scan()
+            Scanner(index, options.roots, options.conf_dir_of).scan()
         found = _find(index.connection, of, profile)
         if found is None:
             raise NotFound(f"no job of {', '.join(options.roots)} had {of}")
@@ -101,9 +102,10 @@ def _host_names(host: str) -> list[str]:
 
 def _ask_executors(host: str, pid: int, profile: str) -> dict[str, Any] | None:
     """Ask the executors of your own jobs on `host`: the process may be below a program."""
-    for report in _running_jobs(profile):
+    for engine, report in _running_jobs(profile):
         with contextlib.suppress(HowdahError, WireError):
-            view, link = fetch_update(engine_of(report.id, profile), report.id).view, connect(report)
+            update = fetch_update(engine, report.id)
+            view, link = update.view, connect(engine, update.report)
             there = [task for task in view.tasks.values() if task.state is State.RUNNING and task.host == host]
             if link is None or not there:
                 continue
@@ -114,19 +116,23 @@ def _ask_executors(host: str, pid: int, profile: str) -> dict[str, Any] | None:
     return None
 
 
-def _running_jobs(profile: str) -> Iterator[JobReport]:
-    for engine in engines("", profile):
-        with contextlib.suppress(HowdahError):
-            yield from (report for report in engine.describe() if report.state is State.RUNNING)
+def _running_jobs(profile: str) -> Iterator[tuple[Engine, JobReport]]:
+    """Yield the running jobs of all clusters that the profiles lead to; one that does not answer gets a line."""
+    clusters = find_clusters("", profile)
+    for cluster, answer in zip(clusters, describe_clusters(clusters), strict=True):
+        if answer.error is not None:
+            click.echo(f"howdah: {answer.place}: {translate_stored(str(answer.error))}", err=True)
+        yield from ((cluster.engine, report) for report in answer.reports if report.state is State.RUNNING)
 
 
 def _with_details(connection: sqlite3.Connection, trace: dict[str, Any], profile: str) -> dict[str, Any]:
     """Return the answer with everything that the job's log, the index and its engine know."""
-    job, row = trace["job"], row_of(connection, trace["job"], time.time())
-    directory = connection.execute("SELECT directory FROM job WHERE id = ?", (job,)).fetchone()
-    report = JobReport(job, "", State.PENDING, "", directory=directory[0] if directory else "")
+    job = trace["job"]
+    directory = trace.get("directory") or newest_directory(connection, job)
+    row = row_of(connection, job, directory, time.time())
+    report = JobReport(job, "", State.PENDING, "", directory=directory)
     known: dict[str, Any] = {name: row[name] for name in _OF_JOB if row[name]} if row else {}
-    if "queue" not in known and known.get("engine") != "local":  # the cluster chose it; or the job is of another user
+    if "queue" not in known:  # the cluster chose it; or the job is of another user
         with contextlib.suppress(HowdahError):
             for report_of_engine in engine_of(job, profile).describe(job):
                 fields = {name: getattr(report_of_engine, name) for name in ("name", "user", "queue", "engine")}

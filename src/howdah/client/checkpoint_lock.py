@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import getpass
+
 from howdah.checkpoints import directory_lock
-from howdah.client.engine_registry import engine_of
+from howdah.client.clusters import describe_clusters, find_clusters
+from howdah.client.engine_registry import engine_info
+from howdah.engines.info import name_of_id
 from howdah.errors import HowdahError, StagingError
 from howdah.spec import Plan
 from howdah.storage.factory import filesystem
 
 
-def release_stale_lock(plan: Plan, profile: str = "") -> None:
+def release_stale_lock(plan: Plan) -> None:
     """Release the lock of the plan's checkpoint directory if the job that holds it has ended.
 
     Raises:
@@ -22,16 +26,25 @@ def release_stale_lock(plan: Plan, profile: str = "") -> None:
     held = directory_lock.read_lock(fs, directory)
     if held is None:
         return
-    if not _ended(held.job, profile):
+    if not _ended(held):
         raise StagingError(directory_lock.explain_lock(directory, held))
     directory_lock.release(fs, directory, held.job)
 
 
-def _ended(job_id: str, profile: str) -> bool:
-    """Return whether the engine says that the job has ended. A ResourceManager does not run an application that it has
-    forgotten; nothing is known of a local job that is not in our own directory."""
+def _ended(held: directory_lock.DirectoryLock) -> bool:
+    """Return whether an engine says that the job has ended; all clusters that the user's profiles lead to are asked,
+    because the job need not be on the one of the profile in use. This user's job has also ended if its engine forgets
+    jobs and all clusters say that they do not know it; another user's job may be where these profiles do not lead."""
+    name = name_of_id(held.job)
+    unusable: list[HowdahError] = []
     try:
-        found = engine_of(job_id, profile).describe(job_id)
+        clusters = find_clusters(name, report_unusable=lambda *problem: unusable.append(problem[-1]))
+        answers = list(describe_clusters(clusters, held.job))
     except HowdahError:
         return False
-    return found[0].state.ended if found else job_id.startswith("application_")
+    reports = [report for answer in answers for report in answer.reports]
+    if reports:
+        return all(report.state.ended for report in reports)
+    if not name or unusable or any(answer.error for answer in answers):
+        return False
+    return engine_info(name).forgets_jobs and held.user == getpass.getuser()

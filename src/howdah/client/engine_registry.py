@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from howdah.config.extras import how_to_install
 from howdah.config.settings import Settings, resolve
 from howdah.engines import Engine
+from howdah.engines.info import GROUP, EngineInfo, find
 from howdah.errors import SpecError
 from howdah.spec import plugins
 from howdah.spec.validation import nearest
 
-_PREFIXES = {"application_": "yarn", "local-": "local"}
 
-
-def settings_for(flags: Mapping[str, str | None]) -> Settings:
-    """Return the settings with these flags, in this process's environment."""
-    return resolve(flags, os.environ)
+def settings_for(flags: Mapping[str, str | None], engines: Iterable[str] = ()) -> Settings:
+    """Return the settings with these flags, in this process's environment, among them those of `engines`."""
+    return resolve(flags, os.environ, engines)
 
 
 def engine(settings: Settings) -> Engine:
@@ -27,32 +26,25 @@ def engine(settings: Settings) -> Engine:
         SpecError: no engine has that name, or a package that it needs is not installed.
     """
     name = settings["engine"]
-    target = plugins.find("howdah.engines", name)
-    if not target:
-        known = sorted(plugins.names("howdah.engines"))
-        raise SpecError.at("engine", f"is {name!r}, known are {', '.join(known)}", nearest(name, known))
+    info = engine_info(name)
     try:
-        cls = plugins.load(target)
+        cls = plugins.load(info.engine)
     except ModuleNotFoundError as error:
-        if (error.name or "").startswith("howdah"):
+        if not info.extra or (error.name or "").startswith("howdah"):
             raise
-        raise SpecError.at("engine", f"{name!r} needs {error.name}; {how_to_install(name)}") from error
+        raise SpecError.at("engine", f"{name!r} needs {error.name}; {how_to_install(info.extra)}") from error
     made: Engine = cls(settings.values)
     return made
 
 
-def engine_of(job_id: str, profile: str = "") -> Engine:
-    """Return the engine that a job's id belongs to; the configured one for an id of an unknown form."""
-    name = next((name for prefix, name in _PREFIXES.items() if job_id.startswith(prefix)), None)
-    return engine(settings_for({"engine": name, "profile": profile}))
+def engine_info(name: str) -> EngineInfo:
+    """Return what is known of the engine of this name.
 
-
-def engines(name: str = "", profile: str = "") -> Iterator[Engine]:
-    """Yield the named engine; without a name the local one, and YARN where a cluster is configured."""
-    if name:
-        yield engine(settings_for({"engine": name, "profile": profile}))
-        return
-    yield engine(settings_for({"engine": "local", "profile": profile}))
-    settings = settings_for({"engine": "yarn", "profile": profile})
-    if settings["hadoop_conf_dir"]:
-        yield engine(settings)
+    Raises:
+        SpecError: no engine has that name.
+    """
+    info = find(name)
+    if info is None:
+        names = sorted(plugins.names(GROUP))
+        raise SpecError.at("engine", f"is {name!r}, known are {', '.join(names)}", nearest(name, names))
+    return info

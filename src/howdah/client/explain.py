@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 
 from howdah.client.follow import fetch_update
-from howdah.engines import Engine, PendingReason
+from howdah.engines import AccountedTask, Engine, PendingReason
 from howdah.errors import HowdahError
 from howdah.spec import Exit, JobReport, JobSpec, Role, StagedJob, State, TaskId
 from howdah.spec.codec import decode
@@ -66,6 +67,8 @@ class Explanation:
     """The events that changed the job's course, in order."""
     failures: list[Ended] = field(default_factory=list)
     """The failures that counted as an attempt, in order."""
+    accounting: list[AccountedTask] = field(default_factory=list)
+    """What the cluster's accounting knows of the job, once it has ended."""
 
     @property
     def first(self) -> tuple[TaskId | None, str, Exit] | None:
@@ -91,6 +94,8 @@ def explain(engine: Engine, job_id: str) -> Explanation:
     failures = [event for event in events if isinstance(event, Ended) and event.counts and not event.exit.ok]
     found = Explanation(report, view, moments=moments, failures=failures)
     if report.state.ended:
+        with contextlib.suppress(HowdahError):  # the event log alone says how the job ended
+            found.accounting.extend(engine.accounting(job_id))
         return found
     job = view.job or _submitted_job(report)
     found.missing.update(_missing_containers(view, events))

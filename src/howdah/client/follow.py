@@ -146,7 +146,7 @@ class Follower:
 
     def _connect(self, report: JobReport) -> MasterClient | None:
         try:
-            link = connect(report)
+            link = connect(self.engine, report)
         except StagingError:
             return None  # another user's job, or its directory is gone: only the engine's report is left
         if link is not None:

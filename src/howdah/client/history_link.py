@@ -56,7 +56,7 @@ def _known_addresses(engine: Engine, profile: str) -> Iterator[str]:
     settings = settings_for({"engine": engine.name, "profile": profile})
     if settings[HISTORY_URL]:
         yield settings[HISTORY_URL]
-    if engine.name != "local":
+    if not engine.one_machine:
         with contextlib.suppress(HowdahError):
             job = history_service.find_running_service(engine)
             if job is not None:

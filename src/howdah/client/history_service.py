@@ -7,14 +7,16 @@ read it, and reaches the task as a secret; so whoever may submit as this user ge
 from __future__ import annotations
 
 import contextlib
+import http.client
 import secrets
 import time
-from collections.abc import Callable, Sequence
+import urllib.parse
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import howdah
-from howdah.client.engine_registry import settings_for
+from howdah.client.engine_registry import engine_info, settings_for
 from howdah.client.recorded_events import recorded_events
 from howdah.client.submit import PreparedJob, prepare
 from howdah.engines import Engine
@@ -28,7 +30,7 @@ from howdah.wire import auth
 
 NAME, ROLE, KEY = "howdah-history", "history", "HOWDAH_HISTORY_KEY"
 MEMORY_MIB, RESTARTS = 1024, 1_000_000
-OPENS_S = 300.0
+OPENS_S, ANSWER_S = 300.0, 5.0
 _START = """
 import os, runpy, sys
 here = [os.path.abspath(path) for path in sys.argv[1].split(os.pathsep) if os.path.isdir(path)]
@@ -40,8 +42,12 @@ runpy.run_module("howdah.history", run_name="__main__", alter_sys=True)
 
 def find_running_service(engine: Engine) -> JobReport | None:
     """Return the history job that runs, or waits for its container; None if there is none."""
-    found = (report for report in engine.describe() if report.name == NAME and not report.state.ended)
-    return next(found, None)
+    return running_service(engine.describe())
+
+
+def running_service(reports: Iterable[JobReport]) -> JobReport | None:
+    """Return the history job among these that runs, or waits for its container; None if there is none."""
+    return next((report for report in reports if report.name == NAME and not report.state.ended), None)
 
 
 def prepare_service(flags: dict[str, str | None], arguments: Sequence[str], notice: Notice) -> PreparedJob:
@@ -53,12 +59,13 @@ def prepare_service(flags: dict[str, str | None], arguments: Sequence[str], noti
     role = Role(resources=Resources(MEMORY_MIB), tracked=True, on_failure="restart", restarts=RESTARTS, command="true")
     job = JobSpec({ROLE: role}, name=NAME, links={"history": f"http://{{{ROLE}:0}}:{{{ROLE}:0:main}}/"})
     first = prepare(job, Path.cwd(), flags, notice)
-    settings = settings_for(flags)
-    staging = ["--set", f"staging_dir={settings['staging_dir']}"] if settings["staging_dir"] else []
-    options = ["--in-job", *staging, *arguments]
+    settings, engine = settings_for(flags), first.engine.name
+    names = ["staging_dir", *(f"{engine}.{name}" for name in engine_info(engine).settings)]
+    given = [f"{name}={settings[name]}" for name in names if settings[name]]  # by which the server finds the home
+    options = ["--in-job", *(word for each in given for word in ("--set", each)), *arguments]
     staged = _with_command(first.plan.job, options)
     value = key(first.engine, settings["hadoop_conf_dir"]).hex()
-    return PreparedJob(first.engine, first.engine.plan(staged), {KEY: value})
+    return PreparedJob(first.engine, first.engine.plan(staged), {KEY: value}, first.profile)
 
 
 def _with_command(staged: StagedJob, options: Sequence[str]) -> StagedJob:
@@ -99,9 +106,10 @@ def link(engine: Engine, job_id: str, conf_dir: str, notice: Callable[[str], Non
         report = next(iter(engine.describe(job_id)), None)
         if report is None or report.state.ended:
             raise JobFailed(f"{job_id} has ended: {report.diagnostics if report else 'the engine does not know it'}")
-        address = _address(report)
-        if address:
-            return f"http://{address}{auth.page_link(key(engine, conf_dir))}"
+        url = _url(report)
+        url = engine.reach_url(job_id, url) if url else ""
+        if url and _answers(url):
+            return f"{url}{auth.page_link(key(engine, conf_dir))}"
         if report.diagnostics not in ("", waiting):
             waiting = report.diagnostics
             notice(waiting)
@@ -111,9 +119,23 @@ def link(engine: Engine, job_id: str, conf_dir: str, notice: Callable[[str], Non
     )
 
 
-def _address(report: JobReport) -> str:
+def _answers(url: str) -> bool:
+    """Return whether a server answers: the program may have been started and end at once, and what accepts connections
+    may be a tunnel."""
+    connection = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc, timeout=ANSWER_S)
+    try:
+        connection.request("GET", "/")
+        connection.getresponse()
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+    return True
+
+
+def _url(report: JobReport) -> str:
     with contextlib.suppress(StagingError):  # there is no log yet
         task = fold_recorded(recorded_events(report)).tasks.get(TaskId(ROLE, 0))
         if task is not None and task.state is State.RUNNING:
-            return f"{task.host}:{task.ports['main']}"
+            return f"http://{task.host}:{task.ports['main']}"
     return ""

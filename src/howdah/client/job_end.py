@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import math
 import time
 from collections.abc import Callable
 
@@ -21,12 +22,14 @@ CANCEL_S = 30.0
 removed."""
 KEY_S = 5.0
 """Limit in seconds for reading the job's key before the engine is asked instead of the master."""
+WATCH_S = 2.0
+"""Seconds between two requests while something leads through this process until the job ends."""
 POLL_S = 0.1
 """Seconds between two requests for the job's state while a user waits."""
 
 
 def report_of(engine: Engine, job_id: str) -> JobReport:
-    """Return the engine's report on a job.
+    """Return the engine's report on a job, with an address of a running job's master that this machine reaches.
 
     Raises:
         JobNotFound: the engine knows no job of this id.
@@ -34,7 +37,8 @@ def report_of(engine: Engine, job_id: str) -> JobReport:
     found = engine.describe(job_id)
     if not found:
         raise JobNotFound(f"no job {job_id} on engine {engine.name}; `howdah list` shows yours")
-    return found[0]
+    report = found[0]
+    return engine.reach(report) if report.master and not report.state.ended else report
 
 
 def cancel_job(
@@ -61,7 +65,7 @@ def _ask_master(engine: Engine, report: JobReport, notice: Callable[[str], None]
         if key is not None and report.master:
             master: MasterClient | None = MasterClient(report.master, key)
         else:
-            master = call_with_timeout(lambda: connect(report), KEY_S)
+            master = call_with_timeout(lambda: connect(engine, report), KEY_S)
         if master is None:
             return False
         with master:
@@ -75,6 +79,17 @@ def _ask_master(engine: Engine, report: JobReport, notice: Callable[[str], None]
         reason = str(error)
     notice(message("{reason}: the job's master can't be asked, {engine} is", reason=reason, engine=engine.name))
     return False
+
+
+def watch_until_end(engine: Engine, job_id: str, limit_s: float = math.inf) -> None:
+    """Return when the job has ended, or after `limit_s` seconds; an engine that does not answer may answer again."""
+    until = time.monotonic() + limit_s
+    while time.monotonic() < until:
+        with contextlib.suppress(EngineUnavailable):
+            found = engine.describe(job_id)
+            if not found or found[0].state.ended:
+                return
+        time.sleep(WATCH_S)
 
 
 def wait_for_end(engine: Engine, job_id: str, limit_s: float = CANCEL_S) -> JobReport | None:

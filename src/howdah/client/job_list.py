@@ -3,55 +3,154 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+import functools
+import math
+from collections.abc import Callable, Iterable, Iterator
 
 from howdah.client import history_service
 from howdah.client.api_client import ApiClient
-from howdah.client.engine_registry import engines, settings_for
+from howdah.client.clusters import LIMIT_S, ClusterAnswer, ask_at_once, describe_clusters, find_clusters, too_late
+from howdah.client.engine_registry import settings_for
 from howdah.client.job_filter import JobFilter, start_time
 from howdah.client.remote_jobs import RemoteJobs
 from howdah.config.settings import HISTORY_URL
-from howdah.errors import EngineUnavailable, NotFound
+from howdah.errors import HowdahError, NotFound, SpecError
 from howdah.spec import JobReport
+from howdah.spec.values import dataclass
 from howdah.storage.progress import no_notice
 
+NO_SERVER = "no history server is known: set history_url to the link of one, or start one: `howdah history --on ENGINE`"
 
-def merge_reports(reports: Iterable[JobReport], remembered: Iterable[JobReport]) -> list[JobReport]:
-    """Merge both, each job once, the newest first; an engine's report of a job replaces the history server's."""
-    found = {report.id: report for report in (*remembered, *reports)}
-    return sorted(found.values(), key=start_time, reverse=True)
+CLOCKS_S = 600.0
+"""How far the moments at which an engine and a job's log say that the job started may be apart: their clocks differ,
+and a master may start slowly."""
 
 
-def jobs_of_history(wanted: JobFilter, engine: str, profile: str, max_jobs: int) -> list[JobReport]:
-    """Return the jobs of the history server that is configured, else of one that runs as a job; only those of `engine`,
-    if given.
+@dataclass(frozen=True)
+class ListedJob:
+    """A job as `howdah list` shows it."""
+
+    report: JobReport
+    """What the engine, or else the history server, knows of the job."""
+    profile: str = ""
+    """The profile that leads to its cluster; "" for settings without a profile, or if only a history server knows the
+    job."""
+
+
+def jobs_of_answers(answers: Iterable[ClusterAnswer]) -> Iterator[ListedJob]:
+    """Yield the jobs of all clusters. Two addresses may lead to one cluster: a job that is in two answers is listed
+    once. Jobs of two clusters may have the same id, but not the same moment of submission too."""
+    seen = set()
+    for answer in answers:
+        for report in answer.reports:
+            key = (report.engine, report.id, report.submitted, report.user, report.name)
+            if key not in seen:
+                yield ListedJob(report, answer.profile)
+            seen.add(key)
+
+
+def merge_jobs(listed: Iterable[ListedJob], remembered: Iterable[JobReport]) -> list[ListedJob]:
+    """Merge both, the newest job first; what an engine says of a job replaces the history servers' reports."""
+    merged = list(listed)
+    found: dict[str, list[JobReport]] = {}
+    for job in merged:
+        found.setdefault(job.report.id, []).append(job.report)
+    for report in remembered:
+        same_id = found.setdefault(report.id, [])
+        if not any(_may_be_same(known, report) for known in same_id):
+            merged.append(ListedJob(report))
+            same_id.append(report)
+    return sorted(merged, key=lambda job: start_time(job.report), reverse=True)
+
+
+def _may_be_same(known: JobReport, remembered: JobReport) -> bool:
+    """Return whether a report of a history server may be about a job that is known, and not about another cluster's job
+    of the same id. A history server does not know when a job was submitted, and may not have read its log yet."""
+    for one, other in ((known.engine, remembered.engine), (known.user, remembered.user), (known.name, remembered.name)):
+        if one != other and one not in ("", known.id) and other not in ("", remembered.id):
+            return False
+    if not remembered.started or remembered.name == remembered.id:  # its log has not been read
+        return True
+    first, last = known.submitted or known.started, known.started or known.finished or math.inf
+    return first - CLOCKS_S <= remembered.started <= last + CLOCKS_S
+
+
+@dataclass(frozen=True)
+class KnownHistoryServer:
+    """A history server that one of the user's profiles leads to."""
+
+    profile: str
+    """The first profile that leads there."""
+    find_link: Callable[[], str]
+    """Returns the server's link; of a server that runs as a job it waits until the server serves."""
+
+
+def find_history_servers(profile: str = "") -> Iterator[KnownHistoryServer]:
+    """Yield the history servers of the user's profiles, each once: those that the profiles name, then those that run as
+    jobs on the clusters of the other profiles. With `profile` only this one counts."""
+    settings = settings_for({"profile": profile})
+    links = {settings.profile: settings[HISTORY_URL]}
+    for each in () if profile else settings.profiles:
+        with contextlib.suppress(SpecError):  # a profile that is wrong leads nowhere
+            links.setdefault(each, settings_for({"profile": each})[HISTORY_URL])
+    profile_of_link = {link: each for each, link in reversed(links.items()) if link}
+    for link in dict.fromkeys(filter(None, links.values())):
+        yield KnownHistoryServer(profile_of_link[link], functools.partial(str, link))
+    without = [cluster for cluster in find_clusters("", profile) if not links[cluster.profile]]
+    for cluster, answer in zip(without, describe_clusters(without) if without else (), strict=True):
+        service = history_service.running_service(answer.reports)
+        if service is not None:
+            conf_dir = settings_for({"engine": cluster.engine.name, "profile": cluster.profile})["hadoop_conf_dir"]
+            link_of_service = functools.partial(history_service.link, cluster.engine, service.id, conf_dir, no_notice)
+            yield KnownHistoryServer(cluster.profile, link_of_service)
+
+
+def jobs_of_history(
+    wanted: JobFilter,
+    engine: str,
+    profile: str,
+    max_jobs: int,
+    report_silent: Callable[[str, HowdahError], None] = lambda *_: None,
+    limit_s: float = LIMIT_S,
+) -> list[JobReport]:
+    """Return the jobs of all history servers of the user's profiles; only those of `engine`, if given. The servers are
+    asked at the same time, and each has `LIMIT_S` seconds. If another one answers, `report_silent` is called with the
+    profile of each that does not, and why.
 
     Raises:
-        NotFound: no history server is known. NotPermitted: the server refuses the user.
-        EngineUnavailable: the server does not answer.
+        NotFound: no history server is known. NotPermitted: the only server refuses the user.
+        EngineUnavailable: no server answers.
     """
-    found = RemoteJobs(ApiClient(history_link(profile))).list_jobs(wanted.query, max_jobs)
-    return [report for report in found if engine in ("", report.engine)]
+    servers = list(find_history_servers(profile))
+    if not servers:
+        raise NotFound(NO_SERVER)
+    query = wanted.query | ({"engine": engine} if engine else {})
+
+    def ask(server: KnownHistoryServer) -> list[JobReport] | HowdahError:
+        try:
+            return RemoteJobs(ApiClient(server.find_link())).list_jobs(query, max_jobs)
+        except HowdahError as error:
+            return error
+
+    answers = list(ask_at_once([functools.partial(ask, server) for server in servers], limit_s))
+    errors = [too_late(limit_s) if each is None else each for each in answers if not isinstance(each, list)]
+    if len(errors) == len(servers):
+        raise errors[0]
+    found: list[JobReport] = []
+    for server, answer in zip(servers, answers, strict=True):
+        if isinstance(answer, list):
+            found += [report for report in answer if engine in ("", report.engine)]
+        else:
+            report_silent(server.profile, too_late(limit_s) if answer is None else answer)
+    return found
 
 
 def history_link(profile: str) -> str:
-    """Return the link of the history server that is configured, else of one that runs as a job.
+    """Return the link of the first history server of the user's profiles.
 
     Raises:
         NotFound: no history server is known.
     """
-    link = settings_for({"profile": profile})[HISTORY_URL] or _running_page(profile)
-    if not link:
-        advice = "set history_url to the link of one, or start one: `howdah history --on yarn`"
-        raise NotFound(f"no history server is known: {advice}")
-    return link
-
-
-def _running_page(profile: str) -> str:
-    conf_dir = settings_for({"engine": "yarn", "profile": profile})["hadoop_conf_dir"]
-    for engine in engines("", profile):
-        with contextlib.suppress(EngineUnavailable):  # the list says so
-            job = history_service.find_running_service(engine)
-            if job is not None:
-                return history_service.link(engine, job.id, conf_dir, no_notice)
-    return ""
+    for server in find_history_servers(profile):
+        return server.find_link()
+    raise NotFound(NO_SERVER)

@@ -6,6 +6,7 @@ import asyncio
 import codecs
 import getpass
 import itertools
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,11 +17,12 @@ from howdah.api.http_server import Response
 from howdah.api.recorded_job import EndedJobSource
 from howdah.api.recorded_log import RecordedLog
 from howdah.client.api_client import ApiClient, decode_answer, encode_query
-from howdah.client.engine_registry import engine_of, engines, settings_for
+from howdah.client.clusters import describe_clusters, engine_of, find_clusters
+from howdah.client.engine_registry import settings_for
 from howdah.client.follow import Follower, settled_report
 from howdah.client.job_end import cancel_job, report_of
 from howdah.client.job_filter import OF_REPORTS, read_filters
-from howdah.client.job_list import history_link
+from howdah.client.job_list import history_link, jobs_of_answers
 from howdah.client.jobs_api import BegunSnapshot, JobsApi
 from howdah.client.master_client import MasterClient, connect, job_key, translate_refusals
 from howdah.client.submit import prepare
@@ -37,6 +39,10 @@ from howdah.wire import auth
 
 RETRY_S = 60.0
 """Seconds for which a request is repeated while the engine does not answer."""
+
+
+class IncompleteJobList(UserWarning):
+    """A cluster did not answer, or a profile leads nowhere: jobs may be missing in the list of `Client.jobs`."""
 
 
 class LocalJobs(JobsApi):
@@ -61,14 +67,14 @@ class LocalJobs(JobsApi):
 
     def jobs(self, filters: Mapping[str, Any]) -> list[JobReport]:
         wanted, max_jobs = read_filters(filters, OF_REPORTS)
-        found: list[JobReport] = []
-        for engine in engines(self.engine, self.profile):
-            try:
-                found += engine.describe()
-            except EngineUnavailable:
-                if self.engine:  # otherwise the other engines are listed
-                    raise
-        return sorted(filter(wanted.fits, found), key=lambda report: report.submitted, reverse=True)[:max_jobs]
+        answers = list(describe_clusters(find_clusters(self.engine, self.profile, _warn_of_unusable)))
+        errors = [answer for answer in answers if answer.error is not None]
+        if self.engine and len(errors) == len(answers) and errors[0].error is not None:
+            raise errors[0].error
+        for answer in errors:  # the others are listed
+            warnings.warn(f"jobs are missing, {answer.place}: {answer.error}", IncompleteJobList, stacklevel=3)
+        found = (job.report for job in jobs_of_answers(answers) if wanted.fits(job.report))
+        return sorted(found, key=lambda report: report.submitted, reverse=True)[:max_jobs]
 
     def job(self, job_id: str) -> JobView:
         return next(self._follower(job_id).updates(wait_s=0.0)).view
@@ -82,14 +88,14 @@ class LocalJobs(JobsApi):
         report = settled_report(engine, job_id)
         if report.state.ended:
             return decode_pieces(piece for _, piece in engine.logs(job_id, task, stream))
-        return decode_pieces(_read_running_log(report, task, stream))
+        return decode_pieces(_read_running_log(engine, report, task, stream))
 
     def call(self, job_id: str, path: str, query: Mapping[str, Any]) -> Mapping[str, Any]:
         engine = self._engine(job_id)
         report = report_of(engine, job_id)
         if not report.state.ended and report.master:
             try:
-                remote = ApiClient(report.master, auth.view_token(job_key(report)))
+                remote = ApiClient(report.master, auth.view_token(job_key(engine, report)))
                 found: Mapping[str, Any] = remote.get(f"jobs/{job_id}/{path}".rstrip("/"), **query)
                 return found
             except HowdahError:
@@ -133,10 +139,11 @@ class LocalJobs(JobsApi):
             cancel_job(engine, report)
 
     def _master(self, job_id: str) -> MasterClient:
-        report = report_of(self._engine(job_id), job_id)
+        engine = self._engine(job_id)
+        report = report_of(engine, job_id)
         if report.state.ended:
             raise JobEnded(f"{job_id} has ended: nothing of it runs any more")
-        master = connect(report)
+        master = connect(engine, report)
         if master is None:
             raise EngineUnavailable(f"{job_id} has no running master yet")
         return master
@@ -148,6 +155,11 @@ class LocalJobs(JobsApi):
         return Follower(self._engine(job_id), job_id, retry_s=RETRY_S)
 
 
+def _warn_of_unusable(engine: str, profile: str, error: HowdahError) -> None:
+    where = ", ".join(filter(None, (engine, profile and f"profile {profile}")))
+    warnings.warn(f"jobs are missing, {where}: {error}", IncompleteJobList, stacklevel=5)
+
+
 async def _answer_ended(engine: Engine, report: JobReport, path: str, query: str) -> Response:
     """Answer a call about a job that has ended by the handlers that answer it on a history server."""
     log = RecordedLog(report.id, report.directory, filesystem(report.directory, report.conf_dir))
@@ -157,8 +169,8 @@ async def _answer_ended(engine: Engine, report: JobReport, path: str, query: str
         return await source.get(path, query)
 
 
-def _read_running_log(report: JobReport, task: TaskId, stream: str) -> Iterator[bytes]:
-    master = connect(report)
+def _read_running_log(engine: Engine, report: JobReport, task: TaskId, stream: str) -> Iterator[bytes]:
+    master = connect(engine, report)
     if master is None:
         return
     offset = 0

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from howdah.api.errors import error_for_status
+from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, RequestRefused, StagingError
 from howdah.spec import JobReport, TaskId
 from howdah.spec.codec import decode
 from howdah.spec.event_lines import from_record
 from howdah.spec.events import Event
 from howdah.spec.values import dataclass
-from howdah.storage.factory import filesystem
 from howdah.wire import auth
 from howdah.wire.connection import MasterConnection, WireError
 from howdah.wire.messages import LogChunk
@@ -133,34 +133,24 @@ def _events(records: list[dict[str, object]]) -> list[Event]:
     return [event for event in map(from_record, records) if event is not None]
 
 
-def job_key(report: JobReport) -> bytes:
-    """Return the job's key, which only its owner can read, and only until the job has ended.
+def job_key(engine: Engine, report: JobReport) -> bytes:
+    """Return the key of a running job.
 
     Raises:
-        StagingError: the key is gone, or this user may not read it.
+        StagingError: the key is gone, because the job has ended, or this user may not read it.
     """
-    uri = f"{report.directory}/key"
-    with filesystem(uri, report.conf_dir).open_read(uri) as file:
-        return bytes.fromhex(file.read().decode().strip())
+    key = engine.job_key(report)
+    if key is None:
+        raise StagingError(f"{report.id}: its key is gone, because the job has ended")
+    return key
 
 
-def connect(report: JobReport) -> MasterClient | None:
-    """Connect to the job's master; None when no master is known, or the job has just ended and its key is gone.
+def connect(engine: Engine, report: JobReport) -> MasterClient | None:
+    """Connect to the master of a job on `engine`; None when no master is known, or the job has just ended and its key
+    is gone.
 
     Raises:
         StagingError: this user may not read the key.
     """
-    key = key_if_running(report) if report.master else None
+    key = engine.job_key(report) if report.master else None
     return MasterClient(report.master, key) if key is not None else None
-
-
-def key_if_running(report: JobReport) -> bytes | None:
-    """Return the job's key, None if it is gone: the master removes it when the job ends."""
-    uri = f"{report.directory}/key"
-    files = filesystem(uri, report.conf_dir)
-    try:
-        return job_key(report)
-    except StagingError:
-        if files.exists(uri):
-            raise
-        return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from howdah.client.master_client import job_key, key_if_running
+from howdah.client.master_client import job_key
+from howdah.engines import Engine
 from howdah.spec import JobReport, State
 from howdah.spec.view import JobView
 from howdah.wire import auth
@@ -12,35 +13,35 @@ HOURS = 12
 """Hours for which a link permits actions unless the user says otherwise."""
 
 
-def tensorboard_url(report: JobReport, view: JobView) -> str:
+def tensorboard_url(engine: Engine, report: JobReport, view: JobView) -> str:
     """Return a link that opens the job's TensorBoard, "" while there is none: beside the job, or the job itself."""
     if view.job is not None and view.job.framework == "board":
         task = next(iter(view.tasks.values()))
         port = task.ports.get("main", 0) if task.state is State.RUNNING else 0
-        key = key_if_running(report) if port else None
+        key = engine.job_key(report) if port else None
         return board_link(task.host, port, auth.gang_key(key)) if key is not None else ""
     tensorboard = view.tensorboard
-    key = key_if_running(report) if tensorboard.state == "open" else None
+    key = engine.job_key(report) if tensorboard.state == "open" else None
     return board_link(tensorboard.host, tensorboard.port, auth.tensorboard_token(key)) if key is not None else ""
 
 
-def page_url(report: JobReport) -> str:
+def page_url(engine: Engine, report: JobReport) -> str:
     """Return a link to the job's page for its owner: through the engine's proxy, else with the job's own token; "" when
     no master serves the page, or the job has just ended."""
     if report.tracking_url:
         return report.tracking_url
-    key = key_if_running(report) if report.master else None
+    key = engine.job_key(report) if report.master else None
     return _page_link(report, key) if key is not None else ""
 
 
-def page_link(report: JobReport, expires: float = 0.0) -> str:
+def page_link(engine: Engine, report: JobReport, expires: float = 0.0) -> str:
     """Return a link to the job's page that every holder of the link can open. It permits actions until `expires` (epoch
     seconds, 0: none).
 
     Raises:
         StagingError: the job's key is gone, or this user may not read it.
     """
-    return _page_link(report, job_key(report), expires)
+    return _page_link(report, job_key(engine, report), expires)
 
 
 def _page_link(report: JobReport, key: bytes, expires: float = 0.0) -> str:
@@ -49,9 +50,9 @@ def _page_link(report: JobReport, key: bytes, expires: float = 0.0) -> str:
     return f"{_base_url(report)}#token={auth.view_token(key)}{act}"
 
 
-def embed_url(report: JobReport) -> str:
+def embed_url(engine: Engine, report: JobReport) -> str:
     """Return the address of the job's charts for an iframe in another page; `&run=` and `&tag=` choose some."""
-    token = auth.embed_token(job_key(report))
+    token = auth.embed_token(job_key(engine, report))
     return f"{_base_url(report)}api/v1/jobs/{report.id}/curves/embed.html?token={token}"
 
 

@@ -11,14 +11,12 @@ import contextlib
 import os
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from howdah.engines.info import EngineInfo, job_of_container, known
 from howdah.errors import NotFound
 from howdah.spec.values import dataclass
-
-_GROUP = re.compile(r"(container_(?:e\d+_)?\d+_\d+_\d+_\d+)|howdah-(local-[A-Za-z0-9_-]+\.\d+)")
-_CONTAINER = re.compile(r"container_(?:e\d+_)?(\d+_\d+)_\d+_\d+|(local-[A-Za-z0-9_-]+)\.\d+")
 
 
 @dataclass(frozen=True)
@@ -63,21 +61,16 @@ def owner_of(pid: int) -> ProcessOwner:
     if not Path(f"/proc/{pid}").exists():
         raise NotFound(f"no process {pid} runs on this machine")
     pids = tuple(_ancestors(pid))
-    container = next(filter(None, map(_group, pids)), "")
+    engines = [info for _, info in known()]  # once: the search for packages takes 10 ms
+    container = next(filter(None, (_container(each, engines) for each in pids)), "")
     for each in pids:
         variables = _environment(each)
         container = container or variables.get("HOWDAH_CONTAINER", "")
-        if "HOWDAH_TASK" in variables and (job := variables.get("HOWDAH_JOB_ID") or job_of(container)):
+        if "HOWDAH_TASK" in variables and (job := variables.get("HOWDAH_JOB_ID") or job_of_container(container)):
             attempt = variables.get("HOWDAH_ATTEMPT", "")
             number = int(attempt) if attempt.isdecimal() else 0
             return ProcessOwner(pids, job, variables["HOWDAH_TASK"], number, container)
-    return ProcessOwner(pids, job_of(container), container=container)
-
-
-def job_of(container: str) -> str:
-    """Return the id of the job that a container's id belongs to; "" when the id names no job."""
-    found = _CONTAINER.fullmatch(container)
-    return found[2] or f"application_{found[1]}" if found else ""
+    return ProcessOwner(pids, job_of_container(container), container=container)
 
 
 def _ancestors(pid: int) -> Iterator[int]:
@@ -99,10 +92,11 @@ def _environment(pid: int) -> dict[str, str]:
     return {name: value for name, _, value in pairs if name.startswith("HOWDAH_")}
 
 
-def _group(pid: int) -> str:
+def _container(pid: int, engines: Sequence[EngineInfo]) -> str:
+    """Return the id of the container after which one of the process's control groups is named; "" if there is none."""
     try:
         text = Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-    found = _GROUP.search(text)
-    return (found[1] or found[2]) if found else ""
+    names = (name.removeprefix("howdah-") for name in re.split(r"[/:\n]", text))
+    return next((name for name in names if any(engine.job_of_container(name) for engine in engines)), "")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from howdah.errors import StagingError
 from howdah.spec import JobReport
 from howdah.spec.event_lines import read_log
 from howdah.spec.events import Event
 from howdah.storage.factory import filesystem
+from howdah.storage.segmented_log import find_log
 
 
 def recorded_events(report: JobReport) -> Iterator[Event]:
@@ -26,6 +28,8 @@ def recorded_log(report: JobReport) -> Iterator[Event | None]:
         StagingError: there is no log.
     """
     uri = f"{report.directory}/events.jsonl"
-    with filesystem(uri, report.conf_dir).open_read(uri) as file:
-        text = file.read().decode("utf-8", "replace")
+    log = find_log(filesystem(uri, report.conf_dir), uri)
+    if log is None:
+        raise StagingError(f"{uri}: no such file or directory")
+    text = log.read().decode("utf-8", "replace")
     yield from read_log(line for line in text.splitlines() if line)

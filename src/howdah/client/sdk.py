@@ -77,6 +77,9 @@ class Client:
         `framework` and `sort`. `moments` may have `since` and `until` by the names that they have in docs/api.md,
         `from` and `to`, which are keywords of Python.
 
+        Without an address the jobs are those of all clusters that your profiles lead to, unless `engine` or `profile`
+        chooses. For each cluster that does not answer in ten seconds there is a warning, `IncompleteJobList`.
+
         Raises:
             SpecError: a filter is unknown, or has a wrong value.
         """
@@ -88,11 +91,12 @@ class Client:
         """Return a job as it is now."""
         return self._jobs.job(job_id)
 
-    def follow(self, job_id: str) -> Iterator[JobView]:
-        """Yield the job's view at once, after changes at most once a second, and a last time when it has ended.
+    def follow(self, job_id: str, interval_s: float = MIN_INTERVAL_S) -> Iterator[JobView]:
+        """Yield the job's view at once, after changes every `interval_s` seconds at most, and a last time when it has
+        ended.
 
         The view is one object, which is brought up to date."""
-        return changes(self._jobs.views(job_id))
+        return changes(self._jobs.views(job_id), interval_s=interval_s)
 
     def wait(self, job_id: str, timeout_s: float | None = None) -> Outcome:
         """Wait for the end of a job, and return how it ended.
@@ -189,13 +193,15 @@ class Client:
         self._jobs.cancel(job_id)
 
 
-def changes(views: Iterable[JobView], clock: Callable[[], float] = time.monotonic) -> Iterator[JobView]:
-    """Yield the first of `views`, then each that differs from the one yielded before, `MIN_INTERVAL_S` apart at least,
-    and at once the first that has an outcome, which is the last."""
+def changes(
+    views: Iterable[JobView], clock: Callable[[], float] = time.monotonic, interval_s: float = MIN_INTERVAL_S
+) -> Iterator[JobView]:
+    """Yield the first of `views`, then each that differs from the one yielded before, `interval_s` seconds apart at
+    least, and at once the first that has an outcome, which is the last."""
     shown, shown_at = None, -math.inf
     for view in views:
         state = _fingerprint(view)
-        if view.outcome is not None or (state != shown and clock() - shown_at >= MIN_INTERVAL_S):
+        if view.outcome is not None or (state != shown and clock() - shown_at >= interval_s):
             yield view
             shown, shown_at = state, clock()
         if view.outcome is not None:

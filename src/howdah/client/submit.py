@@ -12,13 +12,16 @@ from pathlib import Path
 from howdah.client.engine_registry import engine as engine_for
 from howdah.client.engine_registry import settings_for
 from howdah.client.provenance import Provenance
+from howdah.config.engine_settings import missing_engines, with_checked_options
 from howdah.config.settings import HISTORY_URL, Settings
 from howdah.engines import Engine
+from howdah.engines.info import GROUP as ENGINES
+from howdah.engines.info import find as find_engine
 from howdah.errors import Mistake, SpecError
 from howdah.frameworks import find
 from howdah.inputs.assignment import explain_shortages
 from howdah.localfiles import regular_file
-from howdah.spec import Environment, JobSpec, Plan, StagedFile, StagedJob, exec_limits
+from howdah.spec import Environment, JobSpec, Plan, StagedFile, StagedJob, exec_limits, plugins
 from howdah.spec.values import dataclass
 from howdah.staging.stage import ARCHIVES, archive_file, stage
 from howdah.storage import object_stores
@@ -27,6 +30,7 @@ from howdah.storage.factory import filesystem
 from howdah.storage.progress import Notice
 
 PYTHON_ARCHIVE = "howdah-python"
+_HDFS_SCHEMES = {"hdfs", "viewfs"}
 ENVIRONMENT_ARCHIVE = "howdah-environment"
 
 
@@ -40,6 +44,8 @@ class PreparedJob:
     """What the engine will run."""
     secrets: Mapping[str, str]
     """The values of the job's secret variables, which no plan shows."""
+    profile: str = ""
+    """The profile of the settings with which the plan was made."""
 
 
 def prepare(
@@ -79,6 +85,9 @@ def _prepare(
     engine = engine_for(settings)
     queue, port_range = job.queue or settings["queue"], job.port_range or settings["port_range"]
     job = find(job.framework).expand(replace(job, queue=queue, port_range=port_range))
+    for sentence in missing_engines(job):
+        notice(sentence)
+    job = with_checked_options(job, engine.name, base_directory)
     secrets = read_secrets(job.secrets)
     environment = _environment(job, base_directory, engine, settings, notice)
     conf_dir = settings["hadoop_conf_dir"]
@@ -90,17 +99,17 @@ def _prepare(
         staged,
         files=(*staged.files, *environment.files),
         runtime=()
-        if engine.name == "local"
+        if engine.one_machine
         else (_runtime_archive(engine, staged), *environment.runtime, *_py_spy_files(engine, job)),
-        page=() if engine.name == "local" else _page_files(engine),
+        page=() if engine.one_machine else _page_files(engine),
         python=environment.python,
         program_path=environment.program_path,
         settings={**settings.values, HISTORY_URL: settings[HISTORY_URL].partition("#")[0].partition("?")[0]},
         sources={**settings.sources, **origins},
         submission=provenance.submission(secrets.values()),
-        node_penalties={} if engine.name == "local" else _node_penalties(engine),
+        node_penalties={} if engine.one_machine else _node_penalties(engine),
     )
-    return PreparedJob(engine, engine.plan(staged), secrets)
+    return PreparedJob(engine, engine.plan(staged), secrets, settings.profile)
 
 
 def _py_spy_files(engine: Engine, job: JobSpec) -> tuple[StagedFile, ...]:
@@ -129,11 +138,20 @@ def _temporary_environ(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _runtime_archive(engine: Engine, staged: StagedJob) -> StagedFile:
-    from howdah.staging.runtime_archive import (
-        stage_runtime,  # the import takes 10 ms, which a local job need not wait for
-    )
+    """Return howdah with what this job needs of other distributions: the engine's, the framework's, its formats' and
+    those of the file systems that it uses."""
+    from howdah.staging import runtime_archive  # takes 10 ms, which a local job need not wait for
 
-    return stage_runtime(engine.home, clients=object_stores.clients(staged))
+    info, job = find_engine(engine.name), staged.job
+    libraries = set(info.libraries if info is not None else ())
+    if object_stores.used_schemes(staged) & _HDFS_SCHEMES:
+        libraries.update(runtime_archive.HDFS_LIBRARIES)
+    used = [(ENGINES, engine.name), ("howdah.frameworks", job.framework)]
+    used += [("howdah.readers", each.format) for each in job.inputs]
+    used += [("howdah.writers", each.format) for each in job.outputs]
+    brought = {plugins.distribution(group, name) for group, name in used if name} - {""}
+    clients = object_stores.clients(staged)
+    return runtime_archive.stage_runtime(engine.home, clients=clients, libraries=libraries, plugins=brought)
 
 
 def _node_penalties(engine: Engine) -> dict[str, float]:
@@ -217,7 +235,7 @@ def _environment(
 
 def is_seen(path: str | Path, engine: Engine, settings: Settings) -> bool:
     """Return whether the nodes have the same files at `path` as this machine."""
-    return engine.name == "local" or any(Path(path).is_relative_to(shared) for shared in settings.shared_paths)
+    return engine.sees(path) or any(Path(path).is_relative_to(shared) for shared in settings.shared_paths)
 
 
 def _default_environment(path: str) -> Environment:
@@ -231,7 +249,7 @@ def _python_of_howdah(engine: Engine, settings: Settings) -> _Environment:
     """Return the Python that runs howdah. `python_archive` may name the directory of `bin`:
     `cpython-3.12.tar.gz#python`."""
     archive, _, inside = settings["python_archive"].partition("#")
-    if not archive or engine.name == "local":
+    if not archive or engine.one_machine:
         return _Environment(settings["python"] or "python3")
     file = archive_file(PYTHON_ARCHIVE, archive, engine.home, "python_archive", settings["hadoop_conf_dir"])
     root = "/".join(filter(None, (".", PYTHON_ARCHIVE, inside.strip("/"))))

@@ -70,4 +70,4 @@ def _command_line(name: str) -> CompatCommand:
         return cast(CompatCommand, made())
     from howdah.client.engine_registry import settings_for
 
-    return cast(CompatCommand, made(hadoop=settings_for({"engine": "yarn"})["hadoop_conf_dir"]))
+    return cast(CompatCommand, made(hadoop=settings_for({})["hadoop_conf_dir"]))

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from howdah.config.engine_settings import option_mistakes
 from howdah.config.spec_reader import Reader
 from howdah.config.variables import apply_overrides, read_declared_variables
 from howdah.config.yaml_tree import MAX_BYTES, Keys, Node, parse
@@ -114,6 +115,8 @@ def check_job(spec: JobSpec, origins: Mapping[str, str] | None = None) -> None:
 def job_mistakes(spec: JobSpec, origins: Mapping[str, str] | None = None) -> list[Mistake]:
     """Return everything that is wrong with a job, wherever it comes from: a file, Python or a command line."""
     found = _without_installed_formats(spec, find_mistakes(spec, names(spec.framework), origins))
+    if not any(mistake.place.startswith("engines") for mistake in found):  # their types are right
+        found += option_mistakes(spec, origins)
     expanded = spec if found else find(spec.framework).expand(spec)
     return found or _without_installed_formats(spec, find_mistakes(expanded, origins=origins))
 

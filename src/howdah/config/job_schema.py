@@ -13,10 +13,12 @@ import re
 import typing
 from typing import Any
 
+from howdah.config.engine_settings import options_of_own_engines
 from howdah.config.spec_reader import keys_of
 from howdah.frameworks import BUILT_IN
 from howdah.spec import JobSpec
 from howdah.spec.job import SHORT_FORMS
+from howdah.spec.setting import Setting
 from howdah.spec.validation import CHOICES, NAME, SHARE_OF_TASKS, VARIABLE
 
 ADDRESS = "https://json-schema.org/draft/2020-12/schema"
@@ -101,8 +103,37 @@ def _mapping(kind: Any, name: str) -> dict[str, Any]:
     keys = {"roles": NAME, "env": VARIABLE, "secrets": VARIABLE}.get(name)
     names = {"propertyNames": _matching(keys)} if keys else {}
     minimum = {"minProperties": 1} if name == "roles" else {}
+    own = {"properties": _engine_options()} if name == "engines" else {}
     inner = {"type": "string", "pattern": r"^(env:[A-Za-z_][A-Za-z0-9_]*|file:.+)$|\$\{"} if name == "secrets" else None
-    return {"type": "object", **names, **minimum, "additionalProperties": inner or _kind(kind, "")}
+    return {"type": "object", **names, **minimum, **own, "additionalProperties": inner or _kind(kind, "")}
+
+
+def _engine_options() -> dict[str, Any]:
+    """Return what howdah's own engines take; the options of others are checked when a job is planned."""
+    return {
+        engine: {
+            "type": "object",
+            "properties": {name: _option(option) for name, option in options.items()},
+            "additionalProperties": False,
+        }
+        for engine, options in options_of_own_engines().items()
+    }
+
+
+def _option(option: Setting) -> dict[str, Any]:
+    kinds: dict[str, dict[str, Any]] = {
+        "memory": dict(_MEMORY),
+        "duration": dict(_DURATION),
+        "whole": _scalar(int, ""),
+        "flag": _scalar(bool, ""),
+    }
+    text = {"anyOf": [{"enum": list(option.choices)}, dict(_VARIABLE)]} if option.choices else dict(_TEXT)
+    value = kinds.get(option.kind, text)
+    listed = option.kind in ("paths", "list")
+    return {
+        "description": option.help,
+        **({"anyOf": [dict(_TEXT), {"type": "array", "items": value}]} if listed else value),
+    }
 
 
 def _scalar(kind: Any, name: str) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 
 def state_directory(environment: Mapping[str, str]) -> Path:
@@ -12,3 +14,13 @@ def state_directory(environment: Mapping[str, str]) -> Path:
         return Path(environment["HOWDAH_HOME"]) / "state"
     home = Path(environment.get("HOME") or Path.home())
     return Path(environment.get("XDG_STATE_HOME") or home / ".local/state") / "howdah"
+
+
+def running_sandbox(record: Path) -> Mapping[str, Any]:
+    """Return the content of a sandbox's record if the sandbox runs, of which some daemons may have ended; else {}."""
+    try:
+        found: dict[str, Any] = json.loads(record.read_text())
+        pids = [entry["pid"] for entry in found["pids"].values()]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return found if any(Path(f"/proc/{pid}").exists() for pid in pids) else {}

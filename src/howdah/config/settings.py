@@ -8,34 +8,22 @@ file.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from howdah.config.paths import state_directory
+from howdah.config.engine_settings import engine_names, find_engine, settings_of_engines
+from howdah.config.paths import running_sandbox, state_directory
 from howdah.config.user_file import user_file
 from howdah.config.yaml_tree import Items, Keys, Node, Text, parse
 from howdah.errors import Mistake, SpecError, StagingError
-from howdah.spec import port_range
-from howdah.spec.units import memory_mib
+from howdah.localfiles.container_tools import TOOLS
+from howdah.spec.setting import Setting, checked
 from howdah.spec.validation import nearest
 from howdah.spec.values import dataclass
 
 SYSTEM_FILE = Path("/etc/howdah/config.yaml")
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What one setting may be."""
-
-    default: str
-    help: str
-    kind: str = "text"
-    """The form of its value: text, path, paths, memory, whole or ports."""
-    choices: tuple[str, ...] = ()
-    """The only values, if there are any."""
 
 
 HISTORY_URL = "history_url"
@@ -43,13 +31,14 @@ HISTORY_URL = "history_url"
 SANDBOX = "the running sandbox"
 """The source of settings that a running sandbox makes where neither the user nor the environment makes them."""
 SETTINGS = {
-    "engine": Setting("local", "Where jobs run: local, yarn, or another installed engine."),
+    "engine": Setting("local", "Where jobs run: an installed engine, such as local, yarn, slurm, kubernetes or ssh."),
     "hadoop_conf_dir": Setting("", "Directory with core-site.xml and yarn-site.xml; else HADOOP_CONF_DIR.", "path"),
     "queue": Setting("", "Queue of jobs that name none; empty: the cluster's default."),
     "staging_dir": Setting("", "URI below which jobs and cached files are kept on the cluster."),
     "python": Setting("", "Interpreter on the nodes, by path or name; empty: the engine's choice."),
     "python_archive": Setting("", "Standalone Python or conda-pack archive for nodes that have none.", "path"),
     "environment": Setting("", "For jobs that name none: an interpreter, an archive, or a requirements file.", "path"),
+    "container_tool": Setting("", "What runs images where the engine does not; empty: what is there.", choices=TOOLS),
     "shared_paths": Setting("", "Path prefixes that the nodes see too, separated by commas: not uploaded.", "paths"),
     "master_memory_mib": Setting("", "Memory of the master's container; empty: the engine's choice.", "memory"),
     "master_vcores": Setting("1", "Cores of the master's container.", "whole"),
@@ -68,11 +57,13 @@ class Settings:
     """All settings."""
 
     values: Mapping[str, str]
-    """The value of every setting, as text."""
+    """The value of every setting, as text. An engine's own settings have its name in front: `slurm.account`."""
     sources: Mapping[str, str]
     """The source of every setting, such as `user file ~/.config/howdah/config.yaml, profile prod`."""
     profile: str = ""
     """The profile in use."""
+    profiles: tuple[str, ...] = ()
+    """All profiles of the files that were read."""
 
     def __getitem__(self, key: str) -> str:
         return self.values[key]
@@ -97,24 +88,63 @@ class _Layer:
     """Where relative paths in the values start."""
 
 
-def resolve(flags: Mapping[str, str | None], env: Mapping[str, str]) -> Settings:
+def resolve(flags: Mapping[str, str | None], env: Mapping[str, str], engines: Iterable[str] = ()) -> Settings:
     """Return all settings. `flags` are settings (and `profile`) from the command line; None and "" mean not given.
+
+    The own settings of these engines are among them: howdah's, the chosen one, those in the files, and `engines`.
 
     Raises:
         SpecError: an unknown key or profile, or a value that a setting can't have; names the file or variable.
     """
     given = {key: value for key, value in flags.items() if value}
     top = [_Layer("flag", {key: value for key, value in given.items() if key != "profile"}, Path.cwd())]
-    # Other HOWDAH_ variables have other uses, so that unknown ones are no mistakes.
-    variables = {key: env[f"HOWDAH_{key.upper()}"] for key in SETTINGS if env.get(f"HOWDAH_{key.upper()}")}
-    top.append(_Layer("environment", variables, Path.cwd()))
+    top.append(_variables(SETTINGS, env))
     wanted = given.get("profile") or env.get("HOWDAH_PROFILE", "")
     files = [_read(user_file(env), "user file")]
     conf_dir = _first_value("hadoop_conf_dir", [*top, *_file_layers(files, wanted)]) or env.get("HADOOP_CONF_DIR", "")
     conf_files = [Path(conf_dir, "howdah.yaml")] if conf_dir else []
     files += [_read(path, "cluster file") for path in (*conf_files, SYSTEM_FILE)]
     profile = _existing_profile(wanted, files)
-    return _merge_layers([*top, *_file_layers(files, profile), *_environment_layers(env)], profile)
+    layers = [*top, *_file_layers(files, profile), *_environment_layers(env)]
+    in_files = (key.partition(".")[0] for layer in layers for key in layer.values if "." in key)
+    of_engines = settings_of_engines(
+        (*engines, *in_files, _first_value("engine", layers) or SETTINGS["engine"].default)
+    )
+    known = {**SETTINGS, **of_engines}
+    names = tuple(sorted({name for file in files for name in file.profiles}))
+    return _merge_layers([layers[0], _variables(known, env), *layers[2:]], known, profile, names)
+
+
+def find_setting(key: str) -> Setting | None:
+    """Return the setting of this name; None if neither howdah nor an installed engine has it."""
+    engine, dot, name = key.partition(".")
+    declared = find_engine(engine) if dot else None
+    return declared.settings.get(name) if declared is not None else SETTINGS.get(key)
+
+
+def variable_of(key: str) -> str:
+    """Return the environment variable of a setting: HOWDAH_SLURM_ACCOUNT of `slurm.account`."""
+    return "HOWDAH_" + key.upper().replace(".", "_").replace("-", "_")
+
+
+def unknown_setting(key: str, place: str = "", origin: str | None = None) -> Mistake:
+    """Return the mistake of a key that is not a setting. `place` is where it stands, if that is not the key itself."""
+    engine = key.partition(".")[0]
+    declared = find_engine(engine)
+    if declared is None:
+        known = [*SETTINGS, *settings_of_engines(engine_names())]
+        problem = f"is not a setting, known are {', '.join(known)}"
+    else:
+        known = [f"{engine}.{name}" for name in declared.settings]
+        own = f"its settings are {', '.join(known)}" if known else "which has no settings of its own"
+        problem = f"is not a setting of the engine {engine}, {own}"
+    return Mistake(place or key, problem, nearest(key, known), origin)
+
+
+def _variables(known: Iterable[str], env: Mapping[str, str]) -> _Layer:
+    """Return the settings in the environment. Other HOWDAH_ variables have other uses, so unknown ones are no
+    mistakes."""
+    return _Layer("environment", {key: env[variable_of(key)] for key in known if env.get(variable_of(key))}, Path.cwd())
 
 
 def check_value(key: str, value: str, source: str, base: Path) -> str:
@@ -123,25 +153,19 @@ def check_value(key: str, value: str, source: str, base: Path) -> str:
     Raises:
         SpecError: there is no such key, or it can't have this value.
     """
-    if key not in SETTINGS:
-        problem = f"is not a setting, known are {', '.join(SETTINGS)}"
-        raise SpecError([Mistake(key, problem, nearest(key, SETTINGS), source)])
-    setting = SETTINGS[key]
-    try:
-        value = _KINDS[setting.kind](value.strip(), base) if value.strip() else ""
-    except ValueError as error:
-        raise SpecError([Mistake(key, f"is {value!r}, {error}", origin=source)]) from None
-    if setting.choices and value not in setting.choices:
-        problem = f"is {value!r}, must be one of {', '.join(setting.choices)}"
-        raise SpecError([Mistake(key, problem, nearest(value, setting.choices), source)])
-    return value
+    setting = find_setting(key)
+    if setting is None:
+        raise SpecError([unknown_setting(key, origin=source)])
+    return str(checked(key, setting, value, base, source))
 
 
-def _merge_layers(layers: list[_Layer], profile: str) -> Settings:
-    values = {key: setting.default for key, setting in SETTINGS.items()}
-    sources = dict.fromkeys(SETTINGS, "default")
+def _merge_layers(
+    layers: list[_Layer], known: Mapping[str, Setting], profile: str, profiles: tuple[str, ...]
+) -> Settings:
+    values = {key: setting.default for key, setting in known.items()}
+    sources = dict.fromkeys(known, "default")
     mistakes: list[Mistake] = []
-    for key in SETTINGS:
+    for key in known:
         layer = next((layer for layer in layers if layer.values.get(key)), None)
         if layer is not None:
             sources[key] = _source(layer.source, key)
@@ -151,11 +175,11 @@ def _merge_layers(layers: list[_Layer], profile: str) -> Settings:
                 mistakes += error.mistakes
     if mistakes:
         raise SpecError(mistakes)
-    return Settings(values, sources, profile)
+    return Settings(values, sources, profile, profiles)
 
 
 def _source(layer: str, key: str) -> str:
-    return f"environment HOWDAH_{key.upper()}" if layer == "environment" else layer
+    return f"environment {variable_of(key)}" if layer == "environment" else layer
 
 
 def _environment_layers(env: Mapping[str, str]) -> Iterator[_Layer]:
@@ -168,17 +192,15 @@ def _environment_layers(env: Mapping[str, str]) -> Iterator[_Layer]:
         shared = {"shared_paths": "/", "python": os.path.realpath(sys.executable)}
         values = {"hadoop_conf_dir": conf_dir} | ({} if env.get("HADOOP_CONF_DIR") else shared)
         yield _Layer(SANDBOX, values, Path("/"))
+    for record in sorted(state_directory(env).glob("sandbox-*/sandbox.json")):
+        of_engine = running_sandbox(record).get("settings")
+        if isinstance(of_engine, dict):
+            yield _Layer(SANDBOX, of_engine, Path("/"))
 
 
 def _sandbox(env: Mapping[str, str]) -> str:
-    """Return the configuration directory of the running sandbox, of which some daemons may have ended; "" if none
-    runs."""
-    try:
-        record = json.loads((state_directory(env) / "sandbox" / "sandbox.json").read_text())
-        pids = [entry["pid"] for entry in record["pids"].values()]
-        return str(record["conf_dir"]) if any(Path(f"/proc/{pid}").exists() for pid in pids) else ""
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
+    """Return the configuration directory of the running Hadoop sandbox; "" if none runs."""
+    return str(running_sandbox(state_directory(env) / "sandbox" / "sandbox.json").get("conf_dir", ""))
 
 
 @dataclass(frozen=True)
@@ -225,18 +247,35 @@ def _profiles(node: Node | None, mistakes: list[Mistake]) -> dict[str, dict[str,
 
 
 def _setting_texts(entries: Mapping[str, Node], place: str, mistakes: list[Mistake]) -> dict[str, str]:
-    values = {}
-    for key, node in entries.items():
-        if key not in SETTINGS and (key != "profile" or place):
-            problem = f"is not a setting, known are {', '.join(SETTINGS)}"
-            mistakes.append(Mistake(place + key, problem, nearest(key, SETTINGS), node.origin))
+    values: dict[str, str] = {}
+    origins: dict[str, str] = {}
+    for key, node in setting_nodes(entries):
+        setting = SETTINGS["engine"] if key == "profile" and not place else find_setting(key)
+        if setting is None:
+            mistakes.append(unknown_setting(key, place + key, node.origin))
+        elif key in origins:
+            mistakes.append(Mistake(place + key, f"is there twice, first at {origins[key]}", origin=node.origin))
         elif isinstance(node, Text):
             values[key] = "" if node.null else node.value
-        elif isinstance(node, Items) and SETTINGS.get(key, SETTINGS["engine"]).kind == "paths":
-            values[key] = ",".join(item.value for item in node.items if isinstance(item, Text))
+        elif isinstance(node, Items) and setting.kind in ("paths", "list"):
+            texts = [item.value for item in node.items if isinstance(item, Text)]
+            if any("," in text for text in texts):
+                mistakes.append(Mistake(place + key, "has a comma, which separates values", origin=node.origin))
+            values[key] = ",".join(texts)
         else:
             mistakes.append(Mistake(place + key, "must be a single value", origin=node.origin))
+        origins.setdefault(key, node.origin)
     return values
+
+
+def setting_nodes(entries: Mapping[str, Node]) -> Iterator[tuple[str, Node]]:
+    """Yield the key and the value of each setting in a mapping of a file. The settings of an engine may stand in a
+    mapping under its name: `slurm: {account: a}` is `slurm.account: a`."""
+    for key, node in entries.items():
+        if isinstance(node, Keys) and key not in SETTINGS:
+            yield from ((f"{key}.{name}", inner) for name, inner in node.entries.items())
+        else:
+            yield key, node
 
 
 def _file_layers(files: list[_File], profile: str) -> Iterator[_Layer]:
@@ -265,28 +304,3 @@ def _first_value(key: str, layers: list[_Layer]) -> str:
 def _abbreviate_home(path: Path) -> str:
     home = Path.home()
     return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
-
-
-def _path(text: str, base: Path) -> str:
-    return text if "://" in text else os.path.normpath(base / Path(text).expanduser())
-
-
-def _check_int(text: str, _: Path) -> str:
-    if not text.isdecimal():
-        raise ValueError("must be a whole number")
-    return text
-
-
-def _ports(text: str, _: Path) -> str:
-    port_range.ports(text)
-    return text
-
-
-_KINDS: Mapping[str, Callable[[str, Path], str]] = {
-    "text": lambda text, _: text,
-    "path": _path,
-    "paths": lambda text, base: ",".join(_path(part.strip(), base) for part in text.split(",") if part.strip()),
-    "memory": lambda text, _: str(memory_mib(text)),
-    "whole": _check_int,
-    "ports": _ports,
-}

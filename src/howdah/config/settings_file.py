@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from howdah.config.settings import check_value
+from howdah.config.settings import check_value, setting_nodes
 from howdah.config.yaml_tree import Keys, Text, parse
 from howdah.errors import SpecError, StagingError
 
@@ -60,7 +60,8 @@ def remove(path: Path, key: str, profile: str = "") -> None:
 
 def remove_setting(text: str, key: str, profile: str = "") -> str:
     """Return `text` without the setting's line, and without the headings below which nothing is left."""
-    lines, names = text.splitlines(keepends=True), _headings(profile)
+    lines = text.splitlines(keepends=True)
+    names, key = _headings(lines, key, profile)
     headings, start, end, indent = _block(lines, names)
     at = _line_of(lines, key, start, end, indent)
     if at is None or len(headings) < len(names):
@@ -87,24 +88,34 @@ def replace_setting(text: str, key: str, value: str, profile: str = "") -> str:
     lines = text.splitlines(keepends=True)
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
-    names = _headings(profile)
+    names, key = _headings(lines, key, profile)
     headings, start, end, indent = _block(lines, names)
-    for name in names[len(headings) :]:
-        lines.insert(end if name == "profiles" else start, f"{indent}{name}:\n")
+    for number in range(len(headings), len(names)):
+        lines.insert(start if number else _top_end(lines), f"{indent}{names[number]}:\n")
         _, start, end, indent = _block(lines, names)
     at = _line_of(lines, key, start, end, indent)
     if at is None:
-        # At the end of the file the line could seem to belong to the last profile.
-        profiles = _line_of(lines, "profiles", 0, len(lines), "")
-        before = start if profile else len(lines) if profiles is None else profiles
-        lines.insert(before, f"{indent}{key}: {_quoted(value)}\n")
+        lines.insert(start if names else _top_end(lines), f"{indent}{key}: {_quoted(value)}\n")
     elif match := _ENTRY.match(lines[at]):
         lines[at] = f"{match[1]} {_quoted(value)}{match[3] or ''}\n"
     return "".join(lines)
 
 
-def _headings(profile: str) -> tuple[str, ...]:
-    return ("profiles", profile) if profile else ()
+def _headings(lines: list[str], key: str, profile: str) -> tuple[tuple[str, ...], str]:
+    """Return the headings below which the setting's line stands, or would stand, and its key there. An engine's setting
+    is `account` below `slurm`, unless `slurm.account` is written in one line already."""
+    outer = ("profiles", profile) if profile else ()
+    engine, dot, name = key.partition(".")
+    headings, start, end, indent = _block(lines, outer)
+    is_one_line = len(headings) == len(outer) and _line_of(lines, key, start, end, indent) is not None
+    return ((*outer, engine), name) if dot and not is_one_line else (outer, key)
+
+
+def _top_end(lines: list[str]) -> int:
+    """Return where a line goes that belongs to no profile: at the end of the file it could seem to belong to the last
+    one."""
+    profiles = _line_of(lines, "profiles", 0, len(lines), "")
+    return len(lines) if profiles is None else profiles
 
 
 def _block(lines: list[str], names: tuple[str, ...]) -> tuple[list[int], int, int, str]:
@@ -154,8 +165,7 @@ def _values(text: str) -> dict[tuple[str, str], str]:
     return {
         (name, key): node.value if isinstance(node, Text) else repr(node).partition("origin")[0]
         for name, block in blocks.items()
-        for key, node in block.items()
-        if key != "profiles"
+        for key, node in setting_nodes({key: node for key, node in block.items() if key != "profiles"})
     }
 
 

@@ -25,6 +25,10 @@ REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 SHELL_PLACES = re.compile(r"(roles\.[^.]+\.)?(command|env)(\..*)?|labels\..*")
 _WORDS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 # The key that is meant, by the words of other systems.
+_ENGINE_KEYS = ("engine", "on", "profile")
+ENGINE_IS_CHOSEN_OUTSIDE = (
+    "is no key of a job, which runs unchanged anywhere: choose the engine by --on or by a profile"
+)
 _MEANT = {
     **dict.fromkeys(("cpu", "cpus", "cores", "vcore"), "vcores"),
     **dict.fromkeys(("instances", "num", "count"), "replicas"),
@@ -112,6 +116,9 @@ class Reader:
 
     def unknown(self, name: str, node: Node, cls: type, place: str) -> None:
         known, meant = keys_of(cls), _MEANT.get(name, name)
+        if not place and name in _ENGINE_KEYS:
+            self.mistakes.append(Mistake(name, ENGINE_IS_CHOSEN_OUTSIDE, origin=node.origin))
+            return
         inside = next(
             (outer for outer, key in known.items() if _is_record(key.kind) and meant in keys_of(key.kind)), None
         )

@@ -90,9 +90,10 @@ def _with_leaf(node: Node | None, kind: Any, path: list[str], leaf: Text, place:
         return _with_leaf_in_items(node, arguments[0], path, leaf, place)
     if origin is typing.Union or origin is None:
         raise SpecError.at(".".join([place, *path]), "lies inside a single value")
-    if arguments[1] in (str, int):
+    inner = typing.get_origin(arguments[1])
+    if arguments[1] in (str, int) or inner is typing.Union:
         path = [".".join(path)]
-    elif not (isinstance(node, Keys) and path[0] in node.entries):
+    elif inner is not Mapping and not (isinstance(node, Keys) and path[0] in node.entries):
         roles = list(node.entries) if isinstance(node, Keys) else []
         raise SpecError.at(
             child_place(place, path[0]), f"is not in the file, which has {', '.join(roles)}", nearest(path[0], roles)

@@ -10,22 +10,26 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from howdah.errors import HowdahError
+from howdah.errors import HowdahError, StagingError
 from howdah.spec import Container, Exit, JobReport, JobSpec, Outcome, Plan, StagedFile, StagedJob, TaskId
 from howdah.spec.message import message
 from howdah.spec.values import dataclass
 from howdah.storage.progress import Progress, no_progress
 
 if TYPE_CHECKING:
+    from howdah.engines.pull_launch import LaunchOffers
     from howdah.spec.events import Event
+    from howdah.wire.messages import ImageCheck
 
 __all__ = [
     "ATTEMPTS_WITHIN_S",
     "GONE",
     "MASTER_ATTEMPTS",
     "NO_PREFERENCES",
+    "AccountedTask",
     "Allocator",
     "AttemptOver",
     "ContainerPreferences",
@@ -49,6 +53,26 @@ class PendingReason:
     """The values that a sentence about the reason needs (`howdah.cli.explain`)."""
 
 
+@dataclass(frozen=True)
+class AccountedTask:
+    """What the accounting of a cluster knows of one run of a task's container."""
+
+    task: str
+    """The task, `worker:0`, or `master`."""
+    state: str
+    """How it ended, in the accounting's own word."""
+    code: int
+    """The status with which the container ended."""
+    signal: int
+    """The number of the signal that ended it; 0 for none."""
+    elapsed_s: float
+    """How long the container ran, in seconds of wall time."""
+    memory_mib: float
+    """The most memory that it was seen to use; 0.0 if nobody looked."""
+    node: str
+    """The node on which the container ran."""
+
+
 class Engine(ABC):
     """An engine as it is used outside the cluster. It is built as `cls(settings)`, with the resolved settings by name.
 
@@ -56,13 +80,32 @@ class Engine(ABC):
     """
 
     name: str
+    one_machine: bool = False
+    """Whether jobs run on the machine from which they are submitted, with its files, its Python and its howdah, and on
+    no other."""
+    has_tunnel: bool = False
+    """Whether links to a page lead through a tunnel of this process, and are dead when the process ends."""
+    home_protects_secrets: bool = True
+    """Whether file modes keep other users from reading what `home` has, as in a shared directory or on HDFS. Where they
+    do not, as on an object store, `submit` puts neither the job's key nor other secrets there, and `job_key` gets the
+    key elsewhere."""
     credentials_end: float = 0.0
     """When the credentials of the job that was submitted last expire, in seconds since 1970; 0.0: never."""
 
     @property
     @abstractmethod
     def home(self) -> str:
-        """Return the URI of the directory with this user's jobs (`jobs/<id>`) and cache (`cache/`)."""
+        """Return the URI of the directory below which howdah keeps this user's jobs (`jobs/<id>`) and cache (`cache/`).
+
+        It is on any file system that the client, the master and the executors reach by this URI: a directory of this
+        machine or one that all nodes share, HDFS, or an object store.
+        """
+
+    @property
+    def cluster(self) -> str:
+        """Return what tells this cluster from others of the engine, such as its address: equal for all settings that
+        lead to the same cluster. The cluster is not asked."""
+        return self.home
 
     @abstractmethod
     def plan(self, job: StagedJob) -> Plan:
@@ -85,13 +128,53 @@ class Engine(ABC):
         """Return the report of that job, or of all of this user's jobs, newest first. An unknown id gives an empty
         list."""
 
+    def reach(self, report: JobReport) -> JobReport:
+        """Return the report of a running job with an address of its master that this machine reaches. A tunnel that is
+        needed for that stays open until this process ends, and makes `has_tunnel` true."""
+        return report
+
+    def reach_url(self, job_id: str, url: str) -> str:
+        """Return a URL by which this machine reaches what a task of the running job serves at `url`, by a tunnel as
+        `reach` makes it where one is needed."""
+        return url
+
     @abstractmethod
     def cancel(self, job_id: str) -> None:
         """End the job by force; do nothing if it has ended. (The client asks a living master first.)"""
 
+    def job_key(self, report: JobReport) -> bytes | None:
+        """Return the key of a job, from which those who call its master make their keys; None once the job has ended.
+
+        Raises:
+            StagingError: this user may not read the key.
+        """
+        from howdah.storage.factory import filesystem  # the master does without
+
+        uri = f"{report.directory}/key"
+        files = filesystem(uri, report.conf_dir)
+        try:
+            return bytes.fromhex(files.read_bytes(uri).decode().strip())
+        except StagingError:
+            if files.exists(uri):
+                raise
+            return None
+
+    def node_count(self) -> int:
+        """Return how many nodes take containers now."""
+        return 1
+
+    def sees(self, path: str | Path) -> bool:
+        """Return whether the nodes have the file or directory that this machine has at `path`."""
+        return self.one_machine
+
     def pending_reasons(self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]) -> list[PendingReason]:
         """Return why the job gets no more containers. `missing` counts the containers that it lacks, by role; an empty
         one means that it waits for its master's container."""
+        return []
+
+    def accounting(self, job_id: str) -> list[AccountedTask]:
+        """Return what the cluster's accounting knows of an ended job: each run of each task, in order; [] if it keeps
+        no accounts."""
         return []
 
     @abstractmethod
@@ -122,9 +205,11 @@ class MasterContext:
     directory: str
     """The URI of the job's directory."""
     host: str
-    """The host on which the master's API listens."""
+    """The host by which others reach the master's API."""
     port: int
-    """The port on which the master's API listens."""
+    """The port at which the master's API listens."""
+    launches: LaunchOffers | None = None
+    """What containers fetch that ask the master what to run (`howdah.engines.pull_launch`)."""
 
     @property
     def url(self) -> str:
@@ -145,8 +230,8 @@ class Launch:
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables of the executor."""
     secrets: Mapping[str, bytes] = field(default_factory=dict)
-    """Secrets by name, which only the executor may read. They arrive in the credentials file that HOWDAH_CREDENTIALS or
-    HADOOP_TOKEN_FILE_LOCATION names (`howdah.wire.credentials`)."""
+    """Secrets by name, which only the executor may read. They arrive in the credentials file that HOWDAH_CREDENTIALS
+    names (`howdah.wire.credentials`)."""
     files: tuple[StagedFile, ...] | None = None
     """The files in the container's working directory, beside the runtime; None: the job's files."""
 
@@ -183,15 +268,22 @@ class AttemptOver(HowdahError):
 class Allocator(ABC):
     """An engine as the master uses it inside the cluster. It is built and registered by `await cls.open(context)`."""
 
+    one_machine: bool = False
+    """Whether all containers are on one machine, so that nothing that fails there can be tried elsewhere."""
     attempt: int = 1
     """The number of the master's attempt: above 1, an earlier master ran this job and has ended."""
     restarts: bool = False
     """Whether the engine may start another master if this one ends without `unregister`."""
+    runs_images: bool = False
+    """Whether the engine itself runs each container in the image of its role. Otherwise executors run their programs in
+    the image, by podman, docker or apptainer."""
     progress: float = 0.0
     """How far the job is (0..1). The master sets it, for engines that show it to people."""
     kills_what_is_gone: bool = False
     """Whether, after `adopt`, nothing runs any more of all containers that are not this attempt's: no task has to wait
     for their leases."""
+    page_hosts: tuple[str, ...] = ()
+    """Further names (`name:port`) under which the engine shows the master's page to people."""
     serves_after_end: bool = False
     """Whether the master may go on answering open pages after `unregister`: its process blocks no resource of another
     job, and nothing else is reached by its address."""
@@ -216,6 +308,14 @@ class Allocator(ABC):
         """
         return {container.id: Exit("withdrawn", detail=GONE) for container in containers}
 
+    @staticmethod
+    def image_check(job: JobSpec, role: str, host: str) -> ImageCheck | None:  # noqa: ARG004 - for engines to use
+        """Return how an executor of `role` on `host` finds out whether the engine runs it in the role's image.
+
+        None if an engine that `runs_images` never starts a container without its image.
+        """
+        return None
+
     def may_be_replaced(self) -> bool:
         """Return whether the engine has not heard this master for so long that it may have started another one."""
         return False
@@ -235,7 +335,12 @@ class Allocator(ABC):
     @abstractmethod
     def request(self, role: str, count: int, preferences: ContainerPreferences = NO_PREFERENCES) -> None:
         """Ask for `count` containers of `role` that have not been granted yet; it replaces the earlier number, and 0
-        cancels."""
+        cancels.
+
+        The master makes all requests of a gang, or of a stage, without awaiting anything between them, so that an
+        engine which grants a gang whole knows all of it when its `poll` goes on. `MasterContext.staged` has every role
+        that may be requested, TensorBoard's among them.
+        """
 
     @abstractmethod
     async def poll(self) -> list[Event]:
@@ -247,8 +352,13 @@ class Allocator(ABC):
         """Start the executor in a container; after an error the container counts as ended."""
 
     @abstractmethod
-    def release(self, container_id: str) -> None:
-        """Return a container to the engine, which kills all of its processes."""
+    def release(self, container_id: str, cause: str = "") -> None:
+        """Return a container to the engine, which kills all of its processes.
+
+        `cause` is the cause of the end that the container's attempt is given, "" if the container is not needed any
+        more. After `silent` or `lost` its node may be dead: an engine that grants places itself must not grant this
+        one again before it knows that the node lives.
+        """
 
     @abstractmethod
     async def unregister(self, outcome: Outcome, progress: float = 1.0) -> None:

@@ -7,6 +7,7 @@ that its master did not. The next submission cleans up after a few such jobs.
 from __future__ import annotations
 
 import json
+import re
 import time
 
 from howdah.errors import StagingError
@@ -16,6 +17,7 @@ from howdah.spec.codec import decode
 from howdah.spec.event_lines import read_lines, to_line
 from howdah.spec.events import JobFinished
 from howdah.storage.filesystem import FileSystem
+from howdah.storage.segmented_log import append_to_log, find_log
 
 MAX_JOBS = 20
 """The number of newest jobs that are examined."""
@@ -26,8 +28,13 @@ def list_unfinished_jobs(files: FileSystem, home: str) -> list[str]:
     jobs = uris.join(home, "jobs")
     if not files.exists(jobs):
         return []
-    newest = sorted((uris.name(entry.uri) for entry in files.children(jobs)), reverse=True)[:MAX_JOBS]
-    return [job_id for job_id in newest if files.exists(uris.join(jobs, job_id, "key"))]
+    names = sorted((uris.name(entry.uri) for entry in files.children(jobs)), key=_natural_order, reverse=True)
+    return [job_id for job_id in names[:MAX_JOBS] if files.exists(uris.join(jobs, job_id, "key"))]
+
+
+def _natural_order(name: str) -> list[tuple[int, str]]:
+    """Return a key by which job 1000 comes after job 999."""
+    return [(int(digits or 0), text) for text, digits in re.findall(r"([^0-9]*)([0-9]*)", name)]
 
 
 def finish_ended_job(files: FileSystem, report: JobReport, conf_dir: str) -> None:
@@ -47,11 +54,12 @@ def _write_end(files: FileSystem, report: JobReport) -> None:
     """Write down how the job ended, unless its master has: the engine may have reported the end before the key was
     gone."""
     log = uris.join(report.directory, "events.jsonl")
-    text = files.read_bytes(log) if files.exists(log) else b""
+    found = find_log(files, log)
+    text = found.read() if found is not None else b""
     if not any(isinstance(event, JobFinished) for event in read_lines(text.decode("utf-8", "replace").splitlines())):
         end = JobFinished(report.finished or time.time(), Outcome(report.state, report.diagnostics))
         cut_short = text and not text.endswith(b"\n")
-        files.append(log, (b"\n" if cut_short else b"") + to_line(end).encode())
+        append_to_log(files, log, (b"\n" if cut_short else b"") + to_line(end).encode())
 
 
 def _read_staged_job(files: FileSystem, uri: str) -> StagedJob:

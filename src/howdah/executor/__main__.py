@@ -15,8 +15,9 @@ def main() -> int:
     sys.path[:] = [path for path in sys.path if path and os.path.abspath(path) != here]
     _do_without_openssl()
     gc.disable()  # imports leave no garbage, and looking for it takes a fifteenth of the start
-    from howdah.executor.executor import Executor, log
+    from howdah.executor.executor import Executor
     from howdah.executor.identity import Identity, share_credentials
+    from howdah.executor.own_log import log
     from howdah.executor.reassignment import next_environment
     from howdah.wire.stderr import ignore_full_disk
 

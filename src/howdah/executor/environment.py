@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Dict, Mapping, Sequence, Tuple, Union
+from typing import Dict, List, Mapping, Sequence, Tuple, Union
 
 from howdah.executor.identity import PRIVATE
 from howdah.executor.process import libhdfs
 from howdah.wire.messages import Assignment
 
-# What a framework writes for it, as YARN's own launch contexts do (ApplicationConstants.LOG_DIR_EXPANSION_VAR).
+# What a framework writes for the log directory, which only the node knows.
 LOG_DIRECTORY = "<LOG_DIR>"
 # The directory that howdah was imported from: its libraries are made for the executor's Python, not the program's.
 _OWN_PATH = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -24,6 +24,8 @@ def build(
 ) -> Dict[str, str]:
     """Return the environment; relative entries of program_path are meant from the working directory `directory`.
 
+    Absolute ones are those of the image, if the program runs in one.
+
     Raises:
         OSError: an entry does not exist; the program would run under another Python than the job names.
     """
@@ -33,7 +35,10 @@ def build(
     environment.update(world)
     environment.update({name: value for name, value in secrets.items() if name in assignment.secrets})
     environment.setdefault("PYTHONUNBUFFERED", "1")
-    _prepend(environment, "PATH", [os.path.join(directory, entry) for entry in assignment.program_path])
+    _check_directories(paths_on_node(assignment, directory))
+    own = [os.path.join(directory, entry) for entry in assignment.program_path]
+    if own:
+        environment["PATH"] = os.pathsep.join([*own, environment.get("PATH", os.defpath)])
     # A script that is a link into a cache finds its neighbours: Python looks beside the link's target only.
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [environment.get("PYTHONPATH"), directory]))
     for name, entries in assignment.extend.items():
@@ -73,12 +78,17 @@ def argv_of(command: Union[str, Tuple[str, ...]]) -> Tuple[str, ...]:
     return command
 
 
-def _prepend(environment: Dict[str, str], name: str, entries: Sequence[str]) -> None:
-    for entry in entries:
-        if not os.path.isdir(entry):
-            raise OSError(f"{entry}: no such directory on this node; the job's environment names it")
-    if entries:
-        environment[name] = os.pathsep.join([*entries, environment.get(name, os.defpath)])
+def paths_on_node(assignment: Assignment, directory: str) -> List[str]:
+    """Return the directories of program_path that are on this node, and not in the image that the program runs in."""
+    in_image = assignment.image is not None and assignment.image.check is None
+    paths = assignment.program_path
+    return [os.path.join(directory, path) for path in paths if not (in_image and os.path.isabs(path))]
+
+
+def _check_directories(paths: Sequence[str]) -> None:
+    for path in paths:
+        if not os.path.isdir(path):
+            raise OSError(f"{path}: no such directory on this node; the job's environment names it")
 
 
 def _remove_own_path(environment: Dict[str, str]) -> None:

@@ -13,11 +13,17 @@ import os
 import selectors
 import signal
 import time
-from typing import Any, Callable, List, Tuple
+from typing import Any, Callable, List, Protocol, Tuple
 
 from howdah.executor.process.process_tree import Reaper
 
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+
+
+class Activity(Protocol):
+    """What an executor waits for: localisation, checks, the program, or what becomes of its outputs."""
+
+    def stop(self, grace_s: float) -> None: ...
 
 
 class Timer:

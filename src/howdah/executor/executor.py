@@ -9,18 +9,17 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from dataclasses import replace
-from typing import Callable, Mapping, Optional, Protocol, Tuple
+from typing import Callable, Mapping, Optional, Tuple
 
 from howdah.executor import environment
-from howdah.executor.container_image import check_image
 from howdah.executor.diagnostics.monitor import ProgramMonitor
-from howdah.executor.event_loop import EventLoop
+from howdah.executor.event_loop import Activity, EventLoop
 from howdah.executor.gpu import claims, monitor
 from howdah.executor.identity import Identity
+from howdah.executor.image_check import check_image
 from howdah.executor.io import input_uri_list
-from howdah.executor.io.directory_sync import DirectorySyncs
+from howdah.executor.io.directory_sync import DirectorySyncs, LogSyncRunner
 from howdah.executor.io.localise import Localisation
 from howdah.executor.io.log_file import limit_from
 from howdah.executor.io.program_api_files import ProgramApiDir
@@ -30,14 +29,17 @@ from howdah.executor.io.task_output import TaskOutput
 from howdah.executor.io.transfer import TransferProgress
 from howdah.executor.io.uploads import Uploads
 from howdah.executor.master_link.heartbeat import Heartbeat
+from howdah.executor.own_log import log
 from howdah.executor.ports import PortReservation
 from howdah.executor.preflight.runner import PreflightRunner
 from howdah.executor.process import default_python, orphan_killer, process_tree
 from howdah.executor.process.announced_values import AnnouncedValues
 from howdah.executor.process.exit_explanation import explain, why_not_started
+from howdah.executor.process.image_program import variables_for_image
 from howdah.executor.process.program import Program
+from howdah.executor.relay.relay_starter import RelayStarter
+from howdah.executor.task_image import TaskImage
 from howdah.spec import port_range
-from howdah.spec.containers import requested_image
 from howdah.spec.message import message
 from howdah.spec.task import Exit
 from howdah.spec.usage import Usage
@@ -46,16 +48,10 @@ from howdah.wire.messages import NOT_HEARD, NOT_WANTED, Assignment, Goal, Orders
 
 LEFT, TERMINATED = 0, 143
 """Exit statuses: the master ordered LEAVE or REASSIGN; a signal ended the executor."""
-_TERM_GRACE_S = 0.1  # YARN sends KILL 250 ms after TERM.
+_DOUBT_S = 1.0
 _LOST_GRACE_S = 2.0  # Another attempt may begin three seconds after the lease.
 FILES_REMOVED = message("the node has removed the container's files")
 _NOT_READY = ("image", "localise", "preflight")  # causes of an end before the program was started
-
-
-class Activity(Protocol):
-    """What an executor waits for: localisation, checks, the program, or what becomes of its outputs."""
-
-    def stop(self, grace_s: float) -> None: ...
 
 
 class Executor:
@@ -75,25 +71,25 @@ class Executor:
         self.epoch, self.phase = 0, Phase.HELLO
         self.exit: Optional[Exit] = None
         self.localisation: Optional[Localisation] = None
+        self.image: Optional[TaskImage] = None
         self.ports: Optional[PortReservation] = None
         self.port_numbers: Mapping[str, int] = {}
-        self.ip = self.program_python = ""
+        self.ip = self.program_python = self.reassigned_to = self.stopping = self.stream_problem = ""
         self.gpus = claims.GpuAssignment(container, log)
         self.preflight = PreflightRunner(self.loop, identity, container, self.gpus)
         self.program: Optional[Program] = None
         self.streams: Optional[ProgramStreams] = None
         self.program_gpus: Tuple[str, ...] = ()
         self.directory_syncs: Optional[DirectorySyncs] = None
+        self.log_sync = LogSyncRunner.of_identity(self.loop, identity)
         self.uploads = Uploads(self.loop, self.directory, self._tell_user)
         self.activity: Optional[Activity] = None
-        self.stopping = self.stream_problem = ""
         self.snapshots = SnapshotProcesses(self.loop, self.directory, self.link.send_now)
-        self.requested_snapshots = 0
+        self.requested_snapshots = self._orphan_killer = 0
         path = container.get("PATH", "")
         self.monitor = ProgramMonitor(self.link, self.program_api, self.output, self.directory, path, self._tell_user)
+        self.relay = RelayStarter(self.loop, identity, self.program_api.path, container, log)
         self.exit_status: Optional[int] = None
-        self.reassigned_to = ""
-        self._orphan_killer = 0
 
     def run(self) -> int:
         """Run until the master orders LEAVE, or the link to it is lost, or a signal arrives; return the exit status."""
@@ -165,6 +161,7 @@ class Executor:
         self.link.answer_log_requests(orders.log_requests, self.output.readable)
         self.monitor.obey(orders)
         self.snapshots.obey(orders.snapshots)
+        self.relay.obey(orders.relay, self.link.address)
         self._reconcile()
 
     def _reconcile(self) -> None:
@@ -216,14 +213,19 @@ class Executor:
 
     def _localise(self, assignment: Assignment) -> None:
         self._enter(Phase.LOCALISING)
-        problem, remark = check_image(self.container, self.identity.host, self.directory)
-        if problem:
+        problem, remark = check_image(assignment.image, self.container, self.directory)
+        self.image = TaskImage.of_assignment(self.loop, self.identity, assignment, self.container, self.directory)
+        if problem := problem or (self.image.problem() if self.image is not None else ""):
             self._end(Exit("image", detail=problem))
             return
         if remark:
             self._tell_user(remark)
         self.activity = self.localisation = Localisation(
-            self.loop, assignment, self.directory, lambda problem: self._after_activity(problem, self._check)
+            self.loop,
+            assignment,
+            self.directory,
+            lambda problem: self._after_activity(problem, self._check),
+            self.image,
         )
         self.localisation.begin()
 
@@ -285,8 +287,8 @@ class Executor:
         """Fetch checkpoints, then start the program: which checkpoint counts is known only when all have joined."""
         assignment = self.assignment
         assert assignment is not None
-        if self.directory_syncs is None and (assignment.checkpoint_sync or assignment.event_file_sync):
-            self.directory_syncs = DirectorySyncs(self.loop, assignment, self.directory, self._tell_user)
+        if self.directory_syncs is None and (assignment.checkpoint_sync or assignment.event_file_sync or self.log_sync):
+            self.directory_syncs = DirectorySyncs(self.loop, assignment, self.directory, self._tell_user, self.log_sync)
         if self.directory_syncs is None:
             self._start()
         else:
@@ -307,22 +309,25 @@ class Executor:
         if not assignment.hold_ports:
             self._release_ports()
         argv = environment.argv_of(assignment.command)
+        gpus = (monitor.visible_devices(variables) or ()) if assignment.gpus else ()
         yields = AnnouncedValues(assignment.yields)
         program = Program(
             self.loop, self.logs, self.program_api, yields, self._program_ended, self._snapshot_requested, log
         )
         try:
             self.streams = self._open_streams(assignment, environment.python_of(variables))
-            program.start(argv, variables, self.directory, self.streams.stdin, self.streams.stdout)
+            run = self.image.program(assignment, variables, self.program_api, gpus) if self.image else None
+            program.start(argv, variables, self.directory, self.streams.stdin, self.streams.stdout, run)
         except OSError as error:
             exit = Exit("start", detail=why_not_started(argv, variables, self.directory, error))
             self._close_streams(exit)
             return
         self.streams.handed_over()
+        self.relay.program_starts(variables, self.directory, run)
         self.program = self.activity = program
         self.monitor.began(program)
-        self.program_python = environment.python_of(variables)
-        self.program_gpus = (monitor.visible_devices(variables) or ()) if assignment.gpus else ()
+        self.program_python = self.image.order.image if self.image else environment.python_of(variables)
+        self.program_gpus = gpus
         if self.directory_syncs is not None:
             self.directory_syncs.begin()
         self._enter(Phase.RUNNING)
@@ -335,12 +340,13 @@ class Executor:
         world = environment.with_log_directory(self.orders.environment, self.identity.log_directory)
         buckets = {**self.container, **assignment.environment}.get("AWS_ENDPOINT_URL", "")
         known = {**world, **input_uri_list.variables(assignment.placeholder_uris, self.directory, buckets)}
-        variables = environment.build(self.container, assignment, known, self.identity.secrets, self.directory)
+        container = self.container if self.image is None else variables_for_image(self.container)
+        variables = environment.build(container, assignment, known, self.identity.secrets, self.directory)
         if self.directory_syncs is not None:
             variables = self.directory_syncs.local_variables(variables)
         variables = self.program_api.variables(variables, self.epoch)
         self.gpus.add_to(variables, assignment.gpus)
-        if assignment.program_path or requested_image(self.container) or not default_python.is_missing(variables):
+        if assignment.program_path or assignment.image is not None or not default_python.is_missing(variables):
             return variables
         if default_python.is_named_by(assignment.command):
             self._tell_user(default_python.explanation())
@@ -359,7 +365,11 @@ class Executor:
             self.stream_problem = problem
             self.program.stop(self.orders.stop_s)
 
-    def _program_ended(self, exit: Exit) -> None:
+    def _program_ended(self, exit: Exit, sure: bool = False) -> None:
+        if exit.signal == signal.SIGTERM and not (sure or self.stopping):
+            # Some engines signal all processes of a container: this executor may be next, and then nothing has failed.
+            self.loop.call_later(_DOUBT_S, lambda: self._program_ended(exit, sure=True))
+            return
         stopped = self._end_activity()
         self._release_ports()
         if self.stream_problem:
@@ -439,7 +449,7 @@ class Executor:
     def _files_removed(self) -> bool:
         """Return whether the node has removed the container's files while its programs still run.
 
-        A NodeManager that keeps no state does this when it restarts: it renames the directory before it deletes files.
+        A node's agent that keeps no state does this when it restarts: it renames the directory before it deletes files.
         """
         return "HOWDAH_CONTAINER" in self.container and not os.path.isdir(self.directory)
 
@@ -468,10 +478,7 @@ class Executor:
         """End everything in a blocking call, because the sender of the signal waits only briefly."""
         if isinstance(self.activity, Program):
             log("terminated by a signal while the program ran")
-            process_tree.kill_group(self.activity.pid, signal.SIGTERM)
-            deadline = time.monotonic() + _TERM_GRACE_S
-            while not self.loop.reaper.reap() and time.monotonic() < deadline:
-                time.sleep(0.005)
+            self.activity.end_now()
         self.loop.reaper.end_everything(0.1)
         if isinstance(self.activity, Program):
             self.activity.drain()
@@ -485,11 +492,7 @@ class Executor:
         self.link.close()
         self.program_api.close()
         self.output.close()
+        if self.log_sync is not None:
+            self.log_sync.store_rest()
         assert self.exit_status is not None
         return self.exit_status
-
-
-def log(text: str) -> None:
-    """Write a line to the executor's own log."""
-    sys.stderr.write(f"{time.strftime('%H:%M:%S')} {text}\n")
-    sys.stderr.flush()

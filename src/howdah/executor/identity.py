@@ -9,7 +9,10 @@ import urllib.parse
 from dataclasses import field
 from typing import Mapping, Tuple
 
+from howdah.spec import uris
+from howdah.spec.task import TaskId
 from howdah.wire import auth, credentials
+from howdah.wire.launch_messages import STORES_LOGS
 
 PRIVATE = (
     "HOWDAH_CREDENTIALS",
@@ -22,6 +25,7 @@ PRIVATE = (
     "HOWDAH_WORK_DIR",
     "HOWDAH_ORPHAN_KILLER",
     "HOWDAH_HOST",
+    STORES_LOGS,
 )
 """Variables of the executor that its program does not see."""
 
@@ -46,6 +50,8 @@ class Identity:
     """Where the program runs; "" is the current directory."""
     directory: str = ""
     """URI of the job's directory, where a master that takes over writes its address."""
+    stored_logs: str = ""
+    """URI of the directory to which the executor copies its logs; "" where they stay in `log_directory`."""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The user's secrets, by variable."""
 
@@ -71,8 +77,8 @@ class Identity:
         """
         master = urllib.parse.urlsplit(environment["HOWDAH_MASTER"])
         address = (master.hostname or "", master.port or 80)
-        loaded = credentials.load(environment.get("HOWDAH_CREDENTIALS") or environment["HADOOP_TOKEN_FILE_LOCATION"])
-        key = loaded.secrets[credentials.JOB_KEY]
+        loaded = credentials.load(environment["HOWDAH_CREDENTIALS"])
+        key, directory = loaded.secrets[credentials.JOB_KEY], environment.get("HOWDAH_DIRECTORY", "")
         task, attempt = environment["HOWDAH_TASK"], environment["HOWDAH_ATTEMPT"]
         if "HOWDAH_REASSIGNED" in environment:  # the key is that of the attempt which was launched here
             key = auth.derive(key, auth.executor_principal(task, int(attempt)))
@@ -81,16 +87,23 @@ class Identity:
             attempt=int(attempt),
             master=address,
             key=key,
-            host=environment.get("HOWDAH_HOST") or environment.get("NM_HOST") or _host_towards(address),
+            host=environment.get("HOWDAH_HOST") or _host_towards(address),
             log_directory=os.path.abspath(environment.get("HOWDAH_LOG_DIR", ".")),
             work_directory=environment.get("HOWDAH_WORK_DIR", ""),
-            directory=environment.get("HOWDAH_DIRECTORY", ""),
+            directory=directory,
+            stored_logs=_stored_logs(directory, task, attempt) if STORES_LOGS in environment else "",
             secrets={
                 name[len(credentials.SECRET_PREFIX) :]: os.fsdecode(value)
                 for name, value in loaded.secrets.items()
                 if name.startswith(credentials.SECRET_PREFIX)
             },
         )
+
+
+def _stored_logs(directory: str, task: str, attempt: str) -> str:
+    if uris.split(directory)[0] == "file":  # `log_directory` is there
+        return ""
+    return uris.join(directory, "tasks", TaskId.parse(task).slug, attempt)
 
 
 def share_credentials(share: bool) -> None:

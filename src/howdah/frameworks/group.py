@@ -15,7 +15,8 @@ from howdah.spec import JobSpec, Member, Resources, Role, World
 SIDE_ROLES = ("evaluator", "tensorboard")
 """Roles that watch the group, are no part of it, and may fail."""
 # The roles that get no data by default: see Input.roles.
-_HOLD_NO_DATA = ("ps", "evaluator")
+HOLD_NO_DATA = ("ps", "evaluator")
+"""Roles whose tasks hold no data, whatever the framework."""
 _FIRST = ("chief", "master", "worker")
 # Numerical libraries start a thread for each core of the node. Each takes memory, and helpers do not need them.
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -49,7 +50,7 @@ def without_data(job: JobSpec, *names: str) -> JobSpec:
     """Keep inputs that are for all roles away from the roles `names`."""
     if not any(name in job.roles for name in names):
         return job
-    readers = tuple(role for role in job.roles if role not in (*names, *_HOLD_NO_DATA))
+    readers = tuple(role for role in job.roles if role not in (*names, *HOLD_NO_DATA))
     inputs = tuple(each if each.roles else dataclasses.replace(each, roles=readers) for each in job.inputs)
     return dataclasses.replace(job, inputs=inputs)
 

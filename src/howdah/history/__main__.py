@@ -10,8 +10,9 @@ from pathlib import Path
 
 from howdah.config.paths import state_directory
 from howdah.engines import Engine
+from howdah.engines.info import known
 from howdah.errors import HowdahError
-from howdah.history.options import HistoryOptions, root_of, user_on
+from howdah.history.options import HistoryOptions, ShownCluster, root_of, user_on
 from howdah.history.server import serve_until_signal
 from howdah.spec import plugins
 
@@ -34,7 +35,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m howdah.history", description=__doc__)
     parser.add_argument(
         "--engine",
-        choices=plugins.BUILT_IN["howdah.engines"],
+        choices=[name for name, _ in known()],
         action="append",
         default=[],
         help="whose jobs; may be repeated",
@@ -53,21 +54,21 @@ def _arguments() -> argparse.ArgumentParser:
 
 def _options(asked: argparse.Namespace) -> HistoryOptions:
     settings = dict(setting.partition("=")[::2] for setting in asked.set)
-    user = user_on(settings.get("hadoop_conf_dir", ""))
-    engines: list[Engine] = [plugins.load(plugins.find("howdah.engines", name))(settings) for name in asked.engine]
-    roots = (*(root_of(engine, user) for engine in engines), *asked.root)
+    conf_dir = settings.get("hadoop_conf_dir", "")
+    user = user_on(conf_dir)
+    engines: list[Engine] = [plugins.load(info.engine)(settings) for name, info in known() if name in asked.engine]
+    clusters = tuple(ShownCluster(engine, root_of(engine, user), conf_dir) for engine in engines)
     if asked.in_job:
         asked.host, asked.port = "0.0.0.0", int(os.environ["HOWDAH_PORT"])  # noqa: S104 - access needs the token, wherever one is
     return HistoryOptions(
-        engines=tuple(engines),
-        roots=roots,
+        clusters=clusters,
+        more_roots=tuple(asked.root),
         state=Path(asked.state or ("history" if asked.in_job else state_directory(os.environ) / "history")),
-        conf_dir=settings.get("hadoop_conf_dir", ""),
+        conf_dir=conf_dir,
         host=asked.host,
         port=asked.port,
         keep_s=asked.keep,
         remove_files=asked.remove_files,
-        user=user,
         names=_host_names() if asked.in_job else (),
         pause_s=asked.pause,
         link_command=f"howdah history --on {asked.engine[0]}" if asked.in_job and asked.engine else "howdah history",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 
@@ -20,12 +20,15 @@ from howdah.spec import uris
 from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import CHUNK, Entry, FileSystem
+from howdah.storage.segmented_log import SegmentedLog, find_log
 
 AT_A_TIME = 32 << 20
 """Bytes of one log that are read before other logs have their turn."""
 LIST_S = 60.0
 """Seconds after which the directories of a home are listed again even if none has come or gone: listing 100,000 jobs
 takes seconds."""
+LIST_OBJECTS_S = 10.0
+"""The same on an object store, whose directories have no times."""
 CLOSED_S, CLOCK_MS = 3600.0, 2000
 """Seconds after which unreadable jobs are tried again, and the precision in ms that directory times are trusted to."""
 MAX_PARALLEL_READS = 16
@@ -46,10 +49,11 @@ class ScanResult:
 
 
 class Scanner:
-    """Scans `roots`, URIs of engines' homes, which may hold `*`, with the Hadoop configuration in `conf_dir`."""
+    """Scans `roots`, URIs of engines' homes, which may hold `*`. `conf_dir_of` returns the directory of the
+    Hadoop configuration by which a URI is read."""
 
-    def __init__(self, index: Index, roots: Iterable[str], conf_dir: str = "") -> None:
-        self.index, self.roots, self.conf_dir = index, tuple(roots), conf_dir
+    def __init__(self, index: Index, roots: Iterable[str], conf_dir_of: Callable[[str], str] = lambda _: "") -> None:
+        self.index, self.roots, self._conf_dir_of = index, tuple(roots), conf_dir_of
         self._listed: dict[str, tuple[int, float]] = {}
         self._closed: dict[str, int] = {}
         self._closed_at = time.monotonic()
@@ -78,7 +82,7 @@ class Scanner:
         self._ended = True
 
     def _files(self, uri: str) -> FileSystem:
-        return filesystem(uri, self.conf_dir)
+        return filesystem(uri, self._conf_dir_of(uri))
 
     def _homes(self, root: str) -> list[str]:
         """Return the homes that `root` stands for: `hdfs://ns/user/*/.howdah` is that of each user who has one."""
@@ -111,7 +115,7 @@ class Scanner:
     def _is_unchanged(self, home: str, modified_ms: int) -> bool:
         """Return whether no job has come or gone. Whether an ended job has changed is checked less often."""
         known, at = self._listed.get(home, (-1, 0.0))
-        return known == modified_ms and time.monotonic() - at < LIST_S
+        return known == modified_ms and time.monotonic() - at < (LIST_S if modified_ms else LIST_OBJECTS_S)
 
     def _read_new_events(
         self, files: FileSystem, home: str, changed_jobs: Iterable[list[IndexedJob]], result: ScanResult
@@ -148,14 +152,15 @@ def read(files: FileSystem, job: IndexedJob) -> IndexedJob | None:
         JobNotReadable: this user may not read the job.
     """
     uri = uris.join(job.directory, LOG)
-    if job.read_from_start and not uri.startswith("file:") and _read_whole(files, uri, job):
+    is_remote_file = not uri.startswith("file:") and files.appends_cheaply(uri)
+    if job.read_from_start and is_remote_file and _read_whole(files, uri, job):
         return job
     try:
-        entry = files.stat(uri)
-        size, written = (entry.size, entry.modified_ms) if entry else (0, job.directory_ms)
+        log = find_log(files, uri)
+        size, written = (log.size, log.modified_ms) if log else (0, job.directory_ms)
         if (size, written) == (job.size, job.modified_ms):
             return None
-        if entry is not None and not _read_on(files, uri, size, job):
+        if log is not None and not _read_on(log, job):
             size = -1
     except EngineUnavailable:
         return None
@@ -187,17 +192,17 @@ def _read_whole(files: FileSystem, uri: str, job: IndexedJob) -> bool:
     return job.summary.ended
 
 
-def _read_on(files: FileSystem, uri: str, size: int, job: IndexedJob) -> bool:
+def _read_on(log: SegmentedLog, job: IndexedJob) -> bool:
     """Read on where the last scan stopped, from the beginning if the log was replaced; return whether the log was read
     to its end."""
     reader = LineReader(job.offset, job.skipping)
-    with files.open_read(uri) as log:
+    with log.open() as file:
         if reader.offset:
-            log.seek(reader.offset - 1)
-            if size < reader.offset or not (reader.skipping or log.read(1) == b"\n"):
+            file.seek(reader.offset - 1)
+            if log.size < reader.offset or not (reader.skipping or file.read(1) == b"\n"):
                 reader, job.summary, job.read_from_start = LineReader(), JobSummary(), True
         until = reader.offset + AT_A_TIME
-        for lines in reader.read(log, size, until):
+        for lines in reader.read(file, log.size, until):
             job.summary.feed(lines)
     job.offset, job.skipping = reader.offset, reader.skipping
     return reader.offset < until

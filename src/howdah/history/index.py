@@ -18,16 +18,17 @@ from typing import IO, Any
 from howdah.history.job_summary import JobSummary
 from howdah.spec.values import dataclass
 
-VERSION = 1
+VERSION = 2
 """Of the tables, whose names stay: `folder_ms` is `FoundJob.directory_ms`."""
 BUSY_S = 10.0
 _TABLES = """
 CREATE TABLE job (
-  number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, directory TEXT NOT NULL, root TEXT NOT NULL,
+  number INTEGER PRIMARY KEY, id TEXT NOT NULL, directory TEXT NOT NULL, root TEXT NOT NULL,
   name TEXT, user TEXT, queue TEXT, engine TEXT, framework TEXT, state TEXT,
   started REAL, finished REAL, duration REAL, tasks INTEGER, gpus INTEGER, gpu_hours REAL, wasted REAL,
   cause TEXT, progress REAL, diagnostics TEXT, words TEXT, url TEXT NOT NULL DEFAULT '',
-  over INTEGER, offset INTEGER, skipping INTEGER, size INTEGER, written_ms INTEGER, folder_ms INTEGER, kept TEXT
+  over INTEGER, offset INTEGER, skipping INTEGER, size INTEGER, written_ms INTEGER, folder_ms INTEGER, kept TEXT,
+  UNIQUE (id, root)
 );
 CREATE INDEX job_started ON job (started, number);
 CREATE INDEX job_user ON job (user, started);
@@ -64,14 +65,15 @@ def _assignment(name: str) -> str:
 
 _UPSERT = (
     f"INSERT INTO job ({', '.join(_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in _COLUMNS)}) "  # noqa: S608 - our own names
-    f"ON CONFLICT (id) DO UPDATE SET {', '.join(map(_assignment, _COLUMNS))} "
+    f"ON CONFLICT (id, root) DO UPDATE SET {', '.join(map(_assignment, _COLUMNS))} "
     "RETURNING number"
 )
 
 _CHANGED_JOBS = (
     "SELECT s.id, s.directory, s.folder_ms, s.owner, j.offset, j.skipping, j.size, j.written_ms, j.over, j.kept, "
-    "j.folder_ms FROM temp.seen s LEFT JOIN job j ON j.id = s.id LEFT JOIN dropped d ON d.root = ? AND d.id = s.id "
-    "WHERE s.id < ? AND (j.id IS NULL OR (j.root = ? AND (NOT j.over OR j.folder_ms <> s.folder_ms))) "
+    "j.folder_ms FROM temp.seen s LEFT JOIN job j ON j.id = s.id AND j.root = :root "
+    "LEFT JOIN dropped d ON d.root = :root AND d.id = s.id "
+    "WHERE s.id < :last AND (j.id IS NULL OR NOT j.over OR j.folder_ms <> s.folder_ms) "
     "AND (d.id IS NULL OR d.folder_ms <> s.folder_ms) ORDER BY s.id DESC LIMIT 500"
 )
 
@@ -287,37 +289,35 @@ class Index:
         return len(numbers)
 
     def changed_jobs(self, root: str) -> Iterator[list[IndexedJob]]:
-        """Yield, some at a time, those of the stored jobs whose log may have grown, the newest first.
-
-        A job of the same id below another root stays with that root.
-        """
+        """Yield, some at a time, those of the stored jobs whose log may have grown, the newest first."""
         last = chr(0x10FFFF)
-        while rows := self.connection.execute(_CHANGED_JOBS, (root, last, root)).fetchall():
+        while rows := self.connection.execute(_CHANGED_JOBS, {"root": root, "last": last}).fetchall():
             last = rows[-1][0]
             yield [_indexed_job(FoundJob(*row[:4]), row[4:]) for row in rows]
 
-    def open_jobs(self, root: str = "") -> list[IndexedJob]:
-        """Return the jobs (of `root`, or all) whose log does not hold their end."""
+    def open_jobs(self, root: str) -> list[IndexedJob]:
+        """Return the jobs below `root` whose log does not hold their end."""
         rows = self.connection.execute(
             "SELECT id, directory, folder_ms, user, offset, skipping, size, written_ms, over, kept, folder_ms FROM job "
-            "WHERE NOT over AND (root = ? OR ? = '')",
-            (root, root),
+            "WHERE NOT over AND root = ?",
+            (root,),
         )
         return [_indexed_job(FoundJob(*row[:4]), row[4:]) for row in rows.fetchall()]
 
-    def update_columns(self, job_id: str, columns: Mapping[str, object]) -> None:
+    def all_open_jobs(self) -> list[tuple[str, IndexedJob]]:
+        """Return the root of each job whose log does not hold its end, and the job."""
+        roots = self.connection.execute("SELECT DISTINCT root FROM job WHERE NOT over").fetchall()
+        return [(root, job) for (root,) in roots for job in self.open_jobs(root)]
+
+    def update_columns(self, root: str, job_id: str, columns: Mapping[str, object]) -> None:
         """Store columns of a job that its log does not have; nothing is written when they are stored already."""
-        values = tuple(columns.values())
-        found = self.connection.execute(f"SELECT {', '.join(columns)} FROM job WHERE id = ?", (job_id,)).fetchone()  # noqa: S608
+        values, where = tuple(columns.values()), "WHERE id = ? AND root = ?"
+        select = f"SELECT {', '.join(columns)} FROM job {where}"  # noqa: S608 - our own words
+        found = self.connection.execute(select, (job_id, root)).fetchone()
         if found is not None and found != values:
             with self.change() as connection:
                 assignments = ", ".join(f"{name} = ?" for name in columns)
-                connection.execute(f"UPDATE job SET {assignments} WHERE id = ?", (*values, job_id))  # noqa: S608
-
-    def root_of(self, job_id: str) -> str:
-        """Return the root that a job lies below, "" for an unknown job."""
-        found = self.connection.execute("SELECT root FROM job WHERE id = ?", (job_id,)).fetchone()
-        return str(found[0]) if found else ""
+                connection.execute(f"UPDATE job SET {assignments} {where}", (*values, job_id, root))  # noqa: S608
 
     def ended_before(self, moment: float, limit: int, but: Collection[str] = ()) -> list[tuple[str, str, str]]:
         """Return (id, directory, root) of the jobs that ended before that moment, the oldest first; leave out the roots
@@ -329,14 +329,14 @@ class Index:
         )
         return rows.fetchall()
 
-    def drop(self, ids: Iterable[str]) -> None:
-        """Hide these jobs until something changes in their directories."""
+    def drop(self, jobs: Iterable[tuple[str, str]]) -> None:
+        """Hide the jobs of these roots and ids until something changes in their directories."""
         with self.change() as connection:
-            for id_ in ids:
-                connection.execute(
-                    "INSERT OR REPLACE INTO dropped SELECT root, id, folder_ms FROM job WHERE id = ?", (id_,)
-                )
-                found = connection.execute("SELECT number FROM job WHERE id = ?", (id_,))
+            for root, id_ in jobs:
+                where = "FROM job WHERE id = ? AND root = ?"
+                dropped = f"INSERT OR REPLACE INTO dropped SELECT root, id, folder_ms {where}"
+                connection.execute(dropped, (id_, root))
+                found = connection.execute(f"SELECT number {where}", (id_, root))
                 _delete_jobs(connection, [number for (number,) in found])
 
 

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import secrets
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from howdah.engines import Engine
@@ -20,17 +21,35 @@ KEY_VARIABLE = "HOWDAH_HISTORY_KEY"
 
 
 @dataclass(frozen=True)
+class ShownCluster:
+    """A cluster whose jobs a server shows."""
+
+    engine: Engine
+    """The engine, with the settings that lead to the cluster."""
+    root: str
+    """The URI of its home, or with `*` in it of all users' homes."""
+    conf_dir: str = ""
+    """Directory of the Hadoop configuration that leads there."""
+    name: str = ""
+    """The name that the page shows: that of the profile; "" if there is none."""
+
+    def has(self, uri: str) -> bool:
+        """Return whether a URI is below the root."""
+        return uri.startswith(self.root.partition("*")[0])
+
+
+@dataclass(frozen=True)
 class HistoryOptions:
     """The options of one server."""
 
-    engines: tuple[Engine, ...]
-    """The engines whose jobs are shown."""
-    roots: tuple[str, ...]
-    """URIs of homes."""
+    clusters: tuple[ShownCluster, ...]
+    """The clusters whose jobs are shown."""
     state: Path
     """Directory of the index and of the key."""
+    more_roots: tuple[str, ...] = ()
+    """URIs of homes whose jobs are shown beside those of the clusters."""
     conf_dir: str = ""
-    """Directory of the Hadoop configuration."""
+    """Directory of the Hadoop configuration for homes that are on none of the clusters."""
     host: str = "127.0.0.1"
     """Address at which the server listens."""
     port: int = 0
@@ -39,8 +58,6 @@ class HistoryOptions:
     """Seconds for which an ended job is kept; 0 keeps it forever."""
     remove_files: bool = False
     """The directories of jobs that are no longer kept are removed, too."""
-    user: str = ""
-    """The user who removes files on a cluster."""
     names: tuple[str, ...] = ()
     """Further names of this host."""
     idle_s: float = 0.0
@@ -49,6 +66,26 @@ class HistoryOptions:
     """Seconds between two scans of the jobs' directories; 0: it depends on how long a scan takes."""
     link_command: str = "howdah history"
     """The command that prints a link to the server."""
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """Return the URIs of all homes."""
+        return tuple(dict.fromkeys((*(cluster.root for cluster in self.clusters), *self.more_roots)))
+
+    def conf_dir_of(self, uri: str) -> str:
+        """Return the directory of the Hadoop configuration by which a home, or a file in it, is read."""
+        return conf_dir_of(self.clusters, uri, self.conf_dir)
+
+
+def conf_dir_of(clusters: Iterable[ShownCluster], uri: str, default: str) -> str:
+    """Return the Hadoop configuration of the cluster that has `uri`, `default` if none has it."""
+    return next((cluster.conf_dir for cluster in clusters if cluster.has(uri)), default)
+
+
+def find_cluster(clusters: Sequence[ShownCluster], directory: str, engine: str) -> ShownCluster | None:
+    """Return the cluster of this engine that has a job's directory; the first one of the engine if none has it."""
+    of_engine = [cluster for cluster in clusters if cluster.engine.name == engine]
+    return next((cluster for cluster in of_engine if cluster.has(directory)), next(iter(of_engine), None))
 
 
 def key_of(state: Path) -> bytes:

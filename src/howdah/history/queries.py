@@ -10,12 +10,12 @@ from __future__ import annotations
 import base64
 import json
 import math
-import re
 import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
 from howdah.api.trace import GPU, PROCESS
+from howdah.engines.info import job_of_container
 from howdah.errors import InvalidRequest
 from howdah.spec import State
 
@@ -30,10 +30,10 @@ SORTS = {
     "gpu_hours": "gpu_hours",
     "wasted_gpu_hours": "wasted",
 }
-_EXACT = ("user", "queue", "state", "framework")
+_EXACT = ("user", "queue", "state", "framework", "engine")
 _COLUMNS = (
     "number, id, name, user, queue, engine, framework, state, started, finished, duration AS duration_s, tasks, gpus, "
-    "gpu_hours, wasted AS wasted_gpu_hours, cause, progress, diagnostics, url, over"
+    "gpu_hours, wasted AS wasted_gpu_hours, cause, progress, diagnostics, url, over, root"
 )
 _DIGITS = {"started": 3, "finished": 3, "duration_s": 3, "gpu_hours": 4, "wasted_gpu_hours": 4, "progress": 4}
 """The decimal digits of the numbers in a row of the list."""
@@ -97,7 +97,7 @@ def _rows(cursor: sqlite3.Cursor) -> list[dict[str, Any]]:
 
 
 def _job(row: Mapping[str, Any], now: float) -> dict[str, Any]:
-    """Return a row of the index as the list of jobs shows it."""
+    """Return a row of the index as the list of jobs shows it, but with its `root` in place of the cluster's name."""
     job = {name: value for name, value in row.items() if name not in ("number", "over", "sorted_by")}
     if row["over"]:
         job["url"] = ""
@@ -106,9 +106,18 @@ def _job(row: Mapping[str, Any], now: float) -> dict[str, Any]:
     return job | {name: round(job[name], digits) for name, digits in _DIGITS.items()}
 
 
-def row_of(connection: sqlite3.Connection, job_id: str, now: float) -> dict[str, Any] | None:
-    """Return the row of one job, None if there is none."""
-    found = _rows(connection.execute(f"SELECT {_COLUMNS} FROM job WHERE id = ?", (job_id,)))  # noqa: S608
+def newest_directory(connection: sqlite3.Connection, job_id: str) -> str:
+    """Return the directory of the job of this id, "" if there is none. Of jobs of several clusters it is the one that
+    started last."""
+    newest = "SELECT directory FROM job WHERE id = ? ORDER BY started DESC, number DESC LIMIT 1"
+    found = connection.execute(newest, (job_id,)).fetchone()
+    return str(found[0]) if found else ""
+
+
+def row_of(connection: sqlite3.Connection, job_id: str, directory: str, now: float) -> dict[str, Any] | None:
+    """Return the row of the job of this id in `directory`, None if there is none."""
+    which = f"SELECT {_COLUMNS} FROM job WHERE id = ? AND directory = ?"  # noqa: S608 - our own names
+    found = _rows(connection.execute(which, (job_id, directory)))
     return _job(found[0], now) if found else None
 
 
@@ -130,22 +139,16 @@ def users(connection: sqlite3.Connection, query: Mapping[str, str]) -> list[dict
     return sorted(found.values(), key=lambda row: (-row["gpu_hours"], -row["jobs"], row["user"]))
 
 
-_CONTAINER = re.compile(r"container_(?:e\d+_)?(\d+_\d+)_\d+_\d+")
-_LOCAL = re.compile(r"(local-[A-Za-z0-9_-]+)\.\d+")
-
-
 def trace(connection: sqlite3.Connection, of: str, live: bool = False) -> dict[str, Any] | None:
-    """Return `{"job", "task", "attempt"}` of the present or last owner of a container, `host:pid` or `host/gpu3`; with
-    `live` only of an attempt that has not ended."""
-    if found := _CONTAINER.fullmatch(of) or _LOCAL.fullmatch(of):
-        job = found[1] if of.startswith("local-") else f"application_{found[1]}"
-        number = connection.execute("SELECT number FROM job WHERE id = ?", (job,)).fetchone()
-        if number is None:
-            return None
-        rows = _find_attempts(connection, "job = ? AND container = ?", number[0], of) or [(job, "", 0)]
+    """Return `{"job", "task", "attempt", "directory"}` of the present or last owner of a container, `host:pid` or
+    `host/gpu3`; with `live` only of an attempt that has not ended."""
+    if job := job_of_container(of):
+        rows = _find_attempts(connection, "job IN (SELECT number FROM job WHERE id = ?) AND container = ?", job, of)
+        if not rows and (directory := newest_directory(connection, job)):
+            rows = [(job, "", 0, directory, 0.0, "")]
     elif found := GPU.fullmatch(of):
         rows = [
-            row for row in _find_attempts(connection, "held AND host = ?", found[1]) if found[2] in row[5].split(",")
+            row for row in _find_attempts(connection, "held AND host = ?", found[1]) if found[2] in row[-1].split(",")
         ]
     elif found := PROCESS.fullmatch(of):
         rows = _find_attempts(connection, "pid = ? AND (host = ? OR node = ?)", int(found[2]), found[1], found[1])
@@ -153,11 +156,11 @@ def trace(connection: sqlite3.Connection, of: str, live: bool = False) -> dict[s
         rows = _find_attempts(connection, "container = ?", of)
     if live:
         rows = [row for row in rows if not row[4]]
-    return dict(zip(("job", "task", "attempt"), rows[0], strict=False)) if rows else None
+    return dict(zip(("job", "task", "attempt", "directory"), rows[0], strict=False)) if rows else None
 
 
 def _find_attempts(connection: sqlite3.Connection, where: str, *values: object) -> list[tuple[Any, ...]]:
-    which = "SELECT id, task, attempt, since, until, attempt.gpus FROM attempt JOIN job ON job = number"
+    which = "SELECT id, task, attempt, directory, until, attempt.gpus FROM attempt JOIN job ON job = number"
     return connection.execute(
         f"{which} WHERE {where} ORDER BY NOT until DESC, since DESC LIMIT 1000", values
     ).fetchall()

@@ -20,11 +20,16 @@ BATCH_JOBS, MAX_SENTENCES = 500, 5
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def sweep(index: Index, before: float, owner: Callable[[str], str] | None, conf_dir: str) -> list[str]:
+def sweep(
+    index: Index,
+    before: float,
+    owner: Callable[[str], str] | None,
+    conf_dir_of: Callable[[str], str] = lambda _: "",
+) -> list[str]:
     """Remove jobs that ended before `before` (epoch seconds); return sentences about directories that stay.
 
     With `owner`, which returns this user's name on the file system of a URI, the user's own directories of these jobs
-    are removed, too.
+    are removed, too. `conf_dir_of` returns the directory of the Hadoop configuration by which a URI is read.
 
     Raises:
         sqlite3.Error: the index can't be written.
@@ -36,12 +41,12 @@ def sweep(index: Index, before: float, owner: Callable[[str], str] | None, conf_
         for id_, directory, root in rows:
             try:
                 if owner is not None and root not in away:
-                    sentences += filter(None, [_remove(id_, directory, root, owner(directory), conf_dir)])
+                    sentences += filter(None, [_remove(id_, directory, root, owner(directory), conf_dir_of(directory))])
             except HowdahError as error:
                 away.add(root)
                 sentences.append(f"jobs of {root} are removed later: {error}")
             if root not in away:
-                gone.append(id_)
+                gone.append((root, id_))
         index.drop(gone)
     more = len(sentences) - MAX_SENTENCES
     return sentences if more <= 0 else [*sentences[:MAX_SENTENCES], f"{more} more directories stay"]

@@ -7,10 +7,11 @@ import itertools
 from collections.abc import Iterable
 
 from howdah.engines import Engine
+from howdah.engines.info import name_of_id
 from howdah.errors import HowdahError
 from howdah.history.index import Index, IndexedJob
+from howdah.history.options import ShownCluster, find_cluster
 from howdah.spec import JobReport, State
-from howdah.storage.factory import filesystem
 from howdah.wire import auth
 
 SETTLED_S = 10.0
@@ -25,10 +26,10 @@ each job's log anyway, is always asked for single jobs."""
 
 
 class RunningJobs:
-    """Updates running jobs by asking `engines` about a few at a time."""
+    """Updates running jobs by asking the engines of `clusters` about a few at a time."""
 
-    def __init__(self, index: Index, engines: Iterable[Engine]) -> None:
-        self.index, self.engines = index, tuple(engines)
+    def __init__(self, index: Index, clusters: Iterable[ShownCluster]) -> None:
+        self.index, self.clusters = index, tuple(clusters)
         self._next = 0
 
     def refresh(self, now: float) -> list[str]:
@@ -37,41 +38,47 @@ class RunningJobs:
         Raises:
             sqlite3.Error: the index can't be written.
         """
-        open_ = sorted(self.index.open_jobs(), key=lambda job: job.id)
+        open_ = sorted(self.index.all_open_jobs(), key=lambda found: (found[1].id, found[0]))
         if not open_:
             return []
         turn = list(itertools.islice(itertools.cycle(open_), self._next, self._next + min(AT_A_TIME, len(open_))))
         self._next = (self._next + AT_A_TIME) % len(open_)
-        reports, problems = self._fetch_reports(turn)
-        for job in turn:
-            self._update_job(job, reports.get(job.id), now, bool(problems))
+        reports, problems = self._fetch_reports([job for _, job in turn])
+        for root, job in turn:
+            self._update_job(root, job, *reports.get(job.directory, (None, None)), now=now, unsure=bool(problems))
         return problems
 
-    def _fetch_reports(self, jobs: list[IndexedJob]) -> tuple[dict[str, JobReport], list[str]]:
-        found: dict[str, JobReport] = {}
+    def _fetch_reports(self, jobs: list[IndexedJob]) -> tuple[dict[str, tuple[Engine, JobReport]], list[str]]:
+        """Return the report of each job that its engine knows, by the job's directory; and the problems."""
+        found: dict[str, tuple[Engine, JobReport]] = {}
         problems = []
-        for engine in self.engines:
-            ids = [job.id for job in jobs if job.id.startswith("application_") == (engine.name == "yarn")]
+        for cluster in self.clusters:
+            engine = cluster.engine
+            own = [job for job in jobs if find_cluster(self.clusters, job.directory, _engine_name(job)) is cluster]
+            reports: dict[str, JobReport] = {}
             try:
-                if engine.name != "local" and len(ids) > FEW:
-                    found.update((report.id, report) for report in engine.describe())
-                for id_ in ids:
-                    if id_ not in found:
-                        found.update((report.id, report) for report in engine.describe(id_))
+                if not engine.one_machine and len(own) > FEW:
+                    reports.update((report.id, report) for report in engine.describe())
+                for job in own:
+                    if job.id not in reports:
+                        reports.update((report.id, report) for report in engine.describe(job.id))
             except HowdahError as error:
-                problems.append(f"{engine.name}: {error}")
+                problems.append(f"{engine.name}{f', {cluster.name}' if cluster.name else ''}: {error}")
+            found.update((job.directory, (engine, reports[job.id])) for job in own if job.id in reports)
         return found, problems
 
-    def _update_job(self, job: IndexedJob, report: JobReport | None, now: float, unsure: bool) -> None:
+    def _update_job(
+        self, root: str, job: IndexedJob, engine: Engine | None, report: JobReport | None, *, now: float, unsure: bool
+    ) -> None:
         silent = now - max(job.modified_ms, job.directory_ms) / 1000
-        if report is None:
+        if engine is None or report is None:
             if not unsure and silent > FORGOTTEN_S:
-                self._end(job, State.FAILED, job.modified_ms / 1000, "its log ends without saying how it ended")
+                self._end(root, job, State.FAILED, job.modified_ms / 1000, "its log ends without saying how it ended")
         elif not report.state.ended:
-            self._follow(job, report)
+            self._follow(root, job, engine, report)
         elif silent > SETTLED_S:
             self._describe(job, report)
-            self._end(job, report.state, report.finished or job.modified_ms / 1000, report.diagnostics)
+            self._end(root, job, report.state, report.finished or job.modified_ms / 1000, report.diagnostics)
 
     def _describe(self, job: IndexedJob, report: JobReport) -> None:
         """Fill in what the log would have said if the job had started."""
@@ -79,26 +86,29 @@ class RunningJobs:
             job.summary.name, job.summary.user, job.summary.queue = report.name, report.user, report.queue
             job.summary.engine, job.summary.started = report.engine, report.started or report.submitted
 
-    def _follow(self, job: IndexedJob, report: JobReport) -> None:
-        columns: dict[str, object] = {"url": page_of(report), "queue": job.summary.queue or report.queue}
+    def _follow(self, root: str, job: IndexedJob, engine: Engine, report: JobReport) -> None:
+        columns: dict[str, object] = {"url": page_of(engine, report), "queue": job.summary.queue or report.queue}
         if not job.summary.id:
             columns |= {"name": report.name, "user": report.user, "engine": report.engine}
             columns |= {"state": report.state.value, "diagnostics": report.diagnostics}
             columns["started"] = report.started or report.submitted
-        self.index.update_columns(job.id, columns)
+        self.index.update_columns(root, job.id, columns)
 
-    def _end(self, job: IndexedJob, state: State, moment: float, diagnostics: str) -> None:
+    def _end(self, root: str, job: IndexedJob, state: State, moment: float, diagnostics: str) -> None:
         job.summary.end(state, moment, diagnostics[:400], "" if state is State.CANCELLED else "master")
         job.ended_by_engine = True
-        self.index.put(self.index.root_of(job.id), [job])
+        self.index.put(root, [job])
 
 
-def page_of(report: JobReport) -> str:
+def _engine_name(job: IndexedJob) -> str:
+    return name_of_id(job.id) or job.summary.engine
+
+
+def page_of(engine: Engine, report: JobReport) -> str:
     """Return a link to a running job's own page, "" where this user may not have one."""
     if report.tracking_url or not report.master:
         return report.tracking_url
-    uri = f"{report.directory}/key"
     with contextlib.suppress(HowdahError, ValueError):
-        key = bytes.fromhex(filesystem(uri, report.conf_dir).read_bytes(uri).decode().strip())
-        return f"{report.master}/#token={auth.view_token(key)}"
+        if key := engine.job_key(report):
+            return f"{report.master}/#token={auth.view_token(key)}"
     return ""

@@ -23,7 +23,7 @@ from howdah.api.router import ApiRouter, error_response
 from howdah.errors import NotPermitted, NotReady, StagingError
 from howdah.history.directory_scan import Scanner
 from howdah.history.index import Index
-from howdah.history.options import HistoryOptions, index_directory, key_of
+from howdah.history.options import HistoryOptions, index_directory, key_of, user_on
 from howdah.history.retention import sweep
 from howdah.history.running_jobs import RunningJobs
 from howdah.history.source import HistorySource
@@ -45,9 +45,9 @@ class HistoryServer:
         self.options, self._print_link = options, print_link
         self.key = key_of(options.state)
         self.index = Index(index_directory(options))
-        self.source = HistorySource(self.index, options.engines, options.conf_dir, self.key, options.link_command)
-        self._scanner = Scanner(self.index, options.roots, options.conf_dir)
-        self._running_jobs = RunningJobs(self.index, options.engines)
+        self.source = HistorySource(self.index, options.clusters, options.conf_dir, self.key, options.link_command)
+        self._scanner = Scanner(self.index, options.roots, options.conf_dir_of)
+        self._running_jobs = RunningJobs(self.index, options.clusters)
         self._router = ApiRouter(self.source)
         self._hosts: set[str] = set()
         self._swept_at = float("-inf")
@@ -81,7 +81,7 @@ class HistoryServer:
         finally:
             server.close()
             self.source.archived_logs.close()
-            await self.source.event_files.close()
+            await self.source.close_event_files()
             self._scanner.end()
             if scanning is not None:
                 await scanning
@@ -156,14 +156,13 @@ class HistoryServer:
         options = self.options
         if options.keep_s and time.monotonic() - self._swept_at > SWEEP_S:
             self._swept_at = time.monotonic()
-            users = {"file": str(os.getuid())}
-            problems += sweep(
-                self.index,
-                time.time() - options.keep_s,
-                (lambda uri: users.get(uris.split(uri)[0], options.user)) if options.remove_files else None,
-                options.conf_dir,
-            )
+            owner = self._owner_of if options.remove_files else None
+            problems += sweep(self.index, time.time() - options.keep_s, owner, options.conf_dir_of)
         return problems
+
+    def _owner_of(self, uri: str) -> str:
+        """Return this user's name on the file system of a URI."""
+        return str(os.getuid()) if uris.split(uri)[0] == "file" else user_on(self.options.conf_dir_of(uri))
 
     def _report_problems(self, problems: list[str]) -> None:
         """Print each problem once to standard error; the page shows it as long as it lasts."""

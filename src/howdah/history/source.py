@@ -15,11 +15,13 @@ from howdah.api.serializers import mask_spec
 from howdah.api.sources import JobSource
 from howdah.api.trace import describe
 from howdah.engines import Engine
+from howdah.engines.info import name_of_id
 from howdah.errors import Conflict, EngineUnavailable, HowdahError, NotFound, NotReady, RequestRefused
+from howdah.eventfiles.client import EventFileService
 from howdah.history import queries
 from howdah.history.index import Index
 from howdah.history.job_log_cache import JobLogCache
-from howdah.history.options import job_key
+from howdah.history.options import ShownCluster, conf_dir_of, find_cluster, job_key
 from howdah.logs.archived_logs import ArchivedLogs
 from howdah.spec import redaction
 from howdah.spec.view import JobView
@@ -32,22 +34,30 @@ class HistorySource(ReadOnlySource):
     """The source of a history server. `key` makes the tokens to view; `problems` are sentences that the page shows."""
 
     def __init__(
-        self, index: Index, engines: tuple[Engine, ...], conf_dir: str, key: bytes, link_command: str = "howdah history"
+        self,
+        index: Index,
+        clusters: tuple[ShownCluster, ...],
+        conf_dir: str,
+        key: bytes,
+        link_command: str = "howdah history",
     ) -> None:
         super().__init__(ReadOnlyAccess(key, lambda job_id: job_key(key, job_id)), link_command)
-        self.index, self.engines, self.conf_dir = index, engines, conf_dir
+        self.index, self.clusters, self.conf_dir = index, clusters, conf_dir
         self.problems: list[str] = []
         self._problem_changes = 0
-        self.event_files = event_file_service(conf_dir)
+        self._event_files: dict[str, EventFileService] = {}
         self.archived_logs = ArchivedLogs(index.directory / "printed")
         self._logs = JobLogCache(
-            lambda job_id, directory: RecordedLog(job_id, directory, filesystem(directory, conf_dir))
+            lambda job_id, directory: RecordedLog(
+                job_id, directory, filesystem(directory, self._conf_dir_of(directory))
+            )
         )
 
     @property
     def engine(self) -> str:
         """Return the engine of all jobs, "" when there are several engines."""
-        return self.engines[0].name if len(self.engines) == 1 else ""
+        names = {cluster.engine.name for cluster in self.clusters}
+        return names.pop() if len(names) == 1 else ""
 
     @property
     def version(self) -> int:
@@ -63,18 +73,30 @@ class HistorySource(ReadOnlySource):
     async def job(self, job_id: str) -> JobSource | None:
         """Return the job of this id, as its log is now."""
         row, directory = await asyncio.to_thread(self._row, job_id)
-        if row is None:
-            return None
+        return await self._open_job(row, directory) if row is not None else None
+
+    async def _open_job(self, row: Mapping[str, Any], directory: str) -> JobSource:
         try:
             log = await self._logs.get(row, directory)
         except EngineUnavailable as error:
             raise NotReady(str(error), "job") from error
         except HowdahError as error:
             raise NotFound(str(error), "job") from error
-        archive = functools.partial(self._engine_of, log.view, str(row["url"] or ""))
-        return RecordedJob(log, self.archived_logs, self.event_files, archive, self.conf_dir)
+        archive = functools.partial(self._engine_of, log.view, directory, str(row["url"] or ""))
+        conf_dir = self._conf_dir_of(directory)
+        if conf_dir not in self._event_files:
+            self._event_files[conf_dir] = event_file_service(conf_dir)
+        return RecordedJob(log, self.archived_logs, self._event_files[conf_dir], archive, conf_dir)
 
-    def _engine_of(self, view: JobView, url: str) -> Engine:
+    def _conf_dir_of(self, uri: str) -> str:
+        return conf_dir_of(self.clusters, uri, self.conf_dir)
+
+    async def close_event_files(self) -> None:
+        """End the processes that read event files."""
+        for service in self._event_files.values():
+            await service.close()
+
+    def _engine_of(self, view: JobView, directory: str, url: str) -> Engine:
         """Return the engine that keeps the logs of a job.
 
         Raises:
@@ -82,16 +104,24 @@ class HistorySource(ReadOnlySource):
         """
         if not view.state.ended:
             raise Conflict(f"the job runs: its own page has what it prints{f', {url}' if url else ''}")
-        name = "yarn" if view.id.startswith("application_") else view.engine
-        engine = next((each for each in self.engines if each.name == name), None)
-        if engine is None:
+        name = name_of_id(view.id) or view.engine
+        cluster = find_cluster(self.clusters, directory, name)
+        if cluster is None:
             raise NotFound(f"what tasks print is kept by the engine, and {view.engine} is not here")
-        return engine
+        return cluster.engine
 
-    def _row(self, job_id: str) -> tuple[dict[str, Any] | None, str]:
+    def _row(self, job_id: str, directory: str = "") -> tuple[dict[str, Any] | None, str]:
+        """Return the row of a job, by default the newest of this id, and its directory."""
         with self.index.reading() as connection:
-            found = connection.execute("SELECT directory FROM job WHERE id = ?", (job_id,)).fetchone()
-            return queries.row_of(connection, job_id, time.time()), found[0] if found else ""
+            directory = directory or queries.newest_directory(connection, job_id)
+            row = queries.row_of(connection, job_id, directory, time.time())
+            return row and self._with_cluster(row), directory
+
+    def _with_cluster(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Return a row of the list with its cluster's name in place of its root."""
+        root = row.pop("root")
+        cluster = find_cluster(self.clusters, root, row["engine"])
+        return {**row, "cluster": cluster.name if cluster is not None and cluster.has(root) else ""}
 
     async def _read(self, read: Callable[[sqlite3.Connection], T]) -> T:
         def run() -> T:
@@ -103,7 +133,7 @@ class HistorySource(ReadOnlySource):
     async def jobs(self, query: Mapping[str, str]) -> Mapping[str, Any]:
         """Return the jobs that the query asks for, one page of them."""
         found = await self._read(lambda connection: queries.page(connection, query, time.time()))
-        return {**found, "problems": list(self.problems)}
+        return {**found, "jobs": list(map(self._with_cluster, found["jobs"])), "problems": list(self.problems)}
 
     async def users(self, query: Mapping[str, str]) -> Mapping[str, Any]:
         """Return jobs and GPU-hours by user."""
@@ -128,9 +158,9 @@ class HistorySource(ReadOnlySource):
         found = await self._read(lambda connection: queries.trace(connection, of.strip()))
         if found is None:
             return None
-        row, _ = await asyncio.to_thread(self._row, found["job"])
+        row, directory = await asyncio.to_thread(self._row, found["job"], found["directory"])
         try:
-            job = await self.job(found["job"])
+            job = await self._open_job(row, directory) if row is not None else None
         except RequestRefused:  # the log can't be read now: answer with what the index knows
             job = None
         view = job.view if job is not None else JobView(id=found["job"])

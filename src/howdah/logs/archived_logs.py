@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import hashlib
 import os
 import shutil
 import threading
@@ -58,14 +59,24 @@ class ArchivedLogs:
         shutil.rmtree(directory, ignore_errors=True)
 
     async def read(
-        self, archive: LogArchive, job_id: str, task: TaskId, stream: str, attempt: int, offset: int, limit: int
+        self,
+        archive: LogArchive,
+        job_id: str,
+        task: TaskId,
+        stream: str,
+        attempt: int,
+        offset: int,
+        limit: int,
+        directory: str = "",
     ) -> LogChunk:
-        """Read bytes of a stream; a negative `offset` counts from the end.
+        """Read bytes of a stream; a negative `offset` counts from the end. `directory` is the job's, which tells it
+        from a job of the same id on another cluster.
 
         Raises:
             NotFound, NotReady, AnswerTimeout: the log does not exist, or cannot be copied to this machine now.
         """
-        path = self._directory / job_id / quote(task.slug, safe="")
+        place = f"{job_id}-{hashlib.sha256(directory.encode()).hexdigest()[:12]}" if directory else job_id
+        path = self._directory / place / quote(task.slug, safe="")
         self._readers[path] += 1
         try:
             copied = path.is_dir()

@@ -19,7 +19,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from howdah.errors import HowdahError
 from howdah.logs.stream_index import BOTH, STREAMS, TIMES, StreamIndex, read_both
+from howdah.spec import uris
 
 if TYPE_CHECKING:
     from howdah.wire.messages import LogChunk
@@ -133,6 +135,36 @@ class DirectoryLogs(StoredLogs):
             return offset, file.read(limit)
 
 
+class RemoteLogs(StoredLogs):
+    """Reads logs in the directory `uri` of another file system, to which an executor has copied them."""
+
+    def __init__(self, uri: str) -> None:
+        from howdah.storage.factory import filesystem  # where logs are in directories, nobody needs it
+
+        self._uri, self._files = uri, filesystem(uri)
+
+    def size(self, stream: str) -> int:
+        with _errors_as_os_errors():
+            entry = self._files.stat(uris.join(self._uri, stream))
+        if entry is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), uris.join(self._uri, stream))
+        return entry.size
+
+    def read(self, stream: str, offset: int, limit: int) -> tuple[int, bytes]:
+        offset = offset if offset >= 0 else max(0, self.size(stream) + offset)
+        with _errors_as_os_errors(), self._files.open_read(uris.join(self._uri, stream)) as file:
+            file.seek(offset)
+            return offset, file.read(limit)
+
+
+@contextlib.contextmanager
+def _errors_as_os_errors() -> Iterator[None]:
+    try:
+        yield
+    except HowdahError as error:
+        raise OSError(str(error)) from error
+
+
 class NodeManagerLogs(StoredLogs):
     """Reads logs of a container that its NodeManager shows on its page `log_url`.
 
@@ -193,7 +225,7 @@ def http_errors_as_os_errors(url: str) -> Iterator[None]:
 
 def logs_of_attempt(directory: str, slug: str, attempt: int, log_url: str) -> StoredLogs:
     """Return the logs of an ended attempt of a running job: on its node if it has a `log_url`, else in the job's
-    `directory` (a path).
+    directory, of which `directory` is the URI.
 
     Raises:
         OSError: the logs are in neither.
@@ -203,7 +235,9 @@ def logs_of_attempt(directory: str, slug: str, attempt: int, log_url: str) -> St
             return NodeManagerLogs(log_url)
         except ValueError as error:
             raise OSError(str(error)) from None
-    path = Path(directory, "tasks", slug, str(attempt))
-    if not directory or not path.is_dir():
+    if not directory.startswith("file:"):
+        return RemoteLogs(uris.join(directory, "tasks", slug, str(attempt)))
+    path = Path(uris.path(directory), "tasks", slug, str(attempt))
+    if not path.is_dir():
         raise FileNotFoundError(2, os.strerror(2), str(path))
     return DirectoryLogs(path)

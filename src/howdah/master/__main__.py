@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 
 if __name__ == "__main__":
-    # Imports leave no garbage, and looking for it takes a sixteenth of the start. JobMaster.run enables it.
+    # Imports leave no garbage, and looking for it takes a sixteenth of the start.
     gc.disable()
 
 import asyncio
@@ -19,9 +19,10 @@ import zlib
 from pathlib import Path
 
 from howdah.engines import Allocator, AttemptOver
+from howdah.engines.info import find
 from howdah.errors import HowdahError, SpecError
 from howdah.master.app import JobMaster, MasterIdentity
-from howdah.master.journal import Superseded
+from howdah.master.owned_file import Superseded
 from howdah.spec import Outcome, StagedJob, State, plugins
 from howdah.spec.codec import decode
 from howdah.storage import object_stores
@@ -37,8 +38,7 @@ def main() -> int:
     """Run the job; return 0 when the job has reached an outcome, whatever it is."""
     ignore_full_disk()
     options = _arguments(sys.argv[1:])
-    location = os.environ.get("HOWDAH_CREDENTIALS") or os.environ.get("HADOOP_TOKEN_FILE_LOCATION")
-    held = credentials.load(location).secrets
+    held = credentials.load(os.environ["HOWDAH_CREDENTIALS"]).secrets
     text = Path(options["job"]).read_bytes() if "job" in options else zlib.decompress(held[JOB])
     staged = decode(StagedJob, json.loads(text))
     secrets = {name[len(SECRET_PREFIX) :]: value for name, value in held.items() if name.startswith(SECRET_PREFIX)}
@@ -48,10 +48,11 @@ def main() -> int:
         job_id=options["id"],
         engine=options["engine"],
         directory=options["directory"],
-        host=os.environ.get("HOWDAH_HOST") or os.environ.get("NM_HOST") or "127.0.0.1",
+        host=os.environ.get("HOWDAH_HOST") or "127.0.0.1",
         staged=staged,
         key=held[JOB_KEY],
         secrets=secrets,
+        listen=os.environ.get("HOWDAH_LISTEN", ""),
     )
     outcome = asyncio.run(_run(identity))
     print(f"{outcome.state.value}: {outcome.diagnostics or identity.job_id}", file=sys.stderr, flush=True)
@@ -67,6 +68,7 @@ def _arguments(argv: list[str]) -> dict[str, str]:
 
 async def _run(identity: MasterIdentity) -> Outcome:
     master = JobMaster(identity, find_allocator(identity.engine))
+    gc.enable()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, _on_signal, master, number)
     try:
@@ -102,10 +104,11 @@ def find_allocator(engine: str) -> type[Allocator]:
     Raises:
         SpecError: no package offers this engine.
     """
-    if target := plugins.find("howdah.allocators", engine):
-        found: type[Allocator] = plugins.load(target)
-        return found
-    raise SpecError.at("engine", f"is {engine!r}, but no installed package has an allocator of this name")
+    info = find(engine)
+    if info is None:
+        raise SpecError.at("engine", f"is {engine!r}, but no installed package has an engine of this name")
+    found: type[Allocator] = plugins.load(info.allocator)
+    return found
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from typing import Any
 
 from howdah.api.async_tasks import cancel_all
 from howdah.engines import Allocator, AttemptOver, Launch, MasterContext
+from howdah.engines.pull_launch import LaunchOffers
 from howdah.errors import HowdahError
 from howdah.frameworks import GANG_KEY, find, shares_key
 from howdah.inputs.streaming.split_assignment import hosts_with_data
@@ -29,7 +30,7 @@ from howdah.master.event_log import LAST_S, EventLog
 from howdah.master.health import stack_dumps
 from howdah.master.health.stragglers import Stragglers
 from howdah.master.job_directory import publish_master_address, remove_job_key
-from howdah.master.journal import Superseded
+from howdah.master.owned_file import Superseded
 from howdah.master.recovery import replay
 from howdah.master.server.listening import bind_with_retry
 from howdah.master.server.resource_metrics import MetricsRecorder
@@ -76,17 +77,19 @@ class MasterIdentity:
     job_id: str
     """The job's id."""
     engine: str
-    """The engine's name."""
+    """The name of the engine that runs the job."""
     directory: str
     """The URI of the job's directory."""
     host: str
-    """The host of this master."""
+    """The name or address by which others reach this master."""
     staged: StagedJob
     """The job with all of its staged files."""
     key: bytes
     """The job key, from which all signing keys are derived."""
     secrets: dict[str, bytes]
     """The values of the user's secret variables, by name."""
+    listen: str = ""
+    """The address at which this master listens; "" for `host`, which may be the name of something in front of it."""
 
 
 class JobMaster:
@@ -99,12 +102,14 @@ class JobMaster:
         self.staged = replace(identity.staged, job=job)
         self.state = GangState.for_job(identity.job_id, self.staged.job, hosts_with_data(self.staged))
         self.state.node_penalties.update(identity.staged.node_penalties)
-        self.order_builder = OrderBuilder(identity.job_id, self.staged, framework)
+        image_check = allocator.image_check if allocator.runs_images else None
+        self.order_builder = OrderBuilder(identity.job_id, self.staged, framework, image_check=image_check)
         self.log = EventLog(identity.directory)
         self.metrics_recorder = MetricsRecorder(identity.directory, self.state.tasks)
         self.tensorboard = TensorBoardTask(
             identity.job_id, self.staged, identity.key, self.log.append, self._perform_all
         )
+        self.launches = LaunchOffers(identity.key, self.staged.files, self.staged.runtime)
         self.api = MasterServer(
             job_key=identity.key,
             directory=identity.directory,
@@ -116,6 +121,7 @@ class JobMaster:
             apply=self.apply,
             trusts_proxy_request=self._trusts_proxy_request,
             is_the_master=self._is_the_master,
+            launches=self.launches,
         )
         self.stragglers = Stragglers(self.api.program_api.metrics.steps.get)
         self.clock = ClockMonitor(TICK_S)
@@ -185,8 +191,8 @@ class JobMaster:
             await asyncio.sleep(CONFIRM_EVERY_S)
 
     def _has_no_files(self) -> bool:
-        """Return whether the node has removed the files that this master runs from, as a NodeManager that has forgotten
-        its containers does: then no other module can be imported, and no helper process starts."""
+        """Return whether the node has removed the files that this master runs from, because its engine has forgotten
+        the container: then no other module can be imported, and no helper process starts."""
         return self.allocator is not None and self.allocator.restarts and not Path(__file__).exists()
 
     async def _hand_over(self) -> None:
@@ -208,26 +214,25 @@ class JobMaster:
         return outcome
 
     async def _serve(self) -> None:
-        host = self.identity.host
-        self._server = await bind_with_retry(
-            self.api.handle, self.api.identify, host, port_range.ports(self.staged.job.port_range)
-        )
+        host, ports = self.identity.host, port_range.ports(self.staged.job.port_range)
+        listen = self.identity.listen or host
+        self._server = await bind_with_retry(self.api.handle, self.api.identify, listen, ports)
         port = self._server.sockets[0].getsockname()[1]
         self.api.hosts = {f"{name}:{port}" for name in (host, "127.0.0.1", "localhost")}
-        self.context = MasterContext(
-            self.identity.job_id, with_tensorboard_role(self.staged), self.identity.directory, host, port
-        )
+        staged, directory = with_tensorboard_role(self.staged), self.identity.directory
+        self.context = MasterContext(self.identity.job_id, staged, directory, host, port, self.launches)
 
     async def _register(self) -> None:
         assert self.context is not None
         self.allocator = await self.allocator_class.open(self.context)
+        self.api.hosts.update(self.allocator.page_hosts)
         if self.allocator.attempt > 1 and await self._take_over():
             return
         self.clock.begin()
         anew = self.allocator.attempt > 1
         if anew:  # without a log, the other files of an earlier master count for nothing
             for journal in (self.metrics_recorder.journal, self.api.program_api.journal):
-                await asyncio.to_thread(journal.remove)
+                await asyncio.to_thread(journal.clear)
         identity, now = self.identity, time.time()
         self.metrics_recorder.begin(now, now)
         self.apply(
@@ -240,6 +245,7 @@ class JobMaster:
                 host=identity.host,
                 python=PYTHON,
                 submission=self.staged.submission,
+                one_machine=self.allocator.one_machine,
                 fenced_until=now + FENCE_S if anew else 0.0,
             )
         )
@@ -249,8 +255,8 @@ class JobMaster:
                 "ended"
             )
             self.log.append(events.Noted(now, message(template, number=self.allocator.attempt)))
-        if identity.directory.startswith("file:"):  # on a cluster the engine knows the master's address
-            publish_master_address(identity.directory, self.context.url)
+        if not identity.directory.startswith(("hdfs:", "viewfs:")):  # slow there, and the engine knows the address
+            await asyncio.to_thread(retry_until, partial(publish_master_address, identity.directory, self.context.url))
 
     async def _take_over(self) -> bool:
         """Resume the job where an earlier master was killed; return False when that one had not begun the job."""
@@ -363,7 +369,7 @@ class JobMaster:
         elif isinstance(action, actions.RequestContainers):
             self._opened_allocator.request(action.role, action.count, action.preferences)
         elif isinstance(action, actions.ReleaseContainer):
-            self._opened_allocator.release(action.container_id)
+            self._opened_allocator.release(action.container_id, action.cause)
         elif isinstance(action, actions.LaunchTask):
             self._spawn(self._launch(action))
         elif isinstance(action, actions.Commit):
@@ -383,7 +389,7 @@ class JobMaster:
         try:
             await self._opened_allocator.launch(action.container, self._executor(action))
         except (HowdahError, OSError) as error:
-            self._opened_allocator.release(action.container.id)
+            self._opened_allocator.release(action.container.id, "start")
             exit = Exit("start", detail=message("its container could not be started: {reason}", reason=str(error)))
             self.apply(events.ContainerEnded(time.time(), action.container.id, exit))
 
@@ -454,6 +460,7 @@ class JobMaster:
             lost = f"the end of its event log could not be written: {self.log.problem}"
             print(lost, file=sys.stderr, flush=True)
             outcome = replace(outcome, diagnostics="; ".join(filter(None, (outcome.diagnostics, lost))))
+        await asyncio.gather(self.log.finish(), self.metrics_recorder.journal.finish())
         if time.monotonic() - self.api.followed_at < FOLLOWED_S:
             await asyncio.sleep(LAST_LINES_S)
         for container_id in (*self.state.containers, *self.tensorboard.containers):
@@ -463,7 +470,7 @@ class JobMaster:
             await self.api.open_pages.wait_until_seen()
         try:
             await self._opened_allocator.unregister(outcome, self.log.view.progress)
-        except HowdahError as error:  # the end is final: a further master that YARN starts reports it once more
+        except HowdahError as error:  # the end is final: a further master reports it once more
             print(f"not unregistered: {error}", file=sys.stderr, flush=True)
         await asyncio.to_thread(self.api.program_api.discard)
         await asyncio.to_thread(remove_job_key, self.identity.directory)
@@ -487,7 +494,6 @@ def _tune_gc(tasks: int) -> None:
     scanning them would take a third of the time of a master of ten thousand executors, half a second at once."""
     gc.freeze()
     gc.set_threshold(max(MIN_GC_THRESHOLD, GARBAGE_EACH * tasks), 10, 10)
-    gc.enable()
 
 
 def _files_removed() -> events.AllocationLost:

@@ -31,7 +31,8 @@ from howdah.storage.begun_files import BEGUN_LOG
 
 FLUSH_S, URGENT_S = 2.0, 0.2
 """How long an event stays in memory alone. An event that decides something stays shorter, so that the next master knows
-of it; the first of all, so that the file is there when the start of the programs must be written."""
+of it; so does the first of all: a master that finds no log begins the job anew, and the file must be there when the
+start of the programs is written."""
 AGAIN_S = 1.0
 """The pause between two attempts to write."""
 LAST_S = 60.0
@@ -130,6 +131,10 @@ class EventLog:
             if not self.view.state.ended:
                 self.append(Noted(time.time(), text))
         return written
+
+    async def finish(self) -> None:
+        """Bring the file into the form that takes readers the fewest requests, because the job is over."""
+        await self._journal.finish()
 
     def close(self) -> None:
         """Take no more events."""

@@ -20,6 +20,5 @@ def remove_job_key(directory: str) -> None:
 def publish_master_address(directory: str, url: str) -> None:
     """Write the master's address to the job's directory; `start` is field 22 of proc(5) stat."""
     uri = f"{directory.rstrip('/')}/master.json"
-    with filesystem(uri).writing(uri) as sink:
-        start = int(Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()[19])
-        sink.write(json.dumps({"url": url, "pid": os.getpid(), "start": start}).encode())
+    start = int(Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()[19])
+    filesystem(uri).write_bytes(uri, json.dumps({"url": url, "pid": os.getpid(), "start": start}).encode())

@@ -1,156 +1,60 @@
 """Appends lines to a file in the job's directory.
 
 On a local directory each line is written at once. Elsewhere lines are appended in batches, off the loop, because an
-append to HDFS takes tens of milliseconds, and its bytes are visible to others only afterwards.
+append to HDFS takes tens of milliseconds, and its bytes are visible to others only afterwards. On an object store each
+batch is a segment (`howdah.storage.segmented_log`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 import time
 import urllib.parse
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from howdah.errors import EngineUnavailable, HowdahError
-from howdah.storage import begun_files
-from howdah.storage.retry import retry_until
-
-if TYPE_CHECKING:
-    from howdah.storage.filesystem import FileSystem
+from howdah.master.owned_file import LogChanged, OwnedFile, SegmentedFile, Superseded, owned_file
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import ConnectionBroken
+from howdah.storage.retry import LIMITS_S, retry_until
 
 REPORT_S = 10.0
 CLAIM_TRIES = 5
 """How often a file that grows while it is read is read again."""
-APPENDED_MODE = 0o644
-"""The mode of a file that FileSystem.append makes; no other user can enter its directory."""
-
-
-class Superseded(HowdahError):
-    """Another master writes this file: it took over, because the cluster took this master for dead."""
-
-
-class LogChanged(HowdahError):
-    """The earlier master has written to a file after this master had read it."""
-
-
-class OwnedFile:
-    """A file that one master alone writes: a master that finds more in it than it wrote was replaced. Every call may
-    take as long as the file system takes. The file system is `files`, or the one that `uri` names. `begun` is the URI
-    of a file with an empty line that becomes this one when its first bytes are written, if it is there."""
-
-    def __init__(self, uri: str, what: str, files: FileSystem | None = None, begun: str = "") -> None:
-        self.uri, self.what, self._given, self._begun = uri, what, files, begun
-        self.known = 0
-        """Bytes that this master has read there, or has written."""
-
-    def read(self) -> bytes:
-        """Return what an earlier master wrote; nothing when there is no file.
-
-        Raises:
-            StagingError, EngineUnavailable: the file is there and cannot be read, or not to its end, because an earlier
-                master that still lives has opened it again: HDFS then hides the last block from readers.
-        """
-        files = self._files()
-        found = files.stat(self.uri)
-        if found is None:
-            return b""
-        files.recover_lease(self.uri)
-        content = files.read_bytes(self.uri)
-        if len(content) < found.size:
-            raise EngineUnavailable(
-                f"{self.what} {self.uri}: {len(content)} of its {found.size} bytes can be read: it is being written"
-            )
-        self.known = len(content)
-        return content
-
-    def resume(self) -> None:
-        """Continue the file that an earlier master wrote, and end its last line, in which that master may have been
-        killed. The line is ended at once, so that an earlier master that still lives finds the file changed.
-
-        Raises:
-            StagingError, EngineUnavailable: the file cannot be continued.
-        """
-        if self._files().exists(self.uri):
-            self._files().recover_lease(self.uri)
-        self.known = self._size()
-        if self.known:
-            self.append(b"\n")
-
-    def check(self) -> None:
-        """Check that the file is still this master's.
-
-        Raises:
-            Superseded: another master has written to it.
-        """
-        if self._size() > self.known:
-            raise self._superseded_error()
-
-    def append(self, data: bytes) -> None:
-        """Append `data`, or the rest of it: an append that failed may have written some of it.
-
-        Raises:
-            Superseded: another master has written to it.
-        """
-        files = self._files()
-        if self._begun and not self.known:
-            self.known = begun_files.take_begun_file(files, self._begun, self.uri)
-        more = self._size() - self.known
-        if more:
-            content = files.read_bytes(self.uri)
-            if more < 0 or content[self.known :] != data[:more]:
-                raise self._superseded_error()
-        if data[more:]:
-            files.append(self.uri, data[more:])
-        self.known += len(data)
-
-    def claim(self, content: bytes) -> None:
-        """Replace the file by `content` in one step: from now on the file is this master's alone. An earlier master
-        that still lives, cut off from the engine and not from the file, finds out when it next writes. If masters
-        appended instead, the first to append would keep the file, and that may be the earlier one.
-
-        Raises:
-            LogChanged: the earlier master has written to it meanwhile, and it must be read again.
-        """
-        if self._size() != self.known:
-            raise LogChanged(f"{self.what} {self.uri} has grown since it was read")
-        self.replace(content, APPENDED_MODE)
-
-    def replace(self, content: bytes, mode: int = 0o600) -> None:
-        """Replace the whole file by `content`."""
-        self._files().write_bytes(self.uri, content, mode)
-        self.known = len(content)
-
-    def _size(self) -> int:
-        found = self._files().stat(self.uri)
-        return found.size if found is not None else 0
-
-    def _superseded_error(self) -> Superseded:
-        return Superseded(f"{self.what} {self.uri}: another master writes it")
-
-    def _files(self) -> FileSystem:
-        from howdah.storage.factory import filesystem
-
-        return self._given or filesystem(self.uri)
+MERGE_S = 20.0
+"""How long the end of a job waits for the merging of segments, without which readers do more requests."""
+_RETRIED_S = {**LIMITS_S, ConnectionBroken: LIMITS_S[EngineUnavailable]}
+"""For how long a takeover repeats what failed: an object store that does not answer breaks the connection."""
 
 
 class Journal:
     """Keeps lines until they are written to the file `uri`, which is made with its first line. `what` names the file in
-    messages, `begun` is as for OwnedFile, `size` is the number of characters it holds, and `problem` is why the last
+    messages, `begun` is as for AppendedFile, `size` is the number of characters it holds, and `problem` is why the last
     `flush` failed."""
 
     def __init__(self, uri: str, what: str, begun: str = "") -> None:
         self.uri, self.what, self.size = uri, what, 0
-        self.owned = OwnedFile(uri, what, begun=begun)
+        self._begun = begun
+        self._owned: OwnedFile | None = None
         self._local = uri.startswith("file:")
         self._file: Any = None
         self._pending: list[str] = []
         self._writing = asyncio.Lock()
+        self._merging: asyncio.Task[None] | None = None
         self._replacing = False
         self._reported_at, self.problem = float("-inf"), ""
+
+    @property
+    def owned(self) -> OwnedFile:
+        """Return the file; call this off the loop, because the library of its file system is imported here."""
+        if self._owned is None:
+            self._owned = owned_file(self.uri, self.what, filesystem(self.uri), self._begun)
+        return self._owned
 
     def read(self) -> list[str]:
         """Return what an earlier master wrote; nothing when there is no file.
@@ -213,14 +117,30 @@ class Journal:
                 return True
             batch, self._pending = self._pending, []
             try:
-                await asyncio.to_thread(self.owned.append, "".join(batch).encode())
+                await asyncio.to_thread(lambda: self.owned.append("".join(batch).encode()))
             except Superseded:
                 raise
             except Exception as error:  # the file system may not answer for a while: keep the lines
                 self._pending, self.problem = batch + self._pending, str(error).splitlines()[0] if str(error) else "?"
                 self._report_once(f"{self.uri}: {error}; kept for later")
                 return False
+            if isinstance(self.owned, SegmentedFile) and (self._merging is None or self._merging.done()):
+                self._merging = asyncio.get_running_loop().create_task(self._merge())
             return True
+
+    async def _merge(self, at_the_end: bool = False) -> None:
+        """Merge segments, beside the lines that are written meanwhile."""
+        try:
+            await asyncio.to_thread(lambda: self.owned.merge(at_the_end))
+        except HowdahError as error:
+            self._report_once(f"{self.uri}: its segments were not merged: {error}")
+
+    async def finish(self) -> None:
+        """Merge the last segments, because no line follows."""
+        if self._local or not self.size:
+            return
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._merge(at_the_end=True), MERGE_S)
 
     async def confirm(self) -> bool:
         """Return whether all lines are in the file, and none of another master; False when this cannot be checked.
@@ -234,7 +154,7 @@ class Journal:
             return False
         async with self._writing:
             try:
-                await asyncio.to_thread(self.owned.check)
+                await asyncio.to_thread(lambda: self.owned.check())
             except Superseded:
                 raise
             except HowdahError as error:
@@ -251,7 +171,7 @@ class Journal:
             LogChanged: the earlier master writes faster than the file can be read.
         """
         for left in reversed(range(CLAIM_TRIES)):
-            lines = await asyncio.to_thread(retry_until, self.read)
+            lines = await asyncio.to_thread(retry_until, self.read, _RETRIED_S)
             if not lines:
                 break
             try:
@@ -271,8 +191,10 @@ class Journal:
             return
         kept, self._pending = self._pending, []  # the end of a line that was cut short
         try:
-            text = "".join((*(f"{each}\n" for each in lines), line))
-            await asyncio.to_thread(retry_until, partial(self.owned.claim, text.encode()))
+            content = "".join(f"{each}\n" for each in lines)
+            claim = partial(self.owned.claim, content.encode(), line.encode())
+            await asyncio.to_thread(retry_until, claim, _RETRIED_S)
+            self.size = self.owned.known
         except LogChanged:
             raise
         except HowdahError as error:
@@ -291,7 +213,7 @@ class Journal:
             kept, self._pending, self._replacing = self._pending, [], True
             self.close()
             try:
-                await asyncio.to_thread(self.owned.replace, text.encode())
+                await asyncio.to_thread(self._replace, "".join(kept).encode(), text.encode())
                 self.size = len(text)
             except BaseException:
                 self._pending = kept + self._pending
@@ -303,15 +225,24 @@ class Journal:
                     for line in late:
                         self.write(line)
 
+    def _replace(self, pending: bytes, content: bytes) -> None:
+        if isinstance(self.owned, SegmentedFile) and pending:  # they count only if the file is this master's
+            self.owned.append(pending)
+        self.owned.replace(content)
+
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
+    def clear(self) -> None:
+        """Empty the file of an earlier master, which says nothing of this job."""
+        self.close()
+        self.owned.clear()
+        self.size = 0
+
     def remove(self) -> None:
         """Remove the file, whose job is over."""
-        from howdah.storage.factory import filesystem
-
         self.close()
-        filesystem(self.uri).delete(self.uri)
+        self.owned.remove()

@@ -163,7 +163,11 @@ class TensorBoardTask:
         staged = replace(self.staged, job=framework.expand(job), files=self.files, inputs=(), program_path=path)
         self.order_builder = OrderBuilder(self.id, staged, framework)
         self._record_change("starting")
-        self.apply(events.JobStarted(time.time(), id=self.id, engine=view.engine, user=view.user, job=job))
+        self.apply(
+            events.JobStarted(
+                time.time(), id=self.id, engine=view.engine, user=view.user, job=job, one_machine=view.one_machine
+            )
+        )
 
     def close(self, by: str) -> None:
         """End TensorBoard."""

@@ -1,8 +1,12 @@
-"""A real Hadoop on loopback for trying and testing: it starts Hadoop's own daemons and stops exactly those again."""
+"""Real clusters on this machine for trying and testing: each sandbox starts the daemons of Hadoop, of Slurm, of
+Kubernetes or of Spark, and stops exactly those again."""
 
 from __future__ import annotations
 
 from howdah.sandbox.cluster import Sandbox, current
-from howdah.sandbox.running import Daemon
+from howdah.sandbox.daemons import Daemon
+from howdah.sandbox.kubernetes.cluster import KubernetesSandbox
+from howdah.sandbox.slurm import SlurmSandbox
+from howdah.sandbox.spark import SparkSandbox
 
-__all__ = ["Daemon", "Sandbox", "current"]
+__all__ = ["Daemon", "KubernetesSandbox", "Sandbox", "SlurmSandbox", "SparkSandbox", "current"]

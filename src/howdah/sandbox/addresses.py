@@ -8,6 +8,7 @@ with the process, tells other processes that the port is taken.
 from __future__ import annotations
 
 import atexit
+import itertools
 import random
 import socket
 import time
@@ -54,7 +55,23 @@ def free_port() -> int:
     Raises:
         StopIteration: there is none.
     """
-    return next(port for port in _random_ports() if _is_free("127.0.0.1", port) and reserve(port))
+    return next(_free_ports())
+
+
+def free_ports(count: int) -> list[int]:
+    """Return different free ports of 127.0.0.1.
+
+    Raises:
+        EngineUnavailable: fewer ports are free.
+    """
+    found = list(itertools.islice(_free_ports(), count))
+    if len(found) < count:
+        raise EngineUnavailable(f"no {count} free ports between {_LOWEST} and {_highest_port()} on loopback")
+    return found
+
+
+def _free_ports() -> Iterator[int]:
+    return filter(reserve, (port for port in _random_ports() if _is_free("127.0.0.1", port)))
 
 
 def reserve(port: int) -> bool:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from howdah.sandbox import hdfs
 from howdah.sandbox.conf import node_host, rm_hosts, rm_web
-from howdah.sandbox.install import Java
+from howdah.sandbox.daemons import DaemonRole
+from howdah.sandbox.install import STARTS_FAST, Java
 from howdah.sandbox.shape import Ports, Shape
 from howdah.spec.values import dataclass
 
@@ -25,66 +26,55 @@ ADMIN = {
 }
 """The tools that make one of two servers of a kind active."""
 
-_STARTS_FAST = (
-    *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
-    *("-XX:+IgnoreUnrecognizedVMOptions", "-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote"),
-)
-"""Options of Java by which the daemons start fast and stay small, which matters here more than how fast they run.
-Without verification of the classes, which are Hadoop's own, they start in three quarters of the CPU time."""
 
+@dataclass(frozen=True, kw_only=True)
+class HadoopRole(DaemonRole):
+    """Describes one of Hadoop's daemons."""
 
-@dataclass(frozen=True)
-class DaemonRole:
-    """Describes one daemon; addresses are host:port."""
-
-    name: str
-    title: str
     main: str
+    """The class with its `main`."""
     heap_mib: int
+    """The most memory of its heap."""
     conf: str
     """The directory of its configuration in the run directory."""
-    address: str
-    web: str
-    more: tuple[str, ...] = ()
-
-    @property
-    def listens(self) -> tuple[str, ...]:
-        """Return each address on which the ready daemon listens; a ResourceManager's pages come before its RPC."""
-        return (self.address, self.web, *self.more)
 
 
-def roles(shape: Shape, ports: Ports) -> list[DaemonRole]:
+def roles(shape: Shape, ports: Ports) -> list[HadoopRole]:
     """Return the daemons of this shape in the order in which they are started."""
     nodes = [_node_manager(number, ports) for number in range(1, shape.nodes + 1)]
     return [*(_hdfs(shape, ports) if shape.hdfs else []), *_resource_managers(shape, ports), *nodes]
 
 
-def _hdfs(shape: Shape, ports: Ports) -> Iterator[DaemonRole]:
+def _hdfs(shape: Shape, ports: Ports) -> Iterator[HadoopRole]:
     for title, main, heap_mib, servers in (
         ("NameNode", f"{_HDFS}.namenode.NameNode", 256, hdfs.name_nodes(shape, ports)),
         ("DataNode", f"{_HDFS}.datanode.DataNode", 192, hdfs.data_nodes(shape, ports)),
     ):
         for id_, (address, web, *_) in servers.items():
             conf = f"conf-{id_}" if len(servers) > 1 else "conf"
-            yield DaemonRole(id_, title, main, heap_mib, conf, address, web)
+            yield HadoopRole(id_, title, address, web, main=main, heap_mib=heap_mib, conf=conf)
 
 
-def _resource_managers(shape: Shape, ports: Ports) -> list[DaemonRole]:
+def _resource_managers(shape: Shape, ports: Ports) -> list[HadoopRole]:
     main = f"{_YARN}.resourcemanager.ResourceManager"
     if shape.resourcemanagers > 1:  # on standby a ResourceManager listens to administrators only
+        admin = {id_: f"{host}:{ports.rm_admin}" for id_, host in rm_hosts(shape).items()}
         return [
-            DaemonRole(id_, "ResourceManager", main, 512, f"conf-{id_}", f"{host}:{ports.rm_admin}", rm_web(id_, ports))
-            for id_, host in rm_hosts(shape).items()
+            HadoopRole(id_, "ResourceManager", address, rm_web(id_, ports), main=main, heap_mib=512, conf=f"conf-{id_}")
+            for id_, address in admin.items()
         ]
     used = (ports.rm, ports.rm_web, ports.rm_scheduler, ports.rm_tracker, ports.rm_admin)
     local = [f"127.0.0.1:{port}" for port in used]
-    return [DaemonRole("rm", "ResourceManager", main, 512, "conf", local[0], local[1], tuple(local[2:]))]
+    return [
+        HadoopRole("rm", "ResourceManager", local[0], local[1], tuple(local[2:]), main=main, heap_mib=512, conf="conf")
+    ]
 
 
-def _node_manager(number: int, ports: Ports) -> DaemonRole:
+def _node_manager(number: int, ports: Ports) -> HadoopRole:
     host, name = node_host(number), f"nm{number}"
     main = f"{_YARN}.nodemanager.NodeManager"
-    return DaemonRole(name, "NodeManager", main, 256, f"conf-{name}", f"{host}:{ports.nm}", f"{host}:{ports.nm_web}")
+    address, web = f"{host}:{ports.nm}", f"{host}:{ports.nm_web}"
+    return HadoopRole(name, "NodeManager", address, web, main=main, heap_mib=256, conf=f"conf-{name}")
 
 
 @dataclass(frozen=True)
@@ -96,7 +86,7 @@ class Launcher:
     jars: Path
     run: Path
 
-    def command(self, role: DaemonRole) -> list[str]:
+    def command(self, role: HadoopRole) -> list[str]:
         return [*self._java(role.conf, role.heap_mib, role.name), role.main]
 
     def tool(self, main: str, arguments: Sequence[str], conf: str = "conf") -> list[str]:
@@ -113,7 +103,7 @@ class Launcher:
         class_path = ":".join([str(run / conf), *sorted(str(jar) for jar in self.jars.glob("*.jar"))])
         return [
             str(self.java.program),
-            *(*_STARTS_FAST, f"-Xmx{heap_mib}m"),
+            *(*STARTS_FAST, f"-Xmx{heap_mib}m"),
             *("-Djava.net.preferIPv4Stack=true", f"-Djdk.net.hosts.file={run}/hosts"),
             *(f"-Dproc_{name}", f"-Dhadoop.log.dir={run}/log", "-Dhadoop.root.logger=INFO,console"),
             f"-Dlog4j.configuration=file:{run}/conf/log4j.properties",

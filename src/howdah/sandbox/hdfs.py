@@ -1,6 +1,6 @@
 """The sandbox's HDFS: one NameNode, or two that share their edits in a directory; one DataNode or two.
 
-Of two NameNodes one is active. `howdah.sandbox.running` says which, as an administrator does, without ZooKeeper.
+Of two NameNodes one is active. `howdah.sandbox.hadoop_daemons` says which, as an administrator does, without ZooKeeper.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from howdah.errors import EngineUnavailable, SpecError, StagingError
@@ -20,7 +21,7 @@ DEFAULT_HADOOP = "3.5.0"
 TRIED = ("3.5.0", "3.4.2", "3.3.6")
 """Versions whose shaded jars were tried, newest first. The mini-cluster jar of 3.4.3 is not on Maven Central."""
 
-APT_LINE = "apt-get install -y --no-install-recommends openjdk-17-jre-headless maven"
+HADOOP_PACKAGES = ("openjdk-17-jre-headless", "maven")
 MAVEN_LIMIT_S = 900
 APT_LIMIT_S = 600
 
@@ -33,6 +34,12 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0
 {dependencies}
 </dependencies></project>
 """
+STARTS_FAST = (
+    *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
+    *("-XX:+IgnoreUnrecognizedVMOptions", "-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote"),
+)
+"""Options of Java by which daemons start fast and stay small, which matters here more than how fast they run. Without
+verification of the classes, which are Hadoop's and Spark's own, they start in three quarters of the CPU time."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +91,8 @@ def _ask(program: str) -> Java | None:
     return Java(Path(home[1]), int(release[1])) if home and release else None
 
 
-def require_java(hadoop: str, progress: Notice) -> Java:
-    """Return a suitable Java; as root, install one by apt.
+def require_java(hadoop: str, progress: Notice, program: str = "") -> Java:
+    """Return a Java that suits this Hadoop; as root, install one by apt. `program` names what else needs the same Java.
 
     Raises:
         EngineUnavailable: there is none; it says which command installs one.
@@ -93,19 +100,26 @@ def require_java(hadoop: str, progress: Notice) -> Java:
     java = find_java(hadoop)
     if java is None:
         wanted = "Java 17 (up to 23)" if hadoop.startswith("3.5") else "Java 11 or 17 (up to 23)"
-        _apt_install(f"Hadoop {hadoop} needs {wanted}", progress)
+        packages = HADOOP_PACKAGES[:1] if program else HADOOP_PACKAGES
+        apt_install(f"{program or f'Hadoop {hadoop}'} needs {wanted}", packages, progress)
         java = find_java(hadoop)
     if java is None:
         raise EngineUnavailable("apt has installed Java, but no `java` that suits is on PATH: set JAVA_HOME")
     return java
 
 
-def _apt_install(reason: str, progress: Notice) -> None:
+def apt_install(reason: str, packages: Sequence[str], progress: Notice) -> None:
+    """Install Debian packages, as root.
+
+    Raises:
+        EngineUnavailable: they cannot be installed; the message has the command to run.
+    """
+    line = f"apt-get install -y --no-install-recommends {' '.join(packages)}"
     apt = shutil.which("apt-get")
     if apt is None or os.geteuid() != 0:
-        raise EngineUnavailable(f"{reason}, and none was found. Run: {'' if os.geteuid() == 0 else 'sudo '}{APT_LINE}")
-    progress(f"{reason}: {APT_LINE}")
-    for command in ([apt, "update", "-q"], [apt, *APT_LINE.split()[1:]]):
+        raise EngineUnavailable(f"{reason}, and none was found. Run: {'' if os.geteuid() == 0 else 'sudo '}{line}")
+    progress(f"{reason}: {line}")
+    for command in ([apt, "update", "-q"], [apt, "-o", "DPkg::Lock::Timeout=120", *line.split()[1:]]):
         try:
             done = _run(command, APT_LIMIT_S, DEBIAN_FRONTEND="noninteractive")
         except subprocess.TimeoutExpired:
@@ -124,7 +138,7 @@ def jars(hadoop: str, java: Java, cache: Path, progress: Notice) -> Path:
     target = cache / f"hadoop-{hadoop}"
     if not target.is_dir():
         if not shutil.which("mvn"):
-            _apt_install("Hadoop's jars are fetched by Maven (`mvn`)", progress)
+            apt_install("Hadoop's jars are fetched by Maven (`mvn`)", HADOOP_PACKAGES, progress)
         progress(f"fetching Hadoop {hadoop} from Maven Central (about 110 MB, once)")
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f"hadoop-{hadoop}-", dir=cache) as work:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from howdah.engines.local.processes import start_of
+from howdah.engines.processes import start_of
 from howdah.spec.values import dataclass
 
 TERM_LIMIT_S = 10.0
@@ -43,8 +43,9 @@ class Process:
         return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
 
     def send(self, number: int) -> None:
-        if self.alive():
-            os.kill(self.pid, number)
+        with contextlib.suppress(ProcessLookupError):  # it ends just now
+            if self.alive():
+                os.kill(self.pid, number)
 
     def rss_mib(self) -> int:
         """Return the resident memory, 0 after the process has ended."""
@@ -89,13 +90,63 @@ def wait_ended(processes: Sequence[Process], limit_s: float) -> list[Process]:
 
 def with_variable_below(name: str, directory: Path) -> list[Process]:
     """Return this user's processes whose environment variable `name` holds a path below `directory`."""
-    wanted = f"\0{name}={directory}/".encode()
+    return with_variables({name: f"{directory}/"})
+
+
+def with_variables(beginnings: Mapping[str, str]) -> list[Process]:
+    """Return this user's processes that have all these environment variables, whose values begin so. A value that ends
+    with a NUL is the whole one."""
+    wanted = [f"\0{name}={beginning}".encode() for name, beginning in beginnings.items()]
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # ended, or another user's
-            if wanted in b"\0" + (entry / "environ").read_bytes():
+            environment = b"\0" + (entry / "environ").read_bytes()
+            if all(each in environment for each in wanted):
                 found.append(Process.from_pid(int(entry.name)))
     return list(filter(None, found))
+
+
+def with_socket_below(directory: Path, command: str) -> list[Process]:
+    """Return this user's processes with the name `command` that listen at a Unix socket below `directory`."""
+    rows = (line.split(" ") for line in Path("/proc/net/unix").read_text().splitlines())
+    wanted = {f"socket:[{row[-2]}]" for row in rows if row[-1].startswith(f"{directory}/")}
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            is_meant = command_name(int(entry.name)) == command
+            if is_meant and wanted.intersection(str(file.readlink()) for file in (entry / "fd").iterdir()):
+                found.append(Process.from_pid(int(entry.name)))
+    return list(filter(None, found))
+
+
+def with_descendants(processes: Iterable[Process]) -> list[Process]:
+    """Return these processes, and all that descend from them."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
+            children.setdefault(int(parent), []).append(int(entry.name))
+    found = list(dict.fromkeys(processes))
+    for ancestor in found:  # which grows meanwhile
+        started = map(Process.from_pid, children.get(ancestor.pid, ()))
+        found += [each for each in started if each is not None and each not in found]
+    return found
+
+
+def command_name(pid: int) -> str:
+    """Return the name of a process's program; "" after the process has ended."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def command_line(pid: int) -> str:
+    """Return the command line of a process; "" after it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def _started(pid: int) -> str | None:

@@ -1,71 +1,70 @@
-"""Reads and writes sandbox.json: the shape of a run directory's sandbox, and its processes. The file is replaced whole,
-so that no reader sees half of it."""
+"""Reads and writes sandbox.json, the record of a run directory: the shape of its sandbox, and its processes. The file
+is replaced whole, so that no reader sees half of it."""
 
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from howdah.errors import StagingError
-from howdah.sandbox.conf import node_host
 from howdah.sandbox.process import Process
-from howdah.sandbox.shape import Ports, Shape
-from howdah.spec.values import dataclass
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 NAME = "sandbox.json"
 
 
-@dataclass(frozen=True)
-class SandboxRecord:
-    """The content of sandbox.json."""
+class Record(ABC):
+    """What the records of all kinds of sandboxes have in common; each is a frozen dataclass."""
 
-    shape: Shape
-    ports: Ports
-    java: str
-    """The Java with which daemons are started again as at first."""
-    java_release: int
-    jars: str
-    """The jars with which daemons are started again as at first."""
-    processes: Mapping[str, Process] = field(default_factory=dict)
+    if TYPE_CHECKING:
+        shape: Any
+        """What the user asked of the sandbox."""
+        processes: Mapping[str, Process]
+        """The daemons that were started, by name."""
 
-    def with_process(self, name: str, process: Process | None) -> SandboxRecord:
+    @classmethod
+    def load(cls, run: Path) -> Self | None:
+        """Return the run directory's record; None if it holds no sandbox.
+
+        Raises:
+            StagingError: the record cannot be read.
+        """
+        path = run / NAME
+        try:
+            known = json.loads(path.read_text())
+            processes = {name: Process(**entry) for name, entry in known["pids"].items()}
+            return cls._from_document(known, processes)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            problem = f"{path} is not a sandbox's record ({error})"
+            raise StagingError(f"{problem}; remove {run} if nothing runs from it") from error
+
+    def save(self, run: Path) -> None:
+        """Replace the run directory's record by this one."""
+        pids = {name: asdict(process) for name, process in self.processes.items()}
+        document = {**self._document(run), "pids": pids, "shape": asdict(self.shape)}
+        fresh = run / f"{NAME}.new"
+        fresh.write_text(json.dumps(document, indent=1) + "\n")
+        fresh.replace(run / NAME)
+
+    def with_process(self, name: str, process: Process | None) -> Self:
+        """Return this record with another process of this name, or with none."""
         others = {other: kept for other, kept in self.processes.items() if other != name}
-        return replace(self, processes=others | ({name: process} if process else {}))
+        processes = others | ({name: process} if process else {})
+        return replace(self, processes=processes)  # type: ignore[type-var]
 
+    @classmethod
+    @abstractmethod
+    def _from_document(cls, known: dict[str, Any], processes: Mapping[str, Process]) -> Self:
+        """Return the record that `_document` has described."""
 
-def load(run: Path) -> SandboxRecord | None:
-    """Return the run directory's record; None if it holds no sandbox.
-
-    Raises:
-        StagingError: the record cannot be read.
-    """
-    path = run / NAME
-    try:
-        known = json.loads(path.read_text())
-        processes = {name: Process(**entry) for name, entry in known["pids"].items()}
-        shape, ports = Shape(**known["shape"]), Ports(**known["ports"])
-        return SandboxRecord(shape, ports, known["java"], known["java_release"], known["jars"], processes)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        problem = f"{path} is not a sandbox's record ({error})"
-        raise StagingError(f"{problem}; remove {run} if nothing runs from it") from error
-
-
-def save(run: Path, record: SandboxRecord) -> None:
-    document = {
-        "hadoop": record.shape.hadoop,
-        "conf_dir": str(run / "conf"),
-        "nodes": [node_host(number) for number in range(1, record.shape.nodes + 1)],
-        "pids": {name: asdict(process) for name, process in record.processes.items()},
-        "shape": asdict(record.shape),
-        "ports": asdict(record.ports),
-        "java": record.java,
-        "java_release": record.java_release,
-        "jars": record.jars,
-    }
-    fresh = run / f"{NAME}.new"
-    fresh.write_text(json.dumps(document, indent=1) + "\n")
-    fresh.replace(run / NAME)
+    @abstractmethod
+    def _document(self, run: Path) -> dict[str, Any]:
+        """Return what the file holds beside the shape and the processes."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from howdah.errors import Mistake, SpecError
+from howdah.sandbox.sizes import size_mistakes
 from howdah.spec.values import dataclass
 
 MAX_NODES = 200
@@ -45,22 +46,12 @@ def validate(shape: Shape) -> Shape:
         SpecError: everything that is wrong in it.
     """
     minimum = {"nodes": 0, "memory_mib": 64, "vcores": 1, "gpus": 0, "expiry_s": 2, **dict.fromkeys(_MAX_DAEMONS, 1)}
-    values = {name: getattr(shape, name) for name in minimum}
-    wrong = [Mistake(n, f"is {values[n]}, must be at least {minimum[n]}") for n in minimum if values[n] < minimum[n]]
-    for name, maximum in {"nodes": MAX_NODES, **_MAX_DAEMONS}.items():
-        if getattr(shape, name) > maximum:
-            wrong.append(Mistake(name, f"is {getattr(shape, name)}, must be at most {maximum}"))
+    wrong = size_mistakes(shape, minimum, {"nodes": MAX_NODES, **_MAX_DAEMONS})
     for file in sorted(set(shape.properties) - set(FILES)):
         wrong.append(Mistake("properties", f"{file!r} is not one of {', '.join(FILES)}"))
     if wrong:
         raise SpecError(wrong)
     return shape
-
-
-def describe_difference(running: Shape, requested: Shape) -> str:
-    """Return `nodes 3 (asked for: 5)` for every field that differs."""
-    pairs = ((name, value, getattr(requested, name)) for name, value in vars(running).items())
-    return ", ".join(f"{name} {value} (asked for: {other})" for name, value, other in pairs if value != other)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ every other program on YARN does (DockerLinuxContainerRuntime and RuncContainerR
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, Mapping
+from typing import Dict, Iterator, Mapping, Tuple
 
 from howdah.errors import Mistake
 from howdah.spec.job import JobSpec
@@ -40,6 +40,17 @@ def requested_image(variables: Mapping[str, str]) -> str:
     """Return the image that these variables ask for; "" when they ask for none."""
     kind = variables.get(TYPE, "")
     return variables.get(f"{PREFIX}{kind.upper()}_IMAGE", DEFAULT_IMAGE) if kind in RUNTIMES else ""
+
+
+def requested_mounts(variables: Mapping[str, str]) -> Tuple[str, ...]:
+    """Return the mounts that these variables ask for."""
+    mounts = variables.get(f"{PREFIX}{variables.get(TYPE, '').upper()}_MOUNTS", "")
+    return tuple(filter(None, mounts.split(",")))
+
+
+def has_images(job: JobSpec) -> bool:
+    """Return whether a role of the job asks for an image."""
+    return any(requested_image(runtime_variables(job, name)) for name in job.roles)
 
 
 def mistakes(job: JobSpec) -> Iterator[Mistake]:

@@ -21,6 +21,7 @@ from howdah.spec.task_events import Launched as Launched
 from howdah.spec.task_events import Measured as Measured
 from howdah.spec.task_events import Started as Started
 from howdah.spec.task_events import Straggling as Straggling
+from howdah.spec.task_events import TaskEntered as TaskEntered
 from howdah.spec.task_events import Used as Used
 from howdah.spec.task_events import Yielded as Yielded
 from howdah.spec.values import dataclass
@@ -44,6 +45,8 @@ class JobStarted(Event):
     """Version and path of the Python interpreter that runs the master."""
     submission: Submission = Submission()
     """What the submitter recorded about the submission."""
+    one_machine: bool = False
+    """Whether all containers of the job are on one machine."""
     fenced_until: float = 0.0
     """Until this moment (epoch seconds) programs may still run that an earlier master started and could not write down;
     0 when there was none."""
@@ -403,6 +406,7 @@ KINDS: Dict[str, Type[Event]] = {
         Stalled,
         StacksTaken,
         Straggling,
+        TaskEntered,
         BoardChanged,
         Stopping,
         Noted,

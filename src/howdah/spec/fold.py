@@ -45,7 +45,7 @@ def fold_recorded(recorded: Iterable[Optional[events.Event]], view: Optional[Job
 def _on_started(view: JobView, event: events.JobStarted) -> None:
     view.id, view.engine, view.user = event.id, event.engine, event.user
     view.job, view.python, view.host, view.started = event.job, event.python, event.host, event.time
-    view.submission = event.submission
+    view.submission, view.one_machine = event.submission, event.one_machine
     for name, role in event.job.roles.items():
         for index in range(role.replicas):
             task = TaskId(name, index)
@@ -265,6 +265,12 @@ def _on_straggling(view: JobView, event: events.Straggling) -> None:
     view.tasks[event.task].straggler = text
 
 
+def _on_task_entered(view: JobView, event: events.TaskEntered) -> None:
+    template = "{user} at {address} entered {task} ({access} {detail})"
+    facts = {"user": event.by, "address": event.address, "task": event.task}
+    view.mark(event.time, message(template, access=event.access, detail=event.detail, **facts))
+
+
 def _on_board_changed(view: JobView, event: events.BoardChanged) -> None:
     view.tensorboard = event
     if event.state == "ended":
@@ -370,6 +376,7 @@ _HANDLERS: Dict[Type[events.Event], Callable[..., None]] = {
     events.Stalled: _on_stalled,
     events.StacksTaken: _on_stacks_taken,
     events.Straggling: _on_straggling,
+    events.TaskEntered: _on_task_entered,
     events.BoardChanged: _on_board_changed,
     events.CancelRequested: _on_cancel_requested,
     events.Stopping: _on_stopping,

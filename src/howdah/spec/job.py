@@ -261,8 +261,8 @@ class Checkpoint:
     """Tasks whose local directory is stored: `chief`, a role, a task, or `all`. With `all`, a file that a task has
     stored is replaced only by this task or the chief."""
     valid: str = ""
-    """What makes a checkpoint complete: `tensorflow`, `torch`, `marker:NAME` or `glob:PATTERN`. Empty: detected from
-    the files."""
+    """What makes a checkpoint complete: `tensorflow`, `torch`, `marker:NAME` or `glob:PATTERN`; with `all` the
+    directory with all its files is one. Empty: detected from the files."""
 
 
 @dataclass(frozen=True)
@@ -296,7 +296,7 @@ class Environment:
     """A requirements file. At submission it is made into an environment, once per content, which is sent to the
     nodes."""
     image: str = ""
-    """Container image in which the cluster runs the tasks; it may be combined with any of the other keys."""
+    """Container image in which the tasks run; it may be combined with any of the other keys."""
     mounts: Tuple[str, ...] = ()
     """Directories of the node that a container sees, as `source:target:ro`."""
 
@@ -425,6 +425,9 @@ class JobSpec:
     port_range: str = ""
     """Range from which the ports of the tasks and of the master are taken: `20000-30000`. Empty: your setting, else the
     system chooses."""
+    engines: Mapping[str, Mapping[str, Union[str, Tuple[str, ...]]]] = field(default_factory=dict)
+    """Options for engines, by the engine's name: `{slurm: {account: research}}`. Only those for the engine that runs
+    the job have an effect. An option wins over your setting of the same name (`slurm.account`)."""
 
     @property
     def task_count(self) -> int:

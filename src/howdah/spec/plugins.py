@@ -1,4 +1,4 @@
-"""Engines, allocators, frameworks, record formats and other systems' command lines, found by their names.
+"""Engines, frameworks, record formats and other systems' command lines, found by their names.
 
 `BUILT_IN` holds howdah's own, and equals the entry points of pyproject.toml: a test compares them. They are found
 without importlib.metadata, because reading the entry points of every installed package takes 14 ms and more. Another
@@ -12,12 +12,12 @@ from typing import Any
 
 BUILT_IN = {
     "howdah.engines": {
-        "local": "howdah.engines.local.engine:LocalEngine",
-        "yarn": "howdah.engines.yarn.engine:YarnEngine",
-    },
-    "howdah.allocators": {
-        "local": "howdah.engines.local.allocator:LocalAllocator",
-        "yarn": "howdah.engines.yarn.allocator:YarnAllocator",
+        "local": "howdah.engines.local:INFO",
+        "yarn": "howdah.engines.yarn:INFO",
+        "ssh": "howdah.engines.ssh:INFO",
+        "slurm": "howdah.engines.slurm:INFO",
+        "kubernetes": "howdah.engines.kubernetes:INFO",
+        "spark": "howdah.engines.spark:INFO",
     },
     "howdah.frameworks": {
         "generic": "howdah.frameworks.generic:Generic",
@@ -100,6 +100,16 @@ def installed(group: str) -> dict[str, str]:
     found: Any = entry_points()
     chosen = found.select(group=group) if hasattr(found, "select") else found.get(group, ())  # CPython 3.9 has a dict
     return {entry.name: entry.value for entry in chosen if entry.name not in BUILT_IN[group]}
+
+
+def distribution(group: str, name: str) -> str:
+    """Return the name of the installed distribution that brings this name, "" for howdah's own."""
+    from importlib.metadata import entry_points
+
+    if name in BUILT_IN[group]:
+        return ""
+    entries = entry_points(group=group, name=name)
+    return next((entry.dist.name for entry in entries if entry.dist is not None), "")
 
 
 def load(target: str) -> Any:

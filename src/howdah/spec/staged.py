@@ -223,6 +223,7 @@ class JobReport:
     tracking_url: str = ""
     """The page that the engine shows for the job."""
     directory: str = ""
-    """The URI of the job's own directory: `events.jsonl` (the event log), `key` (mode 0600), `job.json`."""
+    """The URI of the job's own directory: `events.jsonl` (the event log), `job.json` and, where file modes protect it,
+    `key`."""
     conf_dir: str = ""
     """The Hadoop configuration that knows the file system of the directory."""

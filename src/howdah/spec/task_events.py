@@ -197,3 +197,19 @@ class Straggling(Event):
     """The task's value of that measurement."""
     median: float = 0.0
     """The median of the role."""
+
+
+@dataclass(frozen=True)
+class TaskEntered(Event):
+    """A user runs a command in the task's container, copies files, or reaches one of its ports."""
+
+    task: TaskId
+    """The task that the event is about."""
+    by: str
+    """The user, as the client names itself; it has the job's key."""
+    address: str
+    """The address from which the client has connected to the master."""
+    access: str
+    """`shell`, `command`, `copy` or `port`."""
+    detail: str = ""
+    """The first word of the command, the path in the task, or the port."""

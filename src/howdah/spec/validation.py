@@ -20,7 +20,7 @@ from howdah.spec.task import CHIEFS, chief
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SECRET = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:.+")
-VALID = re.compile(r"tensorflow|torch|(marker|glob):.+")
+VALID = re.compile(r"tensorflow|torch|all|(marker|glob):.+")
 # YARN's own rules for a node label and for a resource type.
 LABEL = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,254}")
 RESOURCE = re.compile(r"[A-Za-z][A-Za-z0-9._-]*(/[A-Za-z][A-Za-z0-9._-]*)?")
@@ -280,7 +280,7 @@ def _checkpoint(job: JobSpec) -> _Found:
     yield from _at_least("checkpoint.every", checkpoint.every_s, 1, " s")
     if checkpoint.valid and not VALID.fullmatch(checkpoint.valid):
         yield Mistake(
-            "checkpoint.valid", f"is {checkpoint.valid!r}, must be tensorflow, torch, marker:NAME or glob:PATTERN"
+            "checkpoint.valid", f"is {checkpoint.valid!r}, must be tensorflow, torch, all, marker:NAME or glob:PATTERN"
         )
 
 

@@ -151,6 +151,8 @@ class JobView:
     """The Python interpreter that runs the master."""
     host: str = ""
     """The host of the master."""
+    one_machine: bool = False
+    """Whether all containers of the job are on one machine."""
     state: State = State.PENDING
     """The job's state."""
     epoch: int = 0

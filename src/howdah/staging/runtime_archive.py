@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.metadata
+import importlib.util
 import json
 import os
 import py_compile
@@ -16,7 +17,7 @@ import re
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 import howdah
@@ -24,9 +25,8 @@ from howdah.errors import StagingError
 from howdah.localfiles.file_errors import explain
 from howdah.spec.staged import MODULES, PAGE, PY_SPY, RUNTIME, StagedFile
 from howdah.storage.content_cache import local_directory, location, sha256_of
-from howdah.storage.object_stores import CLIENTS
 
-LIBRARIES = ("protobuf", "hdfs-native", "typing-extensions")
+HDFS_LIBRARIES = ("protobuf", "hdfs-native", "typing-extensions")
 # These are packed if they are installed here. Streams use the first three: compiled modules serve nodes with the same
 # Python version, the C library in google-crc32c serves every node; otherwise streams use what the node has.
 # nvidia-ml-py reads the figures of GPUs, resvg-py (1.3 MiB packed, abi3) draws the master's charts as PNG.
@@ -37,20 +37,31 @@ _NAME = re.compile(r"[^A-Za-z0-9._-]")
 # The page is an archive of its own, because executors do not need it.
 _PAGE = "api/static"
 # The others are programs of the submitting machine.
-_LEFT_OUT = {"cli", "client", "sandbox", "testing.py", _PAGE}
-_NOT_PACKED = (".pyi", ".proto", ".md", ".po")
+_LEFT_OUT = {"cli", "client", "sandbox", "testing", _PAGE}
+_NOT_PACKED = (".pyi", ".proto", ".md", ".po", ".pyc")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest a zip can tell
 
 
-def stage_runtime(home: str, cache: Path | None = None, clients: Iterable[str] = ()) -> StagedFile:
+def stage_runtime(
+    home: str,
+    cache: Path | None = None,
+    clients: Iterable[str] = (),
+    libraries: Iterable[str] = HDFS_LIBRARIES,
+    plugins: Iterable[str] = (),
+) -> StagedFile:
     """Return the archive as a file to stage below the engine's home `home`, built below `cache` if it does not exist.
 
-    `clients` are distributions that are packed with all that they need.
+    `libraries` are distributions that are packed alone, `clients` such that are packed with all that they need, and
+    `plugins` such that bring howdah an engine, a framework or a format: they may be installed in editable form.
 
     Raises:
         StagingError: a library is not installed here, or there is no room.
     """
-    return _archive(RUNTIME, {**dict(_sources()), **dict(_clients(clients))}, home, cache)
+    plugins = sorted(plugins)
+    packed = {**dict(_sources(libraries)), **dict(_clients(clients, plugins))}
+    for name in plugins:
+        packed.update(_plugin(name))
+    return _archive(RUNTIME, packed, home, cache)
 
 
 def page(home: str, cache: Path | None = None) -> tuple[StagedFile, ...]:
@@ -98,26 +109,44 @@ def py_spy(home: str) -> StagedFile | None:
     return StagedFile(PY_SPY, uri, "file", str(path.resolve()), digest, path.stat().st_size)
 
 
-def _sources() -> Iterator[tuple[str, Path]]:
+def _sources(libraries: Iterable[str]) -> Iterator[tuple[str, Path]]:
     """Yield pairs of a name in the archive and a file; among them are howdah's entry points, which find the engines."""
     yield from _package(Path(howdah.__file__).parent)
-    for name in ("howdah", *LIBRARIES):
+    for name in ("howdah", *sorted(libraries)):
         yield from _distribution(name)
     for name in OPTIONAL:
         with contextlib.suppress(StagingError):
             yield from _distribution(name)
 
 
-def _clients(names: Iterable[str]) -> Iterator[tuple[str, Path]]:
-    """Yield the files of distributions with all that they need. Compiled modules serve nodes with the same Python
-    version; elsewhere a distribution works without them if it can."""
-    for name in sorted(with_dependencies(["fsspec", *names])) if names else ():
+def _clients(names: Iterable[str], plugins: Sequence[str]) -> Iterator[tuple[str, Path]]:
+    """Yield the files of distributions with all that they need, and of all that `plugins` need beside howdah. Compiled
+    modules serve nodes with the same Python version; elsewhere a distribution works without them if it can."""
+    needed = with_dependencies(["fsspec", *names]) if names else set()
+    for name in sorted((needed | with_dependencies(plugins)) - {"howdah", *plugins}):
         for file in _distribution_of(name).files or []:
             parts = file.parts
             wanted = file.suffix in (".py", ".so", ".pem", ".json", ".gz") or file.name == "METADATA"
             service = parts[2] if parts[:2] == ("botocore", "data") and len(parts) > 3 else ""
             if wanted and ".." not in parts and "tests" not in parts and service in _SERVICES:
                 yield file.as_posix(), Path(str(file.locate()))
+
+
+def _plugin(name: str) -> Iterator[tuple[str, Path]]:
+    """Yield the modules of a distribution, wherever they are imported from, and its entry points, by which howdah finds
+    them."""
+    distribution = _distribution_of(name)
+    for file in distribution.files or []:
+        if file.parts[0].endswith(".dist-info") and file.name in ("METADATA", "entry_points.txt"):
+            yield file.as_posix(), Path(str(file.locate()))
+    for module in sorted({entry.value.partition(":")[0].partition(".")[0] for entry in distribution.entry_points}):
+        spec = importlib.util.find_spec(module)
+        for directory in (spec.submodule_search_locations or []) if spec is not None else []:
+            for path in sorted(Path(directory).rglob("*")):
+                if path.is_file() and path.suffix != ".pyc":
+                    yield f"{module}/{path.relative_to(directory).as_posix()}", path
+        if spec is not None and spec.origin and not spec.submodule_search_locations:
+            yield Path(spec.origin).name, Path(spec.origin)
 
 
 def with_dependencies(names: Iterable[str]) -> set[str]:
@@ -167,7 +196,7 @@ def _distribution_of(name: str) -> importlib.metadata.Distribution:
     try:
         return importlib.metadata.distribution(name)
     except importlib.metadata.PackageNotFoundError:
-        missing = name if name in CLIENTS.values() else "howdah[yarn]"
+        missing = "howdah[yarn]" if name in HDFS_LIBRARIES else name
         raise StagingError(f"{name} is not installed here, but jobs on a cluster need it: install {missing}") from None
 
 

@@ -112,12 +112,45 @@ class FileSystem(ABC):
     def append(self, uri: str, data: bytes) -> None:
         """Append to a file, creating it if needed; on return the bytes are visible to readers."""
 
+    def appends_cheaply(self, uri: str) -> bool:
+        """Return whether `append` costs as much as the bytes that it appends. Where it writes the whole file again, as
+        on an object store, logs are kept in segments (`howdah.storage.segmented_log`)."""
+        return True
+
+    def create_new(self, uri: str, data: bytes, mode: int = 0o600) -> bool:
+        """Write a small file, whole, unless there is a file of this name; return whether it was written.
+
+        Of several callers at the same time one alone is told True. An object store sees to that itself (`If-None-Match:
+        *`). One that ignores the condition tells several True, and keeps what came last. After an error the file may
+        have been written, or may be written yet.
+        """
+        temporary = uris.join(uris.parent(uri), f".{uris.name(uri)}.{secrets.token_hex(4)}.part")
+        try:
+            sink = self.create(temporary, mode)
+            sink.write(data)
+            sink.close()
+            self.rename(temporary, uri)
+        except StagingError:
+            self.delete(temporary)
+            if not self.exists(uri):
+                raise
+            return False
+        return True
+
     def recover_lease(self, uri: str) -> None:  # noqa: B027 - most file systems know no such thing
         """Close a file whose writer died: only then can all of it be read, or appended to."""
 
     @abstractmethod
     def mkdirs(self, directory: str, mode: int = 0o755) -> None:
         """Make a directory and its parents; an existing one stays as it is."""
+
+    def signed_url(self, uri: str, valid_s: int) -> str:
+        """Return a URL by which whoever has it can read a file for a while, with no other credentials.
+
+        Raises:
+            StagingError: the file system has no such URLs, or the credentials here cannot sign one.
+        """
+        raise StagingError(f"{uri}: its file system has no signed URLs")
 
     @abstractmethod
     def rename(self, old: str, new: str, overwrite: bool = False) -> None:
@@ -126,6 +159,11 @@ class FileSystem(ABC):
     @abstractmethod
     def delete(self, uri: str) -> bool:
         """Remove a file or a whole directory; return whether there was one."""
+
+    def delete_files(self, uris: Sequence[str]) -> None:
+        """Remove several files in as few calls as possible; one that is not there is no error."""
+        for uri in uris:
+            self.delete(uri)
 
     @abstractmethod
     def chmod(self, uri: str, mode: int) -> None:

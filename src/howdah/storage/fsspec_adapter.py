@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-from collections.abc import Iterator
+import errno
+import io
+import threading
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 from howdah.errors import HowdahError, StagingError
@@ -12,7 +15,10 @@ from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
 from howdah.storage.filesystem import ConnectionBroken, Entry, FileSystem, Sink
 
+_TRANSIENT = {errno.EBUSY, errno.ETIMEDOUT, errno.ECONNREFUSED, errno.ECONNRESET}
+"""What a store answers that has too much to do, and the errors of its connections."""
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "oss"}
+_one_creates = threading.Lock()
 
 
 class FsspecFileSystem(FileSystem):
@@ -54,15 +60,58 @@ class FsspecFileSystem(FileSystem):
 
     def create(self, uri: str, mode: int = 0o644) -> Sink:
         with _translate_errors(uri):
-            return self._fs.open(uri, "wb")  # type: ignore[no-any-return]
+            return _Sink(self._fs.open(uri, "wb"), uri)
+
+    def appends_cheaply(self, uri: str) -> bool:
+        return self._scheme not in _OBJECT_STORES
+
+    def create_new(self, uri: str, data: bytes, mode: int = 0o600) -> bool:
+        """Write the object in one request, which S3, GCS and Azure refuse if there is one of this name. Of other stores
+        fsspec asks first, and writes then: there, one alone of the callers in this process is told True."""
+        with _translate_errors(uri), _one_creates:
+            try:
+                self._fs.pipe_file(uri, data, mode="create")
+            except FileExistsError:
+                return False
+            except OSError as error:
+                if _is_precondition_failure(error):
+                    return False
+                raise
+        return True
+
+    def read_bytes(self, uri: str) -> bytes:
+        """Read an object by one request: opening it takes another one."""
+        with _translate_errors(uri):
+            return bytes(self._fs.cat_file(uri))
+
+    def write_bytes(self, uri: str, data: bytes, mode: int = 0o644) -> None:
+        """Write an object by one request: an object appears whole, and replaces the one before it at once."""
+        if self._scheme not in _OBJECT_STORES:
+            return super().write_bytes(uri, data, mode)
+        with _translate_errors(uri):
+            self._fs.pipe_file(uri, data)
 
     def append(self, uri: str, data: bytes) -> None:
         with _translate_errors(uri), self._fs.open(uri, "ab") as file:
             file.write(data)
 
     def mkdirs(self, directory: str, mode: int = 0o755) -> None:
-        with _translate_errors(directory):
-            self._fs.makedirs(directory, exist_ok=True)
+        """Make a directory. An object store has none; fsspec would make a bucket there, of a name that was misspelt."""
+        if self._scheme not in _OBJECT_STORES:
+            with _translate_errors(directory):
+                self._fs.makedirs(directory, exist_ok=True)
+
+    def signed_url(self, uri: str, valid_s: int) -> str:
+        with _translate_errors(uri):
+            fs = self._fs
+            if self._scheme in ("s3", "s3a"):  # botocore's own choice is version 2, which newer buckets refuse
+                fs = type(fs)(
+                    **{**fs.storage_options, "config_kwargs": {"signature_version": "s3v4", **fs.config_kwargs}}
+                )
+            try:
+                return str(fs.sign(uri, expiration=valid_s))
+            except NotImplementedError:
+                return super().signed_url(uri, valid_s)
 
     def rename(self, old: str, new: str, overwrite: bool = False) -> None:
         if not overwrite and self.exists(new):
@@ -93,6 +142,14 @@ class FsspecFileSystem(FileSystem):
                 return False
         return True
 
+    def delete_files(self, uris: Sequence[str]) -> None:
+        """S3 removes a thousand objects by one request."""
+        if self._scheme not in _OBJECT_STORES:
+            super().delete_files(uris)
+        elif uris:
+            with _translate_errors(uris[0]), contextlib.suppress(FileNotFoundError):
+                self._fs.rm(list(uris))
+
     def chmod(self, uri: str, mode: int) -> None:
         """Do nothing: object stores have no permission bits."""
 
@@ -110,6 +167,26 @@ class FsspecFileSystem(FileSystem):
         return Entry(uri, int(info.get("size") or 0), modified_ms, info["type"] == "directory", etag=etag)
 
 
+class _Sink(io.RawIOBase):
+    """A file that fsspec writes: what an object store refuses it says when the file is closed."""
+
+    def __init__(self, file: Any, uri: str) -> None:
+        self._file, self._uri = file, uri
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        with _translate_errors(self._uri):
+            return int(self._file.write(data))
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            with _translate_errors(self._uri):
+                self._file.close()
+
+
 def _open_filesystem(uri: str) -> Any:
     try:
         import fsspec
@@ -122,6 +199,12 @@ def _open_filesystem(uri: str) -> Any:
         raise StagingError(f"{uri}: {error}{why}") from error
 
 
+def _is_precondition_failure(error: OSError) -> bool:
+    """Return whether a store has refused to create an object that is there: s3fs knows the answer of AWS alone."""
+    response = getattr(error.__cause__, "response", None) or {}
+    return response.get("Error", {}).get("Code") in ("PreconditionFailed", "412")
+
+
 @contextlib.contextmanager
 def _translate_errors(uri: str) -> Iterator[None]:
     try:
@@ -129,6 +212,8 @@ def _translate_errors(uri: str) -> Iterator[None]:
     except HowdahError:
         raise
     except OSError as error:
+        if error.errno in _TRANSIENT:
+            raise ConnectionBroken(f"{uri}: {error}") from error
         raise explain(error, uri) from error
     except Exception as error:
         raise ConnectionBroken(f"{uri}: {error or type(error).__name__}") from error

@@ -91,7 +91,8 @@ class LocalFileSystem(FileSystem):
                 raise StagingError(f"{source}: no such file or directory")
             if os.path.lexists(target) and not (overwrite and os.path.isfile(target)):
                 raise StagingError(f"{target}: exists already")
-            os.rename(source, target)
+            if overwrite or os.path.isdir(source) or not _move_file(source, target):
+                os.rename(source, target)
 
     def delete(self, uri: str) -> bool:
         with _local(uri) as path:
@@ -111,6 +112,25 @@ class LocalFileSystem(FileSystem):
     def touch(self, uri: str) -> None:
         with _local(uri) as path:
             os.utime(path, ns=(time.time_ns(), os.stat(path).st_mtime_ns))
+
+
+def _move_file(source: str, target: str) -> bool:
+    """Move a file unless there is one at `target`, of which another process knows nothing yet; return whether this
+    file system has the links that it takes.
+
+    Raises:
+        StagingError: there is one.
+    """
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except FileExistsError:
+        raise StagingError(f"{target}: exists already") from None
+    except OSError as error:
+        if error.errno in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
+            return False
+        raise
+    os.unlink(source)
+    return True
 
 
 def _entry(path: str, status: os.stat_result) -> Entry:

@@ -21,10 +21,16 @@ def variables(*sources: Mapping[str, str]) -> dict[str, str]:
 
 
 def clients(staged: StagedJob) -> set[str]:
-    """Return the distributions that this job's files, inputs, outputs and checkpoints need on the nodes."""
+    """Return the distributions that this job's home, files, inputs, outputs and checkpoints need on the nodes, beside
+    those for HDFS."""
     arrow = {"pyarrow"} if staged.job.env.get("HOWDAH_HDFS_CLIENT") == "pyarrow" else set()
-    schemes = {uris.split(uri)[0] for uri in used_uris(staged)}
-    return arrow | {CLIENTS[scheme] for scheme in schemes if scheme in CLIENTS}
+    return arrow | {CLIENTS[scheme] for scheme in used_schemes(staged) if scheme in CLIENTS}
+
+
+def used_schemes(staged: StagedJob) -> set[str]:
+    """Return the schemes of this job's home, files, inputs, outputs and checkpoints; "" is this machine's files, or
+    those of the cluster."""
+    return {uris.split(uri)[0] for uri in (staged.home, *used_uris(staged))}
 
 
 def used_uris(staged: StagedJob) -> Iterator[str]:

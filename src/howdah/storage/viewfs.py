@@ -144,6 +144,8 @@ class ViewFileSystem(FileSystem):
     iter_chunks = _forward(FileSystem.iter_chunks)
     create = _forward(FileSystem.create)
     append = _forward(FileSystem.append)
+    appends_cheaply = _forward(FileSystem.appends_cheaply)
+    create_new = _forward(FileSystem.create_new)
     recover_lease = _forward(FileSystem.recover_lease)
     mkdirs = _forward(FileSystem.mkdirs)
     delete = _forward(FileSystem.delete)

@@ -17,6 +17,7 @@ from howdah.spec.fold import fold_recorded
 from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import FileSystem
+from howdah.storage.segmented_log import find_log
 
 REFRESH_S = 30.0
 MAX_LOG, MAX_FIRST_LINE = 32 << 20, 4 << 20
@@ -107,12 +108,12 @@ class JobDirectories:
 
     def _event_directories(self, directory: str, fs: FileSystem) -> dict[str, str]:
         log = uris.join(directory, "events.jsonl")
-        entry = fs.stat(log)
-        if entry is None or entry.size > MAX_LOG:
+        found = find_log(fs, log)
+        if found is None or found.size > MAX_LOG:
             return {}
-        stamp = (entry.size, entry.modified_ms)
+        stamp = (found.size, found.modified_ms)
         if self._known.get(log, ((), {}))[0] != stamp:
-            lines = fs.read_bytes(log).decode("utf-8", "replace").splitlines()
+            lines = found.read().decode("utf-8", "replace").splitlines()
             view = fold_recorded(read_lines(line for line in lines if line))
             name = re.sub(r"[^\w.-]+", "_", view.job.name if view.job else "")[:60]
             self._known[log] = (

@@ -96,7 +96,16 @@ def sign(key: bytes, direction: str, principal: str, path: str, time: float, bod
     `direction` is "request" or "response <status>". The signature covers the digest of the body, so that the
     receiver knows the sender before it reads the body.
     """
-    stamp, content = f"{time:.3f}", hashlib.sha256(body).hexdigest()
+    return _sign(key, direction, principal, path, time, digest_of(body))
+
+
+def digest_of(body: bytes) -> str:
+    """Return the digest of a body that a signature covers."""
+    return hashlib.sha256(body).hexdigest()
+
+
+def _sign(key: bytes, direction: str, principal: str, path: str, time: float, content: str) -> str:
+    stamp = f"{time:.3f}"
     return f"{principal};{stamp};{content};{_digest(key, direction, principal, path, stamp, content)}"
 
 
@@ -111,9 +120,10 @@ def time_of(header: str) -> float:
     return float(header.split(";")[1])
 
 
-def sign_answer(key: bytes, asked: str, path: str, status: int, body: bytes) -> str:
-    """Return the header of the answer to a message whose verified header was `asked`."""
-    return sign(key, _response(status), principal_of(asked), path, time_of(asked), body)
+def sign_answer(key: bytes, asked: str, path: str, status: int, digest: str) -> str:
+    """Return the header of the answer to a message whose verified header was `asked`. `digest` is `digest_of` the
+    answer's body."""
+    return _sign(key, _response(status), principal_of(asked), path, time_of(asked), digest)
 
 
 def verify_answer(key: bytes, header: str, path: str, requested_at: float, body: bytes, status: int = 200) -> bool:
@@ -150,7 +160,7 @@ def verify_head(
 
 def fits_body(header: str, body: bytes) -> bool:
     """Return whether a verified `header` belongs to a message with this body."""
-    return hmac.compare_digest(header.split(";")[2], hashlib.sha256(body).hexdigest())
+    return hmac.compare_digest(header.split(";")[2], digest_of(body))
 
 
 def _response(status: int) -> str:

@@ -47,9 +47,20 @@ class MasterConnection:
             WireError: no answer, an answer that is not signed by the master, or a status other than 200.
         """
         body = b"" if message is None else json.dumps(message, separators=(",", ":")).encode()
+        return json.loads(self._call(method, path, body, timeout or self.timeout))
+
+    def download(self, path: str) -> bytes:
+        """Return the bytes that the master has at `path`.
+
+        Raises:
+            WireError: as `call`.
+        """
+        return self._call("GET", path, b"", self.timeout)
+
+    def _call(self, method: str, path: str, body: bytes, timeout: float) -> bytes:
         for last_try in (False, True):
             try:
-                return self._exchange(method, path, body, timeout or self.timeout)
+                return self._exchange(method, path, body, timeout)
             except (OSError, http.client.HTTPException, ValueError) as error:
                 reused = self._http is not None
                 self.close()
@@ -58,7 +69,7 @@ class MasterConnection:
                     raise WireError(f"{method} {path} at {self.address}: {error or type(error).__name__}") from error
         raise AssertionError("unreachable")
 
-    def _exchange(self, method: str, path: str, body: bytes, timeout: float) -> Any:
+    def _exchange(self, method: str, path: str, body: bytes, timeout: float) -> bytes:
         if self._http is None:
             self._http = http.client.HTTPConnection(self.address, timeout=timeout)
             self._http.connect()
@@ -76,7 +87,7 @@ class MasterConnection:
             raise WireError(f"{method} {path} at {self.address}: {status} {reason}", status if signed else 0, reason)
         if not signed:
             raise WireError(f"{method} {path} at {self.address}: the answer is not signed by this job's master")
-        return json.loads(answer)
+        return answer
 
     def close(self) -> None:
         """Close the connection; the next call opens a new one."""

@@ -78,7 +78,7 @@ def parse(data: bytes) -> Credentials:
 
 
 def load(path: Optional[str] = None) -> Credentials:
-    """Read the file that YARN names in HADOOP_TOKEN_FILE_LOCATION, or `path`.
+    """Read the file `path`, or the one that HADOOP_TOKEN_FILE_LOCATION names for Hadoop's own programs.
 
     Raises:
         KeyError: the variable is not set.

@@ -159,6 +159,8 @@ class StoreCheckpointsRequest:
     """Seconds for which a file must not have changed."""
     last: bool = False
     """The program has ended: store at full speed."""
+    valid: str = ""
+    """Which checkpoints count, as in the job."""
 
 
 @dataclass(frozen=True)
@@ -304,3 +306,65 @@ class StackDumpReply:
 
     text: str
     """A paragraph for each process."""
+
+
+# howdah.executor.image_fetch
+
+
+@dataclass(frozen=True)
+class ImageFetchRequest:
+    """Bring a container image to this node."""
+
+    tool: str
+    """Path of podman, docker or apptainer."""
+    image: str
+    """The image as the job names it."""
+    path: str
+    """Path of an image that is a file or directory of this node; "" for one that has a name."""
+
+
+@dataclass(frozen=True)
+class ImageFetchReply:
+    """What the node's tool needs to run the image."""
+
+    words: Tuple[str, ...]
+    """The words that name the image to the tool."""
+    rootless: bool
+    """The tool is a Docker without root rights, whose root is this user."""
+
+
+# howdah.executor.relay.relay_process
+
+
+@dataclass(frozen=True)
+class RelayRequest:
+    """Serve the relay of one attempt of a task until nothing has used it for a while."""
+
+    principal: str
+    """The name by which the executor signs."""
+    key: str
+    """The executor's key in hexadecimal."""
+    host: str
+    """The name by which others reach this node."""
+    context_fd: int
+    """The open file, inherited, in which the executor keeps the CommandContext as JSON."""
+
+
+@dataclass(frozen=True)
+class CommandContext:
+    """How a command is run as the task's program is, and where the master is."""
+
+    master: str
+    """The host and the port of the master."""
+    variables: Mapping[str, str]
+    """The program's variables."""
+    directory: str
+    """The program's working directory."""
+    image_words: Tuple[str, ...] = ()
+    """What runs a command in the container of the program's image; () for a program without an image."""
+    terminal_option: str = ""
+    """The word for a terminal, which comes after the first two of `image_words`; "" for none."""
+    image_variables: Mapping[str, str] = field(default_factory=dict)
+    """The variables of the tool that runs the image."""
+    private: str = ""
+    """A directory that only this user may read, and that the container has under the same path."""

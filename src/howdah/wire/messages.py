@@ -306,6 +306,35 @@ class PairOrder:
 
 
 @dataclass(frozen=True)
+class ImageCheck:
+    """How an executor finds out whether its engine runs it in the image."""
+
+    mounted: Tuple[str, ...]
+    """Variables with directories, separated by commas: in a container one of them is mounted, or the working directory
+    is; on the node itself none is."""
+    outside: str
+    """A word in the command line of a process that is an ancestor of the executor on the node itself."""
+    not_used: Sentence
+    """What is said when the image is not used."""
+    unknown: Sentence
+    """What is said when nothing can be told."""
+
+
+@dataclass(frozen=True)
+class ImageOrder:
+    """The container image of a task."""
+
+    image: str
+    """The name of the image, or its path on the node when it begins with `/` or `.`."""
+    mounts: Tuple[str, ...] = ()
+    """What is mounted into the container: `/on/the/node:/in/the/container:ro`."""
+    tool: str = ""
+    """`podman`, `docker` or `apptainer`; with "" the first of them that the node has."""
+    check: Optional[ImageCheck] = None
+    """Set if the engine runs the executor itself in the image; otherwise the executor runs its program in it."""
+
+
+@dataclass(frozen=True)
 class Assignment:
     """What an executor does in this container, the same for all its epochs."""
 
@@ -356,6 +385,8 @@ class Assignment:
     """What is checked before the executor joins."""
     port_range: str = ""
     """Where the ports are taken from, as in the job."""
+    image: Optional[ImageOrder] = None
+    """The image that the task runs in; None: it runs in none."""
 
 
 @dataclass(frozen=True)
@@ -405,12 +436,14 @@ class Orders:
     """A warning to hand on to the program."""
     pairs: Optional[PairOrder] = None
     """Exchange data with these tasks before programs start."""
+    relay: int = 0
+    """The number of the latest request for a relay process, which grows; 0: there was none."""
 
     @property
     def digest(self) -> str:
         """Return what an executor repeats in its status to say that it has these orders."""
         keep = (*(("keep",) if self.keep else ()), *((f"notice{self.notice.number}",) if self.notice else ()))
-        pairs = ("pairs",) if self.pairs else ()
+        pairs = (*(("pairs",) if self.pairs else ()), *((f"relay{self.relay}",) if self.relay else ()))
         return "/".join(
             (str(self.epoch), self.goal.value, *keep, *pairs, *(str(save.number) for save in self.snapshots))
         )

@@ -11,7 +11,8 @@ from howdah.cli.i18n import _
 from howdah.cli.jobs import table
 from howdah.cli.run import notice
 from howdah.cli.terminal import Plain, task_lines
-from howdah.client.engine_registry import engine, engine_of, settings_for
+from howdah.client.clusters import engine_of
+from howdah.client.engine_registry import engine, settings_for
 from howdah.client.follow import Update, fetch_update
 from howdah.client.job_end import cancel_job
 from howdah.client.page_links import tensorboard_url
@@ -43,7 +44,7 @@ def show(argv: Sequence[str]) -> None:
     on, report = _find_job(argv)
     update = fetch_update(on, report.id)
     links = resolve_links(update.view.job.links, update.view.tasks) if update.view.job else {}
-    board = "" if report.state.ended else tensorboard_url(report, update.view)
+    board = "" if report.state.ended or on.has_tunnel else tensorboard_url(on, report, update.view)
     links = {**links, **({"Tensorboard": board} if board else {})}
     parameters = run_parameters(update.view.submission.command)
     typed = {"Run Parameters": parameters} if parameters else {}

@@ -7,7 +7,7 @@ import os
 from howdah.cli.i18n import _
 from howdah.cli.terminal import Plain, task_lines
 from howdah.client.follow import Update
-from howdah.client.port_forward import PortForward
+from howdah.client.port_forward import PortForward, straight_to
 from howdah.spec import State, TaskId
 from howdah.spec.events import Joined
 
@@ -50,7 +50,7 @@ class NotebookScreen(TaskScreen):
 
     def _open(self, host: str, port: int) -> None:
         self.close()
-        self._forward = PortForward(host, port)
+        self._forward = PortForward(straight_to(host, port))
         local = self._forward.port
         self._print(_("the notebook is at http://localhost:{port}", port=local))
         self._print(_("from elsewhere: ssh -L 18888:localhost:{port} {host}", port=local, host=os.uname().nodename))

@@ -11,16 +11,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from howdah.engines import GONE, NO_PREFERENCES, Allocator, ContainerPreferences, Launch, MasterContext
+from howdah.engines.event_queue import EventQueue
 from howdah.engines.local.cgroup import MemoryGroup
 from howdah.engines.local.container import LocalContainer, kill_leftovers, remove_program_key
 from howdah.engines.local.machine import Machine
-from howdah.engines.local.processes import alive
 from howdah.engines.local.resource_ledger import Ledger, NotGranted
-from howdah.engines.local.workdir import prepare
+from howdah.engines.processes import alive
 from howdah.errors import EngineRejected
 from howdah.spec import Container, Exit, Outcome, Resources, uris
-from howdah.spec.events import Allocated, AllocationLost, CancelRequested, ContainerEnded, Event, Noted
+from howdah.spec.containers import has_images
+from howdah.spec.events import Allocated, AllocationLost, CancelRequested, ContainerEnded, Event
 from howdah.spec.message import message
+from howdah.staging.working_directory import prepare
 from howdah.supervisor import launcher
 from howdah.supervisor.state import MachineState
 
@@ -35,6 +37,7 @@ RELEASE_LIMIT_S = 3.0
 class LocalAllocator(Allocator):
     """Grants a gang all of its containers at once or none; jobs are served in the order of submission."""
 
+    one_machine = True
     serves_after_end = kills_what_is_gone = True
 
     def __init__(self, context: MasterContext) -> None:
@@ -47,9 +50,7 @@ class LocalAllocator(Allocator):
         self._preferences: dict[str, ContainerPreferences] = {}
         self._containers: dict[str, LocalContainer] = {}
         self._numbers = itertools.count(1)
-        self._events: list[Event] = []
-        self._changed = asyncio.Event()
-        self._noted_topics: set[str] = set()
+        self._queue = EventQueue()
         self._supervised = self.restarts = "HOWDAH_MASTER_LOCK" in os.environ
         """Whether a supervisor has started this master."""
         if self._supervised:  # no process but this one may hold its lock
@@ -68,12 +69,13 @@ class LocalAllocator(Allocator):
             self._numbers = itertools.count(max(next(self._numbers), int(id_.rpartition(".")[2]) + 1))
             if id_ in known and alive(held["pid"], held["start"]):
                 local = LocalContainer(known[id_], self._visible_devices(held["gpus"]), self._container_ended)
+                local.has_image = has_images(self._context.staged.job)
                 local.group = MemoryGroup.at(held["group"]) if held["group"] else None
                 self._containers[id_] = local
                 local.adopt(held["pid"], held["start"], Path(held["directory"]))
                 del ends[id_]
             else:
-                kill_leftovers(id_, [held["group"]], whole=True)
+                kill_leftovers(id_, [held["group"]], whole=True, has_image=has_images(self._context.staged.job))
                 remove_program_key(Path(held.get("directory", os.devnull)))
                 self._ledger.free(id_)
         return ends
@@ -91,21 +93,17 @@ class LocalAllocator(Allocator):
     def request(self, role: str, count: int, preferences: ContainerPreferences = NO_PREFERENCES) -> None:
         self._wanted[role], self._preferences[role] = count, preferences
         if any(self._wanted.values()):
-            self._changed.set()
+            self._queue.wake()
         else:
             self._ledger.withdraw()
 
     async def poll(self) -> list[Event]:
-        deadline = time.monotonic() + POLL_S
-        while True:
-            self._changed.clear()
-            self._ensure_supervisor()
-            self._reserve()
-            left = deadline - time.monotonic()
-            if self._events or left <= 0:
-                events, self._events = self._events, []
-                return events
-            await self._wait(min(left, RESERVE_AGAIN_S) if any(self._wanted.values()) else left)
+        return await self._queue.next_events(self._advance, POLL_S)
+
+    async def _advance(self) -> float:
+        self._ensure_supervisor()
+        self._reserve()
+        return RESERVE_AGAIN_S if any(self._wanted.values()) else POLL_S
 
     def _ensure_supervisor(self) -> None:
         """Start a new supervisor if the old one was killed: every living master does so."""
@@ -114,23 +112,7 @@ class LocalAllocator(Allocator):
                 launcher.ensure_running(self._state)
         except OSError as error:
             text = message("the supervisor of this machine's jobs can't be started: {reason}", reason=error)
-            self._note(text, "supervisor")
-
-    async def _wait(self, seconds: float) -> None:
-        try:
-            await asyncio.wait_for(self._changed.wait(), seconds)
-        except asyncio.TimeoutError:
-            return
-
-    def _emit(self, event: Event) -> None:
-        self._events.append(event)
-        self._changed.set()
-
-    def _note(self, text: str, topic: str) -> None:
-        """Write a note into the event log, once for each `topic`."""
-        if topic not in self._noted_topics:
-            self._noted_topics.add(topic)
-            self._emit(Noted(time.time(), text))
+            self._queue.note(text, "supervisor")
 
     def _reserve(self) -> None:
         """Reserve room for the whole gang at once; without a gang, for as many tasks as there is room for."""
@@ -154,15 +136,15 @@ class LocalAllocator(Allocator):
             if all(self._preferences[role].spare for role in wanted.values()):
                 self._ledger.withdraw()
             elif self._context.staged.job.gang or not self._containers:
-                self._note(granted.reason, "waiting")
+                self._queue.note(granted.reason, "waiting")
             return False
         for role in wanted.values():
             self._wanted[role] -= 1
-        self._noted_topics.discard("waiting")
+        self._queue.forget_note("waiting")
         for name, gpus in granted.items():
             container = Container(name, self._context.host, wanted[name], self._resources(wanted[name]))
             self._containers[name] = LocalContainer(container, self._visible_devices(gpus), self._container_ended)
-            self._emit(Allocated(time.time(), container))
+            self._queue.put(Allocated(time.time(), container))
         return True
 
     def _visible_devices(self, gpus: Iterable[str]) -> tuple[str, ...] | None:
@@ -193,6 +175,7 @@ class LocalAllocator(Allocator):
         if local.released:
             return
         self._limit_memory(local)
+        local.has_image = has_images(self._context.staged.job)
         local.start(launch, directory, self._context.host)
         self._ledger.note(local.container.id, pid=local.pid, start=local.start_time, directory=str(directory))
 
@@ -201,11 +184,11 @@ class LocalAllocator(Allocator):
         try:
             local.group = MemoryGroup.create(container.id, container.resources.memory_mib)
         except OSError as error:
-            self._note(message("memory limits are not enforced: {reason}", reason=error), "limits")
+            self._queue.note(message("memory limits are not enforced: {reason}", reason=error), "limits")
         else:
             self._ledger.note(container.id, group=str(local.group.directory))
 
-    def release(self, container_id: str) -> None:
+    def release(self, container_id: str, cause: str = "") -> None:
         local = self._containers.get(container_id)
         if local is None:
             return
@@ -216,7 +199,7 @@ class LocalAllocator(Allocator):
 
     def _container_ended(self, local: LocalContainer, exit: Exit) -> None:
         self._forget(local)
-        self._emit(ContainerEnded(time.time(), local.container.id, exit))
+        self._queue.put(ContainerEnded(time.time(), local.container.id, exit))
 
     def _forget(self, local: LocalContainer) -> None:
         if self._containers.pop(local.container.id, None) is not None:
@@ -227,10 +210,7 @@ class LocalAllocator(Allocator):
     async def unregister(self, outcome: Outcome, progress: float = 1.0) -> None:
         for container_id in list(self._containers):
             self.release(container_id)
-        deadline = time.monotonic() + RELEASE_LIMIT_S
-        while self._containers and time.monotonic() < deadline:
-            self._changed.clear()
-            await self._wait(RESERVE_AGAIN_S)
+        await self._queue.wait_while(lambda: self._containers, RELEASE_LIMIT_S, RESERVE_AGAIN_S)
         for local in self._containers.values():
             local.kill()
         self._ledger.leave()

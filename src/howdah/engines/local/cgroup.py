@@ -12,7 +12,7 @@ import os
 import time
 from pathlib import Path
 
-from howdah.engines.local.processes import kill_all
+from howdah.engines.processes import kill_all
 from howdah.spec.message import message
 
 _ROOT = Path("/sys/fs/cgroup")

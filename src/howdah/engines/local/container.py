@@ -8,12 +8,15 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from howdah.engines import Launch
+from howdah.engines.exit_status import exit_of_status
 from howdah.engines.local.cgroup import MemoryGroup
-from howdah.engines.local.processes import MARK, alive, kill_marked, start_of
+from howdah.engines.processes import MARK, alive, kill_marked, start_of
+from howdah.localfiles.container_tools import remove_containers
 from howdah.spec import Container, Exit
 from howdah.spec.message import message
 from howdah.wire import program_protocol
@@ -37,6 +40,8 @@ class LocalContainer:
         self.container, self.gpus, self._on_ended = container, gpus, ended
         self.group: MemoryGroup | None = None
         self.released = False
+        self.has_image = False
+        """Whether the executor runs its program in an image."""
         self._process: subprocess.Popen[bytes] | None = None
         self.pid = self.start_time = 0
         self._status_seen: int | None = None
@@ -164,15 +169,9 @@ class LocalContainer:
         memory = self.group.oom_kill_text() if self.group is not None else ""
         if memory and status != 0:
             return Exit("memory", signal=signal.SIGKILL, detail=memory)
-        if status < 0:
-            detail = message("its executor was killed by signal {number}", number=-status)
-            return Exit("signal", signal=-status, detail=detail)
-        if status == 0:
-            return Exit("exit", 0)
         if status == UNKNOWN:
             return Exit("signal", detail=message("its executor (pid {pid}) is gone", pid=self.pid))
-        detail = message("its executor ended with {code}: {reason}", code=status, reason=self._last_log_line())
-        return Exit("exit", status, detail=detail)
+        return exit_of_status(status, self._last_log_line() if status > 0 else "")
 
     def _last_log_line(self) -> str:
         with contextlib.suppress(OSError):
@@ -187,6 +186,8 @@ class LocalContainer:
         elif status != 0:
             # An executor that ends in order has seen to it that nothing is left; one that was killed has not.
             kill_marked(self.container.id)
+        if status != 0 and self.has_image:
+            threading.Thread(target=remove_containers, args=(self.container.id,), daemon=True).start()
         if status != 0:
             remove_program_key(self._directory)
 
@@ -199,16 +200,18 @@ def _file_in_memory(content: bytes) -> int:
     return file
 
 
-def kill_leftovers(name: str, groups: Iterable[str], whole: bool = False) -> None:
+def kill_leftovers(name: str, groups: Iterable[str], whole: bool = False, has_image: bool = False) -> None:
     """KILL all processes of a job's containers and remove their control groups, whose directories `groups` are.
 
-    `name` is the job's id, or with `whole` that of one container.
+    `name` is the job's id, or with `whole` that of one container. With `has_image` programs may have run in images.
     """
     for directory in filter(None, groups):
         group = MemoryGroup.at(directory)
         group.kill()
         group.remove()
     kill_marked(f"{name}\0" if whole else f"{name}.")
+    if has_image:
+        remove_containers(name if whole else f"{name}.")
 
 
 def remove_program_key(directory: Path) -> None:

@@ -21,13 +21,12 @@ from pathlib import Path
 
 from howdah.config.paths import state_directory
 from howdah.engines import MASTER_ATTEMPTS, Engine, PendingReason, Progress, no_progress
-from howdah.engines.local.jobs import JobDirectory, JobPositions, unreadable_report
+from howdah.engines.job_directory import JobDirectory
+from howdah.engines.local.jobs import JobPositions, job_report, unreadable_report
 from howdah.engines.local.machine import Machine, demands, first_demand, refusals
 from howdah.engines.local.resource_ledger import explain_shortage, total
 from howdah.engines.local.submission import LocalSubmission, remove_killed, remove_secrets_of_killed
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError, StagingError
-from howdah.logs.store import open_log
-from howdah.logs.stream_index import STREAMS, TIMES
 from howdah.outputs.commit import abandon, reserve
 from howdah.spec import JobReport, JobSpec, Plan, StagedFile, StagedJob, State, TaskId, uris
 from howdah.spec.codec import encode
@@ -36,7 +35,6 @@ from howdah.supervisor.masters import START, start_record
 from howdah.supervisor.state import MachineState, StateFileDamaged, decide_end
 from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX, Credentials
 
-_PIECE = 1 << 20
 _CANCEL_LIMIT_S, _CANCEL_POLL_S = 15.0, 0.02
 _PROCESS_LIMITS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 """Errors that say nothing about the file that could not be read."""
@@ -47,6 +45,7 @@ class LocalEngine(Engine):
     directory; `Machine` says what GPUs, memory and vcores it has."""
 
     name = "local"
+    one_machine = True
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._settings = settings
@@ -127,7 +126,7 @@ class LocalEngine(Engine):
                 host = job.host
                 if host not in positions:
                     positions[host] = JobPositions(MachineState.for_home(str(self._home), host))
-                found.append(job.report(positions[host]))
+                found.append(job_report(job, positions[host]))
             except FileNotFoundError:  # removed meanwhile
                 continue
             except OSError as error:
@@ -175,12 +174,7 @@ class LocalEngine(Engine):
 
     def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]:
         for job in map(JobDirectory, self._paths(job_id)):
-            for slug, attempt, directory in job.attempts():
-                role, _, index = slug.rpartition("-")
-                if task is None or slug == task.slug:
-                    yield from _attempt_logs(f"{role}:{index} attempt {attempt}", directory, stream)
-            if task is None and not stream:
-                yield from _read(job.path / "master.log", "master")
+            yield from job.read_logs(task, stream)
 
 
 @contextlib.contextmanager
@@ -196,20 +190,6 @@ def _translate_os_errors(kind: type[HowdahError]) -> Iterator[None]:
 
 def _as_json(staged: StagedJob) -> bytes:
     return json.dumps(encode(staged), indent=1).encode()
-
-
-def _attempt_logs(heading: str, directory: Path, stream: str) -> Iterator[tuple[str, bytes]]:
-    names = (*STREAMS, TIMES) if stream == "*" else (stream,) if stream else STREAMS
-    for name in names:
-        yield from _read(directory / name, f"{heading} {name}")
-    if not stream and not (directory / "stdout").exists():
-        yield from _read(directory / "executor.log", f"{heading} executor")
-
-
-def _read(path: Path, heading: str) -> Iterator[tuple[str, bytes]]:
-    with contextlib.suppress(FileNotFoundError), open_log(path) as file:
-        while piece := file.read(_PIECE):
-            yield heading, piece
 
 
 def _with_cached_files(staged: StagedJob, progress: Progress) -> StagedJob:

@@ -10,11 +10,12 @@ import os
 import sys
 from pathlib import Path
 
+from howdah.engines.job_directory import JobDirectory
 from howdah.engines.local.container import kill_leftovers, remove_program_key
-from howdah.engines.local.jobs import JobDirectory
 from howdah.errors import HowdahError
 from howdah.outputs.commit import abandon
 from howdah.spec import Outcome, State
+from howdah.spec.containers import has_images
 from howdah.spec.events import JobFinished, JobStarted
 from howdah.supervisor.masters import lock_job
 from howdah.supervisor.state import MachineState
@@ -31,11 +32,14 @@ def main(directory: str, job_id: str) -> int:
     lock = lock_job(str(job.path))  # two that finish it must not both write the end
     if lock < 0:
         return 1
-    kill_leftovers(job_id, [held["group"] for held in entry["held"].values()])  # or they go on writing
+    staged = job.staged()
+    has_image = staged is not None and has_images(staged.job)
+    groups = [held["group"] for held in entry["held"].values()]
+    kill_leftovers(job_id, groups, has_image=has_image)  # or they go on writing
     for _, _, attempt in job.attempts():
         remove_program_key(attempt)
     end = entry["end"]
-    view, staged = job.view(), job.staged()
+    view = job.view()
     if end["state"] and not view.state.ended:
         if not view.id and staged is not None:  # it never began: who looks at its log later wants to know what it was
             started = JobStarted(end["time"], job_id, "local", staged.user, staged.job, submission=staged.submission)

@@ -1,22 +1,17 @@
-"""A job of this machine: its directory, and its position in the queue or the ledger (howdah.supervisor)."""
+"""The reports of this machine's jobs, and their positions in the queue or the ledger (howdah.supervisor)."""
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from howdah.engines.local.resource_ledger import explain_shortage
-from howdah.spec import JobReport, StagedJob, State, uris
-from howdah.spec.codec import decode, is_well_typed
+from howdah.spec import JobReport, State, uris
 from howdah.spec.message import message
-from howdah.spec.values import dataclass
-from howdah.supervisor.state import SUBMITTED, MachineState, StateFileDamaged, WaitingJob
+from howdah.supervisor.state import MachineState, StateFileDamaged, WaitingJob
 
 if TYPE_CHECKING:
-    from howdah.spec.events import Event
+    from howdah.engines.job_directory import JobDirectory
     from howdah.spec.view import JobView
 
 _NO_BEGINNING = "its event log is damaged: its beginning cannot be read"
@@ -64,131 +59,51 @@ class JobPositions:
         return explain_shortage(self.entries, wants, machine, with_promised=True)
 
 
-@dataclass(frozen=True)
-class JobDirectory:
-    """The directory of one job."""
+def job_report(directory: JobDirectory, positions: JobPositions) -> JobReport:
+    """Return the report of the job with this directory; `positions` were read before.
 
-    path: Path
-    """`<home>/jobs/<id>`."""
+    A job that is neither in the queue nor in the ledger has ended. If its log does not say how, it has failed.
 
-    @property
-    def id(self) -> str:
-        """Return the job's id."""
-        return self.path.name
+    Raises:
+        OSError: its files cannot be read.
+    """
+    entry, waits = positions.entries.get(directory.id), positions.waiting_reason(directory.id)
+    view, staged = directory.view(), directory.staged()
+    spec = staged.job if staged is not None else view.job
+    state, finished = view.state, view.finished
+    diagnostics = view.outcome.diagnostics if view.outcome is not None else waits
+    if view.outcome is not None and not view.id:
+        diagnostics = "; ".join(filter(None, (diagnostics, _NO_BEGINNING)))
+    if not state.ended and entry is not None and entry.get("end", {}).get("state"):
+        end = entry["end"]
+        state, diagnostics, finished = State(end["state"]), end["diagnostics"], end["time"]
+    elif not state.ended and entry is None and not positions.waits(directory.id):
+        state, diagnostics, finished = State.FAILED, _why_no_end(directory, view), directory.last_change()
+    return JobReport(
+        id=directory.id,
+        name=spec.name if spec is not None else "",
+        state=state,
+        engine="local",
+        user=staged.user if staged is not None else view.user,
+        queue=spec.queue if spec is not None else "",
+        submitted=directory.submitted(),
+        started=view.running,
+        finished=finished,
+        progress=view.progress,
+        diagnostics=diagnostics,
+        master=directory.master_url() if entry is not None and not state.ended else "",
+        tracking_url="",
+        directory=uris.of_local(directory.path),
+    )
 
-    @property
-    def host(self) -> str:
-        """Return the machine on which the job was submitted; "" for a job of an earlier version."""
-        return str(self._json(SUBMITTED).get("host", ""))
 
-    def view(self) -> JobView:
-        """Return what the event log says of the job so far."""
-        from howdah.spec.event_lines import read_log  # a submission does without
-        from howdah.spec.fold import fold_recorded
-        from howdah.spec.view import JobView
-
-        try:
-            with (self.path / "events.jsonl").open(encoding="utf-8", errors="replace") as lines:
-                return fold_recorded(read_log(lines))
-        except FileNotFoundError:
-            return JobView()
-
-    def staged(self) -> StagedJob | None:
-        """Return the job as it was submitted; None if its file cannot be read."""
-        try:
-            staged = decode(StagedJob, json.loads(self._text("job.json")))
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            return None
-        return staged if is_well_typed(StagedJob, staged) else None
-
-    def report(self, positions: JobPositions) -> JobReport:
-        """Return the job's report; `positions` were read before.
-
-        A job that is neither in the queue nor in the ledger has ended. If its log does not say how, it has failed.
-
-        Raises:
-            OSError: its files cannot be read.
-        """
-        entry, waits = positions.entries.get(self.id), positions.waiting_reason(self.id)
-        view, staged = self.view(), self.staged()
-        spec = staged.job if staged is not None else view.job
-        state, finished = view.state, view.finished
-        diagnostics = view.outcome.diagnostics if view.outcome is not None else waits
-        if view.outcome is not None and not view.id:
-            diagnostics = "; ".join(filter(None, (diagnostics, _NO_BEGINNING)))
-        if not state.ended and entry is not None and entry.get("end", {}).get("state"):
-            end = entry["end"]
-            state, diagnostics, finished = State(end["state"]), end["diagnostics"], end["time"]
-        elif not state.ended and entry is None and not positions.waits(self.id):
-            state, diagnostics, finished = State.FAILED, self._why_no_end(view), self._last_change()
-        return JobReport(
-            id=self.id,
-            name=spec.name if spec is not None else "",
-            state=state,
-            engine="local",
-            user=staged.user if staged is not None else view.user,
-            queue=spec.queue if spec is not None else "",
-            submitted=self._submitted(),
-            started=view.running,
-            finished=finished,
-            progress=view.progress,
-            diagnostics=diagnostics,
-            master=str(self._json("master.json").get("url", "")) if entry is not None and not state.ended else "",
-            tracking_url="",
-            directory=uris.of_local(self.path),
-        )
-
-    def append(self, event: Event) -> None:
-        """Write an event in place of a master that was killed."""
-        from howdah.spec.event_lines import to_line
-
-        log = self.path / "events.jsonl"
-        with log.open("ab+") as file:
-            if file.tell():  # the killed writer may have left half a line
-                file.seek(-1, os.SEEK_END)
-                file.write(b"" if file.read() == b"\n" else b"\n")
-            file.write(to_line(event).encode())
-
-    def attempts(self) -> Iterator[tuple[str, int, Path]]:
-        """Yield (role-index, attempt, directory) of each attempt of each task, in order."""
-        for task in sorted((self.path / "tasks").glob("*-*"), key=_natural_order):
-            numbered = [attempt for attempt in task.iterdir() if attempt.name.isdigit()]
-            for attempt in sorted(numbered, key=_natural_order):
-                yield task.name, int(attempt.name), attempt
-
-    def _why_no_end(self, view: JobView) -> str:
-        log = self.path / "events.jsonl"
-        if not log.exists():
-            return "it has no event log"
-        if not view.id and log.stat().st_size:
-            return "its event log is damaged: nothing in it can be read"
-        return "its event log does not say how it ended: the log is damaged, or all of the job was killed"
-
-    def _submitted(self) -> float:
-        """Return when the job was submitted; jobs of earlier versions noted that time in `master.pid`."""
-        for name in (SUBMITTED, "master.pid"):
-            moment = self._json(name).get("submitted", 0.0)
-            if isinstance(moment, (int, float)) and moment:
-                return float(moment)
-        return self.path.stat().st_ctime
-
-    def _last_change(self) -> float:
-        names = ("events.jsonl", "master.log", SUBMITTED)
-        times = [path.stat().st_mtime for name in names if (path := self.path / name).exists()]
-        return max(times, default=self.path.stat().st_ctime)
-
-    def _json(self, name: str) -> dict[str, Any]:
-        try:
-            found = json.loads(self._text(name) or "{}")
-        except (ValueError, RecursionError):
-            return {}
-        return found if isinstance(found, dict) else {}
-
-    def _text(self, name: str) -> str:
-        try:
-            return (self.path / name).read_text(encoding="utf-8", errors="replace")
-        except FileNotFoundError:
-            return ""
+def _why_no_end(directory: JobDirectory, view: JobView) -> str:
+    log = directory.path / "events.jsonl"
+    if not log.exists():
+        return "it has no event log"
+    if not view.id and log.stat().st_size:
+        return "its event log is damaged: nothing in it can be read"
+    return "its event log does not say how it ended: the log is damaged, or all of the job was killed"
 
 
 def unreadable_report(directory: Path, error: OSError) -> JobReport:
@@ -197,15 +112,3 @@ def unreadable_report(directory: Path, error: OSError) -> JobReport:
     diagnostics = message("its directory cannot be read: {reason}", reason=reason)
     uri = uris.of_local(directory)
     return JobReport(directory.name, "", State.FAILED, "local", diagnostics=diagnostics, directory=uri)
-
-
-def _natural_order(path: Path) -> tuple[str, int]:
-    role, _, number = path.name.rpartition("-")
-    return role, int(number) if number.isdigit() else 0
-
-
-def write_secret(path: Path, content: bytes) -> None:
-    """Write a file that only its owner may read, from its first byte on."""
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(file, "wb") as stream:
-        stream.write(content)

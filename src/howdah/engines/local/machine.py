@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from howdah.spec import JobSpec
-from howdah.spec.containers import requested_image, runtime_variables
 from howdah.spec.values import dataclass
 
 OVERCOMMIT = 2
@@ -75,9 +74,6 @@ def refusals(job: JobSpec, machine: Machine) -> Iterator[str]:
         if figure.wanted > figure.offered:
             yield str(figure)
     for name, role in job.roles.items():
-        image = requested_image(runtime_variables(job, name))
-        if image:
-            yield f"role {name!r} has an image ({image}), and tasks on this machine run without containers"
         for resource, wanted in role.resources.named.items():
             if wanted:
                 yield f"role {name!r} wants {wanted} {resource!r}, a resource this machine does not know"

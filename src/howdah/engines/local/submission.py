@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from howdah.engines.local.jobs import JobDirectory, write_secret
+from howdah.engines.job_directory import JobDirectory, write_secret
 from howdah.engines.local.machine import Machine
 from howdah.errors import HowdahError
 from howdah.outputs.commit import abandon

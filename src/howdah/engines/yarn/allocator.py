@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from howdah.engines import GONE, NO_PREFERENCES, Allocator, AttemptOver, ContainerPreferences, Launch, MasterContext
-from howdah.engines.yarn import conf, exit_codes, placement_constraints, records
+from howdah.engines.yarn import conf, exit_codes, images, placement_constraints, records
 from howdah.engines.yarn.admission_checks import label_of
 from howdah.engines.yarn.diagnostics import attempt_end
 from howdah.engines.yarn.nm.container_management_protocol import NodeManagers
@@ -26,13 +26,15 @@ from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerCl
 from howdah.engines.yarn.rm.application_master_protocol import TOKEN_KIND, ApplicationMaster, ContainerRequest
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError
 from howdah.hadoop.rpc import RpcError
-from howdah.spec import Container, Exit, Outcome, State
-from howdah.spec.containers import runtime_variables
+from howdah.spec import Container, Exit, JobSpec, Outcome, State
+from howdah.spec.containers import requested_image, runtime_variables
 from howdah.spec.events import Allocated, AllocationLost, ContainerEnded, Event, MasterEnded, Noted
 from howdah.spec.message import message
 from howdah.wire import credentials
 from howdah.wire.clock import since_boot
 from howdah.wire.credentials import Credentials
+from howdah.wire.launch_messages import OWN_NETWORK
+from howdah.wire.messages import ImageCheck
 
 MIN_PAUSE_S, MAX_PAUSE_S, PAUSE_GROWTH = 0.02, 1.0, 1.5
 """Seconds between two heartbeats: the shortest, the longest, and the factor by which a pause grows while containers are
@@ -46,6 +48,7 @@ class YarnAllocator(Allocator):
     of the role, with an id of its own."""
 
     restarts = True
+    runs_images = True
 
     def __init__(
         self, master_context: MasterContext, configuration: conf.Configuration, held_credentials: Credentials
@@ -118,9 +121,13 @@ class YarnAllocator(Allocator):
         ends = {id_: Exit("withdrawn", detail=GONE) for id_ in known.keys() - self._granted.keys()}
         if ends:
             with contextlib.suppress(EngineUnavailable):
-                for status in (await self._am.allocate()).completed:
-                    if (id_ := records.container_id(status.id)) in ends:
+                response = await self._am.allocate()
+                self._node_managers.remember(response.nm_tokens)
+                for status in response.completed:
+                    id_ = records.container_id(status.id)
+                    if id_ in known:  # maybe one that still ran when this master registered
                         ends[id_] = exit_codes.exit_without_master(status.exit_status, status.diagnostics)
+                        self._granted.pop(id_, None), self._role_of_running.pop(id_, None)
         return ends
 
     def may_be_replaced(self) -> bool:
@@ -175,7 +182,7 @@ class YarnAllocator(Allocator):
             self._role_of_request[request_id], self._resources_of_request[request_id] = role, request.resources
         self._am.request(replace(request, id=request_id, priority=request_id))
 
-    def release(self, container_id: str) -> None:
+    def release(self, container_id: str, cause: str = "") -> None:
         container = self._granted.get(container_id)
         if container is not None:
             self._role_of_running.pop(container_id, None)
@@ -287,11 +294,17 @@ class YarnAllocator(Allocator):
             environment["CUDA_VISIBLE_DEVICES"] = ""
         variables = {**launch.environment, **runtime_variables(staged.job, container.role)}
         environment |= {name: literal(value) for name, value in variables.items()}
+        if requested_image(variables):
+            environment[OWN_NETWORK] = "1"
         environment["HOWDAH_CONTAINER"] = container.id  # marks the processes that are killed with the executor
         secrets = Credentials(self._executor_tokens, dict(launch.secrets))
         files = (*(staged.files if launch.files is None else launch.files), *staged.runtime)
         start = context(files, environment, launch.command, secrets, "executor.stderr")
         await self._node_managers.start(granted, start)
+
+    @staticmethod
+    def image_check(job: JobSpec, role: str, host: str) -> ImageCheck:
+        return images.nodemanager_check(runtime_variables(job, role), host)
 
     async def unregister(self, outcome: Outcome, progress: float = 1.0) -> None:
         if not self._attempt_is_over:

@@ -22,11 +22,12 @@ from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
 from howdah.engines.yarn.tokens import collect
 from howdah.engines.yarn.upload import JobUploader, job_text
-from howdah.errors import EngineRejected, EngineUnavailable, HowdahError, JobNotFound, SpecError, StagingError
+from howdah.errors import EngineRejected, EngineUnavailable, HowdahError, JobNotFound, StagingError
 from howdah.spec import JobReport, JobSpec, Plan, StagedFile, StagedJob, State, TaskId, uris
 from howdah.spec.staged import PAGE
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import FileSystem
+from howdah.storage.segmented_log import find_log
 from howdah.wire.credentials import JOB, JOB_KEY, SECRET_PREFIX, Credentials, last_date
 
 if TYPE_CHECKING:
@@ -67,11 +68,23 @@ class YarnEngine(Engine):
         """Return the URI of the user's staging directory."""
         return self._settings.get("staging_dir") or self._home_of(self._configuration.user)
 
+    @property
+    def cluster(self) -> str:
+        """Return the addresses of the ResourceManagers."""
+        return ",".join(f"{each.host}:{each.port}" for each in self._configuration.resourcemanagers())
+
     def _home_of(self, user: str) -> str:
         return uris.join(self._configuration.text("fs.defaultFS"), "user", user, ".howdah")
 
     def _files(self, uri: str) -> FileSystem:
         return filesystem(uri, self._configuration.directory)
+
+    def node_count(self) -> int:
+        return asyncio.run(self._node_count())
+
+    async def _node_count(self) -> int:
+        async with ResourceManagerClient(self._configuration) as rm:
+            return len(await rm.nodes())
 
     def plan(self, job: StagedJob) -> Plan:
         settings = {**job.settings, **asyncio.run(self._check(job))}
@@ -213,7 +226,9 @@ class YarnEngine(Engine):
         return context
 
     def describe(self, job_id: str | None = None) -> list[JobReport]:
-        return asyncio.run(self._describe(job_id))
+        with contextlib.suppress(JobNotFound):  # what is no application id names no job here, but may elsewhere
+            return asyncio.run(self._describe(job_id))
+        return []
 
     async def _describe(self, job_id: str | None) -> list[JobReport]:
         async with ResourceManagerClient(self._configuration) as rm:
@@ -311,7 +326,8 @@ class YarnEngine(Engine):
 
         uri = uris.join(report.directory, "events.jsonl")
         try:
-            text = self._files(uri).read_bytes(uri).decode("utf-8", "replace")
+            log = find_log(self._files(uri), uri)
+            text = log.read().decode("utf-8", "replace") if log is not None else ""
         except (StagingError, EngineUnavailable):
             return {}
         return {e.container.id: e for e in read_lines(text.splitlines()) if isinstance(e, Launched)}
@@ -340,4 +356,4 @@ def _parse(job_id: str) -> pb.ApplicationId:
     try:
         return records.parse_application_id(job_id)
     except ValueError as error:
-        raise SpecError.at("job", str(error)) from None
+        raise JobNotFound(f"job: {error}", "job") from None

@@ -3,6 +3,8 @@ process's."""
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import signal
 from collections.abc import Mapping
@@ -37,6 +39,7 @@ _USAGE = re.compile(
 _TAIL = re.compile(r"^Last \d+ bytes of (?!prelaunch\.err).*:\s*$", re.MULTILINE)
 _SHELL_ERROR = re.compile(r"Shell error output: (.*\S)")
 _STAMP = re.compile(r"^\[\d{4}-\d\d-\d\d [^\]]*\]")
+_FULL_DISKS = "No space available in any of the local directories"  # LocalDirAllocator of Hadoop
 _KEPT_LINES = 20
 _ITS_OWN = ("exit", "memory", "logs", "localise", "preempted")
 
@@ -109,4 +112,6 @@ def _amount(number: str, unit: str) -> str:
 def _with_reason(template: str, diagnostics: str, status: int = 0) -> Message:
     lines = [_STAMP.sub("", line).strip() for line in diagnostics.splitlines()]
     first = next((line for line in lines if line), "")
+    if _FULL_DISKS in diagnostics:
+        first = f"{os.strerror(errno.ENOSPC)}: {first}"  # by which the master knows a full disk
     return message(f"{template}: {{reason}}" if first else template, reason=first, status=status)

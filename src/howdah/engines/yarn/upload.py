@@ -58,7 +58,8 @@ class JobUploader:
         """
         job_uri = uris.join(directory, "job.json")
         with ThreadPoolExecutor(2) as pool:
-            pool.submit(begun_files.give_begun_log, self._files, self._home, directory)
+            if self._files.appends_cheaply(self._home):
+                pool.submit(begun_files.give_begun_log, self._files, self._home, directory)
             written = pool.submit(self._files.write_bytes, job_uri, text, 0o600)
             self._files.write_bytes(uris.join(directory, "key"), key.hex().encode(), 0o600)
             written.result()

@@ -76,4 +76,5 @@ class ProgramMonitor:
         return self._program if self._program is not None and self._program.running else None
 
     def _pids(self) -> List[int]:
-        return [] if self._running_program() is None else self.loop.reaper.program_processes()
+        program = self._running_program()
+        return [] if program is None else program.processes()

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Callable, Optional
 
 from howdah.executor.io.program_api_files import ProgramApiDir
-from howdah.executor.process import process_tree
 from howdah.executor.process.program import Program
 from howdah.spec.message import message
 from howdah.spec.task import Exit
@@ -42,7 +41,7 @@ class PreemptionNotices:
         except OSError as error:
             self.warn(f"the program can't be told by a file: {error}")
         if sent:
-            process_tree.kill_group(program.pid, getattr(signal, f"SIG{notice.signal}"))
+            program.send_signal(getattr(signal, f"SIG{notice.signal}"))
 
     def explain(self, exit: Exit) -> Exit:
         """Give preemption as the reason of a program's failure after a notice."""

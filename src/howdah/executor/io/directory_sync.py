@@ -5,13 +5,18 @@ One helper at a time copies a directory. The last copy is made after the program
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
+import sys
 from abc import ABC, abstractmethod
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from howdah.executor.event_loop import EventLoop, Timer
 from howdah.executor.helper_process import HelperProcess, OnEnd, OnMessage
+from howdah.executor.identity import Identity
 from howdah.spec import uris
+from howdah.spec.codec import encode
 from howdah.wire.helper_messages import EventFileSyncRequest, FetchCheckpointRequest, StoreCheckpointsRequest
 from howdah.wire.messages import Assignment, CheckpointSyncOrder, EventFileSyncOrder, Orders
 
@@ -20,6 +25,8 @@ EVENT_FILE_DIR, TRAINER_DIR = "HOWDAH_BOARD_DIR", "TENSORBOARD_LOGGING_DIR"
 """Our variable, and the one that Hugging Face's Trainer reads."""
 LAST_COPY_S = 60.0
 """What a program leaves at its end must be stored within this time."""
+LOGS_EVERY_S = 60.0
+_LARGE_LOGS_BYTES = 64 << 20
 _EVENT_FILES_LIMIT_S = 600.0
 _GRACE_S = 1.0
 _SETTLE_S, _LAST_SETTLE_S = 5.0, 1.0
@@ -172,6 +179,7 @@ class CheckpointSyncRunner(DirectorySyncRunner):
             replace=self.order.replaces,
             settle_s=_LAST_SETTLE_S if last else _SETTLE_S,
             last=last,
+            valid=self.order.valid,
         )
         self.run_helper(("howdah.checkpoints.directory_sync", "up"), request, on_end)
 
@@ -230,10 +238,53 @@ class EventFileSyncRunner(DirectorySyncRunner):
         return found
 
 
+class LogSyncRunner(EventFileSyncRunner):
+    """Stores what the program prints, where its logs would go with its container."""
+
+    contents = "logs"
+
+    @classmethod
+    def of_identity(cls, loop: EventLoop, identity: Identity) -> Optional[LogSyncRunner]:
+        """Return what stores the logs of this attempt; None where they are in the job's directory already."""
+        if not identity.stored_logs:
+            return None
+        return cls(loop, EventFileSyncOrder(identity.log_directory, identity.stored_logs, LOGS_EVERY_S), "")
+
+    def local_variables(self, variables: Mapping[str, str]) -> Dict[str, str]:
+        """Leave the variables as they are: the program need not know."""
+        return dict(variables)
+
+    def has_news(self) -> bool:
+        """Return whether something was printed since the last copy. A large log is copied at its end only, because an
+        object store cannot append to it."""
+        size = sum(size for _, size, _ in self._files())
+        return 0 < size < (_LARGE_LOGS_BYTES if self._on_end is None else size + 1) and super().has_news()
+
+    def store_rest(self) -> None:
+        """Copy what was printed after the last copy, in a blocking call, because the executor ends."""
+        if not self.has_news():
+            return
+        import subprocess  # most executors do without
+
+        command = [sys.executable, "-m", "howdah.checkpoints.event_file_sync"]
+        request = json.dumps(encode(EventFileSyncRequest(self.path, self.uri, self._sent, last=True)))
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(
+                command, input=request.encode(), stdout=subprocess.DEVNULL, cwd="/", timeout=LAST_COPY_S, check=False
+            )
+
+
 class DirectorySyncs:
     """Runs all directory syncs of one program as if they were one."""
 
-    def __init__(self, loop: EventLoop, assignment: Assignment, directory: str, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        loop: EventLoop,
+        assignment: Assignment,
+        directory: str,
+        warn: Callable[[str], None],
+        logs: Optional[LogSyncRunner] = None,
+    ) -> None:
         self.loop = loop
         self.checkpoints: Optional[CheckpointSyncRunner] = None
         self.event_files: Optional[EventFileSyncRunner] = None
@@ -242,7 +293,7 @@ class DirectorySyncs:
             self.checkpoints = CheckpointSyncRunner(loop, assignment.checkpoint_sync, directory, limit_s)
         if assignment.event_file_sync is not None:
             self.event_files = EventFileSyncRunner(loop, assignment.event_file_sync, directory)
-        self._runners = [runner for runner in (self.checkpoints, self.event_files) if runner is not None]
+        self._runners = [runner for runner in (self.checkpoints, self.event_files, logs) if runner is not None]
         for runner in self._runners:
             runner.warn = warn
 

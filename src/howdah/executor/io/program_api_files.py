@@ -18,7 +18,7 @@ from howdah.executor.identity import Identity
 from howdah.wire import program_protocol as wire
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-_LINKED = ("here.py", "program", "wire")
+_LINKED = ("here.py", "program", "spark", "wire")
 _INIT = '''"""The part of howdah that its programs may use; one that is installed goes before it."""
 
 import os

@@ -1,7 +1,7 @@
 """Copies the content of unpacked archives into the working directory.
 
 It is copied, because programs write beside their code, and unpacked archives are shared with other containers of the
-node. A NodeManager unpacks archives with links that may lead anywhere: the links are checked here.
+node. Some engines unpack archives with links that may lead anywhere: the links are checked here.
 """
 
 from __future__ import annotations

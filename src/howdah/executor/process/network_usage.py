@@ -10,6 +10,7 @@ import os
 from typing import Mapping, Tuple
 
 from howdah.executor.process import process_tree
+from howdah.wire.launch_messages import OWN_NETWORK
 
 TASK, NODE = "task", "node"
 _MIB = 1 << 20
@@ -41,10 +42,10 @@ class NetworkUsage:
 def is_own(environment: Mapping[str, str]) -> bool:
     """Return whether the engine gave this container a network of its own.
 
-    YARN's container runtimes say so by variables; then every interface is one end of a pair, whose other end has
+    The engine says by a variable that it may have; then every interface is one end of a pair, whose other end has
     another number.
     """
-    if environment.get("YARN_CONTAINER_RUNTIME_TYPE", "") not in ("docker", "runc"):
+    if not environment.get(OWN_NETWORK):
         return False
     links = [_interface_indices(name) for name in _interfaces() if name != "lo"]
     return bool(links) and all(index != other for index, other in links)

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import os
-from typing import Optional, Tuple
+from typing import Dict, Optional, Tuple, Union
 
 from howdah.executor.process import process_tree
 from howdah.spec.message import message
 
 _ROOT = "/sys/fs/cgroup"
 _MIB = 1 << 20
+_COUNTERS = (
+    *("memory.events", "memory.max", "memory.peak"),
+    *("memory.oom_control", "memory.limit_in_bytes", "memory.max_usage_in_bytes"),
+)
 
 
 class OomDetector:
-    """Reads the control group (version 1 or 2) of this process."""
+    """Reads the control group (version 1 or 2) of a process; without a pid, of this one."""
 
-    def __init__(self) -> None:
-        self._directory, self._v2 = _own_directory()
-        self._kills_before = self.kills() or 0
+    def __init__(self, pid: int = 0) -> None:
+        self._directory, self._v2 = _directory_of(pid or "self")
+        self._kept: Dict[str, str] = {}
+        self._kills_before = 0 if pid else self.kills() or 0
+
+    def keep(self) -> None:
+        """Keep the counters as they are now, because the group is about to be removed."""
+        self._kept = {name: text for name in _COUNTERS for text in [self._read(name)] if text}
 
     def kills(self) -> Optional[int]:
         """Return `oom_kill` of memory.oom_control or memory.events: kills so far; None without such a count."""
@@ -47,12 +56,14 @@ class OomDetector:
         return int(text) if text.isdigit() else None
 
     def _read(self, name: str) -> str:
+        if name in self._kept:
+            return self._kept[name]
         return process_tree.read(os.path.join(self._directory, name)).decode("ascii", "replace")
 
 
 def least_limit_mib() -> Optional[int]:
     """Return the smallest memory limit of our control group and of its parents; None without a limit."""
-    directory, v2 = _own_directory()
+    directory, v2 = _directory_of("self")
     limits = []
     while directory.startswith(_ROOT):
         text = process_tree.read(os.path.join(directory, "memory.max" if v2 else "memory.limit_in_bytes")).strip()
@@ -68,13 +79,19 @@ def available_mib() -> Optional[int]:
     return int(words[0]) // 1024 if words else None
 
 
-def _own_directory() -> Tuple[str, bool]:
-    """Find the directory of our control group, and whether it is version 2, in /proc/self/cgroup (cgroups(7))."""
-    lines = [line.split(":", 2) for line in os.fsdecode(process_tree.read("/proc/self/cgroup")).splitlines()]
+def _directory_of(pid: Union[int, str]) -> Tuple[str, bool]:
+    """Find the directory of a process's control group, and whether it is version 2, in its /proc/PID/cgroup."""
+    lines = [line.split(":", 2) for line in os.fsdecode(process_tree.read(f"/proc/{pid}/cgroup")).splitlines()]
     for _, controllers, path in lines:
         if "memory" in controllers.split(","):
-            return f"{_ROOT}/memory{path}", False
+            return _as_mounted(f"{_ROOT}/memory", path), False
     for _, controllers, path in lines:
         if not controllers:
-            return f"{_ROOT}{path}", True
+            return _as_mounted(_ROOT, path), True
     return "", False
+
+
+def _as_mounted(root: str, path: str) -> str:
+    """Return the directory of the group `path` below `root`. A container without a cgroup namespace knows its group by
+    the node's path, and has the group itself mounted at `root`."""
+    return root + path if os.path.isdir(root + path) else root

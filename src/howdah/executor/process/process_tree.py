@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import signal
+import termios
 import time
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -33,15 +35,17 @@ class Reaper:
         self,
         argv: Sequence[str],
         environment: Mapping[str, str],
-        streams: Tuple[int, int, int],
+        streams: Sequence[int],
         ended: Ended,
         directory: Optional[str] = None,
         helper: bool = False,
+        terminal: bool = False,
     ) -> int:
         """Run `argv` (found on the PATH of `environment`) in a process group of its own, and return its pid.
 
-        `streams` become its stdin, stdout, stderr. The kernel kills it when this process dies. A `helper` is one of our
-        own processes, which may outlive the program.
+        `streams` become its stdin, stdout, stderr, and a fourth one its descriptor 3. The kernel kills it when this
+        process dies. A `helper` is one of our own processes, which may outlive the program. With `terminal` the first
+        stream is a terminal, which becomes the one of a session of its own.
 
         Raises:
             OSError: `argv` could not be executed, or the system has no room for a process.
@@ -50,7 +54,7 @@ class Reaper:
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            _exec_child(argv, environment, streams, directory, parent, writer)
+            _exec_child(argv, environment, streams, directory, parent, writer, terminal)
         os.close(writer)
         with os.fdopen(reader, "rb") as failure:
             reason = failure.read()
@@ -106,10 +110,11 @@ class Reaper:
 def _exec_child(
     argv: Sequence[str],
     environment: Mapping[str, str],
-    streams: Tuple[int, int, int],
+    streams: Sequence[int],
     directory: Optional[str],
     parent: int,
     failure: int,
+    terminal: bool,
 ) -> None:
     """Turn the forked child into `argv`, or write an errno to `failure`, which exec closes; this never returns."""
     try:
@@ -117,13 +122,17 @@ def _exec_child(
         _libc.prctl(_PR_SET_PTRACER, parent, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(1)
-        # Not a session: the kernel schedules each as a group of its own (sched_autogroup), and ranks that wait for each
-        # other in every step train 5 to 8 % slower apart.
-        os.setpgid(0, 0)
+        # A program gets no session: the kernel schedules each as a group of its own (sched_autogroup), and ranks that
+        # wait for each other in every step train 5 to 8 % slower apart.
+        (os.setsid if terminal else os.setpgrp)()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
+        if failure < len(streams):
+            failure = fcntl.fcntl(failure, fcntl.F_DUPFD_CLOEXEC, len(streams))
         for target, stream in enumerate(streams):
             os.dup2(stream, target)
+        if terminal:
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         if directory is not None:
             os.chdir(directory)
         os.execvpe(argv[0], list(argv), dict(environment))  # noqa: S606

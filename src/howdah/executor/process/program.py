@@ -21,6 +21,7 @@ from howdah.executor.io.log_tail import LogTail
 from howdah.executor.io.program_api_files import ProgramApiDir
 from howdah.executor.process import network_usage, process_tree
 from howdah.executor.process.announced_values import AnnouncedValues
+from howdah.executor.process.image_program import ImageProgram, why_container_not_started
 from howdah.executor.process.oom_detection import OomDetector
 from howdah.executor.process.read_throttle import ReadThrottle
 from howdah.executor.process.usage import Meter
@@ -33,6 +34,9 @@ _PIPE, _PIECE = 1 << 20, 1 << 16  # for each larger read the C library would map
 _LEAVE_S = 0.1  # Processes such as multiprocessing's resource tracker end by themselves soon after the program.
 _SCAN_S = 0.02
 _KILL_LIMIT_S = 10.0
+_TERM_GRACE_S = 0.1  # Some engines send KILL 250 ms after TERM.
+_TOOL_GRACE_S = 2.0  # The tool removes its container meanwhile; rootless podman takes half as long.
+_TOOL_LEAVE_S = 5.0  # podman removes its container after the program has ended.
 _DRAIN_LIMIT_S = 2.0
 _PORT_WINDOW_S = 600.0  # LightGBM's programs read their data before they listen
 # The last two are LightGBM's words and gRPC's.
@@ -74,6 +78,7 @@ class Program:
         self._largest_kib, self._cpu_s = 0, 0.0
         self._empty_scans = 0
         self._is_alone = self._finished = False
+        self.image: Optional[ImageProgram] = None
 
     def start(
         self,
@@ -82,8 +87,11 @@ class Program:
         directory: str,
         stdin: Optional[int] = None,
         stdout: Optional[int] = None,
+        image: Optional[ImageProgram] = None,
     ) -> None:
         """Start the program. Without `stdin` it reads nothing, without `stdout` it writes to the log; both stay open.
+
+        With an `image` the tool that runs the program in it is started instead, which gets both from `image`.
 
         Raises:
             OSError: the command cannot be executed; `ended` is not called then.
@@ -99,8 +107,13 @@ class Program:
                     self._readers[name], outputs[name] = wide_pipe()
                     os.set_blocking(self._readers[name], False)
                     opened.append(outputs[name])
-            streams = (stdin, outputs["stdout"], outputs["stderr"])
-            self.pid = self.loop.reaper.spawn(argv, environment, streams, self._child_ended, directory)
+            streams = [stdin, outputs["stdout"], outputs["stderr"]]
+            if image is None:
+                self.pid = self.loop.reaper.spawn(argv, environment, streams, self._child_ended, directory)
+            else:
+                opened += image.files
+                streams += image.files
+                self.pid = self.loop.reaper.spawn(image.argv, image.environment, streams, self._child_ended, "/")
         except OSError:
             self._close_readers()
             raise
@@ -108,7 +121,10 @@ class Program:
             for file in opened:
                 os.close(file)
         self._started = time.monotonic()
-        self.meter = Meter(self.pid, self.loop.reaper.program_processes, network_usage.is_own(environment))
+        self.image = image
+        if image is not None:
+            image.watch(self.loop, self._signal_tool)
+        self.meter = Meter(self.pid, self.processes, network_usage.is_own(environment))
         self.gpus = GpuMonitor(self.loop, environment, self.note)
         room = [fcntl.fcntl(reader, _F_GETPIPE_SZ) for reader in self._readers.values()]
         self._read_throttle = ReadThrottle(min(room, default=_PIPE))
@@ -118,8 +134,36 @@ class Program:
     def stop(self, grace_s: float) -> None:
         """Send TERM to the program's group now, and KILL after `grace_s` seconds."""
         if self._status is None:
-            process_tree.kill_group(self.pid, signal.SIGTERM)
+            self.send_signal(signal.SIGTERM)
             self.loop.call_later(grace_s, self._kill)
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to the program's group."""
+        if self.image is None or self.image.processes() is None:
+            process_tree.kill_group(self.pid, number)
+        elif not self.image.send_signal(number) and number in (signal.SIGTERM, signal.SIGKILL):
+            self._signal_tool(number)
+
+    def end_now(self) -> None:
+        """Send TERM and wait for the end, in a blocking call; what is left then is the caller's to kill."""
+        self.send_signal(signal.SIGTERM)
+        if not self._wait_for_children(_TERM_GRACE_S) and self.image is not None:
+            self.send_signal(signal.SIGKILL)
+            if not self._wait_for_children(_TOOL_GRACE_S):
+                self.image.remove_later()
+
+    def _wait_for_children(self, limit_s: float) -> bool:
+        deadline = time.monotonic() + limit_s
+        while not self.loop.reaper.reap():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.005)
+        return True
+
+    def processes(self) -> List[int]:
+        """List the program's processes."""
+        inside = self.image.processes() if self.image is not None else None
+        return self.loop.reaper.program_processes() if inside is None else inside
 
     def drain(self) -> None:
         """Read what is left in the pipes, when no process writes any more."""
@@ -147,9 +191,14 @@ class Program:
         reported = [self.program_api.progress, *(tail.progress for tail in self.tails.values())]
         return max((progress for progress in reported if progress is not None), default=None)
 
+    def _signal_tool(self, number: int = signal.SIGKILL) -> None:
+        if self._status is None and self.image is not None:
+            self.image.interrupted = True
+            process_tree.kill_group(self.pid, number)
+
     def _kill(self) -> None:
         if self._status is None:
-            process_tree.kill_group(self.pid, signal.SIGKILL)
+            self.send_signal(signal.SIGKILL)
 
     def _sample(self) -> None:
         if self._status is None and self.meter is not None:
@@ -207,13 +256,19 @@ class Program:
         self._cpu_s = usage.ru_utime + usage.ru_stime
         if self.gpus is not None:
             self.gpus.close()
+        if self.image is not None:
+            self.image.close()
+            if self.image.interrupted or os.WIFSIGNALED(status):
+                self.image.remove_later()
         self._end_descendants(time.monotonic())
 
     def _end_descendants(self, since: float) -> None:
         """Wait until no process is left below this one; kill those that do not end by themselves at once."""
         waited = time.monotonic() - since
         if not self._no_process_left() and waited < _KILL_LIMIT_S:
-            if waited >= _LEAVE_S:
+            if waited >= (_LEAVE_S if self.image is None else _TOOL_LEAVE_S):
+                if self.image is not None:
+                    self.image.remove_later()
                 for pid in self.loop.reaper.program_processes():
                     self._killed.setdefault(pid, process_tree.name(pid))
                     process_tree.kill(pid, signal.SIGKILL)
@@ -258,15 +313,27 @@ class Program:
         assert self._status is not None
         number = os.WTERMSIG(self._status) if os.WIFSIGNALED(self._status) else None
         code = None if number is not None else os.WEXITSTATUS(self._status)
+        if self.image is not None and code is not None and 128 < code < 128 + signal.NSIG:
+            number, code = code - 128, None  # as a shell passes it on
         cause, detail = ("exit", "") if number is None else ("signal", _killed_by(number))
+        if self.image is not None and not self.image.started:
+            return self._not_started(self.image, code, number)
         if code != 0:
-            memory = self._oom.verdict(killed=signal.SIGKILL in (number, (code or 0) - 128))
+            oom = self.image.oom if self.image is not None and self.image.oom is not None else self._oom
+            killed = signal.SIGKILL in (number, (code or 0) - 128)
+            memory = oom.verdict(killed)
+            if memory is None and killed and self.image is not None:
+                memory = self.image.why_memory()
             if memory is not None:
                 cause, detail = "memory", memory
             elif self._port_was_taken():
                 template = "exit code {code}: a port it wanted to listen on was taken meanwhile"
                 cause, detail = "port", message(template, code=code)
         return Exit(cause, code, number, detail, self.last_lines())
+
+    def _not_started(self, image: ImageProgram, code: Optional[int], number: Optional[int]) -> Exit:
+        lines = self.last_lines()
+        return Exit("start", code, number, why_container_not_started(image.order.image, lines, code), lines)
 
     def last_lines(self) -> Tuple[str, ...]:
         """Return the last lines of stderr, where programs say what went wrong; of stdout when stderr is empty."""

@@ -1,6 +1,6 @@
 """`Meter` measures memory, CPU and disk of a process tree from /proc, and the network of its namespace.
 
-Memory is the sum of resident sizes, as YARN's own monitor counts it: pages that processes share are counted in each.
+Memory is the sum of resident sizes, as clusters' own monitors count it: shared pages are counted in each process.
 Disk is what storage really read and wrote for it (`read_bytes`, `write_bytes` of proc(5) io), not what came from the
 page cache. A tree of thousands of threads is sampled less often, so that sampling takes at most a 200th of a core.
 """

@@ -30,7 +30,7 @@ class LaunchTask:
     attempt: int
     """The number of the task's attempt."""
     container: Container
-    """The container."""
+    """The container that the task gets."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ class ReleaseContainer:
 
     container_id: str
     """The engine's name for the container."""
+    cause: str = ""
+    """The cause of the end that its attempt is given (`Exit.cause`); "" if the container is not needed any more."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 
 from howdah.frameworks import GANG_KEY, Framework, command_of, files_of, shares_key, world_variables
@@ -17,12 +17,15 @@ from howdah.master.snapshots import snapshot_policy
 from howdah.master.state import GangState, TaskState
 from howdah.outputs.commit import temporary_directory
 from howdah.spec import JobSpec, StagedJob, TaskId, chief, preflight, uris
+from howdah.spec.containers import requested_image, requested_mounts, runtime_variables
 from howdah.wire.messages import (
     Assignment,
     CheckOrder,
     CheckpointSyncOrder,
     EventFileSyncOrder,
     Goal,
+    ImageCheck,
+    ImageOrder,
     LogRequest,
     Orders,
     Phase,
@@ -43,18 +46,24 @@ class OrderBuilder:
     """The staged job, with the spec that the framework has expanded."""
     framework: Framework
     """The framework."""
+    image_check: Callable[[JobSpec, str, str], ImageCheck | None] | None = None
+    """Returns how an executor of this job, role and host finds out whether the engine runs it in the role's image; None
+    if the executors themselves run the images."""
     _last: dict[str, StagedJob] = field(default_factory=dict, init=False, repr=False)
     """The staged job with the last other sizes of its roles, by "job"."""
 
-    def orders(self, state: GangState, status: Status, logs: tuple[LogRequest, ...] = ()) -> Orders:
-        """Return the orders for the executor that sent `status`."""
+    def orders(self, state: GangState, status: Status, logs: tuple[LogRequest, ...] = (), relay: int = 0) -> Orders:
+        """Return the orders for the executor that sent `status`. `relay` is the number of the last request for a relay
+        process."""
         task = state.tasks[TaskId.parse(status.task)]
         goal = _goal(state, task)
         starts = goal is Goal.RUN and not (status.epoch == task.epoch and status.phase in _BEYOND_START)
         return Orders(
             epoch=task.epoch,
             goal=goal,
-            assignment=self.assignment(state, task) if status.phase is Phase.HELLO and task.epoch else None,
+            assignment=self.assignment(state, task, status.host)
+            if status.phase is Phase.HELLO and task.epoch
+            else None,
             environment=self.world_environment(state, task) if starts else {},
             files=files_of(self.framework, task.world, task.id) if starts and task.world else {},
             stop_s=state.job.timeouts.stop_s,
@@ -64,10 +73,11 @@ class OrderBuilder:
             keep=goal is Goal.STOP and failed_outputs.is_keeping(state),
             notice=task.notice,
             pairs=preflight_policy.pair_test_order(state, task) if goal is Goal.JOIN else None,
+            relay=relay,
         )
 
-    def assignment(self, state: GangState, task: TaskState) -> Assignment:
-        """Return what the executor does in this container."""
+    def assignment(self, state: GangState, task: TaskState, host: str = "") -> Assignment:
+        """Return what the executor does in this container, which is on `host`."""
         job, staged = state.job, self._with_present_sizes(state.job)
         role = job.roles[task.id.role]
         spread = {file.name: file.into for file in staged.files_of(task.id.role) if file.kind == "spread"}
@@ -104,7 +114,19 @@ class OrderBuilder:
             event_file_sync=_event_file_sync(job, task.id),
             checks=_checks(job, role.resources.gpus),
             port_range=job.port_range,
+            image=self._image(job, task.id.role, host),
         )
+
+    def _image(self, job: JobSpec, role: str, host: str) -> ImageOrder | None:
+        variables = runtime_variables(job, role)
+        image = requested_image(variables)
+        if not image:
+            return None
+        if self.image_check is not None:
+            check = self.image_check(job, role, host)
+            return ImageOrder(image, check=check) if check is not None else None  # it is certain without a check
+        tool = self.staged.settings.get("container_tool", "")
+        return ImageOrder(image, requested_mounts(variables), tool)
 
     def _with_present_sizes(self, job: JobSpec) -> StagedJob:
         """Return the staged job with the present sizes of roles; the same object as long as they stay."""

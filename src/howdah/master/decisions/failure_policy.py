@@ -55,8 +55,7 @@ _CLASSES = {
     "image": "user",  # another try would meet the same cluster
 }
 _CONTAINER_GONE = ("lost", "preempted", "withdrawn")
-# strerror(ENOSPC); then what a NodeManager says.
-_NO_ROOM = re.compile("no space left on device|no space available in any of the local directories", re.IGNORECASE)
+_NO_ROOM = re.compile("no space left on device", re.IGNORECASE)  # strerror(ENOSPC)
 # The cluster reports such an end before the node has ended the program, or only silence shows it.
 _UNCERTAIN = (*_CONTAINER_GONE, "silent", "localise", "start")
 

@@ -67,7 +67,7 @@ def release_container(
 ) -> ContainerEnded:
     """Release the container of a task whose executor will not answer any more."""
     assert task.container is not None
-    actions.append(ReleaseContainer(task.container.id))
+    actions.append(ReleaseContainer(task.container.id, exit.cause))
     state.containers.pop(task.container.id, None)
     return ContainerEnded(now, task.container.id, exit)
 

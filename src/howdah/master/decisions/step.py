@@ -53,7 +53,7 @@ def _on_started(state: GangState, event: events.JobStarted, actions: list[Action
     state.begun_at = event.time
     for task in state.tasks.values():
         task.fenced_until = event.fenced_until
-    state.preflight.has_other_nodes = event.engine != "local"
+    state.preflight.has_other_nodes = not event.one_machine
     if bad := gang_formation.bad_nodes(state):
         text = message("{nodes} get no tasks: failures of earlier jobs were their fault", nodes=", ".join(bad))
         actions.append(RecordEvent(events.Noted(event.time, text)))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from howdah.api.auth import check_host_and_origin
 from howdah.api.errors import status_of
 from howdah.api.http_server import Caller, Request, Response
+from howdah.engines.pull_launch import LaunchOffers
 from howdah.errors import AnswerTimeout, InvalidRequest, NoLongerThere, NotFound, NotPermitted, NotReady, RequestRefused
 from howdah.logs.query import search_arguments
 from howdah.master.broadcast import Broadcast
@@ -28,8 +29,10 @@ from howdah.master.decisions.executor_orders import OrderBuilder, is_up_to_date
 from howdah.master.event_log import EventLog
 from howdah.master.program_api.handlers import ProgramApi
 from howdah.master.server import user_actions
+from howdah.master.server.container_launches import ContainerLaunches
 from howdah.master.server.job_source import MasterSource
 from howdah.master.server.open_pages import OpenPages
+from howdah.master.server.relay import Relay
 from howdah.master.server.resource_metrics import MetricsRecorder
 from howdah.master.server.task_logs import TaskLogs
 from howdah.master.state import GangState
@@ -37,15 +40,17 @@ from howdah.master.tensorboard import TensorBoardTask
 from howdah.spec import TaskId
 from howdah.spec.codec import decode, encode
 from howdah.spec.events import Event
-from howdah.wire import auth
+from howdah.wire import auth, launch_messages, relay_messages
 from howdah.wire import program_protocol as programs
 from howdah.wire.clock import SignatureClock
 from howdah.wire.messages import LogChunk, LogRequest, Orders, Status
+from howdah.wire.relay_messages import StreamRequest
 
 if TYPE_CHECKING:
     from howdah.api.router import ApiRouter
 
 ACTIONS = "/v1/actions/"
+_PRINCIPALS = ("executor ", launch_messages.PRINCIPAL, programs.PROGRAM)
 MAX_WAIT_S = 30.0
 LOG_WAIT_S = 10.0
 MAX_LOG_BYTES = 1 << 20
@@ -60,7 +65,8 @@ in memory at a time."""
 class MasterServer:
     """Answers the requests to the master. `directory` is the URI of the job's directory, `apply` hands an event to the
     master's step, and `trusts_proxy_request(peer, proxy_user)` returns whether the engine trusts its proxy.
-    While another master may run the job, `is_the_master()` is False, and no executor's lease is renewed."""
+    While another master may run the job, `is_the_master()` is False, and no executor's lease is renewed. `launches` has
+    what containers run that ask for it."""
 
     def __init__(
         self,
@@ -75,6 +81,7 @@ class MasterServer:
         apply: Callable[[Event], None],
         trusts_proxy_request: Callable[[str, str], bool],
         is_the_master: Callable[[], bool],
+        launches: LaunchOffers,
     ) -> None:
         self.job_key, self.directory, self.order_builder = job_key, directory, order_builder
         self.state: GangState = state
@@ -83,9 +90,11 @@ class MasterServer:
         self.apply, self.trusts_proxy_request, self.is_the_master = apply, trusts_proxy_request, is_the_master
         self.program_api = ProgramApi(state, directory, log.view, apply, log.append)
         self.hosts: set[str] = set()
+        self.container_launches = ContainerLaunches(launches, apply)
         self.task_logs = TaskLogs(self, directory)
         self.source = MasterSource(self, directory)
         self.open_pages = OpenPages()
+        self.relay = Relay(state, self.notify, log.append)
         self.followed_at, self._clock = 0.0, SignatureClock()
         self._orders_changed: dict[TaskId, Broadcast] = defaultdict(Broadcast)
         self._log_requests: dict[TaskId, dict[int, LogRequest]] = defaultdict(dict)
@@ -124,7 +133,7 @@ class MasterServer:
         if header is None:
             return self.source.access.identify(request)
         principal = auth.principal_of(header)
-        if principal != auth.CLIENT and not principal.startswith(("executor ", programs.PROGRAM)):
+        if principal != auth.CLIENT and not principal.startswith(_PRINCIPALS):
             return None
         key, target = self._key(principal), request.target
         clocks = (time.time(), self._clock.time())  # the clock may have been set since an executor began to sign
@@ -144,7 +153,8 @@ class MasterServer:
             response = _refusal(refused)
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             response = _refusal(InvalidRequest(f"malformed message: {error}"))
-        signature = auth.sign_answer(caller.key, header, request.target, response.status, response.body)
+        digest = response.digest or auth.digest_of(response.body)
+        signature = auth.sign_answer(caller.key, header, request.target, response.status, digest)
         return replace(response, headers={**response.headers, auth.HEADER: signature})
 
     def _key(self, principal: str) -> bytes:
@@ -152,6 +162,8 @@ class MasterServer:
         if principal.startswith(programs.PROGRAM):
             attempt = principal[len(programs.PROGRAM) :].rpartition("/")[0]
             return programs.program_key(self._key(f"executor {attempt}"), principal)
+        if principal.startswith(launch_messages.PRINCIPAL):
+            return launch_messages.key_of(self.job_key, principal[len(launch_messages.PRINCIPAL) :])
         launched = self.state.launch_attempt_of.get(principal.partition("executor ")[2])
         if launched is not None:
             return auth.derive(auth.derive(self.job_key, f"executor {launched}"), principal)
@@ -163,10 +175,16 @@ class MasterServer:
             if request.method != "POST" or not request.path.startswith(programs.PATH):
                 raise _not_found(request)
             return _json(await self.program_api.answer(principal, request.path[len(programs.PATH) :], request.body))
+        if principal.startswith(launch_messages.PRINCIPAL):
+            return await self.container_launches.answer(principal[len(launch_messages.PRINCIPAL) :], request)
         if principal != auth.CLIENT:
+            if request.method == "POST" and request.path in (relay_messages.CONTROL, relay_messages.ACCEPT):
+                return await self.relay.answer_relay_process(principal, request)
             if route != ("POST", "/v1/executor"):
                 raise _not_found(request)
             return await self._heartbeat(principal, request)
+        if route == ("POST", relay_messages.OPEN):
+            return await self.relay.open(request, decode(StreamRequest, _object(request.body)))
         if route == ("GET", "/v1/events"):
             return await self._events(request)
         if request.method == "POST" and request.path.startswith(ACTIONS):
@@ -212,7 +230,8 @@ class MasterServer:
         return self._last_answer[1]
 
     def _orders(self, task: TaskId, status: Status) -> Orders:
-        return self.order_builder.orders(self.state, status, tuple(self._log_requests.pop(task, {}).values()))
+        logs = tuple(self._log_requests.pop(task, {}).values())
+        return self.order_builder.orders(self.state, status, logs, self.relay.requested(task))
 
     def _take_chunks(self, task: TaskId, chunks: tuple[LogChunk, ...]) -> None:
         for chunk in chunks:

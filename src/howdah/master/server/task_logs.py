@@ -36,11 +36,10 @@ MAX_COLLECTED, MIN_PER_TASK = 4000, 20
 
 
 class TaskLogs:
-    """Reads and searches the logs. The path of the job's directory is known where it is on this machine."""
+    """Reads and searches the logs. `directory` is the URI of the job's directory."""
 
     def __init__(self, api: MasterServer, directory: str) -> None:
-        self._api = api
-        self._directory = uris.path(directory) if directory.startswith("file:") else ""
+        self._api, self._directory = api, directory
         self._searching = asyncio.Semaphore(2)
         self._executors_gone = False
 
@@ -140,13 +139,14 @@ class TaskLogs:
     def _past_streams(
         self, asked: Iterable[TaskId], present: list[TaskId], attempt: int, stream: str
     ) -> Iterator[SearchedStream]:
+        directory = uris.path(self._directory)
         for task in asked:
             view = self._api.log.view.tasks[task]
             for past in view.attempts:
                 if attempt not in (0, past.attempt) or (task in present and past.attempt == view.attempt):
                     continue
                 for name in (STREAMS if stream == BOTH else (stream,)) if past.running else ():
-                    path = "" if past.log_url else f"{self._directory}/tasks/{task.slug}/{past.attempt}/{name}"
+                    path = "" if past.log_url else f"{directory}/tasks/{task.slug}/{past.attempt}/{name}"
                     yield SearchedStream(str(task), past.attempt, name, path=path, url=past.log_url)
 
     async def _search_files(self, request: LogSearchRequest, results: SearchResults) -> None:

@@ -87,7 +87,7 @@ class HdfsFileSystem(FileSystem):
                 raise
             # The library does not say whether the connection was to the NameNode: ask it.
             self._call_namenode(self.root + "/", lambda client, path: client.get_file_info(path))
-            raise NodeLost(errors.describe_unreachable(uri, error.__cause__)) from error
+            raise errors.datanode_failure(uri, error.__cause__, self._client.datanode_limit_s) from error
 
     def _call_with_timeout(
         self,

@@ -97,10 +97,13 @@ def _library_message(message: str) -> str:
     return _first_line(texts[-1] if texts else message)
 
 
-def describe_unreachable(uri: str, error: OSError) -> str:
-    """Describe a failed connection to a DataNode."""
+def datanode_failure(uri: str, error: OSError, limit_s: float) -> NodeLost | NodeStuck:
+    """Return the error to raise in place of `error`, which hdfs-native raised of a connection to a DataNode. Its own
+    limit is as long as ours, and may be reached first."""
+    if str(error).startswith("No data received for "):
+        return NodeStuck(describe_overdue(uri, limit_s, moving=True, conf_dir=""))
     reason = _first_line(str(error)).partition(" (os error")[0]
-    return f"{uri}: one of the block's DataNodes can't be reached: {reason}"
+    return NodeLost(f"{uri}: one of the block's DataNodes can't be reached: {reason}")
 
 
 def _describe_missing_block(uri: str, message: str) -> str:

@@ -16,6 +16,8 @@ from howdah.wire.credentials import Credentials
 CONF_NAME = "howdah-conf/core-site.xml"
 _ARCHIVE, _FILE = 1, 2
 PRIVATE, APPLICATION = 2, 3
+# What the NodeManager says of the container, by the names that master and executor read.
+_OF_NODEMANAGER = 'HOWDAH_HOST="$NM_HOST" HOWDAH_CREDENTIALS="$HADOOP_TOKEN_FILE_LOCATION"'
 _IN_DOUBLE_QUOTES = str.maketrans({letter: "\\" + letter for letter in '\\"$`'})
 
 
@@ -31,8 +33,8 @@ def context(
 
     YARN puts the last lines of a log named *stderr* into the diagnostics of a container that failed.
     """
-    line = " ".join(map(shlex.quote, command)).translate(_IN_DOUBLE_QUOTES)
-    found = pb.LaunchContext(command=[f"exec {line} 1><LOG_DIR>/{log} 2>&1"], tokens=credentials.to_bytes())
+    line = f"{_OF_NODEMANAGER} exec {' '.join(map(shlex.quote, command))}".translate(_IN_DOUBLE_QUOTES)
+    found = pb.LaunchContext(command=[f"{line} 1><LOG_DIR>/{log} 2>&1"], tokens=credentials.to_bytes())
     for name, value in environment.items():
         found.environment.add(key=name, value=value)
     for file in files:

@@ -1,0 +1,28 @@
+"""What differs between versions of TensorFlow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflowonspark import gpu_info
+
+
+def export_saved_model(model: Any, export_dir: str, is_chief: bool = False) -> None:
+    """Save a Keras model as a SavedModel in `export_dir`; other nodes than the chief take part, and save it locally."""
+    directory = export_dir if is_chief else "worker_model"
+    if hasattr(model, "export"):  # Keras 3, and Keras of TensorFlow 2.13 and newer
+        model.export(directory)
+    else:
+        model.save(directory, save_format="tf")
+
+
+def disable_auto_shard(options: Any) -> None:
+    """Let each node read all of its data set: what Spark feeds is divided already."""
+    import tensorflow
+
+    options.experimental_distribute.auto_shard_policy = tensorflow.data.experimental.AutoShardPolicy.OFF
+
+
+def is_gpu_available() -> bool:
+    """Return whether this node has a GPU."""
+    return gpu_info.is_gpu_available()

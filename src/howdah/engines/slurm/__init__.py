@@ -1,0 +1,30 @@
+"""Slurm as an engine, spoken to by its own commands: a job is one batch job, whose batch step is the master."""
+
+from __future__ import annotations
+
+from howdah.engines.info import EngineInfo
+from howdah.engines.slurm.commands import is_configured
+from howdah.spec.setting import Setting
+
+_SHARED = {
+    "account": Setting("", "Account that is charged."),
+    "qos": Setting("", "Quality of service."),
+    "constraint": Setting("", "Features that the nodes must have, as sbatch takes them."),
+    "reservation": Setting("", "Reservation whose nodes are used."),
+}
+INFO = EngineInfo(
+    engine="howdah.engines.slurm.engine:SlurmEngine",
+    allocator="howdah.engines.slurm.allocator:SlurmAllocator",
+    id_prefix="slurm-",
+    container_id=r"slurm-(?P<job>\d+)\.[^.]+\.\d+",
+    forgets_jobs=True,
+    is_configured=is_configured,
+    how_to_configure="install Slurm's commands, and set SLURM_CONF or `howdah config set slurm.conf FILE`",
+    checks="howdah.cli.doctor_slurm:checks",
+    settings={"conf": Setting("", "Slurm's configuration, slurm.conf; else SLURM_CONF.", "path"), **_SHARED},
+    options={
+        **_SHARED,
+        "comment": Setting("", "Comment that Slurm keeps with the job."),
+        "time": Setting("", "Time limit of the job; else timeouts.total, else the partition's.", "duration"),
+    },
+)

@@ -1,0 +1,105 @@
+"""The engine outside the cluster: it asks the hosts what they have, and refuses what they can never run."""
+
+from __future__ import annotations
+
+import dataclasses
+import getpass
+import os
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from howdah.engines import PendingReason
+from howdah.engines.detached_master import DetachedMasterEngine
+from howdah.engines.options import engine_options
+from howdah.engines.ssh.hosts import Host, hosts_of
+from howdah.errors import EngineRejected, EngineUnavailable
+from howdah.spec import JobSpec, Plan, StagedJob, uris
+from howdah.spec.units import memory_text
+
+
+class SshEngine(DetachedMasterEngine):
+    """Runs jobs on the hosts of the setting `ssh.hosts`; their masters run here."""
+
+    name = "ssh"
+
+    @property
+    def home(self) -> str:
+        """Return the URI of the directory of jobs, which all hosts see."""
+        home = self._settings.get("ssh.home", "")
+        return home if "://" in home else uris.of_local(home or "/nonexistent/ssh.home")
+
+    def node_count(self) -> int:
+        return sum(isinstance(answer, dict) for _, answer in self.ask_hosts())
+
+    def sees(self, path: str | Path) -> bool:
+        scheme, _, home = uris.split(self.home)
+        return scheme == "file" and Path(path).absolute().is_relative_to(home)
+
+    def ask_hosts(self) -> list[tuple[Host, dict[str, Any] | EngineUnavailable]]:
+        """Return what each host says of itself, or why it says nothing."""
+
+        def ask(host: Host) -> tuple[Host, dict[str, Any] | EngineUnavailable]:
+            try:
+                return host, host.ask(uris.path(self.home) if self.home.startswith("file:") else "")
+            except EngineUnavailable as error:
+                return host, error
+
+        hosts = hosts_of(engine_options(JobSpec({}), self._settings, self.name))
+        with ThreadPoolExecutor(len(hosts)) as pool:
+            return list(pool.map(ask, hosts))
+
+    def plan(self, job: StagedJob) -> Plan:
+        if not self._settings.get("ssh.home"):
+            allowed = "a directory that all hosts share, or a URI on HDFS or S3"
+            raise EngineRejected(f"ssh.home is not set: `howdah config set ssh.home` to {allowed}")
+        found = self.ask_hosts()
+        answers = {host.name: answer for host, answer in found if isinstance(answer, dict)}
+        if not answers:
+            raise EngineUnavailable("no host of ssh.hosts answers: " + "; ".join(str(why) for _, why in found))
+        problems = [*self._wrong_home(answers), *_too_large(job.job, answers, len(found))]
+        if problems:
+            raise EngineRejected("; ".join(problems))
+        rooms = {host.name: why["room"] if isinstance(why, dict) else str(why) for host, why in found}
+        address = self._settings.get("ssh.address") or next(iter(answers.values()))["address"]
+        staged = dataclasses.replace(job, user=job.user or getpass.getuser())
+        return Plan(self.name, staged, {"hosts": rooms, "master": address})
+
+    def _wrong_home(self, answers: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+        scheme, _, home = uris.split(self.home)
+        if scheme == "file":
+            inode = os.stat(home).st_ino if os.path.isdir(home) else 0  # noqa: PTH112, PTH116
+            bad = [name for name, answer in answers.items() if not inode or answer["inode"] != inode]
+            if bad:
+                must = "must be a directory that this machine and all hosts share and may write, or be on HDFS or S3"
+                yield f"ssh.home: {home} {must}; {', '.join(bad)}: not the same directory as here"
+
+    def master_environment(self, plan: Plan) -> Mapping[str, str]:
+        return {"HOWDAH_HOST": plan.request["master"], "HOWDAH_LISTEN": "0.0.0.0"}  # noqa: S104
+
+    def pending_reasons(self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]) -> list[PendingReason]:
+        if not any(not report.state.ended for report in self.describe(job_id)):
+            return []
+        said = [f"{host.name} has {describe(why['free'])} free" if isinstance(why, dict) else str(why)
+                for host, why in self.ask_hosts()]  # fmt: skip
+        return [PendingReason("said", {"text": "; ".join(said)})]
+
+
+def describe(room: Mapping[str, Any]) -> str:
+    """Return what a host has in words."""
+    gpus = room["gpus"] if isinstance(room["gpus"], int) else len(room["gpus"])
+    return f"{gpus} GPUs, {room['vcores']} vcores, {memory_text(max(0, room['memory_mib']))}"
+
+
+def _too_large(job: JobSpec, answers: Mapping[str, Mapping[str, Any]], known: int) -> Iterator[str]:
+    """Yield which roles can never run; nothing is certain of hosts that do not answer."""
+    rooms = [answer["room"] for answer in answers.values()]
+    for name, role in job.roles.items() if known == len(answers) else ():
+        asked = {key: getattr(role.resources, key) for key in ("gpus", "vcores", "memory_mib")}
+        max_tasks = sum(min(room[key] // value for key, value in asked.items() if value) for room in rooms)
+        if role.resources.named:
+            yield f"role {name!r} asks for {', '.join(role.resources.named)}, which hosts of ssh do not have"
+        elif max_tasks < (role.replicas if job.gang else 1):
+            has = "; ".join(f"{host}: {describe(answer['room'])}" for host, answer in answers.items())
+            yield f"role {name!r} can never run here: {role.replicas} tasks with {describe(asked)} each; {has}"

@@ -1,0 +1,271 @@
+"""`python -m howdah.executor.bootstrap` runs in a container that has nothing of its job yet: it asks the master what to
+run, brings howdah and the job's files into the container, and becomes the executor (docs/adr/0017).
+
+The environment names the master, the container and the file with the container's key (`howdah.wire.launch_messages`).
+An archive with this module and what it imports (`howdah.staging.bootstrap_archive`) needs CPython 3.9 alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Dict, Mapping, NoReturn, Tuple
+
+from howdah.errors import HowdahError, StagingError
+from howdah.spec import uris
+from howdah.spec.codec import decode, encode
+from howdah.spec.staged import MODULES, PY_SPY, RUNTIME, StagedFile
+from howdah.spec.task import TaskId
+from howdah.staging.working_directory import prepare, unpack_archive
+from howdah.wire import launch_messages
+from howdah.wire.connection import MasterConnection, WireError
+from howdah.wire.helper_messages import DownloadRequest, FileCopy
+from howdah.wire.launch_messages import Greeting, LaunchOrder
+from howdah.wire.messages import NOT_HEARD, NOT_WANTED
+
+CANNOT_BEGIN = 78
+"""The exit status of a bootstrap whose environment is wrong, or whose container cannot run the task."""
+WAIT_S, AGAIN_S = 20.0, 1.0
+SILENCE_LIMIT_S = 120.0
+"""A container that hears no master for so long ends: the master is gone, and its successor asks for another one."""
+LAUNCH_LIMIT_S = 900.0
+"""A container for which the master has no task for so long ends."""
+DOWNLOAD_LIMIT_S = 3600.0
+_ENDED = (404, 410)
+
+
+@dataclasses.dataclass(frozen=True)
+class Bootstrap:
+    """What a container knows before it has asked."""
+
+    master: str
+    """The URL of the master's API."""
+    container: str
+    """The container's id."""
+    key: bytes = field(repr=False)
+    """The key by which the container signs."""
+    host: str
+    """The name or address by which others reach the container."""
+    directory: Path
+    """The container's own directory."""
+    cache: Path
+    """Where unpacked archives are kept."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """What the engine wants its allocator to know."""
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Bootstrap:
+        """Read what the engine has brought into the container.
+
+        Raises:
+            KeyError, ValueError, OSError: a variable is absent or wrong, or the key cannot be read.
+        """
+        directory = Path(environment.get(launch_messages.CONTAINER_DIRECTORY) or os.getcwd()).absolute()
+        fact = launch_messages.FACT
+        return cls(
+            master=environment[launch_messages.MASTER],
+            container=environment[launch_messages.CONTAINER],
+            key=bytes.fromhex(Path(environment[launch_messages.KEY_FILE]).read_text(encoding="ascii").strip()),
+            host=environment.get("HOWDAH_HOST") or platform.node(),
+            directory=directory,
+            cache=Path(environment.get(launch_messages.CACHE_DIRECTORY) or directory / "cache"),
+            facts={name[len(fact) :].lower(): value for name, value in environment.items() if name.startswith(fact)},
+        )
+
+    def greet(self, problem: str = "") -> LaunchOrder:
+        """Tell the master that the container has started, or why it is of no use; return what it runs.
+
+        Raises:
+            ContainerNotUsed: the container is not wanted any more, no master answers, or the master has no task for it.
+        """
+        greeting = Greeting(self.host, platform.python_version(), self.facts, problem)
+        began = heard = time.monotonic()
+        with MasterConnection(self.master, launch_messages.principal(self.container), self.key) as master:
+            path = f"{launch_messages.path_of(self.container)}?wait={0 if problem else WAIT_S:g}"
+            while True:
+                now = time.monotonic()
+                try:
+                    order = decode(LaunchOrder, master.call("POST", path, encode(greeting), timeout=WAIT_S + 10))
+                    heard = time.monotonic()
+                except WireError as error:
+                    if error.status in _ENDED:
+                        raise ContainerNotUsed(NOT_WANTED, error.reason) from error
+                    if problem or now - heard > SILENCE_LIMIT_S:
+                        raise ContainerNotUsed(NOT_HEARD, f"no master for {now - heard:.0f} s: {error}") from error
+                    time.sleep(AGAIN_S)
+                    continue
+                if order.task or problem:
+                    return order
+                if now - began > LAUNCH_LIMIT_S:
+                    raise ContainerNotUsed(
+                        NOT_HEARD, f"the master has had no task for this container for {now - began:.0f} s"
+                    )
+
+    def runtime(self, order: LaunchOrder) -> str:
+        """Bring howdah into the container; return its directory, "" where the container has howdah.
+
+        Raises:
+            StagingError: there is no room, or the master does not send it.
+        """
+        found = next((file for file in order.runtime if file.name == RUNTIME), None)
+        if found is None:
+            return ""
+        archive = Path(uris.path(found.uri))
+        if found.uri.startswith("file:") and archive.is_file():
+            return str(unpack_archive(archive, self.cache))
+        with tempfile.TemporaryDirectory(dir=self.directory) as directory:
+            archive = Path(directory, uris.name(found.uri))
+            archive.write_bytes(self._download_runtime())
+            return str(unpack_archive(archive, self.cache))
+
+    def _download_runtime(self) -> bytes:
+        path = launch_messages.path_of(self.container) + launch_messages.RUNTIME
+        try:
+            with MasterConnection(self.master, launch_messages.principal(self.container), self.key, 60.0) as master:
+                return master.download(path)
+        except WireError as error:
+            raise StagingError(f"howdah's runtime archive: {error}") from error
+
+
+class ContainerNotUsed(Exception):
+    """The container ends with `status`, before it runs anything."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+def main() -> int:
+    """Become the executor; return 75 the master was not heard, 76 not wanted, 78 nothing can be run here."""
+    try:
+        bootstrap = Bootstrap.from_environment(os.environ)
+        run_task(bootstrap, dict(os.environ))
+    except (KeyError, ValueError, OSError) as error:
+        print(f"this container cannot begin: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        return CANNOT_BEGIN
+    except ContainerNotUsed as error:
+        print(error, file=sys.stderr, flush=True)
+        return error.status
+
+
+def run_task(bootstrap: Bootstrap, environment: Dict[str, str]) -> NoReturn:
+    """Ask for a task, and become its executor.
+
+    Raises:
+        ContainerNotUsed: there is no task, or it cannot be run here.
+    """
+    order = bootstrap.greet()
+    try:
+        become_executor(bootstrap, order, environment)
+    except (HowdahError, OSError) as error:
+        with contextlib.suppress(ContainerNotUsed):  # the status tells the rest
+            bootstrap.greet(problem=str(error))
+        raise ContainerNotUsed(CANNOT_BEGIN, str(error)) from error
+
+
+def become_executor(bootstrap: Bootstrap, order: LaunchOrder, environment: Dict[str, str]) -> NoReturn:
+    """Prepare the container for the task of `order`, and become its executor.
+
+    Raises:
+        StagingError, OSError: the container cannot run it.
+    """
+    bootstrap.directory.mkdir(parents=True, exist_ok=True)
+    tasks, logs = _log_directories(bootstrap, order, launch_messages.STORES_LOGS in environment)
+    runtime = bootstrap.runtime(order)
+    work = bootstrap.directory / "work"
+    files = (*order.files, *_other_runtime_files(order))
+    prepare(work, _with_downloads(bootstrap, files, runtime), bootstrap.cache)
+    if runtime:
+        (work / RUNTIME).symlink_to(runtime)  # TensorBoard and the history server are run from there
+    shipped = work / PY_SPY
+    if shipped.is_file() and not shipped.is_symlink():
+        shipped.chmod(0o700)  # the home keeps no mode
+    credentials = os.memfd_create("howdah-credentials", 0)  # an exec keeps it, and no disk has it
+    os.write(credentials, launch_messages.unseal(bootstrap.key, bytes.fromhex(order.sealed)))
+    facts = launch_messages.FACT
+    private = (launch_messages.KEY_FILE, launch_messages.CONTAINER_DIRECTORY, launch_messages.CACHE_DIRECTORY)
+    variables = {
+        **{name: value for name, value in environment.items() if name not in private and not name.startswith(facts)},
+        "HOWDAH_HOST": bootstrap.host,
+        "HOWDAH_CREDENTIALS": f"/proc/self/fd/{credentials}",
+        "HOWDAH_LOG_DIR": logs,
+        "HOWDAH_WORK_DIR": str(work),
+        **({"HOWDAH_TASKS_DIR": tasks} if tasks else {}),
+        **({"PYTHONPATH": os.path.join(runtime, MODULES)} if runtime else {}),
+        **order.environment,
+    }
+    os.chdir(bootstrap.directory)
+    python, *arguments = order.command
+    executable = python if os.path.isabs(python) else str(work / python) if "/" in python else python
+    os.execvpe(executable, [executable, *arguments], variables)  # noqa: S606
+
+
+def _other_runtime_files(order: LaunchOrder) -> Tuple[StagedFile, ...]:
+    """Return what comes with the job beside howdah itself: py-spy, and the Python of `python_archive`."""
+    names = {RUNTIME, *(file.name for file in order.files)}
+    return tuple(file for file in order.runtime if file.name not in names)
+
+
+def _log_directories(bootstrap: Bootstrap, order: LaunchOrder, stores_logs: bool) -> Tuple[str, str]:
+    """Return the directory of all tasks' logs, "" where the container does not see the job's directory, and that of
+    this attempt. An executor that stores its logs has both in its container."""
+    uri = order.environment.get("HOWDAH_DIRECTORY", "")
+    job = Path(uris.path(uri)) if uri.startswith("file:") else None
+    if job is None or not os.access(job, os.W_OK):
+        if not stores_logs:
+            return "", str(bootstrap.directory)
+        job = bootstrap.directory
+    logs = job / "tasks" / TaskId.parse(order.task).slug / str(order.attempt)
+    logs.mkdir(parents=True, exist_ok=True)
+    return str(job / "tasks"), str(logs)
+
+
+def _with_downloads(bootstrap: Bootstrap, files: Tuple[StagedFile, ...], runtime: str) -> Tuple[StagedFile, ...]:
+    """Return `files` with those that this node does not see downloaded by howdah's own libraries."""
+    directory = bootstrap.directory / "downloads"
+    placed, copies = [], []
+    for number, file in enumerate(files):
+        if not file.uri.startswith("file:"):
+            path = directory / str(number) / uris.name(file.uri)
+            copies.append(FileCopy(str(path), file.uri, file.size, file.modified_ms))
+            file = replace(file, uri=path.as_uri())
+        placed.append(file)
+    if copies:
+        _download(tuple(copies), runtime)
+    return tuple(placed)
+
+
+def _download(copies: Tuple[FileCopy, ...], runtime: str) -> None:
+    command = [sys.executable, "-m", "howdah.inputs.transfer", "download"]
+    variables = {**os.environ, "PYTHONPATH": os.path.join(runtime, MODULES)} if runtime else dict(os.environ)
+    request = json.dumps(encode(DownloadRequest(copies)))
+    try:
+        done = subprocess.run(
+            command,
+            input=request.encode(),
+            stdout=subprocess.PIPE,
+            env=variables,
+            cwd="/",
+            timeout=DOWNLOAD_LIMIT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise StagingError(f"the job's files were not downloaded within {DOWNLOAD_LIMIT_S:.0f} s") from None
+    lines = done.stdout.decode("utf-8", "replace").splitlines()
+    answer = json.loads(lines[-1]) if lines else {}
+    if "ok" not in answer:
+        reason = answer.get("error") or f"the download ended with {done.returncode}"
+        raise StagingError(f"the job's files could not be downloaded: {reason}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""Checks whether the engine runs this executor in the container image that the job names.
+
+Some engines start the task as a plain process of the node without a message. What is certain is said by the engine, in
+`ImageCheck`:
+
+- in a container: directories of the engine are mounted, each by its own path. On a node they are plain directories.
+- on the node: a process of the engine is among our ancestors, or we are in the kernel's first IPC namespace, which no
+  container gets.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Mapping, Optional, Set, Tuple
+
+from howdah.executor.process import process_tree
+from howdah.wire.messages import ImageCheck, ImageOrder
+
+_FIRST_IPC_NAMESPACE = 0xEFFFFFFF  # PROC_IPC_INIT_INO, linux/proc_ns.h
+
+
+def check_image(order: Optional[ImageOrder], variables: Mapping[str, str], directory: str) -> Tuple[str, str]:
+    """Return a problem, if the engine does not use the image that `order` names, and a warning if nothing can be told.
+
+    Both are "" when all is well, and when the executor itself runs the image. `directory` is the working directory.
+    """
+    if order is None or order.check is None:
+        return "", ""
+    used = in_container(order.check, variables, directory)
+    if used is None:
+        return "", order.check.unknown
+    return "" if used else order.check.not_used, ""
+
+
+def in_container(check: ImageCheck, variables: Mapping[str, str], directory: str) -> Optional[bool]:
+    """Return whether the engine runs this process in a container; None when no sign of either is found."""
+    listed = ",".join(filter(None, (variables.get(name) for name in check.mounted)))
+    own = {os.path.realpath(path) for path in (directory, *filter(None, listed.split(",")))}
+    if own & _mount_points():
+        return True
+    return False if _is_below(check.outside) or _in_first_ipc_namespace() else None
+
+
+def _mount_points() -> Set[str]:
+    """Return field 5 of each line of proc(5) mountinfo, where blanks and the like are written in octal."""
+    lines = process_tree.read("/proc/self/mountinfo").splitlines()
+    points = (line.split(b" ")[4] for line in lines if line.count(b" ") > 4)
+    return {os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda code: bytes([int(code[1], 8)]), point)) for point in points}
+
+
+def _is_below(word: str) -> bool:
+    pid = os.getppid()
+    while pid > 1:
+        if word.encode() in process_tree.read(f"/proc/{pid}/cmdline").split(b"\0"):
+            return True
+        fields = process_tree.read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+        pid = int(fields[1]) if len(fields) > 1 else 0
+    return False
+
+
+def _in_first_ipc_namespace() -> bool:
+    try:
+        return os.stat("/proc/self/ns/ipc").st_ino == _FIRST_IPC_NAMESPACE
+    except OSError:
+        return False

@@ -1,0 +1,182 @@
+"""`howdah notebook`: JupyterLab, code-server, or any program for a browser, on a machine of the cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import secrets
+import tempfile
+import time
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+import click
+
+from howdah.cli.i18n import _
+from howdah.cli.job_arguments import CommandWithProgram, options_without_file, program_words
+from howdah.cli.run import notice
+from howdah.client.clusters import engine_of
+from howdah.client.engine_registry import settings_for
+from howdah.client.follow import fetch_update
+from howdah.client.relay import RelayClient
+from howdah.client.start_wait import require_running
+from howdah.client.submit import PreparedJob
+from howdah.errors import EngineUnavailable, RequestRefused
+from howdah.interactive import hold
+from howdah.interactive.commands import open_forward, wait_for_job
+from howdah.interactive.held_job import (
+    HOME,
+    SERVES,
+    add_requirement,
+    duration,
+    prepare_held_job,
+    served_port,
+    start,
+    stored_home,
+)
+from howdah.spec import TaskId
+
+TOKEN, PASSWORD = "JUPYTER_TOKEN", "PASSWORD"
+"""Variables that JupyterLab and code-server read."""
+SCRIPT = "limit_notice.js"
+LISTEN_S, POLL_S = 180.0, 0.5
+_LAB = (
+    *("python3", "-m", "jupyter", "lab", "--no-browser", "--allow-root", "--ip=127.0.0.1", "--port={port}"),
+    *(f"--ServerApp.root_dir={HOME}", "--ServerApp.port_retries=0", f"--ServerApp.extra_static_paths={hold.STATIC}"),
+    "--LabServerApp.extra_labextensions_path=howdah-labextensions",
+)
+_CODE = ("code-server", "--auth", "password", "--bind-addr", "127.0.0.1:{port}", "--disable-telemetry", HOME)
+
+
+class NotebookCommand(CommandWithProgram):
+    """A command that takes another program after `--`."""
+
+    program_usage = "[-- COMMAND [ARGUMENT]…]"
+
+
+@click.command(cls=NotebookCommand)
+@click.argument("job_id", default="")
+@click.option("--for", "limit", default="8h", metavar="TIME", help="How long it is kept at most, such as 8h.")
+@click.option("--idle", default="2h", metavar="TIME", help="How long it is kept while nobody uses it.")
+@click.option("--ide", type=click.Choice(["lab", "code"]), default="lab", help="JupyterLab or code-server.")
+@click.option("--port", default=0, metavar="N", help="With a command after --: the port at which it listens.")
+@click.option("--home", default="", metavar="PATH", help="Where its files are stored, a name or a path; else --name.")
+@click.option("--local-port", default=0, metavar="N", help="The port on this machine; a free one without this.")
+@click.option("--open", "opens", is_flag=True, help="Open it in this machine's browser.")
+@click.option("--detach", is_flag=True, help="Start it, print its id, and return.")
+@options_without_file
+def notebook(job_id: str, local_port: int, opens: bool, detach: bool, **options: Any) -> None:
+    """Start JupyterLab on a machine of the cluster and print a link to it, or print a link to JOB_ID again. The link
+    leads through this command. What is in the notebook's directory is stored, and is there again the next time."""
+    if job_id:
+        relay = RelayClient(engine_of(job_id, options["profile"]), job_id)
+        task = relay.task("")
+    else:
+        prepared = _prepare(**options)
+        job_id, task = start(prepared)
+        if detach:
+            click.echo(job_id)
+            return
+        relay = RelayClient(prepared.engine, job_id)
+    _show(relay, task, local_port, opens)
+
+
+def _prepare(limit: str, idle: str, ide: str, port: int, home: str, **options: Any) -> PreparedJob:
+    """Plan a job that runs what `ide` or the command line names.
+
+    Raises:
+        HowdahError, click.ClickException: the options are wrong, or the job cannot run.
+    """
+    seconds, idle_s = duration("--for", limit), duration("--idle", idle)
+    words = program_words()
+    if bool(words) != bool(port):
+        raise click.UsageError(_("--port and a command after -- belong together: --port 8080 -- python app.py"))
+    options["name"] = options["name"] or "notebook"
+    if "/" not in home:
+        home = stored_home(home or options["name"], options["engine"], options["profile"])
+    variable, command, hold_options, files = "", tuple(words or ()), [], []
+    if port:
+        hold_options = [SERVES, str(port)]
+    elif ide == "code":
+        variable, command = PASSWORD, _CODE
+    else:
+        variable, command = TOKEN, (*_LAB, *_idle_options(idle_s))
+        hold_options, files = ["--lab", SCRIPT], [f"{Path(hold.__file__).with_name(SCRIPT)}#{SCRIPT}"]
+        _require_jupyterlab(options)
+    with tempfile.NamedTemporaryFile("w", prefix="howdah-notebook-") as secret:
+        secret.write(secrets.token_hex(24))
+        secret.flush()
+        given = {variable: f"file:{secret.name}"} if variable else {}
+        return prepare_held_job(seconds, command, home, options, files=files, hold_options=hold_options, secrets=given)
+
+
+def _idle_options(idle_s: float) -> list[str]:
+    """Let JupyterLab end idle kernels and terminals, and itself when nobody has used it for as long."""
+    every = f"{min(60.0, idle_s / 2):.0f}"
+    return [
+        f"--MappingKernelManager.cull_idle_timeout={idle_s:.0f}",
+        f"--MappingKernelManager.cull_interval={every}",
+        "--MappingKernelManager.cull_connected=True",
+        f"--TerminalManager.cull_inactive_timeout={idle_s:.0f}",
+        f"--TerminalManager.cull_interval={every}",
+        f"--ServerApp.shutdown_no_activity_timeout={idle_s:.0f}",
+    ]
+
+
+def _require_jupyterlab(options: dict[str, Any]) -> None:
+    """Give the job an environment with JupyterLab, unless its environment is one that exists."""
+    if any(each.startswith("environment.") for each in options["sets"]):
+        return
+    flags = {"engine": options["engine"], "profile": options["profile"]}
+    if not options["requirements"] and settings_for(flags)["environment"]:
+        return
+    options["requirements"] = add_requirement(options["requirements"], "jupyterlab", notice)
+
+
+def _show(relay: RelayClient, task: TaskId, local_port: int, opens: bool) -> None:
+    """Print the link, and forward until the job has ended or Ctrl-C."""
+    port = _wait_until_listening(relay, task)
+    with open_forward(relay, task, port, local_port) as here, tempfile.TemporaryDirectory() as private:
+        link = _link(relay, task, here)
+        click.echo(link)
+        if opens:  # by a file that only this user can read: others see the words of a browser's command line
+            page = Path(private, "notebook.html")
+            page.write_text(f'<meta http-equiv="refresh" content="0; url={html.escape(link)}">\n', "utf-8")
+            webbrowser.open(page.as_uri())
+        notice(_("the link leads through this command: Ctrl-C ends it, and the notebook goes on"))
+        if not wait_for_job(relay):
+            notice(_("`howdah notebook {id}` prints a link again, `howdah cancel {id}` ends it", id=relay.job_id))
+
+
+def _link(relay: RelayClient, task: TaskId, port: int) -> str:
+    """Return the address here, with what its program wants to know of whoever opens it."""
+    for variable in (TOKEN, PASSWORD):
+        ended, value = relay.run(task, ("printenv", variable))
+        if ended.code == 0 and variable == TOKEN:
+            return f"http://127.0.0.1:{port}/lab?token={value}"
+        if ended.code == 0:
+            notice(_("password: {password}", password=value))
+    return f"http://127.0.0.1:{port}/"
+
+
+def _wait_until_listening(relay: RelayClient, task: TaskId) -> str:
+    """Return the port of the program once it takes connections.
+
+    Raises:
+        JobFailed: the job has ended.
+        EngineUnavailable: it has not done so after LISTEN_S seconds.
+        SpecError: the job is no notebook.
+    """
+    port, until, problem = served_port(relay), time.monotonic() + LISTEN_S, ""
+    while time.monotonic() < until:
+        require_running(relay.job_id, fetch_update(relay.engine, relay.job_id))
+        try:
+            connection, _early = asyncio.run(relay.open(task, port=port))
+            connection.close()
+            return port
+        except (RequestRefused, EngineUnavailable) as error:
+            problem = str(error)
+        time.sleep(POLL_S)
+    lines = f"`howdah logs {relay.job_id}` shows what it printed"
+    raise EngineUnavailable(f"nothing listens in {task} after {LISTEN_S:.0f} s: {problem}; {lines}")

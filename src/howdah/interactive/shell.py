@@ -1,0 +1,110 @@
+"""`howdah shell`: a machine for a while, or a shell in a running task. `howdah extend`: more time."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from typing import Any
+
+import click
+
+from howdah.cli.i18n import _
+from howdah.cli.job_arguments import options_without_file
+from howdah.cli.run import notice
+from howdah.client.clusters import engine_of
+from howdah.client.relay import RelayClient
+from howdah.client.remote_command import RemoteCommand, exit_status, with_terminal_size
+from howdah.errors import HowdahError, NoLongerThere
+from howdah.interactive import hold
+from howdah.interactive.commands import require_terminal, say_in_terminal
+from howdah.interactive.held_job import cancel, duration, extend_time, prepare_held_job, start, stored_home
+from howdah.spec import TaskId
+from howdah.wire.relay_messages import AttachRequest, CommandRequest
+
+
+@click.command()
+@click.argument("job_id", default="")
+@click.argument("task", default="")
+@click.option("--for", "limit", default="4h", metavar="TIME", help="How long the machine is kept at most, such as 4h.")
+@click.option("--new", is_flag=True, help="Another shell, even if one in the task has lost its client.")
+@click.option("--keep", is_flag=True, help="Keep the machine when the shell ends.")
+@click.option("--home", default="", metavar="PATH", help="Where the directory `home` is stored, a name or a path.")
+@options_without_file
+def shell(job_id: str, task: str, limit: str, new: bool, keep: bool, home: str, **options: Any) -> None:
+    """Open a shell on a machine of the cluster, kept for a while, or in TASK (worker:1) of the running JOB_ID, with its
+    program's environment. A lost connection is opened again; `~.` at the beginning of a line leaves the shell running,
+    and `howdah shell JOB_ID` comes back to it."""
+    require_terminal()
+    if job_id:
+        relay = RelayClient(engine_of(job_id, options["profile"]), job_id)
+        chosen = relay.task(task)
+        status = _run_shell(relay, chosen, new)
+        if status is None:
+            notice(_("the shell goes on; `howdah shell {id} {task}` comes back to it", id=job_id, task=chosen))
+        raise SystemExit(status or 0)
+    seconds = duration("--for", limit)
+    options["name"] = options["name"] or "shell"
+    if home and "/" not in home:
+        home = stored_home(home, options["engine"], options["profile"])
+    prepared = prepare_held_job(seconds, (), home, options)
+    job_id, first = start(prepared)
+    notice(_("{id} keeps the machine until the shell ends, {limit} at most", id=job_id, limit=limit))
+    raise SystemExit(_run_held_shell(RelayClient(prepared.engine, job_id), first, seconds, keep))
+
+
+def _run_held_shell(relay: RelayClient, task: TaskId, seconds: float, keep: bool) -> int:
+    """Run a shell in a job of its own, which ends with the shell, and with nothing else; return its status."""
+    warning = threading.Thread(target=_warn_of_limit, args=(relay, task, seconds), daemon=True)
+    warning.start()
+    status = _run_shell(relay, task, new=True)
+    if status is None:
+        text = _("{id} goes on; `howdah shell {id}` comes back, `howdah cancel {id}` ends it", id=relay.job_id)
+        notice(text)
+    elif not keep:
+        cancel(relay.engine, relay.job_id)
+    return status or 0
+
+
+def _warn_of_limit(relay: RelayClient, task: TaskId, seconds: float) -> None:
+    """Say in the terminal when hold.WARN_S of the job's `seconds` are left, as often as the limit was extended; until
+    this process ends."""
+    left, said = seconds, 0.0
+    with contextlib.suppress(HowdahError, ValueError):  # the job ends
+        while True:
+            time.sleep(max(left - hold.WARN_S, hold.WARN_S / 2 if said else 0.0))
+            until = float(relay.run(task, ("cat", str(hold.UNTIL)))[1])
+            left = until - time.time()
+            if left <= hold.WARN_S + 1 and until != said:
+                said = until
+                command = f"howdah extend {relay.job_id} --for 1h"
+                say_in_terminal(
+                    f"{max(0.0, left) / 60:.0f} minutes are left; `{command}` in another terminal keeps the machine "
+                    "for an hour from then"
+                )
+
+
+def _run_shell(relay: RelayClient, task: TaskId, new: bool) -> int | None:
+    """Run a shell to its end; return its status, None if the user has left it running. Without `new`, come back to one
+    that has lost its client."""
+    request = with_terminal_size(CommandRequest())
+    running = RemoteCommand(relay, task, request, None if new else AttachRequest(), say_in_terminal)
+    try:
+        ended = running.run()
+    except NoLongerThere:
+        if new:
+            raise
+        running = RemoteCommand(relay, task, request, say=say_in_terminal)
+        ended = running.run()
+    return None if running.left else exit_status(ended)
+
+
+@click.command()
+@click.argument("job_id")
+@click.option("--for", "limit", default="1h", metavar="TIME", help="How long from now on, such as 2h.")
+@click.option("--profile", default="", help="A profile of your configuration.")
+def extend(job_id: str, limit: str, profile: str) -> None:
+    """Let the notebook or shell JOB_ID go on for a while from now, if it would end sooner."""
+    seconds = duration("--for", limit)
+    relay = RelayClient(engine_of(job_id, profile), job_id)
+    click.echo(_("{id} goes on until {time}", id=job_id, time=extend_time(relay, relay.task(""), seconds)))

@@ -1,0 +1,153 @@
+"""The magics of `%load_ext howdah`: `%%howdah` runs the code of its cell as a job, `%howdah` runs a command of howdah.
+
+The job's program is the cell itself. Its first line, which is the magic's in the notebook, brings the variables in, so
+that the line numbers of tracebacks are those of the cell; a line behind the last one keeps the results.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import secrets
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from howdah.cli import cli
+from howdah.cli.interrupts import Interrupts, SignalReceived
+from howdah.cli.job_arguments import WORDS, CommandWithProgram, job_options
+from howdah.cli.run import prepared_job, submit_prepared
+from howdah.cli.terminal import Plain, verdict
+from howdah.client.command_job import ROLE
+from howdah.client.engine_registry import engine as engine_for
+from howdah.client.engine_registry import settings_for
+from howdah.client.follow import Follower, Update
+from howdah.client.job_end import cancel_job, report_of
+from howdah.client.page_links import page_url
+from howdah.client.submit import PreparedJob
+from howdah.errors import HowdahError, JobFailed, JobNotFound, SpecError
+from howdah.jupyter.live_table import LiveTable
+from howdah.spec import State, uris
+from howdah.storage.factory import filesystem
+from howdah.storage.hdfs.call_timeout import start_call
+
+RESULTS, RESULT_FILE = "howdah-results", "results.pickle"
+PATIENCE_S = 300.0
+"""A job that runs is not given up because its engine does not answer for a while."""
+_BRING = "import pickle as _pickle; globals().update(_pickle.load(open({file!r}, 'rb')))"
+_KEEP = (
+    "import os as _os, pickle as _pickle; _os.makedirs({directory!r}, exist_ok=True); "
+    "_pickle.dump({{name: globals()[name] for name in {names!r}}}, open({path!r}, 'wb'))"
+)
+
+
+@click.command(cls=CommandWithProgram, name="%%howdah")
+@job_options
+@click.option("--in", "brought", default="", metavar="NAME,NAME", help="Variables that the code uses.")
+@click.option("--out", "kept", default="", metavar="NAME,NAME", help="Variables that come back, of the first task.")
+@click.option("--logs", "log_tasks", default="chief", help="Whose output to show: chief, all, none, a role, a task.")
+def run_cell(brought: str, kept: str, log_tasks: str, **options: Any) -> None:
+    """Run the code of the cell as a job, and wait for its end."""
+    code, variables = click.get_current_context().obj
+    # In the working directory, so that modules beside the notebook are found, and go along.
+    program = Path.cwd() / f".cell-{secrets.token_hex(4)}.py"
+    given, results = program.with_suffix(".pickle"), ""
+    click.get_current_context().meta[WORDS] = ("python", program.name)
+    options["name"] = options["name"] or "cell"
+    if brought:
+        options["files"] = (*options["files"], given.name)
+    if kept:
+        home = engine_for(settings_for({"engine": options["engine"], "profile": options["profile"]})).home
+        results = uris.join(home, "cells", program.stem.lstrip("."))
+        options["sets"] = (*options["sets"], f"outputs.{len(options['outputs'])}.tasks={ROLE}:0")
+        options["outputs"] = (*options["outputs"], f"{results}#{RESULTS}")
+    try:
+        program.write_text(_program(code, given.name if brought else "", _names(kept)), encoding="utf-8")
+        if brought:
+            given.touch(0o600)  # others may read the directory
+            given.write_bytes(_pickled(variables, _names(brought)))
+        del options["as_json"]
+        prepared = prepared_job(**options)
+        job_id = submit_prepared(prepared, quiet=True)
+    finally:
+        program.unlink(missing_ok=True)
+        given.unlink(missing_ok=True)
+    _follow(prepared, job_id, "" if log_tasks == "none" else log_tasks)
+    if results:
+        files = filesystem(results, prepared.plan.job.settings.get("hadoop_conf_dir", ""))
+        # The user's own code has written it, into the user's own home.
+        variables.update(pickle.loads(files.read_bytes(uris.join(results, RESULT_FILE))))  # noqa: S301
+        files.delete(results)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _program(code: str, given: str, kept: tuple[str, ...]) -> str:
+    """Return the program of a cell: `given` is the file with its variables, `kept` names those that come back."""
+    first = _BRING.format(file=given) if given else "# %%howdah"
+    last = _KEEP.format(directory=RESULTS, names=kept, path=f"{RESULTS}/{RESULT_FILE}") if kept else ""
+    return f"{first}\n{code.rstrip()}\n{last}\n"
+
+
+def _pickled(variables: dict[str, Any], names: tuple[str, ...]) -> bytes:
+    missing = [name for name in names if name not in variables]
+    if missing:
+        raise SpecError.at("--in", f"there is no variable {', '.join(missing)}")
+    for name in names:
+        try:
+            pickle.dumps(variables[name])
+        except Exception as error:  # whatever the object's own class raises
+            raise SpecError.at("--in", f"{name} cannot be pickled: {error}") from error
+    return pickle.dumps({name: variables[name] for name in names})
+
+
+class _Output(Plain):
+    """Prints what tasks print; the table shows what becomes of them."""
+
+    def show(self, update: Update) -> None:
+        for task, stream, data in update.logs:
+            self._feed(task, stream, data)
+
+
+def _follow(prepared: PreparedJob, job_id: str, log_tasks: str) -> None:
+    """Show the job to its end; an interruption of the cell cancels it.
+
+    Raises:
+        JobFailed: the job has failed, or was cancelled.
+    """
+    engine, table, output = prepared.engine, LiveTable(job_id), _Output(sys.stdout)
+    follower = Follower(engine, job_id, log_tasks, PATIENCE_S)
+    updates = follower.updates()
+    with output, Interrupts() as interrupts:
+        try:
+            while update := interrupts.wait(start_call(lambda: next(updates, None))):
+                output.show(update)
+                table.show(update.view, lambda report=update.report: page_url(engine, report))  # type: ignore[misc]
+        except SignalReceived:
+            with contextlib.suppress(JobNotFound):
+                interrupts.call(lambda: cancel_job(engine, report_of(engine, job_id)))
+            raise KeyboardInterrupt from None
+    if follower.view.state is not State.SUCCEEDED:
+        raise JobFailed("\n".join(map(click.unstyle, verdict(follower.view))))
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Add the magics to an IPython shell, as `%load_ext howdah` does."""
+
+    def howdah(line: str, cell: str | None = None) -> None:
+        command, given = (run_cell, (cell, shell.user_ns)) if cell is not None else (cli, None)
+        try:
+            command.main(shlex.split(line), prog_name="%howdah", standalone_mode=False, obj=given)
+        except click.Abort:  # which click makes of an interruption
+            raise KeyboardInterrupt from None
+        except (HowdahError, click.ClickException) as error:
+            text = error.format_message() if isinstance(error, click.ClickException) else str(error)
+            error._render_traceback_ = lambda: [f"howdah: {text}"]  # type: ignore[union-attr]  # IPython shows this
+            raise
+
+    shell.register_magic_function(howdah, "line_cell", "howdah")

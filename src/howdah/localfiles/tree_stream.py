@@ -1,0 +1,209 @@
+"""Sends a file or a directory over a connection, and receives it.
+
+It goes as a sequence of entries: four bytes of length, a JSON object that describes a file, a directory or a link, and
+the file's bytes, which the kernel copies by itself (sendfile). The last entry says that all is there, or what went
+wrong: a broken connection never looks like an end. What is received gets its name when it is complete.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import socket
+import stat
+import struct
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+PIECE = 1 << 20
+STALL_S = 120.0
+"""Seconds without a byte after which a copy is given up; a connection gets this time limit before it is used here."""
+_MAX_ENTRY = 1 << 20
+_BROKEN = (ConnectionError, socket.timeout)
+_TOP = "top"
+"""The name of what is copied while it is under way: its receiver decides what it is called."""
+_LENGTH = struct.Struct("!I")
+
+
+class CopyProblem(Exception):
+    """What was to be copied is not there, or cannot be read or written, for this reason."""
+
+
+# Sending
+
+
+def send_tree(path: Path, connection: socket.socket) -> None:
+    """Send the file or the directory at `path`. Sockets, pipes and devices are left out.
+
+    What is wrong with `path` is sent, too.
+
+    Raises:
+        OSError: the connection breaks.
+    """
+    problem = ""
+    try:
+        for each, name in _entries(_existing(path), _TOP):
+            _send(each, name, connection)
+    except CopyProblem as error:
+        problem = str(error)
+    _send_entry(connection, {"end": True, "problem": problem})
+
+
+def _existing(path: Path) -> Path:
+    try:
+        return path.resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise CopyProblem(f"{path}: {getattr(error, 'strerror', '') or 'its links lead in a circle'}") from error
+
+
+def _entries(path: Path, name: str) -> Iterator[tuple[Path, str]]:
+    yield path, name
+    if path.is_dir() and not path.is_symlink():
+        try:
+            found = sorted(path.iterdir())
+        except OSError as error:
+            raise CopyProblem(f"{path}: {error.strerror}") from error
+        for each in found:
+            yield from _entries(each, f"{name}/{each.name}")
+
+
+def _send(path: Path, name: str, connection: socket.socket) -> None:
+    try:
+        status = path.lstat()
+        described = {"name": name, "mode": stat.S_IMODE(status.st_mode) & 0o777, "modified_ns": status.st_mtime_ns}
+        if stat.S_ISDIR(status.st_mode):
+            _send_entry(connection, {**described, "kind": "directory"})
+            return
+        if stat.S_ISLNK(status.st_mode):
+            _send_entry(connection, {"name": name, "kind": "link", "target": str(path.readlink())})
+            return
+        if not stat.S_ISREG(status.st_mode):
+            return
+        file = path.open("rb")
+    except OSError as error:
+        if error.filename is None:  # of the connection
+            raise
+        raise CopyProblem(f"{path}: {error.strerror}") from error
+    with file:
+        size = os.fstat(file.fileno()).st_size
+        _send_entry(connection, {**described, "kind": "file", "size": size})
+        sent = connection.sendfile(file, 0, size) if size else 0
+        while sent < size:  # the receiver waits for as many bytes as were announced
+            sent += connection.send(bytes(min(PIECE, size - sent)))
+            if sent == size:
+                raise CopyProblem(f"{path}: it became shorter while it was copied")
+
+
+def _send_entry(connection: socket.socket, entry: Mapping[str, Any]) -> None:
+    content = json.dumps(entry).encode()
+    connection.sendall(_LENGTH.pack(len(content)) + content)
+
+
+# Receiving
+
+
+def receive_tree(connection: socket.socket, early: bytes, destination: Path, name: str) -> Path:
+    """Write what `send_tree` sends to `destination`, or under `name` into it if it is a directory; return the path. A
+    file replaces a file. `early` has been received of it already. The sender has no say in where it is written.
+
+    Raises:
+        CopyProblem: the sender could not read it, or it cannot be written here. Then nothing is.
+        EOFError: the connection ends before all is there.
+    """
+    parent = destination if destination.is_dir() else destination.absolute().parent
+    staging = parent / f".howdah-copy-{secrets.token_hex(6)}"
+    try:
+        staging.mkdir()
+    except OSError as error:
+        raise CopyProblem(f"{parent}: {error.strerror}") from error
+    try:
+        received = _Receiver(connection, early, staging).receive()
+        target = destination / name if destination.is_dir() else destination
+        if os.path.lexists(target) and (received.is_dir() or target.is_dir()):
+            raise CopyProblem(f"{target}: exists already")
+        received.replace(target)
+    except (*_BROKEN, ValueError, KeyError) as error:
+        raise EOFError(f"the connection was lost before all was copied: {error}") from error
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return target
+
+
+class _Receiver:
+    """Unpacks entries into the directory `staging`."""
+
+    def __init__(self, connection: socket.socket, early: bytes, staging: Path) -> None:
+        self._connection, self._early, self._staging = connection, early, staging
+        self._piece = memoryview(bytearray(PIECE))
+        self._directories: list[tuple[Path, int]] = []
+
+    def receive(self) -> Path:
+        """Receive all; return the path at the top."""
+        while True:
+            size = _LENGTH.unpack(self._read(_LENGTH.size))[0]
+            if size > _MAX_ENTRY:
+                raise ValueError("what was received is no entry")
+            entry = json.loads(self._read(size))
+            if entry.get("end"):
+                if entry["problem"]:
+                    raise CopyProblem(str(entry["problem"]))
+                for path, modified_ns in reversed(self._directories):  # the inner ones first
+                    os.utime(path, ns=(modified_ns, modified_ns))
+                return self._staging / _TOP
+            name = str(entry["name"])
+            if name.partition("/")[0] != _TOP:
+                raise ValueError("what was received is no entry")
+            try:
+                self._unpack(name, entry)
+            except _BROKEN:
+                raise
+            except OSError as error:
+                raise CopyProblem(f"{name}: {error.strerror or error}") from error
+
+    def _unpack(self, name: str, entry: Mapping[str, Any]) -> None:
+        path, staging = self._staging / name, self._staging.resolve()
+        parent = path.parent.resolve()
+        if ".." in path.parts or staging not in (parent, *parent.parents):
+            raise CopyProblem(f"{name}: leads out of the directory")
+        if entry["kind"] == "link":
+            path.symlink_to(str(entry["target"]))
+            return
+        mode, modified_ns = int(entry["mode"]) & 0o777, int(entry["modified_ns"])
+        if entry["kind"] == "directory":
+            path.mkdir()
+            path.chmod(mode | stat.S_IRWXU)
+            self._directories.append((path, modified_ns))
+            return
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        with open(os.open(path, flags, 0o600), "wb", buffering=0) as file:  # noqa: PTH123 - of an open file
+            self._copy(int(entry["size"]), file.fileno())
+            os.fchmod(file.fileno(), mode)
+        os.utime(path, ns=(modified_ns, modified_ns))
+
+    def _copy(self, size: int, file: int) -> None:
+        """Write `size` bytes to an open file."""
+        while size:
+            if self._early:
+                data = memoryview(self._early[:size])
+                self._early = self._early[size:]
+            else:
+                data = self._piece[: self._receive_into(self._piece[: min(size, PIECE)])]
+            size -= len(data)
+            while data:
+                data = data[os.write(file, data) :]
+
+    def _read(self, size: int) -> bytes:
+        while len(self._early) < size:
+            room = self._piece[: size - len(self._early)]
+            self._early += bytes(room[: self._receive_into(room)])
+        data, self._early = self._early[:size], self._early[size:]
+        return data
+
+    def _receive_into(self, room: memoryview) -> int:
+        size = self._connection.recv_into(room)
+        if not size:
+            raise ConnectionError("closed")
+        return size

@@ -1,0 +1,419 @@
+"""The driver's side: starts a job on the executors of a Spark that runs already, feeds it, and waits for its end."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import secrets
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkContext, cloudpickle
+
+from howdah.client.engine_registry import engine as engine_for
+from howdah.client.engine_registry import settings_for
+from howdah.client.page_links import page_link, tensorboard_url
+from howdah.client.sdk import Client
+from howdah.client.submit import prepare
+from howdah.client.tensorboard_install import install
+from howdah.engines import Engine
+from howdah.engines.spark.driver import DriverServer
+from howdah.engines.spark.properties import DYNAMIC
+from howdah.errors import HowdahError, SpecError
+from howdah.frameworks.group import HOLD_NO_DATA
+from howdah.jupyter.live_table import LiveTable, in_notebook
+from howdah.spark.feed_messages import FeedError, queue_name
+from howdah.spark.feeding import SparkFeeder
+from howdah.spark.feeding_task import Programs, end_feed
+from howdah.spark.node_context import FEED_PORT
+from howdah.spec import Environment, JobReport, JobSpec, Outcome, Resources, Role, State
+from howdah.spec.view import JobView
+
+START_LIMIT_S = 600.0
+"""How long a cluster may take until all of its programs run, unless `run` is told otherwise."""
+FUNCTION_FILE = "function.pickle"
+POLL_S = 0.2
+END_FEED_S = 10.0
+_PASSED_ON = (
+    DYNAMIC,
+    "spark.speculation",
+    "spark.task.cpus",
+    "spark.task.resource.gpu.amount",
+    "spark.executor.memory",
+)
+Function = Callable[..., Any]
+
+
+class ClusterError(HowdahError):
+    """The job of a cluster has failed; the message says which task, where, and what it printed last."""
+
+    def __init__(self, text: str, outcome: Outcome | None = None) -> None:
+        super().__init__(text)
+        self.outcome = outcome
+        """How the job ended; None while it runs."""
+
+
+class Cluster:
+    """A job on Spark's executors. It is a context manager, which shuts the cluster down, or cancels it after an
+    error."""
+
+    def __init__(
+        self,
+        context: SparkContext,
+        job_id: str,
+        engine: Engine,
+        programs: Programs,
+        fed: Sequence[str],
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        self._context, self._engine, self._programs, self._fed = context, engine, programs, tuple(fed)
+        self._say = say or (lambda text: print(text, file=sys.stderr, flush=True))
+        self.job_id = job_id
+        """The id of the job, by which `howdah` finds it."""
+        self._client = Client(engine="spark")
+        self._view: JobView | None = None
+        self._changed = threading.Condition()
+        self._problem: Exception | None = None
+        self._notes = 0
+        self._table: LiveTable | None = None
+
+    @classmethod
+    def run(
+        cls,
+        spark: Any,
+        job: Function | JobSpec,
+        arguments: Sequence[Any] = (),
+        *,
+        roles: Mapping[str, int | Role] | int = 1,
+        framework: str = "generic",
+        fed: Sequence[str] | None = None,
+        beside_driver: Sequence[str] = (),
+        name: str = "",
+        base_directory: Path | str = ".",
+        start_limit_s: float = START_LIMIT_S,
+        say: Callable[[str], None] | None = None,
+        **fields: Any,
+    ) -> Cluster:
+        """Start a job on the executors of `spark`, a SparkSession or SparkContext; return when all programs run.
+
+        `job` is a function, which is called on each node with a NodeContext and `arguments`, or a JobSpec, whose
+        relative paths start at `base_directory`. A function has `roles`: numbers of tasks by role, or Roles with their
+        resources, or the number of workers; and the
+        variables of `framework`. `fields` are more of JobSpec's. Roles that are `fed` (all that hold data, unless
+        given) leave their slots of Spark to the tasks that feed them; () if nothing will be fed. Roles that are
+        `beside_driver` run there, in no slot. `say` gets a sentence for what people should know; without it they go to
+        standard error.
+
+        Raises:
+            ClusterError: the job has ended, or not all programs run within `start_limit_s` seconds.
+            SpecError, StagingError, EngineRejected, EngineUnavailable: the job cannot run; the message says why.
+        """
+        context = spark if isinstance(spark, SparkContext) else spark.sparkContext
+        directory = Path(tempfile.mkdtemp(prefix="howdah-spark-"))
+        socket = directory / "driver.sock"
+        server = DriverServer(context, socket)
+        threading.Thread(target=server.serve, daemon=True).start()
+        try:
+            programs = Programs(secrets.token_hex(8), secrets.token_bytes(32))
+            spec = (
+                job if isinstance(job, JobSpec) else function_job(context, job, arguments, roles, programs, directory)
+            )
+            spec = replace(spec, framework=framework if spec.framework == "generic" else spec.framework, **fields)
+            spec = replace(spec, name=name or getattr(job, "__name__", spec.name))
+            if not isinstance(job, JobSpec):
+                spec = _with_command(spec, context)
+            names = [role for role in spec.roles if role not in HOLD_NO_DATA] if fed is None else fed
+            base = Path(base_directory) if isinstance(job, JobSpec) else directory
+            engine, job_id = _submit(context, _for_spark(context, spec, names, beside_driver, socket), base)
+        except BaseException:
+            server.stop()
+            shutil.rmtree(directory, ignore_errors=True)
+            raise
+        cluster = cls(context, job_id, engine, programs, names, say)
+        cluster._table = LiveTable(job_id) if in_notebook() else None
+        threading.Thread(target=cluster._follow, args=(server, directory), daemon=True).start()
+        atexit.register(cluster._cancel_quietly)
+        try:
+            cluster._wait_started(start_limit_s)
+        except BaseException:
+            cluster._cancel_quietly()
+            raise
+        return cluster
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, kind: object, _error: object, _traceback: object) -> None:
+        if kind is None:
+            self.shutdown()
+        else:
+            self._cancel_quietly()
+
+    # What becomes of the job
+
+    def _follow(self, server: DriverServer, directory: Path) -> None:
+        try:
+            for view in self._client.follow(self.job_id, POLL_S):
+                with self._changed:
+                    self._view = view
+                    new, self._notes = view.notes[self._notes :], len(view.notes)
+                    self._changed.notify_all()
+                for note in new:
+                    self._say(f"{self.job_id}: {note}")
+                if self._table is not None:
+                    self._table.show(view, self._link)
+        except Exception as problem:  # whoever waits has to know
+            with self._changed:
+                self._problem = problem
+                self._changed.notify_all()
+        finally:
+            server.stop()
+            shutil.rmtree(directory, ignore_errors=True)
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """Return how the job ended; None while it runs."""
+        return self._view.outcome if self._view is not None else None
+
+    @property
+    def report(self) -> JobReport:
+        """Return the job as its engine describes it."""
+        return self._engine.describe(self.job_id)[0]
+
+    def _link(self) -> str:
+        """Return the link to the job's page; "" while it has none."""
+        with contextlib.suppress(HowdahError):
+            report = self.report
+            return page_link(self._engine, report) if report.master else ""
+        return ""
+
+    @property
+    def page(self) -> str:
+        """Return a link to the job's page, which everybody who has it can open."""
+        return page_link(self._engine, self.report)
+
+    @property
+    def tensorboard(self) -> str:
+        """Return a link to the job's TensorBoard; "" while it has none."""
+        return tensorboard_url(self._engine, self.report, self._view) if self._view is not None else ""
+
+    def _wait_started(self, limit_s: float) -> None:
+        deadline = time.monotonic() + limit_s
+        while not self.is_running:
+            self.check()
+            if time.monotonic() > deadline:
+                missing = [f"{task.id} ({task.phase})" for task in self._tasks if task.state is not State.RUNNING]
+                raise ClusterError(f"{self.job_id} has not started within {limit_s:g} s: {', '.join(missing)}")
+            with self._changed:
+                self._changed.wait(POLL_S)
+
+    @property
+    def _tasks(self) -> list[Any]:
+        return [task for task in self._view.tasks.values() if self._view.takes_part(task.id)] if self._view else []
+
+    def task(self, role: str, index: int) -> Any:
+        """Return the view of a task."""
+        return next(task for task in self._tasks if (task.id.role, task.id.index) == (role, index))
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether the programs of all tasks run, or have ended well."""
+        return bool(self._tasks) and all(task.state in (State.RUNNING, State.SUCCEEDED) for task in self._tasks)
+
+    def check(self) -> None:
+        """Return if the job runs, or has ended well.
+
+        Raises:
+            ClusterError: it has failed, or was cancelled.
+        """
+        if self._problem is not None:
+            raise ClusterError(f"{self.job_id}: {self._problem}") from self._problem
+        outcome = self.outcome
+        if outcome is not None and outcome.state is not State.SUCCEEDED:
+            lines = "\n".join(outcome.exit.lines) if outcome.exit is not None else ""
+            raise ClusterError(f"{self.job_id} {outcome.state.value}: {outcome.diagnostics}\n{lines}".rstrip(), outcome)
+
+    # Data
+
+    def _feeder(self, silence_s: float | None, queue: str) -> SparkFeeder:
+        if not self._fed:
+            raise SpecError.at("fed", "no role of this cluster is fed")
+        ports = [] if queue else [(task.host, task.ports[FEED_PORT]) for task in self._fed_tasks]
+        name = queue_name(self._programs.cluster, queue)
+        programs = self._programs._replace(cluster=name, ports=ports, silence_s=silence_s)
+        return SparkFeeder(self._context, programs, self.job_id, self._goes_on, self._take_data)
+
+    @property
+    def _fed_tasks(self) -> list[Any]:
+        return [task for task in self._tasks if task.id.role in self._fed and FEED_PORT in task.ports]
+
+    def _goes_on(self) -> bool:
+        """Return whether the job goes on; raise what has failed."""
+        self.check()
+        return self.outcome is None
+
+    def _take_data(self) -> bool:
+        """Return whether the programs take data, after they were restarted; raise what ended the job."""
+        deadline = time.monotonic() + START_LIMIT_S
+        while self.outcome is None and not self.is_running and time.monotonic() < deadline:
+            with self._changed:
+                self._changed.wait(POLL_S)
+        return self._goes_on()
+
+    def train(self, data: Any, epochs: int = 1, *, silence_s: float | None = None, queue: str = "") -> Any:
+        """Bring data to the programs, as often as `epochs` says; return when they have taken it, or want no more.
+
+        `data` is a DataFrame, or an RDD of tuples, dicts, bytes, numbers or arrays. A stream (a streaming DataFrame, or
+        a DStream) is fed in the background; for a DataFrame its StreamingQuery is returned, else the number of rows
+        that were taken. A program that takes nothing for `silence_s` seconds is an error; `queue` is the name of the
+        feed, for programs with several.
+
+        Raises:
+            ClusterError: the job has failed. What Spark raises, if the data cannot be read.
+        """
+        feeder = self._feeder(silence_s, queue)
+        if getattr(data, "isStreaming", False):
+            return data.writeStream.foreachBatch(lambda frame, _number: feeder.train(frame) and None).start()
+        if hasattr(data, "foreachRDD"):
+            data.foreachRDD(lambda rdd: feeder.train(rdd) and None)
+            return None
+        with self._cancelled_by_interrupt():
+            return sum(feeder.train(data) for _ in range(epochs))
+
+    def inference(self, data: Any, schema: str = "", *, silence_s: float | None = None, queue: str = "") -> Any:
+        """Return the programs' results, one for each row, in the order of the rows of a partition: an RDD for an RDD,
+        and for a DataFrame one with the columns of `schema` ("prediction long"). Nothing is read before Spark needs
+        it. `silence_s` and `queue` are as in `train`."""
+        return self._feeder(silence_s, queue).inference(data, schema)
+
+    def end_feed(self) -> None:
+        """Tell the programs that no more data will come, also those that do not listen yet, and that start again."""
+        threading.Thread(target=self._end_feeds, daemon=True).start()
+
+    def _end_feeds(self) -> None:
+        told = set()
+        while self.outcome is None and self._problem is None:
+            for task in self._fed_tasks:
+                run = (task.id, task.tries)
+                if task.state is State.RUNNING and run not in told:
+                    with contextlib.suppress(OSError, FeedError):  # it does not listen yet, or has ended
+                        end_feed(task.host, task.ports[FEED_PORT], self._programs.key, END_FEED_S)
+                        told.add(run)
+            time.sleep(POLL_S)
+
+    # The end
+
+    def wait(self, timeout_s: float | None = None) -> Outcome:
+        """Return how the job ended.
+
+        Raises:
+            ClusterError: it has failed.
+            TimeoutError: it goes on after `timeout_s` seconds.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        with self._cancelled_by_interrupt():
+            while self.outcome is None:
+                self.check()
+                if deadline is not None and time.monotonic() > deadline:
+                    raise TimeoutError(f"{self.job_id} goes on after {timeout_s:g} s")
+                with self._changed:
+                    self._changed.wait(POLL_S)
+        self.check()
+        return self.outcome
+
+    def shutdown(self, timeout_s: float | None = None) -> Outcome:
+        """End the feed, and return how the job ended. After `timeout_s` seconds the job is cancelled.
+
+        Raises:
+            ClusterError: it has failed. TimeoutError: it was cancelled.
+        """
+        self.end_feed()
+        try:
+            return self.wait(timeout_s)
+        except BaseException:
+            self._cancel_quietly()
+            raise
+
+    def cancel(self) -> None:
+        """End the job now."""
+        self._client.cancel(self.job_id)
+
+    @contextlib.contextmanager
+    def _cancelled_by_interrupt(self) -> Iterator[None]:
+        """Cancel the job if the user interrupts what the block does (Ctrl-C, or a notebook's stop button)."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self._cancel_quietly()
+            raise
+
+    def _cancel_quietly(self) -> None:
+        atexit.unregister(self._cancel_quietly)
+        if self.outcome is None:
+            with contextlib.suppress(HowdahError):
+                self.cancel()
+
+
+def function_job(
+    context: SparkContext,
+    function: Function,
+    arguments: Sequence[Any],
+    roles: Mapping[str, int | Role] | int,
+    programs: Programs,
+    directory: Path,
+) -> JobSpec:
+    """Return the job that calls a function on each node; the function is written into `directory`."""
+    content = cloudpickle.dumps((programs.cluster, programs.key, function, tuple(arguments)))
+    (directory / FUNCTION_FILE).write_bytes(content)
+    wanted = {"worker": roles} if isinstance(roles, int) else roles
+    plain = Role(resources=Resources(vcores=int(context.getConf().get("spark.task.cpus", "1"))))
+    made = {name: role if isinstance(role, Role) else replace(plain, replicas=role) for name, role in wanted.items()}
+    return JobSpec(made, files=(FUNCTION_FILE,))
+
+
+def _with_command(job: JobSpec, context: SparkContext) -> JobSpec:
+    """Return the job with the command that calls the function: by the Python of the job's environment, else by that of
+    Spark's own workers."""
+    python = "python" if job.environment != Environment() else context.pythonExec
+    command = (python, "-m", "howdah.spark.run_function", FUNCTION_FILE)
+    return replace(job, roles={name: replace(role, command=command) for name, role in job.roles.items()})
+
+
+def _for_spark(
+    context: SparkContext, job: JobSpec, fed: Sequence[str], beside_driver: Sequence[str], socket: Path
+) -> JobSpec:
+    """Return the job as it runs in this application."""
+    conf = context.getConf()
+    properties = (f"{name}={conf.get(name)}" for name in _PASSED_ON if conf.get(name) is not None)
+    options: dict[str, str | tuple[str, ...]] = {
+        "driver_socket": str(socket),
+        "feeding": tuple(fed),
+        "beside_driver": tuple(beside_driver),
+        "conf": (f"{DYNAMIC}=false", *properties),
+    }
+    roles = {
+        name: replace(role, ports=(*role.ports, FEED_PORT)) if name in fed else role for name, role in job.roles.items()
+    }
+    links = {"Spark": context.uiWebUrl} if context.uiWebUrl else {}
+    labels = {"spark.application": context.applicationId, **job.labels}
+    return replace(
+        job, roles=roles, links={**links, **job.links}, labels=labels, engines={**job.engines, "spark": options}
+    )
+
+
+def _submit(context: SparkContext, job: JobSpec, directory: Path) -> tuple[Engine, str]:
+    """Submit the job; its master reaches the driver, and executors the master, by the driver's own address."""
+    conf = context.getConf()
+    flags = {"engine": "spark", "spark.master": context.master, "spark.address": conf.get("spark.driver.host") or ""}
+    prepared, settings = prepare(job, directory, flags, lambda _: None), settings_for(flags)
+    if job.board.show:
+        with contextlib.suppress(HowdahError):  # the job's own environment may have TensorBoard
+            install(prepared.engine, settings, lambda _: None)
+    return engine_for(settings), prepared.engine.submit(prepared.plan, prepared.secrets)

@@ -1,0 +1,205 @@
+"""A feeding task's side of feeding: brings one partition to a training program, and returns what it answers.
+
+Spark brings this module to its executors by value: beside Python's own library it needs pyarrow alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow
+
+from howdah.spark.feed_messages import END, INFER, LOAD, TRAIN, FeedError, hear, introduce, say, sockets_here
+
+CONNECT_S = 20.0
+"""How long a program may take to listen again, after it was restarted."""
+_STEP_S = 0.1
+MAX_ASKED = 16
+"""How many programs of other nodes are asked how much data waits there."""
+SLACK, SLACK_BYTES = 1.1, 1 << 16
+"""How much more may wait at a program of this node than at one of another node that gets nothing then."""
+
+
+class Programs(NamedTuple):
+    """The programs of a cluster that are fed."""
+
+    cluster: str
+    """The name of the cluster."""
+    key: bytes
+    """The cluster's key."""
+    ports: Sequence[tuple[str, int]] = ()
+    """Where they listen for tasks of other nodes: hosts and ports."""
+    connect_s: float = CONNECT_S
+    """Seconds to wait for a program that listens."""
+    silence_s: float | None = None
+    """Seconds that a program may take no data, and give no results; None for no limit."""
+
+
+def feed_partition(programs: Programs, partition: int, batches: Iterable[pyarrow.RecordBatch]) -> int:
+    """Bring a partition to a program; return how many rows it has taken: 0 if it wants none.
+
+    Raises:
+        FeedError: no program listens, or it has died before it had all rows.
+    """
+    with _connect(programs, TRAIN, partition) as connection, connection.makefile("rb") as answers:
+        if "stop" in hear(answers):
+            return 0
+        _write(connection, batches, lambda: bool(select.select([connection], [], [], 0)[0]))
+        return int(hear(answers).get("taken", 0))
+
+
+def infer_partition(
+    programs: Programs, partition: int, batches: Iterable[pyarrow.RecordBatch]
+) -> Iterator[pyarrow.RecordBatch]:
+    """Bring a partition to a program, and yield its results in the order of the rows.
+
+    Raises:
+        FeedError: no program listens, or it has died, or has not answered each row once.
+    """
+    with _connect(programs, INFER, partition) as connection, connection.makefile("rb") as answers:
+        if "stop" in hear(answers):
+            raise FeedError("the training program wants no more data")
+        # A thread writes: the program may answer the first rows before it has taken the last ones.
+        writer = _Writer(connection, batches)
+        found = 0
+        if answers.peek(1)[:1] not in (b"", b"{"):
+            for results in pyarrow.ipc.open_stream(answers):
+                found += results.num_rows
+                yield results
+        sent = writer.finish()
+        hear(answers)
+        if found != sent:
+            raise FeedError(f"{sent} rows have {found} results")
+
+
+class _Writer(threading.Thread):
+    """Writes batches to a connection, which it ends if they cannot be read."""
+
+    def __init__(self, connection: socket.socket, batches: Iterable[pyarrow.RecordBatch]) -> None:
+        super().__init__(daemon=True)
+        self._connection, self._batches = connection, batches
+        self._rows = 0
+        self._error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self._rows = _write(self._connection, self._batches, lambda: False)
+        except BaseException as error:  # it is raised in the task's own thread
+            self._error = error
+            self._connection.shutdown(socket.SHUT_RDWR)
+
+    def finish(self) -> int:
+        """Return how many rows were written, or raise what kept them from being read."""
+        self.join()
+        if self._error is not None:
+            raise self._error
+        return self._rows
+
+
+def end_feed(host: str, port: int, key: bytes, timeout_s: float) -> None:
+    """Tell a program that no more data will come.
+
+    Raises:
+        FeedError, OSError: it does not listen, or does not answer.
+    """
+    with (
+        socket.create_connection((host, port), timeout_s) as connection,
+        _introduced(connection, key, END, 0).makefile("rb") as answers,
+    ):
+        hear(answers)
+
+
+def _connect(programs: Programs, kind: str, partition: int) -> socket.socket:
+    """Connect to a program on this node, or to one elsewhere where clearly less data waits."""
+    deadline = time.monotonic() + programs.connect_s
+    while True:
+        here: list[Any] = [f"\0{name}" for name in sockets_here(programs.cluster)]
+        problem: OSError | FeedError | None = None
+        if here or programs.ports:
+            try:
+                connection = _open(programs, _choose_place(programs, here, partition), kind, partition)
+                connection.settimeout(programs.silence_s)
+                return connection
+            except OSError as error:
+                problem = error
+        if time.monotonic() > deadline:
+            where = f"none of {len(programs.ports)} training programs listens"
+            raise FeedError(f"{where} within {programs.connect_s:g} s: {problem or 'none is on this node'}")
+        time.sleep(_STEP_S)
+
+
+def _choose_place(programs: Programs, here: list[Any], partition: int) -> Any:
+    """Return where a partition goes. Programs that train in step must get about the same number of rows, or one waits
+    for rows that another has: so it is a program of this node only as long as no other one has clearly less.
+
+    Raises:
+        OSError: a program of this node does not answer.
+    """
+    ports = list(programs.ports)
+    elsewhere = ports if len(ports) <= MAX_ASKED else random.sample(ports, MAX_ASKED)
+    if len(here) == 1 and len(ports) <= 1:
+        return here[0]
+    near, far = _in_turn(here, partition), _in_turn(elsewhere, partition)
+    loads = [(_load(programs, place), place) for place in near]
+    best = min(loads, key=lambda each: each[0]) if loads else None
+    for place in far:
+        with contextlib.suppress(OSError, FeedError):  # it may have ended
+            load = _load(programs, place)
+            if best is None or best[0] > SLACK * load + SLACK_BYTES:
+                best = (load, place)
+    return best[1] if best is not None else far[0]
+
+
+def _in_turn(places: list[Any], partition: int) -> list[Any]:
+    """Return the places with another one first for each partition."""
+    first = partition % len(places) if places else 0
+    return [*places[first:], *places[:first]]
+
+
+def _load(programs: Programs, place: Any) -> int:
+    """Return how many bytes wait at a program, or are on their way there.
+
+    Raises:
+        OSError, FeedError: it does not answer.
+    """
+    with _open(programs, place, LOAD, 0) as connection, connection.makefile("rb") as answers:
+        return int(hear(answers)["bytes"])
+
+
+def _open(programs: Programs, place: Any, kind: str, partition: int) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX) if isinstance(place, str) else socket.socket()
+    try:
+        connection.settimeout(programs.connect_s)
+        connection.connect(place)
+        return _introduced(connection, programs.key, kind, partition)
+    except OSError:
+        connection.close()
+        raise
+
+
+def _introduced(connection: socket.socket, key: bytes, kind: str, partition: int) -> socket.socket:
+    introduce(connection, key)
+    say(connection, kind=kind, partition=partition)
+    return connection
+
+
+def _write(connection: socket.socket, batches: Iterable[pyarrow.RecordBatch], is_over: Callable[[], bool]) -> int:
+    """Write batches until there are no more, or `is_over`, or the program has gone; return how many rows they had."""
+    rows, writer = 0, None
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError), connection.makefile("wb", 1 << 20) as file:
+        for batch in batches:
+            if is_over():
+                break
+            writer = writer or pyarrow.ipc.new_stream(file, batch.schema)
+            writer.write_batch(batch)
+            rows += batch.num_rows
+        (writer or pyarrow.ipc.new_stream(file, pyarrow.schema([]))).close()
+    return rows

@@ -1,0 +1,67 @@
+"""What a function of the driver's knows of the node on which it runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from howdah import program
+from howdah.spark.feed_messages import queue_name, socket_name
+
+if TYPE_CHECKING:
+    from howdah.spark.feed import DataFeed
+
+FEED_PORT = "feed"
+"""The name of the port that is reserved for feeding."""
+
+
+class NodeContext:
+    """The node on which a function runs: which task of the job it is, who the others are, and its data."""
+
+    def __init__(self, cluster: str, key: bytes) -> None:
+        self.cluster = cluster
+        """The name of the cluster."""
+        self._key = key
+        self._feeds: dict[str, DataFeed] = {}
+
+    @property
+    def role(self) -> str:
+        """Return the task's role."""
+        return str(program.role)
+
+    @property
+    def index(self) -> int:
+        """Return the task's number in its role, from 0."""
+        return int(program.index)
+
+    @property
+    def rank(self) -> int:
+        """Return the task's number over all roles, from 0."""
+        return int(program.rank)
+
+    @property
+    def size(self) -> int:
+        """Return how many tasks the cluster has."""
+        return int(program.size)
+
+    @property
+    def peers(self) -> program.Peers:
+        """Return all tasks of the cluster, with their addresses."""
+        return program.world()
+
+    def feed(self, buffer_bytes: int = 0, queue: str = "") -> DataFeed:
+        """Return what Spark brings to this node, with `queue` what comes under that name; the first call begins to
+        listen, and decides the size of the buffer (0: 64 MiB)."""
+        from howdah.spark.feed import BUFFER_BYTES, DataFeed  # pyarrow takes a while, and not every node is fed
+
+        if queue not in self._feeds:
+            own = self.peers.members[self.rank]
+            host = own.host if own.host.startswith("127.") else ""
+            port = 0 if queue else own.ports.get(FEED_PORT, 0)
+            name = socket_name(queue_name(self.cluster, queue), own.task)
+            self._feeds[queue] = DataFeed(name, self._key, host, port, buffer_bytes or BUFFER_BYTES)
+        return self._feeds[queue]
+
+    def close(self) -> None:
+        """Want no more data."""
+        for feed in self._feeds.values():
+            feed.close()

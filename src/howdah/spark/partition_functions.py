@@ -1,0 +1,82 @@
+"""The functions that Spark calls with each partition: they bring it to a training program.
+
+Spark brings this module to its executors by value: it imports Python's own library, pyarrow, NumPy and pyspark alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pyarrow
+
+from howdah.spark.columns import to_batches, to_rows
+from howdah.spark.feeding_task import Programs, feed_partition, infer_partition
+
+BATCH_ROWS = 1024
+"""Rows of an RDD that are sent together."""
+ROWS_SCHEMA = "rows long"
+"""The columns of what `train_arrow` returns."""
+
+
+class List:
+    """Adds up lists, as pyspark.accumulators.AccumulatorParam does numbers."""
+
+    def zero(self, _value: list[Any]) -> list[Any]:
+        return []
+
+    def addInPlace(self, value1: list[Any], value2: list[Any]) -> list[Any]:  # noqa: N802 - Spark's name
+        value1.extend(value2)
+        return value1
+
+
+def train_rdd(programs: Programs, done: Any) -> Callable[[int, Iterable[Any]], Iterator[int]]:
+    """Return the function for `mapPartitionsWithIndex`, which yields how many rows a program has taken. `done` is an
+    accumulator for the numbers of the partitions."""
+
+    def run(partition: int, rows: Iterable[Any]) -> Iterator[int]:
+        taken = feed_partition(programs, partition, to_batches(rows, BATCH_ROWS))
+        done.add([partition])
+        yield taken
+
+    return run
+
+
+def train_arrow(programs: Programs, done: Any) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Return the same for `mapInArrow`."""
+
+    def run(batches: Iterable[Any]) -> Iterator[Any]:
+        partition = partition_number()
+        taken = feed_partition(programs, partition, batches)
+        done.add([partition])
+        yield pyarrow.RecordBatch.from_pydict({"rows": [taken]})
+
+    return run
+
+
+def infer_rdd(programs: Programs) -> Callable[[int, Iterable[Any]], Iterator[Any]]:
+    """Return the function for `mapPartitionsWithIndex`, which yields a result for each row."""
+
+    def run(partition: int, rows: Iterable[Any]) -> Iterator[Any]:
+        for results in infer_partition(programs, partition, to_batches(rows, BATCH_ROWS)):
+            yield from to_rows(results)
+
+    return run
+
+
+def infer_arrow(programs: Programs, names: list[str]) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Return the same for `mapInArrow`; the results' columns get these names."""
+
+    def run(batches: Iterable[Any]) -> Iterator[Any]:
+        for results in infer_partition(programs, partition_number(), batches):
+            yield pyarrow.RecordBatch.from_arrays(results.columns, names)
+
+    return run
+
+
+def partition_number() -> int:
+    """Return the number of the partition of this task of Spark."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context.partitionId() if context is not None else 0

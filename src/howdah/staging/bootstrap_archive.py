@@ -1,0 +1,48 @@
+"""Builds the bootstrap archive: one small zip that Python runs, which brings a container to its executor.
+
+It holds `howdah.executor.bootstrap` and the pure Python that this needs, so that any CPython from 3.9 on runs it. The
+same sources make the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import howdah
+
+NAME = "howdah-bootstrap.pyz"
+_PARTS = (
+    "__init__.py",
+    "errors.py",
+    "spec/*.py",
+    "wire/*.py",
+    "localfiles/*.py",
+    "staging/__init__.py",
+    "staging/archive_extraction.py",
+    "staging/working_directory.py",
+    "executor/__init__.py",
+    "executor/bootstrap.py",
+)
+_MAIN = "import sys\n\nfrom howdah.executor.bootstrap import main\n\nsys.exit(main())\n"
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest a zip can tell
+
+
+def bootstrap_archive() -> bytes:
+    """Return the archive, for which `python3 howdah-bootstrap.pyz` is the command."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, text in [("__main__.py", _MAIN.encode()), *_sources()]:
+            info = zipfile.ZipInfo(name, _EPOCH)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, text)
+    return content.getvalue()
+
+
+def _sources() -> Iterator[tuple[str, bytes]]:
+    package = Path(howdah.__file__).parent
+    for part in _PARTS:
+        for path in sorted(package.glob(part)):
+            yield f"howdah/{path.relative_to(package).as_posix()}", path.read_bytes()

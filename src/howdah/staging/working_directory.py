@@ -1,0 +1,67 @@
+"""A container's working directory: the job's files under their names, with archives unpacked.
+
+Small files are copied, so that a script finds its neighbours beside it and nothing that it writes reaches the shared
+cache; large files are linked. An archive is unpacked into the cache, once per content, and linked.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from pathlib import Path
+
+from howdah.errors import StagingError
+from howdah.spec import StagedFile, uris
+from howdah.staging.archive_extraction import unpack
+
+COPY_BELOW = 64 << 20
+
+
+def prepare(directory: Path, files: tuple[StagedFile, ...], cache: Path) -> None:
+    """Make `directory` with all files of the job.
+
+    Raises:
+        StagingError: a file is gone, an archive cannot be unpacked, or the disk is full.
+    """
+    try:
+        directory.mkdir(parents=True, mode=0o700)
+        for file in files:
+            _place(file, directory / file.name, cache)
+    except OSError as error:
+        raise StagingError(f"{error.filename or directory}: {error.strerror or error}") from error
+
+
+def _place(file: StagedFile, target: Path, cache: Path) -> None:
+    source = Path(uris.path(file.uri))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if file.kind != "file":
+        target.symlink_to(unpack_archive(source, cache))
+    elif source.stat().st_size < COPY_BELOW:
+        shutil.copy(source, target)
+    else:
+        target.symlink_to(source)
+
+
+def unpack_archive(archive: Path, cache: Path) -> Path:
+    """Return the directory with the archive's content; unpack the archive into `cache` if nobody has yet, there or in
+    the cache from which it comes."""
+    target = cache / "unpacked" / archive.name
+    for unpacked in (archive.parent.parent / "unpacked" / archive.name, target):
+        if os.access(unpacked, os.R_OK | os.X_OK):
+            return unpacked
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with target.with_name(f"{target.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not target.is_dir():
+            _unpack_to(archive, target)
+    return target
+
+
+def _unpack_to(archive: Path, target: Path) -> None:
+    partial = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+    try:
+        unpack(archive, partial)
+        partial.rename(target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)

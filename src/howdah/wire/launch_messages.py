@@ -1,0 +1,107 @@
+"""The messages of pull launch: a container that an engine has started asks the master what to run (docs/adr/0017).
+
+The container signs as `container <id>`, with a key that the engine has brought into it. The secrets in the answer are
+encrypted: other messages on the wire are only signed.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import urllib.parse
+from dataclasses import field
+from typing import Mapping, Tuple
+
+from howdah.spec.staged import StagedFile
+from howdah.spec.values import dataclass
+from howdah.wire import auth
+
+PRINCIPAL = "container "
+PATH = "/v1/containers/"
+RUNTIME = "/runtime"
+"""What follows a container's path in the path of howdah's runtime archive."""
+_NONCE_BYTES, _BLOCK_BYTES = 16, 32
+MASTER, CONTAINER, KEY_FILE = "HOWDAH_MASTER", "HOWDAH_CONTAINER", "HOWDAH_CONTAINER_KEY_FILE"
+"""Variables of the bootstrap: the master's URL, the container's id, and the file with its key in hexadecimal."""
+CONTAINER_DIRECTORY, CACHE_DIRECTORY = "HOWDAH_CONTAINER_DIR", "HOWDAH_CACHE_DIR"
+"""Variables of the bootstrap: the container's own directory (else the current one), and a directory of the node in
+which unpacked archives are kept for other containers (else none are kept)."""
+FACT = "HOWDAH_FACT_"
+"""How variables of the bootstrap begin that are its greeting's facts: HOWDAH_FACT_NODE is `node`."""
+STORES_LOGS = "HOWDAH_STORES_LOGS"
+"""Variable of the bootstrap and of the executor: a container that does not see the job's directory as a directory
+copies its logs there, because they would go with the container."""
+
+OWN_NETWORK = "HOWDAH_OWN_NETWORK"
+"""Variable of an executor that says whether its engine may have given the container a network of its own."""
+
+
+@dataclass(frozen=True)
+class Greeting:
+    """What a container says when it has started."""
+
+    host: str
+    """The name or address by which others reach this container."""
+    python: str = ""
+    """The version of its Python."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """What the engine's own bootstrap wants its allocator to know, such as the place that the container took."""
+    problem: str = ""
+    """Why nothing can be run here; "" when all is well."""
+
+
+@dataclass(frozen=True)
+class LaunchOrder:
+    """What a container runs: the answer to its Greeting. One without a task means: ask again."""
+
+    task: str = ""
+    """The task, such as `worker:1`; "" while the master has none for this container."""
+    attempt: int = 0
+    """The number of the task's attempt."""
+    command: Tuple[str, ...] = ()
+    """The executor's argument vector."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the executor."""
+    sealed: str = ""
+    """The credentials file of the executor (`howdah.wire.credentials`), encrypted by `seal`, in hexadecimal."""
+    files: Tuple[StagedFile, ...] = ()
+    """The files in the working directory."""
+    runtime: Tuple[StagedFile, ...] = ()
+    """The files of howdah itself; empty where the nodes have howdah."""
+
+
+def principal(container_id: str) -> str:
+    """Return the name by which a container signs."""
+    return PRINCIPAL + container_id
+
+
+def path_of(container_id: str) -> str:
+    """Return the path, as a URL has it, at the master that answers a container's Greeting."""
+    return PATH + urllib.parse.quote(container_id, safe="")
+
+
+def key_of(job_key: bytes, container_id: str) -> bytes:
+    """Return the key by which a container signs. Where its id has a plus sign, the key is derived from that of the part
+    before: an engine can bring one key to all containers that it starts together, whose ids are not known yet."""
+    asked = container_id.rpartition("+")[0]
+    return auth.derive(key_of(job_key, asked) if asked else job_key, principal(container_id))
+
+
+def seal(key: bytes, data: bytes) -> bytes:
+    """Encrypt `data` for the holder of a container's key: HMAC-SHA256 in counter mode, from a random nonce on. The
+    message around it is signed, so that nobody can change it."""
+    nonce = os.urandom(_NONCE_BYTES)
+    return nonce + _apply_keystream(key, nonce, data)
+
+
+def unseal(key: bytes, sealed: bytes) -> bytes:
+    """Return what `seal` has encrypted."""
+    return _apply_keystream(key, sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:])
+
+
+def _apply_keystream(key: bytes, nonce: bytes, data: bytes) -> bytes:
+    secret = auth.derive(key, "seal")
+    blocks = range((len(data) + _BLOCK_BYTES - 1) // _BLOCK_BYTES)
+    stream = b"".join(hmac.digest(secret, nonce + number.to_bytes(8, "big"), "sha256") for number in blocks)
+    masked = int.from_bytes(data, "big") ^ int.from_bytes(stream[: len(data)], "big")
+    return masked.to_bytes(len(data), "big")

@@ -1,0 +1,15 @@
+"""Tests the table of scenarios on Kubernetes."""
+
+from __future__ import annotations
+
+import pytest
+from scenarios import GrowingScenarios
+
+
+@pytest.fixture(scope="session")
+def sandbox() -> None:
+    """Start no Hadoop for these tests."""
+
+
+class TestKubernetes(GrowingScenarios):
+    name = "kubernetes"

@@ -1,0 +1,65 @@
+"""Tests which locks of checkpoints a new job releases: those of jobs that have ended or are forgotten."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from howdah.checkpoints import directory_lock
+from howdah.client.checkpoint_lock import release_stale_lock
+from howdah.config.user_file import user_file
+from howdah.errors import StagingError
+from howdah.outputs.commit import reserve
+from howdah.spec import JobSpec, Plan, Role, StagedJob, uris
+from howdah.spec.job import Checkpoint
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a directory of checkpoints, a home of howdah's own and a list of hosts for `--on ssh`."""
+    monkeypatch.setenv("HOWDAH_HOME", str(tmp_path / "home"))
+    for name in ("HADOOP_CONF_DIR", "HOWDAH_ENGINE", "HOWDAH_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    configure(f"ssh: {{hosts: nowhere, home: {tmp_path}/shared}}\n")
+    return tmp_path / "checkpoint"
+
+
+def configure(text: str) -> None:
+    path = user_file(os.environ)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def is_released(directory: Path, holder: str, user: str = "") -> bool:
+    """Return whether the lock that a job holds is released before another job is submitted."""
+    job = JobSpec({"worker": Role("x")}, checkpoint=Checkpoint(uris.of_local(directory)))
+    lock = directory / directory_lock.NAME
+    lock.unlink(missing_ok=True)
+    reserve(job, holder)
+    if user:
+        lock.write_text(json.dumps({**json.loads(lock.read_text()), "user": user}))
+    with contextlib.suppress(StagingError):
+        release_stale_lock(Plan("local", StagedJob(job, "")))
+        assert not lock.exists()
+    return not lock.exists()
+
+
+def test_a_forgotten_job_of_this_user_holds_no_lock(checkpoint: Path) -> None:
+    assert is_released(checkpoint, "ssh-20260101-000000-00000000")
+    assert not is_released(checkpoint, "ssh-20260101-000000-00000000", "somebody")
+
+
+def test_a_job_that_may_run_elsewhere_keeps_its_lock(checkpoint: Path) -> None:
+    assert not is_released(checkpoint, "local-20260101-000000-00000000")  # another machine's, perhaps
+    assert not is_released(checkpoint, "mystery-1")
+    assert not is_released(checkpoint, "kubernetes-1")  # no cluster is configured
+
+
+def test_a_cluster_that_cannot_be_asked_may_run_the_job(checkpoint: Path, tmp_path: Path) -> None:
+    known = f"ssh: {{hosts: nowhere, home: {tmp_path}/shared}}\n"
+    configure(f"{known}profiles: {{b: {{cache_days: soon}}}}\n")
+    assert not is_released(checkpoint, "ssh-20260101-000000-00000000")

@@ -1,0 +1,189 @@
+"""Tests that partitions come to a training program whole, in batches of its size, and that neither side waits for one
+that has died."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy
+import pyarrow
+import pytest
+
+from howdah.spark.columns import to_batches, to_numpy, to_rows
+from howdah.spark.feed import DataFeed
+from howdah.spark.feed_messages import FeedError, socket_name
+from howdah.spark.feeding_task import Programs, end_feed, feed_partition, infer_partition
+
+KEY = b"k" * 32
+
+
+@pytest.fixture
+def programs() -> Programs:
+    return Programs(os.urandom(8).hex(), KEY, connect_s=2.0)
+
+
+@pytest.fixture
+def feed(programs: Programs) -> Iterator[DataFeed]:
+    with DataFeed(socket_name(programs.cluster, "worker:0"), KEY, buffer_bytes=10_000) as opened:
+        yield opened
+
+
+class Task(threading.Thread):
+    """A feeding task beside the program."""
+
+    def __init__(self, call: Any, *arguments: Any) -> None:
+        super().__init__(daemon=True)
+        self._call, self._arguments = call, arguments
+        self.result: Any = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self.result = self._call(*self._arguments)
+        except FeedError as error:
+            self.result = error
+
+    def done(self) -> Any:
+        self.join(10)
+        assert not self.is_alive()
+        return self.result
+
+
+def numbers(count: int, size: int = 10) -> Iterator[pyarrow.RecordBatch]:
+    return to_batches(((index, numpy.full(4, index, "float32")) for index in range(count)), size)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def test_a_task_of_another_node_connects_to_the_port(programs: Programs) -> None:
+    port = free_port()
+    with DataFeed("howdah-feed-elsewhere/" + programs.cluster, KEY, "127.0.0.1", port) as feed:
+        task = Task(feed_partition, programs._replace(ports=[("127.0.0.1", port)]), 0, numbers(10))
+        assert len(feed.next_batch(10)["0"]) == 10
+        assert task.done() == 10
+
+
+def test_rows_come_in_batches_of_the_programs_size(programs: Programs) -> None:
+    port = free_port()
+    with DataFeed(socket_name(programs.cluster, "worker:0"), KEY, "127.0.0.1", port) as feed:
+        task = Task(feed_partition, programs, 0, numbers(95))
+        first = feed.next_batch(32)
+        assert first["0"].tolist() == list(range(32))
+        assert first["1"].shape == (32, 4)
+        assert first["1"].dtype == numpy.float32
+        assert len(feed.next_batch(32)["0"]) == 32
+        end = Task(end_feed, "127.0.0.1", port, KEY, 10.0)
+        assert len(feed.next_batch(1000)["0"]) == 31
+        assert (task.done(), end.done()) == (95, None)
+        assert feed.should_stop()
+        assert feed.next_batch(1) == {}
+
+
+def test_a_slow_program_slows_its_tasks_down(feed: DataFeed, programs: Programs) -> None:
+    produced = []
+
+    def counted() -> Iterator[pyarrow.RecordBatch]:
+        for batch in to_batches(iter(numpy.zeros((30000, 100))), 10):
+            produced.append(batch.num_rows)
+            yield batch
+
+    task = Task(feed_partition, programs, 0, counted())
+    time.sleep(0.5)
+    assert sum(produced) < 6000, "the buffer holds 12 rows, the socket and the files some thousands"
+    assert sum(len(feed.next_batch(100)["value"]) for _ in range(300)) == 30000
+    assert task.done() == 30000
+
+
+def test_a_program_that_wants_no_more_ends_its_tasks(feed: DataFeed, programs: Programs) -> None:
+    task = Task(feed_partition, programs, 0, numbers(100_000))
+    feed.next_batch(10)
+    feed.terminate()
+    task.done()
+    assert Task(feed_partition, programs, 1, numbers(10)).done() == 0
+    assert feed.should_stop()
+
+
+def test_a_program_that_dies_fails_its_task(programs: Programs) -> None:
+    with DataFeed(socket_name(programs.cluster, "worker:1"), KEY, buffer_bytes=1000) as feed:
+        task = Task(feed_partition, programs, 0, numbers(10000))
+        feed.next_batch(5)
+        for partition in list({each for each, _ in feed._batches}):
+            partition.connection.shutdown(2)
+    assert isinstance(task.done(), FeedError)
+    assert isinstance(Task(feed_partition, programs._replace(cluster="none"), 0, numbers(1)).done(), FeedError)
+
+
+def test_strangers_bring_nothing(feed: DataFeed, programs: Programs) -> None:
+    assert isinstance(Task(feed_partition, programs._replace(key=b"another"), 0, numbers(1)).done(), FeedError)
+    with pytest.raises(TimeoutError):
+        feed.next_batch(1, timeout_s=0.2)
+
+
+def test_each_row_is_answered_once_and_in_order(feed: DataFeed, programs: Programs) -> None:
+    def infer(partition: int, count: int) -> list[int]:
+        batches = infer_partition(programs, partition, numbers(count))
+        return [value for each in batches for value in each[0].to_pylist()]
+
+    tasks = [Task(infer, 0, 25), Task(infer, 1, 7), Task(infer, 2, 0)]
+    answered = 0
+    while answered < 32:
+        batch = feed.next_batch(8, timeout_s=10)
+        feed.put_results((batch["0"] * 2).tolist())
+        answered += len(batch["0"])
+    assert [task.done() for task in tasks] == [[2 * each for each in range(count)] for count in (25, 7, 0)]
+    with pytest.raises(ValueError, match="1 results are more"):
+        feed.put_results([1])
+
+
+def test_a_short_batch_comes_at_the_end_of_a_partition_that_waits_for_results(
+    feed: DataFeed, programs: Programs
+) -> None:
+    task = Task(lambda: [each.num_rows for each in infer_partition(programs, 0, numbers(5))])
+    assert len(feed.next_batch(100, timeout_s=10)["0"]) == 5
+    feed.put_results(list(range(5)))
+    assert task.done() == [5]
+
+
+def test_more_results_than_sockets_hold_do_not_stop_the_rows(feed: DataFeed, programs: Programs) -> None:
+    rows = [numpy.zeros(2000) for _ in range(3000)]
+    task = Task(lambda: sum(each.num_rows for each in infer_partition(programs, 0, to_batches(rows, 10))))
+    answered = 0
+    while answered < len(rows):
+        batch = feed.next_batch(50, timeout_s=10)["value"]
+        feed.put_results(pyarrow.RecordBatch.from_arrays([pyarrow.array(list(batch))], ["result"]))
+        answered += len(batch)
+    assert task.done() == len(rows)
+
+
+def test_partitions_go_where_the_least_data_waits(programs: Programs) -> None:
+    names = [socket_name(programs.cluster, f"worker:{index}") for index in range(2)]
+    with DataFeed(names[0], KEY) as one, DataFeed(names[1], KEY) as other:
+        for partition in range(4):
+            assert Task(feed_partition, programs, partition, numbers(10)).done() == 10
+        assert len(one.next_batch(20)["0"]) == len(other.next_batch(20)["0"]) == 20
+        one.terminate()
+        assert Task(feed_partition, programs, 0, numbers(10)).done() == 10
+        assert len(other.next_batch(10)["0"]) == 10
+
+
+def test_rows_of_every_kind_become_columns() -> None:
+    (batch,) = to_batches([{"a": 1, "b": b"x"}, {"a": 2, "b": b"y"}], 10)
+    assert batch.to_pydict() == {"a": [1, 2], "b": [b"x", b"y"]}
+    (batch,) = to_batches([numpy.ones((2, 3)), numpy.zeros((2, 3))], 10)
+    assert to_numpy(batch.column(0)).shape == (2, 2, 3)
+    (batch,) = to_batches([[1, [1.0, 2.0]], [2, [3.0]]], 10)
+    assert [list(each) for each in to_numpy(batch.column(1))] == [[1.0, 2.0], [3.0]]
+    (batch,) = to_batches([(1, [1.0, 2.0]), (2, [3.0, 4.0])], 10)
+    assert to_numpy(batch.column(1)).tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    (batch,) = to_batches([(1, [1.0, None]), (2, [3.0, 4.0])], 10)
+    assert list(to_rows(batch)) == [(1, [1.0, None]), (2, [3.0, 4.0])]
+    assert [each.num_rows for each in to_batches(range(5), 2)] == [2, 2, 1]
+    assert to_numpy(pyarrow.chunked_array([], pyarrow.int64())).shape == (0,)

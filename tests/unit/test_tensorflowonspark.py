@@ -1,0 +1,139 @@
+"""Tests the parts of the module tensorflowonspark that need no Spark."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "distributions" / "tensorflowonspark" / "src"
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.syspath_prepend(str(SOURCE))
+    monkeypatch.chdir(tmp_path)
+    yield
+    for name in [each for each in sys.modules if each.partition(".")[0] == "tensorflowonspark"]:
+        del sys.modules[name]
+
+
+def test_nodes_register_with_the_key_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tensorflowonspark import reservation
+
+    monkeypatch.setenv("TFOS_SERVER_HOST", "127.0.0.1")
+    monkeypatch.setenv("TFOS_SERVER_KEY", "11" * 32)
+    server = reservation.Server(2)
+    address = server.start()
+    try:
+        client = reservation.Client(address)
+        assert client.register({"node": 1}) == "OK"
+        assert server.reservations.remaining() == 1
+        waiting: list[Any] = []
+        thread = threading.Thread(target=lambda: waiting.append(server.await_reservations(None, timeout=10)))
+        thread.start()
+        assert client.register({"node": 2}) == "OK"
+        thread.join(10)
+        assert waiting == [[{"node": 1}, {"node": 2}]]
+        assert client.await_reservations() == waiting[0]
+        assert not server.done
+        monkeypatch.setenv("TFOS_SERVER_KEY", "22" * 32)
+        with pytest.raises(ConnectionError):
+            reservation.Client(address).request_stop()
+        assert not server.done
+        assert client.request_stop() == "OK"
+        assert server.done
+        client.close()
+    finally:
+        server.stop()
+
+
+def test_missing_nodes_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tensorflowonspark import reservation
+
+    server = reservation.Server(2)
+    with pytest.raises(Exception, match=r"2 nodes have not registered in 0\.2 s"):
+        server.await_reservations(None, timeout=0.2)
+    with pytest.raises(Exception, match="a node has failed: it broke"):
+        server.await_reservations(None, {"error": "it broke"})
+    monkeypatch.setenv("TFOS_SERVER_PORT", "5000-5002")
+    assert server.get_server_ports() == [5000, 5001, 5002]
+
+
+def test_rows_of_a_manager_come_in_batches() -> None:
+    from tensorflowonspark import TFManager, TFNode, marker
+
+    manager = TFManager.start(b"key", ["input", "output"])
+    queue = manager.get_queue("input")
+    for item in [(1, 2), (3, 4), marker.EndPartition(), (5, 6), None]:
+        queue.put(item)
+    feed = TFNode.DataFeed(manager, train_mode=False, input_mapping={"b": "second", "a": "first"})
+    assert feed.next_batch(10) == {"first": [1, 3], "second": [2, 4]}
+    assert not feed.should_stop()
+    assert feed.next_batch(10) == {"first": [5], "second": [6]}
+    assert feed.should_stop()
+    feed.batch_results([7])
+    assert manager.get_queue("output").get() == 7
+    feed.terminate()
+    assert manager.get("state")._getvalue() == "terminating"
+    manager.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("path", "default", "absolute"),
+    [
+        ("hdfs://other/x", "hdfs://name", "hdfs://other/x"),
+        ("/x", "hdfs://name", "hdfs://name/x"),
+        ("x", "hdfs://name", "hdfs://name/user/somebody/x"),
+        ("x", "file://", "file:///home/me/x"),
+    ],
+)
+def test_paths_get_a_scheme(path: str, default: str, absolute: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tensorflowonspark.TFSparkNode import TFNodeContext
+
+    monkeypatch.setattr("getpass.getuser", lambda: "somebody")
+    assert TFNodeContext(defaultFS=default, working_dir="/home/me").absolute_path(path) == absolute
+
+
+def test_a_nodes_number_is_kept_in_its_directory() -> None:
+    from tensorflowonspark import util
+
+    util.write_executor_id(7)
+    assert util.read_executor_id() == 7
+    assert util.find_in_path("/nonexistent:.", "executor_id") == "./executor_id"
+    assert util.find_in_path("/nonexistent", "executor_id") is False
+
+
+def test_the_class_path_changes_no_gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from tensorflowonspark import node_environment
+
+    hadoop = tmp_path / "bin" / "hadoop"
+    hadoop.parent.mkdir()
+    hadoop.write_text('#!/bin/sh\n[ "$*" = "classpath --glob" ] && echo /a.jar:/b.jar\n')
+    hadoop.chmod(0o755)
+    monkeypatch.setenv("HADOOP_PREFIX", str(tmp_path))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    monkeypatch.setenv("CLASSPATH", "/own.jar")
+    monkeypatch.setenv("TFOS_CLASSPATH_UPDATED", "")
+    monkeypatch.delenv("TFOS_CLASSPATH_UPDATED")
+    node_environment.set_class_path()
+    assert os.environ["CLASSPATH"] == "/own.jar:/a.jar:/b.jar"
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "3"
+
+
+def test_free_gpus_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tensorflowonspark import gpu_info
+
+    answers = {"--query-gpu=index,uuid": ["0, A", "1, B", "2, C"], "--query-compute-apps=gpu_uuid": ["B"]}
+    monkeypatch.setattr(gpu_info, "_query", lambda what: answers[what])
+    assert gpu_info.get_gpus(1, 0) == "0"
+    assert gpu_info.get_gpus(1, 1) == "2"
+    assert sorted(gpu_info.get_gpus(2, format=gpu_info.AS_LIST)) == ["0", "2"]
+    monkeypatch.setattr(gpu_info, "_WAIT_S", 0.0)
+    with pytest.raises(Exception, match="3 GPUs are wanted, and 2 are free"):
+        gpu_info.get_gpus(3)
