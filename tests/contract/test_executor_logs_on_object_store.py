@@ -63,7 +63,7 @@ def test_a_terminated_executor_stores_what_was_printed(start: Start) -> None:
     master.phase(Phase.JOINED)
     master.set_orders(Goal.RUN)
     deadline = time.monotonic() + 60
-    while b"begun" not in master.output():
+    while b"begun\n" not in master.output():  # an unbuffered program writes the end of a line by itself
         assert time.monotonic() < deadline, master.log()
         time.sleep(0.02)
     assert master.executor is not None
