@@ -70,7 +70,9 @@ class DriverServer:
             cloudpickle.register_pickle_by_value(module)
 
     def serve(self) -> None:
-        """Serve until an allocator says that the job is over, or none has come for `ALONE_LIMIT_S`."""
+        """Serve until an allocator says that the job is over, none has come for `ALONE_LIMIT_S`, or the JVM that has
+        started this program has ended."""
+        jvm = os.getppid()
         threading.Thread(target=self._watch_executors, daemon=True).start()
         with contextlib.suppress(FileNotFoundError):
             self._path.unlink()
@@ -80,7 +82,7 @@ class DriverServer:
                 server.bind(path)
             self._path.chmod(0o600)
             server.listen()
-            while not self._is_over and time.monotonic() - self._heard < ALONE_LIMIT_S:
+            while not self._is_over and os.getppid() == jvm and time.monotonic() - self._heard < ALONE_LIMIT_S:
                 with contextlib.suppress(socket.timeout):
                     peer, _ = server.accept()
                     peer.settimeout(None)
