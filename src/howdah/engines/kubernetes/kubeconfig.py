@@ -48,7 +48,7 @@ class ClusterAccess:
     tls_name: str = ""
     """The name in the server's certificate, where it is not that of the URL."""
     proxy: str = ""
-    """The URL of a proxy."""
+    """The URL of the proxy by which the server is reached; "" for none."""
 
 
 def in_pod() -> bool:

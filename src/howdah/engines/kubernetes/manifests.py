@@ -44,9 +44,9 @@ class Volume:
     source: str
     """The directory on the nodes, or the claim's name."""
     inside: str
-    """Where pods see it."""
+    """The path at which pods see it."""
     is_claim: bool = False
-    """Whether `source` is a claim."""
+    """Whether `source` names a PersistentVolumeClaim."""
     read_only: bool = False
     """Whether pods may not write there."""
 
@@ -219,7 +219,7 @@ def resources_of(job: JobSpec, role: str, preferences: ContainerPreferences) -> 
 
 
 def secret(name: str, job_id: str, data: Mapping[str, bytes], owner: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a Secret of a job."""
+    """Return a Secret with `data`, which Kubernetes removes with its owner."""
     metadata = {"name": name, "labels": {JOB: job_id}, "ownerReferences": owner}
     encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "immutable": True, "data": encoded}

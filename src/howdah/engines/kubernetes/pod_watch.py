@@ -53,7 +53,7 @@ class PodWatch:
             self._loop.call_soon_threadsafe(function, *arguments)
 
     def stop(self) -> None:
-        """Call nothing any more."""
+        """End the watch: no function is called after that."""
         self._ended.set()
 
     def _follow(self) -> None:

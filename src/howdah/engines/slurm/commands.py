@@ -71,13 +71,13 @@ class SlurmJob:
     state: str
     """Slurm's state, such as `RUNNING`."""
     reason: str
-    """Why the job waits."""
+    """Why Slurm lets the job wait, in Slurm's word."""
     nodes: str
     """The nodes in Slurm's short form: `n[1-3]`."""
     start: str
     """When Slurm expects to start it, or has started it."""
     partition: str
-    """The partition."""
+    """The partition that the job is in, or waits for."""
 
     @property
     def id(self) -> str:

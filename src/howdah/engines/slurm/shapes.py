@@ -22,9 +22,9 @@ class ContainerShape:
     """What one container has, and on which nodes it may be."""
 
     memory_mib: int
-    """Memory."""
+    """The memory that the container has, in MiB."""
     vcores: int
-    """CPUs."""
+    """The CPUs that the container has."""
     gpus: int = 0
     """GPUs."""
     named: tuple[tuple[str, int], ...] = ()
