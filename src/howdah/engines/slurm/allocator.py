@@ -42,7 +42,7 @@ from howdah.spec.message import message
 from howdah.staging.bootstrap_archive import NAME, bootstrap_archive
 from howdah.storage.retry import retry_until
 
-POLL_S, CHECK_S, MAX_CHECK_S, SUSPECTS_S = 1.0, 1.0, 30.0, 10.0
+LOOK_S, MAX_CHECK_S, SUSPECTS_S = 1.0, 30.0, 10.0
 PROBE_LIMIT_S, CONTROLLER_LIMIT_S, KILL_WAIT_S = 10.0, 600.0, 30.0
 UNREGISTER_LIMIT_S = 8.0
 EXECUTOR_EXIT_WAIT_S = 1.0
@@ -61,8 +61,9 @@ class SlurmAllocator(PullAllocator):
 
     restarts = True
 
-    def __init__(self, context: MasterContext) -> None:
+    def __init__(self, context: MasterContext, look_s: float = LOOK_S, job_end_wait_s: float = JOB_END_WAIT_S) -> None:
         super().__init__(context)
+        self._look_s, self._job_end_wait_s = look_s, job_end_wait_s
         self._job, self._directory = context.staged.job, Path(uris.path(context.directory))
         self._home = Path(uris.path(context.staged.home))
         self._number = os.environ["SLURM_JOB_ID"]
@@ -83,7 +84,7 @@ class SlurmAllocator(PullAllocator):
         self._held: dict[str, SlurmContainer] = {}
         self._numbers = itertools.count(1)
         self._checked_at = self._extra_checked_at = self._suspects_checked_at = 0.0
-        self._extra_pause_s = CHECK_S
+        self._extra_pause_s = look_s
         self._check: asyncio.Task[None] | None = None
         self._guard: KeptProcess | None = None
         self._is_leaving = False
@@ -176,12 +177,12 @@ class SlurmAllocator(PullAllocator):
 
     def request(self, role: str, count: int, preferences: ContainerPreferences = NO_PREFERENCES) -> None:
         if (self._wanted.get(role, 0), self._preferences.get(role)) != (count, preferences):
-            self._extra_pause_s, self._extra_checked_at = CHECK_S, 0.0
+            self._extra_pause_s, self._extra_checked_at = self._look_s, 0.0
         self._wanted[role], self._preferences[role] = count, preferences
         self._queue.wake()
 
     async def poll(self) -> list[Event]:
-        return await self._queue.next_events(self._advance, POLL_S)
+        return await self._queue.next_events(self._advance, self._look_s)
 
     def _grant(self) -> None:
         for role, count in self._wanted.items():
@@ -200,12 +201,12 @@ class SlurmAllocator(PullAllocator):
         """Grant places; beside that, see what else is to do from time to time: Slurm may not answer for long."""
         self._grant()
         now = time.monotonic()
-        if now - self._checked_at >= CHECK_S and (self._check is None or self._check.done()):
+        if now - self._checked_at >= self._look_s and (self._check is None or self._check.done()):
             if self._check is not None:
                 self._check.result()
             self._checked_at = now
             self._check = self.in_background(self._check_all(now))
-        return POLL_S
+        return self._look_s
 
     async def _check_all(self, now: float) -> None:
         """Look for signs of extra jobs; ask Slurm about them, about suspects and the guard, ever less often."""
@@ -336,7 +337,7 @@ class SlurmAllocator(PullAllocator):
         status = await process.wait()
         is_killed = status in (128 + signal.SIGKILL, 128 + signal.SIGTERM) and not held.released
         if is_killed:
-            await asyncio.sleep(JOB_END_WAIT_S)
+            await asyncio.sleep(self._job_end_wait_s)
         exit = end_of_step(held.directory, status, held.released)
         if is_killed and not self._is_leaving:
             exit = await self._explain_kill(held.place, exit)
