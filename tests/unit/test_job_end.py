@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from howdah.client.follow import Follower
-from howdah.client.job_end import KEY_S, cancel_job
+from howdah.client.job_end import cancel_job
 from howdah.engines import Engine, Progress, no_progress
 from howdah.errors import EngineUnavailable
 from howdah.spec import JobReport, Plan, StagedJob, State, TaskId, uris
@@ -95,9 +95,9 @@ def test_the_engine_is_asked_while_the_namenode_is_down(unreachable: str) -> Non
 
 def test_the_engine_is_asked_while_the_file_system_does_not_answer(hanging: str) -> None:
     engine, notices = Running(hanging, NO_MASTER), list[str]()
-    assert cancel_job(engine, engine.report, notices.append).state is State.CANCELLED
+    assert cancel_job(engine, engine.report, notices.append, key_limit_s=0.5).state is State.CANCELLED
     assert engine.asked
-    assert notices == [f"{hanging} was not read within {KEY_S:.0f} s: the job's master can't be asked, yarn is"]
+    assert notices == [f"{hanging} was not read within 0.5 s: the job's master can't be asked, yarn is"]
 
 
 class Master(BaseHTTPRequestHandler):

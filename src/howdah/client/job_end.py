@@ -42,12 +42,17 @@ def report_of(engine: Engine, job_id: str) -> JobReport:
 
 
 def cancel_job(
-    engine: Engine, report: JobReport, notice: Callable[[str], None] = no_notice, key: bytes | None = None
+    engine: Engine,
+    report: JobReport,
+    notice: Callable[[str], None] = no_notice,
+    key: bytes | None = None,
+    key_limit_s: float = KEY_S,
 ) -> JobReport:
     """Cancel and wait until the job has ended, at most `CANCEL_S` by its master and as long again by the engine. The
-    job's `key` is read, if it is not given."""
+    job's `key` is read, if it is not given: a file system that does not answer within `key_limit_s` seconds must not
+    keep the engine from being asked."""
     with contextlib.suppress(JobNotFound):
-        if _ask_master(engine, report, notice, key):
+        if _ask_master(engine, report, notice, key, key_limit_s):
             ended = wait_for_end(engine, report.id)
             if ended is not None:
                 return ended
@@ -58,14 +63,15 @@ def cancel_job(
     return ended
 
 
-def _ask_master(engine: Engine, report: JobReport, notice: Callable[[str], None], key: bytes | None) -> bool:
-    """Ask the master to end the job; return whether it could be asked. A file system that does not answer must not keep
-    the engine from being asked, so the key is waited for no longer than `KEY_S`."""
+def _ask_master(
+    engine: Engine, report: JobReport, notice: Callable[[str], None], key: bytes | None, key_limit_s: float
+) -> bool:
+    """Ask the master to end the job; return whether it could be asked."""
     try:
         if key is not None and report.master:
             master: MasterClient | None = MasterClient(report.master, key)
         else:
-            master = call_with_timeout(lambda: connect(engine, report), KEY_S)
+            master = call_with_timeout(lambda: connect(engine, report), key_limit_s)
         if master is None:
             return False
         with master:
@@ -74,7 +80,7 @@ def _ask_master(engine: Engine, report: JobReport, notice: Callable[[str], None]
     except (WireError, StagingError):
         return False
     except CallTimeout:
-        reason: str = message("{uri} was not read within {seconds} s", uri=report.directory, seconds=f"{KEY_S:.0f}")
+        reason: str = message("{uri} was not read within {seconds} s", uri=report.directory, seconds=f"{key_limit_s:g}")
     except EngineUnavailable as error:
         reason = str(error)
     notice(message("{reason}: the job's master can't be asked, {engine} is", reason=reason, engine=engine.name))
