@@ -28,7 +28,8 @@ SESSION = "the session"
 MAX_MARK_BYTES = 400
 """Some tests measure how large the environment of a process may be."""
 ENDING_LIMIT_S = 10.0
-"""A process that was told to end may take so long: to write its last lines, or to be collected by its parent."""
+"""A process that was told to end may take so long: to write its last lines, or to be collected by its parent.
+`--ending-limit` is another limit, for runs whose processes are known not to end."""
 POLL_S = 0.05
 
 
@@ -76,9 +77,15 @@ DIRECTORIES = pytest.StashKey[Directories]()
 class LeftoverFinder:
     """The hooks of one process of tests."""
 
-    def __init__(self) -> None:
-        self.marks = Marks()
+    def __init__(self, ending_limit_s: float) -> None:
+        self.marks, self._ending_limit_s = Marks(), ending_limit_s
         self.marks.set(SESSION)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self) -> None:
+        """Leave what is imported, and the tests themselves, out of the collections of garbage after each test."""
+        gc.collect()
+        gc.freeze()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -114,7 +121,7 @@ class LeftoverFinder:
             return (yield)
         finally:
             ends_file = nextitem is None or nextitem.path != item.path
-            faults = _collect_garbage(item, ends_file)
+            faults = _collect_garbage(item, ends_file, ends_session=nextitem is None)
             if ends_file:
                 left = self._end_leftovers(item.config.stash.get(DIRECTORIES, None), ends_session=nextitem is None)
                 for name in left:
@@ -125,7 +132,7 @@ class LeftoverFinder:
 
     def _end_leftovers(self, directories: Directories | None, ends_session: bool) -> dict[str, list[str]]:
         """Return a line on each process that is still there, by who left it, and kill them all."""
-        deadline = time.monotonic() + ENDING_LIMIT_S
+        deadline = time.monotonic() + self._ending_limit_s
         while (found := self._find_leftovers(directories, ends_session)) and time.monotonic() < deadline:
             time.sleep(POLL_S)
         left: dict[str, list[str]] = {}
@@ -154,16 +161,17 @@ def _file_of(nodeid: str) -> str:
     return nodeid.partition("::")[0]
 
 
-def _collect_garbage(item: pytest.Item, ends_file: bool) -> list[str]:
+def _collect_garbage(item: pytest.Item, ends_file: bool, ends_session: bool) -> list[str]:
     """Return what could not be raised while the test's objects were collected: warnings of what it did not close."""
     faults: list[str] = []
     _forget_exceptions()
     getattr(item, "funcargs", {}).clear()
-    if ends_file:
-        gc.unfreeze()  # the objects of the file's fixtures
+    if ends_session:
+        gc.unfreeze()  # the objects of the session's fixtures, and what outlived its file
     with _unraisable_to(faults):
         gc.collect()
-    gc.freeze()  # the next test's collection looks at that test's objects alone: 0.1 ms, not 20
+    if ends_file:
+        gc.freeze()  # the next file's collections look at that file's objects alone: 0.1 ms, not 400
     return faults
 
 
@@ -190,6 +198,12 @@ def _keep_directories(tmp_path_factory: pytest.TempPathFactory, pytestconfig: py
     pytestconfig.stash[DIRECTORIES] = Directories(tmp_path_factory.getbasetemp())
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--ending-limit", type=float, default=ENDING_LIMIT_S, help="Seconds in which leftover processes may end."
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if not config.getoption("numprocesses", None):  # the process that only hands tests to others runs none
-        config.pluginmanager.register(LeftoverFinder(), "leftover-finder")
+        config.pluginmanager.register(LeftoverFinder(config.getoption("--ending-limit")), "leftover-finder")

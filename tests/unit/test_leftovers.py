@@ -22,10 +22,11 @@ def outcomes(directory: Path, source: str, *options: str) -> tuple[str, dict[str
     (directory / "test_some.py").write_text(textwrap.dedent(source))
     (directory / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
     command = [sys.executable, "-m", "pytest", "-p", "leftovers", "-p", "outcomes", "-p", "no:cacheprovider"]
+    command += ["--outcomes=outcomes.json", "--ending-limit=0.1", f"--basetemp={directory}/base"]
     done = subprocess.run(
-        [*command, "--outcomes=outcomes.json", f"--basetemp={directory}/base", "test_some.py", *options],
+        [*command, "test_some.py", *options],
         cwd=directory,
-        env={**os.environ, "PYTHONPATH": str(PLUGINS)},
+        env={**os.environ, "PYTHONPATH": str(PLUGINS), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         timeout=LIMIT_S,
@@ -105,6 +106,40 @@ def test_what_is_not_closed_fails_the_test_that_made_it(tmp_path: Path) -> None:
     printed, found = outcomes(tmp_path, source)
     assert found["failed"] == ["test_some.py::test_leaves_a_socket"], printed
     assert "unclosed <socket" in printed
+
+
+def test_what_outlives_its_test_fails_the_test_that_drops_it_or_ends_its_file_or_the_session(tmp_path: Path) -> None:
+    source = """
+        import socket
+        import kept, pytest
+
+        class Ring:
+            def __init__(self):
+                self.me, self.socket = self, socket.socket()
+
+        @pytest.fixture(scope="module")
+        def ring():
+            return Ring()
+
+        def test_makes_rings(ring):
+            kept.rings = [Ring(), Ring()]
+
+        def test_drops_one(): kept.rings.pop()
+
+        def test_is_innocent(): pass
+
+        def test_ends_the_file(): pass
+        """
+    (tmp_path / "kept.py").write_text("rings = []\n")
+    (tmp_path / "test_other.py").write_text(
+        "import kept\ndef test_drops_one(): kept.rings.clear()\ndef test_ends_the_session(): pass\n"
+    )
+    printed, found = outcomes(tmp_path, source, "test_other.py")
+    assert found["failed"] == [
+        "test_some.py::test_drops_one",
+        "test_some.py::test_ends_the_file",
+        "test_other.py::test_ends_the_session",
+    ], printed
 
 
 def test_what_a_failed_test_keeps_alive_fails_no_other(tmp_path: Path) -> None:
