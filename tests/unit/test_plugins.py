@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -76,3 +78,22 @@ def test_another_package_adds_names_and_replaces_none() -> None:
     assert plugins.installed("howdah.frameworks") == {"flax": "another:Flax"}
     assert plugins.names("howdah.frameworks") == [*plugins.BUILT_IN["howdah.frameworks"], "flax"]
     assert plugins.find("howdah.frameworks", "flux") == ""
+
+
+@pytest.mark.usefixtures("another_package")
+def test_what_is_installed_and_removed_meanwhile_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    monkeypatch.syspath_prepend(packages)
+    os.utime(packages, (0, 0))
+    assert plugins.find("howdah.readers", "lines") == ""
+    about = packages / "lines-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: lines\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[howdah.readers]\nlines = lines:Reader\n")
+    assert plugins.find("howdah.readers", "lines") == "lines:Reader"
+    os.utime(packages, (1, 1))
+    assert plugins.find("howdah.readers", "lines") == "lines:Reader"
+    shutil.rmtree(about)
+    assert plugins.find("howdah.readers", "lines") == ""
+    assert plugins.find("howdah.frameworks", "flax") == "another:Flax"

@@ -2,12 +2,15 @@
 
 `BUILT_IN` holds howdah's own, and equals the entry points of pyproject.toml: a test compares them. They are found
 without importlib.metadata, because reading the entry points of every installed package takes 14 ms and more. Another
-package adds its own by entry points of the same groups.
+package adds its own by entry points of the same groups, which are read again when a directory of sys.path has changed.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
+import sys
+from pathlib import Path
 from typing import Any
 
 BUILT_IN = {
@@ -95,11 +98,28 @@ def names(group: str) -> list[str]:
 
 def installed(group: str) -> dict[str, str]:
     """Return what other packages add to a group."""
+    added = _entries(tuple(map(_state_of, sys.path))).get(group, {})
+    return {name: target for name, target in added.items() if name not in BUILT_IN[group]}
+
+
+def _state_of(directory: str) -> tuple[str, int]:
+    """Return what changes when a package is installed into a directory, or removed."""
+    try:
+        return directory, Path(directory).stat().st_mtime_ns
+    except OSError:
+        return directory, 0
+
+
+@functools.lru_cache(maxsize=1)
+def _entries(path: tuple[tuple[str, int], ...]) -> dict[str, dict[str, str]]:
+    """Return the entry points of all packages, by group and name. `path` tells when to read them again."""
+    del path
     from importlib.metadata import entry_points
 
     found: Any = entry_points()
-    chosen = found.select(group=group) if hasattr(found, "select") else found.get(group, ())  # CPython 3.9 has a dict
-    return {entry.name: entry.value for entry in chosen if entry.name not in BUILT_IN[group]}
+    if hasattr(found, "select"):  # CPython 3.9 has a dict
+        found = {group: found.select(group=group) for group in BUILT_IN}
+    return {group: {entry.name: entry.value for entry in found.get(group, ())} for group in BUILT_IN}
 
 
 def distribution(group: str, name: str) -> str:
