@@ -27,6 +27,14 @@ def run(line: str, output: Path) -> Awaitable[KeptProcess]:
     return KeptProcess.run(["/bin/sh", "-c", line], os.environ, output)
 
 
+async def run_until_it_speaks(line: str, output: Path) -> KeptProcess:
+    """Start a line that says something first; return when it has: from then on a signal reaches it."""
+    process = await run(line, output)
+    while not output.read_text():
+        await asyncio.sleep(0.01)
+    return process
+
+
 @pytest.mark.parametrize(("line", "status"), [("exit 0", 0), ("echo said; exit 3", 3), ("kill -9 $$", 137)])
 def test_the_status_is_that_of_the_command(tmp_path: Path, line: str, status: int) -> None:
     async def act() -> int | None:
@@ -57,7 +65,7 @@ def test_a_process_whose_end_nobody_saw_has_no_status(tmp_path: Path) -> None:
 
 def test_a_later_process_with_the_same_number_is_another(tmp_path: Path) -> None:
     async def act() -> tuple[bool, bool]:
-        process = await run("sleep 600", tmp_path / "a.log")
+        process = await run_until_it_speaks("echo up; exec sleep 600", tmp_path / "a.log")
         other = KeptProcess(process.pid, process.start - 1, process.status_file)
         other.signal(signal.SIGKILL)
         found = other.lives, process.lives
@@ -71,9 +79,8 @@ def test_what_does_not_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("howdah.engines.kept_process.STOP_S", 0.2)
 
     async def act() -> bool:
-        process = await run("trap '' TERM; echo up; while true; do sleep 0.1; done", tmp_path / "a.log")
-        while not (tmp_path / "a.log").read_text():
-            await asyncio.sleep(0.01)
+        line = "trap '' TERM; echo up; while true; do sleep 0.1; done"
+        process = await run_until_it_speaks(line, tmp_path / "a.log")
         await process.end()
         return process.lives
 

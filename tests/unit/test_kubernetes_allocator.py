@@ -224,9 +224,17 @@ class Master:
         return [each.container for each in self.events if isinstance(each, Allocated) and each.container not in found]
 
 
+class QuickAllocator(KubernetesAllocator):
+    """Is not put off for long."""
+
+    refused_again_s = 0.1
+
+
 @contextlib.asynccontextmanager
-async def mastered(context: MasterContext) -> AsyncIterator[Master]:
-    allocator = await KubernetesAllocator.open(context)
+async def mastered(
+    context: MasterContext, implementation: type[KubernetesAllocator] = KubernetesAllocator
+) -> AsyncIterator[Master]:
+    allocator = await implementation.open(context)
     try:
         yield Master(allocator)
     finally:
@@ -325,7 +333,7 @@ def test_a_refusal_after_a_success_is_waited_out(server: ApiServer, context: Mas
     """As an API server answers that has started and not read everybody's rights yet."""
 
     async def play() -> None:
-        async with mastered(context) as master:
+        async with mastered(context, QuickAllocator) as master:
             await master.granted(server)
             server.refuse = lambda *_: FORBIDDEN
             server.end_watches()

@@ -79,6 +79,7 @@ def test_rows_of_a_manager_come_in_batches() -> None:
     assert feed.should_stop()
     feed.batch_results([7])
     assert manager.get_queue("output").get() == 7
+    feed.drain_s = 0.1
     feed.terminate()
     assert manager.get("state")._getvalue() == "terminating"
     manager.shutdown()

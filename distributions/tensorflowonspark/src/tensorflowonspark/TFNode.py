@@ -13,7 +13,6 @@ from tensorflowonspark.TFManager import Empty
 logger = logging.getLogger(__name__)
 
 _SCHEMES = ("adl", "file", "hdfs", "oss", "s3", "s3a", "s3n", "swift", "viewfs", "wasb")
-_DRAIN_S = 5.0
 
 
 def hdfs_path(ctx: Any, path: str) -> str:
@@ -68,6 +67,9 @@ class DataFeed:
 
     With an `input_mapping` of columns to tensors, batches are lists of values by tensor; columns come sorted by name.
     """
+
+    drain_s = 5.0
+    """After how many seconds without a row `terminate` takes the queue for empty."""
 
     def __init__(
         self,
@@ -132,7 +134,7 @@ class DataFeed:
         queue = self.mgr.get_queue(self.qname_in)
         while True:
             try:
-                queue.get(block=True, timeout=_DRAIN_S)
+                queue.get(block=True, timeout=self.drain_s)
                 queue.task_done()
             except Empty:
                 return

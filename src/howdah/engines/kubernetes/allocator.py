@@ -40,7 +40,7 @@ from howdah.storage.factory import filesystem
 from howdah.wire.clock import since_boot
 
 CALLS_AT_ONCE, POLL_S, RELEASE_GRACE_S = 16, 1.0, 1
-AGAIN_S, REFUSED_AGAIN_S, NOTED_EVERY_S = 1.0, 5.0, 60.0
+AGAIN_S, NOTED_EVERY_S = 1.0, 60.0
 SILENCE_LIMIT_S = 900.0
 """For so long the API server may not answer, or refuse what it allowed before, as one that starts does; the programs
 run on meanwhile."""
@@ -84,6 +84,8 @@ class KubernetesAllocator(PullAllocator):
     runs_images = True  # a pod never starts without its image
     termination_log = Path("/dev/termination-log")
     """What this file holds becomes the last message of the master's container."""
+    refused_again_s = 5.0
+    """After how many seconds the API server is asked again for what it has refused."""
 
     def __init__(self, context: MasterContext, api: KubernetesApi) -> None:
         super().__init__(context)
@@ -229,7 +231,7 @@ class KubernetesAllocator(PullAllocator):
                 self._heard(CALLS)
             except HowdahError as error:
                 self._lost(CALLS, error)
-                wait_s = AGAIN_S if isinstance(error, EngineUnavailable) else REFUSED_AGAIN_S
+                wait_s = AGAIN_S if isinstance(error, EngineUnavailable) else self.refused_again_s
             except Exception as error:  # or nobody would know that nothing is created any more
                 self._failure = error
             if self._failure is not None:
@@ -280,7 +282,7 @@ class KubernetesAllocator(PullAllocator):
             if not error.is_quota:
                 raise
             self._note_wait(role, str(error))
-            return REFUSED_AGAIN_S
+            return self.refused_again_s
         return 0.0
 
     async def _new_names(self, role: str, count: int) -> list[str]:
