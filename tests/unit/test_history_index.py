@@ -96,6 +96,9 @@ class TestScan:
         (home / "jobs" / "a-file").write_text("")
         (home / "jobs" / job_id(8)).mkdir()
         (home / "jobs" / job_id(8) / "events.jsonl").mkdir()
+        now = time.time()
+        for directory in (home / "jobs" / job_id(8), home / "jobs" / job_id(8) / "events.jsonl"):
+            os.utime(directory, (now, now))  # the clock may tick between the two
         whole(home, 9)
         scan(index, home)
         listed = page(index)
