@@ -32,6 +32,7 @@ class KubernetesServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # or the content waits 40 ms for the client to have acknowledged the header
 
             def answer(self) -> None:
                 length = int(self.headers.get("Content-Length") or 0)
