@@ -9,12 +9,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import hdfs_native
 import pytest
 from commit_contract import CommitContract
-from filesystem_contract import FileSystemContract, PermissionContract
+from filesystem_contract import FileSystemContract, PermissionContract, write_together
 
 from howdah.errors import EngineUnavailable, SpecError, StagingError
 from howdah.hadoop.conf import default_filesystem, load
@@ -213,8 +214,7 @@ def poured(fs: FileSystem, entry: Entry, start: int = 0) -> bytes:
 
 def test_small_files_are_known_by_their_directory(fs: FileSystem, base: str) -> None:
     wanted = {f"{base}/part {number:02d}#?é": os.urandom(number * 999) for number in range(30)}
-    for uri, content in wanted.items():
-        fs.write_bytes(uri, content)
+    write_together(fs, wanted)
     fs.mkdirs(f"{base}/part 00a")
     known = fs.prefetch_stats(list(wanted))
     assert list(known) == sorted(wanted)
@@ -309,14 +309,13 @@ def test_flushes_of_many_files_are_known_at_once(root: str, conf_dir: str, fs: F
     fs.mkdirs(f"{base}/6")
     sizes = [entry.size for entry in fs.stat_flushed([*fs.children(base), Entry(f"{base}/gone", 0, 0, block_size=1)])]
     assert sizes == [0, 1, 2, 3, 4, 6, 0, 0]
-    for writer in writers:
-        writer.close()
+    with ThreadPoolExecutor(len(writers)) as pool:
+        list(pool.map(lambda writer: writer.close(), writers))
 
 
 def test_a_file_that_changes_after_its_directory_was_listed(fs: FileSystem, base: str) -> None:
     names = [f"{base}/{number}" for number in range(20)]
-    for name in names:
-        fs.write_bytes(name, b"old")
+    write_together(fs, dict.fromkeys(names, b"old"))
     known = fs.prefetch_stats(names)
     fs.write_bytes(names[0], b"new")
     fs.delete(names[1])
