@@ -53,8 +53,15 @@ def notes(driver: Driver) -> list[str]:
     return [event.text for event in driver.events if isinstance(event, Noted)]
 
 
+class QuickAllocator(LocalAllocator):
+    """Examines queue and containers more often, so that what should not come is not waited for longer than needed."""
+
+    def __init__(self, context: MasterContext) -> None:
+        super().__init__(context, poll_s=0.1)
+
+
 class TestLocalAllocator(AllocatorContract):
-    implementation = LocalAllocator
+    implementation = QuickAllocator
 
     def environment(self) -> dict[str, str]:
         """This process outlives it, as the one does that starts the next master."""

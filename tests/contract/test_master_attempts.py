@@ -61,7 +61,7 @@ class Attempt:
         self.identity = MasterIdentity("job-1", "fake", files or directory.as_uri(), "127.0.0.1", staged, KEY, {})
         (directory / "key").write_text("key")
         reserve(spec, "job-1")
-        self.master = JobMaster(self.identity, allocator)
+        self.master = JobMaster(self.identity, allocator, again_s=0.1)
         self.running = asyncio.ensure_future(self.master.run())
 
     async def until(self, holds: Callable[[], object]) -> None:

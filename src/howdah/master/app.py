@@ -20,7 +20,6 @@ from howdah.engines.pull_launch import LaunchOffers
 from howdah.errors import HowdahError
 from howdah.frameworks import GANG_KEY, find, shares_key
 from howdah.inputs.streaming.split_assignment import hosts_with_data
-from howdah.master import helper_process
 from howdah.master.clock_monitor import ClockMonitor
 from howdah.master.decisions import actions
 from howdah.master.decisions.executor_orders import OrderBuilder
@@ -29,6 +28,7 @@ from howdah.master.decisions.step import step
 from howdah.master.event_log import LAST_S, EventLog
 from howdah.master.health import stack_dumps
 from howdah.master.health.stragglers import Stragglers
+from howdah.master.helper_process import COMMIT_AGAIN_S, BackgroundAction, commit, run_action
 from howdah.master.job_directory import publish_master_address, remove_job_key
 from howdah.master.owned_file import Superseded
 from howdah.master.recovery import replay
@@ -95,9 +95,9 @@ class MasterIdentity:
 class JobMaster:
     """Runs one job to its end."""
 
-    def __init__(self, identity: MasterIdentity, allocator: type[Allocator]) -> None:
+    def __init__(self, identity: MasterIdentity, allocator: type[Allocator], again_s: float = COMMIT_AGAIN_S) -> None:
         framework = find(identity.staged.job.framework)
-        self.identity, self.allocator_class = identity, allocator
+        self.identity, self.allocator_class, self._commit_again_s = identity, allocator, again_s
         job = resolve_event_dir(framework.expand(identity.staged.job), identity.job_id, identity.directory)
         self.staged = replace(identity.staged, job=job)
         self.state = GangState.for_job(identity.job_id, self.staged.job, hosts_with_data(self.staged))
@@ -376,7 +376,7 @@ class JobMaster:
             self._committing = self._spawn(self._commit_outputs(action.keep))
         elif isinstance(action, actions.CollectStacks):
             self._spawn(self._collect_stacks(action))
-        elif isinstance(action, helper_process.BackgroundAction):
+        elif isinstance(action, BackgroundAction):
             self._spawn(self._perform_in_background(action))
         elif self._finished.done():
             return
@@ -436,14 +436,14 @@ class JobMaster:
         except HowdahError as error:
             self.apply(events.Noted(time.time(), message("no TensorBoard: {reason}", reason=str(error))))
 
-    async def _perform_in_background(self, action: helper_process.BackgroundAction) -> None:
-        event = await helper_process.run_action(action, self.staged, self.identity.job_id)
+    async def _perform_in_background(self, action: BackgroundAction) -> None:
+        event = await run_action(action, self.staged, self.identity.job_id)
         if event is not None:
             self.apply(event)
 
     async def _commit_outputs(self, keep: bool) -> None:
         await self._record_outcome()
-        done = await helper_process.commit(keep, self.state)
+        done = await commit(keep, self.state, self._commit_again_s)
         self.apply(_files_removed() if done.error and self._has_no_files() else done)
 
     async def _record_outcome(self) -> None:

@@ -51,11 +51,11 @@ async def run_action(action: BackgroundAction, staged: StagedJob, job_id: str) -
     return Noted(time.time(), text) if problem else None
 
 
-async def commit(keep: bool, state: GangState) -> actions.CommitDone:
+async def commit(keep: bool, state: GangState, again_s: float = COMMIT_AGAIN_S) -> actions.CommitDone:
     """Move the outputs to their places (`keep`), or remove them."""
     verb, request, reply = "commit" if keep else "discard", commit_request(state), CommitReply()
     for number in range(COMMIT_TRIES):
-        await asyncio.sleep(COMMIT_AGAIN_S if number else 0.0)
+        await asyncio.sleep(again_s if number else 0.0)
         try:
             reply = await run_helper("howdah.outputs.commit", verb, request, CommitReply, MAX_COMMIT_S)
         except asyncio.TimeoutError:

@@ -40,8 +40,8 @@ class LocalAllocator(Allocator):
     one_machine = True
     serves_after_end = kills_what_is_gone = True
 
-    def __init__(self, context: MasterContext) -> None:
-        self._context = context
+    def __init__(self, context: MasterContext, poll_s: float = POLL_S) -> None:
+        self._context, self._poll_s = context, poll_s
         home = Path(uris.path(context.staged.home))
         self._directory, self._cache = Path(uris.path(context.directory)), home / "cache"
         self._state = MachineState.for_home(str(home))
@@ -98,12 +98,12 @@ class LocalAllocator(Allocator):
             self._ledger.withdraw()
 
     async def poll(self) -> list[Event]:
-        return await self._queue.next_events(self._advance, POLL_S)
+        return await self._queue.next_events(self._advance, self._poll_s)
 
     async def _advance(self) -> float:
         self._ensure_supervisor()
         self._reserve()
-        return RESERVE_AGAIN_S if any(self._wanted.values()) else POLL_S
+        return RESERVE_AGAIN_S if any(self._wanted.values()) else self._poll_s
 
     def _ensure_supervisor(self) -> None:
         """Start a new supervisor if the old one was killed: every living master does so."""
