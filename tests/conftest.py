@@ -11,6 +11,9 @@ from pathlib import Path
 # A frozen value of howdah is frozen in all processes of the tests; in production only the type checker says so. The
 # variable is read when `howdah.spec.values` is imported.
 os.environ["HOWDAH_ENFORCE_FROZEN"] = "1"
+# The tests start a thousand processes of howdah. Without what Python has compiled before, each compiles its modules
+# anew, which is half of the processor time of a short job.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import pytest
 from hypothesis import HealthCheck, settings
