@@ -43,7 +43,7 @@ _MAX_EVENTS_S = 3.0
 _MAX_TOOL_END_S = 60.0  # The tool copies the rest of the output and removes the container meanwhile.
 # $0 is the tool. A daemon may be about to make the container, and podman fails the first time, when it finds that its
 # own process of the container is gone.
-_REMOVE = 'for _ in 1 2 3; do timeout 30 "$0" rm "$@"; sleep 2; done'
+_REMOVE = 'for pause in 2 2 0; do timeout 30 "$0" rm "$@"; sleep $pause; done'
 _PID_MAX = "/proc/sys/kernel/pid_max"
 
 
