@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from howdah.testing.engine_contract import EngineContract
+from howdah.testing.engine_contract import EngineContract, variables
 
 
 @pytest.fixture(autouse=True)
@@ -22,19 +23,12 @@ def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 class TestLocalEngine(EngineContract):
     name = "local"
 
-    @pytest.fixture(autouse=True)
-    def _base(self, tmp_path: Path) -> None:
-        self.base = tmp_path
+    def other_user(self, base: Path) -> AbstractContextManager[None]:
+        return variables({"HOWDAH_HOME": str(base / "other")})
 
     @contextlib.contextmanager
-    def other_user(self) -> Iterator[None]:
-        with pytest.MonkeyPatch.context() as environment:
-            environment.setenv("HOWDAH_HOME", str(self.base / "other"))
-            yield
-
-    @contextlib.contextmanager
-    def without_masters(self) -> Iterator[None]:
+    def without_masters(self, base: Path) -> Iterator[None]:
         """What starts masters is not executable."""
         with pytest.MonkeyPatch.context() as environment:
-            environment.setattr("sys.executable", str(self.base / "note.txt"))
+            environment.setattr("sys.executable", str(base / "note.txt"))
             yield

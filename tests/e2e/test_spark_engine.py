@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from detached_master import DetachedMaster
 from submitted_job import until
 
 from howdah.client.engine_registry import settings_for
 from howdah.client.submit import prepare
 from howdah.engines import Engine, MasterContext
-from howdah.engines.detached_master import ATTEMPTS
 from howdah.engines.spark import engine as spark_engine
 from howdah.engines.spark.allocator import SparkAllocator
 from howdah.sandbox import SparkSandbox
 from howdah.spec import JobSpec, Resources, Role
 from howdah.testing.allocator_contract import AllocatorContract, staged_job
-from howdah.testing.engine_contract import EngineContract
+from howdah.testing.engine_contract import EngineContract, variables
 
 
 @pytest.fixture(scope="session")
@@ -43,22 +43,11 @@ def _settings(spark: SparkSandbox, tmp_path_factory: pytest.TempPathFactory) -> 
 class TestSparkEngine(EngineContract):
     name = "spark"
 
-    @pytest.fixture(autouse=True)
-    def _base(self, tmp_path: Path) -> None:
-        self.base = tmp_path
+    def other_user(self, base: Path) -> AbstractContextManager[None]:
+        return variables(dict.fromkeys(("HOWDAH_HOME", "HOWDAH_SPARK_HOME"), str(base / "other")))
 
-    @contextlib.contextmanager
-    def other_user(self) -> Iterator[None]:
-        with pytest.MonkeyPatch.context() as environment:
-            environment.setenv("HOWDAH_HOME", str(self.base / "other"))
-            environment.setenv("HOWDAH_SPARK_HOME", str(self.base / "other"))
-            yield
-
-    @contextlib.contextmanager
-    def without_masters(self) -> Iterator[None]:
-        with pytest.MonkeyPatch.context() as environment:
-            environment.setenv("PATH", str(self.base))  # there is no bash
-            yield
+    def without_masters(self, base: Path) -> AbstractContextManager[None]:
+        return variables({"PATH": str(base)})  # there is no bash
 
     def test_a_job_that_waits_says_what_spark_has(self, engine: Engine, base: Path) -> None:
         spec = JobSpec({"worker": Role(("true",), resources=Resources(256, vcores=64))})
@@ -88,23 +77,14 @@ def driver(spark: SparkSandbox, tmp_path_factory: pytest.TempPathFactory) -> Ite
         process.wait(60)
 
 
-class TestSparkAllocator(AllocatorContract):
+class TestSparkAllocator(DetachedMaster, AllocatorContract):
     implementation = SparkAllocator
 
     @pytest.fixture
-    def context(self, driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MasterContext:
-        monkeypatch.setenv(ATTEMPTS, "2")
+    def context(self, driver: Path, tmp_path: Path) -> MasterContext:
         settings = settings_for({"engine": "spark"}).values
         job_id = f"spark-{os.urandom(4).hex()}"
         staged = staged_job(tmp_path, settings=settings)
         options = {"spark": {"driver_socket": str(driver), "conf": ["spark.dynamicAllocation.enabled=false"]}}
         staged = dataclasses.replace(staged, job=dataclasses.replace(staged.job, engines=options))
         return MasterContext(job_id, staged, tmp_path.as_uri(), "127.0.0.1", 1)
-
-    def environment(self) -> dict[str, str]:
-        return {**os.environ, "HOWDAH_MASTER_ATTEMPT": "1"}
-
-    @pytest.fixture(autouse=True)
-    def _second_attempt(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-        if "takes_over" in request.node.name:
-            monkeypatch.setenv("HOWDAH_MASTER_ATTEMPT", "2")

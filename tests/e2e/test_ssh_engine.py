@@ -8,11 +8,13 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import fsspec
 import pytest
+from detached_master import DetachedMaster
 from moto.server import ThreadedMotoServer
 from ssh_hosts import SSHD, SshHosts, generate_key
 from submitted_job import until
@@ -21,14 +23,13 @@ from howdah.client.engine_registry import engine as engine_for
 from howdah.client.engine_registry import settings_for
 from howdah.client.submit import prepare
 from howdah.engines import Engine, MasterContext
-from howdah.engines.detached_master import ATTEMPTS
 from howdah.engines.ssh.allocator import SshAllocator
 from howdah.errors import EngineRejected, EngineUnavailable
 from howdah.spec import JobReport, JobSpec, Resources, Role, State, TaskId, uris
 from howdah.spec.event_lines import read_log
 from howdah.spec.events import Allocated, Ended, Event
 from howdah.testing.allocator_contract import AllocatorContract, staged_job
-from howdah.testing.engine_contract import EngineContract
+from howdah.testing.engine_contract import EngineContract, variables
 
 WAITING = """n=1; while [ -e {mark}-$HOWDAH_INDEX-$n ]; do n=$((n + 1)); done
 echo $$ $CUDA_VISIBLE_DEVICES > {mark}-$HOWDAH_INDEX-$n; until [ -e {mark}-end ]; do sleep 0.1; done"""
@@ -60,48 +61,28 @@ def ssh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHosts]:
 class TestSshEngine(EngineContract):
     name = "ssh"
 
-    @pytest.fixture(autouse=True)
-    def _base(self, tmp_path: Path) -> None:
-        self.base = tmp_path
+    def other_user(self, base: Path) -> AbstractContextManager[None]:
+        return variables(dict.fromkeys(("HOWDAH_HOME", "HOWDAH_SSH_HOME"), str(base / "other")))
 
-    @contextlib.contextmanager
-    def other_user(self) -> Iterator[None]:
-        with pytest.MonkeyPatch.context() as environment:
-            environment.setenv("HOWDAH_HOME", str(self.base / "other"))
-            environment.setenv("HOWDAH_SSH_HOME", str(self.base / "other"))
-            yield
-
-    @contextlib.contextmanager
-    def without_masters(self) -> Iterator[None]:
-        with pytest.MonkeyPatch.context() as environment:
-            environment.setenv("PATH", str(self.base))  # there is no bash
-            yield
+    def without_masters(self, base: Path) -> AbstractContextManager[None]:
+        return variables({"PATH": str(base)})  # there is no bash
 
 
-class TestSshAllocator(AllocatorContract):
+class TestSshAllocator(DetachedMaster, AllocatorContract):
     implementation = SshAllocator
 
     @pytest.fixture
-    def context(self, ssh: SshHosts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MasterContext:
-        monkeypatch.setenv(ATTEMPTS, "2")
+    def context(self, ssh: SshHosts, tmp_path: Path) -> MasterContext:
         self.hosts = {host.name: host for host in ssh.hosts}
         settings = settings_for({"engine": "ssh"}).values
         job_id = f"ssh-{os.urandom(4).hex()}"
         return MasterContext(job_id, staged_job(tmp_path, settings=settings), tmp_path.as_uri(), "127.0.0.1", 1)
-
-    def environment(self) -> dict[str, str]:
-        return {**os.environ, "HOWDAH_MASTER_ATTEMPT": "1"}
 
     @contextlib.contextmanager
     def lost_node(self, node: str) -> Iterator[None]:
         self.hosts[node].lose()
         yield
         self.hosts[node].start()
-
-    @pytest.fixture(autouse=True)
-    def _second_attempt(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-        if "takes_over" in request.node.name:
-            monkeypatch.setenv("HOWDAH_MASTER_ATTEMPT", "2")
 
 
 @pytest.fixture

@@ -216,7 +216,7 @@ class RaisedInterrupts:
                     signal.signal(number, handler)
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
-        """Raise KeyboardInterrupt."""
+        """Raise KeyboardInterrupt, again and again until it is being handled."""
         signal.setitimer(signal.ITIMER_REAL, self._again_s, self._again_s)
         raise KeyboardInterrupt
 

@@ -29,7 +29,6 @@ _reserved: dict[int, tuple[float, socket.socket]] = {}
 
 @atexit.register
 def _release() -> None:
-    """Give all reserved ports back."""
     while _reserved:
         _reserved.popitem()[1][1].close()
 

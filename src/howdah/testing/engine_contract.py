@@ -50,6 +50,15 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.1)
 
 
+@contextlib.contextmanager
+def variables(values: Mapping[str, str]) -> Iterator[None]:
+    """Let this process have these environment variables meanwhile."""
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in values.items():
+            environment.setenv(name, value)
+        yield
+
+
 class EngineContract:
     """The tests of an engine: a subclass sets the engine's `name`."""
 
@@ -60,11 +69,14 @@ class EngineContract:
         """Return the engine, as the settings of this process configure it."""
         return engine_for(settings_for({"engine": self.name}))
 
-    def other_user(self) -> AbstractContextManager[None] | None:
-        """Let this process be another user of the same cluster meanwhile; None if a test cannot be one."""
+    def other_user(self, base: Path) -> AbstractContextManager[None] | None:
+        """Let this process be another user of the same cluster meanwhile; None if a test cannot be one.
+
+        `base` is an existing directory of this test alone.
+        """
         return None
 
-    def without_masters(self) -> AbstractContextManager[None] | None:
+    def without_masters(self, base: Path) -> AbstractContextManager[None] | None:
         """Let `submit` fail when it starts the master, or right after; None if a test cannot arrange it."""
         return None
 
@@ -165,7 +177,7 @@ class EngineContract:
             files.delete(blocked)
 
     def test_a_submission_that_starts_no_master_leaves_nothing(self, engine: Engine, base: Path) -> None:
-        prepared, arranged = self.prepare_job("true", base), self.without_masters()
+        prepared, arranged = self.prepare_job("true", base), self.without_masters(base)
         if arranged is not None:
             with arranged:
                 self.fail_to_submit(engine, prepared.plan)
@@ -253,7 +265,7 @@ class EngineContract:
             assert engine.describe(job_id)[0].state is State.RUNNING, "asking for logs ended the job"
 
     def test_a_job_is_not_another_users(self, engine: Engine, base: Path) -> None:
-        if (user := self.other_user()) is None:
+        if (user := self.other_user(base)) is None:
             return
         with self.running(engine, base) as (job_id, runs):
             report = report_of(engine, job_id)

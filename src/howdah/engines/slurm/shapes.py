@@ -26,7 +26,7 @@ class ContainerShape:
     vcores: int
     """The CPUs that the container has."""
     gpus: int = 0
-    """GPUs."""
+    """The GPUs that the container has, of any type."""
     named: tuple[tuple[str, int], ...] = ()
     """Other generic resources of the node, by name."""
     label: str = ""
