@@ -139,6 +139,21 @@ def podman(directory: Path, runtime: str = "runc") -> Iterator[Tool]:
         own = {"CONTAINERS_CONF": str(configuration), "CONTAINERS_STORAGE_CONF": str(storage)}
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "XDG_RUNTIME_DIR") if name in os.environ}
         yield Tool("podman", {**own, **kept})
+        _wait_for_clean_up(run)
+
+
+def _wait_for_clean_up(run: str) -> None:
+    """Wait for the processes by which podman cleans up after containers: they would make `run` anew."""
+    deadline = time.monotonic() + LIMIT_S
+    while any(run.encode() in _command_line(process) for process in Path("/proc").glob("[0-9]*")):
+        assert time.monotonic() < deadline, f"podman still cleans up {run}"
+        time.sleep(0.05)
+
+
+def _command_line(process: Path) -> bytes:
+    with contextlib.suppress(OSError):  # it has ended meanwhile
+        return (process / "cmdline").read_bytes()
+    return b""
 
 
 @contextlib.contextmanager
