@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from clusters import processes, read
 from detached_master import DetachedMaster
 from submitted_job import until
 
@@ -58,6 +60,19 @@ class TestSparkEngine(EngineContract):
             assert said[0].facts["text"].startswith("Spark has 0 executors with 0 cores"), said
         finally:
             engine.cancel(job_id)
+
+    def test_a_job_that_is_cancelled_while_spark_starts_leaves_no_driver(self, engine: Engine, base: Path) -> None:
+        prepared = self.prepare_job("true", base)
+        job_id = engine.submit(prepared.plan, prepared.secrets)
+
+        def has_driver() -> bool:
+            return any(f"{job_id}/driver.sock".encode() in read(pid, "cmdline") for pid in processes())
+
+        until(has_driver, "spark-submit")
+        engine.cancel(job_id)
+        began = time.monotonic()
+        until(lambda: not has_driver(), "the end of Spark's driver")
+        assert time.monotonic() - began < 100, "it waited the two minutes in which another master could come"
 
 
 @pytest.fixture(scope="module")

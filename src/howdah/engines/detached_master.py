@@ -138,7 +138,7 @@ class DetachedMasterEngine(Engine):
         with contextlib.suppress(HowdahError, OSError):
             for job_id in cleanup.list_unfinished_jobs(files, self.home):
                 control = control_directory(self.name, job_id)
-                if _is_locked(control / "lock") is not False:
+                if is_locked(control / "lock") is not False:
                     continue
                 if not (control / "gone").exists():
                     (control / "gone").touch()
@@ -161,7 +161,7 @@ class DetachedMasterEngine(Engine):
     def _report(self, directory: str) -> JobReport | None:
         job_id, files = uris.name(directory), JobFiles(directory, self._conf_dir)
         control = control_directory(self.name, job_id)
-        has_master = _is_locked(control / "lock")  # asked first: a job may end now, and its log then says so
+        has_master = is_locked(control / "lock")  # asked first: a job may end now, and its log then says so
         found = files.submitted()
         if found is None:
             return None
@@ -206,16 +206,16 @@ class DetachedMasterEngine(Engine):
         for directory in self._directories(job_id):
             control, deadline = control_directory(self.name, job_id), time.monotonic() + CANCEL_LIMIT_S
             files = JobFiles(directory, self._conf_dir)
-            locked = _is_locked(control / "lock")
+            locked = is_locked(control / "lock")
             if locked is None and not files.view()[0].state.ended:
                 raise EngineRejected(f"{job_id}: its master runs on another machine: cancel the job there")
             if not locked or files.view()[0].state.ended or not (control / "pid").exists():
                 continue
             (control / "cancelled_by").write_text(getpass.getuser())
             _signal_group(control, signal.SIGTERM)
-            while _is_locked(control / "lock") and time.monotonic() < deadline:
+            while is_locked(control / "lock") and time.monotonic() < deadline:
                 time.sleep(STEP_S)
-            if _is_locked(control / "lock"):
+            if is_locked(control / "lock"):
                 _signal_group(control, signal.SIGKILL)
 
     def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]:
@@ -229,9 +229,9 @@ class DetachedMasterEngine(Engine):
 
     def logs_complete(self, job_id: str) -> bool:
         deadline, lock = time.monotonic() + LOGS_LIMIT_S, control_directory(self.name, job_id) / "lock"
-        while _is_locked(lock) and time.monotonic() < deadline:  # the allocator may still bring logs
+        while is_locked(lock) and time.monotonic() < deadline:  # the allocator may still bring logs
             time.sleep(STEP_S)
-        return not _is_locked(lock)
+        return not is_locked(lock)
 
 
 class DetachedMasterAllocator(PullAllocator):
@@ -272,7 +272,7 @@ def _text(path: Path) -> str:
     return ""
 
 
-def _is_locked(path: Path) -> bool | None:
+def is_locked(path: Path) -> bool | None:
     """Return whether a master holds the lock; None if this machine has none, because another one started the master."""
     try:
         file = path.open()

@@ -113,7 +113,7 @@ class SparkAllocator(DetachedMasterAllocator):
     async def open(cls, context: MasterContext) -> SparkAllocator:
         allocator = cls(context)
         if allocator._is_own_driver and allocator.attempt == 1:
-            await allocator._driver.start(allocator._cluster, allocator._properties)
+            await allocator._driver.start(allocator._cluster, allocator._properties, allocator._control / "lock")
         await allocator._driver.connect()
         allocator.in_background(allocator._listen())
         await asyncio.wait_for(allocator._known.wait(), END_S)

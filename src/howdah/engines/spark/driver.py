@@ -22,6 +22,7 @@ from pyspark import SparkContext, cloudpickle
 from pyspark.accumulators import AccumulatorParam
 from pyspark.resource import ExecutorResourceRequests, ResourceProfileBuilder, TaskResourceRequests
 
+from howdah.engines.detached_master import is_locked
 from howdah.engines.spark import container_task
 from howdah.engines.spark.socket_path import short_path
 
@@ -54,10 +55,13 @@ class ContainerEnds(AccumulatorParam[list[Any]]):  # type: ignore[misc]  # the l
 
 
 class DriverServer:
-    """Serves one allocator at a time. Events that nobody has read are kept for the next one."""
+    """Serves one allocator at a time. Events that nobody has read are kept for the next one.
 
-    def __init__(self, context: SparkContext, path: Path) -> None:
-        self._context, self._path = context, path
+    `masters` is the file that is locked as long as a master lives, or may be started again; None if that is not known.
+    """
+
+    def __init__(self, context: SparkContext, path: Path, masters: Path | None = None) -> None:
+        self._context, self._path, self._masters = context, path, masters
         self._lock, self._changed = threading.RLock(), threading.Event()
         self._unread: list[dict[str, Any]] = []
         self._running: dict[str, dict[str, Any]] = {}
@@ -70,8 +74,8 @@ class DriverServer:
             cloudpickle.register_pickle_by_value(module)
 
     def serve(self) -> None:
-        """Serve until an allocator says that the job is over, none has come for `ALONE_LIMIT_S`, or the JVM that has
-        started this program has ended."""
+        """Serve until an allocator says that the job is over, none will come or has come for `ALONE_LIMIT_S`, or the
+        JVM that has started this program has ended."""
         jvm = os.getppid()
         threading.Thread(target=self._watch_executors, daemon=True).start()
         with contextlib.suppress(FileNotFoundError):
@@ -82,13 +86,20 @@ class DriverServer:
                 server.bind(path)
             self._path.chmod(0o600)
             server.listen()
-            while not self._is_over and os.getppid() == jvm and time.monotonic() - self._heard < ALONE_LIMIT_S:
+            while not self._is_over and os.getppid() == jvm and self._may_be_needed():
                 with contextlib.suppress(socket.timeout):
                     peer, _ = server.accept()
                     peer.settimeout(None)
                     with peer, contextlib.suppress(OSError):
                         self._converse(peer)
                     self._heard = time.monotonic()
+
+    def _may_be_needed(self) -> bool:
+        """Return whether a master may come, or containers run, which give their master up by themselves."""
+        if time.monotonic() - self._heard > ALONE_LIMIT_S:
+            return False
+        has_master = self._masters is None or is_locked(self._masters) is not False
+        return has_master or bool(self._here or self._there.get("busy"))
 
     def _converse(self, peer: socket.socket) -> None:
         with self._lock:
@@ -268,12 +279,13 @@ def _first_line(problem: Exception) -> str:
 
 
 def main() -> None:
-    """Open a context as spark-submit's options say, and serve at the socket of the first argument."""
+    """Open a context as spark-submit's options say, and serve at the socket of the first argument; the second one is
+    the file that masters lock."""
     os.setpgid(0, 0)  # a signal to the master's group is the allocator's to hand on
     context = SparkContext()
     context.setLogLevel("WARN")
     try:
-        DriverServer(context, Path(sys.argv[1])).serve()
+        DriverServer(context, *map(Path, sys.argv[1:3])).serve()
     finally:
         context.stop()
 

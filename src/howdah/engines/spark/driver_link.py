@@ -27,8 +27,8 @@ class DriverLink:
         self._writer: asyncio.StreamWriter | None = None
         self._reader: asyncio.StreamReader | None = None
 
-    async def start(self, cluster: SparkCluster, properties: Mapping[str, str]) -> None:
-        """Start a driver.
+    async def start(self, cluster: SparkCluster, properties: Mapping[str, str], masters: Path) -> None:
+        """Start a driver, which ends when no master locks the file `masters` any more.
 
         Raises:
             EngineUnavailable: there is no spark-submit.
@@ -41,7 +41,7 @@ class DriverLink:
         with self.log.open("ab") as log:
             try:
                 self._process = await asyncio.create_subprocess_exec(
-                    *(*command, str(Path(__file__).with_name("driver.py")), str(self.path)),
+                    *(*command, str(Path(__file__).with_name("driver.py")), str(self.path), str(masters)),
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
