@@ -17,10 +17,10 @@ const plugin = {
         const limit = await (await fetch(address)).json();
         const left = limit.until - Date.now() / 1000;
         if (left > limit.warn_s || said === limit.until) return;
-        said = limit.until;
         const minutes = Math.max(0, Math.round(left / 60));
         const message = `This job ends in ${minutes} minutes (还剩 ${minutes} 分钟): ${limit.command}`;
         await app.commands.execute("apputils:notify", { message, type: "warning", options: { autoClose: false } });
+        said = limit.until;
       } catch (error) {
         console.warn("howdah-limit:", error);
       }
