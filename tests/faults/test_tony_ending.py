@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -21,7 +22,9 @@ from howdah.supervisor.state import MachineState
 
 HOWDAH = str(Path(sys.executable).with_name("howdah"))
 LIMIT_S = 60.0
-JOB = ("tony", "local", "--executes", "echo it runs; exec sleep 600", "--conf", "tony.am.memory=128m")
+MEMORY = ("--conf", "tony.am.memory=128m")
+JOB = ("tony", "local", "--executes", "echo it runs; exec sleep 600", *MEMORY)
+TALKING = ("tony", "local", "--executes", "while echo it talks; do sleep 0.1; done", *MEMORY)
 # A shell's part: the terminal is the session's own, so that closing it is told to the command.
 OWNING = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 
@@ -37,9 +40,8 @@ class Submitted:
         with self.log.open("wb") as out:
             return self._start([HOWDAH, *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=out, **how)
 
-    def start_in(self, terminal: int, *arguments: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-c", OWNING, HOWDAH, *arguments]
-        return self._start(command, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True)
+    def start_in(self, terminal: int, *command: str) -> subprocess.Popen[bytes]:
+        return self._start([*command], stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True)
 
     def _start(self, command: list[str], **how: Any) -> subprocess.Popen[bytes]:
         self.process = subprocess.Popen(command, env=self.environment, cwd=self.directory, **how)
@@ -89,6 +91,13 @@ def submitted(tmp_path: Path) -> Iterator[Submitted]:
         subprocess.run([HOWDAH, "cancel", job], env=submitted.environment, timeout=LIMIT_S)
 
 
+def read_until(terminal: int, text: bytes) -> None:
+    read = b""
+    while text not in read:
+        assert select.select([terminal], [], [], LIMIT_S)[0], read
+        read += os.read(terminal, 1 << 16)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP], ids=str)
 def test_of_a_job_that_runs(submitted: Submitted, number: signal.Signals) -> None:
     process = submitted.start(*JOB)
@@ -106,10 +115,22 @@ def test_of_a_job_that_is_being_handed_over(submitted: Submitted) -> None:
 
 def test_by_closing_the_terminal(submitted: Submitted) -> None:
     ours, theirs = os.openpty()
-    submitted.start_in(theirs, *JOB)
+    submitted.start_in(theirs, sys.executable, "-c", OWNING, HOWDAH, *JOB)
     os.close(theirs)
     submitted.eventually(submitted.runs, "the program's output")
     os.close(ours)
+    submitted.ends()
+
+
+def test_by_closing_the_terminal_of_which_the_error_comes_before_the_signal(submitted: Submitted) -> None:
+    ours, theirs = os.openpty()
+    process = submitted.start_in(theirs, HOWDAH, *TALKING)
+    os.close(theirs)
+    read_until(ours, b"it talks")
+    os.close(ours)
+    output = Path(f"/proc/{process.pid}/fd/1")
+    submitted.eventually(lambda: process.poll() or str(output.readlink()) == os.devnull, "the error")
+    process.send_signal(signal.SIGHUP)
     submitted.ends()
 
 

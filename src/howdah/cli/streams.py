@@ -12,6 +12,7 @@ import resource
 import select
 import sys
 from collections.abc import Iterable, Iterator
+from typing import Any, TextIO
 
 import click
 
@@ -26,7 +27,8 @@ _given_up = False
 
 
 def prepare() -> None:
-    """Make the standard streams usable: a closed one leads to /dev/null, and no character is refused.
+    """Make the standard streams usable: a closed one leads to /dev/null, no character is refused, and a terminal may
+    go away.
 
     Raises:
         EngineUnavailable: too few files may be open at once.
@@ -40,10 +42,34 @@ def prepare() -> None:
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     codecs.register_error(_ESCAPED, _escape)
+    sys.stdout, sys.stderr = _outlive_terminal(sys.stdout), _outlive_terminal(sys.stderr)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=_ESCAPED)
     _allow_open_files()
+
+
+def _outlive_terminal(stream: TextIO) -> TextIO:
+    """Return a stream to the same terminal that drops what is printed after the terminal was closed."""
+    if not (isinstance(stream, io.TextIOWrapper) and stream.isatty()):
+        return stream
+    buffer = io.BufferedWriter(_Terminal(stream.fileno(), "w", closefd=False))
+    return io.TextIOWrapper(buffer, stream.encoding, stream.errors, line_buffering=True)
+
+
+class _Terminal(io.FileIO):
+    """The terminal. Its closing is told by SIGHUP, which decides what ends, and which may come later than the error
+    of what is printed meanwhile."""
+
+    def write(self, data: Any, /) -> int:
+        """Write what `write` of a file does, or nothing where the terminal has been closed."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            _discard_output(self.fileno())
+            return memoryview(data).nbytes
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:
