@@ -78,6 +78,10 @@ class Cluster:
         """Let something that is more important take room that this job has, and give it back."""
         raise NotImplementedError
 
+    def situation(self) -> str:
+        """Return what the engine says of its nodes and jobs, for the message of a test that fails."""
+        return ""
+
     def start_smaller(self, base: Path) -> ScenarioJob:
         """Return an elastic job of two tasks that runs with one, and has room for the other from now on."""
         other = ScenarioJob(self, base, role={"replicas": self.places - 1, "resources": self.room})
@@ -282,6 +286,10 @@ class SlurmCluster(Cluster):
 
     def restore(self, node: str) -> None:
         self.sandbox.start(node)
+
+    def situation(self) -> str:
+        shown = ask("sinfo", "-N", "-l"), ask("scontrol", "show", "node"), ask("squeue", "-a", "-l")
+        return "\n".join((*shown, *(path.read_text() for path in self.base.rglob("master.log"))))
 
     def preempt(self, job: ScenarioJob) -> None:
         line = ("sbatch", "--parsable", "-N3", "--exclusive", "--output=/dev/null", "--wrap", "sleep 600")

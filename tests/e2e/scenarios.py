@@ -179,7 +179,11 @@ class GrowingScenarios(Scenarios):
         """A role goes on with fewer tasks, and grows when there is room. It uses up no retry, and its executor lives
         on."""
         executor = growing.executor(0)
-        until(lambda: [each.replicas for each in growing.of(Resized)] == [1, 2], "growth")
+        until(
+            lambda: [each.replicas for each in growing.of(Resized)] == [1, 2],
+            "growth",
+            lambda: "\n".join([*map(str, growing.events), cluster.situation()]),
+        )
         growing.program(1)
         assert growing.executor(0) == executor
         assert growing.finish().state is State.SUCCEEDED

@@ -19,15 +19,16 @@ WAITING = """n=1; while [ -e {mark}-$HOWDAH_INDEX-$n ]; do n=$((n + 1)); done
 echo $$ > {mark}-$HOWDAH_INDEX-$n; until [ -e {mark}-end ]; do sleep 0.1; done"""
 
 
-def until(condition: Callable[[], Any], what: str) -> Any:
-    """Wait until the condition is true, and return its value. Asking takes a fifth of the time at most."""
+def until(condition: Callable[[], Any], what: str, explain: Callable[[], str] = str) -> Any:
+    """Wait until the condition is true, and return its value. Asking takes a fifth of the time at most. `explain` tells
+    what else a failure should show."""
     deadline = time.monotonic() + LIMIT_S
     while True:
         began = time.monotonic()
         if found := condition():
             return found
         now = time.monotonic()
-        assert now < deadline, f"{what}: not within {LIMIT_S:.0f} s"
+        assert now < deadline, f"{what}: not within {LIMIT_S:.0f} s\n{explain()}"
         time.sleep(max(0.1, 4 * (now - began)))
 
 
