@@ -119,9 +119,11 @@ class CommitContract:
             except Crash:
                 finished = False
             commit(output, fs)
-            assert self._found(fs, base) == (["model"], case.expected), life
+            there = ["model", "model.replaced-j-0"] if case.overwrite else ["model"]
+            assert self._found(fs, base) == (there, case.expected), life
             commit(output, fs)
-            assert self._found(fs, base) == (["model"], case.expected), life
+            assert self._found(fs, base) == (there, case.expected), life
+            assert all(fs.exists(uris.join(base, name, "old")) for name in there[1:]), life
             if finished:
                 assert life >= 6
                 return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -18,13 +19,15 @@ from commit_contract import CommitContract
 from filesystem_contract import FileSystemContract, PermissionContract, write_together
 
 from howdah.errors import EngineUnavailable, SpecError, StagingError
-from howdah.hadoop.conf import default_filesystem, load
+from howdah.hadoop.conf import default_filesystem, home, load, to_xml
 from howdah.master.owned_file import AppendedFile
+from howdah.outputs.commit import OutputCommit, commit
 from howdah.sandbox import Sandbox
 from howdah.sandbox.hadoop import Launcher
 from howdah.sandbox.hadoop_record import HadoopRecord
 from howdah.sandbox.install import Java
-from howdah.spec import StagedFile, uris
+from howdah.spec import Input, JobSpec, Output, Role, StagedFile, uris
+from howdah.staging.stage import stage
 from howdah.storage.content_cache import Cache, location, sha256_of
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import ConnectionBroken, Entry, FileSystem
@@ -134,6 +137,57 @@ class TestViewFs(FileSystemContract):
             fs.write_bytes("viewfs://all/other/x", b"1")
         with pytest.raises(SpecError, match=r"fs\.viewfs\.mounttable\.none: has no mounts"):
             filesystem("viewfs://none", view)
+
+
+class TestReplacedOutputs:
+    def commit(self, fs: FileSystem, base: str) -> str:
+        """Replace what is at `<base>/model` by an output; return where that is now."""
+        output = OutputCommit(uris.join(base, ".howdah-j-0"), uris.join(base, "model"), overwrite=True)
+        fs.mkdirs(output.temporary)
+        return commit(output, fs)
+
+    def test_they_go_to_the_trash(
+        self, fs: FileSystem, base: str, root: str, conf_dir: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        conf = {**load(conf_dir), "fs.trash.interval": "360"}
+        (tmp_path / "core-site.xml").write_text(to_xml(conf))
+        monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+        found = []
+        for number in range(2):
+            fs.mkdirs(uris.join(base, "model"))
+            fs.write_bytes(uris.join(base, f"model/{number}"), b"precious")
+            found.append(self.commit(fs, base))
+        trash = uris.join(home(conf, root), ".Trash/Current", uris.path(base), "model")
+        assert found[0] == trash
+        assert re.fullmatch(rf"{re.escape(trash)}\d+", found[1])
+        for number, place in enumerate(found):
+            assert fs.read_bytes(uris.join(place, str(number))) == b"precious"
+        assert [uris.name(entry.uri) for entry in fs.children(base)] == ["model"]
+
+    def test_without_a_trash_they_are_beside_the_output(self, fs: FileSystem, base: str) -> None:
+        fs.mkdirs(uris.join(base, "model"))
+        fs.write_bytes(uris.join(base, "model/0"), b"precious")
+        assert self.commit(fs, base) == f"{base}/model.replaced-j-0"
+        assert fs.read_bytes(f"{base}/model.replaced-j-0/0") == b"precious"
+        assert self.commit(fs, base) == ""
+        assert [uris.name(entry.uri) for entry in fs.children(base)] == ["model", "model.replaced-j-0"]
+
+    def test_an_input_stays_under_another_name_of_the_namenode(
+        self, fs: FileSystem, base: str, root: str, conf_dir: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        fs.mkdirs(uris.join(base, "data/train"))
+        fs.write_bytes(uris.join(base, "data/train/a"), b"precious")
+        _, authority, path = uris.split(base)
+        host, _, port = authority.partition(":")
+        other = {"localhost": "127.0.0.1"}.get(host, "localhost")
+        for spelled in (f"hdfs://{other}:{port}{path}/data", f"hdfs://{path}/data/../data/train", f"{base}/data"):
+            job = JobSpec(
+                {"worker": Role("true")},
+                inputs=(Input(f"{base}/data/train"),),
+                outputs=(Output(spelled, overwrite=True),),
+            )
+            with pytest.raises(SpecError, match=r"outputs\.0\.path: would replace .*inputs\.0\.path"):
+                stage(job, tmp_path, f"{root}/user/me/.howdah", conf_dir=conf_dir)
 
 
 def test_another_user_is_told_whom_to_ask(

@@ -97,7 +97,7 @@ def test_a_cancelled_job_keeps_nothing() -> None:
 
 
 def test_set_aside_replaces_an_earlier_one_and_leaves_nothing_else(tmp_path: Path) -> None:
-    for name in ("temporary/worker-0.1/a", "temporary/worker-1.2/b", "out.failed/old"):
+    for name in ("temporary/worker-0.1/a", "temporary/worker-1.2/b", "out.failed/old", "out.failed/_FAILED"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
     at = {name: uris.of_local(tmp_path / name) for name in ("temporary", "out", "out.failed")}
@@ -105,6 +105,17 @@ def test_set_aside_replaces_an_earlier_one_and_leaves_nothing_else(tmp_path: Pat
     request = CommitRequest((OutputCommit(at["temporary"], at["out"], parts=parts, failed=at["out.failed"]),))
     assert discard_outputs(request) == CommitReply(kept=(at["out.failed"],))
     found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
-    assert found == ["out.failed/worker-0/a", "out.failed/worker-1/b"]
+    assert found == ["out.failed/_FAILED", "out.failed/worker-0/a", "out.failed/worker-1/b"]
     assert discard_outputs(request) == CommitReply()
+    assert (tmp_path / "out.failed/worker-0/a").exists()
+
+
+def test_set_aside_keeps_what_no_job_has_left(tmp_path: Path) -> None:
+    for name in (".howdah-j-0/worker-0.1/a", "out.failed/precious"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    at = [uris.of_local(tmp_path / name) for name in (".howdah-j-0", "out", "out.failed", "out.replaced-j-0")]
+    output = OutputCommit(at[0], at[1], parts=(("worker-0.1", "worker-0"),), failed=at[2])
+    assert discard_outputs(CommitRequest((output,))) == CommitReply(kept=(at[2],), replaced=(at[3],))
+    assert (tmp_path / "out.replaced-j-0/precious").exists()
     assert (tmp_path / "out.failed/worker-0/a").exists()

@@ -245,11 +245,11 @@ def test_everything_missing_is_told_at_once(tmp_path: Path, home: str) -> None:
 
 def test_outputs_are_absolute(tmp_path: Path, home: str) -> None:
     write(tmp_path / "taken/x")
-    job = JobSpec(ROLES, outputs=(Output("taken"), Output("hdfs://n:1/new", overwrite=True)))
+    job = JobSpec(ROLES, outputs=(Output("taken"), Output("memory://n/new", overwrite=True)))
     staged = stage(job, tmp_path, home, overwrite=True).job.outputs
     assert [(output.path, output.overwrite) for output in staged] == [
         (uris.of_local(tmp_path / "taken"), True),
-        ("hdfs://n:1/new", True),
+        ("memory://n/new", True),
     ]
 
 

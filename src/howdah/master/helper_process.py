@@ -64,7 +64,7 @@ async def commit(keep: bool, state: GangState, again_s: float = COMMIT_AGAIN_S) 
             reply = CommitReply(error=f"{verb}: {error or type(error).__name__}")
             continue
         break
-    return actions.CommitDone(time.time(), uris=reply.committed, error=reply.error, kept=reply.kept)
+    return actions.CommitDone(time.time(), reply.committed, reply.error, reply.kept, reply.replaced)
 
 
 async def _publish_snapshot(action: actions.PublishSnapshot) -> actions.SnapshotPublished:

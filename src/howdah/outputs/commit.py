@@ -7,14 +7,16 @@ first checks whether it has been done.
     <temporary>/_commit/<to>      the attempts that count, under their tasks' names, and _SUCCESS
     <final>                       `_commit`, renamed; snapshots taken while the programs ran
                                   (`howdah.outputs.snapshot`) that are there already come with it
-    <temporary>-replaced          what was at <final> before, when it is to be overwritten
+    <temporary>-replaced          what was at <final> before, when it is to be overwritten, until the commit is done
+    <final>.replaced-<job>-<n>    the same afterwards, if no job had published it and there is no trash
     <failed>                      instead of <final>, when the job has failed and its output says `keep_failed`
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from howdah.checkpoints import directory_lock
@@ -26,9 +28,12 @@ from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import FileSystem
 from howdah.storage.retry import retry_until
+from howdah.storage.trash import move_to_trash
 from howdah.wire.helper_main import HelperReply, one_line, run_helper_main
 
 SUCCESS = "_SUCCESS"
+FAILED = "_FAILED"
+"""A file in what is kept of a failed job."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,11 @@ class OutputCommit:
         return self.temporary.rstrip("/") + "-replaced"
 
     @property
+    def replaced_beside(self) -> str:
+        """Return where what was replaced stays, if no job had published it and there is no trash."""
+        return f"{self.final.rstrip('/')}.replaced-{uris.name(self.temporary).removeprefix('.howdah-')}"
+
+    @property
     def marker(self) -> str:
         """Return the name of a file beside _SUCCESS that exists until the commit is done, and that names the job."""
         return f".{uris.name(self.temporary).lstrip('.')}"
@@ -84,6 +94,8 @@ class CommitReply(HelperReply):
     """URIs of the outputs that were committed."""
     kept: tuple[str, ...] = ()
     """URIs at which outputs of a failed job are kept."""
+    replaced: tuple[str, ...] = ()
+    """URIs at which is kept what was in the outputs' places."""
 
 
 def temporary_directory(job_id: str, number: int, final: str) -> str:
@@ -128,8 +140,8 @@ def abandon(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
         directory_lock.release(filesystem(job.checkpoint.path, conf_dir), job.checkpoint.path, job_id)
 
 
-def commit(output: OutputCommit, fs: FileSystem) -> None:
-    """Move an output to its place.
+def commit(output: OutputCommit, fs: FileSystem) -> str:
+    """Move an output to its place; return where what was there before is kept, "" if nothing is.
 
     Raises:
         StagingError: something else is there already, or may not be written; the error names where the uploads are.
@@ -142,27 +154,54 @@ def commit(output: OutputCommit, fs: FileSystem) -> None:
             _publish(fs, output)
         except StagingError as error:
             raise StagingError(f"{error}; the output is kept in {output.gathered}") from error
+    kept = _put_away(fs, output.replaced, output)
     _remove_unfinished(fs, output)
+    return kept
 
 
 def discard(output: OutputCommit, fs: FileSystem) -> None:
     """Remove what was uploaded for an output. An output that has been published stays."""
     if not fs.exists(output.final) and fs.exists(output.replaced):
         fs.rename(output.replaced, output.final)
+    _put_away(fs, output.replaced, output)
     _remove_unfinished(fs, output)
 
 
-def set_aside(output: OutputCommit, fs: FileSystem, place: str) -> bool:
-    """Move what was uploaded for an output of a failed job to `place`, without _SUCCESS, and remove the rest.
+def set_aside(output: OutputCommit, fs: FileSystem) -> tuple[bool, str]:
+    """Move what was uploaded for an output of a failed job to `failed`, without _SUCCESS, and remove the rest.
 
-    It replaces what an earlier job has left at `place`. Return whether anything was uploaded."""
+    It replaces what an earlier job has left there. Return whether anything was uploaded, and where anything else is
+    now that was there."""
     _collect(fs, output)
-    found = bool(fs.children(output.gathered))
+    found, put_away = bool(fs.children(output.gathered)), ""
     if found:
-        fs.delete(place)
-        fs.rename(output.gathered, place)
+        fs.create(uris.join(output.gathered, FAILED)).close()
+        put_away = _put_away(fs, output.failed, output)
+        fs.rename(output.gathered, output.failed)
     discard(output, fs)
-    return found
+    return found, put_away
+
+
+def _put_away(fs: FileSystem, uri: str, output: OutputCommit) -> str:
+    """Make place where an output replaces something: move that to the trash, or remove it if it is a job's, else move
+    it aside, because it may be anything. Return where it is now, "" if there is nothing or it is removed."""
+    found = fs.stat(uri)
+    if found is None:
+        return ""
+    place = output.final if uri == output.replaced else uri
+    if trashed := move_to_trash(fs, uri, place):
+        return trashed
+    if found.is_dir and (not fs.children(uri) or any(fs.exists(uris.join(uri, name)) for name in (SUCCESS, FAILED))):
+        fs.delete(uri)
+        return ""
+    beside = next(name for name in _numbered(output.replaced_beside) if not fs.exists(name))
+    fs.rename(uri, beside)
+    return beside
+
+
+def _numbered(uri: str) -> Iterator[str]:
+    yield uri
+    yield from (f"{uri}-{number}" for number in itertools.count(2))
 
 
 def _remove_unfinished(fs: FileSystem, output: OutputCommit) -> None:
@@ -171,7 +210,6 @@ def _remove_unfinished(fs: FileSystem, output: OutputCommit) -> None:
         snapshot.tidy(
             fs if same else filesystem(output.unfinished), output.unfinished, output.snapshot_prefix, output.final
         )
-    fs.delete(output.replaced)
     # The marker is removed last: without it a second run would take the output for another job's.
     fs.delete(output.temporary)
     fs.delete(uris.join(output.final, output.marker))
@@ -224,35 +262,40 @@ def _publish(fs: FileSystem, output: OutputCommit) -> None:
     if fs.exists(output.final):
         if not output.overwrite:
             raise StagingError(f"{output.final}: exists already, and was not there when the job was submitted")
-        if fs.exists(output.replaced):
-            fs.delete(output.final)
-        else:
-            fs.rename(output.final, output.replaced)
+        if fs.exists(output.replaced):  # by an interrupted commit: what is there now has come since
+            _put_away(fs, output.replaced, output)
+        fs.rename(output.final, output.replaced)
     fs.rename(output.gathered, output.final)
 
 
 def commit_outputs(request: CommitRequest) -> CommitReply:
     """Commit every output, also those after one that fails."""
 
+    replaced: list[str] = []
+
     def committed(output: OutputCommit, fs: FileSystem) -> str:
-        commit(output, fs)
+        replaced.append(commit(output, fs))
         return output.final
 
     done, error = _apply_to_outputs(request, committed)
-    return CommitReply(committed=done, error=error)
+    return CommitReply(committed=done, error=error, replaced=tuple(filter(None, replaced)))
 
 
 def discard_outputs(request: CommitRequest) -> CommitReply:
     """Discard every output, or move it to where a failed job keeps it; also those after one that fails."""
 
+    replaced: list[str] = []
+
     def discarded(output: OutputCommit, fs: FileSystem) -> str:
-        if output.failed:
-            return output.failed if set_aside(output, fs, output.failed) else ""
-        discard(output, fs)
-        return ""
+        if not output.failed:
+            discard(output, fs)
+            return ""
+        is_kept, put_away = set_aside(output, fs)
+        replaced.append(put_away)
+        return output.failed if is_kept else ""
 
     kept, error = _apply_to_outputs(request, discarded)
-    return CommitReply(kept=kept, error=error)
+    return CommitReply(kept=kept, error=error, replaced=tuple(filter(None, replaced)))
 
 
 def _apply_to_outputs(

@@ -327,7 +327,9 @@ def _data(job: JobSpec) -> _Found:
                 yield Mistake(f"outputs.{number}.path", f"is {path!r}, as outputs.{other}.path is")
             elif path and path.startswith(paths[other] + "/") and paths[other]:
                 yield Mistake(f"outputs.{number}.path", f"is {path!r}, which lies inside outputs.{other}.path")
-
+        for place, inner in (("checkpoint.path", job.checkpoint.path), ("board.path", job.board.path)):
+            if path and f"{inner.rstrip('/')}/".startswith(f"{path}/"):
+                yield Mistake(place, f"is {inner!r}, which lies inside outputs.{number}.path")
     yield from _printed_once(job)
 
 

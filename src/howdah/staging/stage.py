@@ -7,7 +7,7 @@ files are reported together, each with the field of the job that names it.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from howdah.spec.validation import apply_alias, nearest, origin_of
 from howdah.spec.values import dataclass
 from howdah.spec.working_files import SPREAD, entries, file_name
 from howdah.staging.path_listing import Listing, listing, tree
+from howdah.staging.replacement import KeptPath, display_uri, mentioned_paths, personal_paths, why_not_replace
 from howdah.storage.content_cache import local_directory, location, sha256_of
 from howdah.storage.factory import filesystem
 
@@ -63,9 +64,10 @@ def stage(
     stager.check_mounts(job)
     inputs = tuple(stager.input(number, job) for number in range(len(job.inputs)))
     job = stager.with_fewer_tasks(job, inputs)
-    outputs = tuple(stager.outputs(job, overwrite))
     checkpoint = stager.checkpoint(job.checkpoint)
     board = stager.board(job.board)
+    outputs = tuple(stager.outputs(job, overwrite))
+    stager.check_replacements(job, outputs)
     if stager.mistakes:
         found = (replace(each, origin=origin_of(each.place, origins or {})) for each in stager.mistakes)
         raise FilesWrong(list(found))
@@ -113,6 +115,8 @@ class _Stager:
     mistakes: list[Mistake] = field(default_factory=list)
     directories: list[StagedInput] = field(default_factory=list)
     """Directories on the cluster that `files` names."""
+    kept: list[KeptPath] = field(default_factory=list)
+    """What no output may replace."""
 
     @property
     def is_local(self) -> bool:
@@ -146,6 +150,7 @@ class _Stager:
 
     def _file(self, place: str, entry: str, kind: str) -> Iterator[StagedFile | StagedInput]:
         path, name = entry.partition("#")[0], file_name(entry)
+        self._keep(place, path, whole=True)
         if name == SPREAD:
             name, kind = f"howdah-{place.replace('.', '-')}", "spread"
         local = self.base_directory / path
@@ -218,12 +223,15 @@ class _Stager:
         mistakes = len(self.mistakes)
         for place, path in _places(f"inputs.{number}.path", entry):
             try:
+                self._keep(place, path)
                 for file, source in self._input_files(place, path):
                     files.setdefault(source or file.uri, file)  # a file that is named twice counts once
                     if source:
                         uploads[file.uri] = source
             except StagingError as error:
                 self.wrong(place, str(error))
+        directories = sorted(set(map(uris.parent, files)))
+        self.kept += [KeptPath(f"inputs.{number}.path", directory) for directory in directories]
         if len(self.mistakes) == mistakes:
             self._check_shares(f"inputs.{number}", job, entry, list(files.values()))
         found = tuple(
@@ -279,10 +287,10 @@ class _Stager:
         if not found.found:
             also = f"{self.base_directory / path} nor " if relative and not self.is_local else ""
             near = _nearest_file_name(Path(uris.path(uri))) if uris.split(uri)[0] == "file" else None
-            where = _display_uri(uri)
+            where = display_uri(uri)
             self.wrong(place, f"{path!r}: no such file or directory: {'neither ' + also if also else ''}{where}", near)
         elif not found.files:
-            self.wrong(place, f"{path!r} has no files (names that begin with _ or . are skipped): {_display_uri(uri)}")
+            self.wrong(place, f"{path!r} has no files (names that begin with _ or . are skipped): {display_uri(uri)}")
         yield from ((file, "") for file in found.files)
 
     def _listing(self, uri: str) -> Listing:
@@ -301,7 +309,7 @@ class _Stager:
                 if not replaces and filesystem(uri, self.conf_dir).exists(uri):
                     self.wrong(
                         place,
-                        f"{_display_uri(uri)} exists already: remove it, choose another, or allow it with overwrite",
+                        f"{display_uri(uri)} exists already: remove it, choose another, or allow it with overwrite",
                     )
             except StagingError as error:
                 self.wrong(place, str(error))
@@ -310,6 +318,41 @@ class _Stager:
 
                 self.mistakes.extend(format_mistakes(f"outputs.{number}", output))
             yield replace(output, path=uri, overwrite=replaces, save=self._save(output.save))
+
+    def check_replacements(self, job: JobSpec, outputs: Sequence[Output]) -> None:
+        """Refuse outputs that would replace what the job reads, its code or checkpoints, or a directory of people."""
+        replacing = {number: output.path for number, output in enumerate(outputs) if output.overwrite}
+        if not replacing:
+            return
+        environment = job.environment
+        local = {"environment.archive": environment.archive, "environment.requirements": environment.requirements}
+        for place, path in local.items():
+            self._keep(place, path, whole=True)
+        for name, reference in job.secrets.items():
+            if reference.startswith("file:"):
+                self._keep(f"secrets.{name}", reference.partition(":")[2])
+        for place, path in mentioned_paths(job):
+            self._keep(place, path, is_mentioned=True)
+        self.kept += personal_paths(self.base_directory)
+        self.kept.append(KeptPath("where howdah keeps its jobs", self.home, whole=True))
+        if not self.is_local:
+            self.kept.append(KeptPath("your home directory", self.user_directory))
+        for number, path in replacing.items():
+            others = [KeptPath(f"outputs.{other}.path", each.path) for other, each in enumerate(outputs)]
+            del others[number]
+            try:
+                problem = why_not_replace(path, [*self.kept, *others], self.conf_dir)
+            except StagingError as error:
+                problem = str(error)
+            if problem:
+                self.wrong(f"outputs.{number}.path", problem)
+
+    def _keep(self, place: str, path: str, **how: bool) -> None:
+        """Note that a path, which may be of this machine or of the cluster, is the job's."""
+        if path and not uris.has_scheme(path):
+            self.kept.append(KeptPath(place, uris.of_local(self.base_directory / path), **how))
+        if path:
+            self.kept.append(KeptPath(place, uris.absolute(path, self.cluster_fs, self.user_directory), **how))
 
     def _save(self, save: Save) -> Save:
         """Complete the URI with which the names of snapshots begin; a `/` at its end stays, and makes it a
@@ -332,18 +375,14 @@ class _Stager:
         if not path:
             return ""
         uri = uris.absolute(path, self.cluster_fs, self.user_directory)
+        self.kept.append(KeptPath(place, uri, whole=True))
         try:
             entry = filesystem(uri, self.conf_dir).stat(uri)
             if entry is not None and not entry.is_dir:
-                self.wrong(place, f"{_display_uri(uri)} is a file, must be a directory or not there yet")
+                self.wrong(place, f"{display_uri(uri)} is a file, must be a directory or not there yet")
         except StagingError as error:
             self.wrong(place, str(error))
         return uri
-
-
-def _display_uri(uri: str) -> str:
-    """Return the path of a local file, and the URI of any other."""
-    return uris.path(uri) if uris.split(uri)[0] == "file" else uri
 
 
 def _places(place: str, entry: Input) -> list[tuple[str, str]]:

@@ -202,6 +202,10 @@ class FileSystem(ABC):
         """Return what can be learned cheaply about files that will be read next: about all, some or none of them."""
         return {}
 
+    def resolve(self, uri: str) -> str:
+        """Return the URI of the same file, or of what would be there, with all links and mounts followed."""
+        return uris.normalize(uri)
+
     def exists(self, uri: str) -> bool:
         """Return whether there is a file or directory at `uri`."""
         return self.stat(uri) is not None

@@ -18,6 +18,7 @@ from howdah.storage.filesystem import ConnectionBroken, Entry, FileSystem, Sink
 _TRANSIENT = {errno.EBUSY, errno.ETIMEDOUT, errno.ECONNREFUSED, errno.ECONNRESET}
 """What a store answers that has too much to do, and the errors of its connections."""
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "oss"}
+_SAME_SCHEMES = {"s3a": "s3", "gcs": "gs", "az": "abfs"}
 _one_creates = threading.Lock()
 
 
@@ -61,6 +62,10 @@ class FsspecFileSystem(FileSystem):
     def create(self, uri: str, mode: int = 0o644) -> Sink:
         with _translate_errors(uri):
             return _Sink(self._fs.open(uri, "wb"), uri)
+
+    def resolve(self, uri: str) -> str:
+        scheme, authority, path = uris.split(uris.normalize(uri))
+        return uris.build(_SAME_SCHEMES.get(scheme, scheme), authority, path)
 
     def appends_cheaply(self, uri: str) -> bool:
         return self._scheme not in _OBJECT_STORES

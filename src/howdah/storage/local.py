@@ -105,6 +105,9 @@ class LocalFileSystem(FileSystem):
                 return False
         return True
 
+    def resolve(self, uri: str) -> str:
+        return uris.of_local(os.path.realpath(uris.path(uri)))
+
     def chmod(self, uri: str, mode: int) -> None:
         with _local(uri) as path:
             os.chmod(path, mode)

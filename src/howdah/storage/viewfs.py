@@ -133,6 +133,13 @@ class ViewFileSystem(FileSystem):
                 found[entry.uri] = dataclasses.replace(flushed, uri=entry.uri)
         return [found[entry.uri] for entry in entries]
 
+    def resolve(self, uri: str) -> str:
+        try:
+            fs, target = self._resolve(uri)
+        except StagingError:
+            return uris.normalize(uri)
+        return fs.resolve(target)
+
     def rename(self, old: str, new: str, overwrite: bool = False) -> None:
         fs, target = self._resolve(new)
         source = self._resolve(old)[1]

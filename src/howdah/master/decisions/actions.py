@@ -186,6 +186,8 @@ class CommitDone(Event):
     """Why they could not be moved; "" when they are."""
     kept: tuple[str, ...] = ()
     """Where the outputs of a failed job are."""
+    replaced: tuple[str, ...] = ()
+    """Where is now what was in the outputs' places."""
 
 
 @dataclass(frozen=True)

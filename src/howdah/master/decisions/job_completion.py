@@ -106,7 +106,8 @@ def on_committed(state: GangState, event: CommitDone, actions: list[Action]) -> 
     assert state.outcome is not None
     actions += [RecordEvent(Committed(event.time, uri)) for uri in event.uris]
     kept = (message("what the tasks made is kept in {uri}", uri=uri) for uri in event.kept)
-    actions += [RecordEvent(Noted(event.time, text)) for text in kept]
+    replaced = (message("what was in an output's place before is kept in {uri}", uri=uri) for uri in event.replaced)
+    actions += [RecordEvent(Noted(event.time, text)) for text in (*kept, *replaced)]
     if state.outcome.state is State.SUCCEEDED:
         actions += [RecordEvent(Noted(event.time, text)) for text in empty_outputs(state)]
     if event.error and state.outcome.state is State.SUCCEEDED:

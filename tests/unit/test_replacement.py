@@ -1,0 +1,117 @@
+"""Tests that no output replaces what the job reads, its code or checkpoints, or a directory that holds such things."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from howdah.errors import SpecError
+from howdah.spec import Board, Checkpoint, Environment, Input, JobSpec, Output, Role, uris
+from howdah.staging.stage import stage
+
+ROLES = {"worker": Role("true")}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A job file's directory, with data, code and links, in a person's home."""
+    for name in ("project/data/train/a.csv", "project/data/README", "project/src/lib/a.py", "project/old/model/w"):
+        path = tmp_path / "person" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("precious")
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    monkeypatch.setenv("HOWDAH_HOME", str(tmp_path / "howdah"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "person" / "project"
+
+
+def staged(project: Path, output: str, **job: Any) -> None:
+    job = {"roles": ROLES, **job, "outputs": (*job.get("outputs", ()), Output(output, overwrite=True))}
+    stage(JobSpec(**job), project, uris.of_local(project.parents[1] / "howdah"))
+
+
+def refused(project: Path, output: str, **job: Any) -> str:
+    with pytest.raises(SpecError) as error:
+        staged(project, output, **job)
+    (line,) = str(error.value).splitlines()
+    return line
+
+
+DATA = {"inputs": (Input("data/train"),)}
+
+
+@pytest.mark.parametrize("output", ["data", "data/train", "data/train/../../data", "linked", "linked/train", "."])
+def test_an_input_stays_under_every_name(project: Path, output: str) -> None:
+    (project / "linked").symlink_to("data")
+    assert "inputs.0.path" in refused(project, output, **DATA)
+
+
+def test_an_input_that_is_named_by_a_link_stays(project: Path) -> None:
+    (project / "linked").symlink_to("data/train")
+    line = refused(project, "data", inputs=(Input("linked"),))
+    assert line == (f"outputs.0.path: would replace {project}/data, which holds inputs.0.path ({project}/linked)")
+
+
+@pytest.mark.parametrize("path", ["data", "data/*", "data/tr*/*.csv"])
+def test_files_of_an_input_stay(project: Path, path: str) -> None:
+    assert "which is inputs.0.path" in refused(project, "data/train", inputs=(Input(path),))
+
+
+@pytest.mark.parametrize(
+    ("output", "job", "named"),
+    [
+        ("src", {"files": ("src/lib#lib",)}, "holds files.0"),
+        ("src/lib", {"files": ("src",)}, "lies in files.0"),
+        ("src", {"environment": Environment(requirements="src/lib/a.py")}, "holds environment.requirements"),
+        ("old", {"checkpoint": Checkpoint("old/model")}, "holds checkpoint.path"),
+        ("old/model", {"checkpoint": Checkpoint("old")}, "lies in checkpoint.path"),
+        ("old/model", {"board": Board("old")}, "lies in board.path"),
+        ("old", {"outputs": (Output("{project}/old/next"),)}, "holds outputs.0.path"),
+        ("data", {"roles": {"worker": Role("train --data={project}/data/train")}}, "holds roles.worker.command"),
+        ("data", {"env": {"DATA": "{project}/data"}}, "is env"),
+        ("data", {"secrets": {"KEY": "file:{project}/data/README"}}, "holds secrets.KEY"),
+        ("..", {}, "holds the job file's directory"),
+        ("../../howdah", {}, "is where howdah keeps its jobs"),
+        ("../../howdah/jobs", {}, "lies in where howdah keeps its jobs"),
+        ("/", {}, "the file system's own"),
+        ("data/README", {}, "a file; an output is a directory"),
+    ],
+)
+def test_what_the_job_names_stays(project: Path, output: str, job: dict[str, Any], named: str) -> None:
+    (project.parents[1] / "howdah/jobs/j").mkdir(parents=True)
+    assert named in refused(project, output, **_at(project, job))
+
+
+def _at(project: Path, value: Any) -> Any:
+    """Complete `{project}` in the strings of a job."""
+    if isinstance(value, str):
+        return value.replace("{project}", str(project))
+    if isinstance(value, dict):
+        return {key: _at(project, each) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_at(project, each) for each in value)
+    if isinstance(value, Role):
+        return Role(_at(project, value.command))
+    return Output(_at(project, value.path)) if isinstance(value, Output) else value
+
+
+def test_a_home_directory_stays(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(project / "old/model"))
+    assert "holds your home directory" in refused(project, "old")
+
+
+def test_what_a_job_has_published_is_replaced(project: Path) -> None:
+    staged(project, "old", **DATA)
+    (project / "src/lib/_SUCCESS").touch()
+    mentioned = {"worker": Role(f"train --resume {project}/src/lib/a.py")}
+    staged(project, "src/lib", files=("src",), roles=mentioned)
+    staged(project, "new", files=("src",), **DATA)
+
+
+def test_what_is_as_its_name_begins_is_replaced(project: Path) -> None:
+    (project / "dat").mkdir()
+    (project / "data/train-old/x").mkdir(parents=True)
+    staged(project, "dat", **DATA)
+    staged(project, "data/train-old", **DATA)
