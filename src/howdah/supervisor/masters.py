@@ -13,7 +13,7 @@ import os
 import resource
 import signal
 
-from howdah.supervisor.state import unlink
+from howdah.supervisor.state import check_owner, unlink
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,8 +53,9 @@ def read_start_record(job_directory: str) -> dict[str, Any]:
     """Read what `start_record` made; the command and the environment are bytes.
 
     Raises:
-        OSError, ValueError, KeyError, TypeError, AttributeError: the file is absent or damaged.
+        OSError, ValueError, KeyError, TypeError, AttributeError: the file is absent, damaged, or another user's.
     """
+    check_owner(os.path.join(job_directory, START))
     with open(os.path.join(job_directory, START), "rb") as file:
         record: dict[str, Any] = json.load(file)
     for name in ("attempts", "umask", "limits", "cores", "nice"):

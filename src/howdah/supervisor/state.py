@@ -97,8 +97,23 @@ class MachineState:
         """Return the directory that holds one directory for each job."""
         return os.path.join(os.path.dirname(os.path.dirname(self.directory)), "jobs")
 
+    def check_owner(self) -> None:
+        """Check that no other user can put jobs here: this user's processes run what the files say.
+
+        Raises:
+            PermissionError: another user owns one of the directories.
+        """
+        of_host = os.path.dirname(self.directory)
+        for path in (os.path.dirname(of_host), self.jobs_directory, of_host, self.directory, self.queue_directory):
+            check_owner(path)
+
     def make(self) -> None:
-        """Make the directories, which only their owner may enter."""
+        """Make the directories, which only their owner may enter.
+
+        Raises:
+            PermissionError: another user owns one of them.
+        """
+        self.check_owner()
         if not os.path.isdir(self.queue_directory):
             os.makedirs(os.path.dirname(os.path.dirname(self.directory)), mode=0o700, exist_ok=True)
             for directory in (os.path.dirname(self.directory), self.directory, self.queue_directory):
@@ -134,7 +149,8 @@ class MachineState:
     def waiting(self) -> list[WaitingJob]:
         """List the waiting jobs in their order."""
         try:
-            names = sorted(os.listdir(self.queue_directory))
+            with os.scandir(self.queue_directory) as found:
+                names = sorted(entry.name for entry in found if entry.is_file(follow_symlinks=False))
         except FileNotFoundError:
             return []
         parts = (name.partition("-") for name in names)
@@ -202,7 +218,10 @@ class StateChange:
         if after != self._before:
             write_whole(self.state.ledger_file, after.encode())
         for job in self._leaving:  # after the ledger was written: a job must always be in one of the two
-            self.unlink(job)
+            try:
+                self.unlink(job)
+            except OSError:  # it stays, and the supervisor ignores a job there that has ended
+                continue
 
     def unlink(self, job: WaitingJob) -> None:
         """Take a job out of the queue at once."""
@@ -234,6 +253,21 @@ class StateChange:
     def remove(self, job: WaitingJob) -> None:
         """Take a job out of the queue, when everything else is written."""
         self._leaving.append(job)
+
+
+def check_owner(path: str) -> None:
+    """Check that a file or directory, if it exists, is this user's own: and the link, if it is one, too.
+
+    Raises:
+        PermissionError: it is not.
+    """
+    try:
+        owners = {os.lstat(path).st_uid, os.stat(path).st_uid}
+    except FileNotFoundError:
+        return
+    for owner in owners - {os.geteuid()}:
+        hint = "choose a HOWDAH_HOME of your own"
+        raise PermissionError(f"{path} belongs to user {owner}, and you are user {os.geteuid()}: {hint}")
 
 
 def new_entry(ticket: int) -> Entry:

@@ -20,7 +20,15 @@ import sys
 import time
 
 from howdah.supervisor.masters import lock_job, master_pid, read_start_record, remove_secrets, start_master
-from howdah.supervisor.state import MachineState, StateChange, StateFileDamaged, decide_end, has_room, unlink
+from howdah.supervisor.state import (
+    MachineState,
+    StateChange,
+    StateFileDamaged,
+    check_owner,
+    decide_end,
+    has_room,
+    unlink,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,7 +113,12 @@ class Supervisor:
     def _may_exit(self, change: StateChange) -> bool:
         """Return whether to exit. Jobs whose settling has failed too often are left to the next supervisor."""
         given_up = {job_id for job_id, (count, _) in self.failed_tries.items() if count >= SETTLE_TRIES}
-        return not self.helpers and not self.state.waiting() and not change.entries.keys() - given_up
+        waits = any(not self._has_ended(job.job_id) for job in self.state.waiting())
+        return not self.helpers and not waits and not change.entries.keys() - given_up
+
+    def _has_ended(self, job_id: str) -> bool:
+        """Return whether a job that is still in the queue has ended: its file there could not be removed."""
+        return not _exists(self._directory(job_id)) or _has_end(self._directory(job_id))
 
     def _wait(self, fifo: int) -> None:
         soon = any((self.watches_locks, self.term_sent, self.helpers, self.failed_tries, self.problems, self.problem))
@@ -161,7 +174,7 @@ class Supervisor:
 
     def _admit(self, change: StateChange, job: WaitingJob) -> bool:
         """Take the first waiting job out of the queue; return False when there is no room for it yet."""
-        if job.job_id in change.entries or not _exists(self._directory(job.job_id)):
+        if job.job_id in change.entries or self._has_ended(job.job_id):
             # The process that moved the job to the ledger, or submitted it, was killed between two steps.
             change.remove(job)
             return True
@@ -198,6 +211,13 @@ class Supervisor:
             OSError: there is no room for a process or an open file, or the job's directory cannot be used.
         """
         entry, directory = change.entries[job_id], self._directory(job_id)
+        try:
+            check_owner(directory)
+        except PermissionError as error:  # nothing there is run, written or removed
+            _log(f"{job_id} is left alone: {error}")
+            self._forget(job_id)
+            del change.entries[job_id]
+            return
         if job_id in self.settled or not _exists(directory):
             self._forget(job_id)
             del change.entries[job_id]
@@ -247,7 +267,7 @@ class Supervisor:
             _log(f"{job_id}: attempt {entry['attempt']} of the master was killed")
         try:
             record = read_start_record(directory)
-        except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (FileNotFoundError, PermissionError, ValueError, KeyError, TypeError, AttributeError) as error:
             return self._end(job_id, entry, "FAILED", f"the master cannot be started: {error}")
         if len(entry["killed"]) >= record["attempts"]:
             pid = master_pid(directory)
