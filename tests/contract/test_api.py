@@ -188,7 +188,8 @@ def test_only_a_token_that_may_act_acts(running: Running) -> None:
     for token in ("", TOKEN, auth.act_token(KEY, time.time() - 1), auth.act_token(b"x" * 32, time.time() + 60)):
         assert act(running, "cancel", token)[0] == 403
     later = good.replace(good.split(".")[1], str(int(time.time()) + 9999))
-    for token in (later, good + "0", "act.x.y", "act.99999999999999999999.0", "act.²." + "0" * 40, good[:-1]):
+    odd = ("act.x.y", "act.99999999999999999999.0", "act.²." + "0" * 40, f"{good}\ud800")
+    for token in (later, good + "0", good[:-1], *odd):
         assert act(running, "cancel", token)[0] == 403
     assert act(running, "check", good) == (200, {})
     assert act(running, "check", good, method="POST") == (200, {})

@@ -6,7 +6,6 @@ The rule: the proxy's word never permits a change, because all other pages behin
 
 from __future__ import annotations
 
-import hmac
 import time
 from collections.abc import Callable
 
@@ -45,7 +44,7 @@ class Access:
         """Return whether the request may view everything: its token decides, without one the cookie or the proxy."""
         token = _token(request)
         if token:
-            return _equal_in_constant_time(token, auth.view_token(self.key))
+            return auth.is_same(token, auth.view_token(self.key))
         cookies = dict(part.strip().partition("=")[::2] for part in request.headers.get("cookie", "").split(";"))
         if self._has_session(request, cookies):
             return True
@@ -55,7 +54,7 @@ class Access:
         """Return whether the cookie is valid and the page itself sent it: pages at other ports of this host belong to
         the same site, and the browser sends the cookie for them, too."""
         own = request.headers.get("sec-fetch-site", "") in _OWN_PAGES
-        return own and _equal_in_constant_time(cookies.get(self._cookie, ""), auth.session_token(self.key))
+        return own and auth.is_same(cookies.get(self._cookie, ""), auth.session_token(self.key))
 
     @property
     def _cookie(self) -> str:
@@ -67,7 +66,7 @@ class Access:
         Raises:
             NotPermitted: `token` is not the token of this server.
         """
-        if not _equal_in_constant_time(token, auth.view_token(self.key)):
+        if not auth.is_same(token, auth.view_token(self.key)):
             raise NotPermitted("this is not the token of this page's link", "token")
         value = f"{self._cookie}={auth.session_token(self.key)}"
         return f"{value}; Path={self.page_path}; Max-Age={COOKIE_LIFETIME_S}; HttpOnly; SameSite=Strict"
@@ -75,7 +74,7 @@ class Access:
     def may_embed(self, job_id: str, request: Request) -> bool:
         """Return whether the request's token permits to see this job's curves."""
         key, token = self.key_of_job(job_id), _token(request)
-        return key is not None and bool(token) and _equal_in_constant_time(token, auth.embed_token(key))
+        return key is not None and bool(token) and auth.is_same(token, auth.embed_token(key))
 
     def identify(self, request: Request) -> Caller | None:
         """Return the caller if the head of the request has a token that permits anything here."""
@@ -91,10 +90,6 @@ class Access:
 
 def _token(request: Request) -> str:
     return request.query.get("token", "") or request.headers.get(HEADER, "")
-
-
-def _equal_in_constant_time(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode())
 
 
 def check_host_and_origin(request: Request, hosts: set[str], behind_proxy: bool = False) -> None:

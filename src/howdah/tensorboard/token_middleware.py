@@ -6,7 +6,6 @@ to all ports of a host, so without this path another server on the same host wou
 
 from __future__ import annotations
 
-import hmac
 import html
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -16,6 +15,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from howdah.tensorboard.waiting_page import WaitingPage
 from howdah.tensorboard.wsgi_call import Application
+from howdah.wire import auth
 from howdah.wire.tensorboard_command import path
 
 COOKIE = "howdah-tensorboard"
@@ -50,13 +50,13 @@ class TokenMiddleware:
     def is_permitted(self, environ: Mapping[str, Any]) -> bool:
         """Return whether a request is below the token's path and has the token or its cookie."""
         prefix, requested = f"{path(self._token)}/", str(environ.get("PATH_INFO", ""))
-        if not hmac.compare_digest(requested[: len(prefix)].encode(), prefix.encode()):
+        if not auth.is_same(requested[: len(prefix)], prefix):
             return False
         token = dict(parse_qsl(environ.get("QUERY_STRING", ""))).get("token", "")
         return self._is_token(token) or self._is_token(_cookie(environ))
 
     def _is_token(self, text: str) -> bool:
-        return hmac.compare_digest(text.encode(), self._token.encode())
+        return auth.is_same(text, self._token)
 
     def _set_cookie(self, start: Callable[..., Any], requested: str, query: Mapping[str, str]) -> Iterable[bytes]:
         """Redirect to the same address without the token, and set the cookie. It is lax: the link may be on the job's
