@@ -312,7 +312,15 @@ class Executor:
         gpus = (monitor.visible_devices(variables) or ()) if assignment.gpus else ()
         yields = AnnouncedValues(assignment.yields)
         program = Program(
-            self.loop, self.logs, self.program_api, yields, self._program_ended, self._snapshot_requested, log
+            self.loop,
+            self.logs,
+            self.program_api,
+            yields,
+            self._program_ended,
+            self._snapshot_requested,
+            log,
+            self._tell_user,
+            self.orders.stop_s,
         )
         try:
             self.streams = self._open_streams(assignment, environment.python_of(variables))

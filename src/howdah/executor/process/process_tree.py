@@ -20,6 +20,24 @@ _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_PTRACER = 0x59616D61  # so that helpers may trace the program, too, on nodes where only ancestors may
 _libc = ctypes.CDLL(None, use_errno=True)
 
+_FILTERS = {
+    "tee",
+    "cat",
+    "grep",
+    "egrep",
+    "sed",
+    "awk",
+    "gawk",
+    "mawk",
+    "tr",
+    "cut",
+    "ts",
+    "head",
+    "tail",
+    "pv",
+    "logger",
+}
+
 Ended = Callable[[int, Any], None]
 """Called with wait status and resource usage, as os.wait4 returns them."""
 
@@ -201,6 +219,33 @@ def tree(pid: int) -> List[int]:
 def descendants() -> List[int]:
     """List all descendants of this process."""
     return tree(os.getpid())[1:]
+
+
+def group(pid: int) -> int:
+    """Return the id of a process's group; 0 when the process is gone."""
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return 0
+
+
+def filters(pids: Sequence[int]) -> Set[int]:
+    """Return those that only pass on what another of them prints, as `tee` does. They end when that one does; while it
+    saves, it may still print to them."""
+    named = [pid for pid in pids if name(pid) in _FILTERS]
+    if not named:
+        return set()
+    printed = {_pipe(pid, stream) for pid in pids for stream in (1, 2)} - {""}
+    return {pid for pid in named if _pipe(pid, 0) in printed}
+
+
+def _pipe(pid: int, stream: int) -> str:
+    """Return the name of the pipe that a process has as a standard stream; "" for anything else."""
+    try:
+        target = os.readlink(f"/proc/{pid}/fd/{stream}")
+    except OSError:
+        return ""
+    return target if target.startswith("pipe:") else ""
 
 
 def name(pid: int) -> str:

@@ -12,7 +12,7 @@ import re
 import signal
 import time
 from dataclasses import replace
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from howdah.executor.event_loop import READ, EventLoop
 from howdah.executor.gpu.monitor import GpuMonitor
@@ -49,7 +49,8 @@ class Program:
     """One run of a command.
 
     The event loop calls `ended(exit)` once, and `on_snapshot_request(count)` when the program asks for snapshots.
-    `yields` takes the standard output; `note` writes a line to the executor's log.
+    `yields` takes the standard output; `note` writes a line to the executor's log, `tell_user` to the task's stderr,
+    too. What the program leaves has `grace_s` seconds between TERM and KILL.
     """
 
     def __init__(
@@ -61,9 +62,12 @@ class Program:
         ended: Callable[[Exit], None],
         on_snapshot_request: Callable[[int], None],
         note: Callable[[str], None],
+        tell_user: Callable[[str], None],
+        grace_s: float,
     ) -> None:
         self.loop, self.logs, self.program_api, self.yields = loop, logs, program_api, yields
         self.ended, self.on_snapshot_request, self.note = ended, on_snapshot_request, note
+        self.tell_user, self.grace_s = tell_user, grace_s
         self.tails = {name: LogTail() for name in logs}
         self._read_throttle, self._read_bytes = ReadThrottle(_PIPE), 0
         self.pid = 0
@@ -75,6 +79,8 @@ class Program:
         self._started = 0.0
         self._status: Optional[int] = None
         self._killed: Dict[int, str] = {}
+        self._terminated: Set[int] = set()
+        self._kill_at: Optional[float] = None
         self._largest_kib, self._cpu_s = 0, 0.0
         self._empty_scans = 0
         self._is_alone = self._finished = False
@@ -132,10 +138,18 @@ class Program:
         self.loop.call_later(0.2, self._sample)
 
     def stop(self, grace_s: float) -> None:
-        """Send TERM to the program's group now, and KILL after `grace_s` seconds."""
+        """Send TERM to the program's processes now, and KILL to all that is left after `grace_s` seconds.
+
+        The end of its first process, such as a shell, shortens that for none. A process outside of its group is left to
+        the one that has started it, as long as that lives: a launcher passes the signal on, and a second TERM could
+        come while the program saves.
+        """
+        kill_at = time.monotonic() + grace_s
+        if self._kill_at is None and (self._status is None or self.processes()):
+            self._terminate_group()
         if self._status is None:
-            self.send_signal(signal.SIGTERM)
             self.loop.call_later(grace_s, self._kill)
+        self._kill_at = kill_at if self._kill_at is None else min(kill_at, self._kill_at)
 
     def send_signal(self, number: int) -> None:
         """Send a signal to the program's group."""
@@ -195,6 +209,24 @@ class Program:
         if self._status is None and self.image is not None:
             self.image.interrupted = True
             process_tree.kill_group(self.pid, number)
+
+    def _terminate_group(self) -> None:
+        """Send TERM to the program's group, but not to what only reads what the others print."""
+        filters = [] if self.image is not None else process_tree.filters(self.processes())
+        if not filters:
+            self.send_signal(signal.SIGTERM)
+            return
+        for pid in self.processes():
+            if pid not in filters and process_tree.group(pid) == self.pid:
+                self._terminated.add(pid)
+                process_tree.kill(pid, signal.SIGTERM)
+
+    def _terminate(self, pids: Iterable[int]) -> None:
+        """Send TERM, once, to processes outside of the group."""
+        for pid in pids:
+            if pid not in self._terminated and process_tree.group(pid) != self.pid:
+                self._terminated.add(pid)
+                process_tree.kill(pid, signal.SIGTERM)
 
     def _kill(self) -> None:
         if self._status is None:
@@ -263,24 +295,44 @@ class Program:
         self._end_descendants(time.monotonic())
 
     def _end_descendants(self, since: float) -> None:
-        """Wait until no process is left below this one; kill those that do not end by themselves at once."""
-        waited = time.monotonic() - since
-        if not self._no_process_left() and waited < _KILL_LIMIT_S:
-            if waited >= (_LEAVE_S if self.image is None else _TOOL_LEAVE_S):
-                if self.image is not None:
-                    self.image.remove_later()
-                for pid in self.loop.reaper.program_processes():
-                    self._killed.setdefault(pid, process_tree.name(pid))
-                    process_tree.kill(pid, signal.SIGKILL)
+        """Wait until no process is left below this one; end those that do not end by themselves."""
+        now = time.monotonic()
+        if not self._no_process_left() and now < max(since, self._kill_at or 0.0) + _KILL_LIMIT_S:
+            self._end_what_is_left(now, now - since)
             self.loop.call_later(_SCAN_S, lambda: self._end_descendants(since))
             return
         if self._killed:
-            names = ", ".join(f"{name} (pid {pid})" for pid, name in list(self._killed.items())[:10])
-            self.note(f"the program left {len(self._killed)} processes, which were killed: {names}")
+            self.note(f"the program left {len(self._killed)} processes, which were killed: {_names(self._killed)}")
         self._is_alone = True
         self._listen()  # reading may be paused, but nothing more is to come
         self.loop.call_later(_DRAIN_LIMIT_S, self._finish)
         self._finish_if_drained()
+
+    def _end_what_is_left(self, now: float, waited_s: float) -> None:
+        left = self.loop.reaper.program_processes()
+        if self.image is not None:
+            if waited_s >= _TOOL_LEAVE_S:
+                self.image.remove_later()
+                self._kill_all(left)
+        elif self._kill_at is None:
+            if waited_s >= _LEAVE_S and left:
+                self._kill_at = now + self.grace_s
+                names = _names({pid: process_tree.name(pid) for pid in left})
+                template = (
+                    "the command has ended; what it has left in the background is stopped, and killed after {seconds}"
+                    " s: {names}. A command that ends with `wait` waits for it"
+                )
+                self.tell_user(message(template, seconds=f"{self.grace_s:g}", names=names))
+                self._terminate_group()
+        elif now >= self._kill_at:
+            self._kill_all(left)
+        else:
+            self._terminate(set(process_tree.children(os.getpid())).intersection(left))
+
+    def _kill_all(self, pids: Sequence[int]) -> None:
+        for pid in pids:
+            self._killed.setdefault(pid, process_tree.name(pid))
+            process_tree.kill(pid, signal.SIGKILL)
 
     def _no_process_left(self) -> bool:
         """Return whether no process is left: waitpid reports no child, or with helpers two scans of /proc find none."""
@@ -357,3 +409,7 @@ def _killed_by(number: int) -> Message:
         return message("killed by {signal}", signal=f"{signal.Signals(number).name} ({number})")
     except ValueError:
         return message("killed by signal {number}", number=number)
+
+
+def _names(processes: Mapping[int, str]) -> str:
+    return ", ".join(f"{name} (pid {pid})" for pid, name in list(processes.items())[:10])

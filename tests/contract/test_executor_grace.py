@@ -1,0 +1,94 @@
+"""Tests that every process of a program that is stopped has the time to save, however the program started it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from test_executor import PYTHON, Start, conduct, program, wait_for_output  # noqa: F401 - a fixture
+
+from howdah.wire.messages import Goal, Phase
+
+TRAINER = """
+import os, signal, sys, time
+
+def save(number, frame):
+    print("saving", flush=True)
+    open("begun", "a").write("1")
+    time.sleep(1)
+    open("saved", "a").write("1")
+    print("saved", flush=True)
+    sys.exit(0)
+
+signal.signal(signal.SIGTERM, save)
+print("up", flush=True)
+while True:
+    time.sleep(0.05)
+"""
+TRAIN = f"{shlex.quote(PYTHON)} -c {shlex.quote(TRAINER)}"
+WRAPPER = f"import subprocess; subprocess.run([{PYTHON!r}, '-c', {TRAINER!r}], start_new_session=True)"
+LAUNCHER = f"""
+import signal, subprocess
+child = subprocess.Popen([{PYTHON!r}, "-c", {TRAINER!r}], start_new_session=True)
+signal.signal(signal.SIGTERM, lambda number, frame: child.terminate())
+child.wait()
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        TRAIN,
+        f"set -e; {TRAIN}; echo done",
+        f"{TRAIN} && echo done",
+        f"{TRAIN} 2>&1 | tee log",
+        f"{TRAIN} | sed -u s,x,x, | tee log",
+        f"setsid --wait {TRAIN}",
+        f"sh -c {shlex.quote(f'sh -c {shlex.quote(TRAIN)}; true')}; true",
+        f"{TRAIN} & wait",
+        program(WRAPPER),
+        program(LAUNCHER),
+    ],
+    ids=["alone", "script", "and", "tee", "two filters", "session", "shells", "wait", "wrapper", "launcher"],
+)
+def test_the_trainer_saves_once(conduct: Start, command: object) -> None:  # noqa: F811
+    master = conduct(command)
+    master.start()
+    master.phase(Phase.JOINED)
+    master.set_orders(Goal.RUN)
+    wait_for_output(master)
+    master.set_orders(Goal.STOP, stop_s=60.0)
+    ended = master.phase(Phase.ENDED)
+    assert ended.exit is not None
+    assert ended.exit.cause == "stopped"
+    written = {path.name: path.read_text() for path in Path(master.work).rglob("*") if path.name in ("begun", "saved")}
+    assert written == {"begun": "1", "saved": "1"}
+    assert master.output("stdout").endswith(b"saved\n")
+
+
+def test_what_is_left_in_the_background_saves(conduct: Start) -> None:  # noqa: F811
+    master = conduct(f"{TRAIN} & while [ ! -e up ]; do sleep 0.02; done")
+    master.start()
+    master.phase(Phase.JOINED)
+    master.set_orders(Goal.RUN, stop_s=60.0)
+    wait_for_output(master)
+    (master.work / "up").touch()
+    ended = master.phase(Phase.ENDED)
+    assert ended.exit is not None
+    assert ended.exit.ok
+    assert (master.work / "saved").read_text() == "1"
+    assert b"what it has left in the background is stopped" in master.output("stderr")
+
+
+def test_what_ignores_the_signal_is_killed_in_time(conduct: Start) -> None:  # noqa: F811
+    master = conduct("trap 'exit 0' TERM; (trap '' TERM; exec sleep 600) & echo up; wait")
+    master.start()
+    master.phase(Phase.JOINED)
+    master.set_orders(Goal.RUN)
+    wait_for_output(master)
+    master.set_orders(Goal.STOP, stop_s=0.3)
+    ended = master.phase(Phase.ENDED)
+    assert ended.exit is not None
+    assert ended.exit.cause == "stopped"
+    assert "the program left 1 processes, which were killed: sleep" in master.log()
