@@ -472,7 +472,7 @@ class TestStopping:
         assert ended.exit is not None
         assert ended.exit.ok
         assert marked(mark) == []
-        left = r"the command has ended; what it has left .* stopped, and killed after 5 s: python\w* \(pid \d+\)\."
+        left = r"the command has ended; what it has left .* killed after 5 s \(a command .*\): python\w* \(pid \d+\)\]"
         assert re.search(left, master.output("stderr").decode())
 
     def test_sigterm_ends_everything_before_yarn_sends_sigkill(self, conduct: Start) -> None:

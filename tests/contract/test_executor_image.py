@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -307,3 +308,30 @@ def test_an_image_that_is_not_there_is_named(image: str, said: str, conduct: Sta
     master = conduct("true", image=image)
     ended = master.phase(Phase.ENDED)
     assert said in str(ended.exit)
+
+
+@pytest.mark.parametrize("line", ["{save}", "{save} 2>&1 | cat", "sh -c '{save}'; true", "{save} & wait"])
+def test_every_process_in_the_container_has_its_time(line: str, conduct: Start, tool: Tool) -> None:
+    saver = "trap 'echo saving; sleep 1; touch saved; echo saved; exit' TERM; echo ready; while :; do sleep 0.1; done"
+    master = conduct(line.replace("{save}", "sh ./save"))
+    master.files["save"] = saver
+    started(master)
+    wait_until(lambda: b"ready" in master.output())
+    master.set_orders(Goal.STOP, stop_s=60.0)
+    ended = master.phase(Phase.ENDED)
+    assert ended.exit is not None
+    assert ended.exit.cause == "stopped"
+    assert (master.work / "saved").exists()
+    assert master.output().endswith(b"saved\n")
+    wait_until(lambda: not tool.containers())
+
+
+def test_what_is_left_in_the_background_is_told_and_has_its_time(conduct: Start) -> None:
+    save = "sh -c 'trap \"sleep 1; touch saved; exit\" TERM; touch up; while :; do sleep 0.1; done' &"
+    master = conduct(f"{save} while [ ! -e up ]; do sleep 0.1; done; exit 3")
+    ended = started(master) and master.phase(Phase.ENDED)
+    assert ended.exit is not None
+    assert ended.exit.code == 3
+    assert (master.work / "saved").exists()
+    said = r"\[howdah: the command has ended; what it has left .* killed after 5 s \(.*\): \w+ \w+\]"
+    assert re.search(said, master.output("stderr").decode())

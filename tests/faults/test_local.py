@@ -144,7 +144,7 @@ class TestEnds:
         assert report.state is State.SUCCEEDED
         assert local.left(report.id) == []
         log = (local.home / "jobs" / report.id / "tasks/worker-0/1/executor.log").read_text()
-        assert "what it has left in the background is stopped, and killed after 10 s: s" in log
+        assert "what it has left in the background is stopped, and killed after 0.3 s" in log
 
     def test_more_memory_than_the_limit(self, local: Local) -> None:
         if not os.access(GROUPS, os.W_OK):

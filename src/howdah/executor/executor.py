@@ -310,22 +310,13 @@ class Executor:
             self._release_ports()
         argv = environment.argv_of(assignment.command)
         gpus = (monitor.visible_devices(variables) or ()) if assignment.gpus else ()
-        yields = AnnouncedValues(assignment.yields)
-        program = Program(
-            self.loop,
-            self.logs,
-            self.program_api,
-            yields,
-            self._program_ended,
-            self._snapshot_requested,
-            log,
-            self._tell_user,
-            self.orders.stop_s,
-        )
+        yields, api, grace_s = AnnouncedValues(assignment.yields), self.program_api, self.orders.stop_s
+        ended, save = self._program_ended, self._snapshot_requested
+        program = Program(self.loop, self.logs, api, yields, ended, save, self._tell_user)
         try:
             self.streams = self._open_streams(assignment, environment.python_of(variables))
-            run = self.image.program(assignment, variables, self.program_api, gpus) if self.image else None
-            program.start(argv, variables, self.directory, self.streams.stdin, self.streams.stdout, run)
+            run = self.image.program(assignment, variables, api, gpus, grace_s) if self.image is not None else None
+            program.start(argv, variables, self.directory, self.streams.stdin, self.streams.stdout, run, grace_s)
         except OSError as error:
             exit = Exit("start", detail=why_not_started(argv, variables, self.directory, error))
             self._close_streams(exit)

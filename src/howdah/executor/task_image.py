@@ -99,8 +99,10 @@ class TaskImage:
         variables: Mapping[str, str],
         program_api: ProgramApiDir,
         gpus: Sequence[str],
+        grace_s: float,
     ) -> ImageProgram:
-        """Return a run of the task's command in the image, with these variables and devices.
+        """Return a run of the task's command in the image, with these variables and devices. What it leaves has
+        `grace_s` seconds between TERM and KILL.
 
         Raises:
             OSError: a file of the run cannot be written.
@@ -127,7 +129,7 @@ class TaskImage:
             # The container has these devices alone, and counts them from 0.
             variables = {**variables, "CUDA_VISIBLE_DEVICES": ",".join(str(number) for number in range(len(gpus)))}
         more = [path for path in (self.identity.log_directory, *written, *read, *listed) if os.path.exists(path)]
-        run.prepare(assignment.command, variables, more, assignment.memory_mib, gpus)
+        run.prepare(assignment.command, variables, more, assignment.memory_mib, gpus, grace_s)
         return run
 
 

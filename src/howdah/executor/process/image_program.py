@@ -23,7 +23,7 @@ from howdah.executor.process.detached_command import run_detached
 from howdah.executor.process.image_mounts import NodeMounts
 from howdah.executor.process.oom_detection import OomDetector
 from howdah.localfiles.container_tools import LABEL
-from howdah.spec.message import message
+from howdah.spec.message import Message, message
 from howdah.wire.messages import ImageOrder
 
 IMAGE_PATH = "<PATH of the image>"
@@ -31,11 +31,22 @@ IMAGE_PATH = "<PATH of the image>"
 MARK = "HOWDAH_CONTAINER"
 _SHELL = "/bin/sh"
 _LINE = 'if [ -x /bin/bash ]; then exec /bin/bash -c "$1"; fi; exec /bin/sh -c "$1"'
-# $1 is the file of variables, $2 the file that says that the container runs, $3 and what follows the program. The
-# program waits, for a moment, until the executor watches the container: a short program would end before.
+# $1 is the file of variables, $2 the file that says that the container runs, $3 what is said about processes that the
+# program leaves, $4 for how many tenths of a second these live, what follows the program. The program waits, for a
+# moment, until the executor watches the container: a short program would end before. The end of process 1 kills all
+# others, so it waits for them; unless the executor does it already, it tells them to end.
 _AWAIT_WATCHER = '(n=0; until [ -e "$2-watched" ] || [ $n = 100 ]; do n=$((n+1)); sleep 0.02 || sleep 1; done) 2>&-; '
-_AS_PROCESS_1 = '. "$1" || exit 125; : >"$2" || exit 125; ' + _AWAIT_WATCHER + 'shift 2; "$@" 3<&-; exit $?'
-_AS_PROGRAM = '. "$1" || exit 125; : >"$2" || exit 125; shift 2; exec "$@" 3<&-'
+_AWAIT_OTHERS = (
+    "{ while set -- /proc/[0-9]*; [ $# -gt 1 ] && [ $n -lt $l ]; do "
+    'if [ $n = 2 ] && [ ! -e "$s-stopping" ]; then '
+    'for p; do [ $p = /proc/1 ] || { read -r m <$p/comm && t="$t $m"; }; done; echo "[howdah: $t]" >&4; kill -TERM -1; '
+    "fi; n=$((n+1)); sleep 0.1 || sleep 1; done; } 4>&2 2>&-; "
+)
+_AS_PROCESS_1 = (
+    '. "$1" || exit 125; : >"$2" || exit 125; ' + _AWAIT_WATCHER + "s=$2 t=$3 l=$4 n=0; shift 4; "
+    '"$@" 3<&-; c=$?; exec 3<&-; ' + _AWAIT_OTHERS + "exit $c"
+)
+_AS_PROGRAM = '. "$1" || exit 125; : >"$2" || exit 125; shift 4; exec "$@" 3<&-'
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _VARIABLES_FD = 3
 _SEARCH_S, _MAX_SEARCH_S, _SEARCH_FACTOR = 0.03, 1.0, 1.2
@@ -89,8 +100,8 @@ class ImageProgram:
         self._loop: Optional[EventLoop] = None
         self._pid_file = os.path.join(private, "pid")
         self._started_file = os.path.join(private, "started")
-        self._watched_file = self._started_file + "-watched"
-        for file in (self._pid_file, self._started_file, self._watched_file):
+        self._watched_file, self._stopping_file = self._started_file + "-watched", self._started_file + "-stopping"
+        for file in (self._pid_file, self._started_file, self._watched_file, self._stopping_file):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(file)
 
@@ -106,11 +117,12 @@ class ImageProgram:
         more: Sequence[str],
         memory_mib: int,
         gpus: Sequence[str],
+        grace_s: float,
     ) -> None:
         """Make `argv` and `files` of a run of `command`.
 
         `more` are further paths of this node that the program uses. The container has the memory limit `memory_mib`,
-        and of the node's GPUs `gpus`.
+        and of the node's GPUs `gpus`. What the program leaves has `grace_s` seconds between TERM and KILL.
         """
         self._memory_mib = memory_mib
         text = "".join(exports(variables))
@@ -127,7 +139,8 @@ class ImageProgram:
         script = _AS_PROGRAM if self.kind == "apptainer" else _AS_PROCESS_1
         # A line goes to the bash of the image, or to its sh; words are run as they are.
         words = (_SHELL, "-c", _LINE, "sh", command) if isinstance(command, str) else command
-        inner = ["-c", script, "sh", source, self._started_file, *words]
+        left = [left_in_background("", grace_s).strip(), str(int(grace_s * 10) + 2)]
+        inner = ["-c", script, "sh", source, self._started_file, *left, *words]
         options = self._options(memory_mib, gpus, list(self._mounts(more)))
         if self.kind == "apptainer":
             self.argv = [self.tool, "exec", *options, *self.image, _SHELL, *inner]
@@ -271,6 +284,11 @@ class ImageProgram:
             process_tree.kill_group(self.pid, number)
         return True
 
+    def note_stop(self) -> None:
+        """Let process 1 know that the executor stops the program."""
+        with contextlib.suppress(OSError), open(self._stopping_file, "wb"):
+            pass
+
     def remove_later(self) -> None:
         """Remove the container in a process that outlives this one, because the tool was killed before it had."""
         if self.kind == "apptainer" or self._removed:
@@ -306,6 +324,16 @@ class ImageProgram:
             self._loop.remove_fd(self._pidfd)
             os.close(self._pidfd)
             self._pidfd = -1
+
+
+def left_in_background(names: str, grace_s: float) -> Message:
+    """Return what users read when a command has ended before processes that it has started."""
+    return message(
+        "the command has ended; what it has left in the background is stopped, and killed after {seconds} s (a command"
+        " that ends with `wait` waits for it): {names}",
+        seconds=f"{grace_s:g}",
+        names=names,
+    )
 
 
 def own_variables(environment: Mapping[str, str], marked: bool = True) -> Dict[str, str]:

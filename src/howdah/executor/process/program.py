@@ -12,8 +12,9 @@ import re
 import signal
 import time
 from dataclasses import replace
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
+from howdah.executor import own_log
 from howdah.executor.event_loop import READ, EventLoop
 from howdah.executor.gpu.monitor import GpuMonitor
 from howdah.executor.io.log_file import StreamLog
@@ -21,7 +22,7 @@ from howdah.executor.io.log_tail import LogTail
 from howdah.executor.io.program_api_files import ProgramApiDir
 from howdah.executor.process import network_usage, process_tree
 from howdah.executor.process.announced_values import AnnouncedValues
-from howdah.executor.process.image_program import ImageProgram, why_container_not_started
+from howdah.executor.process.image_program import ImageProgram, left_in_background, why_container_not_started
 from howdah.executor.process.oom_detection import OomDetector
 from howdah.executor.process.read_throttle import ReadThrottle
 from howdah.executor.process.usage import Meter
@@ -33,6 +34,7 @@ _F_SETPIPE_SZ, _F_GETPIPE_SZ = 1031, 1032
 _PIPE, _PIECE = 1 << 20, 1 << 16  # for each larger read the C library would map memory anew
 _LEAVE_S = 0.1  # Processes such as multiprocessing's resource tracker end by themselves soon after the program.
 _SCAN_S = 0.02
+_SWEEP_S = 0.1
 _KILL_LIMIT_S = 10.0
 _TERM_GRACE_S = 0.1  # Some engines send KILL 250 ms after TERM.
 _TOOL_GRACE_S = 2.0  # The tool removes its container meanwhile; rootless podman takes half as long.
@@ -49,8 +51,7 @@ class Program:
     """One run of a command.
 
     The event loop calls `ended(exit)` once, and `on_snapshot_request(count)` when the program asks for snapshots.
-    `yields` takes the standard output; `note` writes a line to the executor's log, `tell_user` to the task's stderr,
-    too. What the program leaves has `grace_s` seconds between TERM and KILL.
+    `yields` takes the standard output; `tell_user` writes a line to the executor's log and the task's stderr.
     """
 
     def __init__(
@@ -61,13 +62,10 @@ class Program:
         yields: AnnouncedValues,
         ended: Callable[[Exit], None],
         on_snapshot_request: Callable[[int], None],
-        note: Callable[[str], None],
         tell_user: Callable[[str], None],
-        grace_s: float,
     ) -> None:
         self.loop, self.logs, self.program_api, self.yields = loop, logs, program_api, yields
-        self.ended, self.on_snapshot_request, self.note = ended, on_snapshot_request, note
-        self.tell_user, self.grace_s = tell_user, grace_s
+        self.ended, self.on_snapshot_request, self.tell_user = ended, on_snapshot_request, tell_user
         self.tails = {name: LogTail() for name in logs}
         self._read_throttle, self._read_bytes = ReadThrottle(_PIPE), 0
         self.pid = 0
@@ -81,6 +79,7 @@ class Program:
         self._killed: Dict[int, str] = {}
         self._terminated: Set[int] = set()
         self._kill_at: Optional[float] = None
+        self._grace_s = 0.0
         self._largest_kib, self._cpu_s = 0, 0.0
         self._empty_scans = 0
         self._is_alone = self._finished = False
@@ -94,10 +93,12 @@ class Program:
         stdin: Optional[int] = None,
         stdout: Optional[int] = None,
         image: Optional[ImageProgram] = None,
+        grace_s: float = 10.0,
     ) -> None:
         """Start the program. Without `stdin` it reads nothing, without `stdout` it writes to the log; both stay open.
 
-        With an `image` the tool that runs the program in it is started instead, which gets both from `image`.
+        Processes that the command leaves when it ends have `grace_s` seconds between TERM and KILL. With an `image` the
+        tool that runs the program in it is started instead, which gets both from `image`.
 
         Raises:
             OSError: the command cannot be executed; `ended` is not called then.
@@ -127,11 +128,11 @@ class Program:
             for file in opened:
                 os.close(file)
         self._started = time.monotonic()
-        self.image = image
+        self.image, self._grace_s = image, grace_s
         if image is not None:
             image.watch(self.loop, self._signal_tool)
         self.meter = Meter(self.pid, self.processes, network_usage.is_own(environment))
-        self.gpus = GpuMonitor(self.loop, environment, self.note)
+        self.gpus = GpuMonitor(self.loop, environment, own_log.log)
         room = [fcntl.fcntl(reader, _F_GETPIPE_SZ) for reader in self._readers.values()]
         self._read_throttle = ReadThrottle(min(room, default=_PIPE))
         self._listen()
@@ -212,21 +213,33 @@ class Program:
 
     def _terminate_group(self) -> None:
         """Send TERM to the program's group, but not to what only reads what the others print."""
-        filters = [] if self.image is not None else process_tree.filters(self.processes())
+        pids = self.processes()
+        filters = process_tree.filters(pids)
+        if self.image is not None:
+            self.image.note_stop()
+            self._terminate_orphans()
         if not filters:
             self.send_signal(signal.SIGTERM)
             return
-        for pid in self.processes():
-            if pid not in filters and process_tree.group(pid) == self.pid:
-                self._terminated.add(pid)
+        for pid in pids:
+            if pid not in filters and process_tree.group(pid) == self._group:
                 process_tree.kill(pid, signal.SIGTERM)
 
-    def _terminate(self, pids: Iterable[int]) -> None:
-        """Send TERM, once, to processes outside of the group."""
-        for pid in pids:
-            if pid not in self._terminated and process_tree.group(pid) != self.pid:
+    @property
+    def _group(self) -> int:
+        """Return the process group of the program, or of process 1 of its container, which is the same one."""
+        return self.image.pid if self.image is not None and self.image.pid else self.pid
+
+    def _terminate_orphans(self) -> None:
+        """Send TERM, once, to each process outside of the group that has lost the one that started it."""
+        inside = self.image is not None and self.image.pid
+        for pid in process_tree.children(self._group if inside else os.getpid()):
+            is_ours = inside or pid in self.loop.reaper.program_processes()
+            if is_ours and pid not in self._terminated and process_tree.group(pid) != self._group:
                 self._terminated.add(pid)
                 process_tree.kill(pid, signal.SIGTERM)
+        if inside and self._status is None:
+            self.loop.call_later(_SWEEP_S, self._terminate_orphans)
 
     def _kill(self) -> None:
         if self._status is None:
@@ -280,7 +293,7 @@ class Program:
         whole = not log.lost
         log.write(data)
         if whole and log.lost:
-            self.note(f"{name} is not kept for now: {log.problem}")
+            own_log.log(f"{name} is not kept for now: {log.problem}")
         return len(data)
 
     def _child_ended(self, status: int, usage: Any) -> None:
@@ -302,7 +315,7 @@ class Program:
             self.loop.call_later(_SCAN_S, lambda: self._end_descendants(since))
             return
         if self._killed:
-            self.note(f"the program left {len(self._killed)} processes, which were killed: {_names(self._killed)}")
+            own_log.log(f"the program left {len(self._killed)} processes, which were killed: {_names(self._killed)}")
         self._is_alone = True
         self._listen()  # reading may be paused, but nothing more is to come
         self.loop.call_later(_DRAIN_LIMIT_S, self._finish)
@@ -316,18 +329,14 @@ class Program:
                 self._kill_all(left)
         elif self._kill_at is None:
             if waited_s >= _LEAVE_S and left:
-                self._kill_at = now + self.grace_s
+                self._kill_at = now + self._grace_s
                 names = _names({pid: process_tree.name(pid) for pid in left})
-                template = (
-                    "the command has ended; what it has left in the background is stopped, and killed after {seconds}"
-                    " s: {names}. A command that ends with `wait` waits for it"
-                )
-                self.tell_user(message(template, seconds=f"{self.grace_s:g}", names=names))
+                self.tell_user(left_in_background(names, self._grace_s))
                 self._terminate_group()
         elif now >= self._kill_at:
             self._kill_all(left)
         else:
-            self._terminate(set(process_tree.children(os.getpid())).intersection(left))
+            self._terminate_orphans()
 
     def _kill_all(self, pids: Sequence[int]) -> None:
         for pid in pids:
