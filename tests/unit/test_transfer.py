@@ -116,7 +116,8 @@ def test_many_more_than_threads(remote: Flaky, tmp_path: Path) -> None:
     assert download(copies, lambda files, size: reports.append(files)) == (500, sum(range(500)))
     assert reports == sorted(reports)
     assert reports[-1] == 500
-    back = list(list_copies(str(tmp_path), "flaky:///back"))
+    back, empty = list_copies(str(tmp_path), "flaky:///back")
+    assert empty == []
     assert upload(back, quiet) == (500, sum(range(500)))
     assert remote.cat("/back/3/3") == b"111"
 
@@ -176,10 +177,13 @@ def test_a_download_without_room_leaves_nothing(remote: Flaky, tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
-def test_below_is_empty_where_nothing_is(tmp_path: Path) -> None:
-    assert list(list_copies(str(tmp_path / "none"), "file:///x")) == []
+def test_copies_are_of_all_that_is_there(tmp_path: Path) -> None:
+    assert list_copies(str(tmp_path), "file:///x") == ([], ["file:///x"])
     (tmp_path / "d/e").mkdir(parents=True)
-    assert list(list_copies(str(tmp_path), "file:///x")) == []
     os.mkfifo(tmp_path / "d/pipe")
     (tmp_path / "d/f").write_text("1")
-    assert list(list_copies(str(tmp_path), "file:///x")) == [FileCopy(str(tmp_path / "d/f"), "file:///x/d/f")]
+    (tmp_path / "linked").symlink_to("d/f")
+    left_out: list[str] = []
+    copies, empty = list_copies(str(tmp_path), "file:///x", lambda path, reason: left_out.append(path))
+    assert copies == [FileCopy(str(tmp_path / name), f"file:///x/{name}") for name in ("d/f", "linked")]
+    assert (empty, left_out) == (["file:///x/d/e"], [str(tmp_path / "d/pipe")])

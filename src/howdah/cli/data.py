@@ -9,13 +9,14 @@ from pathlib import Path
 
 import click
 
-from howdah.cli.i18n import _
+from howdah.cli.i18n import _, translate_stored
 from howdah.cli.terminal import columns
 from howdah.client.engine_registry import settings_for
 from howdah.errors import StagingError
 from howdah.hadoop import conf as hadoop_conf
 from howdah.inputs.transfer import download, list_copies, upload
 from howdah.localfiles import regular_file
+from howdah.localfiles.linked_tree import describe_left_out
 from howdah.outputs.snapshot import files_in_earlier_snapshots
 from howdah.spec import uris
 from howdah.spec.codec import to_json
@@ -87,7 +88,11 @@ def get(path: str, local: Path) -> None:
     entry = _entry(fs, uri)
     target = local / uris.name(uri) if regular_file.exists(local) and local.is_dir() else local
     if entry.is_dir:
-        copies = [_copy(target / uris.below(file.uri, uri), file) for file in fs.walk(uri)]
+        found = [(target / uris.below(each.uri, uri), each) for each in fs.list_tree(uri, _tell)]
+        for place, each in found:
+            if each.is_dir:
+                place.mkdir(parents=True, exist_ok=True)
+        copies = [_copy(place, each) for place, each in found if not each.is_dir]
         copies += [FileCopy(str(target / name), there) for name, there in files_in_earlier_snapshots(fs, uri).items()]
     else:
         _warn_of_unflushed(fs, entry)
@@ -108,11 +113,17 @@ def put(local: Path, path: str, overwrite: bool) -> None:
     if not regular_file.exists(local):
         raise StagingError(f"{local}: no such file or directory")
     uri = _uri(path)
-    copies = list(list_copies(str(local), uri)) if local.is_dir() else [FileCopy(str(local), uri)]
+    copies, empty = list_copies(str(local), uri, _tell) if local.is_dir() else ([FileCopy(str(local), uri)], [])
     there = [copy.uri for copy in copies if not overwrite and filesystem(uri).exists(copy.uri)]
     if there:
         raise StagingError(f"{there[0]}: exists already ({len(there)} of {len(copies)} do); allow it with --overwrite")
+    for directory in empty:
+        filesystem(uri).mkdirs(directory)
     _print_progress(*upload(copies, no_progress), uri)
+
+
+def _tell(path: str, reason: str) -> None:
+    click.echo(f"howdah: {translate_stored(describe_left_out(path, reason))}", err=True)
 
 
 @data.command()

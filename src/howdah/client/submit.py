@@ -92,7 +92,9 @@ def _prepare(
     environment = _environment(job, base_directory, engine, settings, notice)
     conf_dir = settings["hadoop_conf_dir"]
     with _temporary_environ(object_stores.variables(job.env, secrets)):
-        staged = stage(job, base_directory, engine.home, overwrite=overwrite, conf_dir=conf_dir, origins=origins)
+        staged = stage(
+            job, base_directory, engine.home, overwrite=overwrite, conf_dir=conf_dir, origins=origins, notice=notice
+        )
     for sentence in explain_shortages(job, staged):
         notice(sentence)
     staged = replace(

@@ -29,17 +29,19 @@ Part = TypeVar("Part")
 def plan_fetches(staged: StagedJob, task: TaskId) -> tuple[Fetch, ...]:
     """Return what `task` must have before it starts: a Fetch for each directory, also for an empty one; two, if only
     some of the directory's inputs are kept on the node."""
-    wanted: dict[tuple[str, bool, bool], tuple[DataFile, ...]] = {}
-    for entry, to, files in _files_of(staged, task, "download"):
-        kind = (to, entry.cache, entry.path == _OF_FILES)
-        wanted[kind] = (*wanted.get(kind, ()), *files)
-    return tuple(Fetch(to, files, cache, code) for (to, cache, code), files in wanted.items())
+    wanted: dict[tuple[str, bool, bool], Fetch] = {}
+    for entry, found, files in _files_of(staged, task, "download"):
+        kind = (found.to, entry.cache, entry.path == _OF_FILES)
+        before = wanted.get(kind) or Fetch(found.to, (), *kind[1:])
+        wanted[kind] = replace(before, files=(*before.files, *files), empty=(*before.empty, *found.empty))
+    return tuple(wanted.values())
 
 
 def placeholder_uris(staged: StagedJob, task: TaskId) -> Mapping[str, tuple[str, ...]]:
     """Return the URIs that `task` reads by itself, by the name of their input."""
     found: dict[str, tuple[str, ...]] = {}
-    for _, to, files in _files_of(staged, task, "placeholder"):
+    for _, staged_input, files in _files_of(staged, task, "placeholder"):
+        to = staged_input.to
         found[to] = (*found.get(to, ()), *(file.uri for file in files))
     return found
 
@@ -218,10 +220,12 @@ def _file_assignments(staged: StagedJob) -> Assignments[DataFile]:
     return Assignments(staged.job, inputs, lambda entry, found, tasks: assign_files(entry, found.files, tasks))
 
 
-def _files_of(staged: StagedJob, task: TaskId, strategy: str) -> Iterator[tuple[Input, str, tuple[DataFile, ...]]]:
-    """Yield each input of a strategy with its directory and the task's files."""
+def _files_of(
+    staged: StagedJob, task: TaskId, strategy: str
+) -> Iterator[tuple[Input, StagedInput, tuple[DataFile, ...]]]:
+    """Yield each input of a strategy with the task's files."""
     assignments = _file_assignments(staged)
     for number, (entry, found) in enumerate(assignments.inputs):
         files = assignments.part(number, task) if entry.strategy == strategy else None
         if files is not None:
-            yield entry, found.to, files
+            yield entry, found, files

@@ -4,13 +4,14 @@ A helper process beside an executor, which has no libraries (`howdah.wire.helper
 name is complete: each file is written under another name and then renamed.
 """
 
-# ruff: noqa: PTH113, PTH116, PTH118, PTH120
+# ruff: noqa: PTH116, PTH118, PTH120
 
 from __future__ import annotations
 
 import contextlib
 import itertools
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from pathlib import Path
 from howdah.errors import EngineUnavailable, StagingError
 from howdah.inputs.download import ByteCounter, download_verified, verify_unchanged
 from howdah.inputs.node_cache import NodeCache
+from howdah.localfiles.linked_tree import LeftOut, ignore, walk_linked
 from howdah.spec import uris
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import ConnectionBroken, Entry
@@ -113,27 +115,24 @@ def output_copies(files: OutputFiles, uri: str) -> Iterator[FileCopy]:
         for name in files:
             yield FileCopy(os.path.join(files.directory, name), uris.join(uri, name))
     except OSError as error:
-        _raise_cannot_list(error)
+        raise StagingError(f"{error.filename}: {error.strerror}") from error
 
 
-def list_copies(directory: str, uri: str) -> Iterator[FileCopy]:
-    """Yield a FileCopy for each file below `directory`; none when there is no such directory. Links to files are
-    followed, links to directories are not.
+def list_copies(directory: str, uri: str, left_out: LeftOut = ignore) -> tuple[list[FileCopy], list[str]]:
+    """Return a FileCopy for each file below a local `directory`, with links followed, and the URI for each directory
+    that holds nothing. `left_out` is called with the path of what can't be copied, and why.
 
     Raises:
         StagingError: a part of the directory cannot be listed.
     """
-    if not os.path.lexists(directory):
-        return
-    for parent, _, names in os.walk(directory, onerror=_raise_cannot_list):
-        for name in sorted(names):
-            path = os.path.join(parent, name)
-            if os.path.isfile(path):
-                yield FileCopy(path, uris.join(uri, os.path.relpath(path, directory)))
-
-
-def _raise_cannot_list(error: OSError) -> None:
-    raise StagingError(f"{error.filename}: {error.strerror}") from error
+    copies, empty = list[FileCopy](), list[str]()
+    for path, status in walk_linked(directory, left_out):
+        target = uris.normalize(uris.join(uri, os.path.relpath(path, directory)))
+        if stat.S_ISDIR(status.st_mode):
+            empty.append(target)
+        else:
+            copies.append(FileCopy(path, target))
+    return copies, empty
 
 
 def _size(path: str) -> int:

@@ -82,6 +82,8 @@ class Fetch:
     """The node keeps the files for the next task that needs them."""
     executable: bool = False
     """The files may be executed, as what YARN itself brings to a container may be, whatever their mode on HDFS is."""
+    empty: Tuple[str, ...] = ()
+    """The names of directories that hold nothing."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,8 @@ class StagedInput:
     """The path on the submitting machine of each file that must still be uploaded, by URI."""
     hosts: Tuple[str, ...] = ()
     """The nodes that hold blocks of files to be streamed."""
+    empty: Tuple[str, ...] = ()
+    """The names of directories of the input that hold nothing: each task has them."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Packs archives that are the same bytes for the same content: without times, owners or an order of this machine."""
 
-# ruff: noqa: PTH115, PTH118
+# ruff: noqa: PTH115, PTH118, PTH120
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from typing import BinaryIO
 from howdah.errors import StagingError
 from howdah.localfiles import regular_file
 from howdah.localfiles.file_errors import explain
-from howdah.localfiles.symlinks import is_interpreter, stays_inside
+from howdah.localfiles.linked_tree import NOTHING_TO_COPY, LeftOut, ignore, leads_back, leads_nowhere
+from howdah.localfiles.symlinks import is_inside, is_interpreter, stays_inside
+from howdah.spec.message import message
 from howdah.spec.values import dataclass
 from howdah.storage.content_cache import local_directory, sha256_of
 
@@ -26,6 +28,9 @@ NEVER = {".git", ".hg", ".svn", "__pycache__", ".mypy_cache", ".pytest_cache", "
 """Directories that are not the user's code, and are never packed."""
 IGNORE = ".howdahignore"
 """A file that says, in the form of a .gitignore, what in its directory and below is not packed."""
+MAX_LINKED_BYTES, MAX_LINKED_FILES = 256 << 20, 20_000
+"""Most that is packed of a directory outside to which a link leads: more is rather data than code."""
+_TOO_LARGE = "it leads to {directory}, which has more than {mib} MiB or {files} files: name that among the inputs"
 MIN_PART_BYTES, MAX_PART_BYTES = 8 << 20, 64 << 20
 """Bytes of a part. A larger directory is packed in parts, so that after a change only one part is uploaded again. Where
 a part ends depends on the name of its last file alone, so that a change elsewhere does not move it."""
@@ -33,7 +38,7 @@ a part ends depends on the name of its last file alone, so that a change elsewhe
 
 @dataclass(frozen=True)
 class ArchiveMember:
-    """A file or a symbolic link to be packed."""
+    """A file, a symbolic link or an empty directory to be packed."""
 
     name: str
     """The name in the archive."""
@@ -43,48 +48,81 @@ class ArchiveMember:
     size: int = 0
     mark: str = ""
     """A text that differs when the file has changed."""
-
-
-def members(directory: Path, as_they_are: bool = False) -> Iterator[ArchiveMember]:
-    """Yield all files in `directory`, sorted. Links that stay inside it are kept as links, others to files are
-    followed.
-
-    `as_they_are` is for an environment: its links to a Python outside are kept, too, and nothing in it is ignored.
-    """
-    yield from _members_below(os.fspath(directory), "", (), os.path.realpath(directory), as_they_are)
+    is_empty_directory: bool = False
 
 
 Ignored = Callable[[str], bool]
 
 
-def _members_below(
-    directory: str, prefix: str, rules: tuple[Ignored, ...], root: str, as_they_are: bool
-) -> Iterator[ArchiveMember]:
-    try:
-        entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
-        if not as_they_are and any(entry.name == IGNORE for entry in entries):
-            rules = (*rules, _ignore_rules(os.path.join(directory, IGNORE), prefix))
-        yield from _walk_entries(entries, prefix, rules, root, as_they_are)
-    except OSError as error:
-        raise explain(error, error.filename or directory) from error
+def members(directory: Path, as_they_are: bool = False, left_out: LeftOut = ignore) -> list[ArchiveMember]:
+    """Return all files and empty directories in `directory`, sorted. Links that stay inside it are kept as links,
+    others are followed.
+
+    `as_they_are` is for an environment: its links to a Python outside are kept, too, and nothing in it is ignored.
+    `left_out` is called with what is not packed, and why.
+    """
+    return list(_Collector(os.path.realpath(directory), as_they_are, left_out).below(os.fspath(directory), "", ()))
 
 
-def _walk_entries(
-    entries: list[os.DirEntry[str]], prefix: str, rules: tuple[Ignored, ...], root: str, as_they_are: bool
-) -> Iterator[ArchiveMember]:
-    for entry in entries:
-        name, is_link = prefix + entry.name, entry.is_symlink()
-        if rules and any(ignored(f"{name}/" if entry.is_dir() else name) for ignored in rules):
-            continue
-        if is_link and (stays_inside(entry.path, root) or (as_they_are and is_interpreter(name))):
+@dataclass
+class _Collector:
+    root: str
+    as_they_are: bool
+    left_out: LeftOut
+    linked: tuple[str, ...] = ()
+    """The directories outside that links have led to, on the way to where the collector is."""
+
+    def below(self, directory: str, prefix: str, rules: tuple[Ignored, ...]) -> Iterator[ArchiveMember]:
+        try:
+            entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
+            if not self.as_they_are and any(entry.name == IGNORE for entry in entries):
+                rules = (*rules, _ignore_rules(os.path.join(directory, IGNORE), prefix))
+            if not entries and prefix:
+                yield ArchiveMember(prefix.rstrip("/"), directory, is_empty_directory=True)
+            for entry in entries:
+                name = prefix + entry.name
+                if not any(ignored(f"{name}/" if entry.is_dir() else name) for ignored in rules):
+                    yield from self._of_entry(entry, name, rules)
+        except OSError as error:
+            raise explain(error, error.filename or directory) from error
+
+    def _of_entry(self, entry: os.DirEntry[str], name: str, rules: tuple[Ignored, ...]) -> Iterator[ArchiveMember]:
+        is_link, root = entry.is_symlink(), self.linked[-1] if self.linked else self.root
+        if is_link and (stays_inside(entry.path, root) or (self.as_they_are and is_interpreter(name))):
             yield ArchiveMember(name, entry.path, os.readlink(entry.path))
-        elif entry.is_dir(follow_symlinks=False):
+        elif entry.is_dir() and is_link:
+            yield from self._linked(entry.path, name, rules)
+        elif entry.is_dir():
             if entry.name not in NEVER:
-                yield from _members_below(entry.path, f"{name}/", rules, root, as_they_are)
+                yield from self.below(entry.path, f"{name}/", rules)
         elif entry.is_file():
             status = entry.stat()
             mark = f"{status.st_ino} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_mode}"
             yield ArchiveMember(name, entry.path, "", status.st_size, mark)
+        elif is_link:
+            self.left_out(entry.path, leads_nowhere(entry.path))
+        else:
+            self.left_out(entry.path, NOTHING_TO_COPY)
+
+    def _linked(self, path: str, name: str, rules: tuple[Ignored, ...]) -> Iterator[ArchiveMember]:
+        """Yield the members below a link to a directory outside."""
+        real = os.path.realpath(path)
+        if any(is_inside(each, real) for each in (os.path.dirname(path), self.root, *self.linked)):
+            self.left_out(path, leads_back(real))
+            return
+        before, self.linked = self.linked, (*self.linked, real)
+        found, size = [], 0
+        for member in self.below(path, f"{name}/", rules):
+            found.append(member)
+            size += member.size
+            if size > MAX_LINKED_BYTES or len(found) > MAX_LINKED_FILES:
+                self.left_out(
+                    path, message(_TOO_LARGE, directory=real, mib=MAX_LINKED_BYTES >> 20, files=MAX_LINKED_FILES)
+                )
+                found = []
+                break
+        self.linked = before
+        yield from found
 
 
 def _ignore_rules(path: str, prefix: str) -> Ignored:
@@ -97,14 +135,15 @@ def _ignore_rules(path: str, prefix: str) -> Ignored:
     return lambda name: spec.match_file(name[len(prefix) :])
 
 
-def directory(source: Path, into: Path) -> list[Path]:
+def directory(source: Path, into: Path, left_out: LeftOut = ignore) -> list[Path]:
     """Pack a directory into .tar.gz archives below `into`: one, or several of a large directory. An archive is named by
     its content, and made only if it does not exist. What has not changed since the last time is not read again.
+    `left_out` is called with what is not packed, and why.
 
     Raises:
         StagingError: something can't be read, or there is no room.
     """
-    found = list(members(source))
+    found = members(source, left_out=left_out)
     note = _note(found)
     with contextlib.suppress(OSError):
         known = [into / name for name in note.read_text().split()]
@@ -173,6 +212,10 @@ def _add(tar: tarfile.TarFile, member: ArchiveMember) -> None:
         info.type, info.linkname = tarfile.SYMTYPE, member.link
         tar.addfile(info)
         return
+    if member.is_empty_directory:
+        info.type, info.mode = tarfile.DIRTYPE, 0o755
+        tar.addfile(info)
+        return
     with Path(member.path).open("rb") as file:
         status = os.fstat(file.fileno())
         info.mode = 0o755 if status.st_mode & 0o100 else 0o644
@@ -183,6 +226,10 @@ def _add(tar: tarfile.TarFile, member: ArchiveMember) -> None:
 def _digest(members: Iterable[ArchiveMember]) -> str:
     digest = hashlib.sha256()
     for member in members:
-        what = member.link or f"{sha256_of(member.path)} {os.access(member.path, os.X_OK)}"
+        what = (
+            "directory"
+            if member.is_empty_directory
+            else member.link or f"{sha256_of(member.path)} {os.access(member.path, os.X_OK)}"
+        )
         digest.update(f"{member.name}\0{what}\n".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()

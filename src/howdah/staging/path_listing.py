@@ -6,8 +6,9 @@ the path; the path itself may have any name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from operator import itemgetter
 
+from howdah.localfiles.linked_tree import LeftOut, ignore
 from howdah.spec import uris
 from howdah.spec.staged import DataFile
 from howdah.spec.values import dataclass
@@ -22,38 +23,48 @@ class Listing:
     """Whether the path exists: an empty directory is found, and has no files."""
     files: tuple[DataFile, ...] = ()
     """The files, sorted by name."""
+    empty: tuple[str, ...] = ()
+    """The names of directories that hold nothing."""
 
 
-def listing(fs: FileSystem, uri: str) -> Listing:
+def listing(fs: FileSystem, uri: str, left_out: LeftOut = ignore) -> Listing:
     """List the files that `uri` means: itself, those below it, or those of everything that its pattern matches.
 
     Below a directory files are named by their paths in it. What a pattern matches keeps its own name, so that the
-    files of several directories stay apart.
+    files of several directories stay apart. Links are followed; `left_out` is called with the path of what can't be,
+    and why.
     """
     entry = fs.stat(uri)
-    if entry is not None:
-        return Listing(True, tuple(_files(fs, entry, "")))
-    if not uris.is_pattern(uris.path(uri)):
+    if entry is None and not uris.is_pattern(uris.path(uri)):
         return Listing(False)
-    matches = fs.glob(uri)
-    files = (file for match in matches for file in _files(fs, match, uris.name(match.uri) + "/"))
-    return Listing(bool(matches), tuple(files))
+    matches = [(entry, "")] if entry else [(each, uris.name(each.uri) + "/") for each in fs.glob(uri)]
+    files, empty = list[DataFile](), list[str]()
+    for match, prefix in matches:
+        if not match.is_dir:
+            files.append(_file(match, uris.name(match.uri)))
+            continue
+        found = _named(fs, match, left_out)
+        shown = [(prefix + name, each) for name, each in found if not _is_hidden(name)]
+        files += [_file(each, name) for name, each in shown if not each.is_dir]
+        empty += [name for name, each in shown if each.is_dir]
+    return Listing(bool(matches), tuple(files), tuple(empty))
 
 
-def tree(fs: FileSystem, entry: Entry) -> tuple[DataFile, ...]:
-    """Return all files below a directory, hidden ones too: code has an `__init__.py`."""
-    files = (_file(file, uris.below(file.uri, entry.uri)) for file in fs.walk(entry.uri))
-    return tuple(sorted(files, key=lambda file: file.name))
+def tree(fs: FileSystem, entry: Entry, left_out: LeftOut) -> Listing:
+    """List everything below a directory, what is hidden, too: code has an `__init__.py`."""
+    found = _named(fs, entry, left_out)
+    files = tuple(_file(each, name) for name, each in found if not each.is_dir)
+    return Listing(True, files, tuple(name for name, each in found if each.is_dir))
 
 
-def _files(fs: FileSystem, entry: Entry, prefix: str) -> Iterator[DataFile]:
-    if not entry.is_dir:
-        yield _file(entry, uris.name(entry.uri))
-        return
-    names = ((uris.below(file.uri, entry.uri), file) for file in fs.walk(entry.uri))
-    for name, file in sorted(names):
-        if not any(part.startswith(("_", ".")) for part in name.split("/")):
-            yield _file(file, prefix + name)
+def _named(fs: FileSystem, directory: Entry, left_out: LeftOut) -> list[tuple[str, Entry]]:
+    """Return what is below a directory, each after its name there, sorted."""
+    named = ((uris.below(found.uri, directory.uri), found) for found in fs.list_tree(directory.uri, left_out))
+    return sorted(named, key=itemgetter(0))
+
+
+def _is_hidden(name: str) -> bool:
+    return any(part.startswith(("_", ".")) for part in name.split("/"))
 
 
 def _file(entry: Entry, name: str) -> DataFile:

@@ -16,6 +16,7 @@ from howdah.hadoop import conf as hadoop_conf
 from howdah.hadoop import identity
 from howdah.inputs import assignment
 from howdah.localfiles import regular_file
+from howdah.localfiles.linked_tree import describe_left_out
 from howdah.spec import uris
 from howdah.spec.job import Board, Checkpoint, Input, JobSpec, Output, Save
 from howdah.spec.staged import DataFile, StagedFile, StagedInput, StagedJob
@@ -26,6 +27,7 @@ from howdah.staging.path_listing import Listing, listing, tree
 from howdah.staging.replacement import KeptPath, display_uri, mentioned_paths, personal_paths, why_not_replace
 from howdah.storage.content_cache import local_directory, location, sha256_of
 from howdah.storage.factory import filesystem
+from howdah.storage.progress import Notice, no_notice
 
 ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar")
 
@@ -45,6 +47,7 @@ def stage(
     user: str = "",
     overwrite: bool = False,
     origins: Mapping[str, str] | None = None,
+    notice: Notice = no_notice,
 ) -> StagedJob:
     """Return `job` with its files found, its inputs listed, and its outputs absolute.
 
@@ -52,6 +55,7 @@ def stage(
     is on this machine, all paths are; otherwise paths without a scheme are on the default file system of the Hadoop
     configuration in `conf_dir`. `overwrite` allows all outputs to replace what exists. Nothing is uploaded: files
     to upload have a `source`, and inputs list theirs in `uploads`. The job's `environment` is not staged here.
+    `notice` is called with a sentence about each thing below a directory that is left out.
 
     Raises:
         FilesWrong: every file that is missing, in the way of an output, or of the wrong kind.
@@ -59,7 +63,8 @@ def stage(
     """
     conf = hadoop_conf.load(hadoop_conf.directory(conf_dir)) if uris.split(home)[0] != "file" else {}
     job = replace(job, inputs=tuple(map(apply_alias, job.inputs)))
-    stager = _Stager(base_directory.absolute(), home, conf_dir, user or identity.user(identity.is_secure(conf)), conf)
+    user = user or identity.user(identity.is_secure(conf))
+    stager = _Stager(base_directory.absolute(), home, conf_dir, user, conf, notice)
     files = tuple(stager.files(job))
     stager.check_mounts(job)
     inputs = tuple(stager.input(number, job) for number in range(len(job.inputs)))
@@ -112,6 +117,7 @@ class _Stager:
     conf_dir: str
     user: str
     conf: Mapping[str, str]
+    notice: Notice
     mistakes: list[Mistake] = field(default_factory=list)
     directories: list[StagedInput] = field(default_factory=list)
     """Directories on the cluster that `files` names."""
@@ -134,6 +140,9 @@ class _Stager:
         if self.is_local:
             return uris.of_local(self.base_directory)
         return hadoop_conf.home(self.conf, self.cluster_fs, self.user)
+
+    def _left_out(self, path: str, reason: str) -> None:
+        self.notice(describe_left_out(path, reason))
 
     def wrong(self, place: str, problem: str, near: str | None = None) -> None:
         self.mistakes.append(Mistake(place, problem, near))
@@ -173,7 +182,7 @@ class _Stager:
         """Pack a directory; a large one gives several archives, which are unpacked into one directory."""
         from howdah.staging import archive  # is slow to import, and most jobs have no directory
 
-        parts = archive.directory(directory, local_directory() / "packed")
+        parts = archive.directory(directory, local_directory() / "packed", self._left_out)
         if len(parts) == 1:
             yield _local_file(parts[0], name, kind, self.home)
             return
@@ -192,7 +201,8 @@ class _Stager:
         if entry is None:
             self.wrong(place, f"no such file: {f'neither {missing} here nor ' if missing else ''}{uri}")
         elif entry.is_dir and kind == "file":
-            yield StagedInput(name, tree(fs, entry), share="all")
+            found = tree(fs, entry, self._left_out)
+            yield StagedInput(name, found.files, share="all", empty=found.empty)
         elif entry.is_dir:
             self.wrong(place, f"{uri} is a directory; pack it as one of {', '.join(ARCHIVES)}")
         else:
@@ -220,11 +230,12 @@ class _Stager:
         entry = job.inputs[number]
         files: dict[str, DataFile] = {}
         uploads: dict[str, str] = {}
+        empty: dict[str, None] = {}
         mistakes = len(self.mistakes)
         for place, path in _places(f"inputs.{number}.path", entry):
             try:
                 self._keep(place, path)
-                for file, source in self._input_files(place, path):
+                for file, source in self._input_files(place, path, empty):
                     files.setdefault(source or file.uri, file)  # a file that is named twice counts once
                     if source:
                         uploads[file.uri] = source
@@ -237,7 +248,8 @@ class _Stager:
         found = tuple(
             replace(file, name=posixpath.basename(file.name)) if entry.flat else file for file in files.values()
         )
-        staged = StagedInput(entry.to, found, entry.roles, entry.share, uploads)
+        names = () if entry.flat else tuple(empty)
+        staged = StagedInput(entry.to, found, entry.roles, entry.share, uploads, empty=names)
         if entry.strategy == "stream":
             from howdah.inputs.streaming.split_planner import plan_splits  # most jobs stream nothing
 
@@ -270,11 +282,12 @@ class _Stager:
                 self.wrong(place, f"is {task!r}, but there are {there} tasks of {role}: one for each file")
         return fewer
 
-    def _input_files(self, place: str, path: str) -> Iterator[tuple[DataFile, str]]:
-        """Yield pairs of a file and its local path, which is "" if the file needs no upload."""
+    def _input_files(self, place: str, path: str, empty: dict[str, None]) -> Iterator[tuple[DataFile, str]]:
+        """Yield pairs of a file and its local path, which is "" if the file needs no upload; add empty directories."""
         beside = uris.of_local(self.base_directory / path)
         relative = not uris.has_scheme(path) and not path.startswith("/")
         found = self._listing(beside) if relative else Listing(False)
+        empty.update(dict.fromkeys(found.empty))
         if found.found and not self.is_local:
             for file in found.files:
                 source = uris.path(file.uri)
@@ -284,6 +297,7 @@ class _Stager:
         uri = uris.absolute(path, self.cluster_fs, self.user_directory)
         if not found.found:
             found = self._listing(uri)
+            empty.update(dict.fromkeys(found.empty))
         if not found.found:
             also = f"{self.base_directory / path} nor " if relative and not self.is_local else ""
             near = _nearest_file_name(Path(uris.path(uri))) if uris.split(uri)[0] == "file" else None
@@ -296,7 +310,7 @@ class _Stager:
     def _listing(self, uri: str) -> Listing:
         if uris.split(uri)[0] == "file" and not uris.is_pattern(uris.path(uri)):
             regular_file.exists(uris.path(uri))  # refuses a device, which would be a file without an end
-        return listing(filesystem(uri, self.conf_dir), uri)
+        return listing(filesystem(uri, self.conf_dir), uri, self._left_out)
 
     # Outputs
 

@@ -19,6 +19,7 @@ from typing import BinaryIO, Literal, Protocol
 
 from howdah.errors import StagingError
 from howdah.localfiles.file_errors import explain
+from howdah.localfiles.linked_tree import LeftOut
 from howdah.spec import uris
 
 Buffer = bytes | memoryview
@@ -95,6 +96,14 @@ class FileSystem(ABC):
     @abstractmethod
     def walk(self, directory: str) -> Iterator[Entry]:
         """Yield every file below a directory, in no order."""
+
+    def list_tree(self, directory: str, left_out: LeftOut) -> Iterator[Entry]:
+        """Yield every file below a directory, with links followed, and every directory below it that holds nothing.
+
+        `left_out` is called with the path of what can't be followed or copied, and why. Object stores have no empty
+        directories, and no links.
+        """
+        return self.walk(directory)
 
     @abstractmethod
     def glob(self, pattern: str) -> list[Entry]:

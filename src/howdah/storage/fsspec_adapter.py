@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 from howdah.errors import HowdahError, StagingError
 from howdah.localfiles.file_errors import explain
+from howdah.localfiles.linked_tree import LeftOut
 from howdah.spec import uris
 from howdah.storage.filesystem import ConnectionBroken, Entry, FileSystem, Sink
 
@@ -46,6 +47,14 @@ class FsspecFileSystem(FileSystem):
             if not found and not self._fs.exists(directory):
                 raise FileNotFoundError(directory)
             yield from map(self._entry, found.values())
+
+    def list_tree(self, directory: str, left_out: LeftOut) -> Iterator[Entry]:
+        if self._scheme in _OBJECT_STORES:
+            return self.walk(directory)
+        with _translate_errors(directory):
+            found = [self._entry(info) for info in self._fs.find(directory, withdirs=True, detail=True).values()]
+        holding = {uris.normalize(uris.parent(entry.uri)) for entry in found}
+        return (entry for entry in found if not entry.is_dir or uris.normalize(entry.uri) not in holding)
 
     def glob(self, pattern: str) -> list[Entry]:
         with _translate_errors(pattern):

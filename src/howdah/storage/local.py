@@ -19,6 +19,7 @@ from typing import BinaryIO
 
 from howdah.errors import StagingError
 from howdah.localfiles.file_errors import explain
+from howdah.localfiles.linked_tree import LeftOut, walk_linked
 from howdah.spec import uris
 from howdah.storage.filesystem import Entry, FileSystem, Sink, open_local
 
@@ -54,6 +55,10 @@ class LocalFileSystem(FileSystem):
                     found = os.stat(full)
                     if stat.S_ISREG(found.st_mode):  # sockets and pipes cannot be copied
                         yield _entry(full, found)
+
+    def list_tree(self, directory: str, left_out: LeftOut) -> Iterator[Entry]:
+        path = uris.path(directory)
+        return (_entry(found, status) for found, status in walk_linked(path, left_out) if found != path)
 
     def glob(self, pattern: str) -> list[Entry]:
         paths = {path for part in _expand_braces(uris.path(pattern)) for path in glob.iglob(part, recursive=True)}

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 from howdah.errors import SpecError, StagingError
 from howdah.hadoop import conf as hadoop_conf
+from howdah.localfiles.linked_tree import LeftOut
 from howdah.spec import uris
 from howdah.storage.filesystem import Buffer, Entry, FileSystem
 
@@ -106,6 +107,15 @@ class ViewFileSystem(FileSystem):
             return
         fs, target = self._resolve(directory)
         for entry in fs.walk(target):
+            yield self._renamed(directory, entry)
+
+    def list_tree(self, directory: str, left_out: LeftOut) -> Iterator[Entry]:
+        if mounted := self._mounted_below(directory):
+            for entry in mounted:
+                yield from self.list_tree(entry.uri, left_out)
+            return
+        fs, target = self._resolve(directory)
+        for entry in fs.list_tree(target, left_out):
             yield self._renamed(directory, entry)
 
     def glob(self, pattern: str) -> list[Entry]:

@@ -81,7 +81,8 @@ def link_local(fetches: Sequence[Fetch], directory: str, progress: TransferProgr
     remote: List[FileCopy] = []
     made: Set[str] = set()
     for fetch in fetches:
-        _make_directory(directory, os.path.join(directory, fetch.to), made)
+        for name in ("", *fetch.empty):
+            _make_directory(directory, os.path.normpath(os.path.join(directory, fetch.to, name)), made)
         for file in fetch.files:
             target = os.path.normpath(os.path.join(directory, fetch.to, file.name))
             progress.wanted += file.size

@@ -21,10 +21,12 @@ import hdfs_native
 
 from howdah.errors import EngineUnavailable, HowdahError
 from howdah.hadoop import conf as hadoop_conf
+from howdah.localfiles.linked_tree import LeftOut
 from howdah.spec import uris
-from howdah.storage.filesystem import CHUNK, Buffer, ConnectionBroken, Entry, FileSystem, Sink
+from howdah.storage.filesystem import Buffer, ConnectionBroken, Entry, FileSystem, Sink
 from howdah.storage.hdfs import call_timeout, errors
 from howdah.storage.hdfs.errors import BeingWritten, NodeLost, NodeStuck, NotSupported, explain
+from howdah.storage.hdfs.reader import Reader
 from howdah.storage.hdfs.writer import PACKET_BYTES, PacketWriter
 from howdah.storage.retry import retry_until
 
@@ -119,20 +121,41 @@ class HdfsFileSystem(FileSystem):
         return sorted(map(self._entry, listed), key=lambda entry: entry.uri)
 
     def walk(self, directory: str) -> Iterator[Entry]:
+        return (entry for entry in self._list_recursively(directory) if not entry.is_dir)
+
+    def list_tree(self, directory: str, left_out: LeftOut) -> Iterator[Entry]:
+        directories, holding = list[Entry](), set[str]()
+        for entry in self._list_recursively(directory):
+            holding.add(uris.parent(entry.uri))
+            if entry.is_dir:
+                directories.append(entry)
+            else:
+                yield entry
+        yield from (entry for entry in directories if entry.uri not in holding)
+
+    def _list_recursively(self, directory: str) -> Iterator[Entry]:
         listing = iter(self._call_namenode(directory, lambda client, path: client.list_status(path, True)))
         while statuses := self._call_namenode(directory, lambda *_: list(itertools.islice(listing, _PAGE_ENTRIES))):
-            yield from (self._entry(status) for status in statuses if not status.isdir)
+            yield from map(self._entry, statuses)
 
     def glob(self, pattern: str) -> list[Entry]:
         found = self._call_namenode_with_failover(pattern, lambda client, path: client.glob_status(path))
         return sorted(map(self._entry, found), key=lambda entry: entry.uri)
 
     def open_read(self, uri: str) -> BinaryIO:
-        return io.BufferedReader(_Reader(self, uri), PACKET_BYTES)
+        return io.BufferedReader(self._reader(uri), PACKET_BYTES)
 
     def head(self, uri: str, max_bytes: int) -> bytes:
         """Read without memory for reading ahead."""
-        return _Reader(self, uri).first(max_bytes)
+        return self._reader(uri).first(max_bytes)
+
+    def _reader(self, uri: str) -> Reader:
+        def read(call: Callable[[], bytes]) -> bytes:
+            if (pause := _usable_from[0] - time.monotonic()) > 0:
+                time.sleep(pause)
+            return self._call_datanode(uri, call)
+
+        return Reader(uri, lambda: self._call_namenode_with_failover(uri, lambda client, path: client.read(path)), read)
 
     def iter_chunks(self, uri: str, start: int = 0) -> Iterator[bytes]:
         """Yield a file's bytes from one stream per block, in packets; `open_read` opens a stream for each read."""
@@ -446,55 +469,3 @@ def _client(root: str, conf_dir: str) -> _Client:
         conf = hadoop_conf.load(conf_dir)
         _clients[key] = _Client(hadoop_conf.complete(root, conf), conf)
     return _clients[key]
-
-
-class _Reader(io.RawIOBase):
-    """Reads a file; a read that fails is made again with the blocks' locations at that time."""
-
-    def __init__(self, fs: HdfsFileSystem, uri: str) -> None:
-        self._fs, self._uri = fs, uri
-        self._inner = self._open()
-        self._size, self._position = len(self._inner), 0
-
-    def _open(self) -> hdfs_native.FileReader:
-        return self._fs._call_namenode_with_failover(self._uri, lambda client, path: client.read(path))
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
-        if start + offset < 0:
-            raise ValueError(f"seek before the start of {self._uri}")
-        self._position = start + offset
-        return self._position
-
-    def first(self, max_bytes: int) -> bytes:
-        length = min(max_bytes, self._size)
-        return self._read(length) if length else b""
-
-    def readinto(self, buffer: Any) -> int:
-        # Asked for bytes beyond the end, the library panics with a BaseException that kills the thread.
-        length = max(0, min(len(buffer), CHUNK, self._size - self._position))
-        if length == 0:
-            return 0
-        data = self._read(length)
-        buffer[: len(data)] = data
-        self._position += len(data)
-        return len(data)
-
-    def _read(self, length: int) -> bytes:
-        if (pause := _usable_from[0] - time.monotonic()) > 0:
-            time.sleep(pause)
-        position = self._position
-        try:
-            return self._fs._call_datanode(self._uri, lambda: self._inner.read_range(position, length))
-        except ConnectionBroken:
-            inner = self._inner = self._open()
-            return self._fs._call_datanode(self._uri, lambda: inner.read_range(position, length))

@@ -1,0 +1,78 @@
+"""Walks a directory as its user sees it: links lead on to files and directories, as for `ls -L` and `cp -L`."""
+
+# ruff: noqa: PTH115, PTH116, PTH118 - a data set may have a million files
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+
+from howdah.localfiles.file_errors import explain
+from howdah.spec.message import Message, message
+
+LeftOut = Callable[[str, str], object]
+"""Called with the path of something that can't be followed or copied, and why."""
+NOTHING_TO_COPY = message("it is neither a file nor a directory")
+
+
+def ignore(path: str, reason: str) -> None:
+    """Ignore what is left out."""
+
+
+def leads_back(directory: str) -> Message:
+    """Return why a link is left out that leads to a directory which holds it."""
+    return message("it leads back to {directory}, which holds it", directory=directory)
+
+
+def leads_nowhere(link: str) -> Message:
+    """Return why a link is left out that leads to nothing."""
+    return message("it leads to {target}, which is not there", target=os.readlink(link))
+
+
+def describe_left_out(path: str, reason: str) -> Message:
+    """Return the sentence for people about something that is left out."""
+    return message("{path} is left out: {reason}", path=path, reason=reason)
+
+
+def walk_linked(directory: str, left_out: LeftOut) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the path and the status of every file below a directory, and of every directory that holds nothing, sorted.
+
+    A link that leads back to a directory which holds it, or to nothing, and what is neither file nor directory, goes to
+    `left_out`.
+
+    Raises:
+        StagingError: a directory can't be listed.
+    """
+    yield from _walk(directory, os.path.realpath(directory), frozenset(), left_out)
+
+
+def _walk(directory: str, real: str, above: frozenset[str], left_out: LeftOut) -> Iterator[tuple[str, os.stat_result]]:
+    try:
+        with os.scandir(directory) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+        if not entries:
+            yield directory, os.stat(directory)
+    except OSError as error:
+        raise explain(error, directory) from error
+    for entry in entries:
+        path = os.path.join(directory, entry.name)
+        try:
+            status = os.stat(path)
+        except FileNotFoundError:
+            if entry.is_symlink():  # else it was removed meanwhile
+                left_out(path, leads_nowhere(path))
+            continue
+        except OSError as error:
+            left_out(path, (error.strerror or str(error)).lower())
+            continue
+        if stat.S_ISREG(status.st_mode):
+            yield path, status
+        elif not stat.S_ISDIR(status.st_mode):
+            left_out(path, NOTHING_TO_COPY)
+        else:
+            below = os.path.realpath(path) if entry.is_symlink() else os.path.join(real, entry.name)
+            if below == real or below in above:
+                left_out(path, leads_back(below))
+            else:
+                yield from _walk(path, below, above | {real}, left_out)

@@ -1,0 +1,111 @@
+"""Tests that what links lead to arrives as it does for `cp -L`, and that what can't is named."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from howdah.inputs.assignment import plan_fetches
+from howdah.localfiles.linked_tree import walk_linked
+from howdah.spec import Input, JobSpec, Role, TaskId, uris
+from howdah.staging import archive
+from howdah.staging.stage import stage
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data set of which a class, a file and a whole part lie elsewhere."""
+    for name in ("disk/cats/1", "disk/cats/kittens/2", "disk/far", "data/dogs/3"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    (tmp_path / "data/cats").symlink_to(tmp_path / "disk/cats")
+    (tmp_path / "data/near").symlink_to("../disk/far")
+    (tmp_path / "data/again").symlink_to("dogs")
+    (tmp_path / "data/birds").mkdir()
+    (tmp_path / "disk/cats/none").mkdir()
+    monkeypatch.setenv("HOWDAH_HOME", str(tmp_path / "howdah"))
+    return tmp_path / "data"
+
+
+FILES = ["again/3", "cats/1", "cats/kittens/2", "dogs/3", "near"]
+EMPTY = ["birds", "cats/none"]
+
+
+def add_what_can_not_be_followed(data: Path) -> dict[str, str]:
+    """Links and a pipe, and what is to be said of them."""
+    (data / "dogs/up").symlink_to("..")
+    (data.parent / "disk/cats/round").symlink_to(data)
+    (data / "gone").symlink_to("nowhere")
+    (data / "loop").symlink_to("loop")
+    os.mkfifo(data / "pipe")
+    return {
+        "again/up": f"it leads back to {data}, which holds it",
+        "cats/round": f"it leads back to {data}, which holds it",
+        "dogs/up": f"it leads back to {data}, which holds it",
+        "gone": "it leads to nowhere, which is not there",
+        "loop": "too many levels of symbolic links",
+        "pipe": "it is neither a file nor a directory",
+    }
+
+
+def test_links_are_followed_and_what_can_not_be_is_named(data: Path) -> None:
+    expected = add_what_can_not_be_followed(data)
+    told: dict[str, str] = {}
+    found = [path for path, _ in walk_linked(str(data), lambda path, reason: told.update({path: reason}))]
+    assert found == [str(data / name) for name in sorted(FILES + EMPTY)]
+    assert told == {str(data / name): reason for name, reason in expected.items()}
+
+
+@pytest.mark.parametrize(("path", "prefix"), [("data", ""), ("dat*", "data/")])
+def test_an_input_has_all_of_it(data: Path, path: str, prefix: str) -> None:
+    expected = add_what_can_not_be_followed(data)
+    told: list[str] = []
+    job = JobSpec({"worker": Role("true", 2)}, inputs=(Input(path, to="in"),))
+    staged = stage(job, data.parent, uris.of_local(data.parent / "howdah"), notice=told.append)
+    assert [file.name for file in staged.inputs[0].files] == [prefix + name for name in FILES]
+    assert sorted(told) == [f"{data}/{name} is left out: {reason}" for name, reason in expected.items()]
+    for number in range(2):
+        (fetch,) = plan_fetches(staged, TaskId("worker", number))
+        assert fetch.empty == tuple(prefix + name for name in EMPTY)
+
+
+def test_a_flat_input_has_no_directories(data: Path) -> None:
+    job = JobSpec({"worker": Role("true")}, inputs=(Input("data", to="in", flat=True),))
+    (staged,) = stage(job, data.parent, uris.of_local(data.parent / "howdah")).inputs
+    assert ([file.name for file in staged.files], staged.empty) == (["3", "1", "2", "3", "near"], ())
+
+
+def test_a_code_directory_has_all_of_it(data: Path) -> None:
+    add_what_can_not_be_followed(data)
+    (data / "cats/kittens/own").symlink_to("../1")
+    told: dict[str, str] = {}
+    (packed,) = archive.directory(data, data.parent / "packed", lambda path, reason: told.update({path: reason}))
+    with tarfile.open(packed) as tar:
+        found = {member.name: member.linkname or ("/" if member.isdir() else "") for member in tar}
+    assert found == {
+        "again": "dogs",
+        "birds": "/",
+        "cats/1": "",
+        "cats/kittens/2": "",
+        "cats/kittens/own": "../1",
+        "cats/none": "/",
+        "dogs/3": "",
+        "dogs/up": "..",
+        "gone": "nowhere",
+        "loop": "loop",
+        "near": "",
+    }
+    assert sorted(told) == [str(data / name) for name in ("cats/round", "pipe")]
+
+
+def test_a_large_directory_elsewhere_is_named_instead(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "MAX_LINKED_FILES", 1)
+    told: list[str] = []
+    names = {member.name for member in archive.members(data, left_out=lambda path, reason: told.append(reason))}
+    assert names == {"again", "birds", "dogs/3", "near"}
+    assert told == [
+        f"it leads to {data.parent}/disk/cats, which has more than 256 MiB or 1 files: name that among the inputs"
+    ]
