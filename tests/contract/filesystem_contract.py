@@ -19,7 +19,8 @@ from howdah.spec import uris
 from howdah.storage.filesystem import FileSystem
 from howdah.storage.fsspec_adapter import FsspecFileSystem
 
-NAMES = ("plain", "with space", "é", "q?uestion", "ha#sh", "per%cent", "plus+&=", "quote'\"")
+LONGEST = "é" * 127  # 254 bytes; 255 is the most
+NAMES = ("plain", LONGEST, "with space", "é", "q?uestion", "ha#sh", "per%cent", "plus+&=", "quote'\"")
 
 
 def write_together(fs: FileSystem, contents: Mapping[str, bytes]) -> None:

@@ -9,7 +9,7 @@ Only files that no other user could have written are used: the directories belon
     <root>/locks/<abc>        held while an entry is read or made: of two tasks one fetches, the other waits
 """
 
-# ruff: noqa: PTH101, PTH102, PTH103, PTH105, PTH108, PTH112, PTH116, PTH118, PTH120, PTH123
+# ruff: noqa: PTH101, PTH102, PTH103, PTH105, PTH108, PTH112, PTH116, PTH118, PTH120, PTH123, PTH119
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from contextlib import AbstractContextManager
 from howdah.inputs.download import ByteCounter, download_part, download_verified
 from howdah.localfiles.file_errors import explain
 from howdah.storage.content_cache import local_directory
-from howdah.storage.filesystem import Entry
+from howdah.storage.filesystem import Entry, temporary_name
 
 LIMIT_MIB = 50 << 10
 MAX_DISK_USE = 0.85
@@ -231,8 +231,9 @@ def _hard_link_or_copy(entry: str, path: str) -> None:
     except OSError as error:
         if error.errno not in (errno.EXDEV, errno.EMLINK, errno.EPERM):
             raise
-        shutil.copyfile(entry, f"{path}.part")
-        os.replace(f"{path}.part", path)
+        part = os.path.join(os.path.dirname(path), temporary_name(os.path.basename(path)))
+        shutil.copyfile(entry, part)
+        os.replace(part, path)
 
 
 def _remove(entry: str) -> None:

@@ -24,6 +24,7 @@ from howdah.spec import uris
 
 Buffer = bytes | memoryview
 CHUNK = 1 << 20
+_MAX_KEPT_BYTES = 200  # a name may have 255 bytes
 """Bytes per read. HDFS reads open a block stream each: 1 to 8 MiB are four times as fast as 64 KiB or 64 MiB."""
 
 
@@ -133,7 +134,7 @@ class FileSystem(ABC):
         *`). One that ignores the condition tells several True, and keeps what came last. After an error the file may
         have been written, or may be written yet.
         """
-        temporary = uris.join(uris.parent(uri), f".{uris.name(uri)}.{secrets.token_hex(4)}.part")
+        temporary = uris.join(uris.parent(uri), temporary_name(uris.name(uri)))
         try:
             sink = self.create(temporary, mode)
             sink.write(data)
@@ -235,7 +236,7 @@ class FileSystem(ABC):
 
         Without `replace` a file that another process has put there in the meantime stays as it is.
         """
-        temporary = uris.join(uris.parent(uri), f".{uris.name(uri)}.{secrets.token_hex(4)}.part")
+        temporary = uris.join(uris.parent(uri), temporary_name(uris.name(uri)))
         sink: Sink | None = None
         try:
             sink = self.create(temporary, mode)
@@ -271,7 +272,7 @@ class FileSystem(ABC):
 
     def get(self, uri: str, path: str | os.PathLike[str]) -> int:
         """Copy a file to a local one, which appears when it is complete; return its size in bytes."""
-        temporary = f"{os.fspath(path)}.{secrets.token_hex(4)}.part"
+        temporary = str(Path(path).with_name(temporary_name(Path(path).name)))
         try:
             with self.open_read(uri) as source, open_local(temporary, "wb") as target:
                 size = copy(source, target)
@@ -281,6 +282,12 @@ class FileSystem(ABC):
                 Path(temporary).unlink()
             raise
         return size
+
+
+def temporary_name(name: str) -> str:
+    """Return the name under which a file is written before it gets `name`, which may be as long as names may be."""
+    kept = os.fsencode(name)[:_MAX_KEPT_BYTES].decode("utf-8", "ignore")
+    return f".{kept}.{secrets.token_hex(4)}.part"
 
 
 def copy(source: BinaryIO, sink: Sink) -> int:

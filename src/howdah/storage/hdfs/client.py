@@ -26,7 +26,7 @@ from howdah.spec import uris
 from howdah.storage.filesystem import Buffer, ConnectionBroken, Entry, FileSystem, Sink
 from howdah.storage.hdfs import call_timeout, errors
 from howdah.storage.hdfs.errors import BeingWritten, NodeLost, NodeStuck, NotSupported, explain
-from howdah.storage.hdfs.reader import Reader
+from howdah.storage.hdfs.reader import HdfsFileReader
 from howdah.storage.hdfs.writer import PACKET_BYTES, PacketWriter
 from howdah.storage.retry import retry_until
 
@@ -149,13 +149,15 @@ class HdfsFileSystem(FileSystem):
         """Read without memory for reading ahead."""
         return self._reader(uri).first(max_bytes)
 
-    def _reader(self, uri: str) -> Reader:
+    def _reader(self, uri: str) -> HdfsFileReader:
         def read(call: Callable[[], bytes]) -> bytes:
             if (pause := _usable_from[0] - time.monotonic()) > 0:
                 time.sleep(pause)
             return self._call_datanode(uri, call)
 
-        return Reader(uri, lambda: self._call_namenode_with_failover(uri, lambda client, path: client.read(path)), read)
+        return HdfsFileReader(
+            uri, lambda: self._call_namenode_with_failover(uri, lambda client, path: client.read(path)), read
+        )
 
     def iter_chunks(self, uri: str, start: int = 0) -> Iterator[bytes]:
         """Yield a file's bytes from one stream per block, in packets; `open_read` opens a stream for each read."""

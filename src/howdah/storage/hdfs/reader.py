@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import hdfs_native
 
 
-class Reader(io.RawIOBase):
+class HdfsFileReader(io.RawIOBase):
     """Reads a file; a read that fails is made again with the blocks' locations at that time.
 
     `open_file` opens it, and `read` makes a call that reads from DataNodes, and may take long.
