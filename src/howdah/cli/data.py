@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
+from howdah.cli import streams
 from howdah.cli.i18n import _, translate_stored
+from howdah.cli.interrupts import ENDING, Interrupts, SignalReceived
 from howdah.cli.terminal import columns
 from howdah.client.engine_registry import settings_for
-from howdah.errors import StagingError
+from howdah.errors import HowdahError, StagingError
 from howdah.hadoop import conf as hadoop_conf
 from howdah.inputs.transfer import download, list_copies, upload
 from howdah.localfiles import regular_file
@@ -22,6 +27,7 @@ from howdah.spec import uris
 from howdah.spec.codec import to_json
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry, FileSystem
+from howdah.storage.hdfs.call_timeout import start_call
 from howdah.storage.progress import no_progress
 from howdah.wire.helper_messages import FileCopy
 
@@ -97,7 +103,7 @@ def get(path: str, local: Path) -> None:
     else:
         _warn_of_unflushed(fs, entry)
         copies = [_copy(target, entry)]
-    _print_progress(*download(copies, no_progress), str(target))
+    _move(lambda stopped: download(copies, no_progress, stopped=stopped), str(target))
 
 
 def _copy(path: Path, entry: Entry) -> FileCopy:
@@ -119,7 +125,7 @@ def put(local: Path, path: str, overwrite: bool) -> None:
         raise StagingError(f"{there[0]}: exists already ({len(there)} of {len(copies)} do); allow it with --overwrite")
     for directory in empty:
         filesystem(uri).mkdirs(directory)
-    _print_progress(*upload(copies, no_progress), uri)
+    _move(lambda stopped: upload(copies, no_progress, stopped), uri)
 
 
 def _tell(path: str, reason: str) -> None:
@@ -179,5 +185,18 @@ def _read_beginning(fs: FileSystem, uri: str, count: int) -> bytes:
     return bytes(found[:count])
 
 
-def _print_progress(files: int, size: int, where: str) -> None:
+def _move(transfer: Callable[[threading.Event], tuple[int, int]], where: str) -> None:
+    """Move files. A signal ends this, and what is half done is removed first."""
+    stopped = threading.Event()
+    with Interrupts(ENDING) as interrupts:
+        moving = start_call(lambda: transfer(stopped))
+        try:
+            files, size = interrupts.wait(moving)
+        except SignalReceived:
+            stopped.set()
+            click.echo(_("interrupted: what is half done is removed"), err=True)
+            with contextlib.suppress(HowdahError):
+                interrupts.finish(moving)
+            streams.give_up_output()  # a server that does not answer may still hold a thread
+            raise SystemExit(130) from None
     click.echo(_("{files} files, {size} bytes: {where}", files=files, size=size, where=where), err=True)

@@ -13,6 +13,7 @@ import itertools
 import os
 import stat
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -38,6 +39,8 @@ LISTING_BATCH_FILES = 1000
 MAX_PARALLEL_LARGE_FILES = 4
 LARGE = 2 << 20
 TRIES = 5
+TIDY_S = 10.0
+"""How long the removal of what is half done may take when a transfer ends early."""
 BACK_OFF_S = 0.25
 """Doubled with each try that brought nothing: 7.5 s in all, for a server that starts again."""
 
@@ -47,9 +50,15 @@ Move = Callable[[FileCopy, ByteCounter], None]
 
 
 def download(
-    copies: Iterable[FileCopy], report: ProgressCallback, cache: NodeCache | None = None, back_off_s: float = BACK_OFF_S
+    copies: Iterable[FileCopy],
+    report: ProgressCallback,
+    cache: NodeCache | None = None,
+    back_off_s: float = BACK_OFF_S,
+    stopped: threading.Event | None = None,
 ) -> tuple[int, int]:
     """Download files; return their number and size. A local file of the right size is not downloaded again.
+
+    When `stopped` is set, or after an error, nothing more begins, and what is half done is removed.
 
     Raises:
         StagingError, EngineUnavailable: a file could not be downloaded: `TRIES` tries in a row brought nothing.
@@ -74,7 +83,7 @@ def download(
             with _slot(copy.size):
                 download_verified(verify_unchanged(copy, before), copy.path, count_bytes)
 
-    return _Transfer(_prefetched(copies, known), fetch, back_off_s).run(READERS, report)
+    return _Transfer(_prefetched(copies, known), fetch, back_off_s, stopped).run(READERS, report)
 
 
 def _prefetched(copies: Iterable[FileCopy], known: dict[str, Entry]) -> Iterator[FileCopy]:
@@ -87,8 +96,10 @@ def _prefetched(copies: Iterable[FileCopy], known: dict[str, Entry]) -> Iterator
         yield from some
 
 
-def upload(copies: Iterable[FileCopy], report: ProgressCallback) -> tuple[int, int]:
-    """Upload files; return their number and size. The directories of their URIs are made. Raises as `download`."""
+def upload(
+    copies: Iterable[FileCopy], report: ProgressCallback, stopped: threading.Event | None = None
+) -> tuple[int, int]:
+    """Upload files; return their number and size. The directories of their URIs are made. Ends as `download`."""
     made: set[str] = set()
 
     def store(copy: FileCopy, count_bytes: ByteCounter) -> None:
@@ -98,9 +109,10 @@ def upload(copies: Iterable[FileCopy], report: ProgressCallback) -> tuple[int, i
             fs.mkdirs(directory)
             made.add(directory)
         with _slot(_size(copy.path)):
-            count_bytes(fs.put(copy.path, copy.uri))
+            count_bytes(fs.put(copy.path, copy.uri, check=transfer.check))
 
-    return _Transfer(iter(copies), store, BACK_OFF_S).run(WRITERS, report)
+    transfer = _Transfer(iter(copies), store, BACK_OFF_S, stopped)
+    return transfer.run(WRITERS, report)
 
 
 def output_copies(files: OutputFiles, uri: str) -> Iterator[FileCopy]:
@@ -153,11 +165,13 @@ def _slot(size: int) -> contextlib.AbstractContextManager[object]:
 class _Transfer:
     """Moves files in several threads, each of which takes the next file when it has moved one."""
 
-    def __init__(self, copies: Iterator[FileCopy], move: Move, back_off_s: float) -> None:
+    def __init__(
+        self, copies: Iterator[FileCopy], move: Move, back_off_s: float, stopped: threading.Event | None
+    ) -> None:
         self._copies, self._move, self._back_off_s = copies, move, back_off_s
         self._files = self._bytes = 0
         self._failures: list[BaseException] = []
-        self._stopped = threading.Event()
+        self._stopped = stopped or threading.Event()
         self._next_lock, self._count_lock = threading.Lock(), threading.Lock()
 
     def run(self, threads: int, report: ProgressCallback) -> tuple[int, int]:
@@ -167,15 +181,23 @@ class _Transfer:
             thread.start()
         try:
             for thread in running:
-                while thread.is_alive() and not self._failures:
+                while thread.is_alive() and not self._stopped.is_set():
                     thread.join(REPORT_S)
                     report(self._files, self._bytes)
         finally:
             self._stopped.set()
-        if self._failures:  # without waiting for the others: one may be held by a server that does not answer
+            until = time.monotonic() + TIDY_S  # one may be held by a server that does not answer
+            for thread in running:
+                thread.join(max(0.0, until - time.monotonic()))
+        if self._failures:
             raise self._failures[0]
         report(self._files, self._bytes)
         return self._files, self._bytes
+
+    def check(self) -> None:
+        """Raise an error if nothing more is to be moved."""
+        if self._stopped.is_set():
+            raise StagingError("stopped: not all files were moved")
 
     def _copy_files(self) -> None:
         try:
@@ -197,8 +219,8 @@ class _Transfer:
 
         def count_bytes(count: int) -> None:
             nonlocal done, furthest, failures
-            if self._stopped.is_set() and count > 0:
-                raise StagingError("stopped, for another file could not be moved")
+            if count > 0:
+                self.check()
             with self._count_lock:
                 self._bytes += count
             done += count

@@ -75,6 +75,14 @@ class Entry:
         return self.size % self.block_size == 0 or self.modified_ms == self.accessed_ms
 
 
+Check = Callable[[], object]
+"""A function that raises an error if what is under way is to end."""
+
+
+def go_on() -> None:
+    """Let what is under way go on."""
+
+
 class Sink(Protocol):
     """A file that is being written. `close` completes it; a sink that is never closed leaves a file to delete."""
 
@@ -265,10 +273,11 @@ class FileSystem(ABC):
         with self.writing(uri, mode) as sink:
             sink.write(data)
 
-    def put(self, path: str | os.PathLike[str], uri: str, mode: int = 0o644) -> int:
-        """Copy a local file to `uri`; return its size in bytes."""
+    def put(self, path: str | os.PathLike[str], uri: str, mode: int = 0o644, check: Check = go_on) -> int:
+        """Copy a local file to `uri`; return its size in bytes. `check` is called before each chunk: its error ends
+        the copy, of which nothing is left."""
         with open_local(path) as source, self.writing(uri, mode) as sink:
-            return copy(source, sink)
+            return copy(source, sink, check)
 
     def get(self, uri: str, path: str | os.PathLike[str]) -> int:
         """Copy a file to a local one, which appears when it is complete; return its size in bytes."""
@@ -290,10 +299,11 @@ def temporary_name(name: str) -> str:
     return f".{kept}.{secrets.token_hex(4)}.part"
 
 
-def copy(source: BinaryIO, sink: Sink) -> int:
+def copy(source: BinaryIO, sink: Sink, check: Check = go_on) -> int:
     """Copy the rest of `source`, CHUNK at a time; return the number of bytes."""
     size = 0
     while data := source.read(CHUNK):
+        check()
         try:
             sink.write(data)
         except OSError as error:

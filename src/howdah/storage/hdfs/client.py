@@ -23,7 +23,7 @@ from howdah.errors import EngineUnavailable, HowdahError
 from howdah.hadoop import conf as hadoop_conf
 from howdah.localfiles.linked_tree import LeftOut
 from howdah.spec import uris
-from howdah.storage.filesystem import Buffer, ConnectionBroken, Entry, FileSystem, Sink
+from howdah.storage.filesystem import Buffer, Check, ConnectionBroken, Entry, FileSystem, Sink, go_on
 from howdah.storage.hdfs import call_timeout, errors
 from howdah.storage.hdfs.errors import BeingWritten, NodeLost, NodeStuck, NotSupported, explain
 from howdah.storage.hdfs.reader import HdfsFileReader
@@ -256,8 +256,8 @@ class HdfsFileSystem(FileSystem):
         inner = self._call_namenode(uri, lambda client, path: client.create(path, options))
         return PacketWriter(inner, lambda call: self._call_datanode(uri, call))
 
-    def put(self, path: str | os.PathLike[str], uri: str, mode: int = 0o644) -> int:
-        return self._retry_write(lambda: super(HdfsFileSystem, self).put(path, uri, mode))
+    def put(self, path: str | os.PathLike[str], uri: str, mode: int = 0o644, check: Check = go_on) -> int:
+        return self._retry_write(lambda: super(HdfsFileSystem, self).put(path, uri, mode, check))
 
     def write_bytes(self, uri: str, data: bytes, mode: int = 0o644) -> None:
         self._retry_write(lambda: super(HdfsFileSystem, self).write_bytes(uri, data, mode))
