@@ -41,6 +41,14 @@ if len(sys.argv) > 3 and world.rank == 1:
     os.kill(os.getpid(), signal.SIGKILL) if sys.argv[3] == "kill" else world.Abort(7)
 world.Barrier()
 """
+WORLD = """\
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+found = torch.ones(1)
+dist.all_reduce(found)
+print(f"rank {dist.get_rank()} of {dist.get_world_size()}, sum {found.item()}", flush=True)
+dist.destroy_process_group()
+"""
 FALL = """\
 import builtins, os, runpy, signal
 say, told = builtins.print, []
@@ -157,6 +165,17 @@ def test_a_task_without_open_mpi_says_so(tmp_path: Path, home: dict[str, str]) -
     assert done.returncode != 0
     assert "worker:0 on 127.0.0.1: exit code 1" in done.stdout + done.stderr
     assert "there is no mpirun on PATH: the nodes need Open MPI" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("launcher", [("torchrun",), ("python", "-m", "torch.distributed.run")], ids=["own", "module"])
+def test_tasks_of_a_command_find_each_other(tmp_path: Path, home: dict[str, str], launcher: tuple[str, ...]) -> None:
+    (tmp_path / "world.py").write_text(WORLD)
+    requirements = str(EXAMPLES / "digits-pytorch/requirements.txt")
+    options = ("--on", "local", "--replicas", "2", "--memory", "2GiB", "--requirements", requirements, "--logs", "all")
+    done = run(tmp_path, home, "howdah", "run", *options, "--", *launcher, "world.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for rank in range(2):
+        assert f"rank {rank} of 2, sum 2.0" in done.stdout
 
 
 def test_torchrun_starts_a_killed_process_again(tmp_path: Path, home: dict[str, str]) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from howdah.config.job_file import LoadedJob, from_tree, to_yaml
 from howdah.config.yaml_tree import Items, Keys, Node, Text
+from howdah.spec.launchers import find_launcher
 from howdah.spec.values import dataclass
 
 ROLE = "worker"
@@ -61,10 +62,19 @@ def load_command(
     found = files_of_command(words, base_directory, {entry.partition("#")[0].rstrip("/") for entry in options.files})
     sent = found.files
     framework, program, module = found.framework if not options.framework else ("", "", "")
+    launch = find_launcher(words if len(words) > 1 else words[0]) if not options.framework else None
+    if launch is not None and launch[0].starts_alone:
+        framework, program, module = launch[0].framework, "", ""
+        notice(f"framework: {framework}, for the command runs {launch[0].name} (--framework says otherwise)")
     if sent:
         notice(f"files sent along: {', '.join(sent)} (--file adds others)")
-    if framework:
+    if program:
         notice(f"framework: {framework}, for {program} imports {module} (--framework says otherwise)")
+    if not (framework or options.framework) and options.replicas.isdigit() and int(options.replicas) > 1:
+        notice(
+            f"framework: generic, so the {options.replicas} tasks are copies that are not told of each other"
+            " (--framework says otherwise)"
+        )
     root = _job_file_tree(words, options, sent, framework)
     spec, sources = from_tree(root, [], _COMMAND, sets, os.environ, fields)
     return LoadedJob(spec, base_directory, sources, to_yaml(spec))

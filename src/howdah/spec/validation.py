@@ -13,7 +13,7 @@ import re
 from typing import Collection, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from howdah.errors import Mistake
-from howdah.spec import containers, exec_limits, port_range, preflight, type_check, working_files
+from howdah.spec import containers, exec_limits, launchers, port_range, preflight, type_check, working_files
 from howdah.spec.job import ALIASES, Input, JobSpec, Output, Resources, Role, Save
 from howdah.spec.task import CHIEFS, chief
 
@@ -71,6 +71,7 @@ def find_mistakes(
     if not found:
         found = [*_roles(job), *_job(job, frameworks), *_files(job), *_data(job), *_variables(job)]
         found += [*preflight.mistakes(job), *exec_limits.mistakes(job), *containers.mistakes(job)]
+        found += launchers.mistakes(job)
     return [dataclasses.replace(mistake, origin=origin_of(mistake.place, origins or {})) for mistake in found]
 
 
