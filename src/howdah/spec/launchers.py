@@ -16,7 +16,7 @@ from howdah.spec.values import dataclass
 
 
 @dataclass(frozen=True)
-class Launcher:
+class TrainingLauncher:
     """A program that starts others."""
 
     name: str
@@ -29,13 +29,15 @@ class Launcher:
     """A pattern of options by which the user connects the tasks himself."""
 
 
-_TORCHRUN = Launcher("torchrun", "torchrun", True, r"--?(nnodes|rdzv|master|node[-_]rank|standalone)")
-_ACCELERATE = Launcher(
+_TORCHRUN = TrainingLauncher("torchrun", "torchrun", True, r"--?(nnodes|rdzv|master|node[-_]rank|standalone)")
+_ACCELERATE = TrainingLauncher(
     "accelerate launch", "torchrun", False, r"--(num_machines|machine_rank|main_process|config_file)"
 )
-_DEEPSPEED = Launcher("deepspeed", "torchrun", False, r"--(hostfile|node_rank|num_nodes|master_addr|no_ssh|include)|-H")
-_MPIRUN = Launcher("mpirun", "mpi", False, r"--?(hostfile|host|machinefile|hosts?|H|f)\b")
-_HOROVODRUN = Launcher("horovodrun", "horovod", False, r"--?(hostfile|hosts?|H)\b")
+_DEEPSPEED = TrainingLauncher(
+    "deepspeed", "torchrun", False, r"--(hostfile|node_rank|num_nodes|master_addr|no_ssh|include)|-H"
+)
+_MPIRUN = TrainingLauncher("mpirun", "mpi", False, r"--?(hostfile|host|machinefile|hosts?|H|f)\b")
+_HOROVODRUN = TrainingLauncher("horovodrun", "horovod", False, r"--?(hostfile|hosts?|H)\b")
 _PROGRAMS = {
     "torchrun": _TORCHRUN,
     "accelerate": _ACCELERATE,
@@ -63,7 +65,7 @@ _PREFIXES = {"exec", "env", "nohup", "time", "nice", "command", "stdbuf", "numac
 _ENDS = {";", "&&", "||", "|", "&", "(", ")", "{", "}", "then", "do", "else", "!", "\n"}
 
 
-def find_launcher(command: Union[str, Sequence[str]]) -> Optional[Tuple[Launcher, List[str]]]:
+def find_launcher(command: Union[str, Sequence[str]]) -> Optional[Tuple[TrainingLauncher, List[str]]]:
     """Return the launcher that a command runs, and its arguments; None if it runs none that is known."""
     for words in _simple_commands(command):
         while words and (words[0] in _PREFIXES or _ASSIGNMENT.fullmatch(words[0])):
