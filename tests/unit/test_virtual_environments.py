@@ -14,6 +14,7 @@ import pytest
 from howdah.errors import SpecError, StagingError
 from howdah.staging.virtual_environments import (
     ensure_environment,
+    environment_path,
     pack,
     python_version,
     read_requirements,
@@ -55,7 +56,7 @@ def _digest(text: str) -> str:
 def test_an_environment_is_built_once_and_may_be_moved(requirements: Path, cache: Path, tmp_path: Path) -> None:
     said: list[str] = []
     venv = ensure_environment(requirements, said.append)
-    assert venv == cache / hashlib.sha256(requirements.read_bytes()).hexdigest()[:16]
+    assert venv == environment_path(requirements)
     assert said == [f"installing 1 package for requirements.txt: once, into {venv}"]
     assert ensure_environment(requirements, said.append) == venv
     archive = pack(venv, said.append)

@@ -151,7 +151,7 @@ def directory(source: Path, into: Path, left_out: LeftOut = ignore) -> list[Path
             return known
     targets = []
     for part in _parts(found):
-        target = into / f"{_digest(part)}.tar.gz"
+        target = into / f"{digest_of(part)}.tar.gz"
         if not target.exists():
             write(part, target)
         targets.append(target)
@@ -223,7 +223,8 @@ def _add(tar: tarfile.TarFile, member: ArchiveMember) -> None:
         tar.addfile(info, file)
 
 
-def _digest(members: Iterable[ArchiveMember]) -> str:
+def digest_of(members: Iterable[ArchiveMember]) -> str:
+    """Return 64 hexadecimal digits that differ when a name or a content does."""
     digest = hashlib.sha256()
     for member in members:
         what = (

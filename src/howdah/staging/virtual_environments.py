@@ -1,7 +1,9 @@
 """Makes virtual environments from requirements files: once for each content, under one lock, complete or not at all.
 
-`<cache>/environments/<first 16 digits of the file's SHA-256>` is a virtual environment that may be moved. It links to
-the Python with which it was made: a machine that runs it needs that Python at the same path.
+`<cache>/environments/<first 16 digits of the content's SHA-256>` is a virtual environment that may be moved. It links
+to the Python with which it was made: a machine that runs it needs that Python at the same path. The content is that of
+the file with all that it leads to on this machine (`requirements_files`). What has no version is as new as the
+environment.
 """
 
 from __future__ import annotations
@@ -20,18 +22,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from howdah.errors import StagingError
-from howdah.localfiles import regular_file
 from howdah.localfiles.file_errors import explain
 from howdah.staging import archive as packing
-from howdah.staging.stage import FilesWrong
+from howdah.staging.requirements_files import read_content
 from howdah.storage.content_cache import local_directory
 from howdah.storage.progress import Notice
 
 INSTALL_LIMIT_S = 3600.0
 REPORT_S = 5.0
 """Seconds between two messages that an installation goes on."""
-MAX_BYTES = 4 << 20
-"""The largest requirements file."""
+TELL_AFTER_DAYS = 7
+"""An environment of this age is told if its requirements leave versions open."""
 # A shell that runs these lines finds the interpreter beside the script; to Python they are a string.
 _HEADER = b"#!/bin/sh\n'''exec' \"$(dirname -- \"$(realpath -- \"$0\")\")\"/'python' \"$0\" \"$@\"\n' '''\n"
 
@@ -42,24 +43,17 @@ def environment_path(requirements: Path) -> Path:
     Raises:
         FilesWrong: there is no such file.
     """
-    return local_directory() / "environments" / hashlib.sha256(_read(requirements)).hexdigest()[:16]
+    return local_directory() / "environments" / hashlib.sha256(read_content(requirements).digest_input).hexdigest()[:16]
 
 
 def environment_key(requirements: Path) -> str:
-    """Return 64 hexadecimal digits of all that makes the environment: the file's content, this Python and machine.
+    """Return 64 hexadecimal digits of all that makes the environment: the content, this Python and machine.
 
     Raises:
         FilesWrong: there is no such file.
     """
     made_with = f"{sys.implementation.cache_tag} {sys.base_prefix} {platform.machine()}\n"
-    return hashlib.sha256(made_with.encode() + _read(requirements)).hexdigest()
-
-
-def _read(requirements: Path) -> bytes:
-    try:
-        return regular_file.read(requirements, MAX_BYTES)
-    except OSError as error:
-        raise FilesWrong.at("environment.requirements", f"{str(requirements)!r}: {error.strerror}") from error
+    return hashlib.sha256(made_with.encode() + read_content(requirements).digest_input).hexdigest()
 
 
 def ensure_environment(requirements: Path, notice: Notice) -> Path:
@@ -70,10 +64,11 @@ def ensure_environment(requirements: Path, notice: Notice) -> Path:
         FilesWrong: there is no such file.
         StagingError: it can't be installed, or there is no room; no part of it stays.
     """
+    content = b"\n".join(read_content(requirements).texts.values())
     target = environment_path(requirements)
     if target.is_dir():
+        _tell_age(target, read_requirements(content), notice)
         return target
-    content = _read(requirements)
     with _locked(target, notice):
         if not target.is_dir():
             count = len(read_requirements(content))
@@ -81,6 +76,15 @@ def ensure_environment(requirements: Path, notice: Notice) -> Path:
             notice(f"installing {counted} for {requirements.name}: once, into {target}")
             _install(requirements, b"--hash=" in content, target, notice)
     return target
+
+
+def _tell_age(venv: Path, requirements: list[str], notice: Notice) -> None:
+    """Say how old the environment is if a newer one might have other versions."""
+    open_ = [each for each in requirements if not any(mark in each for mark in ("==", "@", "/"))]
+    days = (time.time() - venv.stat().st_mtime) / 86400
+    if open_ and days >= TELL_AFTER_DAYS:
+        named = ", ".join(open_[:3]) + (", …" if len(open_) > 3 else "")
+        notice(f"the environment is {days:.0f} days old, and {named} may be newer: remove {venv} to install it again")
 
 
 def pack(venv: Path, notice: Notice) -> Path:

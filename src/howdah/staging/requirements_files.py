@@ -1,0 +1,98 @@
+"""Reads all that a requirements file leads to: files that it includes, and packages of this machine that it installs.
+
+Source of the format: pip's documentation, "Requirements File Format".
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from howdah.localfiles import regular_file
+from howdah.spec import uris
+from howdah.spec.values import dataclass
+from howdah.staging import archive
+from howdah.staging.stage import FilesWrong
+from howdah.storage.content_cache import sha256_of
+
+MAX_BYTES = 4 << 20
+"""The largest requirements file."""
+_INCLUDING = {"-r", "--requirement", "-c", "--constraint"}
+_NAMING = {"-e", "--editable", "-f", "--find-links"}
+_COMMENT = re.compile(r"(^|\s)#.*$")
+_PACKAGES = (".whl", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+PLACE = "environment.requirements"
+
+
+@dataclass(frozen=True)
+class RequirementsContent:
+    """What makes the packages of a requirements file."""
+
+    texts: Mapping[Path, bytes]
+    """The file itself, and those that it includes, with their content."""
+    packages: Mapping[Path, str]
+    """The digests of files and directories of this machine that are installed, or looked in."""
+
+    @property
+    def digest_input(self) -> bytes:
+        """Return bytes that differ when something does: those of a file that leads to nothing are its own."""
+        own, *others = self.texts.items()
+        more = [*others, *((path, digest.encode()) for path, digest in self.packages.items())]
+        return b"\0".join([own[1], *(part for path, text in more for part in (os.fsencode(path.name), text))])
+
+
+def read_content(requirements: Path) -> RequirementsContent:
+    """Read a requirements file, and what it leads to on this machine.
+
+    Raises:
+        FilesWrong: a file is not there.
+        StagingError: a directory can't be read.
+    """
+    texts: dict[Path, bytes] = {}
+    packages: dict[Path, str] = {}
+    waiting = [(Path(os.path.normpath(requirements)), "")]
+    for path, included in waiting:
+        if path in texts:
+            continue
+        try:
+            texts[path] = regular_file.read(path, MAX_BYTES)
+        except OSError as error:
+            raise FilesWrong.at(PLACE, f"{str(path)!r}: {error.strerror}{included}") from error
+        for option, value in _lines(texts[path].decode("utf-8", "replace")):
+            if value.startswith(("http:", "https:")) or "${" in value:
+                continue
+            value = uris.path(value) if value.startswith("file:") else value
+            local = Path(os.path.normpath(path.parent / value))
+            if option in _INCLUDING:
+                waiting.append((local, f" (included by {path})"))
+            elif local.is_file():
+                packages[local] = sha256_of(local)
+            elif local.is_dir():
+                packages[local] = archive.digest_of(archive.members(local))
+    return RequirementsContent(texts, packages)
+
+
+def _lines(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the option ("" for a requirement) and the value of each line that may lead to something."""
+    for line in text.replace("\\\n", " ").splitlines():
+        line = _COMMENT.sub("", line).strip()
+        option, _, value = line.partition("=") if line.startswith("--") and "=" in line else line.partition(" ")
+        if line[:2] in _INCLUDING | _NAMING and not line.startswith("--"):
+            option, value = line[:2], line[2:]
+        if option in _INCLUDING | _NAMING:
+            yield option, _unquoted(value.strip(" ="))
+        elif line and not line.startswith("-"):
+            place = line.partition(" @ ")[2] or line
+            place = _unquoted(place.partition(";")[0].partition("[")[0].strip())
+            if place.startswith((".", "/", "file:")) or "/" in place or place.endswith(_PACKAGES):
+                yield "", place
+
+
+def _unquoted(text: str) -> str:
+    try:
+        return (shlex.split(text) or [""])[0]
+    except ValueError:
+        return text
