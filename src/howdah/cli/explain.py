@@ -9,11 +9,12 @@ from typing import Any
 import click
 
 from howdah.cli.i18n import _, translate_stored
-from howdah.cli.terminal import columns, readable, sentence
+from howdah.cli.terminal import columns, sentence
 from howdah.client.clusters import engine_of
 from howdah.client.explain import Explanation
 from howdah.client.explain import explain as look
 from howdah.engines import AccountedTask, PendingReason
+from howdah.logs.output_text import readable
 from howdah.spec import State
 from howdah.spec.codec import encode, to_json
 from howdah.spec.events import Event, GangRestarted, Stopping

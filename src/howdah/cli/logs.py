@@ -14,7 +14,7 @@ from typing import TypeVar
 import click
 
 from howdah.cli.i18n import _, translate_stored
-from howdah.cli.terminal import readable
+from howdah.cli.terminal import shown_line
 from howdah.client.clusters import engine_of
 from howdah.client.follow import Follower, fetch_update, settled_report
 from howdah.engines import Engine
@@ -267,7 +267,7 @@ def print_lines(lines: Iterable[LogLine], as_json: bool) -> None:
             told = {"task": line.task, "attempt": line.attempt, "stream": line.stream, "time": line.time or None}
             click.echo(to_json({**told, "text": line.text.decode("utf-8", "replace")}))
         else:
-            click.echo(f"{line.task} {'|' if line.stream == 'stdout' else '!'} {readable(line.text)}")
+            click.echo(f"{line.task} {'|' if line.stream == 'stdout' else '!'} {shown_line(line.text)}")
 
 
 # Byte for byte
@@ -345,7 +345,7 @@ def _write(data: bytes) -> None:
     """Write to a terminal as readable text, to a file or pipe byte for byte."""
     if sys.stdout.isatty():
         for line in data.split(b"\n"):
-            click.echo(readable(line))
+            click.echo(shown_line(line))
     else:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)

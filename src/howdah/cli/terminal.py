@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO
 from unicodedata import east_asian_width
 
@@ -17,6 +18,7 @@ from howdah.api.serializers import masked_record
 from howdah.cli.i18n import _, translate_stored
 from howdah.cli.progress_lines import TaskProgressLines
 from howdah.client.follow import Update
+from howdah.logs.output_text import newest, readable
 from howdah.spec import JobReport, State, TaskId
 from howdah.spec.codec import encode, to_json
 from howdah.spec.eta import eta
@@ -54,6 +56,8 @@ from howdah.spec.view import JobView, TaskView
 ROLE_STATES = ("Role", "Tasks", "State")
 BESIDE_ROWS = 4
 """Rows of a terminal that the table of the tasks leaves to other lines."""
+BAR_S, MAX_BARS = 2.0, 8
+"""Seconds between two states of a line that is written over again and again; the most of them below the table."""
 TASK_COLUMNS = ("Task", "State", "Attempt", "Host", "Progress", "Memory", "Peak", "CPU", "Exit")
 _COLOURS = {State.RUNNING: "cyan", State.SUCCEEDED: "green", State.FAILED: "red", State.CANCELLED: "yellow"}
 
@@ -183,11 +187,15 @@ def _checkpoint(event: CheckpointFound) -> str:
 
 
 class Plain:
-    """Prints lines, for logs and pipes."""
+    """Prints lines, for logs and pipes.
 
-    def __init__(self, out: TextIO = sys.stdout) -> None:
-        self.out = out
+    A line that is written over again and again, such as a progress bar, is printed every `BAR_S` seconds as it is then.
+    """
+
+    def __init__(self, out: TextIO = sys.stdout, clock: Callable[[], float] = time.monotonic) -> None:
+        self.out, self._clock = out, clock
         self._rest: dict[tuple[TaskId, str], bytes] = {}
+        self._bars: dict[tuple[TaskId, str], tuple[float, str]] = {}
         self._waiting = ""
         self._progress = TaskProgressLines(sentence)
 
@@ -215,19 +223,41 @@ class Plain:
             self._print(f"{_clock(time.time())} {translate_stored(waiting)}")
         for task, stream, data in update.logs:
             self._feed(task, stream, data)
+        for (task, stream), rest in self._rest.items():
+            if b"\r" in rest:
+                self._show_bar(task, stream, rest)
 
     def _feed(self, task: TaskId, stream: str, data: bytes) -> None:
         *lines, rest = (self._rest.get((task, stream), b"") + data).split(b"\n")
+        if b"\r" in rest:
+            rest = b"\r" + newest(rest) + b"\r" * rest.endswith(b"\r")
         self._rest[task, stream] = rest
         for line in lines:
             self._line(task, stream, line)
 
+    def _show_bar(self, task: TaskId, stream: str, rest: bytes) -> None:
+        text, now = shown_line(rest), self._clock()
+        shown_at, shown = self._bars.get((task, stream), (-BAR_S, ""))
+        if text.strip() and text != shown and now - shown_at >= BAR_S:
+            self._bars[task, stream] = now, text
+            self._print(_of_task(task, stream, text))
+
     def _line(self, task: TaskId, stream: str, line: bytes) -> None:
-        text = readable(line)
-        self._print(f"{task} | {text}" if stream == "stdout" else f"{task} ! {text}")
+        text = shown_line(line)
+        if self._bars.pop((task, stream), (0.0, ""))[1] != text:
+            self._print(_of_task(task, stream, text))
 
     def _print(self, text: str) -> None:
-        print(text, file=self.out, flush=True)
+        click.echo(text, file=self.out)
+
+
+def shown_line(line: bytes) -> str:
+    """Return a line as text; `click` drops its colours where they are not shown."""
+    return readable(line, not os.environ.get("NO_COLOR"))
+
+
+def _of_task(task: TaskId, stream: str, text: str) -> str:
+    return f"{task} | {text}" if stream == "stdout" else f"{task} ! {text}"
 
 
 class Json:
@@ -272,13 +302,23 @@ class Live(Plain):
         self._live.__exit__(None, None, None)
 
     def show(self, update: Update) -> None:
-        """Print what is new and draw the table again."""
+        """Print what is new and draw the table again, with the lines below it that are written over again and again."""
+        from rich.console import Group
+        from rich.text import Text
+
         super().show(update)
         if update.view.tasks:
-            self._live.update(task_table(update.view, max(self._console.height - BESIDE_ROWS, BESIDE_ROWS)))
+            table = task_table(update.view, max(self._console.height - BESIDE_ROWS, BESIDE_ROWS))
+            bars = [_of_task(*where, shown_line(rest)) for where, rest in self._rest.items() if b"\r" in rest]
+            self._live.update(Group(table, *(Text.from_ansi(bar, no_wrap=True) for bar in bars[:MAX_BARS])))
+
+    def _show_bar(self, task: TaskId, stream: str, rest: bytes) -> None:
+        """Print nothing: the table has it."""
 
     def _print(self, text: str) -> None:
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        from rich.text import Text
+
+        self._console.print(Text.from_ansi(text), soft_wrap=True)
 
 
 def task_table(view: JobView, max_tasks: int) -> Any:
@@ -420,13 +460,6 @@ def place_text(engine: str, profile: str) -> str:
 def report_json(report: JobReport) -> dict[str, Any]:
     """Return a report for `--json`, with every field."""
     return {name: encode(getattr(report, name)) for name in report.__dataclass_fields__}
-
-
-def readable(line: bytes) -> str:
-    """Return a line of a program's output as text: bytes that are no UTF-8 or would control the terminal are
-    escaped."""
-    text = line.decode("utf-8", "backslashreplace").rstrip("\r")
-    return "".join(char if char.isprintable() or char == "\t" else repr(char)[1:-1] for char in text)
 
 
 def columns(rows: list[tuple[str, ...]]) -> Iterator[str]:

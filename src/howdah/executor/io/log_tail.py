@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Optional, Pattern, Tuple
 
-from howdah.logs.last_lines import LAST_BYTES, readable
+from howdah.logs.last_lines import LAST_BYTES, last_lines
 
 _CARRY = 96
 _PROGRESS = re.compile(rb"(?:reporter progress:|howdah progress )[ \t]*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(%?)[ \t]*[\r\n]")
@@ -34,7 +34,7 @@ class LogTail:
 
     def lines(self) -> Tuple[str, ...]:
         """Return the last lines, as people can read them."""
-        return readable(self._last)
+        return last_lines(self._last)
 
     def contains(self, words: Pattern[bytes]) -> bool:
         """Return whether `words` are in the last 4 KiB."""

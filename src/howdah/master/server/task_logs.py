@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from howdah.errors import HowdahError, NoLongerThere, NotFound, RequestRefused
-from howdah.logs.last_lines import LAST_BYTES, readable
+from howdah.logs.last_lines import LAST_BYTES, last_lines
 from howdah.logs.query import LogQuery, LogSearchReply, LogSearchRequest, SearchedStream, SearchResults
 from howdah.logs.store import logs_of_attempt
 from howdah.logs.stream_index import BOTH, STREAMS
@@ -85,7 +85,7 @@ class TaskLogs:
         for stream in ("stderr", "stdout"):
             with contextlib.suppress(OSError):
                 _, _, data = self._read(task, past, stream, -LAST_BYTES, LAST_BYTES)
-                if lines := readable(data):
+                if lines := last_lines(data):
                     return lines
         return ()
 

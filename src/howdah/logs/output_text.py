@@ -1,0 +1,40 @@
+"""Shows what programs print as a terminal would: the newest state of a line, colours where there are colours, and
+nothing that controls the terminal. Executors use it, too, which have Python 3.7."""
+
+from __future__ import annotations
+
+import re
+
+_COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
+_CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_=>])")
+_RESET = "\x1b[0m"
+
+
+def readable(line: bytes, colours: bool = False) -> str:
+    """Return a line of a program's output as text.
+
+    Of what it writes over again and again, after a carriage return, the last is left. With `colours` these stay, and
+    end with the line. Bytes that are no UTF-8 or would control the terminal are escaped.
+    """
+    text = newest(line).decode("utf-8", "backslashreplace")
+    if text.isprintable():
+        return text
+    shown, at = [], 0
+    for found in _CONTROL.finditer(text):
+        shown.append(_escaped(text[at : found.start()]))
+        if colours and _COLOUR.fullmatch(found[0]):
+            shown.append(found[0])
+        at = found.end()
+    plain = "".join([*shown, _escaped(text[at:])])
+    return plain + _RESET if "\x1b" in plain else plain
+
+
+def newest(line: bytes) -> bytes:
+    """Return what is left of a line on a terminal: what comes after the last carriage return that something follows."""
+    return line.rstrip(b"\r").rpartition(b"\r")[2]
+
+
+def _escaped(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char == "\t" else repr(char)[1:-1] for char in text)
