@@ -23,7 +23,7 @@ from howdah.checkpoints import directory_lock
 from howdah.errors import HowdahError, StagingError
 from howdah.outputs import snapshot
 from howdah.spec import uris
-from howdah.spec.job import JobSpec
+from howdah.spec.job import SUCCESS, JobSpec
 from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import FileSystem
@@ -31,7 +31,6 @@ from howdah.storage.retry import retry_until
 from howdah.storage.trash import move_to_trash
 from howdah.wire.helper_main import HelperReply, one_line, run_helper_main
 
-SUCCESS = "_SUCCESS"
 FAILED = "_FAILED"
 """A file in what is kept of a failed job."""
 

@@ -29,13 +29,13 @@ from howdah.inputs.formats.framing import joined_frames
 from howdah.inputs.formats.tfrecord import TFRecordReader
 from howdah.spark.example_records import BYTES, FLOAT, INT, Column, infer_columns, to_record, to_row
 from howdah.spec import uris
+from howdah.spec.job import SUCCESS
 from howdah.storage.factory import filesystem
 
 SAMPLED = 1000
 """How many of the first records say which columns there are."""
 _HEAD, _TAIL = 12, 4
 _WRITTEN_RECORDS = 1000
-SUCCESS = "_SUCCESS"
 
 
 def schema_of(columns: Mapping[str, Column]) -> StructType:

@@ -32,6 +32,9 @@ ALIASES = {
 # A plain text (or a list, where the field is one) in place of one of these records is this field of it.
 SHORT_FORMS = {"Preemption": "signal", "Checkpoint": "path", "Board": "path", "Preflight": "checks"}
 
+SUCCESS = "_SUCCESS"
+"""The file in an output that a job has published, as Hadoop's jobs leave it."""
+
 
 @dataclass(frozen=True)
 class Resources:

@@ -14,9 +14,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from howdah.outputs.commit import SUCCESS
 from howdah.spec import uris
-from howdah.spec.job import JobSpec
+from howdah.spec.job import SUCCESS, JobSpec
 from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry
