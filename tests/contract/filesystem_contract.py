@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from howdah.errors import StagingError
-from howdah.localfiles.linked_tree import ignore
 from howdah.spec import uris
 from howdah.storage.filesystem import FileSystem
 from howdah.storage.fsspec_adapter import FsspecFileSystem
+from howdah.storage.linked_tree import ignore
 
 LONGEST = "é" * 127  # 254 bytes; 255 is the most
 NAMES = ("plain", LONGEST, "with space", "é", "q?uestion", "ha#sh", "per%cent", "plus+&=", "quote'\"")

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from howdah.inputs.assignment import plan_fetches
-from howdah.localfiles.linked_tree import walk_linked
 from howdah.spec import Input, JobSpec, Role, TaskId, uris
 from howdah.staging import archive
 from howdah.staging.stage import stage
+from howdah.storage.linked_tree import walk_linked
 
 
 @pytest.fixture

@@ -21,13 +21,13 @@ from howdah.errors import HowdahError, StagingError
 from howdah.hadoop import conf as hadoop_conf
 from howdah.inputs.transfer import download, list_copies, upload
 from howdah.localfiles import regular_file
-from howdah.localfiles.linked_tree import describe_left_out
 from howdah.outputs.snapshot import files_in_earlier_snapshots
 from howdah.spec import uris
 from howdah.spec.codec import to_json
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry, FileSystem
 from howdah.storage.hdfs.call_timeout import start_call
+from howdah.storage.linked_tree import describe_left_out
 from howdah.storage.progress import no_progress
 from howdah.wire.helper_messages import FileCopy
 

@@ -20,11 +20,11 @@ from pathlib import Path
 from howdah.errors import EngineUnavailable, StagingError
 from howdah.inputs.download import ByteCounter, download_verified, verify_unchanged
 from howdah.inputs.node_cache import NodeCache
-from howdah.localfiles.linked_tree import LeftOut, ignore, walk_linked
 from howdah.spec import uris
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import ConnectionBroken, Entry
 from howdah.storage.io_tuning import keep_freed_memory
+from howdah.storage.linked_tree import LeftOut, ignore, walk_linked
 from howdah.storage.output_files import OutputFiles
 from howdah.storage.retry import retry_until
 from howdah.wire.helper_main import REPORT_S, ProgressLines, run_helper_main

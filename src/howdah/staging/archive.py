@@ -18,11 +18,11 @@ from typing import BinaryIO
 from howdah.errors import StagingError
 from howdah.localfiles import regular_file
 from howdah.localfiles.file_errors import explain
-from howdah.localfiles.linked_tree import NOTHING_TO_COPY, LeftOut, ignore, leads_back, leads_nowhere
 from howdah.localfiles.symlinks import is_inside, is_interpreter, stays_inside
 from howdah.spec.message import message
 from howdah.spec.values import dataclass
 from howdah.storage.content_cache import local_directory, sha256_of
+from howdah.storage.linked_tree import NOTHING_TO_COPY, LeftOut, ignore, leads_back, leads_nowhere
 
 NEVER = {".git", ".hg", ".svn", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".ipynb_checkpoints"}
 """Directories that are not the user's code, and are never packed."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from operator import itemgetter
 
-from howdah.localfiles.linked_tree import LeftOut, ignore
 from howdah.spec import uris
 from howdah.spec.staged import DataFile
 from howdah.spec.values import dataclass
 from howdah.storage.filesystem import Entry, FileSystem
+from howdah.storage.linked_tree import LeftOut, ignore
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from howdah.hadoop import conf as hadoop_conf
 from howdah.hadoop import identity
 from howdah.inputs import assignment
 from howdah.localfiles import regular_file
-from howdah.localfiles.linked_tree import describe_left_out
 from howdah.spec import uris
 from howdah.spec.job import Board, Checkpoint, Input, JobSpec, Output, Save
 from howdah.spec.staged import DataFile, StagedFile, StagedInput, StagedJob
@@ -27,6 +26,7 @@ from howdah.staging.path_listing import Listing, listing, tree
 from howdah.staging.replacement import KeptPath, display_uri, mentioned_paths, personal_paths, why_not_replace
 from howdah.storage.content_cache import local_directory, location, sha256_of
 from howdah.storage.factory import filesystem
+from howdah.storage.linked_tree import describe_left_out
 from howdah.storage.progress import Notice, no_notice
 
 ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar")

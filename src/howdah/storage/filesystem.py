@@ -19,8 +19,8 @@ from typing import BinaryIO, Literal, Protocol
 
 from howdah.errors import StagingError
 from howdah.localfiles.file_errors import explain
-from howdah.localfiles.linked_tree import LeftOut
 from howdah.spec import uris
+from howdah.storage.linked_tree import LeftOut
 
 Buffer = bytes | memoryview
 CHUNK = 1 << 20

@@ -12,9 +12,9 @@ from typing import Any, BinaryIO
 
 from howdah.errors import HowdahError, StagingError
 from howdah.localfiles.file_errors import explain
-from howdah.localfiles.linked_tree import LeftOut
 from howdah.spec import uris
 from howdah.storage.filesystem import ConnectionBroken, Entry, FileSystem, Sink
+from howdah.storage.linked_tree import LeftOut
 
 _TRANSIENT = {errno.EBUSY, errno.ETIMEDOUT, errno.ECONNREFUSED, errno.ECONNRESET}
 """What a store answers that has too much to do, and the errors of its connections."""

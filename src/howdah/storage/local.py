@@ -19,9 +19,9 @@ from typing import BinaryIO
 
 from howdah.errors import StagingError
 from howdah.localfiles.file_errors import explain
-from howdah.localfiles.linked_tree import LeftOut, walk_linked
 from howdah.spec import uris
 from howdah.storage.filesystem import Entry, FileSystem, Sink, open_local
+from howdah.storage.linked_tree import LeftOut, walk_linked
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 

@@ -11,9 +11,9 @@ from typing import Any, TypeVar, cast
 
 from howdah.errors import SpecError, StagingError
 from howdah.hadoop import conf as hadoop_conf
-from howdah.localfiles.linked_tree import LeftOut
 from howdah.spec import uris
 from howdah.storage.filesystem import Buffer, Entry, FileSystem
+from howdah.storage.linked_tree import LeftOut
 
 _LINK, _FALLBACK, _SLASH = "link.", "linkFallback", "linkMergeSlash"
 Method = TypeVar("Method", bound=Callable[..., Any])

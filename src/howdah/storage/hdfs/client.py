@@ -21,13 +21,13 @@ import hdfs_native
 
 from howdah.errors import EngineUnavailable, HowdahError
 from howdah.hadoop import conf as hadoop_conf
-from howdah.localfiles.linked_tree import LeftOut
 from howdah.spec import uris
 from howdah.storage.filesystem import Buffer, Check, ConnectionBroken, Entry, FileSystem, Sink, go_on
 from howdah.storage.hdfs import call_timeout, errors
 from howdah.storage.hdfs.errors import BeingWritten, NodeLost, NodeStuck, NotSupported, explain
 from howdah.storage.hdfs.reader import HdfsFileReader
 from howdah.storage.hdfs.writer import PACKET_BYTES, PacketWriter
+from howdah.storage.linked_tree import LeftOut
 from howdah.storage.retry import retry_until
 
 if TYPE_CHECKING:
