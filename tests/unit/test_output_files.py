@@ -12,7 +12,7 @@ from howdah.checkpoints import directory_snapshot, directory_sync
 from howdah.inputs import transfer
 from howdah.outputs import snapshot as save
 from howdah.spec import uris
-from howdah.storage.output_files import LEADS_OUT, OutputFiles
+from howdah.storage.output_files import LEADS_BACK, LEADS_NOWHERE, LEADS_OUT, NO_FILE, OutputFiles
 from howdah.wire.helper_messages import CopyPartRequest, StoreCheckpointsRequest, UploadItem, UploadRequest
 
 OLD = 1_600_000_000
@@ -43,6 +43,7 @@ def work(tmp_path: Path) -> Path:
     }
     for name, to in links.items():
         (work / "model" / name).symlink_to(to)
+    os.mkfifo(work / "model/pipe")
     for path in (work, *work.rglob("*")):
         if path.is_file() and not path.is_symlink():
             os.utime(path, (OLD, OLD))
@@ -50,20 +51,33 @@ def work(tmp_path: Path) -> Path:
 
 
 FOUND = ["best", "last/weights", "step-2/weights", "vocabulary"]
-REFUSED = ["chain", "environment", "key", "keys"]
+OUT = ["chain", "environment", "key", "keys"]
+LEFT_OUT = {
+    "chain": LEADS_OUT,
+    "environment": LEADS_OUT,
+    "gone": LEADS_NOWHERE,
+    "key": LEADS_OUT,
+    "keys": LEADS_OUT,
+    "last/up": LEADS_BACK,
+    "loop": LEADS_NOWHERE,
+    "pipe": NO_FILE,
+    "self": LEADS_BACK,
+    "step-2/up": LEADS_BACK,
+}
+TOLD = [f"{name}: {reason}" for name, reason in LEFT_OUT.items()]
 
 
 def test_links_are_followed_within_the_working_directory(work: Path) -> None:
     files = OutputFiles(str(work / "model"), str(work))
     for _ in range(2):
         assert list(files) == FOUND
-        assert files.problems() == [f"{name}: {LEADS_OUT}" for name in REFUSED]
+        assert files.problems() == TOLD
 
 
 def test_without_one_within_the_directory_itself(work: Path) -> None:
     files = OutputFiles(str(work / "model"))
     assert list(files) == ["best", "last/weights", "step-2/weights"]
-    assert files.refused == [*REFUSED, "vocabulary"]
+    assert [name for name, reason in files.left_out.items() if reason == LEADS_OUT] == [*OUT, "vocabulary"]
 
 
 def test_the_directory_itself_may_be_a_link(work: Path) -> None:
@@ -75,14 +89,14 @@ def test_the_directory_itself_may_be_a_link(work: Path) -> None:
 def test_an_upload_leaves_out_and_tells(work: Path, tmp_path: Path) -> None:
     item = UploadItem(str(work / "model"), uris.of_local(tmp_path / "out"), root=str(work))
     reply = transfer.upload_directories(UploadRequest((item,)))
-    assert reply.left_out == [f"model/{name}: {LEADS_OUT}" for name in REFUSED]
+    assert reply.left_out == [f"model/{line}" for line in TOLD]
     assert list(OutputFiles(str(tmp_path / "out"))) == FOUND
 
 
 def test_a_copy_while_it_runs_does_too(work: Path, tmp_path: Path) -> None:
     uri = uris.of_local(tmp_path / "copy")
     reply = save.copy_part(CopyPartRequest(str(work / "model"), uri, uri, root=str(work), settle_s=0.0))
-    assert reply.skipped == [f"{name}: {LEADS_OUT}" for name in REFUSED]
+    assert reply.skipped == TOLD
     listed = json.loads((tmp_path / "copy" / save.SAVED).read_text())["files"]
     assert sorted(listed) == FOUND
 
@@ -92,7 +106,7 @@ def test_a_mirror_of_checkpoints_does_too(work: Path, tmp_path: Path) -> None:
     reply = directory_sync.store_checkpoints(
         StoreCheckpointsRequest(str(work / "model"), uri, root=str(work), settle_s=0.0, last=True)
     )
-    assert reply.skipped == [f"{name}: {LEADS_OUT}" for name in REFUSED]
+    assert reply.skipped == TOLD
     assert list(OutputFiles(str(tmp_path / "mirror"))) == FOUND
 
 

@@ -80,6 +80,8 @@ class JobDirectory:
     def attempts(self) -> Iterator[tuple[str, int, Path]]:
         """Yield (role-index, attempt, directory) of each attempt of each task, in order."""
         for task in sorted((self.path / "tasks").glob("*-*"), key=_natural_order):
+            if not task.is_dir():
+                continue
             numbered = [attempt for attempt in task.iterdir() if attempt.name.isdigit()]
             for attempt in sorted(numbered, key=_natural_order):
                 yield task.name, int(attempt.name), attempt

@@ -2,7 +2,8 @@
 
 A link is followed to a file or directory in the program's working directory or in the directory itself, and to an input
 file of the task on this machine, where inputs are links themselves. A link that leads elsewhere (to another disk, to
-/proc, into a cache that tasks share) is reported and left out.
+/proc, into a cache that tasks share) is reported and left out, and so is one that leads to nothing or back to a
+directory which holds it, and what is neither file nor directory.
 """
 
 # ruff: noqa: PTH110, PTH112, PTH113, PTH118 - many small calls, under a program's feet
@@ -15,12 +16,15 @@ from collections.abc import Callable, Collection, Iterator
 from howdah.localfiles.symlinks import is_inside
 
 LEADS_OUT = "is a link out of the working directory"
+LEADS_NOWHERE = "is a link to nothing"
+LEADS_BACK = "is a link to a directory that holds it"
+NO_FILE = "is neither a file nor a directory"
 
 
 class OutputFiles:
     """Iterates over the files in `directory`. `root` is the working directory ("": only the directory counts),
     `is_left_out(name)` says which names to skip, and `inputs` are the paths of the task's inputs on this machine. After
-    an iteration `refused` has the links that lead out, by their path below the directory."""
+    an iteration `left_out` says why something is left out, by its path below the directory."""
 
     def __init__(
         self,
@@ -32,7 +36,7 @@ class OutputFiles:
         self.directory, self._is_left_out = directory, is_left_out
         self._inputs = frozenset(map(os.path.realpath, inputs))
         self._roots = [directory, *([root] if root else [])]
-        self.refused: list[str] = []
+        self.left_out: dict[str, str] = {}
 
     def __iter__(self) -> Iterator[str]:
         """Yield the paths of regular files below the directory, sorted within each directory.
@@ -40,7 +44,7 @@ class OutputFiles:
         Raises:
             OSError: a directory cannot be listed.
         """
-        self.refused = []
+        self.left_out = {}
         yield from self._files_below("", (os.path.realpath(self.directory),))
 
     def _files_below(self, prefix: str, above: tuple[str, ...]) -> Iterator[str]:
@@ -60,19 +64,26 @@ class OutputFiles:
                 yield from self._files_below(f"{name}/", (*above, os.path.realpath(entry.path)))
             elif entry.is_file(follow_symlinks=False):
                 yield name
+            elif os.path.lexists(entry.path):
+                self.left_out[name] = NO_FILE
 
     def _files_behind_link(self, name: str, above: tuple[str, ...]) -> Iterator[str]:
         path = os.path.join(self.directory, name)
         if not os.path.exists(path):
+            self.left_out[name] = LEADS_NOWHERE
             return
         real = os.path.realpath(path)
         if real not in self._inputs and not any(is_inside(real, root) for root in self._roots):
-            self.refused.append(name)
+            self.left_out[name] = LEADS_OUT
         elif os.path.isfile(real):
             yield name
-        elif os.path.isdir(real) and real not in above:  # a link to a directory above it would have no end
+        elif real in above:
+            self.left_out[name] = LEADS_BACK
+        elif os.path.isdir(real):
             yield from self._files_below(f"{name}/", (*above, real))
+        else:
+            self.left_out[name] = NO_FILE
 
     def problems(self, prefix: str = "") -> list[str]:
-        """Return a sentence for each refused link; `prefix` goes before its name."""
-        return [f"{prefix}{name}: {LEADS_OUT}" for name in self.refused]
+        """Return a sentence for all that is left out; `prefix` goes before its name."""
+        return [f"{prefix}{name}: {reason}" for name, reason in self.left_out.items()]
