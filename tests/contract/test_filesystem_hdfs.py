@@ -164,6 +164,18 @@ class TestReplacedOutputs:
             assert fs.read_bytes(uris.join(place, str(number))) == b"precious"
         assert [uris.name(entry.uri) for entry in fs.children(base)] == ["model"]
 
+    def test_a_trash_that_may_not_be_written_is_no_reason_to_fail(
+        self, fs: FileSystem, base: str, root: str, conf_dir: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        conf = {**load(conf_dir), "fs.trash.interval": "360", "dfs.user.home.dir.prefix": f"{uris.path(base)}/file"}
+        (tmp_path / "core-site.xml").write_text(to_xml(conf))
+        monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+        fs.write_bytes(uris.join(base, "file"), b"in the way of the home directories")
+        fs.mkdirs(uris.join(base, "model"))
+        fs.write_bytes(uris.join(base, "model/0"), b"precious")
+        assert self.commit(fs, base) == f"{base}/model.replaced-j-0"
+        assert fs.exists(uris.join(base, "model/_SUCCESS"))
+
     def test_without_a_trash_they_are_beside_the_output(self, fs: FileSystem, base: str) -> None:
         fs.mkdirs(uris.join(base, "model"))
         fs.write_bytes(uris.join(base, "model/0"), b"precious")

@@ -188,8 +188,9 @@ def _put_away(fs: FileSystem, uri: str, output: OutputCommit) -> str:
     if found is None:
         return ""
     place = output.final if uri == output.replaced else uri
-    if trashed := move_to_trash(fs, uri, place):
-        return trashed
+    with contextlib.suppress(StagingError):  # no permission or no quota there, or an encryption zone between
+        if trashed := move_to_trash(fs, uri, place):
+            return trashed
     if found.is_dir and (not fs.children(uri) or any(fs.exists(uris.join(uri, name)) for name in (SUCCESS, FAILED))):
         fs.delete(uri)
         return ""
