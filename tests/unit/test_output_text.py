@@ -80,4 +80,5 @@ def test_lines_without_carriage_returns_are_printed_when_they_are_whole() -> Non
     assert shown.print(b"half") == []
     assert shown.print(b"", after_s=10 * BAR_S) == []
     assert shown.print(b" and half\r\n") == ["worker:0 ! half and half"]
+    assert shown.print(b"\n\nsame\nsame\n") == ["worker:0 ! ", "worker:0 ! ", "worker:0 ! same", "worker:0 ! same"]
     assert not re.search("[\x00-\x09\x1b]", shown.out.getvalue())

@@ -244,7 +244,8 @@ class Plain:
 
     def _line(self, task: TaskId, stream: str, line: bytes) -> None:
         text = shown_line(line)
-        if self._bars.pop((task, stream), (0.0, ""))[1] != text:
+        bar = self._bars.pop((task, stream), None)
+        if bar is None or bar[1] != text:
             self._print(_of_task(task, stream, text))
 
     def _print(self, text: str) -> None:
