@@ -249,7 +249,10 @@ class Plain:
             self._print(_of_task(task, stream, text))
 
     def _print(self, text: str) -> None:
-        click.echo(text, file=self.out)
+        if "\x1b" in text:
+            click.echo(text, file=self.out)  # without colours where there are none, which takes as long again
+        else:
+            print(text, file=self.out, flush=True)
 
 
 def shown_line(line: bytes) -> str:
