@@ -20,6 +20,7 @@ from typing import Any
 
 from leftovers import MARK
 
+import howdah
 from howdah.executor.process.process_tree import children, kill
 from howdah.spec.codec import decode, encode
 from howdah.wire import auth
@@ -36,7 +37,7 @@ from howdah.wire.messages import (
     Status,
 )
 
-SOURCE = Path(__file__).resolve().parents[2] / "src"
+SOURCE = Path(howdah.__file__).resolve().parents[1]
 LIMIT_S = 120.0
 """How long anything may take that an executor does at once: ten times what it takes on a busy machine."""
 POLL_S = 0.2
