@@ -20,7 +20,9 @@ _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_PTRACER = 0x59616D61  # so that helpers may trace the program, too, on nodes where only ancestors may
 _libc = ctypes.CDLL(None, use_errno=True)
 
-_FILTERS = frozenset("tee cat grep egrep sed awk gawk mawk tr cut ts head tail pv logger".split())
+_FILTERS = frozenset(
+    ["tee", "cat", "grep", "egrep", "sed", "awk", "gawk", "mawk", "tr", "cut", "ts", "head", "tail", "pv", "logger"]
+)
 
 Ended = Callable[[int, Any], None]
 """Called with wait status and resource usage, as os.wait4 returns them."""
