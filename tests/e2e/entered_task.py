@@ -103,7 +103,8 @@ def a_user_enters_a_task(cluster: Cluster, base: Path) -> None:
     enter(job, base)
     shell = Shell(job.id, "worker:0")
     shell.type("stty size; echo in-$HOWDAH_TASK", "30 100\r\nin-worker:0")
-    shell.type("echo now-$((1 + 1)); sleep 600", "now-2")
+    # The program itself says that it runs: Ctrl-C that comes while bash starts it is lost.
+    shell.type("sh -c 'echo now-$((1 + 1)); exec sleep 600'", "now-2")
     shell.terminal.sendcontrol("c")
     shell.type("echo status-$?", "status-130")
     shell.type("kept=yes; echo is-$kept", "is-yes")
