@@ -36,6 +36,7 @@ ALIVE_S = 5.0
 """Seconds without output after which an empty piece of it is sent."""
 HANG_UP_S = 5.0
 """Seconds between HUP and KILL for a command without a terminal whose client is gone."""
+_CANCEL_AGAIN_S = 0.1
 SHELLS = ("/bin/bash", "/bin/sh")
 _IN_IMAGE = '. "$1" || exit 125; echo $$ >"$1-pid"; rm -f "$1"; shift; exec "$@"'
 _KILL_IN_IMAGE = 'read pid <"$2-pid" && { kill -"$1" -- -"$pid" || kill -"$1" "$pid"; } 2>&-'
@@ -225,9 +226,7 @@ class CommandSession:
         try:
             await asyncio.wait((sending, receiving), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for work in (sending, receiving):
-                work.cancel()
-            await asyncio.gather(sending, receiving, return_exceptions=True)
+            await _cancel(sending, receiving)
             writer.close()
             self._serving = None
             self.leave()
@@ -329,6 +328,17 @@ class CommandSession:
                 self._reaper.spawn(argv, variables, (null, null, null), lambda *_: None, "/")
             finally:
                 os.close(null)
+
+
+async def _cancel(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel tasks until they have ended: up to Python 3.11 `wait_for` swallows a cancellation that comes together with
+    what it waits for, such as the last output before a client is gone."""
+    left = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        left = (await asyncio.wait(left, timeout=_CANCEL_AGAIN_S))[1]
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _set_size(terminal: int, rows: int, columns: int) -> None:
