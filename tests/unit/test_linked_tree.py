@@ -72,6 +72,16 @@ def test_an_input_has_all_of_it(data: Path, path: str, prefix: str) -> None:
         assert fetch.empty == tuple(prefix + name for name in EMPTY)
 
 
+def test_no_more_lines_are_printed_than_are_read(data: Path) -> None:
+    for number in range(30):
+        (data / f"gone{number}").symlink_to("nowhere")
+    told: list[str] = []
+    job = JobSpec({"worker": Role("true")}, inputs=(Input("data", to="in"),))
+    stage(job, data.parent, uris.of_local(data.parent / "howdah"), notice=told.append)
+    assert len(told) == 11
+    assert told[-1] == "20 more are left out in the same way"
+
+
 def test_a_flat_input_has_no_directories(data: Path) -> None:
     job = JobSpec({"worker": Role("true")}, inputs=(Input("data", to="in", flat=True),))
     (staged,) = stage(job, data.parent, uris.of_local(data.parent / "howdah")).inputs

@@ -17,10 +17,10 @@ from howdah.spec.values import dataclass
 
 @dataclass(frozen=True)
 class TrainingLauncher:
-    """A program that starts others."""
+    """A program that starts the processes of a training, and must find its like in the other tasks."""
 
     name: str
-    """What users call it."""
+    """The name by which messages call it."""
     framework: str
     """The framework under which it, or the program that it starts, finds the other tasks."""
     starts_alone: bool

@@ -34,7 +34,7 @@ class KeptPath:
     what: str
     """What it is: the field of the job that names it, or a sentence's object (`the home directory`)."""
     uri: str
-    """Its URI, as it is named."""
+    """The URI that the job names, before links and mounts are followed."""
     whole: bool = False
     """Whether what lies below belongs to it: an output there replaces only what a job has published there."""
     is_mentioned: bool = False

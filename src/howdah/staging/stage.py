@@ -18,6 +18,7 @@ from howdah.inputs import assignment
 from howdah.localfiles import regular_file
 from howdah.spec import uris
 from howdah.spec.job import Board, Checkpoint, Input, JobSpec, Output, Save
+from howdah.spec.message import message
 from howdah.spec.staged import DataFile, StagedFile, StagedInput, StagedJob
 from howdah.spec.validation import apply_alias, nearest, origin_of
 from howdah.spec.values import dataclass
@@ -29,6 +30,8 @@ from howdah.storage.factory import filesystem
 from howdah.storage.linked_tree import describe_left_out
 from howdah.storage.progress import Notice, no_notice
 
+MAX_LEFT_OUT_LINES = 10
+"""Most lines about what is left out; a last one counts the others."""
 ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar")
 
 
@@ -73,6 +76,8 @@ def stage(
     board = stager.board(job.board)
     outputs = tuple(stager.outputs(job, overwrite))
     stager.check_replacements(job, outputs)
+    if (more := stager.left_out - MAX_LEFT_OUT_LINES) > 0:
+        notice(message("{count} more are left out in the same way", count=more))
     if stager.mistakes:
         found = (replace(each, origin=origin_of(each.place, origins or {})) for each in stager.mistakes)
         raise FilesWrong(list(found))
@@ -119,10 +124,12 @@ class _Stager:
     conf: Mapping[str, str]
     notice: Notice
     mistakes: list[Mistake] = field(default_factory=list)
+    left_out: int = 0
+    """How many things below directories are left out."""
     directories: list[StagedInput] = field(default_factory=list)
     """Directories on the cluster that `files` names."""
     kept: list[KeptPath] = field(default_factory=list)
-    """What no output may replace."""
+    """The paths that no output may replace."""
 
     @property
     def is_local(self) -> bool:
@@ -142,7 +149,9 @@ class _Stager:
         return hadoop_conf.home(self.conf, self.cluster_fs, self.user)
 
     def _left_out(self, path: str, reason: str) -> None:
-        self.notice(describe_left_out(path, reason))
+        self.left_out += 1
+        if self.left_out <= MAX_LEFT_OUT_LINES:
+            self.notice(describe_left_out(path, reason))
 
     def wrong(self, place: str, problem: str, near: str | None = None) -> None:
         self.mistakes.append(Mistake(place, problem, near))

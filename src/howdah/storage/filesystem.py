@@ -80,7 +80,7 @@ Check = Callable[[], object]
 
 
 def go_on() -> None:
-    """Let what is under way go on."""
+    """Raise nothing: the copy is not to end early."""
 
 
 class Sink(Protocol):

@@ -17,7 +17,7 @@ NOTHING_TO_COPY = message("it is neither a file nor a directory")
 
 
 def ignore(path: str, reason: str) -> None:
-    """Ignore what is left out."""
+    """Tell nobody what is left out."""
 
 
 def leads_back(directory: str) -> Message:
