@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import pytest
 from kubernetes_setup import settings as kubernetes_settings
+from live_tree import find
 from ssh_hosts import SSHD, SshHosts
 from submitted_job import WAITING, until
 from yarn_containers import wait_counted
@@ -289,7 +290,7 @@ class SlurmCluster(Cluster):
 
     def situation(self) -> str:
         shown = ask("sinfo", "-N", "-l"), ask("scontrol", "show", "node"), ask("squeue", "-a", "-l")
-        return "\n".join((*shown, *(path.read_text() for path in self.base.rglob("master.log"))))
+        return "\n".join((*shown, *(path.read_text() for path in find(self.base, "master.log"))))
 
     def preempt(self, job: ScenarioJob) -> None:
         line = ("sbatch", "--parsable", "-N3", "--exclusive", "--output=/dev/null", "--wrap", "sleep 600")
@@ -382,7 +383,7 @@ class SshCluster(Cluster):
     def remains(self, job: ScenarioJob) -> list[str]:
         places = (
             *(host.tmp.glob(f"*/{job.id}") for host in self.hosts.hosts),
-            self.base.rglob(f"{job.id}/credentials"),
+            find(self.base, f"{job.id}/credentials"),
         )
         return [str(path) for found in places for path in found]
 

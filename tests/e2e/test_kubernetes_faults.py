@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from kubernetes_jobs import JOBS, evict, opened_engine, pods_of
+from live_tree import find
 from submitted_job import WAITING, until
 from submitted_job import SubmittedJob as Job
 
@@ -260,7 +261,7 @@ def everything(kubernetes: KubernetesSandbox) -> set[str]:
     api, jobs = kubernetes.api(), Path(uris.path(kubernetes.settings()["kubernetes.home"]), "jobs")
     paths = [JOBS, *(f"/api/v1/namespaces/howdah/{kind}" for kind in ("pods", "secrets", "configmaps"))]
     found = {f"{path}/{each['metadata']['name']}" for path in paths for each in api.get(path)["items"]}
-    return found | {str(file) for file in jobs.rglob("*")}
+    return found | {str(file) for file in find(jobs, "*")}
 
 
 def test_a_server_that_is_down_is_named(kubernetes: KubernetesSandbox, tmp_path: Path) -> None:

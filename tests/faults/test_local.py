@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from live_tree import find
 from local_jobs import eventually, run_command
 
 from howdah.engines.job_directory import JobDirectory
@@ -108,8 +109,8 @@ class Local:
     def left(self, job_id: str) -> list[object]:
         """Whatever of an ended job is still there."""
         entry = MachineState.for_home(str(self.home)).entries().get(job_id, {})
-        secrets = [path for name in SECRETS for path in (self.home / "jobs" / job_id).rglob(name)]
-        return [*processes_of_containers(f"{job_id}."), *entry, *secrets, *GROUPS.rglob(f"howdah-{job_id}*")]
+        secrets = [path for name in SECRETS for path in find(self.home / "jobs" / job_id, name)]
+        return [*processes_of_containers(f"{job_id}."), *entry, *secrets, *find(GROUPS, f"howdah-{job_id}*")]
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from live_tree import find
 from local_jobs import eventually, howdah_home, processes_in, run_command
 from test_local import UNTIL_TOLD, Local, executor_of, local  # noqa: F401 - a fixture
 
@@ -71,7 +72,7 @@ def ends_in_log(local: Local, job_id: str) -> int:  # noqa: F811
 
 
 def secrets_in(directory: Path) -> list[Path]:
-    return [path for name in (*SECRETS, "howdah-here") for path in directory.rglob(name)]
+    return [path for name in (*SECRETS, "howdah-here") for path in find(directory, name)]
 
 
 class TestQueue:

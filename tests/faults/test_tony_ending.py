@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from live_tree import find
 
 from howdah.engines.job_directory import JobDirectory
 from howdah.engines.local.jobs import JobPositions, job_report
@@ -64,10 +65,10 @@ class Submitted:
         return self.log.read_text() if self.log.exists() else "(to a terminal)"
 
     def jobs(self) -> list[JobDirectory]:
-        return [JobDirectory(path) for path in self.directory.glob("**/jobs/local-*")]
+        return [JobDirectory(path) for path in find(self.directory, "jobs/local-*")]
 
     def runs(self) -> bool:
-        return any(path.read_bytes() == b"it runs\n" for path in self.directory.glob("**/stdout"))
+        return any(path.read_bytes() == b"it runs\n" for path in find(self.directory, "stdout"))
 
     def left(self) -> list[str]:
         """Jobs that still run, or have ended otherwise than by a wish."""
