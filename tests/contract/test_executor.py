@@ -21,7 +21,7 @@ from leftovers import MARK
 from howdah.executor.process.program import _TERM_GRACE_S
 from howdah.spec import DataFile, Exit
 from howdah.spec.staged import Fetch
-from howdah.wire.messages import Assignment, Goal, Phase, Upload
+from howdah.wire.messages import Assignment, CheckpointSyncOrder, Goal, Phase, Upload
 
 Start = Callable[..., Conductor]
 PYTHON = sys.executable
@@ -234,6 +234,28 @@ class TestData:
         assert ended.exit.cause == "localise"
         assert "leads out of the working directory" in ended.exit.detail
 
+    def test_what_a_program_does_to_its_input_changes_nobody_elses_file(self, conduct: Start, tmp_path: Path) -> None:
+        source = tmp_path / "rows.csv"
+        source.write_text("row\n")
+        files = (DataFile(source.as_uri(), "rows.csv", 4),)
+        master = conduct("echo more >> data/rows.csv; cat data/rows.csv", fetches=(Fetch("data", files),))
+        master.run()
+        assert master.output() == b"row\nmore\n"
+        assert source.read_text() == "row\n"
+
+    def test_large_files_are_linked_where_they_cant_share_blocks_and_that_is_told(
+        self, conduct: Start, tmp_path: Path
+    ) -> None:
+        large = tmp_path / "large.bin"
+        with large.open("wb") as file:
+            file.truncate(300 << 20)  # without blocks: nothing is read
+        files = (DataFile(large.as_uri(), "large.bin", 300 << 20),)
+        master = conduct("stat -L -c %s data/large.bin", fetches=(Fetch("data", files),))
+        master.run()
+        assert master.output() == b"314572800\n"
+        linked = (master.work / "data/large.bin").is_symlink()
+        assert linked == (f"such as {large}, are links" in master.output("stderr").decode())
+
     def test_a_missing_file_is_named(self, conduct: Start) -> None:
         master = conduct(fetches=(Fetch("data", (DataFile("file:///nowhere/x", "x"),)),))
         master.start()
@@ -305,6 +327,33 @@ class TestData:
         ended = conduct(uploads=(Upload("model", (tmp_path / "out").as_uri()),)).run()
         assert ended.exit is not None
         assert (ended.exit.ok, ended.uploaded) == (True, ())
+
+
+class TestTries:
+    """Each try of a program begins in a fresh working directory."""
+
+    def test_a_try_finds_nothing_of_the_one_before(self, conduct: Start, tmp_path: Path) -> None:
+        (tmp_path / "rows.csv").write_text("row\n")
+        files = (DataFile((tmp_path / "rows.csv").as_uri(), "rows.csv", 4),)
+        line = "cat data/rows.csv; ls; mkdir model; echo half > model/x; echo more >> data/rows.csv; rm code.py; exit 1"
+        master = conduct(line, fetches=(Fetch("data", files),), directories=("logs",))
+        (tmp_path / "code.py").write_text("")
+        (master.work / "code.py").symlink_to(tmp_path / "code.py")
+        master.run()
+        first = master.output()
+        assert first.split() == [b"row", b"code.py", b"data", b"logs"]
+        master.set_orders(Goal.RUN, epoch=2)
+        master.phase(Phase.ENDED, epoch=2)
+        assert master.output() == first + first
+        assert b"2 files are removed that the try before has made or changed" in master.output("stderr")
+
+    def test_its_checkpoints_outlive_a_try(self, conduct: Start, tmp_path: Path) -> None:
+        sync = CheckpointSyncOrder("saved", uri=(tmp_path / "stored").as_uri(), every_s=60, writes=False)
+        master = conduct("ls saved; touch saved/step-$(ls saved | wc -l); exit 1", checkpoint_sync=sync)
+        master.run()
+        master.set_orders(Goal.RUN, epoch=2)
+        master.phase(Phase.ENDED, epoch=2)
+        assert master.output() == b"step-0\n"
 
 
 class TestFilesRemoved:

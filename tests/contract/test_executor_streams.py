@@ -206,8 +206,9 @@ class TestOutput:
         assert detail.endswith("part-worker-1: ValueError: b'a\\n'")
 
     def test_what_an_earlier_epoch_printed_is_gone(self, conduct: Start, tmp_path: Path) -> None:
-        master = conduct("[ -e again ] || { touch again; seq 1000; exit 1; }; echo b", stdout_output=capture(tmp_path))
+        master = conduct("[ $AGAIN ] || { seq 1000; exit 1; }; echo b", stdout_output=capture(tmp_path))
         master.run()
+        master.world = {"AGAIN": "1"}
         master.set_orders(Goal.RUN, epoch=2)
         assert failure(master.phase(Phase.ENDED, epoch=2)) == ("exit", "")
         assert part(tmp_path).read_bytes() == b"b\n"

@@ -120,7 +120,7 @@ def test_a_name_is_the_jobs_name(directory: Path, howdah: Howdah) -> None:
 AGAIN = """
 retries: 1
 roles:
-  worker: {command: 'echo once; mkdir once || exit 0; exit 3', resources: {memory: 64MiB}}
+  worker: {command: 'echo once; [ $HOWDAH_EPOCH = 2 ] || exit 3', resources: {memory: 64MiB}}
 """
 
 

@@ -114,8 +114,7 @@ def test_a_second_job_with_the_same_checkpoints_is_refused_while_the_first_runs(
 
 
 def test_a_program_that_dies_gives_up_the_copy_and_the_next_epoch_can_be_copied(machine: Machine) -> None:
-    # A file that is cut is waited for, though nobody has it open, and that is not what this test is about.
-    second = "os.remove('output/m.pt'); open('output/whole.bin', 'w').write('x'); time.sleep(600)"
+    second = "os.makedirs('output'); open('output/whole.bin', 'w').write('x'); time.sleep(600)"
     source = f"import os, time\nif os.environ['HOWDAH_EPOCH'] == '1':\n    {HELD}; time.sleep(600)\n{second}"
     job = machine.submit(source, outputs=[{"path": "out"}], retries=1)
     save_when_running(machine, job)

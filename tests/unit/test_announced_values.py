@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.executor.io.unpack_into_workdir import unpack_into_workdir
 from howdah.executor.process.announced_values import MAX_LINE, AnnouncedValues
 from howdah.frameworks import find
 from howdah.master.decisions.executor_orders import OrderBuilder
@@ -95,27 +93,3 @@ class TestGiven:
         prepare = gang.state.tasks[TaskId("prepare", 0)]
         assignment = OrderBuilder("job-1", staged, find("generic")).assignment(gang.state, prepare)
         assert (assignment.yields, assignment.unpack_into_workdir) == ({"PARAMS": "params: "}, {"howdah-files-0": ""})
-
-
-class TestSpread:
-    def test_copies_but_keeps_what_is_there(self, tmp_path: Path) -> None:
-        source = tmp_path / "code"
-        (source / "sub").mkdir(parents=True)
-        (source / "main.py").write_text("new")
-        (source / "run.sh").write_text("#!")
-        (source / "run.sh").chmod(0o755)
-        (source / "sub" / "deep.py").write_text("deep")
-        (source / "link").symlink_to("main.py")
-        (tmp_path / "main.py").write_text("old")
-        for _ in range(2):
-            unpack_into_workdir({"code": ""}, str(tmp_path))
-        assert (tmp_path / "main.py").read_text() == "old"
-        assert (tmp_path / "sub" / "deep.py").read_text() == "deep"
-        assert (tmp_path / "run.sh").stat().st_mode & 0o111
-        assert (tmp_path / "link").readlink() == Path("main.py")
-        (tmp_path / "sub" / "deep.py").write_text("mine")
-        assert (source / "sub" / "deep.py").read_text() == "deep"
-
-    def test_a_directory_that_is_not_there(self, tmp_path: Path) -> None:
-        with pytest.raises(FileNotFoundError):
-            unpack_into_workdir({"code": ""}, str(tmp_path))

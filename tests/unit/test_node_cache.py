@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
@@ -47,7 +48,7 @@ def test_the_second_task_gets_the_first_ones_file(tmp_path: Path, source: Path) 
         assert (tmp_path / task / "x").read_bytes() == b"content"
         assert cache.hits == (7 if task == "two" else 0)
     (kept,) = content(root)
-    assert kept.stat().st_nlink == 3
+    assert kept.stat().st_nlink == (3 if os.geteuid() else 1), "root could write to a link, and so has copies"
     assert kept.stat().st_mode & 0o777 == 0o400
     assert root.stat().st_mode & 0o777 == 0o700
 
@@ -85,9 +86,7 @@ def test_two_that_want_it_at_once_fetch_it_once(tmp_path: Path, source: Path) ->
     for thread in threads:
         thread.join()
     assert sum(cache.hits for cache in caches) == 7 * 7
-    assert {(tmp_path / str(number)).stat().st_ino for number in range(8)} == {
-        content(tmp_path / "kept")[0].stat().st_ino
-    }
+    assert len(content(tmp_path / "kept")) == 1
 
 
 def test_the_longest_unused_goes_first(tmp_path: Path) -> None:
@@ -183,3 +182,11 @@ with cache._locked(_key(verify_unchanged(FileCopy("", {uris.of_local(source)!r})
     waiting.join(60)
     assert not waiting.is_alive(), "the file is not fetched though its lock is free"
     assert (tmp_path / "x").read_bytes() == b"content"
+
+
+def test_what_a_task_writes_to_its_input_stays_with_it(tmp_path: Path, source: Path) -> None:
+    for task in ("one", "two"):
+        download([copy_of(source, tmp_path / task)], quiet, NodeCache([str(tmp_path / "kept")], 1 << 20))
+        assert (tmp_path / task).read_bytes() == b"content"
+        with contextlib.suppress(PermissionError):
+            (tmp_path / task).write_bytes(b"changed")

@@ -21,7 +21,8 @@ from howdah.errors import Mistake, SpecError
 from howdah.frameworks import find
 from howdah.inputs.assignment import explain_shortages
 from howdah.localfiles import regular_file
-from howdah.spec import Environment, JobSpec, Plan, StagedFile, StagedJob, exec_limits, plugins
+from howdah.spec import Environment, JobSpec, Plan, StagedFile, StagedJob, exec_limits, plugins, uris
+from howdah.spec.staged import PYTHON_ARCHIVE
 from howdah.spec.values import dataclass
 from howdah.staging.stage import ARCHIVES, archive_file, stage
 from howdah.storage import object_stores
@@ -29,7 +30,6 @@ from howdah.storage.content_cache import location
 from howdah.storage.factory import filesystem
 from howdah.storage.progress import Notice
 
-PYTHON_ARCHIVE = "howdah-python"
 _HDFS_SCHEMES = {"hdfs", "viewfs"}
 ENVIRONMENT_ARCHIVE = "howdah-environment"
 
@@ -225,8 +225,11 @@ def _environment(
         from howdah.staging.virtual_environments import ensure_environment, environment_path
 
         if is_seen(environment_path(base_directory / chosen.requirements), engine, settings):
-            python = ensure_environment(base_directory / chosen.requirements, notice) / "bin"
-            return replace(base_environment, program_path=(str(python),))
+            venv = ensure_environment(base_directory / chosen.requirements, notice)
+            if uris.split(engine.home)[0] != "file":
+                return replace(base_environment, program_path=(str(venv / "bin"),))
+            shared = StagedFile(ENVIRONMENT_ARCHIVE, uris.of_local(venv))  # of which each task makes one of its own
+            return _with_environment_archive(base_environment, shared)
         packed = packed_environment(base_directory / chosen.requirements, engine, settings, notice)
         return _with_environment_archive(base_environment, packed)
     if chosen.archive:

@@ -187,8 +187,9 @@ def become_executor(bootstrap: Bootstrap, order: LaunchOrder, environment: Dict[
     if runtime:
         (work / RUNTIME).symlink_to(runtime)  # TensorBoard and the history server are run from there
     shipped = work / PY_SPY
-    if shipped.is_file() and not shipped.is_symlink():
-        shipped.chmod(0o700)  # the home keeps no mode
+    if shipped.is_file() and not os.access(shipped, os.X_OK):  # the home keeps no mode
+        shipped.write_bytes(_take_link(shipped))
+        shipped.chmod(0o700)
     credentials = os.memfd_create("howdah-credentials", 0)  # an exec keeps it, and no disk has it
     os.write(credentials, launch_messages.unseal(bootstrap.key, bytes.fromhex(order.sealed)))
     facts = launch_messages.FACT
@@ -207,6 +208,13 @@ def become_executor(bootstrap: Bootstrap, order: LaunchOrder, environment: Dict[
     python, *arguments = order.command
     executable = python if os.path.isabs(python) else str(work / python) if "/" in python else python
     os.execvpe(executable, [executable, *arguments], variables)  # noqa: S606
+
+
+def _take_link(path: Path) -> bytes:
+    """Remove a link, and return the content of what it leads to."""
+    content = path.read_bytes()
+    path.unlink()
+    return content
 
 
 def _other_runtime_files(order: LaunchOrder) -> Tuple[StagedFile, ...]:

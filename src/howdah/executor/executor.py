@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from dataclasses import replace
+from functools import partial
 from typing import Callable, Mapping, Optional, Tuple
 
 from howdah.executor import environment
@@ -28,6 +29,7 @@ from howdah.executor.io.streams import ProgramStreams
 from howdah.executor.io.task_output import TaskOutput
 from howdah.executor.io.transfer import TransferProgress
 from howdah.executor.io.uploads import Uploads
+from howdah.executor.io.working_directory import WorkingDirectory
 from howdah.executor.master_link.heartbeat import Heartbeat
 from howdah.executor.own_log import log
 from howdah.executor.ports import PortReservation
@@ -60,6 +62,7 @@ class Executor:
     def __init__(self, identity: Identity, container: Mapping[str, str]) -> None:
         self.identity, self.container = identity, container
         self.directory = os.getcwd()
+        self.work = WorkingDirectory(self.directory, identity.container_directory(self.directory))
         self.loop = EventLoop()
         self.link = Heartbeat(self.loop, identity, self.status, self.obey, self._link_lost)
         self.program_api = ProgramApiDir(identity, self.directory)
@@ -187,12 +190,13 @@ class Executor:
             self.epoch = epoch
         elif self.activity is not None:
             self._stop_activity(message("the tasks start again"), self.orders.stop_s)
-        elif self.phase is Phase.ENDED and self.exit is not None and self.exit.cause in _NOT_READY and self.assignment:
-            self.epoch, self.exit = epoch, None
-            self._localise(self.assignment)
         elif self.phase is not Phase.HELLO:
             self.epoch = epoch
-            self._join()
+            was_not_ready = self.exit is not None and self.exit.cause in _NOT_READY
+            if self.assignment is not None and (self.work.is_used or was_not_ready):
+                self._localise(self.assignment)
+            else:
+                self._join()
 
     def _stop(self) -> None:
         if self.activity is not None and not self.uploads.keeping:
@@ -212,6 +216,7 @@ class Executor:
     # Before the program.
 
     def _localise(self, assignment: Assignment) -> None:
+        self.exit, self.program, self.streams = None, None, None
         self._enter(Phase.LOCALISING)
         problem, remark = check_image(assignment.image, self.container, self.directory)
         self.image = TaskImage.of_assignment(self.loop, self.identity, assignment, self.container, self.directory)
@@ -220,13 +225,9 @@ class Executor:
             return
         if remark:
             self._tell_user(remark)
-        self.activity = self.localisation = Localisation(
-            self.loop,
-            assignment,
-            self.directory,
-            lambda problem: self._after_activity(problem, self._check),
-            self.image,
-        )
+        ended = partial(self._after_activity, then=self._check)
+        self.localisation = Localisation(self.loop, assignment, self.work, ended, self.image, self._tell_user)
+        self.activity = self.localisation
         self.localisation.begin()
 
     def _check(self) -> None:
@@ -315,6 +316,7 @@ class Executor:
         program = Program(self.loop, self.logs, api, yields, ended, save, self._tell_user)
         try:
             self.streams = self._open_streams(assignment, environment.python_of(variables))
+            self.work.program_starts()
             run = self.image.program(assignment, variables, api, gpus, grace_s) if self.image is not None else None
             program.start(argv, variables, self.directory, self.streams.stdin, self.streams.stdout, run, grace_s)
         except OSError as error:
@@ -490,6 +492,7 @@ class Executor:
             orphan_killer.dismiss(self._orphan_killer)
         self.link.close()
         self.program_api.close()
+        self.work.close()
         self.output.close()
         if self.log_sync is not None:
             self.log_sync.store_rest()

@@ -68,6 +68,10 @@ class Identity:
         """
         return address if address and not address.startswith("127.") else _host_towards(self.master)
 
+    def container_directory(self, directory: str) -> str:
+        """Return the directory that no other container has; the executor's working directory is `directory`."""
+        return os.path.dirname(os.path.abspath(self.work_directory)) if self.work_directory else directory
+
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Identity:
         """Read the identity.

@@ -11,10 +11,10 @@ Some engines start the task as a plain process of the node without a message. Wh
 from __future__ import annotations
 
 import os
-import re
-from typing import Mapping, Optional, Set, Tuple
+from typing import Mapping, Optional, Tuple
 
 from howdah.executor.process import process_tree
+from howdah.executor.process.mount_points import mount_points
 from howdah.wire.messages import ImageCheck, ImageOrder
 
 _FIRST_IPC_NAMESPACE = 0xEFFFFFFF  # PROC_IPC_INIT_INO, linux/proc_ns.h
@@ -37,16 +37,9 @@ def in_container(check: ImageCheck, variables: Mapping[str, str], directory: str
     """Return whether the engine runs this process in a container; None when no sign of either is found."""
     listed = ",".join(filter(None, (variables.get(name) for name in check.mounted)))
     own = {os.path.realpath(path) for path in (directory, *filter(None, listed.split(",")))}
-    if own & _mount_points():
+    if own & mount_points():
         return True
     return False if _is_below(check.outside) or _in_first_ipc_namespace() else None
-
-
-def _mount_points() -> Set[str]:
-    """Return field 5 of each line of proc(5) mountinfo, where blanks and the like are written in octal."""
-    lines = process_tree.read("/proc/self/mountinfo").splitlines()
-    points = (line.split(b" ")[4] for line in lines if line.count(b" ") > 4)
-    return {os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda code: bytes([int(code[1], 8)]), point)) for point in points}
 
 
 def _is_below(word: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from typing import TYPE_CHECKING, Dict
 
 from howdah.executor.preflight.runner import PASSED
@@ -16,15 +15,14 @@ if TYPE_CHECKING:
 def next_environment(executor: Executor) -> Dict[str, str]:
     """Clean up after `executor`, and return the environment of the executor that replaces it.
 
-    Input files are removed, because the other task has others; logs stay under the name of this attempt.
+    Its files are removed, because the other task has others; logs stay under the name of this attempt.
     """
     task, _, attempt = executor.reassigned_to.rpartition("/")
     environment = {**executor.container, "HOWDAH_TASK": task, "HOWDAH_ATTEMPT": attempt, "HOWDAH_REASSIGNED": "1"}
     if executor.preflight.passed:
         environment[PASSED] = "1"
     environment["HOWDAH_MASTER"] = f"http://{executor.link.address}"
-    for fetch in executor.assignment.fetches if executor.assignment is not None else ():
-        shutil.rmtree(os.path.join(executor.directory, fetch.to), ignore_errors=True)
+    executor.work.restore()
     if "HOWDAH_TASKS_DIR" in environment:
         directory = os.path.join(environment["HOWDAH_TASKS_DIR"], TaskId.parse(task).slug, attempt)
         os.makedirs(directory, exist_ok=True)

@@ -9,7 +9,7 @@ Only files that no other user could have written are used: the directories belon
     <root>/locks/<abc>        held while an entry is read or made: of two tasks one fetches, the other waits
 """
 
-# ruff: noqa: PTH101, PTH102, PTH103, PTH105, PTH108, PTH112, PTH116, PTH118, PTH120, PTH123, PTH119
+# ruff: noqa: PTH101, PTH102, PTH103, PTH105, PTH108, PTH112, PTH116, PTH118, PTH120, PTH123
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ from contextlib import AbstractContextManager
 
 from howdah.inputs.download import ByteCounter, download_part, download_verified
 from howdah.localfiles.file_errors import explain
+from howdah.localfiles.own_copy import copy_file
 from howdah.storage.content_cache import local_directory
-from howdah.storage.filesystem import Entry, temporary_name
+from howdah.storage.filesystem import Entry
 
 LIMIT_MIB = 50 << 10
 MAX_DISK_USE = 0.85
@@ -223,17 +224,17 @@ def _link_if_valid(entry: str, size: int, path: str) -> bool:
 
 
 def _hard_link_or_copy(entry: str, path: str) -> None:
-    """Make a hard link; on another disk a copy."""
+    """Make a hard link; on another disk a copy, and for root, who may write to whatever is read-only."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
     try:
-        os.link(entry, path)
+        if not os.access(entry, os.W_OK):
+            return os.link(entry, path)
     except OSError as error:
         if error.errno not in (errno.EXDEV, errno.EMLINK, errno.EPERM):
             raise
-        part = os.path.join(os.path.dirname(path), temporary_name(os.path.basename(path)))
-        shutil.copyfile(entry, part)
-        os.replace(part, path)
+    for _ in copy_file(entry, path):
+        pass
 
 
 def _remove(entry: str) -> None:

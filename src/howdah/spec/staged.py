@@ -23,6 +23,12 @@ IMPORT_PATH = f"{RUNTIME}/{MODULES}"
 
 PAGE = "howdah-page"
 """The directory in the master's container that holds the files of its page."""
+PYTHON_ARCHIVE = "howdah-python"
+"""The directory in a container that holds the Python which runs howdah, where nodes have none."""
+CONF_NAME = "howdah-conf/core-site.xml"
+"""The file in a container that holds the configuration of the job's Hadoop."""
+HOWDAHS_OWN = (PY_SPY, RUNTIME, PAGE, PYTHON_ARCHIVE, CONF_NAME.partition("/")[0])
+"""What is in a container's working directory for howdah itself."""
 
 
 @dataclass(frozen=True)

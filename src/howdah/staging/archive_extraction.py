@@ -3,7 +3,8 @@
 Python's own filters are for .tar alone, came with 3.12 and later with some older versions, and let links lead anywhere.
 Here one check serves both kinds of archive. An error with the name of the member refuses: absolute names, `..` and
 control characters in names, names that occur twice, members below a link, links that lead out of the archive, and
-whatever is no file, directory or link. Set-uid bits and the right of others to write are dropped.
+whatever is no file, directory or link. Set-uid bits are dropped, and so is the right to write files, because containers
+share them.
 
 One kind of link may lead out: that of a packed environment to the Python with which it was made (`bin/python3`).
 """
@@ -84,7 +85,7 @@ class _Tree:
         path = self.target / self._new_path(name, "file")
         with path.open("xb") as sink:
             shutil.copyfileobj(content, sink, 1 << 20)
-            os.fchmod(sink.fileno(), mode & 0o755 | 0o600)
+            os.fchmod(sink.fileno(), mode & 0o555 | 0o400)
         if modified > 0:  # byte code of a packed environment counts only beside a source of its time
             os.utime(path, (modified, modified))
 

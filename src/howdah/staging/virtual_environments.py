@@ -141,8 +141,9 @@ def _commands(requirements: Path, hashed: bool, venv: Path) -> list[list[str]]:
     strict = ["--require-hashes"] if hashed else []
     uv = _uv()
     if uv:
-        python = str(venv / "bin" / "python")
-        install = [uv, "pip", "install", "--quiet", "--python", python, *strict, "-r", str(requirements)]
+        # What a task compiles is its own, and gone with it.
+        options = ["--quiet", "--compile-bytecode", "--python", str(venv / "bin" / "python")]
+        install = [uv, "pip", "install", *options, *strict, "-r", str(requirements)]
         return [[uv, "venv", "--quiet", "--relocatable", "--python", sys.executable, str(venv)], install]
     pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     return [[sys.executable, "-m", "venv", str(venv)], [*pip, *strict, "-r", str(requirements)]]

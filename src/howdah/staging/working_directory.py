@@ -1,7 +1,7 @@
-"""A container's working directory: the job's files under their names, with archives unpacked.
+"""A container's working directory as an engine prepares it: links to the job's files under their names.
 
-Small files are copied, so that a script finds its neighbours beside it and nothing that it writes reaches the shared
-cache; large files are linked. An archive is unpacked into the cache, once per content, and linked.
+An archive is unpacked into the cache, once per content. The executor makes copies of what the links lead to
+(`howdah.executor.io.working_directory`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from pathlib import Path
 from howdah.errors import StagingError
 from howdah.spec import StagedFile, uris
 from howdah.staging.archive_extraction import unpack
-
-COPY_BELOW = 64 << 20
 
 
 def prepare(directory: Path, files: tuple[StagedFile, ...], cache: Path) -> None:
@@ -35,12 +33,8 @@ def prepare(directory: Path, files: tuple[StagedFile, ...], cache: Path) -> None
 def _place(file: StagedFile, target: Path, cache: Path) -> None:
     source = Path(uris.path(file.uri))
     target.parent.mkdir(parents=True, exist_ok=True)
-    if file.kind != "file":
-        target.symlink_to(unpack_archive(source, cache))
-    elif source.stat().st_size < COPY_BELOW:
-        shutil.copy(source, target)
-    else:
-        target.symlink_to(source)
+    source.stat()  # a link to nothing would be found late
+    target.symlink_to(source if file.kind == "file" else unpack_archive(source, cache))
 
 
 def unpack_archive(archive: Path, cache: Path) -> Path:

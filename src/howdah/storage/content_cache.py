@@ -114,7 +114,7 @@ class Cache:
         """
         fs = filesystem(uri, self._conf_dir)
         fs.mkdirs(uris.parent(uri), 0o700)
-        mode = 0o755 if os.access(source, os.X_OK) else 0o644
+        mode = 0o555 if os.access(source, os.X_OK) else 0o444  # containers share it
         with open_local(source) as content, fs.writing(uri, mode, replace) as sink:
             total, done = os.fstat(content.fileno()).st_size, 0
             while data := content.read(CHUNK):

@@ -13,11 +13,11 @@ import json
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from howdah.engines.yarn.nm.launch_context import CONF_NAME
 from howdah.errors import HowdahError
 from howdah.hadoop import conf
 from howdah.spec import StagedFile, StagedJob, uris
 from howdah.spec.codec import encode
+from howdah.spec.staged import CONF_NAME
 from howdah.storage import begun_files
 from howdah.storage.content_cache import Cache, location
 from howdah.storage.factory import filesystem

@@ -1,26 +1,33 @@
-"""Localisation prepares a task's working directory: code, then input files, a check of the job's Python, the image."""
+"""Localisation prepares a task's working directory: what an earlier try has left goes; then code, input files, a check
+of the job's Python, the image."""
 
 from __future__ import annotations
 
+import posixpath
 import time
 from dataclasses import replace
-from typing import Optional, Protocol
+from typing import Callable, Iterator, List, Optional, Protocol
 
 from howdah.executor.environment import paths_on_node
-from howdah.executor.event_loop import EventLoop
+from howdah.executor.event_loop import EventLoop, Timer
 from howdah.executor.helper_process import HelperProcess, OnEnd
 from howdah.executor.io.transfer import (
     PathUnusable,
     TransferProgress,
-    link_local,
+    bring_local,
     make_directories,
     make_executable,
     start_transfer,
 )
-from howdah.executor.io.unpack_into_workdir import unpack_into_workdir
+from howdah.executor.io.working_directory import WorkingDirectory
 from howdah.executor.process.interpreter_probe import interpreter, probe_interpreter
-from howdah.wire.helper_messages import DownloadRequest
+from howdah.wire.helper_messages import DownloadRequest, FileCopy
 from howdah.wire.messages import Assignment
+
+_REMOVED = "{count} files are removed that the try before has made or changed: only the checkpoint outlives a try"
+_LINKED = "input files, such as {path}, are links to the files themselves: whoever writes to them changes them"
+_TURN_S = 0.05
+"""The loop's other events wait no longer than this while files are copied."""
 
 
 class ImageStep(Protocol):
@@ -35,13 +42,22 @@ class Localisation:
     """Runs the steps one after another, then calls `on_end(problem)`; `begin` may call it at once."""
 
     def __init__(
-        self, loop: EventLoop, assignment: Assignment, directory: str, on_end: OnEnd, image: Optional[ImageStep] = None
+        self,
+        loop: EventLoop,
+        assignment: Assignment,
+        work: WorkingDirectory,
+        on_end: OnEnd,
+        image: Optional[ImageStep] = None,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.loop, self.assignment = loop, assignment
-        self.directory, self.on_end = directory, on_end
+        self.loop, self.assignment, self.work = loop, assignment, work
+        self.directory, self.on_end, self._tell = work.path, on_end, tell
         self.seconds = 0.0
         """How long the input files took."""
-        self._linked, self._downloaded = TransferProgress(), TransferProgress()
+        self._brought, self._downloaded = TransferProgress(), TransferProgress()
+        self._remote: List[FileCopy] = []
+        self._placing: Iterator[None] = iter(())
+        self._turn: Optional[Timer] = None
         self._began = time.monotonic()
         self._helper: Optional[HelperProcess] = None
         self._step = ""
@@ -49,36 +65,62 @@ class Localisation:
 
     @property
     def progress(self) -> TransferProgress:
-        """Return how many files are linked and downloaded."""
-        linked, downloaded = self._linked, self._downloaded
+        """Return how many files are here."""
+        brought, downloaded = self._brought, self._downloaded
         return replace(
-            linked,
-            files=linked.files + downloaded.files,
-            bytes=linked.bytes + downloaded.bytes,
-            cached=linked.cached + downloaded.cached,
+            brought,
+            files=brought.files + downloaded.files,
+            bytes=brought.bytes + downloaded.bytes,
+            cached=brought.cached + downloaded.cached,
         )
 
     def begin(self) -> None:
         """Take the first step."""
-        assignment = self.assignment
+        self._placing = self._place_files()
+        self._place_some()
+
+    def _place_some(self) -> None:
+        """Go on with the files for a while, then let the loop do what else is due."""
+        self._turn, until = None, time.monotonic() + _TURN_S
         try:
-            unpack_into_workdir(assignment.unpack_into_workdir, self.directory)
-            make_directories(assignment.directories, self.directory)
-            remote = link_local(assignment.fetches, self.directory, self._linked)
+            for _ in self._placing:
+                if time.monotonic() > until:
+                    self._turn = self.loop.call_later(0.0, self._place_some)
+                    return
         except (PathUnusable, OSError) as error:
             self.on_end(str(error))
             return
-        if remote:
-            self._step, limit_s = "the download", assignment.localise_s
+        if self._remote:
+            self._step, limit_s = "the download", self.assignment.localise_s
             self._helper = start_transfer(
-                self.loop, DownloadRequest(tuple(remote)), limit_s, self._files_are_here, self._downloaded
+                self.loop, DownloadRequest(tuple(self._remote)), limit_s, self._files_are_here, self._downloaded
             )
         else:
             self._files_are_here("")
 
+    def _place_files(self) -> Iterator[None]:
+        assignment, removed = self.assignment, 0
+        if self.work.is_used:
+            syncs = (assignment.checkpoint_sync, assignment.event_file_sync)
+            for count in self.work.remove_changes([sync.path for sync in syncs if sync is not None]):
+                removed += count
+                yield
+        if removed:
+            self._tell(_REMOVED.format(count=removed))
+        environments = {posixpath.normpath(path).partition("/")[0] for path in assignment.program_path}
+        yield from self.work.make_own(assignment.unpack_into_workdir, environments, self._image is not None)
+        make_directories(assignment.directories, self.directory)
+        yield from bring_local(assignment.fetches, self.directory, self.work.inputs, self._brought, self._remote)
+        if self._brought.linked:
+            self._tell(_LINKED.format(path=self._brought.linked))
+
     def stop(self, grace_s: float) -> None:
         """End the step that is under way; `on_end` is called then."""
-        if self._helper is not None:
+        if self._turn is not None:
+            self._turn.cancel()
+            self._placing = iter(())
+            self.loop.call_later(0.0, lambda: self.on_end("stopped"))
+        elif self._helper is not None:
             self._helper.stop(min(grace_s, 2.0), f"{self._step} was stopped")
         elif self._image is not None and self._fetches_image:
             self._image.stop(grace_s)

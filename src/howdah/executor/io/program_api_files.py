@@ -34,8 +34,8 @@ class ProgramApiDir:
     """The directory beside the program's working directory, or in it where the container has no other directory."""
 
     def __init__(self, identity: Identity, directory: str) -> None:
-        beside = os.path.dirname(os.path.abspath(identity.work_directory)) if identity.work_directory else directory
-        self.identity, self.path = identity, os.path.join(beside, wire.DIRECTORY)
+        self.identity = identity
+        self.path = os.path.join(identity.container_directory(directory), wire.DIRECTORY)
         self._master = identity.master
 
     def variables(self, environment: Mapping[str, str], epoch: int) -> Dict[str, str]:

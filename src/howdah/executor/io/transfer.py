@@ -1,22 +1,25 @@
 """Brings input files into the working directory, and outputs out of it.
 
-Files of this machine are linked here. Every other scheme is left to the helper `howdah.inputs.transfer`, because it
-needs libraries that an executor does without.
+Files of this machine are copied or linked here. Every other scheme is left to the helper `howdah.inputs.transfer`,
+because it needs libraries that an executor does without.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any, List, Mapping, Sequence, Set, Tuple, Union
+from typing import Any, Dict, Generator, Iterator, List, Mapping, Sequence, Set, Tuple, Union
 
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess, OnEnd
+from howdah.localfiles.own_copy import clone_file, copy_file
 from howdah.spec import uris
 from howdah.spec.staged import DataFile, Fetch
 from howdah.spec.values import dataclass
 from howdah.wire.helper_messages import DownloadRequest, FileCopy, UploadItem, UploadRequest
 from howdah.wire.messages import Upload
 
+MAX_COPIED_FILES, MAX_COPIED_BYTES = 10_000, 256 << 20
+"""If a task has more input files of this machine, copies would delay its start."""
 _LATE_GRACE_S = 0.5
 
 
@@ -36,6 +39,8 @@ class TransferProgress:
     """Bytes of all input files of the task."""
     cached: int = 0
     """Bytes that the node had already."""
+    linked: str = ""
+    """An input file that the program could change, because what it has is a link to it."""
     left_out: Tuple[str, ...] = ()
     """Sentences about files that are not uploaded."""
 
@@ -72,13 +77,25 @@ def make_executable(fetches: Sequence[Fetch], directory: str) -> None:
                 os.chmod(path, os.stat(path).st_mode | 0o100)
 
 
-def link_local(fetches: Sequence[Fetch], directory: str, progress: TransferProgress) -> List[FileCopy]:
-    """Link the files that this machine has, and return what must be downloaded as items for the helper.
+def bring_local(
+    fetches: Sequence[Fetch],
+    directory: str,
+    placed: Dict[str, str],
+    progress: TransferProgress,
+    remote: List[FileCopy],
+) -> Iterator[None]:
+    """Bring the files that this machine has, and add what must be downloaded to `remote`, as items for the helper.
+
+    `placed` has the URIs of files that are here by their paths, and gets new ones. Few or small files are copied, so
+    that the program may write them; more are copied where the file system shares the blocks of copies, else linked:
+    then `progress.linked` says which of them the program could change.
 
     Raises:
         PathUnusable: a name leads out of `directory`, something is in the way, or a file does not exist.
+        OSError: there is no room.
     """
-    remote: List[FileCopy] = []
+    local = [file for fetch in fetches for file in fetch.files if _is_local(file)]
+    copies = len(local) <= MAX_COPIED_FILES and sum(file.size for file in local) <= MAX_COPIED_BYTES
     made: Set[str] = set()
     for fetch in fetches:
         for name in ("", *fetch.empty):
@@ -87,11 +104,18 @@ def link_local(fetches: Sequence[Fetch], directory: str, progress: TransferProgr
             target = os.path.normpath(os.path.join(directory, fetch.to, file.name))
             progress.wanted += file.size
             _make_directory(directory, os.path.dirname(target), made)
-            if uris.split(file.uri)[0] == "file":
-                _link_input(file, target, progress)
+            is_here = placed.get(target) == file.uri and os.path.lexists(target)
+            if _is_local(file):
+                if not is_here:
+                    copies = yield from _bring_file(file, target, copies, progress)
+                progress.files += 1
+                progress.bytes += file.size or os.stat(target).st_size
+            elif is_here and os.path.getsize(target) == file.size:
+                progress.files += 1
+                progress.bytes += file.size
             else:
                 remote.append(FileCopy(target, file.uri, file.size, file.modified_ms, file.etag, fetch.cache))
-    return remote
+            placed[target] = file.uri
 
 
 def upload_items(uploads: Sequence[Upload], directory: str, fetches: Sequence[Fetch]) -> List[UploadItem]:
@@ -128,17 +152,25 @@ def start_transfer(
     )
 
 
-def _link_input(file: DataFile, target: str, progress: TransferProgress) -> None:
+def _is_local(file: DataFile) -> bool:
+    return uris.split(file.uri)[0] == "file"
+
+
+def _bring_file(file: DataFile, target: str, copies: bool, progress: TransferProgress) -> Generator[None, None, bool]:
+    """Copy or link a file; return whether the next one is to be copied, too."""
     source = uris.path(file.uri)
     if not os.path.exists(source):
         raise PathUnusable(f"{file.uri}: no such file on {os.uname().nodename}")
-    try:
+    if os.path.lexists(target):
+        raise PathUnusable(f"{file.name!r} is in the way of {file.uri}: two inputs give the same name")
+    if copies:
+        yield from copy_file(source, target)
+    elif not clone_file(source, target):
         os.symlink(source, target)
-    except FileExistsError:
-        if not (os.path.islink(target) and os.readlink(target) == source):
-            raise PathUnusable(f"{file.name!r} is in the way of {file.uri}: two inputs give the same name") from None
-    progress.files += 1
-    progress.bytes += file.size or os.stat(source).st_size
+        if not progress.linked and os.access(source, os.W_OK):
+            progress.linked = source
+    yield
+    return copies
 
 
 def _make_directory(root: str, path: str, made: Set[str]) -> None:

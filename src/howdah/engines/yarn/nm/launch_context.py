@@ -10,10 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.spec import StagedFile, uris
-from howdah.spec.staged import IMPORT_PATH, RUNTIME
+from howdah.spec.staged import CONF_NAME, IMPORT_PATH, RUNTIME
 from howdah.wire.credentials import Credentials
 
-CONF_NAME = "howdah-conf/core-site.xml"
 _ARCHIVE, _FILE = 1, 2
 PRIVATE, APPLICATION = 2, 3
 # What the NodeManager says of the container, by the names that master and executor read.

@@ -1,0 +1,198 @@
+"""A task's working directory: whatever is in it is the task's own, and each try of its program finds it fresh.
+
+The engine makes links there to what containers share: files, and directories with unpacked archives. They become
+copies. An environment is too large for that: it becomes an overlay where the executor is root, else a directory of hard
+links to files that nobody may write (docs/adr/0022).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from typing import Collection, Dict, Iterator, List, Mapping, Set
+
+from howdah.executor.io.overlay import Overlay
+from howdah.executor.process.mount_points import mount_points
+from howdah.localfiles.own_copy import LARGE, copy_or_link, copy_tree, link_tree
+from howdah.localfiles.symlinks import is_inside
+from howdah.spec.staged import HOWDAHS_OWN
+from howdah.wire.program_protocol import DIRECTORY
+
+_PRIVATE = ".howdah"
+"""With this begin the names of what the executor keeps in the directory for itself."""
+_LAYERS = f"{_PRIVATE}-layers"
+
+
+class WorkingDirectory:
+    """The directory `path`, as its engine has prepared it; `container` is the directory that no other container has,
+    if it is not the same."""
+
+    def __init__(self, path: str, container: str = "") -> None:
+        self.path, self._container = path, container or path
+        self.inputs: Dict[str, str] = {}
+        """The URI of each input file that was brought here, by its path."""
+        self._links: Dict[str, str] = {}
+        self._engines: Set[str] = set()
+        """What is no link, and stays as the engine has made it: its scripts and tokens."""
+        self._overlays: Dict[str, Overlay] = {}
+        self._linked: Set[str] = set()
+        """The environments that consist of hard links."""
+        self._program_started_ns = 0
+        self._scan("")
+
+    def _scan(self, prefix: str) -> None:
+        for entry in os.scandir(os.path.join(self.path, prefix)):
+            name = prefix + entry.name
+            if entry.is_symlink():
+                self._links[name] = os.readlink(entry.path)
+            else:
+                self._engines.add(name)
+                if entry.is_dir():
+                    self._scan(f"{name}/")
+
+    # What is shared
+
+    def make_own(
+        self, spread: Mapping[str, str], environments: Collection[str], are_links_read_only: bool
+    ) -> Iterator[None]:
+        """Put copies in the places of links, and the content of the archives `spread` into their directories.
+
+        `environments` are the names of archives that are environments. `are_links_read_only` says that the program
+        sees what links lead to, but can't write it, as in an image.
+
+        Raises:
+            OSError: no room, an archive is missing, a link leads out of its archive, or a file is a device.
+        """
+        for name, into in spread.items():
+            yield from copy_tree(self._source(name), os.path.join(self.path, into), name)
+        for name in self._links:
+            if name in spread or name.split("/")[0] in HOWDAHS_OWN:
+                continue
+            path, source = os.path.join(self.path, name), self._source(name)
+            if os.path.isdir(source):
+                if is_inside(self.path, source):
+                    continue  # no archive holds the container
+                if name not in environments:
+                    self._remove_link(path)
+                    yield from copy_tree(source, path, name)
+                elif are_links_read_only or is_inside(source, self._container) or not os.access(source, os.W_OK):
+                    self._restore_link(name)  # nobody else has it, or nobody may write it
+                elif name not in self._overlays and name not in self._linked:
+                    yield from self._make_environment(name, source)
+            elif os.path.islink(path) or not os.path.lexists(path):
+                stays = are_links_read_only or is_inside(source, self._container)
+                if not (stays and os.path.islink(path) and os.path.getsize(source) >= LARGE):
+                    self._remove_link(path)
+                    yield from copy_or_link(source, path)
+
+    def _make_environment(self, name: str, source: str) -> Iterator[None]:
+        path = os.path.join(self.path, name)
+        self._remove_link(path)
+        if os.geteuid():
+            self._linked.add(name)
+            yield from link_tree(source, path)
+            return
+        layers = os.path.join(self.path, _LAYERS, str(len(self._overlays)))
+        try:
+            self._overlays[name] = Overlay(source, path, layers)
+        except OSError:
+            yield from copy_tree(source, path, name)
+
+    def _source(self, name: str) -> str:
+        return os.path.realpath(os.path.join(self.path, os.path.dirname(name), self._links.get(name, name)))
+
+    def _restore_link(self, name: str) -> None:
+        path = os.path.join(self.path, name)
+        if not os.path.lexists(path):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            os.symlink(self._links[name], path)
+
+    @staticmethod
+    def _remove_link(path: str) -> None:
+        if os.path.islink(path):
+            os.unlink(path)
+
+    # What a program has made
+
+    @property
+    def is_used(self) -> bool:
+        """Return whether a program has run here."""
+        return self._program_started_ns > 0
+
+    def program_starts(self) -> None:
+        """Note that whatever changes from now on is the program's.
+
+        Raises:
+            OSError: there is no room for a file.
+        """
+        mark = os.path.join(self.path, f"{_PRIVATE}-started")
+        with open(mark, "w"):  # the file system has a clock of its own
+            self._program_started_ns = os.stat(mark).st_ctime_ns
+        os.unlink(mark)
+
+    def remove_changes(self, kept: Collection[str]) -> Iterator[int]:
+        """Remove what the program has made or changed, but for the directories `kept`; yield the numbers of files.
+        `make_own` brings back what is removed of the job's.
+
+        Raises:
+            OSError: something cannot be removed.
+        """
+        self._remove_environments()
+        yield from self._remove_since(self._program_started_ns, "", {*map(os.path.normpath, kept)}, mount_points())
+        self._program_started_ns = 0
+
+    def restore(self) -> None:
+        """Leave the directory as the engine has prepared it, because another task is to use it.
+
+        Raises:
+            OSError: something cannot be removed.
+        """
+        self._remove_environments()
+        for _ in self._remove_since(0, "", set(), mount_points()):
+            pass
+        for name in self._links:
+            self._restore_link(name)
+
+    def close(self) -> None:
+        """Remove what programs have written to environments, because none runs any more."""
+        with contextlib.suppress(OSError):
+            for overlay in self._overlays.values():
+                overlay.remove()
+        self._overlays.clear()
+
+    def _remove_environments(self) -> None:
+        for overlay in self._overlays.values():
+            overlay.remove()
+        for name in self._linked:
+            shutil.rmtree(os.path.join(self.path, name))
+        self._overlays.clear()
+        self._linked.clear()
+
+    def _remove_since(self, since_ns: int, prefix: str, kept: Set[str], mounts: Set[str]) -> Iterator[int]:
+        """Remove what has changed since a time of the file system. What was changed at that very moment may be ours
+        as well, and comes back. A link is never followed, nor is what the program has mounted touched."""
+        removed = 0
+        for entry in _list(os.path.join(self.path, prefix)):
+            name = prefix + entry.name
+            is_ours = name.startswith(_PRIVATE) or name in (*HOWDAHS_OWN, DIRECTORY)
+            if is_ours or name in kept or "." in kept or entry.path in mounts:
+                continue
+            is_engines, status = name in self._engines, entry.stat(follow_symlinks=False)
+            if entry.is_dir(follow_symlinks=False):
+                yield from self._remove_since(since_ns, f"{name}/", kept, mounts)
+                if not is_engines and status.st_ctime_ns >= since_ns:
+                    with contextlib.suppress(OSError):  # something in it stays
+                        os.rmdir(entry.path)
+            elif not is_engines and status.st_ctime_ns >= since_ns:
+                os.unlink(entry.path)
+                removed += 1
+        yield removed
+
+
+def _list(directory: str) -> List[os.DirEntry[str]]:
+    try:
+        return list(os.scandir(directory))
+    except PermissionError:
+        os.chmod(directory, 0o700)
+        return list(os.scandir(directory))

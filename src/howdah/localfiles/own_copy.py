@@ -1,0 +1,135 @@
+"""Copies files that several containers share, so that the task that writes to a copy changes nobody else's.
+
+A file system that can (XFS, Btrfs) shares the blocks of a copy until one side is written to. A copy is made under
+another name and then renamed: what exists is complete. The functions yield from time to time, so that whoever has one
+thread alone can do other things meanwhile.
+"""
+
+# ruff: noqa: PTH101, PTH103, PTH104, PTH108, PTH114, PTH115, PTH118, PTH120, PTH123, PTH202, PTH211
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+from collections.abc import Iterator
+
+from howdah.localfiles.symlinks import is_interpreter, stays_inside
+
+LARGE = 64 << 20
+"""From this size on a file that this user may not write is linked, and not copied."""
+_FICLONE = 0x40049409  # linux/fs.h
+_PIECE, _SMALL = 32 << 20, 256 << 10
+_PART = ".howdah-part"
+
+
+def copy_tree(source: str, target: str, archive: str) -> Iterator[None]:
+    """Copy what is in the directory `source` into `target`; what exists there already stays.
+
+    `archive` is what the directory was unpacked from, for the sentences of errors: some engines unpack archives with
+    links that may lead anywhere.
+
+    Raises:
+        OSError: no room, a link leads out of `source`, a file is a device, or is no directory where one is wanted.
+    """
+    os.makedirs(target, exist_ok=True)
+    yield from _copy_below(source, target, source, archive)
+
+
+def _copy_below(source: str, target: str, root: str, archive: str) -> Iterator[None]:
+    for entry in sorted(os.scandir(source), key=lambda entry: entry.name):
+        to, member = os.path.join(target, entry.name), os.path.relpath(entry.path, root)
+        if entry.is_dir(follow_symlinks=False):
+            if os.path.islink(to):
+                raise OSError(f"{archive}: {member!r} lies below a link that another archive has made")
+            os.makedirs(to, exist_ok=True)
+            yield from _copy_below(entry.path, to, root, archive)
+        elif os.path.lexists(to):
+            continue
+        elif entry.is_symlink():
+            link = os.readlink(entry.path)
+            if not is_interpreter(member) and not stays_inside(entry.path, root):
+                raise OSError(f"{archive}: {member!r} is a link out of the archive, to {link!r}")
+            os.symlink(link, to)
+        elif not entry.is_file():
+            raise OSError(f"{archive}: {member!r} is a device or a pipe")
+        else:
+            yield from copy_or_link(entry.path, to)
+
+
+def copy_or_link(source: str, target: str) -> Iterator[None]:
+    """Make `target` a copy of a file, or a link to a large file that this user may not write."""
+    if os.path.getsize(source) >= LARGE and not os.access(source, os.W_OK):
+        os.symlink(os.path.realpath(source), target)
+    else:
+        yield from copy_file(source, target)
+
+
+def copy_file(source: str, target: str) -> Iterator[None]:
+    """Make `target` a copy of a file with its modes and its time, which its owner may write."""
+    part = os.path.join(os.path.dirname(target), f"{_PART}-{os.urandom(4).hex()}")
+    try:
+        with open(source, "rb", buffering=0) as content, open(part, "wb", buffering=0) as sink:
+            if not _clone(content.fileno(), sink.fileno()):
+                while os.sendfile(sink.fileno(), content.fileno(), None, _PIECE):
+                    yield
+            _copy_facts(content.fileno(), sink.fileno())
+        os.rename(part, target)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part)
+    yield
+
+
+def clone_file(source: str, target: str) -> bool:
+    """Make `target` a copy that shares its blocks with `source`; return False where the file system cannot."""
+    with open(source, "rb", buffering=0) as content, open(target, "xb", buffering=0) as sink:
+        if _clone(content.fileno(), sink.fileno()):
+            _copy_facts(content.fileno(), sink.fileno())
+            return True
+    os.unlink(target)
+    return False
+
+
+def _clone(source: int, target: int) -> bool:
+    try:
+        fcntl.ioctl(target, _FICLONE, source)
+    except OSError:
+        return False
+    return True
+
+
+def _copy_facts(source: int, target: int) -> None:
+    status = os.fstat(source)
+    os.fchmod(target, stat.S_IMODE(status.st_mode) & 0o777 | 0o600)
+    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))  # byte code counts only beside a source of its time
+
+
+def link_tree(source: str, target: str) -> Iterator[None]:
+    """Make directories of their own for the files in `source`, which become hard links that this user may not write.
+
+    So files can be added, removed and replaced below `target`, as `pip install` does, while nothing is copied. On
+    another disk small files are copied, because scripts look beside themselves for others, and large ones are linked.
+
+    Raises:
+        OSError: no room, or a file cannot be protected.
+    """
+    os.makedirs(target)
+    for entry in os.scandir(source):
+        to = os.path.join(target, entry.name)
+        if entry.is_symlink():
+            os.symlink(os.readlink(entry.path), to)
+        elif entry.is_dir():
+            yield from link_tree(entry.path, to)
+        else:
+            if entry.stat().st_mode & 0o222:  # unpacked by another version of howdah
+                os.chmod(entry.path, stat.S_IMODE(entry.stat().st_mode) & 0o555)
+            try:
+                os.link(entry.path, to)
+            except OSError:
+                if entry.stat().st_size < _SMALL:
+                    yield from copy_file(entry.path, to)
+                else:
+                    os.symlink(os.path.realpath(entry.path), to)
+    yield
