@@ -117,6 +117,15 @@ class TestStreams:
         listed = shell.run("howdah list --json", PYTHONIOENCODING=encoding).stdout.decode(encoding)
         assert json.loads(listed)["name"] == "✓ 😀"
 
+    @pytest.mark.parametrize(
+        ("command", "told"),
+        [("echo text | {}", True), ("{} < quick.yaml", True), ("{} < /dev/null", False), ("true | {}", False)],
+    )
+    def test_that_no_task_reads_the_standard_input_is_told(self, shell: Shell, command: str, told: bool) -> None:
+        done = shell.run(command.format("howdah plan -- cat"))
+        assert done.returncode == 0, done
+        assert (b"standard input is not sent to the job" in done.stderr) == told
+
     @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
     def test_closed_streams(self, shell: Shell, closed: str) -> None:
         assert [shell.run(f"howdah {words} {closed}").returncode for words in ("run quick.yaml", "list", "-h")] == [

@@ -14,6 +14,7 @@ import click
 from howdah.cli.i18n import _, translate_stored
 from howdah.cli.interrupts import Interrupts
 from howdah.cli.job_arguments import CommandWithProgram, chosen_job, job_options
+from howdah.cli.streams import has_unread_input
 from howdah.client.command_job import CommandOptions
 from howdah.client.submit import PreparedJob, prepare
 from howdah.client.token_expiry import may_outlive_tokens
@@ -89,6 +90,9 @@ def prepared_job(
     """Plan the job of a file, or of a command, with the command line's changes, and then as `change` returns it."""
     fields = {key: value for key, value in (("name", name), ("queue", queue)) if value}
     loaded, file = chosen_job(job_files, CommandOptions(**of_command), sets, fields, notice)
+    if has_unread_input():
+        hint = _("standard input is not sent to the job: name a file of it in `files`, and read that in the command")
+        notice(f"howdah: {hint}")
     flags = {"engine": engine, "profile": profile}
     for option in fields:
         if f"vars.{option}" in loaded.sources:

@@ -3,14 +3,18 @@ of the characters that a program prints."""
 
 from __future__ import annotations
 
+import array
 import codecs
 import contextlib
 import errno
+import fcntl
 import io
 import os
 import resource
 import select
+import stat
 import sys
+import termios
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
@@ -109,6 +113,18 @@ def ended_by_streams() -> Iterator[None]:
         print_error([f"howdah: {error}: nothing more can be written; a job that was submitted goes on"])
         _discard_output(1)
         raise SystemExit(StagingError.exit_code) from None
+
+
+def has_unread_input() -> bool:
+    """Return whether somebody has put something on the standard input, which no terminal is."""
+    with contextlib.suppress(OSError):
+        mode, waiting = os.fstat(0).st_mode, array.array("i", [0])
+        if stat.S_ISREG(mode):
+            return os.lseek(0, 0, os.SEEK_CUR) < os.fstat(0).st_size
+        if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+            fcntl.ioctl(0, termios.FIONREAD, waiting)
+            return waiting[0] > 0
+    return False
 
 
 def _is_unread(number: int) -> bool:

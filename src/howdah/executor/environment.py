@@ -7,6 +7,7 @@ from typing import Dict, List, Mapping, Sequence, Tuple, Union
 
 from howdah.executor.identity import PRIVATE
 from howdah.executor.process import libhdfs
+from howdah.executor.process.pipelines import watch_pipelines
 from howdah.wire.messages import Assignment
 
 # What a framework writes for the log directory, which only the node knows.
@@ -72,10 +73,11 @@ def with_log_directory(world: Mapping[str, str], log_directory: str) -> Dict[str
 
 def argv_of(command: Union[str, Tuple[str, ...]]) -> Tuple[str, ...]:
     """Return the words to run: a line goes to bash, or to sh where there is no bash; words are run as they are."""
-    if isinstance(command, str):
-        shell = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
-        return (shell, "-c", command)
-    return command
+    if not isinstance(command, str):
+        return command
+    if os.path.exists("/bin/bash"):
+        return ("/bin/bash", "-c", watch_pipelines(command))
+    return ("/bin/sh", "-c", command)
 
 
 def paths_on_node(assignment: Assignment, directory: str) -> List[str]:

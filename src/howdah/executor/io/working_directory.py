@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from typing import Collection, Dict, Iterator, List, Mapping, Set
 
 from howdah.executor.io.overlay import Overlay
@@ -165,7 +164,9 @@ class WorkingDirectory:
         for overlay in self._overlays.values():
             overlay.remove()
         for name in self._linked:
-            shutil.rmtree(os.path.join(self.path, name))
+            for _ in self._remove_since(0, f"{name}/", set(), mount_points()):
+                pass
+            os.rmdir(os.path.join(self.path, name))
         self._overlays.clear()
         self._linked.clear()
 
@@ -191,8 +192,7 @@ class WorkingDirectory:
 
 
 def _list(directory: str) -> List[os.DirEntry[str]]:
-    try:
-        return list(os.scandir(directory))
-    except PermissionError:
+    """Return what is in a directory that is to be emptied."""
+    if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
         os.chmod(directory, 0o700)
-        return list(os.scandir(directory))
+    return list(os.scandir(directory))

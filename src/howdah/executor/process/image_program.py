@@ -22,6 +22,7 @@ from howdah.executor.process import process_tree
 from howdah.executor.process.detached_command import run_detached
 from howdah.executor.process.image_mounts import NodeMounts
 from howdah.executor.process.oom_detection import OomDetector
+from howdah.executor.process.pipelines import watch_pipelines
 from howdah.localfiles.container_tools import LABEL
 from howdah.spec.message import Message, message
 from howdah.wire.messages import ImageOrder
@@ -30,7 +31,7 @@ IMAGE_PATH = "<PATH of the image>"
 """Stands in a variable's value for the PATH of the image, which only the container knows."""
 MARK = "HOWDAH_CONTAINER"
 _SHELL = "/bin/sh"
-_LINE = 'if [ -x /bin/bash ]; then exec /bin/bash -c "$1"; fi; exec /bin/sh -c "$1"'
+_LINE = 'if [ -x /bin/bash ]; then exec /bin/bash -c "$1"; fi; exec /bin/sh -c "$2"'
 # $1 is the file of variables, $2 the file that says that the container runs, $3 what is said about processes that the
 # program leaves, $4 for how many tenths of a second these live, what follows the program. The program waits, for a
 # moment, until the executor watches the container: a short program would end before. The end of process 1 kills all
@@ -138,7 +139,9 @@ class ImageProgram:
             self.files = [file]
         script = _AS_PROGRAM if self.kind == "apptainer" else _AS_PROCESS_1
         # A line goes to the bash of the image, or to its sh; words are run as they are.
-        words = (_SHELL, "-c", _LINE, "sh", command) if isinstance(command, str) else command
+        words = command
+        if isinstance(command, str):
+            words = (_SHELL, "-c", _LINE, "sh", watch_pipelines(command), command)
         left = [left_in_background("", grace_s).strip(), str(int(grace_s * 10) + 2)]
         inner = ["-c", script, "sh", source, self._started_file, *left, *words]
         options = self._options(memory_mib, gpus, list(self._mounts(more)))
