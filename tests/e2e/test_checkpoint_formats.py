@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import random
 import shutil
@@ -12,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from planned_environment import planned_python
 
 from howdah.checkpoints import discovery, file_validation
 from howdah.eventfiles.checkpoint_contents import CheckpointContents
@@ -76,7 +76,7 @@ def python_of(example: str) -> str:
     planned = subprocess.run(
         [HOWDAH, "plan", "--on", "local", "--json", job], env=kept, capture_output=True, text=True, check=True
     )
-    return f"{json.loads(planned.stdout)['job']['program_path'][0]}/python"
+    return planned_python(planned.stdout)
 
 
 def written(directory: Path, example: str, source: str) -> Path:

@@ -6,7 +6,6 @@ Environments stay in the user's own cache, for they are big; everything else goe
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from planned_environment import planned_python
 
 from howdah.inputs.transfer import download, upload
 from howdah.sandbox import Sandbox
@@ -91,8 +91,7 @@ def howdah(*arguments: str, env: dict[str, str]) -> subprocess.CompletedProcess[
 
 def check(name: str, model: Path, env: dict[str, str]) -> None:
     """Run the example's check in the example's own environment."""
-    planned = json.loads(howdah("plan", "--on", "local", "--json", f"examples/{name}/job.yaml", env=env).stdout)
-    python = Path(planned["job"]["program_path"][0]) / "python"
+    python = planned_python(howdah("plan", "--on", "local", "--json", f"examples/{name}/job.yaml", env=env).stdout)
     script = EXAMPLES / CHECKED_AS.get(name, name) / "check.py"
     done = subprocess.run([python, script, model], env=env, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -10,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from planned_environment import planned_python
 
 from howdah.sandbox import SlurmSandbox
 
@@ -47,7 +47,7 @@ def test_an_example_runs_unchanged(name: str, environment: dict[str, str], tmp_p
         text=True,
         timeout=120,
     )
-    python = Path(json.loads(planned.stdout)["job"]["program_path"][0]) / "python"
+    python = planned_python(planned.stdout)
     checked = subprocess.run([python, job.parent / "check.py", model], capture_output=True, text=True, timeout=300)
     assert "test accuracy 0.9" in checked.stdout, checked.stdout + checked.stderr[-2000:]
 

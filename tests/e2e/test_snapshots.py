@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from commandline import CommandLine, eventually
+from planned_environment import planned_python
 
 from howdah.outputs import snapshot
 from howdah.sandbox import Sandbox
@@ -145,8 +146,7 @@ def test_a_training_that_is_killed_goes_on_from_the_newest_whole_checkpoint(
     assert there >= {"epoch-1.pt", "epoch-2.pt", "epoch-10.pt"}
     assert ".howdah-lease" not in there
     howdah.files.get(f"{model}/model.pt", tmp_path / "model.pt")
-    planned = json.loads(howdah("plan", "--on", "local", "--json", *arguments, job).out)
-    python = Path(planned["job"]["program_path"][0]) / "python"
+    python = planned_python(howdah("plan", "--on", "local", "--json", *arguments, job).out)
     checked = subprocess.run(
         [python, EXAMPLE.with_name("digits-pytorch") / "check.py", tmp_path],
         capture_output=True,

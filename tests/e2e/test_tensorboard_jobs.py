@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from commandline import CommandLine, eventually
+from planned_environment import planned_python
 
 from howdah.client.tensorboard_install import REQUIREMENTS
 from howdah.sandbox import Sandbox
@@ -58,7 +59,7 @@ def tensorflow() -> str:
     command = [Path(sys.executable).with_name("howdah"), "plan", "--on", "local", "--json"]
     job = ROOT / "examples" / "digits-tensorflow" / "job.yaml"
     done = subprocess.run([*command, job], env=kept, capture_output=True, text=True, timeout=500, check=True)
-    return str(Path(json.loads(done.stdout)["job"]["program_path"][0]) / "python")
+    return planned_python(done.stdout)
 
 
 class Browser:

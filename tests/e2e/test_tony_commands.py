@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from commandline import CommandLine, Done, eventually
+from planned_environment import planned_python
 
 from howdah.sandbox import Sandbox
 
@@ -49,7 +50,7 @@ def python_with(example: str) -> str:
         timeout=LONGEST_S,
         check=True,
     )
-    return str(Path(json.loads(done.stdout)["job"]["program_path"][0]) / "python")
+    return planned_python(done.stdout)
 
 
 def configuration(directory: Path, **values: str) -> str:

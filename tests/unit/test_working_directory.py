@@ -119,7 +119,7 @@ class TestOwn:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(own_copy, "LARGE", 4)
-        monkeypatch.setattr(os, "access", lambda path, mode: os.path.basename(path) == "open")
+        monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name == "open")
         for name in ("open", "closed"):
             (tmp_path / name).write_text("large")
             for _ in own_copy.copy_or_link(str(tmp_path / name), str(tmp_path / f"my-{name}")):
