@@ -110,6 +110,26 @@ class TestKilledStep:
         # The place on a node that may be dead is not given again.
         assert play(context, act) == (cause, 3 if cause == "lost" else 4)
 
+    def test_a_place_whose_node_is_back_is_given_again_when_slurm_has_room_there(
+        self, context: MasterContext, slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Slurm may count what ran there as running: a step that takes nothing begins, and a container's never does."""
+        monkeypatch.setattr("howdah.engines.slurm.allocator.SUSPECTS_S", 0.1)
+        slurm.say("nodes", "n1 mixed\nn2 mixed\n")
+
+        async def act(driver: Driver) -> int:
+            container, *_ = await launched(driver, slurm, 3)
+            slurm.say("room", "1")
+            driver.allocator.release(container.id, "silent")
+            driver.allocator.request("worker", 1)
+            await driver.poll_on()
+            before = len(driver.granted)
+            slurm.say("room", "0")
+            await driver.until(lambda: len(driver.granted) == 4, "the place")
+            return before
+
+        assert play(context, act) == 3
+
     def test_a_preempted_job_leaves_once(
         self, context: MasterContext, slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
     ) -> None:

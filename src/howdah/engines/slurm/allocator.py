@@ -44,6 +44,9 @@ from howdah.storage.retry import retry_until
 
 LOOK_S, MAX_CHECK_S, SUSPECTS_S = 1.0, 30.0, 10.0
 PROBE_LIMIT_S, CONTROLLER_LIMIT_S, KILL_WAIT_S = 10.0, 600.0, 30.0
+Words = tuple[str, ...]
+BESIDE = ("--overlap", "--mem=0")
+"""Options of a step that takes nothing from those of the tasks."""
 UNREGISTER_LIMIT_S = 8.0
 EXECUTOR_EXIT_WAIT_S = 1.0
 """How long an executor may take to leave by itself: Slurm's accounting calls a step CANCELLED that it has to end."""
@@ -247,8 +250,9 @@ class SlurmAllocator(PullAllocator):
                 self._extra_pause_s = MAX_CHECK_S
 
     async def _check_suspects(self) -> None:
-        """Use a place on a node that may be dead again when Slurm says that the node is up, and a step runs there. A
-        node that Slurm has taken out of the allocation does not come back."""
+        """Use a place on a node that may be dead again when Slurm says that the node is up, and a step runs there with
+        all that a container needs: Slurm may count what ran there before as running for good. A node that Slurm has
+        taken out of the allocation does not come back."""
         suspects = [each for each in self._places if each.is_suspect and not each.container]
         up = await asyncio.to_thread(self._slurm.nodes_up) if suspects else set()
         for place in (each for each in suspects if each.node in up):
@@ -256,12 +260,12 @@ class SlurmAllocator(PullAllocator):
             allocated = [await asyncio.to_thread(self._slurm.hosts, job.nodes) for job in jobs]
             if not place.group and place.node not in itertools.chain(*allocated):
                 self._places = [each for each in self._places if each is not place]
-            elif await self._answers(place):
+            elif await self._answers(place, "--exact", *place.shape.step_options()):
                 place.is_suspect = False
                 self._queue.wake()
 
-    async def _answers(self, place: SlurmPlace) -> bool:
-        probe = await self._start_beside(place, "probe", "true")
+    async def _answers(self, place: SlurmPlace, *takes: str) -> bool:
+        probe = await self._start_step(place, "probe", ("true",), takes or BESIDE)
         try:
             return await asyncio.wait_for(probe.wait(), PROBE_LIMIT_S) == 0
         except asyncio.TimeoutError:
@@ -274,11 +278,10 @@ class SlurmAllocator(PullAllocator):
         other = next((p for p in self._places if p.node != host and not p.role and not p.is_suspect), None)
         if host and other is not None and not (self._guard is not None and self._guard.lives):
             script = GUARD.format(number=self._number, host=host, mark=shlex.quote(str(self._extra.mark)))
-            self._guard = await self._start_beside(other, "guard", "/bin/sh", "-c", script)
+            self._guard = await self._start_step(other, "guard", ("/bin/sh", "-c", script), BESIDE)
 
-    async def _start_beside(self, place: SlurmPlace, name: str, *command: str) -> KeptProcess:
-        """Start a step that takes nothing from those of the tasks."""
-        options = [*self._step_options(place), "--overlap", "--mem=0", f"--job-name={name}"]
+    async def _start_step(self, place: SlurmPlace, name: str, command: Words, takes: Words) -> KeptProcess:
+        options = [*self._step_options(place), *takes, f"--job-name={name}"]
         return await self._srun(options, list(command), self._directory / f"{name}.log")
 
     def _step_options(self, place: SlurmPlace) -> list[str]:
