@@ -140,6 +140,54 @@ class TestOwn:
         own(WorkingDirectory(str(tmp_path / "work")))
         assert (tmp_path / "work/above").is_symlink()
 
+    def test_nothing_is_written_through_a_link_that_a_program_has_put_in_place_of_a_directory(
+        self, make: Callable[[str], WorkingDirectory], tmp_path: Path
+    ) -> None:
+        work = make("work")
+        own(work)
+        (tmp_path / "users").mkdir()
+        (tmp_path / "users/script.py").write_text("a user's")
+        (Path(work.path) / "conf/script.py").unlink()
+        (Path(work.path) / "conf").rmdir()
+        (Path(work.path) / "conf").symlink_to(tmp_path / "users")
+        with pytest.raises(OSError, match=r"conf/script\.py: its directory has become a link out of"):
+            own(work)
+        assert (tmp_path / "users/script.py").read_text() == "a user's"
+
+    @pytest.mark.parametrize("how", ["linked", "gone"])
+    def test_what_a_program_puts_in_place_of_an_environment_is_not_followed(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+    ) -> None:
+        monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
+        (tmp_path / "env/lib").mkdir(parents=True)
+        (tmp_path / "env/lib/torch.py").write_text("shared")
+        (tmp_path / "container/work").mkdir(parents=True)
+        (tmp_path / "users").mkdir()
+        (tmp_path / "users/data").write_text("a user's")
+        mine = tmp_path / "container/work/env"
+        mine.symlink_to(tmp_path / "env")
+        work = WorkingDirectory(str(tmp_path / "container/work"))
+        own(work, environments={"env"})
+        work.program_starts()
+        mine.rename(tmp_path / "moved")
+        if how == "linked":
+            mine.symlink_to(tmp_path / "users")
+        clean(work)
+        assert (tmp_path / "users/data").read_text() == "a user's"
+        own(work, environments={"env"})
+        assert (mine / "lib/torch.py").read_text() == "shared"
+        assert not mine.is_symlink()
+
+    def test_an_environment_that_was_half_made_is_completed(self, tmp_path: Path) -> None:
+        (tmp_path / "env/lib").mkdir(parents=True)
+        for name in ("a.py", "b.py"):
+            (tmp_path / "env/lib" / name).write_text("shared")
+        (tmp_path / "mine/lib").mkdir(parents=True)
+        os.link(tmp_path / "env/lib/a.py", tmp_path / "mine/lib/a.py")
+        for _ in own_copy.link_tree(str(tmp_path / "env"), str(tmp_path / "mine")):
+            pass
+        assert names(tmp_path / "mine") == ["lib", "lib/a.py", "lib/b.py"]
+
     @pytest.mark.parametrize("user", [0, NOBODY])
     def test_an_environment_is_the_tasks_own_without_a_copy_of_its_files(self, tmp_path: Path, user: int) -> None:
         if os.geteuid():

@@ -492,9 +492,9 @@ class Executor:
             orphan_killer.dismiss(self._orphan_killer)
         self.link.close()
         self.program_api.close()
-        self.work.close()
         self.output.close()
         if self.log_sync is not None:
             self.log_sync.store_rest()
+        self.work.close()
         assert self.exit_status is not None
         return self.exit_status

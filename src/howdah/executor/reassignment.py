@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Dict
 
+from howdah.executor import own_log
 from howdah.executor.preflight.runner import PASSED
 from howdah.spec.task import TaskId
 
@@ -22,7 +23,10 @@ def next_environment(executor: Executor) -> Dict[str, str]:
     if executor.preflight.passed:
         environment[PASSED] = "1"
     environment["HOWDAH_MASTER"] = f"http://{executor.link.address}"
-    executor.work.restore()
+    try:
+        executor.work.restore()
+    except (OSError, RecursionError) as error:
+        own_log.log(f"not all files of {executor.identity.task} were removed: {error}")
     if "HOWDAH_TASKS_DIR" in environment:
         directory = os.path.join(environment["HOWDAH_TASKS_DIR"], TaskId.parse(task).slug, attempt)
         os.makedirs(directory, exist_ok=True)

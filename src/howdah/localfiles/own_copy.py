@@ -110,25 +110,28 @@ def link_tree(source: str, target: str) -> Iterator[None]:
     """Make directories of their own for the files in `source`, which become hard links that this user may not write.
 
     So files can be added, removed and replaced below `target`, as `pip install` does, while nothing is copied. On
-    another disk small files are copied, because scripts look beside themselves for others, and large ones are linked.
+    another disk, or where files are another user's, small files are copied, because scripts look beside themselves for
+    others, and large ones are linked.
 
     Raises:
-        OSError: no room, or a file cannot be protected.
+        OSError: there is no room.
     """
-    os.makedirs(target)
+    os.makedirs(target, exist_ok=True)
     for entry in os.scandir(source):
         to = os.path.join(target, entry.name)
-        if entry.is_symlink():
-            os.symlink(os.readlink(entry.path), to)
-        elif entry.is_dir():
+        if entry.is_dir(follow_symlinks=False):
             yield from link_tree(entry.path, to)
+        elif os.path.lexists(to):
+            continue
+        elif entry.is_symlink():
+            os.symlink(os.readlink(entry.path), to)
         else:
-            if entry.stat().st_mode & 0o222:  # unpacked by another version of howdah
-                os.chmod(entry.path, stat.S_IMODE(entry.stat().st_mode) & 0o555)
             try:
+                if entry.stat().st_mode & 0o222:  # unpacked by another version of howdah
+                    os.chmod(entry.path, stat.S_IMODE(entry.stat().st_mode) & 0o555)
                 os.link(entry.path, to)
             except OSError:
-                if entry.stat().st_size < _SMALL:
+                if os.access(entry.path, os.W_OK) or entry.stat().st_size < _SMALL:
                     yield from copy_file(entry.path, to)
                 else:
                     os.symlink(os.path.realpath(entry.path), to)

@@ -87,7 +87,7 @@ class Localisation:
                 if time.monotonic() > until:
                     self._turn = self.loop.call_later(0.0, self._place_some)
                     return
-        except (PathUnusable, OSError) as error:
+        except (PathUnusable, OSError, RecursionError) as error:
             self.on_end(str(error))
             return
         if self._remote:
@@ -107,6 +107,8 @@ class Localisation:
                 yield
         if removed:
             self._tell(_REMOVED.format(count=removed))
+        if self.work.left:
+            self._tell(f"{self.work.left} of the try before could not be removed")
         environments = {posixpath.normpath(path).partition("/")[0] for path in assignment.program_path}
         yield from self.work.make_own(assignment.unpack_into_workdir, environments, self._image is not None)
         make_directories(assignment.directories, self.directory)

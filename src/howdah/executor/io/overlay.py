@@ -42,8 +42,11 @@ class Overlay:
         """Unmount the directory, and remove what was written to it."""
         with contextlib.suppress(OSError):  # the program may have unmounted it
             _call("umount2", os.fsencode(self.path), _DETACH)
-        os.rmdir(self.path)
-        shutil.rmtree(self._layers)
+        if os.path.islink(self.path):
+            os.unlink(self.path)
+        with contextlib.suppress(OSError):  # what the program has put in its place stays
+            os.rmdir(self.path)
+        shutil.rmtree(self._layers, ignore_errors=True)
 
 
 def _begin_namespace() -> None:

@@ -31,6 +31,8 @@ class WorkingDirectory:
         self.path, self._container = path, container or path
         self.inputs: Dict[str, str] = {}
         """The URI of each input file that was brought here, by its path."""
+        self.left = ""
+        """What a program has made and this user may not remove."""
         self._links: Dict[str, str] = {}
         self._engines: Set[str] = set()
         """What is no link, and stays as the engine has made it: its scripts and tokens."""
@@ -69,6 +71,8 @@ class WorkingDirectory:
             if name in spread or name.split("/")[0] in HOWDAHS_OWN:
                 continue
             path, source = os.path.join(self.path, name), self._source(name)
+            if not is_inside(os.path.dirname(path), self.path):
+                raise OSError(f"{name}: its directory has become a link out of the working directory")
             if os.path.isdir(source):
                 if is_inside(self.path, source):
                     continue  # no archive holds the container
@@ -89,8 +93,8 @@ class WorkingDirectory:
         path = os.path.join(self.path, name)
         self._remove_link(path)
         if os.geteuid():
-            self._linked.add(name)
             yield from link_tree(source, path)
+            self._linked.add(name)
             return
         layers = os.path.join(self.path, _LAYERS, str(len(self._overlays)))
         try:
@@ -137,7 +141,7 @@ class WorkingDirectory:
         Raises:
             OSError: something cannot be removed.
         """
-        self._remove_environments()
+        yield from self._remove_environments()
         yield from self._remove_since(self._program_started_ns, "", {*map(os.path.normpath, kept)}, mount_points())
         self._program_started_ns = 0
 
@@ -147,38 +151,45 @@ class WorkingDirectory:
         Raises:
             OSError: something cannot be removed.
         """
-        self._remove_environments()
-        for _ in self._remove_since(0, "", set(), mount_points()):
+        for _ in (*self._remove_environments(), *self._remove_since(0, "", set(), mount_points())):
             pass
         for name in self._links:
             self._restore_link(name)
 
     def close(self) -> None:
         """Remove what programs have written to environments, because none runs any more."""
-        with contextlib.suppress(OSError):
-            for overlay in self._overlays.values():
-                overlay.remove()
-        self._overlays.clear()
-
-    def _remove_environments(self) -> None:
         for overlay in self._overlays.values():
             overlay.remove()
-        for name in self._linked:
-            for _ in self._remove_since(0, f"{name}/", set(), mount_points()):
-                pass
-            os.rmdir(os.path.join(self.path, name))
         self._overlays.clear()
+
+    def _remove_environments(self) -> Iterator[int]:
+        self.close()
+        for name in self._linked:
+            path = os.path.join(self.path, name)
+            if os.path.islink(path):  # the program has put it there
+                os.unlink(path)
+            elif os.path.isdir(path):
+                for _ in self._remove_since(0, f"{name}/", set(), mount_points()):
+                    yield 0
+                with contextlib.suppress(OSError):  # something in it stays
+                    os.rmdir(path)
         self._linked.clear()
 
     def _remove_since(self, since_ns: int, prefix: str, kept: Set[str], mounts: Set[str]) -> Iterator[int]:
         """Remove what has changed since a time of the file system. What was changed at that very moment may be ours
         as well, and comes back. A link is never followed, nor is what the program has mounted touched."""
         removed = 0
-        for entry in _list(os.path.join(self.path, prefix)):
+        try:
+            entries = _list(os.path.join(self.path, prefix))
+        except PermissionError:  # another user's
+            self.left = self.left or os.path.join(self.path, prefix)
+            return
+        for entry in entries:
             name = prefix + entry.name
             is_ours = name.startswith(_PRIVATE) or name in (*HOWDAHS_OWN, DIRECTORY)
             if is_ours or name in kept or "." in kept or entry.path in mounts:
                 continue
+            yield 0
             is_engines, status = name in self._engines, entry.stat(follow_symlinks=False)
             if entry.is_dir(follow_symlinks=False):
                 yield from self._remove_since(since_ns, f"{name}/", kept, mounts)
@@ -186,8 +197,11 @@ class WorkingDirectory:
                     with contextlib.suppress(OSError):  # something in it stays
                         os.rmdir(entry.path)
             elif not is_engines and status.st_ctime_ns >= since_ns:
-                os.unlink(entry.path)
-                removed += 1
+                try:
+                    os.unlink(entry.path)
+                    removed += 1
+                except PermissionError:
+                    self.left = self.left or entry.path
         yield removed
 
 
