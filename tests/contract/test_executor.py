@@ -68,6 +68,13 @@ def gone(mark: str) -> bool:
 
 
 class TestRunning:
+    def test_the_last_lines_of_a_program_behind_tee_are_those_of_stdout(self, conduct: Start) -> None:
+        ended = conduct("sh -c 'echo why >&2; exit 3' 2>&1 | tee log").run()
+        assert ended.exit is not None
+        why, own = ended.exit.lines
+        assert why == "why"
+        assert own.startswith("[howdah: a part of the pipeline ended with exit code 3")
+
     def test_it_joins_runs_reports_and_leaves(self, conduct: Start) -> None:
         master = conduct("echo hello; echo problem >&2; exit 3", ports=("main", "tensorboard"))
         ended = master.run()

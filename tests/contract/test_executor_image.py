@@ -333,5 +333,5 @@ def test_what_is_left_in_the_background_is_told_and_has_its_time(conduct: Start)
     assert ended.exit is not None
     assert ended.exit.code == 3
     assert (master.work / "saved").exists()
-    said = r"\[howdah: the command has ended; what it has left .* killed after 5 s \(.*\): \w+ \w+\]"
+    said = r"\[howdah: the command has ended; what it has left .* killed after 5 s \(.*\): (?:sh|sleep| )+\]"
     assert re.search(said, master.output("stderr").decode())

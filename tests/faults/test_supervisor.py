@@ -186,14 +186,14 @@ class TestKilled:
         assert local.left(job_id) == []
 
     def test_the_queue_goes_on_when_everything_was_killed(self, local: Local) -> None:  # noqa: F811
-        first = local.submit("echo up; [ -e ../../../../again ] || sleep 600", retries=1)
+        first = local.submit("echo up; until [ -e ../../../../again ]; do sleep 0.1; done", retries=1)
         waiting = [local.submit("true") for _ in range(3)]
         local.until_printed(first)
-        (local.home / "jobs" / first / "again").touch()
         kill_everything(local)
         reports = {report.id: report for report in local.engine.describe()}  # as `howdah list` does
         assert [reports[job_id].state for job_id in waiting] == [State.PENDING] * 3
         assert not reports[first].state.ended
+        (local.home / "jobs" / first / "again").touch()
         ended = [local.end(job_id) for job_id in (first, *waiting)]
         assert [report.state for report in ended] == [State.SUCCEEDED] * 4, [report.diagnostics for report in ended]
         assert [ends_in_log(local, job_id) for job_id in (first, *waiting)] == [1] * 4

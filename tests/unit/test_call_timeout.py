@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+import time
 
 import pytest
 
-from howdah.storage.hdfs.call_timeout import CallTimeout, stream_with_timeout
+from howdah.storage.hdfs.call_timeout import CallTimeout, start_call, stream_with_timeout
 
 
 def test_everything_is_taken_in_order() -> None:
@@ -38,3 +40,18 @@ def test_what_comes_after_the_limit_is_not_taken() -> None:
     assert gone.wait(60), "the late read has not ended"
     stream_with_timeout(iter([3, None]).__next__, taken.append, 60)  # the worker may be used again, or another is
     assert taken == [3]
+
+
+def test_the_limit_holds_though_a_signal_is_handled_while_it_passes() -> None:
+    release = threading.Event()
+    in_vain = threading.Timer(30, release.set)
+    before = signal.signal(signal.SIGALRM, lambda number, frame: time.sleep(0.2))
+    in_vain.start()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(CallTimeout):
+            start_call(lambda: release.wait(60)).result(0.1)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        in_vain.cancel()
+        release.set()

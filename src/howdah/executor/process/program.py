@@ -26,6 +26,7 @@ from howdah.executor.process.image_program import ImageProgram, left_in_backgrou
 from howdah.executor.process.oom_detection import OomDetector
 from howdah.executor.process.read_throttle import ReadThrottle
 from howdah.executor.process.usage import Meter
+from howdah.logs.last_lines import choose_last_lines
 from howdah.spec.message import Message, message
 from howdah.spec.task import Exit
 from howdah.spec.usage import Usage
@@ -397,8 +398,8 @@ class Program:
         return Exit("start", code, number, why_container_not_started(image.order.image, lines, code), lines)
 
     def last_lines(self) -> Tuple[str, ...]:
-        """Return the last lines of stderr, where programs say what went wrong; of stdout when stderr is empty."""
-        return self.tails["stderr"].lines() or self.tails["stdout"].lines()
+        """Return the last lines of what it printed that say what went wrong."""
+        return choose_last_lines(self.tails["stderr"].lines(), self.tails["stdout"].lines())
 
     def _port_was_taken(self) -> bool:
         early = time.monotonic() - self._started < _PORT_WINDOW_S

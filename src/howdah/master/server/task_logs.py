@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from howdah.errors import HowdahError, NoLongerThere, NotFound, RequestRefused
-from howdah.logs.last_lines import LAST_BYTES, last_lines
+from howdah.logs.last_lines import LAST_BYTES, choose_last_lines, last_lines
 from howdah.logs.query import LogQuery, LogSearchReply, LogSearchRequest, SearchedStream, SearchResults
 from howdah.logs.store import logs_of_attempt
 from howdah.logs.stream_index import BOTH, STREAMS
@@ -82,12 +82,13 @@ class TaskLogs:
         return ()
 
     def _last_lines(self, task: TaskId, past: AttemptView) -> tuple[str, ...]:
-        for stream in ("stderr", "stdout"):
+        lines: dict[str, tuple[str, ...]] = {}
+        for stream in STREAMS:
+            lines[stream] = ()
             with contextlib.suppress(OSError):
                 _, _, data = self._read(task, past, stream, -LAST_BYTES, LAST_BYTES)
-                if lines := last_lines(data):
-                    return lines
-        return ()
+                lines[stream] = last_lines(data)
+        return choose_last_lines(lines["stderr"], lines["stdout"])
 
     def stop_asking(self) -> None:
         """Ask no executor from now on: the job has ended, and the containers are released."""

@@ -19,11 +19,34 @@ class CallTimeout(Exception):
     """The call has not returned within its limit, and may never."""
 
 
+class _Answer:
+    """Whether a call returned, and what it returned or raised, once it has.
+
+    `queue.SimpleQueue` can't do this: up to Python 3.12 its `get` waits without end when a signal comes just before
+    the limit and the limit has passed after the signal's handler.
+    """
+
+    def __init__(self) -> None:
+        self._result: tuple[bool, Any] | None = None
+        self._is_there = threading.Lock()
+        self._is_there.acquire()
+
+    def put(self, result: tuple[bool, Any]) -> None:
+        self._result = result
+        self._is_there.release()
+
+    def get(self, limit_s: float) -> tuple[bool, Any] | None:
+        """Return it; None if it is not there after `limit_s` seconds."""
+        if self._result is None and self._is_there.acquire(timeout=limit_s):
+            self._is_there.release()
+        return self._result
+
+
 class _Worker:
     """One thread. It becomes idle again by itself when its call has returned, however late."""
 
     def __init__(self) -> None:
-        self.calls: queue.SimpleQueue[tuple[Callable[[], Any], queue.SimpleQueue[Any]]] = queue.SimpleQueue()
+        self.calls: queue.SimpleQueue[tuple[Callable[[], Any], _Answer]] = queue.SimpleQueue()
         threading.Thread(target=self._run, daemon=True, name="bounded").start()
 
     def _run(self) -> None:
@@ -46,7 +69,7 @@ os.register_at_fork(after_in_child=_idle.clear)
 class Call(Generic[T]):
     """A call of a function that runs in another thread, whoever waits for it."""
 
-    def __init__(self, answer: queue.SimpleQueue[Any]) -> None:
+    def __init__(self, answer: _Answer) -> None:
         self._answer = answer
         self._result: tuple[bool, Any] | None = None
 
@@ -61,10 +84,9 @@ class Call(Generic[T]):
         Raises:
             CallTimeout: it needs longer, and goes on in the background.
         """
-        try:
-            self._result = self._result or self._answer.get(timeout=limit_s)
-        except queue.Empty:
-            raise CallTimeout from None
+        self._result = self._answer.get(limit_s)
+        if self._result is None:
+            raise CallTimeout
         returned, value = self._result
         if not returned:
             raise value
@@ -105,21 +127,21 @@ def stream_with_timeout(read: Callable[[], T | None], take: Callable[[T], object
 
     answer = _start(run)
     while True:
-        try:
-            returned, error = answer.get(timeout=max(0.01, moved + limit_s - time.monotonic()))
-        except queue.Empty:
+        ended = answer.get(max(0.01, moved + limit_s - time.monotonic()))
+        if ended is None:
             with lock:
                 over = time.monotonic() - moved >= limit_s
             if over:
-                raise CallTimeout from None
+                raise CallTimeout
         else:
+            returned, error = ended
             if not returned:
                 raise error
             return
 
 
-def _start(function: Callable[[], Any]) -> queue.SimpleQueue[Any]:
-    answer: queue.SimpleQueue[Any] = queue.SimpleQueue()
+def _start(function: Callable[[], Any]) -> _Answer:
+    answer = _Answer()
     try:
         worker = _idle.pop()
     except IndexError:
