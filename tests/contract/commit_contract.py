@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import BinaryIO
@@ -139,6 +140,23 @@ class CommitContract:
                 commit(output, fs)
         assert self._found(fs, base)[1] == ("theirs",)
         assert fs.exists(uris.join(output.gathered, "m"))
+
+    @pytest.mark.parametrize("name", ["_SUCCESS", "theirs", "m"])
+    def test_what_others_have_made_or_changed_is_put_aside(self, fs: FileSystem, base: str, name: str) -> None:
+        """A job's output with a file of somebody's own in it; or with the empty _SUCCESS of Spark and MapReduce."""
+        commit(self._lay_out(fs, base, CASES["over what was there"]), fs)
+        first = uris.join(base, "model")
+        fs.delete(uris.join(base, "model.replaced-j-0"))
+        for changes in (False, True):
+            second = OutputCommit(uris.join(base, f".howdah-k-{changes:d}"), first, True, (("worker-0.1", ""),))
+            fs.mkdirs(uris.join(second.temporary, "worker-0.1"))
+            fs.write_bytes(uris.join(second.temporary, "worker-0.1/m"), b"12345")
+            if changes:
+                time.sleep(0.002)  # a file system counts milliseconds
+                fs.write_bytes(uris.join(first, name), b"" if name == "_SUCCESS" else b"54321")
+            kept = commit(second, fs)
+            assert kept == (uris.join(base, f"model.replaced-k-{changes:d}") if changes else "")
+        assert self._found(fs, base)[1] == ("_SUCCESS", "m")
 
     def test_discard_leaves_nothing_of_a_failed_job(self, fs: FileSystem, base: str) -> None:
         output = self._lay_out(fs, base, CASES["over what was there"])

@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from howdah.errors import SpecError
+from howdah.outputs.published import write_mark
 from howdah.spec import Board, Checkpoint, Environment, Input, JobSpec, Output, Role, uris
+from howdah.spec.job import SUCCESS
 from howdah.staging.stage import stage
+from howdah.storage.local import LocalFileSystem
 
 ROLES = {"worker": Role("true")}
 
@@ -104,8 +107,12 @@ def test_a_home_directory_stays(project: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_what_a_job_has_published_is_replaced(project: Path) -> None:
     staged(project, "old", **DATA)
-    (project / "src/lib/_SUCCESS").touch()
     mentioned = {"worker": Role(f"train --resume {project}/src/lib/a.py")}
+    (project / "src/lib/_SUCCESS").touch()  # as Spark does
+    assert "no job of howdah's has published it" in refused(project, "src/lib", files=("src",))
+    assert "which holds roles.worker.command" in refused(project, "src/lib", roles=mentioned)
+    (project / "src/lib/_SUCCESS").unlink()
+    write_mark(LocalFileSystem(), uris.of_local(project / "src/lib"), SUCCESS)
     staged(project, "src/lib", files=("src",), roles=mentioned)
     staged(project, "new", files=("src",), **DATA)
 

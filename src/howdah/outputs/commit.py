@@ -8,7 +8,7 @@ first checks whether it has been done.
     <final>                       `_commit`, renamed; snapshots taken while the programs ran
                                   (`howdah.outputs.snapshot`) that are there already come with it
     <temporary>-replaced          what was at <final> before, when it is to be overwritten, until the commit is done
-    <final>.replaced-<job>-<n>    the same afterwards, if no job had published it and there is no trash
+    <final>.replaced-<job>-<n>    the same afterwards, if there is no trash and it is not as a job had published it
     <failed>                      instead of <final>, when the job has failed and its output says `keep_failed`
 """
 
@@ -22,6 +22,7 @@ from functools import partial
 from howdah.checkpoints import directory_lock
 from howdah.errors import HowdahError, StagingError
 from howdah.outputs import snapshot
+from howdah.outputs.published import FAILED, is_as_published, write_mark
 from howdah.spec import uris
 from howdah.spec.job import SUCCESS, JobSpec
 from howdah.spec.values import dataclass
@@ -30,9 +31,6 @@ from howdah.storage.filesystem import FileSystem
 from howdah.storage.retry import retry_until
 from howdah.storage.trash import move_to_trash
 from howdah.wire.helper_main import HelperReply, one_line, run_helper_main
-
-FAILED = "_FAILED"
-"""A file in what is kept of a failed job."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class OutputCommit:
 
     @property
     def replaced_beside(self) -> str:
-        """Return where what was replaced stays, if no job had published it and there is no trash."""
+        """Return where what was replaced stays, if there is no trash and it is not as a job had published it."""
         return f"{self.final.rstrip('/')}.replaced-{uris.name(self.temporary).removeprefix('.howdah-')}"
 
     @property
@@ -147,8 +145,9 @@ def commit(output: OutputCommit, fs: FileSystem) -> str:
     """
     if not _is_published(fs, output):
         _collect(fs, output)
-        for name in (output.marker, SUCCESS):
-            fs.create(uris.join(output.gathered, name)).close()
+        _move_snapshots(fs, output)
+        fs.create(uris.join(output.gathered, output.marker)).close()
+        write_mark(fs, output.gathered, SUCCESS)
         try:
             _publish(fs, output)
         except StagingError as error:
@@ -174,7 +173,7 @@ def set_aside(output: OutputCommit, fs: FileSystem) -> tuple[bool, str]:
     _collect(fs, output)
     found, put_away = bool(fs.children(output.gathered)), ""
     if found:
-        fs.create(uris.join(output.gathered, FAILED)).close()
+        write_mark(fs, output.gathered, FAILED)
         put_away = _put_away(fs, output.failed, output)
         fs.rename(output.gathered, output.failed)
     discard(output, fs)
@@ -182,8 +181,9 @@ def set_aside(output: OutputCommit, fs: FileSystem) -> tuple[bool, str]:
 
 
 def _put_away(fs: FileSystem, uri: str, output: OutputCommit) -> str:
-    """Make place where an output replaces something: move that to the trash, or remove it if it is a job's, else move
-    it aside, because it may be anything. Return where it is now, "" if there is nothing or it is removed."""
+    """Make place where an output replaces something: move that to the trash, or remove it if it is as a job has
+    published it, else move it aside, because it may be anything. Return where it is now, "" if there is nothing or it
+    is removed."""
     found = fs.stat(uri)
     if found is None:
         return ""
@@ -191,7 +191,7 @@ def _put_away(fs: FileSystem, uri: str, output: OutputCommit) -> str:
     with contextlib.suppress(StagingError):  # no permission or no quota there, or an encryption zone between
         if trashed := move_to_trash(fs, uri, place):
             return trashed
-    if found.is_dir and (not fs.children(uri) or any(fs.exists(uris.join(uri, name)) for name in (SUCCESS, FAILED))):
+    if found.is_dir and (not fs.children(uri) or is_as_published(fs, uri)):
         fs.delete(uri)
         return ""
     beside = next(name for name in _numbered(output.replaced_beside) if not fs.exists(name))
@@ -258,7 +258,6 @@ def _move_snapshots(fs: FileSystem, output: OutputCommit) -> None:
 
 
 def _publish(fs: FileSystem, output: OutputCommit) -> None:
-    _move_snapshots(fs, output)
     if fs.exists(output.final):
         if not output.overwrite:
             raise StagingError(f"{output.final}: exists already, and was not there when the job was submitted")

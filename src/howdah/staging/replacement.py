@@ -14,8 +14,9 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from howdah.outputs.published import is_published
 from howdah.spec import uris
-from howdah.spec.job import SUCCESS, JobSpec
+from howdah.spec.job import JobSpec
 from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry
@@ -77,7 +78,7 @@ def why_not_replace(uri: str, kept_paths: Iterable[KeptPath], conf_dir: str) -> 
         return f"would replace {shown}, which is a file; an output is a directory"
     _is_same_hdfs.cache_clear()  # it holds while one output is looked at
     output = _Place(uri, conf_dir)
-    is_ours = found is None or fs.exists(uris.join(uri, SUCCESS)) or not fs.children(uri)
+    is_ours = found is None or is_published(fs, uri) or not fs.children(uri)
     for kept in kept_paths:
         if _kind(kept.uri) != _kind(uri):
             continue
@@ -87,8 +88,8 @@ def why_not_replace(uri: str, kept_paths: Iterable[KeptPath], conf_dir: str) -> 
             return f"would replace {shown}, which {holds} {kept.what} ({display_uri(kept.uri)})"
         if kept.whole and not is_ours and place.holds(output):
             return (
-                f"would replace {shown}, which lies in {kept.what} ({display_uri(kept.uri)}), and no job has"
-                f" published it: it has no {SUCCESS}"
+                f"would replace {shown}, which lies in {kept.what} ({display_uri(kept.uri)}), and no job of howdah's"
+                " has published it"
             )
     return ""
 
