@@ -144,14 +144,18 @@ class CommitContract:
     @pytest.mark.parametrize("name", ["_SUCCESS", "theirs", "m"])
     def test_what_others_have_made_or_changed_is_put_aside(self, fs: FileSystem, base: str, name: str) -> None:
         """A job's output with a file of somebody's own in it; or with the empty _SUCCESS of Spark and MapReduce."""
-        commit(self._lay_out(fs, base, CASES["over what was there"]), fs)
+        output = self._lay_out(fs, base, CASES["over what was there"])
+        fs.write_bytes(uris.join(base, "early"), b"theirs")
+        commit(output, fs)
         first = uris.join(base, "model")
         fs.delete(uris.join(base, "model.replaced-j-0"))
         for changes in (False, True):
             second = OutputCommit(uris.join(base, f".howdah-k-{changes:d}"), first, True, (("worker-0.1", ""),))
             fs.mkdirs(uris.join(second.temporary, "worker-0.1"))
             fs.write_bytes(uris.join(second.temporary, "worker-0.1/m"), b"12345")
-            if changes:
+            if changes and name == "theirs":  # moved there, and older
+                fs.rename(uris.join(base, "early"), uris.join(first, name))
+            elif changes:
                 time.sleep(0.002)  # a file system counts milliseconds
                 fs.write_bytes(uris.join(first, name), b"" if name == "_SUCCESS" else b"54321")
             kept = commit(second, fs)

@@ -257,3 +257,12 @@ def test_who_does_not_write_stores_nothing(tmp_path: Path) -> None:
         assert master.leave() == 0
     finally:
         master.close()
+
+
+def test_nothing_behind_a_link_out_of_the_working_directory_is_copied(conduct: Start, tmp_path: Path) -> None:
+    link = f"import os\nos.symlink({os.fspath(tmp_path)!r}, 'output')\n"
+    master = conduct(link + WRITTEN + WAIT)
+    written(master)
+    master.save(order(tmp_path))
+    assert report(master).problem.startswith("output is a link out of the working directory, to ")
+    assert not (tmp_path / "grows").exists()

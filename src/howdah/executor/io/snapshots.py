@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess
+from howdah.executor.io.transfer import why_not_upload
 from howdah.spec.codec import decode
 from howdah.spec.values import dataclass
 from howdah.wire.helper_messages import CopyPartReply, CopyPartRequest
@@ -47,8 +48,9 @@ class SnapshotProcesses:
 
     def _start(self, order: SnapshotOrder) -> _Snapshot:
         snapshot, path = _Snapshot(SnapshotReport(number=order.number)), os.path.join(self.directory, order.source)
-        if not os.path.isdir(path):
-            snapshot.report = replace(snapshot.report, done=True)
+        problem = why_not_upload(path, self.directory)
+        if problem or not os.path.isdir(path):
+            snapshot.report = replace(snapshot.report, done=True, problem=problem)
             self.loop.call_later(0.0, self.on_change)
             return snapshot
 

@@ -12,7 +12,9 @@ from typing import Any, Dict, Generator, Iterator, List, Mapping, Sequence, Set,
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess, OnEnd
 from howdah.localfiles.own_copy import clone_file, copy_file
+from howdah.localfiles.symlinks import is_inside
 from howdah.spec import uris
+from howdah.spec.message import message
 from howdah.spec.staged import DataFile, Fetch
 from howdah.spec.values import dataclass
 from howdah.wire.helper_messages import DownloadRequest, FileCopy, UploadItem, UploadRequest
@@ -122,15 +124,31 @@ def upload_items(uploads: Sequence[Upload], directory: str, fetches: Sequence[Fe
     """Return the helper's items for the directories that exist. The helper follows links to local files of `fetches`.
 
     Raises:
-        PathUnusable: the program made no directory that it should have made.
+        PathUnusable: the program made no directory that it should have made, or a link that leads elsewhere.
     """
     made = [upload for upload in uploads if os.path.isdir(os.path.join(directory, upload.source))]
     for upload in uploads:
         if upload.required and upload not in made:
             raise PathUnusable(f"the program made no directory {upload.source!r} to upload to {upload.uri}")
+    for upload in made:
+        if problem := why_not_upload(os.path.join(directory, upload.source), directory):
+            raise PathUnusable(problem)
     files = [file for fetch in fetches for file in fetch.files]
     local = tuple(uris.path(file.uri) for file in files if uris.split(file.uri)[0] == "file")
     return [UploadItem(os.path.join(directory, upload.source), upload.uri, directory, local) for upload in made]
+
+
+def why_not_upload(path: str, directory: str) -> str:
+    """Return why the directory at `path` is no output of the program that has this working directory; "" if it is.
+    What a link leads to elsewhere may be anything, as for the links in an output."""
+    if is_inside(path, directory):
+        return ""
+    return message(
+        "{path} is a link out of the working directory, to {target}, of which nothing is uploaded:"
+        " let the program write into a directory",
+        path=os.path.relpath(path, directory),
+        target=os.path.realpath(path),
+    )
 
 
 def start_transfer(

@@ -1,0 +1,16 @@
+#!/bin/bash
+# The directory of an output is a link to a directory elsewhere, which anybody may have made.
+# Right: nothing of that directory is uploaded, and the job says why; a link to a directory of the task is followed.
+. "$(dirname "$0")/../case.sh"
+mkdir elsewhere && echo private > elsewhere/key
+cat > job.yaml <<Y
+vars: {target: "$work/elsewhere"}
+roles: {worker: {command: "mkdir own; echo m > own/weights; ln -s \${target} output", resources: {memory: 64MiB}}}
+outputs: [{path: model, from: output, tasks: "worker:0"}]
+Y
+run job.yaml
+[ "$status" = 1 ] && grep -q "output is a link out of the working directory, to .*/elsewhere" all && [ ! -e model ] ||
+    fail "$status: $(cat all)" "it fails and says why"
+run --set target=own job.yaml
+[ "$status" = 0 ] && [ -f model/weights ] && pass
+fail "$status: $(cat all)" "model/weights"
