@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import signal
 from pathlib import Path
 
 import pytest
+from conductor import LIMIT_S
 from test_executor import PYTHON, Start, conduct, program, wait_for_output  # noqa: F401 - a fixture
 
+from howdah.executor.executor import TERMINATED
+from howdah.executor.process.process_tree import tree
+from howdah.wire.launch_messages import TERM_GRACE_S
 from howdah.wire.messages import Goal, Phase
 
 TRAINER = """
@@ -65,6 +71,22 @@ def test_the_trainer_saves_once(conduct: Start, command: object) -> None:  # noq
     written = {path.name: path.read_text() for path in Path(master.work).rglob("*") if path.name in ("begun", "saved")}
     assert written == {"begun": "1", "saved": "1"}
     assert master.output("stdout").endswith(b"saved\n")
+
+
+@pytest.mark.parametrize("command", [TRAIN, f"{TRAIN} && echo done", f"setsid --wait {TRAIN}", program(WRAPPER)])
+def test_an_engine_that_tells_all_processes_to_end_lets_them_save(conduct: Start, command: object) -> None:  # noqa: F811
+    """As Slurm does: `scancel`, the time limit."""
+    master = conduct(command)
+    master.start({TERM_GRACE_S: "60"})
+    master.phase(Phase.JOINED)
+    master.set_orders(Goal.RUN, stop_s=60.0)
+    wait_for_output(master)
+    assert master.executor is not None
+    for pid in tree(master.executor.pid):
+        os.kill(pid, signal.SIGTERM)
+    assert master.executor.wait(LIMIT_S) == TERMINATED
+    written = {path.name: path.read_text() for path in Path(master.work).rglob("*") if path.name in ("begun", "saved")}
+    assert written == {"begun": "1", "saved": "1"}
 
 
 def test_what_is_left_in_the_background_saves(conduct: Start) -> None:  # noqa: F811

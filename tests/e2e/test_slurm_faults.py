@@ -200,6 +200,20 @@ def test_scancel_cancels(engine: Engine, tmp_path: Path) -> None:
     until(lambda: not Path(f"/proc/{pid}").exists() or not Path(f"/proc/{pid}/cmdline").read_bytes(), "the end")
 
 
+def test_a_program_saves_when_scancel_ends_it(engine: Engine, tmp_path: Path) -> None:
+    """Started by a shell that ends at once; it is told once, and prints that it has saved."""
+    saver = f"""trap 'echo told >> {tmp_path}/told; sleep 2; echo saved > {tmp_path}/saved; exit' TERM
+    touch {tmp_path}/mark-0-1; while true; do sleep 0.1; done"""
+    (tmp_path / "saver.sh").write_text(saver)
+    job = Job(engine, tmp_path, f"sh {tmp_path}/saver.sh; true", checkpoint=Checkpoint(path=(tmp_path / "c").as_uri()))
+    until((tmp_path / "mark-0-1").exists, "the program")
+    ask("scancel", job.number)
+    assert job.ended().state is State.CANCELLED
+    assert (tmp_path / "saved").read_text() == "saved\n"
+    assert (tmp_path / "told").read_text() == "told\n"
+    assert job.slurm_state() == "CANCELLED"
+
+
 def test_a_waiting_job_says_why_and_can_be_cancelled(engine: Engine, tmp_path: Path) -> None:
     other = ask("sbatch", "--parsable", "-N3", "--exclusive", "--output=/dev/null", "--wrap", "sleep 600").strip()
     until(lambda: "R" in ask("squeue", "-hj", other, "-o", "%t"), "the job in the way")

@@ -36,7 +36,7 @@ from howdah.executor.ports import PortReservation
 from howdah.executor.preflight.runner import PreflightRunner
 from howdah.executor.process import default_python, orphan_killer, process_tree
 from howdah.executor.process.announced_values import AnnouncedValues
-from howdah.executor.process.exit_explanation import explain, why_not_started
+from howdah.executor.process.exit_explanation import FILES_REMOVED, are_files_removed, explain, why_not_started
 from howdah.executor.process.image_program import variables_for_image
 from howdah.executor.process.program import Program
 from howdah.executor.relay.relay_starter import RelayStarter
@@ -46,13 +46,13 @@ from howdah.spec.message import message
 from howdah.spec.task import Exit
 from howdah.spec.usage import Usage
 from howdah.storage import object_stores
+from howdah.wire.launch_messages import TERM_GRACE_S
 from howdah.wire.messages import NOT_HEARD, NOT_WANTED, Assignment, Goal, Orders, Phase, Status
 
 LEFT, TERMINATED = 0, 143
 """Exit statuses: the master ordered LEAVE or REASSIGN; a signal ended the executor."""
 _DOUBT_S = 1.0
 _LOST_GRACE_S = 2.0  # Another attempt may begin three seconds after the lease.
-FILES_REMOVED = message("the node has removed the container's files")
 _NOT_READY = ("image", "localise", "preflight")  # causes of an end before the program was started
 
 
@@ -424,11 +424,11 @@ class Executor:
         self.logs["stderr"].write(f"[howdah: {text}]\n".encode("utf-8", "backslashreplace"))
 
     def _on_uploaded(self, problem: str, exit: Exit) -> None:
-        stopped = self._end_activity()
+        stopped, are_gone = self._end_activity(), are_files_removed(self.container, self.directory)
         if stopped:
             self._end(Exit("stopped", detail=stopped))
-        elif problem or self._files_removed():
-            if self._files_removed():  # some outputs may have been gone before they were uploaded
+        elif problem or are_gone:
+            if are_gone:  # some outputs may have been gone before they were uploaded
                 self.uploads.reset()
             self._end(Exit("upload", detail=problem, lines=exit.lines))
         else:
@@ -441,18 +441,11 @@ class Executor:
         self.link.send_now()
 
     def _end(self, exit: Exit) -> None:
-        if not exit.ok and exit.cause != "stopped" and self._files_removed():
+        if not exit.ok and exit.cause != "stopped" and are_files_removed(self.container, self.directory):
             exit = replace(exit, cause="withdrawn", detail=FILES_REMOVED)
         self.exit = exit
         self._enter(Phase.ENDED)
         self._reconcile()
-
-    def _files_removed(self) -> bool:
-        """Return whether the node has removed the container's files while its programs still run.
-
-        A node's agent that keeps no state does this when it restarts: it renames the directory before it deletes files.
-        """
-        return "HOWDAH_CONTAINER" in self.container and not os.path.isdir(self.directory)
 
     # Start and end of the executor.
 
@@ -476,7 +469,12 @@ class Executor:
             self._stop_activity(reason, grace)
 
     def _end_on_signal(self) -> None:
-        """End everything in a blocking call, because the sender of the signal waits only briefly."""
+        """Stop the program, if the engine waits for that; else end everything in a blocking call."""
+        grace_s = min(float(self.container.get(TERM_GRACE_S, "0")), self.orders.stop_s)
+        if grace_s and isinstance(self.activity, Program):
+            self.exit_status, self.stopping = TERMINATED, self.stopping or message("stopped by a signal")
+            self.activity.stop(grace_s, is_told=True)
+            return
         if isinstance(self.activity, Program):
             log("terminated by a signal while the program ran")
             self.activity.end_now()

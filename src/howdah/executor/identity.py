@@ -12,7 +12,7 @@ from typing import Mapping, Tuple
 from howdah.spec import uris
 from howdah.spec.task import TaskId
 from howdah.wire import auth, credentials
-from howdah.wire.launch_messages import STORES_LOGS
+from howdah.wire.launch_messages import STORES_LOGS, TERM_GRACE_S
 
 PRIVATE = (
     "HOWDAH_CREDENTIALS",
@@ -26,6 +26,7 @@ PRIVATE = (
     "HOWDAH_ORPHAN_KILLER",
     "HOWDAH_HOST",
     STORES_LOGS,
+    TERM_GRACE_S,
 )
 """Variables of the executor that its program does not see."""
 

@@ -31,6 +31,9 @@ FACT = "HOWDAH_FACT_"
 STORES_LOGS = "HOWDAH_STORES_LOGS"
 """Variable of the bootstrap and of the executor: a container that does not see the job's directory as a directory
 copies its logs there, because they would go with the container."""
+TERM_GRACE_S = "HOWDAH_TERM_GRACE_S"
+"""Variable of the executor on an engine that ends a container by TERM to all of its processes, and by KILL no sooner
+than after so many seconds."""
 
 OWN_NETWORK = "HOWDAH_OWN_NETWORK"
 """Variable of an executor that says whether its engine may have given the container a network of its own."""

@@ -41,6 +41,7 @@ from howdah.spec.events import Allocated, AllocationLost, CancelRequested, Conta
 from howdah.spec.message import message
 from howdah.staging.bootstrap_archive import NAME, bootstrap_archive
 from howdah.storage.retry import retry_until
+from howdah.wire.launch_messages import TERM_GRACE_S
 
 LOOK_S, MAX_CHECK_S, SUSPECTS_S = 1.0, 30.0, 10.0
 PROBE_LIMIT_S, CONTROLLER_LIMIT_S, KILL_WAIT_S = 10.0, 600.0, 30.0
@@ -50,6 +51,8 @@ BESIDE = ("--overlap", "--mem=0")
 UNREGISTER_LIMIT_S = 8.0
 EXECUTOR_EXIT_WAIT_S = 1.0
 """How long an executor may take to leave by itself: Slurm's accounting calls a step CANCELLED that it has to end."""
+LEAVE_S = 3.0
+"""How long an executor has between the end of its program and Slurm's KILL."""
 JOB_END_WAIT_S = 1.0
 """How long Slurm may take to tell the batch step of an end of the whole job, whose steps it ends first."""
 # Programs that know Slurm would take the step, of one task, for the whole of their world.
@@ -91,6 +94,7 @@ class SlurmAllocator(PullAllocator):
         self._check: asyncio.Task[None] | None = None
         self._guard: KeptProcess | None = None
         self._is_leaving = False
+        self._term_grace_s = self._slurm.kill_wait_s() - LEAVE_S
 
     @classmethod
     async def open(cls, context: MasterContext) -> SlurmAllocator:
@@ -321,6 +325,8 @@ class SlurmAllocator(PullAllocator):
         node = self._nodes.get(place.node, {})
         variables = {**self.bootstrap_environment(held.container.id), **paths}
         variables["HOWDAH_HOST"] = node.get("NodeAddr", place.node)
+        if self._term_grace_s > 0:
+            variables[TERM_GRACE_S] = f"{self._term_grace_s:g}"
         has_gpus = ",gpu:" in f",{node.get('Gres')}"
         hide = _HIDE + ("export CUDA_VISIBLE_DEVICES=; " if has_gpus and not place.shape.gpus else "")
         options = [

@@ -173,10 +173,21 @@ class SlurmCommands:
             return []
         return [_accounted(*row.split("|", 6)) for row in rows if row.count("|") >= 6]
 
+    def _config(self) -> dict[str, str]:
+        lines = (line.partition("=") for line in self.call("scontrol", "show", "config").splitlines())
+        return {name.strip(): value.strip() for name, _, value in lines}
+
+    def kill_wait_s(self) -> float:
+        """Return how many seconds are between Slurm's TERM to all processes of a job that it ends, and its KILL; 0.0
+        where it signals some processes only. Raises as `call` does."""
+        found = self._config()
+        if found.get("ProctrackType") == "proctrack/pgid":
+            return 0.0
+        return float(found.get("KillWait", "0").split()[0])
+
     def cluster(self) -> str:
         """Return the cluster's name and its controller, as the controller says them. Raises as `call` does."""
-        lines = (line.partition("=") for line in self.call("scontrol", "show", "config").splitlines())
-        found = {name.strip(): value.strip() for name, _, value in lines}
+        found = self._config()
         return f"the cluster {found['ClusterName']} of {found['SlurmctldHost[0]']}:{found['SlurmctldPort']}"
 
     def hosts(self, nodes: str) -> list[str]:

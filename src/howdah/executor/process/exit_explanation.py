@@ -14,6 +14,7 @@ from typing import Mapping, Optional, Sequence
 from howdah.spec.message import Message, message
 from howdah.spec.task import Exit
 
+FILES_REMOVED = message("the node has removed the container's files")
 _NOT_EXECUTABLE, _NOT_FOUND = 126, 127
 _SEPARATOR = re.compile(r"\s*[:：]\s*")
 _QUOTES = "'\"`‘’“”"
@@ -24,6 +25,14 @@ _DENIED = ("permission denied", "权限不够")
 _NO_PROGRAM = ("exec format error", "cannot execute binary file")
 _NO_SCRIPT = re.compile(r"can't open file '(.+)': \[Errno 2\]")
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(.+?)'")
+
+
+def are_files_removed(container: Mapping[str, str], directory: str) -> bool:
+    """Return whether the node has removed the files of a container with this environment while its programs still run.
+
+    A node's agent that keeps no state does this when it restarts: it renames the directory before it deletes files.
+    """
+    return "HOWDAH_CONTAINER" in container and not os.path.isdir(directory)
 
 
 def explain(exit: Exit, directory: str) -> Exit:

@@ -139,15 +139,18 @@ class Program:
         self._listen()
         self.loop.call_later(0.2, self._sample)
 
-    def stop(self, grace_s: float) -> None:
-        """Send TERM to the program's processes now, and KILL to all that is left after `grace_s` seconds.
+    def stop(self, grace_s: float, is_told: bool = False) -> None:
+        """Send TERM to the program's processes now, unless somebody has sent it to all of them (`is_told`), and KILL to
+        all that is left after `grace_s` seconds.
 
         The end of its first process, such as a shell, shortens that for none. A process outside of its group is left to
         the one that has started it, as long as that lives: a launcher passes the signal on, and a second TERM could
         come while the program saves.
         """
         kill_at = time.monotonic() + grace_s
-        if self._kill_at is None and (self._status is None or self.processes()):
+        if is_told and self.image is None:  # those of an image may be outside of the engine's container
+            self._terminated.update(self.processes())
+        elif self._kill_at is None and (self._status is None or self.processes()):
             self._terminate_group()
         if self._status is None:
             self.loop.call_later(grace_s, self._kill)
