@@ -25,6 +25,7 @@ from howdah.executor.process.process_tree import children, kill
 from howdah.spec.codec import decode, encode
 from howdah.wire import auth
 from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX, Credentials
+from howdah.wire.launch_messages import executor_command
 from howdah.wire.messages import (
     Assignment,
     Goal,
@@ -140,7 +141,7 @@ class Conductor:
         self._before = before
         with (self.logs / "executor.log").open("wb") as log:
             self.executor = subprocess.Popen(
-                [*before, sys.executable, "-m", "howdah.executor"], env=variables, cwd=self.logs, stderr=log
+                [*before, *executor_command(sys.executable)], env=variables, cwd=self.logs, stderr=log
             )
 
     def set_orders(self, goal: Goal, epoch: int = 0, stop_s: float = 5.0, keep: bool = False) -> None:

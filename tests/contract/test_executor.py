@@ -68,6 +68,14 @@ def gone(mark: str) -> bool:
 
 
 class TestRunning:
+    @pytest.mark.parametrize("name", ["howdah", "runpy", "queue", "json", "signal"])
+    def test_a_file_of_the_users_is_not_taken_for_a_module(self, conduct: Start, name: str) -> None:
+        """On YARN it lies in the directory in which the executor begins."""
+        master = conduct(f"{PYTHON} {name}.py")
+        for directory in (master.logs, master.work):
+            (directory / f"{name}.py").write_text("print('mine')")
+        assert master.run().exit == Exit("exit", 0, lines=("mine",))
+
     def test_the_last_lines_of_a_program_behind_tee_are_those_of_stdout(self, conduct: Start) -> None:
         ended = conduct("sh -c 'echo why >&2; exit 3' 2>&1 | tee log").run()
         assert ended.exit is not None

@@ -144,7 +144,7 @@ def test_nodes_whose_containers_are_gone_at_a_takeover_get_the_next_job(howdah: 
     running.says("worker:5 | step 5")
     master = master_of(running.job)
     os.kill(master, signal.SIGSTOP)  # it hears nothing of what follows
-    nodes = [node_of(pid) for pid in processes(running.job, "-m howdah.executor")]
+    nodes = [node_of(pid) for pid in processes(running.job, "howdah.executor")]
     howdah.sandbox.stop(max(set(nodes), key=nodes.count))
     with contextlib.suppress(ProcessLookupError):
         os.kill(master, signal.SIGKILL)

@@ -61,6 +61,22 @@ def test_a_directory_travels_as_an_archive_without_what_is_no_code(tmp_path: Pat
     }
 
 
+def test_no_link_of_a_container_has_a_colon(tmp_path: Path, home: str) -> None:
+    """YARN takes none; the executor copies what is in the archives to its place."""
+    write(tmp_path / "run_12:30.cfg")
+    write(tmp_path / "lib:1/a.py")
+    archive.write(archive.members(tmp_path / "lib:1"), tmp_path / "pack.tar")
+    files = ("run_12:30.cfg", "lib:1", "lib:1/a.py#b.py")
+    found = stage(JobSpec(ROLES, files=files, archives=("pack.tar#at:1",)), tmp_path, home).files
+    assert all(":" not in file.name for file in found)
+    placed = {}
+    for file in found:
+        if file.kind == "spread":
+            with tarfile.open(file.source) as tar:
+                placed[file.into] = tar.getnames()
+    assert placed == {"": ["run_12:30.cfg"], "lib:1": ["a.py"], "at:1": ["a.py"]}
+
+
 def test_a_directory_that_is_elsewhere_is_fetched_whole_by_those_who_have_it(tmp_path: Path, home: str) -> None:
     for name in ("lib/__init__.py", "lib/sub/a.py", "own/.x", "ps/own/.x", "input/data"):
         write(tmp_path / name)

@@ -60,6 +60,15 @@ def test_a_byte_that_is_no_text() -> None:
     assert uris.join("hdfs://ns/d", name) == "hdfs://ns/d/caf%E9 %E9"
 
 
+def test_a_colon_in_a_name_on_hdfs() -> None:
+    uri = uris.join("hdfs://ns:8020/d", "at 12:30/a:b%3A")
+    assert uri == uris.normalize("hdfs://ns:8020/d/at 12:30/a:b%3A") == "hdfs://ns:8020/d/at 12%3A30/a%3Ab%3A"
+    assert uris.local_name("at 12%3A30", uri) == "at 12:30"
+    for other in ("file:///d", "s3://bucket/d"):
+        assert uris.name(uris.join(other, "a:b")) == uris.local_name("a:b", other) == "a:b"
+        assert uris.local_name("a%3Ab", other) == "a%3Ab"
+
+
 def test_the_root_is_its_own_parent() -> None:
     assert uris.parent("hdfs://ns/") == uris.parent("hdfs://ns/x") == "hdfs://ns/"
     assert uris.split("hdfs://ns") == ("hdfs", "ns", "/")

@@ -69,9 +69,9 @@ class DirectorySync:
             wanted = uris.below(resume, self.uri) if uris.normalize(resume) != uris.normalize(self.uri) else ""
             names += next((each.files for each in candidates(tree, self.rule) if each.name == wanted), ())
         for name in dict.fromkeys(names):
-            self._fetch(name, tree.entries[name])
+            self._fetch(uris.local_name(name, self.uri), tree.entries[name])
         if resume:
-            self._point_tensorflow_to(posixpath.basename(resume))
+            self._point_tensorflow_to(posixpath.basename(uris.local_name(resume, self.uri)))
         self._write_known()
 
     def _fetch(self, name: str, entry: Entry) -> None:

@@ -10,15 +10,14 @@ from importlib.util import find_spec
 
 def main() -> int:
     """Run an executor; return 0 left, 75 the master was not heard, 76 not wanted, 143 terminated, 78 not set up."""
-    # The program's own files lie in the working directory: a json.py or queue.py there must not be imported.
     here = os.getcwd()
-    sys.path[:] = [path for path in sys.path if path and os.path.abspath(path) != here]
     _do_without_openssl()
     gc.disable()  # imports leave no garbage, and looking for it takes a fifteenth of the start
     from howdah.executor.executor import Executor
     from howdah.executor.identity import Identity, share_credentials
     from howdah.executor.own_log import log
     from howdah.executor.reassignment import next_environment
+    from howdah.wire.launch_messages import executor_command
     from howdah.wire.stderr import ignore_full_disk
 
     gc.enable()
@@ -36,7 +35,7 @@ def main() -> int:
     if executor.reassigned_to and status == 0:
         os.chdir(here)
         share_credentials(True)
-        os.execve(sys.executable, [sys.executable, "-m", "howdah.executor"], next_environment(executor))  # noqa: S606
+        os.execve(sys.executable, executor_command(sys.executable), next_environment(executor))  # noqa: S606
     return status
 
 

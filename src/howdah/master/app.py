@@ -44,6 +44,7 @@ from howdah.storage.retry import retry_until
 from howdah.wire import auth
 from howdah.wire.clock import since_boot
 from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX
+from howdah.wire.launch_messages import executor_command
 from howdah.wire.messages import Phase
 
 PYTHON = f"{sys.version.split()[0]} {sys.executable}"
@@ -415,7 +416,7 @@ class JobMaster:
             secrets = {SECRET_PREFIX + name: value for name, value in self.identity.secrets.items()}
             if shares_key(self.order_builder.framework):
                 secrets[SECRET_PREFIX + GANG_KEY] = auth.gang_key(self.identity.key).encode()
-        command = (self.staged.python, "-m", "howdah.executor")
+        command = executor_command(self.staged.python)
         return Launch(action.task, action.attempt, command, environment, {**secrets, JOB_KEY: key}, files)
 
     async def _collect_stacks(self, action: actions.CollectStacks) -> None:

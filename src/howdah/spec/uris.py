@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote
 from howdah.errors import StagingError
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(.*)", re.DOTALL)
+_HDFS = ("hdfs", "viewfs")
 _NO_TEXT = re.compile("[\ud800-\udfff]")  # as which Python has bytes of a file's name that are no UTF-8
 
 
@@ -33,11 +34,20 @@ def split(uri: str) -> tuple[str, str, str]:
 
 def build(scheme: str, authority: str, path: str) -> str:
     """Build the URI that `split` takes apart. A byte that is no UTF-8 is itself in the names of this machine's files;
-    other file systems' names are text, and have it as `%E9`."""
+    other file systems' names are text, and have it as `%E9`. HDFS takes no `:` in a name, and has it as `%3A`, as Hive
+    and Spark write it."""
     if scheme == "file":
         return f"file://{authority}{quote(path, errors='surrogateescape')}"
+    if scheme in _HDFS and ":" in path:
+        path = path.replace(":", "%3A")
     text = path if path.isascii() else _NO_TEXT.sub(lambda found: f"%{ord(found[0]) & 0xFF:02X}", path)
     return f"{scheme}://{authority}{text}"
+
+
+def local_name(name: str, uri: str) -> str:
+    """Return the name on this machine of a file that is stored under `name` on the file system of `uri`. It is for
+    files that howdah has stored: what others name `%3A` must stay so."""
+    return name.replace("%3A", ":") if split(uri)[0] in _HDFS else name
 
 
 def has_scheme(text: str) -> bool:

@@ -163,6 +163,15 @@ def directory(source: Path, into: Path, left_out: LeftOut = ignore) -> list[Path
     return targets
 
 
+def file(source: Path, name: str, into: Path) -> Path:
+    """Pack one file, under this name, into a .tar.gz archive below `into`, as `directory` does."""
+    member = ArchiveMember(name, str(source), size=source.stat().st_size)
+    target = into / f"{digest_of([member])}.tar.gz"
+    if not target.exists():
+        write([member], target)
+    return target
+
+
 def _parts(members: list[ArchiveMember]) -> Iterator[list[ArchiveMember]]:
     part: list[ArchiveMember] = []
     size = 0

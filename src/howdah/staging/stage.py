@@ -179,7 +179,7 @@ class _Stager:
                 yield from self._directory(local, name, "archive" if kind == "file" else kind)
             elif local.exists():
                 self._check_archive(place, path, kind)
-                yield _local_file(local, name, kind, self.home)
+                yield self._whole_file(local, name, kind)
             elif path.startswith("/") and not self.is_local:
                 yield from self._cluster_file(place, uris.absolute(path, self.cluster_fs, ""), name, kind, path)
             else:
@@ -192,13 +192,25 @@ class _Stager:
         from howdah.staging import archive  # is slow to import, and most jobs have no directory
 
         parts = archive.directory(directory, local_directory() / "packed", self._left_out)
-        if len(parts) == 1:
+        if len(parts) == 1 and ":" not in name:
             yield _local_file(parts[0], name, kind, self.home)
             return
-        into = "" if kind == "spread" else name
         for number, part in enumerate(parts):
-            file = _local_file(part, f"howdah-part-{number}-{name}", "spread", self.home)
-            yield replace(file, into=into)
+            yield self._part(part, name, number, "" if kind == "spread" else name)
+
+    def _part(self, path: Path, name: str, number: int, into: str) -> StagedFile:
+        file = _local_file(path, f"howdah-part-{number}-{name.replace(':', '%3A')}", "spread", self.home)
+        return replace(file, into=into)
+
+    def _whole_file(self, path: Path, name: str, kind: str) -> StagedFile:
+        """Return a file or archive. One with `:` in its name comes in an archive, because YARN can't link to it."""
+        if ":" not in name or kind == "spread":
+            return _local_file(path, name, kind, self.home)
+        if kind == "archive":
+            return self._part(path, name, 0, name)
+        from howdah.staging import archive
+
+        return self._part(archive.file(path, name, local_directory() / "packed"), name, 0, "")
 
     def _cluster_file(
         self, place: str, uri: str, name: str, kind: str, missing: str = ""

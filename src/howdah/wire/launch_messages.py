@@ -35,8 +35,18 @@ TERM_GRACE_S = "HOWDAH_TERM_GRACE_S"
 """Variable of the executor on an engine that ends a container by TERM to all of its processes, and by KILL no sooner
 than after so many seconds."""
 
+_EXECUTOR = (
+    "import sys; sys.path[:] = filter(None, sys.path); import runpy;"
+    " runpy.run_module(sys.argv[1], run_name=__name__, alter_sys=True)"
+)
 OWN_NETWORK = "HOWDAH_OWN_NETWORK"
 """Variable of an executor that says whether its engine may have given the container a network of its own."""
+
+
+def executor_command(python: str) -> Tuple[str, ...]:
+    """Return the command of an executor: `python -m howdah.executor`, but no file in its directory is taken for a
+    module, because a user's files are there on YARN, `howdah.py` or `queue.py` among them."""
+    return (python, "-c", _EXECUTOR, "howdah.executor")
 
 
 @dataclass(frozen=True)

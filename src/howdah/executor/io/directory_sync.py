@@ -156,7 +156,7 @@ class CheckpointSyncRunner(DirectorySyncRunner):
         """Replace the shared directory in the program's variables by the local one."""
         local = {**variables, CHECKPOINT_DIR: self.path}
         if variables.get(RESUME_FROM):
-            name = uris.below(variables[RESUME_FROM], self.uri)
+            name = uris.local_name(uris.below(variables[RESUME_FROM], self.uri), self.uri)
             local[RESUME_FROM] = os.path.normpath(os.path.join(self.path, name))
         return local
 
