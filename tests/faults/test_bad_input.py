@@ -375,3 +375,9 @@ class TestCluster:
         inputs = [{"path": "/data", "to": "data"}]
         variables = {"HADOOP_CONF_DIR": conf_dir}
         user.refused(UNAVAILABLE, *words, options=("--on", "yarn"), inputs=inputs, variables=variables)
+
+
+@pytest.mark.parametrize("words", [("run", "{}"), ("tony", "submit", "--conf_file={}"), ("data", "put", "{}", "out")])
+def test_a_name_that_is_too_long(user: User, words: tuple[str, ...]) -> None:
+    said = user.fails(STAGING, "ile name too long", arguments=tuple(word.format("a" * 5000) for word in words))
+    assert said.count("\n") == 1

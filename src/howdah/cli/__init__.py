@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import importlib
 import os
@@ -16,6 +17,10 @@ from howdah.cli.i18n import _, choose, localise
 from howdah.cli.interrupts import RaisedInterrupts
 from howdah.cli.mistakes import HelpFormatter, error_lines, show_usage_error
 from howdah.errors import HowdahError, StagingError
+from howdah.localfiles.file_errors import explain
+
+_OF_NAMES = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EACCES)
+"""Errors of a file that the user has named, wherever it is looked for first."""
 
 COMMANDS = {
     "run": ("howdah.cli.run:run", "Run a job and follow it; exits with its result."),
@@ -143,6 +148,11 @@ def _run(argv: Sequence[str] | None) -> None:
         if _has_directory():
             raise
         streams.print_error(["howdah: the current directory has been removed: go to one that is there"])
+        sys.exit(StagingError.exit_code)
+    except OSError as error:
+        if error.errno not in _OF_NAMES or not error.filename:
+            raise
+        streams.print_error([f"howdah: {explain(error, os.fsdecode(error.filename))}"])
         sys.exit(StagingError.exit_code)
 
 
