@@ -59,6 +59,15 @@ def test_a_script_whose_interpreter_is_missing(directory: Path) -> None:
     assert "the interpreter that the first line of './lost.sh' names is not there" in said
 
 
+@pytest.mark.parametrize("interpreter", ["/bin/bash", "/usr/bin/env python3"])
+def test_a_script_with_windows_line_ends(interpreter: str, directory: Path) -> None:
+    (directory / "windows.sh").write_bytes(f"#!{interpreter}\r\necho hi\r\n".encode())
+    (directory / "windows.sh").chmod(0o755)
+    assert "a script has Windows line ends (CRLF)" in explained(["/bin/bash", "-c", "./windows.sh"], directory)
+    said = explain(Exit("exit", 127, lines=("run.sh: line 2: $'\\r': command not found",)), str(directory))
+    assert "a script has Windows line ends (CRLF)" in str(said)
+
+
 def test_what_is_no_program_for_this_node(directory: Path) -> None:
     assert "'./binary' is no program for this node" in explained(["/bin/bash", "-c", "./binary"], directory)
 

@@ -32,7 +32,10 @@ class TestMachine:
 
     def test_gpus_that_the_user_may_not_see_are_not_offered(self) -> None:
         assert Machine.detect({"CUDA_VISIBLE_DEVICES": "2,5"}).gpus == ("2", "5")
-        assert Machine.detect({"CUDA_VISIBLE_DEVICES": ""}).gpus == ()
+        for hidden in ("", "-1", "NoDevFiles"):
+            assert Machine.detect({"CUDA_VISIBLE_DEVICES": hidden}).gpus == ()
+        assert Machine.detect({"CUDA_VISIBLE_DEVICES": "0,-1,1"}).gpus == ("0",)
+        assert Machine.detect({"CUDA_VISIBLE_DEVICES": "0,0, MIG-a/1/0"}).gpus == ("0", "MIG-a/1/0")
 
     def test_a_small_gang_fits_a_laptop(self) -> None:
         small = Role("", resources=Resources(1024, 1))

@@ -95,6 +95,8 @@ def test_a_sound_job_has_no_mistakes() -> None:
         (job(outputs=(Output("/o", tasks="wrker:0"),)), "outputs.0.tasks: is 'wrker:0', which is not a role"),
         (job(roles={"a": WORKER, "b": WORKER}, outputs=(Output("/o", tasks="chief"),)), "outputs.0.tasks: is 'chief'"),
         (job(env={"A=B": "x"}), "env.A=B: is not a variable name"),
+        (job(env={"PATH": "/x:$PATH"}), "env.PATH: has $PATH, which is text here: put /x into `extend`"),
+        (worker(env={"L": "${L}:/x:/y"}), "roles.worker.env.L: has $L, which is text here: put /x:/y into `extend`"),
         (job(secrets={"P": "env:P"}, env={"P": "x"}), "secrets.P: is in env too"),
         (job(secrets={"1": "env:P"}), "secrets.1: is not a variable name"),
     ],

@@ -9,6 +9,7 @@ from dataclasses import field
 from typing import Protocol
 
 from howdah.spec import JobSpec
+from howdah.spec.validation import added_entries
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +28,26 @@ class Parsed:
     """Files that are laid over this machine's Hadoop configuration."""
     same_hosts: bool = False
     """Whether the job prefers the hosts on which the last job of its name succeeded."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "job", _extend_variables(self.job))
+
+
+def _extend_variables(job: JobSpec) -> JobSpec:
+    """Return the job with variables such as `PATH=/x:$PATH` in `extend`: a node's shell completed their values."""
+    extend = dict(job.extend)
+
+    def others(env: Mapping[str, str]) -> dict[str, str]:
+        kept = {}
+        for name, value in env.items():
+            if (added := added_entries(name, value)) == value:
+                kept[name] = value
+            else:
+                extend[name] = ":".join(filter(None, (extend.get(name), added)))
+        return kept
+
+    roles = {name: dataclasses.replace(role, env=others(role.env)) for name, role in job.roles.items()}
+    return dataclasses.replace(job, env=others(job.env), roles=roles, extend=extend)
 
 
 class CompatCommand(Protocol):

@@ -156,7 +156,7 @@ def _role(place: str, role: Role) -> _Found:
     if not 0 <= role.min_replicas <= role.replicas:
         yield Mistake(f"{place}.min_replicas", f"is {role.min_replicas}, must be 0 to {role.replicas} (replicas)")
     yield from _resources(f"{place}.resources", role.resources)
-    yield from _environment_names(f"{place}.env", role.env)
+    yield from _environment(f"{place}.env", role.env)
     yield from _label(f"{place}.node_label", role.node_label)
     if role.on_failure:
         yield from _one_of(f"{place}.on_failure", role.on_failure, CHOICES["Role.on_failure"])
@@ -429,7 +429,7 @@ def _check_inside_workdir(place: str, path: str) -> _Found:
 
 
 def _variables(job: JobSpec) -> _Found:
-    yield from _environment_names("env", job.env)
+    yield from _environment("env", job.env)
     yield from _environment_names("extend", job.extend)
     yield from _environment_names("secrets", job.secrets)
     for name, reference in job.secrets.items():
@@ -439,6 +439,18 @@ def _variables(job: JobSpec) -> _Found:
         for place, env in [("env", job.env), *((f"roles.{role}.env", job.roles[role].env) for role in job.roles)]:
             if name in env:
                 yield Mistake(f"secrets.{name}", f"is in {place} too: keep one of them")
+
+
+def added_entries(name: str, value: str) -> str:
+    """Return what a list such as `/opt/bin:$PATH` adds to the variable `name` itself; the list if it adds nothing."""
+    return ":".join(part for part in value.split(":") if part not in (f"${name}", f"${{{name}}}"))
+
+
+def _environment(place: str, env: Mapping[str, str]) -> _Found:
+    yield from _environment_names(place, env)
+    for name, value in env.items():
+        if (added := added_entries(name, value)) != value:
+            yield Mistake(f"{place}.{name}", f"has ${name}, which is text here: put {added} into `extend`, which adds it")
 
 
 def _environment_names(place: str, env: Mapping[str, str]) -> _Found:

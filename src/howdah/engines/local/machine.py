@@ -7,6 +7,7 @@ small gang. A GPU belongs to one container at a time.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -151,6 +152,12 @@ def _gpus(environment: Mapping[str, str]) -> tuple[str, ...]:
     if environment.get("HOWDAH_LOCAL_GPUS", "").isdigit():
         return tuple(str(number) for number in range(_amount_from_environment(environment, "GPUS")))
     if "CUDA_VISIBLE_DEVICES" in environment:
-        return tuple(filter(None, environment["CUDA_VISIBLE_DEVICES"].split(",")))
+        return _visible_gpus(environment["CUDA_VISIBLE_DEVICES"])
     found = (re.fullmatch(r"nvidia(\d+)", entry.name) for entry in Path("/dev").iterdir())
     return tuple(sorted((match.group(1) for match in found if match), key=int))
+
+
+def _visible_gpus(text: str) -> tuple[str, ...]:
+    """Return the devices that CUDA sees: those before the first that can't be one, such as -1, each once."""
+    names = itertools.takewhile(re.compile(r"\d+|(GPU|MIG)-.+").fullmatch, map(str.strip, text.split(",")))
+    return tuple(dict.fromkeys(names))

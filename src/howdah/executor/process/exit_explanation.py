@@ -5,6 +5,7 @@ The messages are those of bash, dash, busybox, env(1) and CPython, in English an
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -21,6 +22,7 @@ _QUOTES = "'\"`‘’“”"
 _NO_COMMAND = ("command not found", "not found", "未找到命令")
 _NO_FILE = ("no such file or directory", "没有那个文件或目录")
 _NO_INTERPRETER = ("required file not found", "bad interpreter")
+_CARRIAGE_RETURN = "\\r"  # as shells and env print it
 _DENIED = ("permission denied", "权限不够")
 _NO_PROGRAM = ("exec format error", "cannot execute binary file")
 _NO_SCRIPT = re.compile(r"can't open file '(.+)': \[Errno 2\]")
@@ -59,7 +61,8 @@ def why_not_started(argv: Sequence[str], variables: Mapping[str, str], directory
     if "/" not in name:
         path = variables.get("PATH", os.defpath)
         return message("{problem}; PATH is {path}", problem=_no_command(name), path=path)
-    return _no_interpreter(name) if os.path.exists(os.path.join(directory, name)) else _no_file(name, directory)
+    is_there = os.path.exists(os.path.join(directory, name))
+    return _no_interpreter(name, directory) if is_there else _no_file(name, directory)
 
 
 def _of_python(lines: Sequence[str], directory: str) -> Optional[Message]:
@@ -76,10 +79,12 @@ def _of_shell(line: str, directory: str) -> Optional[Message]:
     if not before or not before[-1]:
         return None
     if problem in _NO_FILE and before[-1].lower() in _NO_INTERPRETER and len(before) > 2:
-        return _no_interpreter(before[-3])
+        return _no_interpreter(before[-3], directory)
     name = before[-2] if before[-1].lower().startswith("cannot execute") and len(before) > 1 else before[-1]
     if problem in _NO_INTERPRETER:
-        return _no_interpreter(name)
+        return _no_interpreter(name, directory)
+    if name.endswith(_CARRIAGE_RETURN):
+        return _windows_lines()
     if problem in _NO_COMMAND or (problem in _NO_FILE and os.path.basename(before[0]) == "env"):
         return _no_file(name, directory) if "/" in name else _no_command(name)
     if problem in _NO_FILE:
@@ -107,7 +112,14 @@ def _no_module(name: str) -> Message:
     return message(template, name=repr(name))
 
 
-def _no_interpreter(name: str) -> Message:
+def _windows_lines() -> Message:
+    return message("a script has Windows line ends (CRLF): remove them with sed -i 's/\\r$//' FILE")
+
+
+def _no_interpreter(name: str, directory: str) -> Message:
+    with contextlib.suppress(OSError), open(os.path.join(directory, name), "rb") as file:
+        if file.readline(256).endswith(b"\r\n"):
+            return _windows_lines()
     template = "the interpreter that the first line of {name} names is not there: change it, or write it in the command"
     return message(template, name=repr(name))
 
