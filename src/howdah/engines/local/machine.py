@@ -134,7 +134,9 @@ def _memory_mib() -> int:
 
 
 def _group_limits() -> Iterator[int]:
-    """Yield the memory limits of the control groups of this process, for a system that is itself a container."""
+    """Yield the memory limits of the control groups of this process, for a system that is itself a container. The
+    group of a task does not count: a job that a task submits has a place of its own on the machine."""
+    task = f"howdah-{os.environ.get('HOWDAH_CONTAINER')}"
     for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
         _, controllers, path = line.split(":", 2)
         version1 = "memory" in controllers.split(",")
@@ -143,6 +145,8 @@ def _group_limits() -> Iterator[int]:
         root = Path("/sys/fs/cgroup/memory" if version1 else "/sys/fs/cgroup")
         own = root / path.lstrip("/")
         for directory in (own, *(parent for parent in own.parents if parent.is_relative_to(root))):
+            if directory.name == task:
+                continue
             file = directory / ("memory.limit_in_bytes" if version1 else "memory.max")
             text = file.read_text(encoding="ascii").strip() if file.is_file() else ""
             yield int(text) if text.isdigit() else 0
