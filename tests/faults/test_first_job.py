@@ -132,6 +132,9 @@ def test_a_program_that_is_started_again_is_its_second_attempt(directory: Path, 
     job_id = done.stdout.split()[1]
     (row,) = (line for line in howdah("status", job_id).stdout.splitlines() if line.startswith("worker:0 "))
     assert row.split()[:3] == ["worker:0", "SUCCEEDED", "2"]
+    unknown = howdah("logs", job_id, "worker:9")
+    assert (unknown.returncode, unknown.stdout) == (64, "")
+    assert "the job has no task worker:9" in unknown.stderr
     second = howdah("logs", job_id, "--attempt", "2")
     assert (
         second.stdout == "==> worker:0 attempt 1 stdout <==\nonce\nonce\n" + second.stdout.partition("once\nonce\n")[2]

@@ -278,8 +278,13 @@ def _archived_pieces(engine: Engine, report: JobReport, selection: LogSelection)
     if not selection.words:
         yield from _pieces_of_attempt(engine.logs(report.id, None, stream), selection.attempt)
         return
+    is_empty = True
     for task in _selected_tasks(engine, report, selection):
-        yield from _pieces_of_attempt(engine.logs(report.id, task, stream), selection.attempt)
+        for piece in _pieces_of_attempt(engine.logs(report.id, task, stream), selection.attempt):
+            is_empty = False
+            yield piece
+    if is_empty and (view := fetch_update(engine, report.id).view).tasks:
+        selection.tasks(view)  # raises an error if the job has no such task
 
 
 def _selected_tasks(engine: Engine, report: JobReport, selection: LogSelection) -> Sequence[TaskId]:

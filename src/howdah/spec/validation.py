@@ -450,7 +450,9 @@ def _environment(place: str, env: Mapping[str, str]) -> _Found:
     yield from _environment_names(place, env)
     for name, value in env.items():
         if (added := added_entries(name, value)) != value:
-            yield Mistake(f"{place}.{name}", f"has ${name}, which is text here: put {added} into `extend`, which adds it")
+            yield Mistake(
+                f"{place}.{name}", f"has ${name}, which is text here: put {added} into `extend`, which adds it"
+            )
 
 
 def _environment_names(place: str, env: Mapping[str, str]) -> _Found:
