@@ -141,26 +141,70 @@ class CommitContract:
         assert self._found(fs, base)[1] == ("theirs",)
         assert fs.exists(uris.join(output.gathered, "m"))
 
-    @pytest.mark.parametrize("name", ["_SUCCESS", "theirs", "m"])
-    def test_what_others_have_made_or_changed_is_put_aside(self, fs: FileSystem, base: str, name: str) -> None:
-        """A job's output with a file of somebody's own in it; or with the empty _SUCCESS of Spark and MapReduce."""
+    @pytest.mark.parametrize("what", ["Spark's mark", "newer", "older", "older mark", "renamed", "empty directory"])
+    def test_what_others_have_made_or_changed_is_put_aside(self, fs: FileSystem, base: str, what: str) -> None:
+        """Files of the same size, and files that are older: somebody has put an earlier checkpoint back."""
         output = self._lay_out(fs, base, CASES["over what was there"])
-        fs.write_bytes(uris.join(base, "early"), b"theirs")
+        final, early = uris.join(base, "model"), uris.join(base, "early")
+        fs.write_bytes(early, b"54321")
         commit(output, fs)
-        first = uris.join(base, "model")
-        fs.delete(uris.join(base, "model.replaced-j-0"))
-        for changes in (False, True):
-            second = OutputCommit(uris.join(base, f".howdah-k-{changes:d}"), first, True, (("worker-0.1", ""),))
-            fs.mkdirs(uris.join(second.temporary, "worker-0.1"))
-            fs.write_bytes(uris.join(second.temporary, "worker-0.1/m"), b"12345")
-            if changes and name == "theirs":  # moved there, and older
-                fs.rename(uris.join(base, "early"), uris.join(first, name))
-            elif changes:
-                time.sleep(0.002)  # a file system counts milliseconds
-                fs.write_bytes(uris.join(first, name), b"" if name == "_SUCCESS" else b"54321")
-            kept = commit(second, fs)
-            assert kept == (uris.join(base, f"model.replaced-k-{changes:d}") if changes else "")
+        assert self._overwrite(fs, base, "k") == ""
+        if what == "Spark's mark":
+            fs.write_bytes(uris.join(final, "_SUCCESS"), b"")
+        elif what == "newer":
+            time.sleep(0.002)  # a file system counts milliseconds
+            fs.write_bytes(uris.join(final, "m"), b"54321")
+        elif what == "older":
+            fs.rename(early, uris.join(final, "m"), overwrite=True)
+        elif what == "older mark":
+            fs.rename(early, uris.join(final, "_FAILED"))
+        elif what == "renamed":
+            fs.rename(uris.join(final, "m"), uris.join(final, "best"))
+        else:
+            fs.mkdirs(uris.join(final, "empty"))
+        assert self._overwrite(fs, base, "l") == uris.join(base, "model.replaced-l-0")
         assert self._found(fs, base)[1] == ("_SUCCESS", "m")
+
+    def _overwrite(self, fs: FileSystem, base: str, job: str, snapshots: str = "") -> str:
+        """Publish five bytes; return where what was there before is kept."""
+        output = OutputCommit(
+            uris.join(base, f".howdah-{job}-0"), uris.join(base, "model"), True, (("worker-0.1", ""),)
+        )
+        fs.mkdirs(uris.join(output.temporary, "worker-0.1"))
+        fs.write_bytes(uris.join(output.temporary, "worker-0.1/m"), b"12345")
+        if not snapshots:
+            return commit(output, fs)
+        prefix = uris.join(output.final, "saved", "save_")
+        copy = f"{prefix}{snapshots}"
+        fs.mkdirs(copy)
+        fs.write_bytes(uris.join(copy, "m"), b"123")
+        return commit(replace(output, snapshot_prefix=prefix, unfinished=f"{output.temporary}-saves"), fs)
+
+    def test_snapshots_in_an_output_do_not_count_as_changes(self, fs: FileSystem, base: str) -> None:
+        fs.delete(base)
+        copies = [f"2026_11_21_15_0{number}_00" for number in range(3)]
+        for job, copy in zip("jkl", copies, strict=True):
+            assert self._overwrite(fs, base, job, copy) == ""
+        found = self._found(fs, base)
+        assert found == (["model"], ("_SUCCESS", "m", *(f"saved/save_{copy}/m" for copy in copies)))
+
+    def test_a_crash_while_the_old_output_is_removed(self, fs: FileSystem, base: str) -> None:
+        """What is left of it is not told as kept."""
+        commit(self._lay_out(fs, base, CASES["over what was there"]), fs)
+        fs.delete(uris.join(base, "model.replaced-j-0"))
+        for life in range(40):
+            output = OutputCommit(uris.join(base, f".howdah-{life}"), uris.join(base, "model"), True, (("w", ""),))
+            fs.mkdirs(uris.join(output.temporary, "w"))
+            fs.create(uris.join(output.temporary, "w", "m")).close()
+            try:
+                commit(output, Mortal(fs, life))
+                break
+            except Crash:
+                fs.delete(uris.join(output.removed, "m"))
+                assert commit(output, fs) == ""
+                assert self._found(fs, base) == (["model"], ("_SUCCESS", "m")), life
+        else:
+            raise AssertionError("it never finished")
 
     def test_discard_leaves_nothing_of_a_failed_job(self, fs: FileSystem, base: str) -> None:
         output = self._lay_out(fs, base, CASES["over what was there"])

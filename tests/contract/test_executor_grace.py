@@ -14,7 +14,7 @@ from test_executor import PYTHON, Start, conduct, program, wait_for_output  # no
 from howdah.executor.executor import TERMINATED
 from howdah.executor.process.process_tree import tree
 from howdah.wire.launch_messages import TERM_GRACE_S
-from howdah.wire.messages import Goal, Phase
+from howdah.wire.messages import NOT_HEARD, Goal, Phase
 
 TRAINER = """
 import os, signal, sys, time
@@ -87,6 +87,19 @@ def test_an_engine_that_tells_all_processes_to_end_lets_them_save(conduct: Start
     assert master.executor.wait(LIMIT_S) == TERMINATED
     written = {path.name: path.read_text() for path in Path(master.work).rglob("*") if path.name in ("begun", "saved")}
     assert written == {"begun": "1", "saved": "1"}
+
+
+def test_a_lost_master_ends_the_time_that_the_engine_gives(conduct: Start) -> None:  # noqa: F811
+    """Another attempt may begin three seconds after the lease."""
+    master = conduct("trap '' TERM; echo up; sleep 600", lease_s=1.0)
+    master.start({TERM_GRACE_S: "60"})
+    master.phase(Phase.JOINED)
+    master.set_orders(Goal.RUN, stop_s=60.0)
+    wait_for_output(master)
+    assert master.executor is not None
+    master.executor.send_signal(signal.SIGTERM)
+    master.fall_silent(1.0)
+    assert master.exit_status(40.0) == NOT_HEARD
 
 
 def test_what_is_left_in_the_background_saves(conduct: Start) -> None:  # noqa: F811

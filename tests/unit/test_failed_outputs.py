@@ -12,7 +12,7 @@ from howdah.master.decisions.failed_outputs import MAX_KEEPING_S
 from howdah.master.decisions.outputs import commit_request
 from howdah.master.state import Stage
 from howdah.outputs.commit import CommitReply, CommitRequest, OutputCommit, discard_outputs
-from howdah.outputs.published import write_mark
+from howdah.outputs.published import complete_mark
 from howdah.spec import Exit, Output, Role, State, uris
 from howdah.spec.events import CancelRequested, ContainerEnded, Noted
 from howdah.storage.local import LocalFileSystem
@@ -103,7 +103,7 @@ def test_set_aside_replaces_an_earlier_one_and_leaves_nothing_else(tmp_path: Pat
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
     at = {name: uris.of_local(tmp_path / name) for name in ("temporary", "out", "out.failed")}
-    write_mark(LocalFileSystem(), at["out.failed"], "_FAILED")
+    complete_mark(LocalFileSystem(), at["out.failed"], "_FAILED")
     parts = tuple((f"worker-{n}.{n + 1}", f"worker-{n}") for n in (0, 1, 2))
     request = CommitRequest((OutputCommit(at["temporary"], at["out"], parts=parts, failed=at["out.failed"]),))
     assert discard_outputs(request) == CommitReply(kept=(at["out.failed"],))

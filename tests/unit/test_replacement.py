@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from howdah.errors import SpecError
-from howdah.outputs.published import write_mark
+from howdah.outputs.published import begin_mark
 from howdah.spec import Board, Checkpoint, Environment, Input, JobSpec, Output, Role, uris
 from howdah.spec.job import SUCCESS
 from howdah.staging.stage import stage
@@ -112,7 +112,7 @@ def test_what_a_job_has_published_is_replaced(project: Path) -> None:
     assert "no job of howdah's has published it" in refused(project, "src/lib", files=("src",))
     assert "which holds roles.worker.command" in refused(project, "src/lib", roles=mentioned)
     (project / "src/lib/_SUCCESS").unlink()
-    write_mark(LocalFileSystem(), uris.of_local(project / "src/lib"), SUCCESS)
+    begin_mark(LocalFileSystem(), uris.of_local(project / "src/lib"), SUCCESS)
     staged(project, "src/lib", files=("src",), roles=mentioned)
     staged(project, "new", files=("src",), **DATA)
 

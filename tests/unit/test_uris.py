@@ -64,6 +64,8 @@ def test_a_colon_in_a_name_on_hdfs() -> None:
     uri = uris.join("hdfs://ns:8020/d", "at 12:30/a:b%3A")
     assert uri == uris.normalize("hdfs://ns:8020/d/at 12:30/a:b%3A") == "hdfs://ns:8020/d/at 12%3A30/a%3Ab%3A"
     assert uris.local_name("at 12%3A30", uri) == "at 12:30"
+    assert uris.join("viewfs://c/d", "a:b") == "viewfs://c/d/a:b"  # what it leads to may take a colon
+    assert uris.local_name("a%3Ab", "viewfs://c/d") == "a:b"
     for other in ("file:///d", "s3://bucket/d"):
         assert uris.name(uris.join(other, "a:b")) == uris.local_name("a:b", other) == "a:b"
         assert uris.local_name("a%3Ab", other) == "a%3Ab"

@@ -459,6 +459,8 @@ class Executor:
 
     def _link_lost(self, code: int, reason: str) -> None:
         """Leave because the link to the master is lost for good: `code` is NOT_HEARD or NOT_WANTED."""
+        if self.exit_status == TERMINATED:  # it may not wait for the program any more
+            self.exit_status, self.stopping = None, ""
         self._begin_to_leave(code, reason, min(self.orders.stop_s, _LOST_GRACE_S))
 
     def _begin_to_leave(self, code: int, reason: str, grace: float) -> None:
@@ -474,6 +476,7 @@ class Executor:
         if grace_s and isinstance(self.activity, Program):
             self.exit_status, self.stopping = TERMINATED, self.stopping or message("stopped by a signal")
             self.activity.stop(grace_s, is_told=True)
+        if grace_s and self.exit_status == TERMINATED:  # a second signal, while checkpoints are stored
             return
         if isinstance(self.activity, Program):
             log("terminated by a signal while the program ran")
@@ -486,8 +489,7 @@ class Executor:
     def _leave(self) -> int:
         for pid in self.loop.reaper.end_everything(2.0):
             log(f"{process_tree.name(pid)} (pid {pid}) could not be killed")
-        if self._orphan_killer:
-            orphan_killer.dismiss(self._orphan_killer)
+        orphan_killer.dismiss(self._orphan_killer)
         self.link.close()
         self.program_api.close()
         self.output.close()

@@ -8,7 +8,8 @@ first checks whether it has been done.
     <final>                       `_commit`, renamed; snapshots taken while the programs ran
                                   (`howdah.outputs.snapshot`) that are there already come with it
     <temporary>-replaced          what was at <final> before, when it is to be overwritten, until the commit is done
-    <final>.replaced-<job>-<n>    the same afterwards, if there is no trash and it is not as a job had published it
+    <temporary>-removed           the same, if it is as a job had published it, and is removed where there is no trash
+    <final>.replaced-<job>-<n>    what was -replaced, afterwards, if there is no trash
     <failed>                      instead of <final>, when the job has failed and its output says `keep_failed`
 """
 
@@ -16,13 +17,13 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
 from howdah.checkpoints import directory_lock
 from howdah.errors import HowdahError, StagingError
 from howdah.outputs import snapshot
-from howdah.outputs.published import FAILED, is_as_published, write_mark
+from howdah.outputs.published import FAILED, begin_mark, complete_mark, is_as_published
 from howdah.spec import uris
 from howdah.spec.job import SUCCESS, JobSpec
 from howdah.spec.values import dataclass
@@ -61,6 +62,11 @@ class OutputCommit:
     def replaced(self) -> str:
         """Return where the output that is replaced is kept meanwhile."""
         return self.temporary.rstrip("/") + "-replaced"
+
+    @property
+    def removed(self) -> str:
+        """Return where the output that is replaced is kept meanwhile, if nothing but a job's work is in it."""
+        return self.temporary.rstrip("/") + "-removed"
 
     @property
     def replaced_beside(self) -> str:
@@ -147,21 +153,24 @@ def commit(output: OutputCommit, fs: FileSystem) -> str:
         _collect(fs, output)
         _move_snapshots(fs, output)
         fs.create(uris.join(output.gathered, output.marker)).close()
-        write_mark(fs, output.gathered, SUCCESS)
+        begin_mark(fs, output.gathered, SUCCESS)
         try:
             _publish(fs, output)
         except StagingError as error:
             raise StagingError(f"{error}; the output is kept in {output.gathered}") from error
-    kept = _put_away(fs, output.replaced, output)
+    if fs.exists(uris.join(output.final, output.marker)):
+        complete_mark(fs, output.final, SUCCESS, _snapshots_in(fs, output), output.marker)
+    kept = _put_replaced_away(fs, output)
     _remove_unfinished(fs, output)
     return kept
 
 
 def discard(output: OutputCommit, fs: FileSystem) -> None:
     """Remove what was uploaded for an output. An output that has been published stays."""
-    if not fs.exists(output.final) and fs.exists(output.replaced):
-        fs.rename(output.replaced, output.final)
-    _put_away(fs, output.replaced, output)
+    for before in (output.removed, output.replaced):
+        if not fs.exists(output.final) and fs.exists(before):
+            fs.rename(before, output.final)
+    _put_replaced_away(fs, output)
     _remove_unfinished(fs, output)
 
 
@@ -173,30 +182,51 @@ def set_aside(output: OutputCommit, fs: FileSystem) -> tuple[bool, str]:
     _collect(fs, output)
     found, put_away = bool(fs.children(output.gathered)), ""
     if found:
-        write_mark(fs, output.gathered, FAILED)
-        put_away = _put_away(fs, output.failed, output)
+        begin_mark(fs, output.gathered, FAILED)
+        put_away = _put_away(fs, output.failed, output, output.failed, _is_a_jobs(fs, output.failed))
         fs.rename(output.gathered, output.failed)
+        complete_mark(fs, output.failed, FAILED)
     discard(output, fs)
     return found, put_away
 
 
-def _put_away(fs: FileSystem, uri: str, output: OutputCommit) -> str:
-    """Make place where an output replaces something: move that to the trash, or remove it if it is as a job has
-    published it, else move it aside, because it may be anything. Return where it is now, "" if there is nothing or it
-    is removed."""
-    found = fs.stat(uri)
-    if found is None:
+def _put_replaced_away(fs: FileSystem, output: OutputCommit) -> str:
+    """Put away what was at the output's place; return where it is now, "" if there was nothing or it is removed."""
+    _put_away(fs, output.removed, output, output.final, is_a_jobs=True)
+    return _put_away(fs, output.replaced, output, output.final, is_a_jobs=False)
+
+
+def _put_away(fs: FileSystem, uri: str, output: OutputCommit, place: str, is_a_jobs: bool) -> str:
+    """Move what is at `uri`, and was at `place`, to the trash; or else remove it if it is nothing but a job's work, and
+    move it aside if it may be anything. Return where it is now, "" if there is nothing or it is removed."""
+    if not fs.exists(uri):
         return ""
-    place = output.final if uri == output.replaced else uri
     with contextlib.suppress(StagingError):  # no permission or no quota there, or an encryption zone between
         if trashed := move_to_trash(fs, uri, place):
             return trashed
-    if found.is_dir and (not fs.children(uri) or is_as_published(fs, uri)):
+    if is_a_jobs:
         fs.delete(uri)
         return ""
     beside = next(name for name in _numbered(output.replaced_beside) if not fs.exists(name))
     fs.rename(uri, beside)
     return beside
+
+
+def _is_a_jobs(fs: FileSystem, directory: str, snapshots: Collection[str] = ()) -> bool:
+    found = fs.stat(directory)
+    return (
+        found is not None and found.is_dir and (not fs.children(directory) or is_as_published(fs, directory, snapshots))
+    )
+
+
+def _snapshots_in(fs: FileSystem, output: OutputCommit) -> list[str]:
+    """Return the snapshots that are in the output's place."""
+    return snapshot.list_snapshots(fs, output.snapshot_prefix) if _has_snapshots_inside(output) else []
+
+
+def _has_snapshots_inside(output: OutputCommit) -> bool:
+    directory = snapshot.directory_of(output.snapshot_prefix) if output.snapshot_prefix else ""
+    return f"{directory}/".startswith(f"{output.final.rstrip('/')}/")
 
 
 def _numbered(uri: str) -> Iterator[str]:
@@ -241,10 +271,9 @@ def _collect(fs: FileSystem, output: OutputCommit) -> None:
 
 def _move_snapshots(fs: FileSystem, output: OutputCommit) -> None:
     """Move snapshots that are in the output's place into the output; the place is free if it held nothing else."""
-    directory = snapshot.directory_of(output.snapshot_prefix) if output.snapshot_prefix else ""
-    final = output.final.rstrip("/")
-    if not f"{directory}/".startswith(f"{final}/"):
+    if not _has_snapshots_inside(output):
         return
+    directory, final = snapshot.directory_of(output.snapshot_prefix), output.final.rstrip("/")
     for uri in snapshot.list_snapshots(fs, output.snapshot_prefix):
         target = uris.join(output.gathered, uris.below(uri, output.final))
         fs.mkdirs(uris.parent(target))
@@ -261,9 +290,9 @@ def _publish(fs: FileSystem, output: OutputCommit) -> None:
     if fs.exists(output.final):
         if not output.overwrite:
             raise StagingError(f"{output.final}: exists already, and was not there when the job was submitted")
-        if fs.exists(output.replaced):  # by an interrupted commit: what is there now has come since
-            _put_away(fs, output.replaced, output)
-        fs.rename(output.final, output.replaced)
+        _put_replaced_away(fs, output)  # of an interrupted commit: what is there now has come since
+        is_a_jobs = _is_a_jobs(fs, output.final, _snapshots_in(fs, output))
+        fs.rename(output.final, output.removed if is_a_jobs else output.replaced)
     fs.rename(output.gathered, output.final)
 
 

@@ -1,27 +1,34 @@
-"""Knows the directories that jobs of howdah have published, by what is written in their `_SUCCESS` or `_FAILED`.
+"""Knows the directories that jobs of howdah have published, and whether they are as they were published.
 
-Spark and MapReduce leave a `_SUCCESS`, too, which is empty or JSON. What a person has added to a published directory,
-or changed in it, is his: the file says how much the job has published, and nothing may be newer than it.
+Spark and MapReduce leave a `_SUCCESS`, too, which is empty or JSON; a job's says what it has published. What a person
+has added since, or changed, is his. The snapshots in a directory don't count: a later job takes them along.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+from collections.abc import Collection
+
+from howdah.errors import StagingError
 from howdah.spec import uris
 from howdah.spec.job import SUCCESS
 from howdah.storage.filesystem import FileSystem
 
 FAILED = "_FAILED"
 """A file in what is kept of a failed job."""
-_MARKS = (SUCCESS, FAILED)
-_WORDS = b"published by howdah: "
+_WORDS = b"published by howdah"
 
 
-def write_mark(fs: FileSystem, directory: str, name: str) -> None:
-    """Write the file `name`, SUCCESS or FAILED, into a directory that is complete, and that nobody reads yet."""
-    text = _mark(fs, directory)
-    sink = fs.create(uris.join(directory, name))  # in its place: who dies here leaves no file of another name
-    sink.write(text)
-    sink.close()
+def begin_mark(fs: FileSystem, directory: str, name: str) -> None:
+    """Write the file `name`, SUCCESS or FAILED, into a directory that is complete."""
+    _write(fs, uris.join(directory, name), _WORDS + b"\n")
+
+
+def complete_mark(fs: FileSystem, directory: str, name: str, snapshots: Collection[str] = (), marker: str = "") -> None:
+    """Add to the mark what there is now that the directory is in its place: an object store makes new files of those
+    that it renames. `marker` is the name of a file that will be removed."""
+    _write(fs, uris.join(directory, name), _content(fs, directory, snapshots, {name, marker}))
 
 
 def is_published(fs: FileSystem, directory: str) -> bool:
@@ -29,28 +36,38 @@ def is_published(fs: FileSystem, directory: str) -> bool:
     return _find_mark(fs, directory) is not None
 
 
-def is_as_published(fs: FileSystem, directory: str) -> bool:
-    """Return whether the directory holds what a job has published there, and nothing else."""
+def is_as_published(fs: FileSystem, directory: str, snapshots: Collection[str] = ()) -> bool:
+    """Return whether the directory holds what a job has published there, and nothing else but `snapshots`."""
     found = _find_mark(fs, directory)
-    if found is None or found[1] != _mark(fs, directory):
-        return False
-    # An object store renames by copying each file, and each copy is new.
-    uri, _ = found
-    mark = fs.stat(uri)
-    return mark is not None and (
-        not fs.appends_cheaply(uri) or all(entry.modified_ms <= mark.modified_ms for entry in fs.walk(directory))
-    )
+    return found is not None and found[1] == _content(fs, directory, snapshots, {found[0]})
 
 
 def _find_mark(fs: FileSystem, directory: str) -> tuple[str, bytes] | None:
-    for uri in (uris.join(directory, name) for name in _MARKS):
-        if fs.exists(uri) and (text := fs.head(uri, 100)).startswith(_WORDS):
-            return uri, text
+    for name in (SUCCESS, FAILED):
+        uri = uris.join(directory, name)
+        entry = fs.stat(uri)
+        if entry is not None and not entry.is_dir:
+            with contextlib.suppress(StagingError):  # who may not read it has not written it
+                if (text := fs.head(uri, 200)).startswith(_WORDS):
+                    return name, text
     return None
 
 
-def _mark(fs: FileSystem, directory: str) -> bytes:
-    """Return the mark for what the directory holds besides marks and howdah's own files."""
-    found = {uris.below(entry.uri, directory): entry.size for entry in fs.walk(directory)}
-    sizes = [size for name, size in found.items() if name not in _MARKS and not name.startswith(".howdah-")]
-    return _WORDS + f"{len(sizes)} files, {sum(sizes)} bytes\n".encode()
+def _content(fs: FileSystem, directory: str, snapshots: Collection[str], left_out: Collection[str]) -> bytes:
+    """Return the mark for what the directory holds: also links that lead nowhere, and empty directories."""
+    below = tuple(f"{uri.rstrip('/')}/" for uri in snapshots)
+    rows = list[str]()
+    size = 0
+    for entry in fs.list_tree(directory, lambda path, reason: rows.append(f"{path}\0{reason}")):
+        name = uris.below(entry.uri, directory)
+        if name not in left_out and not entry.uri.startswith(below):
+            rows.append(f"{name}\0{entry.size}\0{entry.modified_ms * (not entry.is_dir)}\0{entry.etag}")
+            size += entry.size
+    digest = hashlib.sha256("\n".join(sorted(rows)).encode("utf-8", "surrogateescape")).hexdigest()
+    return _WORDS + f": {len(rows)} files, {size} bytes, {digest}\n".encode()
+
+
+def _write(fs: FileSystem, uri: str, text: bytes) -> None:
+    sink = fs.create(uri)  # in its place: who dies here leaves no file of another name
+    sink.write(text)
+    sink.close()

@@ -38,7 +38,7 @@ def build(scheme: str, authority: str, path: str) -> str:
     and Spark write it."""
     if scheme == "file":
         return f"file://{authority}{quote(path, errors='surrogateescape')}"
-    if scheme in _HDFS and ":" in path:
+    if scheme == "hdfs" and ":" in path:
         path = path.replace(":", "%3A")
     text = path if path.isascii() else _NO_TEXT.sub(lambda found: f"%{ord(found[0]) & 0xFF:02X}", path)
     return f"{scheme}://{authority}{text}"

@@ -226,6 +226,8 @@ class _Stager:
             yield StagedInput(name, found.files, share="all", empty=found.empty)
         elif entry.is_dir:
             self.wrong(place, f"{uri} is a directory; pack it as one of {', '.join(ARCHIVES)}")
+        elif ":" in name and not self.is_local:
+            self.wrong(place, f"is to be {name!r}, and YARN takes no ':' in a name: give it another one after #")
         else:
             self._check_archive(place, uri, kind)
             yield StagedFile(name, entry.uri, kind, size=entry.size, modified_ms=entry.modified_ms)

@@ -36,8 +36,8 @@ TERM_GRACE_S = "HOWDAH_TERM_GRACE_S"
 than after so many seconds."""
 
 _EXECUTOR = (
-    "import sys; sys.path[:] = filter(None, sys.path); import runpy;"
-    " runpy.run_module(sys.argv[1], run_name=__name__, alter_sys=True)"
+    "import os, sys; here = os.getcwd(); sys.path[:] = [path for path in sys.path if os.path.abspath(path) != here];"
+    " import runpy; runpy.run_module(sys.argv[1], run_name=__name__, alter_sys=True)"
 )
 OWN_NETWORK = "HOWDAH_OWN_NETWORK"
 """Variable of an executor that says whether its engine may have given the container a network of its own."""

@@ -183,7 +183,7 @@ class SlurmCommands:
         found = self._config()
         if found.get("ProctrackType") == "proctrack/pgid":
             return 0.0
-        return float(found.get("KillWait", "0").split()[0])
+        return float((found.get("KillWait") or "0").split()[0])
 
     def cluster(self) -> str:
         """Return the cluster's name and its controller, as the controller says them. Raises as `call` does."""

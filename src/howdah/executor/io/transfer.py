@@ -7,7 +7,7 @@ because it needs libraries that an executor does without.
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Generator, Iterator, List, Mapping, Sequence, Set, Tuple, Union
+from typing import Any, Callable, Dict, Generator, Iterator, List, Mapping, Sequence, Set, Tuple, Union
 
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess, OnEnd
@@ -120,18 +120,25 @@ def bring_local(
             placed[target] = file.uri
 
 
-def upload_items(uploads: Sequence[Upload], directory: str, fetches: Sequence[Fetch]) -> List[UploadItem]:
+def upload_items(
+    uploads: Sequence[Upload], directory: str, fetches: Sequence[Fetch], warn: Callable[[str], None]
+) -> List[UploadItem]:
     """Return the helper's items for the directories that exist. The helper follows links to local files of `fetches`.
+    `warn` is called with what is wrong with an output that the program need not make.
 
     Raises:
         PathUnusable: the program made no directory that it should have made, or a link that leads elsewhere.
     """
-    made = [upload for upload in uploads if os.path.isdir(os.path.join(directory, upload.source))]
+    made = []
     for upload in uploads:
-        if upload.required and upload not in made:
-            raise PathUnusable(f"the program made no directory {upload.source!r} to upload to {upload.uri}")
-    for upload in made:
-        if problem := why_not_upload(os.path.join(directory, upload.source), directory):
+        path = os.path.join(directory, upload.source)
+        if not os.path.isdir(path):
+            problem = f"the program made no directory {upload.source!r} to upload to {upload.uri}"
+        elif not (problem := why_not_upload(path, directory)):
+            made.append(upload)
+        elif not upload.required:
+            warn(problem)
+        if upload.required and problem:
             raise PathUnusable(problem)
     files = [file for fetch in fetches for file in fetch.files]
     local = tuple(uris.path(file.uri) for file in files if uris.split(file.uri)[0] == "file")

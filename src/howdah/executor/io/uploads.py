@@ -70,7 +70,7 @@ class Uploads:
             on_end(problem)
 
         try:
-            items = upload_items(uploads, self.directory, assignment.fetches)
+            items = upload_items(uploads, self.directory, assignment.fetches, self.warn)
         except (PathUnusable, OSError) as error:
             on_end(str(error))
             return

@@ -37,9 +37,10 @@ def watch(mark: str) -> int:
 
 
 def dismiss(writer: int) -> None:
-    """End the process, because nothing is left to clean up."""
+    """End the process, because nothing is left to clean up; 0: there is none."""
     with contextlib.suppress(BrokenPipeError):  # the process was killed
-        os.write(writer, b".")
+        if writer:
+            os.write(writer, b".")
 
 
 def _wait_for_end(reader: int, mark: bytes) -> None:

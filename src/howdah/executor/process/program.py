@@ -148,7 +148,7 @@ class Program:
         come while the program saves.
         """
         kill_at = time.monotonic() + grace_s
-        if is_told and self.image is None:  # those of an image may be outside of the engine's container
+        if is_told and (self.image is None or self.image.processes() is None):  # else they are in another container
             self._terminated.update(self.processes())
         elif self._kill_at is None and (self._status is None or self.processes()):
             self._terminate_group()
