@@ -396,11 +396,10 @@ class JobMaster:
 
     def _executor(self, action: actions.LaunchTask) -> Launch:
         assert self.context is not None
-        task = str(action.task)
-        key = auth.derive(self.identity.key, auth.executor_principal(task, action.attempt))
+        key = auth.derive(self.identity.key, auth.executor_principal(str(action.task), action.attempt))
         environment = {
             "HOWDAH_MASTER": self.context.url,
-            "HOWDAH_TASK": task,
+            "HOWDAH_TASK": str(action.task),
             "HOWDAH_ATTEMPT": str(action.attempt),
             "HOWDAH_CONTAINER": action.container.id,
             "HOWDAH_JOB_ID": self.identity.job_id,

@@ -45,7 +45,7 @@ OWN_NETWORK = "HOWDAH_OWN_NETWORK"
 
 def executor_command(python: str) -> Tuple[str, ...]:
     """Return the command of an executor: `python -m howdah.executor`, but no file in its directory is taken for a
-    module, because a user's files are there on YARN, `howdah.py` or `queue.py` among them."""
+    module: on YARN a user's files are there, one of which may have a module's name."""
     return (python, "-c", _EXECUTOR, "howdah.executor")
 
 
