@@ -12,10 +12,10 @@ from howdah.master.decisions.failed_outputs import MAX_KEEPING_S
 from howdah.master.decisions.outputs import commit_request
 from howdah.master.state import Stage
 from howdah.outputs.commit import CommitReply, CommitRequest, OutputCommit, discard_outputs
-from howdah.outputs.published import complete_mark
 from howdah.spec import Exit, Output, Role, State, uris
 from howdah.spec.events import CancelRequested, ContainerEnded, Noted
 from howdah.storage.local import LocalFileSystem
+from howdah.storage.published import complete_mark
 from howdah.testing import Gang, job
 from howdah.wire.messages import Phase
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from howdah.errors import SpecError
-from howdah.outputs.published import begin_mark
 from howdah.spec import Board, Checkpoint, Environment, Input, JobSpec, Output, Role, uris
 from howdah.spec.job import SUCCESS
 from howdah.staging.stage import stage
 from howdah.storage.local import LocalFileSystem
+from howdah.storage.published import begin_mark
 
 ROLES = {"worker": Role("true")}
 

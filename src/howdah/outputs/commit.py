@@ -23,12 +23,12 @@ from functools import partial
 from howdah.checkpoints import directory_lock
 from howdah.errors import HowdahError, StagingError
 from howdah.outputs import snapshot
-from howdah.outputs.published import FAILED, begin_mark, complete_mark, is_as_published
 from howdah.spec import uris
 from howdah.spec.job import SUCCESS, JobSpec
 from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import FileSystem
+from howdah.storage.published import FAILED, begin_mark, complete_mark, is_as_published
 from howdah.storage.retry import retry_until
 from howdah.storage.trash import move_to_trash
 from howdah.wire.helper_main import HelperReply, one_line, run_helper_main

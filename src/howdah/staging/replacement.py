@@ -14,12 +14,12 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from howdah.outputs.published import is_published
 from howdah.spec import uris
 from howdah.spec.job import JobSpec
 from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry
+from howdah.storage.published import is_published
 
 _PATH = re.compile(r"(?:^|(?<=[\s='\":,;]))(?:[A-Za-z][A-Za-z0-9+.-]*://|file:/|/)[^\s'\",;]*")
 _RESERVED = "/.reserved/"  # below it HDFS shows all of itself once more
