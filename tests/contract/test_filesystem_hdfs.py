@@ -162,6 +162,7 @@ class TestReplacedOutputs:
         assert re.fullmatch(rf"{re.escape(trash)}\d+", found[1])
         for number, place in enumerate(found):
             assert fs.read_bytes(uris.join(place, str(number))) == b"precious"
+        assert self.commit(fs, base).startswith(trash), "a job's own output"
         assert [uris.name(entry.uri) for entry in fs.children(base)] == ["model"]
 
     def test_a_trash_that_may_not_be_written_is_no_reason_to_fail(

@@ -192,8 +192,8 @@ def set_aside(output: OutputCommit, fs: FileSystem) -> tuple[bool, str]:
 
 def _put_replaced_away(fs: FileSystem, output: OutputCommit) -> str:
     """Put away what was at the output's place; return where it is now, "" if there was nothing or it is removed."""
-    _put_away(fs, output.removed, output, output.final, is_a_jobs=True)
-    return _put_away(fs, output.replaced, output, output.final, is_a_jobs=False)
+    trashed = _put_away(fs, output.removed, output, output.final, is_a_jobs=True)
+    return _put_away(fs, output.replaced, output, output.final, is_a_jobs=False) or trashed
 
 
 def _put_away(fs: FileSystem, uri: str, output: OutputCommit, place: str, is_a_jobs: bool) -> str:
