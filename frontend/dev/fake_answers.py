@@ -101,6 +101,7 @@ def job(count: int) -> dict[str, Any]:
         "task": "worker:1",
         "node": "node7.example",
         "exit": "exit code 1",
+        "advice": "",
         "lines": ["Traceback (most recent call last):", f"ValueError: {HTML_ATTACK}"],
     }
     save = {
@@ -140,6 +141,11 @@ def job(count: int) -> dict[str, Any]:
         "finished": 0,
         "diagnostics": "worker:1 on node7.example: exit code 1 (retry 1 of 3)",
         "failure": failed,
+        "waiting": {
+            "since": STARTED,
+            "missing": {"worker": 2},
+            "reasons": [f"queue {HTML_ATTACK} is stopped: it grants nothing"],
+        },
         "resumed": "hdfs://nn/user/ann/digits/checkpoints/ckpt-1200",
         "outputs": ["hdfs://nn/user/ann/digits/model"],
         "links": [{"name": "dashboard", "url": "http://example.org/", "kind": "user"}],
@@ -190,6 +196,7 @@ def tasks(count: int) -> dict[str, Any]:
 def _task(rank: int, name: str) -> dict[str, Any]:
     container = f"container_1795222800000_0042_01_{rank + 2:06d}"
     attempt = {
+        "try_number": 1,
         "attempt": 1,
         "container": container,
         "node": "node7",
@@ -246,11 +253,11 @@ def timeline(count: int) -> dict[str, Any]:
             {"phase": phase, "start": starts[at], "end": starts[at + 1] if at < 5 else 0}
             for at, phase in enumerate(PHASES)
         ]
-        rows.append({"task": name, "attempt": 1, "spans": spans, "exit": "", "state": "RUNNING"})
+        rows.append({"task": name, "try_number": 1, "attempt": 1, "spans": spans, "exit": "", "state": "RUNNING"})
     first = {"task": "worker:1", "time": STARTED + 400, "text": "killed by SIGKILL (9)"}
     marks = [{"time": STARTED + 400, "kind": "failed", "task": "worker:1", "text": f"no port on node7: {HTML_ATTACK}"}]
     whole = {"version": 1, "from": STARTED, "to": time.time(), "job": [], "tasks": rows, "marks": marks}
-    return {**whole, "first_failure": first}
+    return {**whole, "first_failure": first, "last_failure": None}
 
 
 def series(params: dict[str, str]) -> dict[str, Any]:

@@ -106,7 +106,8 @@ def test_a_lost_node_a_restart_and_the_end() -> None:
         ("worker:1", 2, "FAILED"),
     ]
     assert spans(found, 0)[-1] == ("running", 116.0, 131.0)
-    assert found["first_failure"] == {"task": "worker:1", "time": 151.0, "text": "exit code 3"}
+    assert found["first_failure"] == {"task": "worker:0", "time": 131.0, "text": "its node is lost"}
+    assert found["last_failure"] == {"task": "worker:1", "time": 151.0, "text": "exit code 3"}
 
 
 def test_while_it_runs_the_earliest_failure_is_the_first() -> None:

@@ -43,6 +43,7 @@ def view() -> JobView:
         ("c-1", "worker:0", 1),
         ("c-2", "worker:0", 2),
         ("n1.example:7", "worker:0", 2),
+        ("n3:7", "worker:0", 1),
         ("n1:7", "worker:0", 2),
         ("n1", "worker:0", 2),
         ("n2:45454:9", "ps:0", 1),
@@ -81,6 +82,6 @@ def test_all_in_one_go(view: JobView) -> None:
     }
 
 
-@pytest.mark.parametrize("of", ["", "c-9", "n3:7", "n1:9", "n2", "n2/gpu4", ":0", "/gpu", "n1:", "<b>"])
+@pytest.mark.parametrize("of", ["", "c-9", "n3:8", "n1:9", "n2", "n2/gpu4", ":0", "/gpu", "n1:", "<b>"])
 def test_an_unknown_or_ambiguous_owner_is_not_traced(view: JobView, of: str) -> None:
     assert trace(view, of) is None

@@ -119,3 +119,37 @@ def test_a_list_of_arguments_needs_no_shell_to_be_explained(argv: list[str], exp
     with pytest.raises(OSError, match=r".") as error:
         subprocess.run(argv, cwd=directory, check=True, timeout=60)
     assert why_not_started(argv, {"PATH": "/bin"}, str(directory), error.value).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("program", "expected", "permanent"),
+    [
+        ("import no_such_module", "exit code 1: Python has no module 'no_such_module' here", True),
+        ("x = = 1", "exit code 1: program.py, line 1: SyntaxError: invalid syntax", True),
+        ("def f():\nreturn 1", "exit code 1: program.py, line 2: IndentationError: expected an indented block", True),
+        ("import no_such.x\nraise SystemExit(3)", "exit code 1: Python has no module 'no_such' here", True),
+        ("raise ValueError('loss is nan')", "exit code 1: ValueError: loss is nan", False),
+        ("raise RuntimeError('CUDA error\\nCompile with X')", "exit code 1: RuntimeError: CUDA error", False),
+        ("try: 1/0\nexcept Exception as e: raise OSError('disk') from e", "exit code 1: OSError: disk", False),
+        ("assert 1 == 2", "exit code 1: AssertionError", False),
+        ("raise SystemExit(3)", "exit code 3", False),
+        ("import traceback\ntry: 1/0\nexcept Exception: traceback.print_exc()\nprint('x\\n' * 9); raise SystemExit(3)",
+         "exit code 3", False),
+        ("raise OSError('login with api_key=abcdef failed')", "exit code 1: OSError: login with api_key=***", False),
+        ("raise ValueError('x' * 1000)", f"exit code 1: ValueError: {'x' * 288}…", False),
+    ],
+)  # fmt: skip
+def test_how_a_program_of_python_failed(program: str, expected: str, permanent: bool, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(program)
+    command = [sys.executable, "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    lines = tuple((done.stdout + done.stderr).splitlines())
+    found = explain(Exit("exit", done.returncode, lines=lines), str(tmp_path))
+    assert str(found).startswith(expected)
+    assert found.permanent is permanent
+
+
+def test_what_libraries_print_after_an_exception_hides_it_not() -> None:
+    lines = ("Traceback (most recent call last):", '  File "t.py", line 1, in <module>', "torch.OutOfMemoryError: CUDA")
+    found = explain(Exit("exit", 1, lines=(*lines, "[rank0]:[W] destroy_process_group() was not called")), "/")
+    assert str(found) == "exit code 1: torch.OutOfMemoryError: CUDA"

@@ -641,3 +641,53 @@ def test_an_ending_job_stops_its_programs_and_keeps_what_a_failed_one_made(fails
         gang.feed(CancelRequested(gang.now, "alice"))
     told = orders(gang, "worker:1")
     assert (told.goal, told.keep) == (Goal.STOP, keep)
+
+
+class TestWhatWouldFailAgain:
+    missing = Exit("exit", 1, detail="no module", permanent=True)
+    job = replace(roles(worker=Role("w", replicas=2)), retries=2)
+
+    def test_it_is_not_tried_again(self):
+        gang = Gang(replace(self.job, roles={"worker": Role("w")}))
+        gang.form()
+        gang.end("worker:0", self.missing)
+        assert gang.outcome.state is State.FAILED
+        assert gang.outcome.diagnostics == "worker:0 on node1: no module; not tried again, for it would fail again"
+
+    def test_nor_by_a_role_that_restarts_alone(self):
+        gang = Gang(roles(worker=Role("w", on_failure="restart", restarts=3)))
+        gang.form()
+        gang.end("worker:0", self.missing)
+        assert gang.outcome.diagnostics.endswith("not tried again, for it would fail again")
+
+    def test_without_retries_nothing_is_said_of_them(self):
+        gang = Gang(roles(worker=Role("w")))
+        gang.form()
+        gang.end("worker:0", self.missing)
+        assert gang.outcome.diagnostics == "worker:0 on node1: no module"
+
+    def test_where_another_node_runs_the_program_it_is_tried_once_more(self):
+        gang = Gang(self.job)
+        gang.form()
+        gang.end("worker:0", self.missing)
+        assert gang.state.open
+        assert len(gang.recorded(GangRestarted)) == 1
+        for act in (gang.join, gang.run):
+            for task in ("worker:0", "worker:1"):
+                act(task)
+        gang.end("worker:0", self.missing)
+        assert not gang.state.open
+        assert len(gang.recorded(GangRestarted)) == 1
+
+    def test_a_master_that_takes_over_knows_what_was_tried(self):
+        gang = Gang(self.job)
+        gang.form()
+        gang.end("worker:0", self.missing)
+        gang.take_over()
+        assert gang.state.permanent_failures == {"no module"}
+
+    def test_the_job_file_may_say_otherwise(self):
+        gang = Gang(replace(self.job, roles={"worker": Role("w", causes={"no module": "transient"})}))
+        gang.form()
+        gang.end("worker:0", self.missing)
+        assert gang.state.open

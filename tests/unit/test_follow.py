@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 import socket
 import threading
@@ -19,12 +20,16 @@ from click.testing import CliRunner
 from howdah.cli import jobs
 from howdah.cli.explain import lines
 from howdah.cli.terminal import Plain
+from howdah.client import follow
+from howdah.client.clusters import ClusterAnswer, ConfiguredCluster
 from howdah.client.explain import explain
 from howdah.client.follow import Follower, Update, settled_report
-from howdah.engines import Engine, Progress, no_progress
+from howdah.client.waiting_jobs import with_waits
+from howdah.engines import Engine, PendingReason, Progress, no_progress
+from howdah.errors import EngineUnavailable
 from howdah.spec import Container, JobReport, JobSpec, Outcome, Plan, Role, StagedJob, State, TaskId
 from howdah.spec.event_lines import to_line
-from howdah.spec.events import Event, JobFinished, JobStarted, Launched, Started, Stopping
+from howdah.spec.events import Asked, Event, JobFinished, JobStarted, Launched, Started, Stopping, Waiting, WorldFormed
 from howdah.spec.fold import fold
 from howdah.spec.view import JobView
 from howdah.wire import auth
@@ -115,6 +120,7 @@ def life(*attempts: int) -> list[Event]:
     for task, number in [(WORKERS[0], number) for number in attempts] + [(WORKERS[1], 1)]:
         events.append(Launched(2.0, task, number, Container(f"c{number}{task.index}", "node", "worker")))
         events.append(Started(3.0, task, number, number, 1))
+    events.append(WorldFormed(3.0, 1))
     return [*events, JobFinished(4.0, Outcome(State.FAILED, "killed"))]
 
 
@@ -207,3 +213,40 @@ def test_the_end_is_that_in_the_log_whatever_a_restarted_engine_says(
     said = CliRunner().invoke(jobs.status, ["job_1"]).output
     assert "SUCCEEDED" in said
     assert "FAILED" not in said
+
+
+def test_who_follows_a_job_without_a_master_hears_why_it_has_none(
+    engine: Late, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Mapping[str, int]] = []
+
+    def reasons(job_id: str, job: JobSpec | None, missing: Mapping[str, int]) -> list[PendingReason]:
+        asked.append(missing)
+        if len(asked) == 1:
+            raise EngineUnavailable("it restarts")
+        return [PendingReason("queue-pending", {"count": 2, "queue": "q"})]
+
+    monkeypatch.setattr(engine, "pending_reasons", reasons)
+    monkeypatch.setattr(follow, "FIRST_REASONS_S", 0.0)
+    monkeypatch.setattr(follow, "REASONS_EVERY_S", 0.0)
+    engine.report, out = replace(engine.report, state=State.PENDING, master=""), io.StringIO()
+    screen = Plain(out)
+    for update in itertools.islice(Follower(engine, "job_1").updates(), 4):
+        screen.show(update)
+    assert [line.split(" ", 1)[1] for line in out.getvalue().splitlines()] == ["2 jobs wait in queue q"]
+    assert asked == [{}] * 4
+
+
+def test_a_job_waits_until_its_tasks_have_containers_whatever_the_engine_says(engine: Late, tmp_path: Path) -> None:
+    begun, *_ = life(1)
+    with served(begun, Asked(2.0, "worker", 2), Waiting(6.0, 2.0, {"worker": 2}, ("no room",))) as url:
+        engine.report = replace(engine.report, master=url, directory=str(tmp_path))
+        (answer,) = with_waits([ConfiguredCluster(engine)], [ClusterAnswer("late", "", [engine.report])])
+        assert [(report.state, report.diagnostics) for report in answer.reports] == [
+            (State.PENDING, "still waiting for containers: 2 × worker: no room")
+        ]
+        assert list(lines(explain(engine, "job_1"))) == [
+            "job_1  j  PENDING",
+            "worker waits for 2 more containers",
+            "  no room",
+        ]

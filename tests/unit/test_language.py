@@ -18,7 +18,6 @@ import source
 
 from howdah.api.hints import TEMPLATES
 from howdah.cli import COMMANDS, cli
-from howdah.cli.explain import ADVICE, REASONS
 from howdah.cli.jobs import LIST_COLUMNS
 from howdah.cli.plan_view import ROLE_COLUMNS
 from howdah.cli.terminal import TASK_COLUMNS, columns
@@ -68,8 +67,6 @@ def said() -> set[str]:
     of_submarine = {*submarine_help.ACTIONS.values(), *submarine_help.OPTION_HELP.values()}
     return {
         *literals(),
-        *ADVICE.values(),
-        *REASONS.values(),
         *TEMPLATES,
         *TASK_COLUMNS,
         *LIST_COLUMNS,
@@ -95,7 +92,6 @@ def test_what_is_not_a_literal_is_known() -> None:
     assert [where.partition(":")[0] for where in others] == [
         "cli/__init__.py",
         "cli/doctor.py",
-        *["cli/explain.py"] * 2,
         *["cli/i18n.py"] * 2,
         "cli/terminal.py",
         *["compat/submarine/help.py"] * 2,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from howdah.cli.terminal import phase, sentence
+from howdah.cli.event_sentences import sentence
+from howdah.cli.terminal import phase
 from howdah.spec import Role, TaskId
 from howdah.spec.events import Greeted, JobStarted, Joined, Launched, Used
 from howdah.spec.fold import fold

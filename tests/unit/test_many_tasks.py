@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import pytest
 from rich.console import Console
 
+from howdah.cli.event_sentences import sentence
 from howdah.cli.progress_lines import FEW, HOLD_S, TaskProgressLines, task_ranges
-from howdah.cli.terminal import Plain, sentence, task_table
+from howdah.cli.terminal import Plain, task_table
 from howdah.client.follow import Update
 from howdah.spec import Container, Exit, JobReport, JobSpec, Role, State, TaskId
 from howdah.spec.events import Ended, Event, GangRestarted, JobStarted, Joined, Launched, Started

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 import source
 
+from howdah.engines.pending_reasons import REASONS
 from howdah.locale.catalogue import STORED, chinese
 from howdah.locale.messages import render
 from howdah.spec import Exit, Outcome, State, TaskId
+from howdah.spec.advice import ADVICE
 from howdah.spec.codec import decode, encode
 from howdah.spec.event_lines import read_log, to_line
 from howdah.spec.events import Ended, GangRestarted, JobFinished, Noted, SaveDone
@@ -194,6 +196,8 @@ def templates_of(node: ast.expr, known: dict[str, list[ast.expr]]) -> list[str]:
 def test_each_template_in_the_source_has_its_chinese() -> None:
     found = [(where, template) for where, _, template in made()]
     assert len(found) > 50
+    found += [("advice", template) for template in ADVICE.values()]
+    found += [("pending reason", template) for template in REASONS.values()]
     assert [(where, text) for where, text in found if text not in chinese(STORED)] == []
 
 

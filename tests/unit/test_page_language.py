@@ -14,8 +14,8 @@ STRING = r'"((?:[^"\\]|\\.)*)"'
 # Names that the server gives and the page translates: states.
 STATES = {"PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "STOPPED"}
 # Names of fields that hold stored sentences; TEXTS: of fields named `text`, only these do.
-SENTENCES = {"diagnostics", "exit", "straggler", "notice", "reason", "problems"}
-TEXTS = {(record, "text") for record in ("Note", "TimelineMoment", "FirstFailure", "Flaw")}
+SENTENCES = {"diagnostics", "exit", "advice", "straggler", "notice", "reason", "reasons", "problems"}
+TEXTS = {(record, "text") for record in ("Note", "TimelineMoment", "MarkedFailure", "Flaw")}
 
 
 def _english() -> set[str]:

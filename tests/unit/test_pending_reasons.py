@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from howdah.cli.explain import reason
 from howdah.client.explain import elastic_roles
 from howdah.engines import PendingReason
 from howdah.engines.yarn.pending_reasons import _nodes, _queue, queue_path
@@ -38,7 +37,7 @@ def job(memory: int, label: str = "") -> JobSpec:
 
 
 def said(spec: JobSpec, *nodes: pb.NodeReport) -> list[str]:
-    return [reason(each) for each in _nodes(spec, "worker", 3, nodes)]
+    return [each.sentence for each in _nodes(spec, "worker", 3, nodes)]
 
 
 def test_nodes_that_are_too_small_full_or_free() -> None:
@@ -74,11 +73,11 @@ def test_the_queue_is_full_however_deep() -> None:
     path = queue_path(root, "train")
     (found,) = limits_from_protocol(path, "train", {MEMORY: 10 * GIB, VCORES: 5}, {MEMORY: 100 * GIB, VCORES: 400})
     text = "queue train uses 20 GiB memory of at most 25 GiB memory; 10 GiB memory more are wanted"
-    assert reason(found) == text
+    assert found.sentence == text
     assert limits_from_protocol(path, "train", {MEMORY: 5 * GIB}, {MEMORY: 100 * GIB}) == []
     path[-1].statistics.allocated_vcores = 99
     (found,) = limits_from_protocol(path, "train", {VCORES: 5}, {VCORES: 400})
-    assert reason(found) == "queue train uses 99 vcores of at most 100 vcores; 5 vcores more are wanted"
+    assert found.sentence == "queue train uses 99 vcores of at most 100 vcores; 5 vcores more are wanted"
     path[-1].statistics.allocated_vcores = 101  # a scheduler that counts memory alone
     assert limits_from_protocol(path, "train", {VCORES: 5}, {VCORES: 400}) == []
 
@@ -86,7 +85,7 @@ def test_the_queue_is_full_however_deep() -> None:
 def test_a_queue_that_is_stopped_or_has_others_waiting() -> None:
     leaf = pb.QueueInfo(name="train", state=1)
     leaf.statistics.applications_pending = 3
-    assert [reason(each) for each in _queue([leaf], "train")] == [
+    assert [each.sentence for each in _queue([leaf], "train")] == [
         "queue train is stopped: it grants nothing",
         "3 jobs wait in queue train",
     ]
@@ -132,7 +131,7 @@ LEAF = queue(
 
 def limits(leaf: dict[str, Any], label: str, wanted: dict[str, int], user: str = "alice") -> list[str]:
     total = {MEMORY: 100 * GIB, VCORES: 100, GPU: 10}
-    return [reason(each) for each in limits_from_web(scheduler(leaf), "train", user, label, wanted, total) or ()]
+    return [each.sentence for each in limits_from_web(scheduler(leaf), "train", user, label, wanted, total) or ()]
 
 
 def test_limits_of_each_resource_and_label() -> None:
@@ -205,4 +204,4 @@ def test_what_grows_with_restarts_is_asked_for_larger() -> None:
 
 
 def test_what_an_engine_says_itself() -> None:
-    assert reason(PendingReason("said", {"text": "waiting behind job-1"})) == "waiting behind job-1"
+    assert PendingReason("said", {"text": "waiting behind job-1"}).sentence == "waiting behind job-1"

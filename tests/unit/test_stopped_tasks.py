@@ -13,6 +13,7 @@ from howdah.spec.events import (
     GangRestarted,
     JobFinished,
     JobStarted,
+    Joined,
     Launched,
     Started,
     Stopping,
@@ -99,3 +100,44 @@ def test_an_earlier_attempt_that_was_stopped_did_not_fail() -> None:
     states = {(row["task"], row["attempt"]): row["state"] for row in timeline(found)["tasks"]}
     assert states["worker:0", 1] == "STOPPED"
     assert states["chief:0", 1] == "FAILED"
+
+
+def test_each_try_in_one_container_is_kept_with_its_end() -> None:
+    bad, again = Exit("exit", 1), (CHIEF,)
+    found = view(
+        ended(CHIEF, bad, True),
+        GangRestarted(6.5, 2, "chief:0: exit code 1", again),
+        Joined(7.0, CHIEF, 1, 2, host="here"),
+        Started(8.0, CHIEF, 1, 2, 5, "python3"),
+        Ended(9.0, CHIEF, 1, 2, bad, "node"),
+        GangRestarted(9.5, 3, "chief:0: exit code 1", again),
+        Joined(10.0, CHIEF, 1, 3, host="here"),
+        Started(11.0, CHIEF, 1, 3, 6, "python3"),
+        Ended(12.0, CHIEF, 1, 3, Exit("exit", 0), "node"),
+    )
+    task = found.tasks[CHIEF]
+    tries = [(each.try_number, each.attempt, each.pid, each.running, each.finished) for each in task.attempts]
+    assert tries == [(1, 1, 4, 3.0, 6.0), (2, 1, 5, 8.0, 9.0), (3, 1, 6, 11.0, 12.0)]
+    assert [each.exit and each.exit.code for each in task.attempts] == [1, 1, 0]
+    assert (task.tries, task.attempt, task.exit and task.exit.ok) == (3, 1, True)
+    rows = [row for row in timeline(found)["tasks"] if row["task"] == "chief:0"]
+    assert [(row["try_number"], row["state"]) for row in rows] == [(1, "FAILED"), (2, "FAILED"), (3, "SUCCEEDED")]
+    assert [span["phase"] for span in rows[1]["spans"]] == ["joined", "running"]
+
+
+def test_the_first_failure_and_the_one_that_ended_the_job() -> None:
+    first, last = Exit("exit", 3), Exit("exit", 5)
+    restart = (ended(CHIEF, first, True), GangRestarted(6.5, 2, "chief:0: exit code 3", (CHIEF,)))
+    started = (Joined(7.0, CHIEF, 1, 2, host="here"), Started(8.0, CHIEF, 1, 2, 5, "python3"))
+    bad = (Ended(9.0, CHIEF, 1, 2, last, "node"), JobFinished(9.5, Outcome(State.FAILED, "bad", CHIEF, last)))
+    found = timeline(view(*restart, *started, *bad))
+    assert found["first_failure"] == {"task": "chief:0", "time": 6.0, "text": "exit code 3"}
+    assert found["last_failure"] == {"task": "chief:0", "time": 9.0, "text": "exit code 5"}
+    good = (Ended(9.0, CHIEF, 1, 2, Exit("exit", 0), "node"), JobFinished(9.5, Outcome(State.SUCCEEDED)))
+    mended = timeline(view(*restart, *started, *good))
+    assert (mended["first_failure"], mended["last_failure"]) == (found["first_failure"], None)
+    once = timeline(view(ended(CHIEF, last, True), JobFinished(9.5, Outcome(State.FAILED, "bad", CHIEF, last))))
+    assert (once["first_failure"], once["last_failure"]) == (
+        {"task": "chief:0", "time": 6.0, "text": "exit code 5"},
+        None,
+    )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sentences_said import said
 
+from howdah.cli.event_sentences import sentence
 from howdah.cli.i18n import choose
-from howdah.cli.terminal import sentence
 from howdah.engines.yarn.exit_codes import REFUSED, STATUSES
 from howdah.engines.yarn.images import NOT_USED, UNKNOWN
 from howdah.engines.yarn.placement_constraints import _NOT_SAID

@@ -1,4 +1,4 @@
-// The overview: first the cause of a failure, then roles, details, hints, outputs and notes.
+// The overview: first what the job waits for, or the cause of a failure, then roles, details, hints, outputs and notes.
 
 import type { ReactNode } from "react";
 import type { Job, Role } from "../api";
@@ -10,6 +10,7 @@ import { href } from "../router";
 export function OverviewTab({ job }: { job: Job }): ReactNode {
   return (
     <>
+      <WaitCard job={job} />
       <FailureCard job={job} />
       <div className="cards">
         <section className="card scroll fit-content">
@@ -46,6 +47,31 @@ export function OverviewTab({ job }: { job: Job }): ReactNode {
   );
 }
 
+function WaitCard({ job }: { job: Job }): ReactNode {
+  const { waiting } = job;
+  if (!waiting) return null;
+  const missing = Object.entries(waiting.missing)
+    .map(([role, count]) => `${count} × ${role}`)
+    .join(", ");
+  return (
+    <section className="card waiting" aria-label={t("What the job waits for")}>
+      <h2>{t("Waits for containers since {time}: {missing}", { time: formatTime(waiting.since), missing })}</h2>
+      {waiting.reasons.length > 0 ? (
+        <ul>
+          {waiting.reasons.map((reason) => (
+            <li key={reason}>{reason}</li>
+          ))}
+        </ul>
+      ) : (
+        <p style={{ margin: 0 }}>
+          {t("The engine has not told this page why. This command may know more:")}{" "}
+          <code>howdah explain {job.id}</code>
+        </p>
+      )}
+    </section>
+  );
+}
+
 function FailureCard({ job }: { job: Job }): ReactNode {
   const { failure, diagnostics } = job;
   if (!failure && (!diagnostics || job.state === "SUCCEEDED")) return null;
@@ -69,6 +95,7 @@ function FailureCard({ job }: { job: Job }): ReactNode {
           {failure.lines.join("\n")}
         </pre>
       )}
+      {failure?.advice && <p style={{ margin: "6px 0" }}>{t("What to do: {advice}", { advice: failure.advice })}</p>}
       {failure && (
         <a href={href(["jobs", job.id, "logs"], { task: failure.task, stream: "both" })}>
           {t("Open the logs of this task")}

@@ -103,9 +103,9 @@ function AttemptTable({ job, task }: { job: Job; task: Task }): ReactNode {
       </thead>
       <tbody>
         {[...task.attempts].reverse().map((each) => (
-          <tr key={each.attempt}>
+          <tr key={each.try_number}>
             <td>
-              <a href={href(["jobs", job.id, "logs"], { task: task.task, attempt: each.attempt })}>{each.attempt}</a>
+              <a href={href(["jobs", job.id, "logs"], { task: task.task, attempt: each.attempt })}>{each.try_number}</a>
             </td>
             <td>{each.node}</td>
             <td className="mono">{each.container}</td>

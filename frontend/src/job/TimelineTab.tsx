@@ -1,4 +1,4 @@
-// The timeline: the phases of each attempt, and the first failure.
+// The timeline: the phases of each try of a task, the first failure and the last.
 
 import { lazy, type ReactNode, useMemo } from "react";
 import type { Job, Phase, Timeline as TimelineAnswer } from "../api";
@@ -32,7 +32,7 @@ export default function TimelineTab({ job }: { job: Job }): ReactNode {
   return (
     <>
       <StaleNotice polled={polled} />
-      {timeline.first_failure && <FirstFailure job={job.id} failure={timeline.first_failure} />}
+      <Failures job={job} timeline={timeline} />
       <div className="row" style={{ marginBottom: 8 }}>
         <RoleFilter job={job} />
         <PhaseLegend timeline={timeline} />
@@ -50,18 +50,34 @@ export default function TimelineTab({ job }: { job: Job }): ReactNode {
   );
 }
 
-function FirstFailure({
+function Failures({ job, timeline }: { job: Job; timeline: TimelineAnswer }): ReactNode {
+  const { first_failure: first, last_failure: last } = timeline;
+  if (!first) return null;
+  const mended = job.state === "SUCCEEDED";
+  return (
+    <div className={mended ? "card" : "card failure"} style={{ margin: "0 0 8px" }}>
+      <Failure job={job.id} failure={first} heading={t("The first failure, at {time}:", { time: formatTime(first.time) })} />
+      {last && (
+        <Failure job={job.id} failure={last} heading={t("The last failure, at {time}:", { time: formatTime(last.time) })} />
+      )}
+      {mended && <div>{t("The job has succeeded all the same.")}</div>}
+    </div>
+  );
+}
+
+function Failure({
   job,
   failure,
+  heading,
 }: {
   job: string;
   failure: NonNullable<TimelineAnswer["first_failure"]>;
+  heading: string;
 }): ReactNode {
   return (
-    <p className="card failure" style={{ margin: "0 0 8px" }}>
-      {t("The first failure, at {time}:", { time: formatTime(failure.time) })}{" "}
-      <a href={href(["jobs", job, "tasks", failure.task])}>{failure.task}</a> {failure.text}
-    </p>
+    <div>
+      {heading} <a href={href(["jobs", job, "tasks", failure.task])}>{failure.task}</a> {failure.text}
+    </div>
   );
 }
 

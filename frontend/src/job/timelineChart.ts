@@ -29,20 +29,20 @@ interface TimelineRow {
   exit: string;
 }
 
-/** Makes a row for each attempt of each task, in the order of the answer. */
+/** Makes a row for each try of each task, in the order of the answer. */
 export function timelineRows(timeline: Timeline, role: string): TimelineRow[] {
-  const attempts = new Map<string, number>();
-  for (const { task } of timeline.tasks) attempts.set(task, (attempts.get(task) ?? 0) + 1);
+  const tries = new Map<string, number>();
+  for (const { task } of timeline.tasks) tries.set(task, (tries.get(task) ?? 0) + 1);
   return timeline.tasks
     .filter(({ task }) => !role || task.startsWith(`${role}:`))
-    .map(({ task, attempt, spans, exit }) => ({
-      name: (attempts.get(task) ?? 0) > 1 ? `${task} #${attempt}` : task,
+    .map(({ task, try_number, spans, exit }) => ({
+      name: (tries.get(task) ?? 0) > 1 ? `${task} #${try_number}` : task,
       spans,
       exit,
     }));
 }
 
-/** Builds the chart: time runs to the right, attempts are rows, and a line marks the first failure. */
+/** Builds the chart: time runs to the right, tries are rows, and lines mark the first failure and the last. */
 export function timelineChartOption(timeline: Timeline, rows: TimelineRow[], dark: boolean, visible: number): object {
   const colours = cssVariables(dark);
   const now = timeline.to || Date.now() / 1000;
@@ -134,17 +134,22 @@ function renderBar(_: unknown, api: RenderItemApi): object {
 }
 
 function markLines(timeline: Timeline, bad: string, muted: string): object {
-  const first = timeline.first_failure;
-  const failed = first
-    ? [
-        {
-          xAxis: first.time * 1000,
-          name: t("first failure"),
-          lineStyle: { color: bad, width: 2, type: "solid" },
-          label: { color: bad },
-        },
-      ]
-    : [];
+  const failures = [
+    { failure: timeline.first_failure, name: t("first failure") },
+    { failure: timeline.last_failure, name: t("last failure") },
+  ];
+  const failed = failures.flatMap(({ failure, name }) =>
+    failure
+      ? [
+          {
+            xAxis: failure.time * 1000,
+            name,
+            lineStyle: { color: bad, width: 2, type: "solid" },
+            label: { color: bad },
+          },
+        ]
+      : [],
+  );
   const others = timeline.marks
     .filter(({ kind }) => kind === "restarted" || kind === "takeover" || kind === "save")
     .slice(-20)

@@ -1,4 +1,4 @@
-"""Shapes of the answers to `curves/…`, to `checkpoints…` and to actions, as `openapi.json` describes them.
+"""Shapes of the answers to `timeline`, `curves/…`, `checkpoints…` and to actions, as `openapi.json` describes them.
 
 The docstring of a record says what the elements of its lists mean. A number that JSON cannot express is its name: NaN,
 Infinity, -Infinity.
@@ -8,10 +8,70 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypedDict
 
-from howdah.api.schemas import Columns, Sentence
+from howdah.api.schemas import AllowedValues, Columns, PhaseName, Sentence, StateName
 
 Number = float | str
 """A number of JSON, or the name of a number that JSON cannot express."""
+
+
+class JobSpan(TypedDict):
+    """A phase of the whole job; `end` is 0 while it lasts."""
+
+    phase: Annotated[str, AllowedValues(("submitted", "forming", "running"))]
+    start: float
+    end: float
+
+
+class Span(TypedDict):
+    """A phase of a task; `end` is 0 while it lasts."""
+
+    phase: PhaseName
+    start: float
+    end: float
+
+
+class TimelineRow(TypedDict):
+    """The phases of one try of a task (`Attempt`)."""
+
+    task: str
+    try_number: int
+    attempt: int
+    spans: list[Span]
+    exit: Sentence
+    state: StateName
+
+
+class TimelineMoment(TypedDict):
+    """Something that happened at a moment: `kind` is failed, lost, restarted, takeover, save or note; `task` is empty
+    if it concerns the whole job."""
+
+    time: float
+    kind: Annotated[str, AllowedValues(("failed", "lost", "restarted", "takeover", "save", "note"))]
+    task: str
+    text: Sentence
+
+
+class MarkedFailure(TypedDict):
+    """A failure on the timeline."""
+
+    task: str
+    time: float
+    text: Sentence
+
+
+Timeline = TypedDict(
+    "Timeline",
+    {
+        "from": float,
+        "to": float,
+        "job": list[JobSpan],
+        "tasks": list[TimelineRow],
+        "marks": list[TimelineMoment],
+        "first_failure": MarkedFailure | None,
+        "last_failure": MarkedFailure | None,
+    },
+)
+"""The phases of the job (`job`) and of each try; `last_failure` ended the job, null if that was the first one."""
 
 
 class Flaw(TypedDict):

@@ -95,7 +95,16 @@ class Failure(TypedDict):
     task: str
     node: str
     exit: Sentence
+    advice: Sentence
     lines: list[str]
+
+
+class Wait(TypedDict):
+    """How many containers of which role the job waits for, since when, and why as far as the engine says."""
+
+    since: float
+    missing: dict[str, int]
+    reasons: list[Sentence]
 
 
 class Link(TypedDict):
@@ -200,6 +209,7 @@ class Job(TypedDict):
     finished: float
     diagnostics: Sentence
     failure: Failure | None
+    waiting: Wait | None
     resumed: str
     outputs: list[str]
     links: list[Link]
@@ -218,8 +228,9 @@ class Job(TypedDict):
 
 
 class Attempt(TypedDict):
-    """One attempt of a task."""
+    """One try of a task: a start of its program. `attempt` is the number of its container, as for its logs."""
 
+    try_number: int
     attempt: int
     container: str
     node: str
@@ -275,64 +286,6 @@ class Tasks(TypedDict):
     """All tasks, in order of rank."""
 
     tasks: list[Task]
-
-
-class JobSpan(TypedDict):
-    """A phase of the whole job; `end` is 0 while it lasts."""
-
-    phase: Annotated[str, AllowedValues(("submitted", "forming", "running"))]
-    start: float
-    end: float
-
-
-class Span(TypedDict):
-    """A phase of a task; `end` is 0 while it lasts."""
-
-    phase: PhaseName
-    start: float
-    end: float
-
-
-class TimelineRow(TypedDict):
-    """The phases of one attempt of a task."""
-
-    task: str
-    attempt: int
-    spans: list[Span]
-    exit: Sentence
-    state: StateName
-
-
-class TimelineMoment(TypedDict):
-    """Something that happened at a moment: `kind` is failed, lost, restarted, takeover, save or note; `task` is empty
-    if it concerns the whole job."""
-
-    time: float
-    kind: Annotated[str, AllowedValues(("failed", "lost", "restarted", "takeover", "save", "note"))]
-    task: str
-    text: Sentence
-
-
-class FirstFailure(TypedDict):
-    """The first failure."""
-
-    task: str
-    time: float
-    text: Sentence
-
-
-Timeline = TypedDict(
-    "Timeline",
-    {
-        "from": float,
-        "to": float,
-        "job": list[JobSpan],
-        "tasks": list[TimelineRow],
-        "marks": list[TimelineMoment],
-        "first_failure": FirstFailure | None,
-    },
-)
-"""The phases of the job (`job`) and of each attempt."""
 
 
 class Events(TypedDict):

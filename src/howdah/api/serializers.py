@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from howdah.api.hints import ResourceHint, hints
 from howdah.spec import JobSpec, State, TaskId, redaction
+from howdah.spec.advice import advice
 from howdah.spec.attempt import AttemptView
 from howdah.spec.codec import encode
 from howdah.spec.eta import eta
-from howdah.spec.events import BoardChanged
+from howdah.spec.events import BoardChanged, Waiting
 from howdah.spec.job_file_keys import job_file_record
 from howdah.spec.links import resolve_links
 from howdah.spec.message import message
@@ -48,6 +49,7 @@ def job(view: JobView, can: Mapping[str, bool], now: float, tensorboard_url: str
         "finished": view.finished,
         "diagnostics": view.outcome.diagnostics if view.outcome else "",
         "failure": failure(view),
+        "waiting": _wait(view.waiting),
         "resumed": view.resumed,
         "outputs": list(view.outputs),
         "links": list(_links(view, tensorboard_url)),
@@ -108,8 +110,15 @@ def failure(view: JobView) -> schemas.Failure | None:
         "task": str(outcome.first),
         "node": (task.node or task.host) if task else "",
         "exit": str(exit) if exit else "",
+        "advice": advice(exit.cause) if exit else "",
         "lines": list(exit.lines) if exit else [],
     }
+
+
+def _wait(wait: Waiting | None) -> schemas.Wait | None:
+    if wait is None:
+        return None
+    return {"since": wait.since, "missing": dict(wait.missing), "reasons": list(wait.reasons)}
 
 
 def _tensorboard_end(change: BoardChanged) -> schemas.Note | None:
@@ -213,6 +222,7 @@ def _task(task: TaskView, rank: int | None) -> schemas.Task:
 
 def _attempt(attempt: AttemptView) -> schemas.Attempt:
     return {
+        "try_number": attempt.try_number,
         "attempt": attempt.attempt,
         "container": attempt.container,
         "node": attempt.node,

@@ -1,10 +1,10 @@
-"""The timeline of a job: the phases of the job and of each attempt, and what happened when. Pure."""
+"""The timeline of a job: the phases of the job and of each try of a task, and what happened when. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from howdah.api import schemas
+from howdah.api import curve_schemas as schemas
 from howdah.spec import State
 from howdah.spec.attempt import AttemptView, JobMark
 from howdah.spec.view import JobView, TaskView
@@ -13,13 +13,15 @@ from howdah.spec.view import JobView, TaskView
 def timeline(view: JobView) -> schemas.Timeline:
     """Return the whole timeline. A phase that still lasts has the end 0; `to` is the time of the latest event."""
     began = view.submission.time or view.started
+    first, last = _first_failure(view), _last_failure(view)
     return {
         "from": min(began, view.started) if view.started else began,
         "to": view.finished or view.updated,
         "job": list(_phases(view)),
         "tasks": [_row(view, task, attempt) for task in view.tasks.values() for attempt in task.attempts],
         "marks": [_mark(mark) for mark in view.marks],
-        "first_failure": _first_failure(view),
+        "first_failure": first,
+        "last_failure": last if last != first else None,
     }
 
 
@@ -42,6 +44,7 @@ def _row(view: JobView, task: TaskView, attempt: AttemptView) -> schemas.Timelin
     ended = State.SUCCEEDED if attempt.exit and attempt.exit.ok else State.FAILED if failed else State.STOPPED
     return {
         "task": str(task.id),
+        "try_number": attempt.try_number,
         "attempt": attempt.attempt,
         "spans": list(_spans(attempt, view.finished)),
         "exit": str(attempt.exit) if attempt.exit else "",
@@ -50,7 +53,7 @@ def _row(view: JobView, task: TaskView, attempt: AttemptView) -> schemas.Timelin
 
 
 def _spans(attempt: AttemptView, finished: float) -> Iterator[schemas.Span]:
-    """Yield the phases of an attempt. Each lasts until the next phase that was reached; all times are of the master's
+    """Yield the phases of a try. Each lasts until the next phase that was reached; all times are of the master's
     clock."""
     moments = [
         ("asked", attempt.asked),
@@ -70,14 +73,28 @@ def _mark(mark: JobMark) -> schemas.TimelineMoment:
     return {"time": mark.time, "kind": mark.kind, "task": str(mark.task) if mark.task else "", "text": mark.text}
 
 
-def _first_failure(view: JobView) -> schemas.FirstFailure | None:
-    """Return the failure that explains the others, if the outcome names one; else the earliest."""
-    failures = [mark for mark in view.marks if mark.kind in ("failed", "lost")]
-    first = view.outcome.first if view.outcome else None
-    if first is not None and view.outcome is not None:
-        latest = [mark.time for mark in failures if mark.task == first]
-        text = str(view.outcome.exit) if view.outcome.exit else view.outcome.diagnostics
-        return {"task": str(first), "time": latest[-1] if latest else view.finished, "text": text}
-    if not failures:
+def _first_failure(view: JobView) -> schemas.MarkedFailure | None:
+    """Return the failure for which something was started again first, or which ended the job. A lost container explains
+    the failures of others, though they may have been seen earlier."""
+    failures, restarted = list[JobMark](), False
+    for mark in view.marks:
+        if mark.kind in ("failed", "lost"):
+            failures.append(mark)
+        elif mark.kind == "restarted" and failures:
+            restarted = True
+            break
+    ended = None if restarted else _last_failure(view)
+    if ended is not None or not failures:
+        return ended
+    first = next((mark for mark in failures if mark.kind == "lost"), failures[0])
+    return {"task": str(first.task), "time": first.time, "text": first.text}
+
+
+def _last_failure(view: JobView) -> schemas.MarkedFailure | None:
+    """Return the failure that ended the job, if its outcome names one."""
+    outcome = view.outcome
+    if outcome is None or outcome.first is None:
         return None
-    return {"task": str(failures[0].task), "time": failures[0].time, "text": failures[0].text}
+    times = [mark.time for mark in view.marks if mark.kind in ("failed", "lost") and mark.task == outcome.first]
+    text = str(outcome.exit) if outcome.exit else outcome.diagnostics
+    return {"task": str(outcome.first), "time": times[-1] if times else view.finished, "text": text}

@@ -20,16 +20,22 @@ def trace(view: JobView, of: str) -> schemas.TraceResult | None:
     for task in view.tasks.values():
         for attempt in reversed(task.attempts):
             if of == attempt.container:
-                return describe(view, str(task.id), attempt.attempt)
+                return describe(view, str(task.id), attempt.attempt, attempt)
+    programs = [(each, task.id) for task in view.tasks.values() for each in task.attempts if _is_process(each, of)]
+    if programs:  # of several that had this number, one after the other, the latest
+        latest, task_id = max(programs, key=lambda program: program[0].running)
+        return describe(view, str(task_id), latest.attempt, latest)
     owners = [task for task in view.tasks.values() if _matches_place(task, of)]
     return describe(view, str(owners[0].id), owners[0].attempt) if len(owners) == 1 else None
 
 
-def describe(view: JobView, task: str, attempt: int) -> schemas.TraceResult:
-    """Return the answer about an attempt of a task of the job, or about the job alone if `task` is ""."""
+def describe(view: JobView, task: str, attempt: int, found: AttemptView | None = None) -> schemas.TraceResult:
+    """Return the answer about an attempt of a task of the job, or about the job alone if `task` is "". `found` is the
+    try that is meant, None for the latest of the attempt."""
     id_ = TaskId.parse(task) if task else None
     known = view.tasks.get(id_) if id_ else None
-    found = next((each for each in known.attempts if each.attempt == attempt), None) if known else None
+    if found is None and known is not None:
+        found = next((each for each in reversed(known.attempts) if each.attempt == attempt), None)
     found = found or AttemptView(attempt)
     gpus = found.gpus or tuple(gpu.id for gpu in (known.usage.gpus if known and known.attempt == attempt else ()))
     return {
@@ -58,8 +64,13 @@ def _matches_place(task: TaskView, of: str) -> bool:
     hosts = {task.host, task.node, task.node.partition(":")[0]} - {""}
     if of in hosts:
         return not task.state.ended
-    if gpu := GPU.fullmatch(of):
-        assigned = task.attempts[-1].gpus if task.attempts else ()
-        return gpu["host"] in hosts and gpu["gpu"] in {*assigned, *(each.id for each in task.usage.gpus)}
-    process = PROCESS.fullmatch(of)
-    return process is not None and process["host"] in hosts and task.pid > 0 and int(process["pid"]) == task.pid
+    gpu = GPU.fullmatch(of)
+    assigned = task.attempts[-1].gpus if task.attempts else ()
+    devices = {*assigned, *(each.id for each in task.usage.gpus)}
+    return gpu is not None and gpu["host"] in hosts and gpu["gpu"] in devices
+
+
+def _is_process(attempt: AttemptView, of: str) -> bool:
+    """Return whether `of` is the program of this try, by `host:pid`."""
+    process, hosts = PROCESS.fullmatch(of), {attempt.host, attempt.node, attempt.node.partition(":")[0]} - {""}
+    return process is not None and process["host"] in hosts and 0 < attempt.pid == int(process["pid"])

@@ -3,51 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
+from howdah.cli.event_sentences import sentence
 from howdah.cli.i18n import _, translate_stored
-from howdah.cli.terminal import columns, sentence
+from howdah.cli.terminal import columns
 from howdah.client.clusters import engine_of
 from howdah.client.explain import Explanation
 from howdah.client.explain import explain as look
-from howdah.engines import AccountedTask, PendingReason
+from howdah.engines import AccountedTask
 from howdah.logs.output_text import readable
 from howdah.spec import State
+from howdah.spec.advice import advice
 from howdah.spec.codec import encode, to_json
 from howdah.spec.events import Event, GangRestarted, Stopping
-
-SHOWN_NODES = 6
-REASONS = {
-    "queue-stopped": "queue {queue} is stopped: it grants nothing",
-    "queue-limit": "queue {queue} uses {used} of at most {limit}; {needs} more are wanted",
-    "label-limit": ("queue {queue} uses {used} of at most {limit} on nodes labelled {label}; {needs} more are wanted"),
-    "queue-pending": "{count} jobs wait in queue {queue}",
-    "user-limit": "{user} uses {used} of at most {limit} in queue {queue}; {needs} more are wanted",
-    "label": "{role}: no node that runs has the label {label}",
-    "constraint": ("{role} is placed as {constraint} says (placement.constraint): a node with room may not satisfy it"),
-    "nodes-out": "nodes that take no containers: {nodes}",
-    "too-small": "{role} needs {needs}; too small for it: {nodes}",
-    "full": "{role} needs {needs}; occupied: {nodes}",
-    "room": "{role}: there is room on {nodes}; the scheduler gives it in its turn",
-}
-"""The sentence of each kind of pending reason; its facts are the values."""
-_NO_FAULT_OF_JOB = "nothing is wrong with the job: set `retries`, and a `checkpoint` to lose little"
-ADVICE = {
-    "memory": "raise resources.memory, or let it grow with resources.growth",
-    "lost": _NO_FAULT_OF_JOB,
-    "withdrawn": _NO_FAULT_OF_JOB,
-    "gpu": "nothing is wrong with the job: have the node's GPU looked at",
-    "preempted": "nothing is wrong with the job: set `retries`, or take a queue with a guarantee",
-    "silent": "look whether the node still lives, and into the executor's log",
-    "localise": "look whether the inputs are there and may be read, and at the node's disks",
-    "port": "let howdah reserve the ports (roles.NAME.ports) instead of fixed numbers",
-    "start": "look whether the command and its Python are on the nodes (environment)",
-    "stalled": "howdah stacks --last shows where the programs were",
-}
-"""What helps against a failure, by its cause."""
 
 
 @click.command()
@@ -68,7 +40,7 @@ def lines(explanation: Explanation) -> Iterator[str]:
     """Yield everything that there is to say."""
     state = explanation.report.state.value
     yield f"{explanation.report.id}  {explanation.report.name}  {state}"
-    yield from _describe_waits(explanation)
+    yield from describe_waits(explanation)
     yield from _failure(explanation)
     if explanation.moments or len(explanation.failures) > 1:
         yield _("what happened:")
@@ -94,37 +66,15 @@ def _event_sentences(explanation: Explanation) -> list[Event]:
     return sorted([*explanation.moments, *ends], key=lambda event: event.time)
 
 
-def _describe_waits(explanation: Explanation) -> Iterator[str]:
+def describe_waits(explanation: Explanation) -> Iterator[str]:
+    """Yield for what the job waits, and why; nothing if it waits for nothing."""
     for role, count in explanation.missing.items():
         yield _("{role} waits for {count} more containers", role=role, count=count)
     for role, before in explanation.after.items():
         yield _("{role} begins when {before} ended well", role=role, before=", ".join(before))
     if not explanation.view.tasks and not explanation.report.state.ended and not explanation.pending_reasons:
         yield translate_stored(explanation.report.diagnostics) or _("it waits for its master's container")
-    yield from (f"  {reason(each)}" for each in explanation.pending_reasons)
-
-
-def reason(pending: PendingReason) -> str:
-    """Return a pending reason as a sentence."""
-    facts = dict(pending.facts)
-    if pending.kind in ("too-small", "full", "room"):
-        facts["needs"] = f"{facts['count']} × ({facts['needs']})"
-    if "nodes" in facts:
-        facts["nodes"] = _names(facts["nodes"], "state" if pending.kind == "nodes-out" else "has")
-    template = REASONS.get(pending.kind)
-    return _(template, **facts) if template else str(facts.get("text", pending.kind))
-
-
-def _names(nodes: Sequence[Mapping[str, str]], fact: str) -> str:
-    """Return nodes with a fact, alike ones together: `node2, node3 (32 GiB memory), node4 (8 GiB memory)`."""
-    alike: dict[str, list[str]] = {}
-    for node in nodes:
-        alike.setdefault(node[fact], []).append(node["node"])
-    parts = []
-    for has, names in alike.items():
-        more = f" +{len(names) - SHOWN_NODES}" if len(names) > SHOWN_NODES else ""
-        parts.append(f"{', '.join(names[:SHOWN_NODES])}{more} ({has})")
-    return "; ".join(parts)
+    yield from (f"  {translate_stored(each.sentence)}" for each in explanation.pending_reasons)
 
 
 def _failure(explanation: Explanation) -> Iterator[str]:
@@ -142,12 +92,7 @@ def _failure(explanation: Explanation) -> Iterator[str]:
         yield _("first: {task} on {node}: {exit}", task=task, node=node or "?", exit=translate_stored(exit))
     yield from (f"    {readable(line.encode())}" for line in exit.lines)
     if text := advice(exit.cause):
-        yield _("what to do: {advice}", advice=text)
-
-
-def advice(cause: str) -> str:
-    """Return what helps against a failure of this kind; "" if only its output can say."""
-    return _(ADVICE[cause]) if cause in ADVICE else ""
+        yield _("what to do: {advice}", advice=translate_stored(text))
 
 
 def _describe_running(explanation: Explanation) -> Iterator[str]:
@@ -177,12 +122,15 @@ def as_object(explanation: Explanation) -> dict[str, Any]:
         "state": explanation.report.state.value,
         "missing": explanation.missing,
         "after": {role: list(before) for role, before in explanation.after.items()},
-        "waiting": [{"kind": each.kind, **each.facts, "text": reason(each)} for each in explanation.pending_reasons],
+        "waiting": [
+            {"kind": each.kind, **each.facts, "text": translate_stored(each.sentence)}
+            for each in explanation.pending_reasons
+        ],
         "diagnostics": explanation.view.outcome.diagnostics
         if explanation.view.outcome
         else explanation.report.diagnostics,
         "failure": first and {"task": str(first[0] or ""), "node": first[1], "exit": encode(first[2])},
-        "advice": advice(first[2].cause) if first else "",
+        "advice": translate_stored(advice(first[2].cause)) if first else "",
         "accounting": [encode(task) for task in explanation.accounting],
         "story": [_event_record(event) for event in _event_sentences(explanation)],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -30,8 +31,9 @@ from howdah.client.job_end import cancel_job, report_of
 from howdah.client.job_filter import JobFilter
 from howdah.client.job_list import ListedJob, jobs_of_answers, jobs_of_history, merge_jobs
 from howdah.client.page_links import page_url, tensorboard_url
-from howdah.errors import HowdahError, SpecError
-from howdah.spec import JobReport
+from howdah.client.waiting_jobs import with_waits
+from howdah.errors import EngineUnavailable, HowdahError, SpecError
+from howdah.spec import JobReport, State
 from howdah.spec.codec import to_json
 from howdah.spec.task import JOB_STATES
 from howdah.spec.units import seconds
@@ -39,6 +41,8 @@ from howdah.spec.validation import nearest
 
 LIST_COLUMNS = ("Id", "Name", "State", "Engine", "User", "Queue", "Started", "Took")
 MAX_REMEMBERED = 200
+MAX_EXPLAINED = 5
+"""Of how many of the newest jobs that wait the table says why."""
 MAX_NAME = 40
 """A name of up to 200 characters would push the other columns off a terminal."""
 
@@ -82,6 +86,11 @@ def list_jobs(
     with_profiles = any(job.profile not in ("", in_use) for job in jobs)
     for line in table((job.report for job in jobs), [job.profile for job in jobs] if with_profiles else ()):
         click.echo(line)
+    waiting = [
+        report for report in (job.report for job in jobs) if report.state is State.PENDING and report.diagnostics
+    ]
+    for report in waiting[:MAX_EXPLAINED]:
+        click.echo(f"{report.id}: {translate_stored(report.diagnostics)}")
 
 
 def _show_silent_history(profile: str, error: HowdahError) -> None:
@@ -106,7 +115,7 @@ def _describe_jobs(engine_name: str, profile: str) -> Iterator[ListedJob]:
     for answer in answers:
         if answer.error is not None:
             show_failure(answer.engine, answer.profile, answer.error)
-    return jobs_of_answers(answers)
+    return jobs_of_answers(with_waits(clusters, answers))
 
 
 def states(text: str) -> str:
@@ -157,6 +166,8 @@ def status(job_id: str, profile: str, as_json: bool) -> None:
     report, view = update.report, update.view
     if view.outcome is not None:  # the end is in the log; an engine may lag behind, or have been restarted just then
         report = replace(report, state=view.outcome.state)
+    elif view.tasks and not report.state.ended:  # to an engine the job runs when its master does
+        report = replace(report, state=view.state)
     if as_json:
         details = {name: value for name, value in describe(view).items() if value or not getattr(report, name, "")}
         click.echo(to_json({**report_json(report), **details, "state": report.state.value}))
@@ -174,8 +185,15 @@ def status(job_id: str, profile: str, as_json: bool) -> None:
         click.echo(line)
     for note in view.notes:
         click.echo(translate_stored(note))
-    if view.outcome is None and report.diagnostics:
+    if view.outcome is None and report.diagnostics and (view.tasks or report.state is not State.PENDING):
         click.echo(translate_stored(report.diagnostics))
+    if report.state is State.PENDING:
+        from howdah.cli.explain import describe_waits
+        from howdah.client.explain import explain_update
+
+        with contextlib.suppress(EngineUnavailable):
+            for line in describe_waits(explain_update(engine, update)):
+                click.echo(line)
     for line in verdict(view):
         click.echo(line)
 

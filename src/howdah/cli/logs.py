@@ -178,7 +178,7 @@ def _with_container_number(selection: LogSelection, view: JobView) -> LogSelecti
     for task in selection.tasks(view) if view.tasks else ():
         one = view.tasks[task]
         if one.attempt < number <= one.tries:
-            container = max(each.attempt for each in one.attempts if each.first_try <= number)
+            container = max(each.attempt for each in one.attempts if each.try_number <= number)
             said = _(
                 "attempt {number} of {task} ran in the container of attempt {container}, and printed into its files",
                 number=number,
@@ -256,7 +256,8 @@ def _attempts_to_read(view: JobView, task: TaskId, attempt: int | None) -> list[
     """Return the attempts of a task that are to be read; 0 follows the present one."""
     if attempt != 0:
         return [attempt or 0]
-    earlier = [one.attempt for one in view.tasks[task].attempts][:-1]
+    present = view.tasks[task].attempt
+    earlier = dict.fromkeys(one.attempt for one in view.tasks[task].attempts if one.attempt != present)
     return [*earlier, 0]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from howdah.cli.event_sentences import mib
 from howdah.cli.i18n import _
 from howdah.spec import TaskId
 from howdah.spec.events import Ended, Event, Joined, Launched, Started
@@ -78,15 +79,9 @@ def _line_of_events(kind: Kind, events: Sequence[Launched | Joined | Started | E
     if not size:
         return said
     files, seconds = sum(event.data_files for event in joined), max(event.data_seconds for event in joined)
-    return f"{said}: " + _("{files} files, {size} MiB in {seconds} s", **_input(files, size, seconds))
-
-
-def _input(files: int, size: int, seconds: float) -> dict[str, object]:
-    return {
-        "files": files,
-        "size": f"{size / (1 << 20):.1f}" if size < 10 << 20 else str(size >> 20),
-        "seconds": f"{seconds:.1f}",
-    }
+    return f"{said}: " + _(
+        "{files} files, {size} MiB in {seconds} s", files=files, size=mib(size), seconds=f"{seconds:.1f}"
+    )
 
 
 def _nodes(names: Iterable[str]) -> str:

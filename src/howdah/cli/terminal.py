@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO
 from unicodedata import east_asian_width
@@ -15,42 +15,15 @@ import click
 
 from howdah.api.hints import hints
 from howdah.api.serializers import masked_record
+from howdah.cli.event_sentences import mib, sentence
 from howdah.cli.i18n import _, translate_stored
 from howdah.cli.progress_lines import TaskProgressLines
 from howdah.client.follow import Update
 from howdah.logs.output_text import newest, readable
 from howdah.spec import JobReport, State, TaskId
+from howdah.spec.advice import advice
 from howdah.spec.codec import encode, to_json
 from howdah.spec.eta import eta
-from howdah.spec.events import (
-    AllocationLost,
-    Asked,
-    BoardChanged,
-    CheckpointFound,
-    Committed,
-    Ended,
-    Event,
-    GangReleased,
-    GangRestarted,
-    Joined,
-    Launched,
-    LossAnnounced,
-    MasterEnded,
-    Noted,
-    PreflightPassed,
-    Resized,
-    SaveDone,
-    SaveFailed,
-    SaveStarted,
-    StacksTaken,
-    Stalled,
-    Started,
-    Stopping,
-    Straggling,
-    TimeLost,
-    TookOver,
-)
-from howdah.spec.fold import allocation_lost, time_lost
 from howdah.spec.view import JobView, TaskView
 
 ROLE_STATES = ("Role", "Tasks", "State")
@@ -58,132 +31,10 @@ BESIDE_ROWS = 4
 """Rows of a terminal that the table of the tasks leaves to other lines."""
 BAR_S, MAX_BARS = 2.0, 8
 """Seconds between two states of a line that is written over again and again; the most of them below the table."""
+MAX_WAITS = 20
+"""Reasons for which a job waits that are not printed again."""
 TASK_COLUMNS = ("Task", "State", "Attempt", "Host", "Progress", "Memory", "Peak", "CPU", "Exit")
 _COLOURS = {State.RUNNING: "cyan", State.SUCCEEDED: "green", State.FAILED: "red", State.CANCELLED: "yellow"}
-
-
-def sentence(event: Event) -> str:
-    """Return one line about an event; "" for one that people need not see."""
-    if isinstance(event, Asked):
-        return _("waiting for containers: {count} × {role}", count=event.count, role=event.role)
-    if isinstance(event, Launched) and event.giver not in (None, event.task):
-        node = event.container.node
-        return _("{task} takes the container of {giver} on {node}", task=event.task, giver=event.giver, node=node)
-    if isinstance(event, Resized):
-        role, count = event.role, event.replicas
-        return _(
-            "{role} goes on with {count} tasks: {reason}", role=role, count=count, reason=translate_stored(event.reason)
-        )
-    if isinstance(event, Launched):
-        return _("{task} has a container on {node}", task=event.task, node=event.container.node)
-    if isinstance(event, Joined):
-        joined = _("{task} joined on {host}", task=event.task, host=event.host)
-        return joined + (f": {input_sentence(event)}" if event.data_bytes else "")
-    if isinstance(event, PreflightPassed):
-        return _preflight(event)
-    if isinstance(event, Started):
-        return _("{task} runs: pid {pid}, {python}", task=event.task, pid=event.pid, python=event.python)
-    if isinstance(event, Ended):
-        return _("{task} on {node}: {exit}", task=event.task, node=event.node, exit=translate_stored(event.exit))
-    if isinstance(event, GangReleased):
-        return _(
-            "{reason}; asking again in {seconds} s",
-            reason=translate_stored(event.reason),
-            seconds=round(event.retry_in),
-        )
-    if isinstance(event, GangRestarted):
-        return _("starting again: {reason}", reason=translate_stored(event.reason))
-    if isinstance(event, TookOver):
-        return _("attempt {attempt} of the master took over on {host}", attempt=event.attempt, host=event.host)
-    if isinstance(event, MasterEnded):
-        reason = translate_stored(event.reason)
-        return _("attempt {attempt} of the master ended: {reason}", attempt=event.attempt, reason=reason)
-    if isinstance(event, AllocationLost):
-        return translate_stored(allocation_lost(event))
-    if isinstance(event, TimeLost):
-        return translate_stored(time_lost(event.seconds))
-    if isinstance(event, Stopping):
-        return _("stopping: {reason}", reason=translate_stored(event.reason))
-    if isinstance(event, Noted):
-        return translate_stored(event.text)
-    if isinstance(event, (LossAnnounced, Stalled, StacksTaken, Straggling)):
-        return health_sentence(event)
-    if isinstance(event, (SaveStarted, SaveDone, SaveFailed)):
-        return _snapshot(event)
-    if isinstance(event, CheckpointFound):
-        return _checkpoint(event)
-    if isinstance(event, BoardChanged):
-        return _tensorboard_change(event)
-    if isinstance(event, Committed):
-        return _("output: {uri}", uri=event.uri)
-    return ""
-
-
-def _preflight(event: PreflightPassed) -> str:
-    text = _("pre-flight passed on {nodes} nodes in {seconds} s", nodes=event.nodes, seconds=f"{event.seconds:.1f}")
-    if event.slowest is not None and event.tasks > 1:
-        text += _("; slowest {task} on {node}", task=event.slowest, node=event.node)
-    return text + (_("; left out: {what}", what="; ".join(event.left_out)) if event.left_out else "")
-
-
-def health_sentence(event: LossAnnounced | Stalled | StacksTaken | Straggling) -> str:
-    """Return a line about what may go wrong, and what was observed."""
-    if isinstance(event, LossAnnounced):
-        return _("{task}: {what}", task=event.task or event.container_id, what=translate_stored(event.text))
-    if isinstance(event, Stalled):
-        who = ", ".join(map(str, event.tasks[:5])) + ("…" if len(event.tasks) > 5 else "")
-        return _("{tasks}: no sign of progress for {seconds} s", tasks=who, seconds=round(event.quiet_s))
-    if isinstance(event, Straggling):
-        return _straggling(event)
-    if event.problem:
-        return _("no stacks: {problem}", problem=translate_stored(event.problem))
-    if event.by:
-        return _("stacks: {uri}", uri=event.uri)
-    who = ", ".join(map(str, event.suspects[:5])) or _("no particular task")
-    reason = f" ({translate_stored(event.reason)})" if event.reason else ""
-    return _("suspected: {tasks}{reason}; stacks: {uri}", tasks=who, reason=reason, uri=event.uri)
-
-
-def _straggling(event: Straggling) -> str:
-    if not event.what:
-        return _("{task} is in line with its role again", task=event.task)
-    return _(
-        "{task} is out of line: {what} {value}, its role's median {median}",
-        task=event.task,
-        what=translate_stored(event.what),
-        value=f"{event.value:g}",
-        median=f"{event.median:g}",
-    )
-
-
-def _tensorboard_change(event: BoardChanged) -> str:
-    if event.state == "open":
-        return _("TensorBoard is open on {host}: `howdah status` has its link", host=event.host)
-    return _("TensorBoard has ended: {reason}", reason=translate_stored(event.detail)) if event.state == "ended" else ""
-
-
-def _snapshot(event: SaveStarted | SaveDone | SaveFailed) -> str:
-    if isinstance(event, SaveFailed):
-        return _("no snapshot {number}: {reason}", number=event.number, reason=translate_stored(event.reason))
-    if isinstance(event, SaveDone):
-        return _(
-            "snapshot {number} is complete: {files} files, {bytes} bytes copied",
-            number=event.number,
-            files=event.total,
-            bytes=event.bytes,
-        )
-    number, tasks = event.output, event.tasks
-    return _(
-        "taking a snapshot of outputs.{number} of {tasks} tasks at {uri}", number=number, tasks=tasks, uri=event.uri
-    )
-
-
-def _checkpoint(event: CheckpointFound) -> str:
-    if event.error:
-        return ""
-    lines = [_("skipped checkpoint: {what}", what=line) for line in event.skipped]
-    none = _("no checkpoint yet: the programs start from the beginning")
-    return "; ".join([*lines, _("going on from {uri}", uri=event.uri) if event.uri else none])
 
 
 class Plain:
@@ -196,7 +47,7 @@ class Plain:
         self.out, self._clock = out, clock
         self._rest: dict[tuple[TaskId, str], bytes] = {}
         self._bars: dict[tuple[TaskId, str], tuple[float, str]] = {}
-        self._waiting = ""
+        self._waits: deque[str] = deque(maxlen=MAX_WAITS)
         self._progress = TaskProgressLines(sentence)
 
     def close(self) -> None:
@@ -217,15 +68,20 @@ class Plain:
         """Print what is new."""
         for moment, text in self._progress.lines(update.events, len(update.view.tasks)):
             self._print(f"{_clock(moment)} {text}")
-        waiting = update.report.diagnostics
-        if waiting and waiting != self._waiting and not update.events and not update.view.tasks:
-            self._waiting = waiting
-            self._print(f"{_clock(time.time())} {translate_stored(waiting)}")
+        if not update.events and not update.view.tasks:
+            for text in (update.report.diagnostics, *update.reasons):
+                self._show_wait(text)
         for task, stream, data in update.logs:
             self._feed(task, stream, data)
         for (task, stream), rest in self._rest.items():
             if b"\r" in rest:
                 self._show_bar(task, stream, rest)
+
+    def _show_wait(self, text: str) -> None:
+        """Print why the job waits for its master, once."""
+        if text and text not in self._waits:
+            self._waits.append(text)
+            self._print(f"{_clock(time.time())} {translate_stored(text)}")
 
     def _feed(self, task: TaskId, stream: str, data: bytes) -> None:
         *lines, rest = (self._rest.get((task, stream), b"") + data).split(b"\n")
@@ -378,25 +234,6 @@ def phase(task: TaskView) -> str:
     return f"{task.phase} {mib(task.data_bytes)}/{mib(task.data_total_bytes)} MiB"
 
 
-def input_sentence(event: Joined) -> str:
-    """Return the size of a task's input, and how it came."""
-    size, seconds = mib(event.data_bytes), f"{event.data_seconds:.1f}"
-    if event.data_cached_bytes:
-        return _(
-            "{files} files, {size} MiB in {seconds} s, {kept} MiB of them kept on the node",
-            files=event.data_files,
-            size=size,
-            seconds=seconds,
-            kept=mib(event.data_cached_bytes),
-        )
-    return _("{files} files, {size} MiB in {seconds} s", files=event.data_files, size=size, seconds=seconds)
-
-
-def mib(size: int) -> str:
-    """Return bytes as MiB, with decimals if there are few."""
-    return f"{size / (1 << 20):.1f}" if size < 10 << 20 else str(size >> 20)
-
-
 def task_lines(tasks: Iterable[TaskView]) -> Iterator[str]:
     """Return these tasks as plain lines, with a heading."""
     return columns([tuple(map(_, TASK_COLUMNS)), *((str(task.id), *row(task)) for task in tasks)])
@@ -450,6 +287,8 @@ def verdict(view: JobView) -> Iterator[str]:
     if outcome.first is not None and outcome.exit is not None and outcome.exit.lines:
         yield _("last lines of {task}:", task=outcome.first)
         yield from (f"    {line}" for line in outcome.exit.lines)
+    if outcome.exit is not None and (text := advice(outcome.exit.cause)):
+        yield _("what to do: {advice}", advice=translate_stored(text))
     if outcome.first is not None:
         yield _("full output: howdah logs {id} {task}", id=view.id, task=outcome.first)
 

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 
-from howdah.client.follow import fetch_update
+from howdah.client.follow import Update, fetch_update
 from howdah.engines import AccountedTask, Engine, PendingReason
 from howdah.errors import HowdahError
-from howdah.spec import Exit, JobReport, JobSpec, Role, StagedJob, State, TaskId
+from howdah.spec import Exit, JobReport, JobSpec, StagedJob, State, TaskId
 from howdah.spec.codec import decode
 from howdah.spec.events import (
     AllocationLost,
@@ -86,16 +86,26 @@ def explain(engine: Engine, job_id: str) -> Explanation:
     Raises:
         JobNotFound: there is no such job. EngineUnavailable: its engine does not answer.
     """
-    update = fetch_update(engine, job_id)
+    return explain_update(engine, fetch_update(engine, job_id))
+
+
+def explain_update(engine: Engine, update: Update) -> Explanation:
+    """Explain the job of a first `update`.
+
+    Raises:
+        EngineUnavailable: its engine does not answer.
+    """
     report, view, events = update.report, update.view, update.events
     if view.outcome is not None and not report.state.ended:  # the engine notices the end a little later than the log
         report = replace(report, state=view.outcome.state, diagnostics=view.outcome.diagnostics)
+    elif view.tasks and not report.state.ended:  # to an engine the job runs when its master does
+        report = replace(report, state=view.state)
     moments = [event for event in events if isinstance(event, _COURSE_EVENTS)][-MAX_COURSE_EVENTS:]
     failures = [event for event in events if isinstance(event, Ended) and event.counts and not event.exit.ok]
     found = Explanation(report, view, moments=moments, failures=failures)
     if report.state.ended:
         with contextlib.suppress(HowdahError):  # the event log alone says how the job ended
-            found.accounting.extend(engine.accounting(job_id))
+            found.accounting.extend(engine.accounting(report.id))
         return found
     job = view.job or _submitted_job(report)
     found.missing.update(_missing_containers(view, events))
@@ -103,8 +113,10 @@ def explain(engine: Engine, job_id: str) -> Explanation:
         found.after.update(_roles_started_after(job, events))
     if found.missing or not view.tasks:
         found.pending_reasons.extend(
-            engine.pending_reasons(job_id, elastic_roles(job, events) if job else None, found.missing)
+            engine.pending_reasons(report.id, elastic_roles(job, events) if job else None, found.missing)
         )
+    if found.missing and not found.pending_reasons and view.waiting is not None:  # what the master has learnt
+        found.pending_reasons.extend(PendingReason("said", {"text": text}) for text in view.waiting.reasons)
     return found
 
 
@@ -114,14 +126,7 @@ def elastic_roles(job: JobSpec, events: Iterable[Event]) -> JobSpec:
     for event in events:
         if isinstance(event, GangRestarted):
             restarts.update({task.role for task in event.tasks} or set(job.roles))
-    roles = {name: _with_grown_memory(role, restarts[name]) for name, role in job.roles.items()}
-    return replace(job, roles=roles)
-
-
-def _with_grown_memory(role: Role, restarts: int) -> Role:
-    memory = role.resources.memory_mib
-    more = int(memory * role.resources.growth * restarts)
-    return replace(role, resources=replace(role.resources, memory_mib=memory + more)) if more else role
+    return replace(job, roles={name: role.grown(restarts[name]) for name, role in job.roles.items()})
 
 
 def _missing_containers(view: JobView, events: Iterable[Event]) -> dict[str, int]:

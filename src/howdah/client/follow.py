@@ -20,6 +20,7 @@ from howdah.logs.stream_index import STREAMS
 from howdah.spec import JobReport, Outcome, State, TaskId, chief
 from howdah.spec.events import AllocationLost, Event, JobFinished, Launched, Noted, TookOver, Used
 from howdah.spec.fold import fold, fold_recorded
+from howdah.spec.message import Sentence
 from howdah.spec.values import dataclass
 from howdah.spec.view import JobView
 from howdah.wire.connection import WireError
@@ -27,6 +28,8 @@ from howdah.wire.connection import WireError
 MAX_CHUNKS = 8
 """Pieces of one stream that are read for one update."""
 MIN_PAUSE_S, MAX_PAUSE_S = 0.015, 1.0
+FIRST_REASONS_S, REASONS_EVERY_S = 4.0, 10.0
+"""Seconds for which a job waits for its master before the engine is asked why, and between two such questions."""
 PAUSE_SHARE = 0.05
 """Pauses before the master is known grow with the time waited: a job of one second must not fit between two checks."""
 
@@ -43,6 +46,8 @@ class Update:
     """The new events, in order."""
     logs: list[tuple[TaskId, str, bytes]] = field(default_factory=list)
     """The new bytes of logs, by task and stream."""
+    reasons: tuple[Sentence, ...] = ()
+    """Why the job waits for its master, as far as the engine has been asked."""
 
 
 def fetch_update(engine: Engine, job_id: str) -> Update:
@@ -84,6 +89,7 @@ class Follower:
         self._attempts: dict[TaskId, int] = {}
         self._unread_streams: set[tuple[TaskId, str]] = set()
         self._silent_since = self._engine_silent_since = 0.0
+        self._reasons_at = FIRST_REASONS_S
         self._last_report = JobReport(job_id, "", State.PENDING, engine.name)
 
     def updates(self, wait_s: float = 1.0) -> Iterator[Update]:
@@ -115,13 +121,23 @@ class Follower:
                 if report.master and self._log_has_end(report):  # the master has removed the key, and is about to exit
                     yield self._final_update(report)
                     return
-                yield Update(self.view, report)
+                yield Update(self.view, report, reasons=self._why_no_master(time.monotonic() - began))
                 time.sleep(min(MIN_PAUSE_S + PAUSE_SHARE * (time.monotonic() - began), MAX_PAUSE_S))
                 continue
             yield from self._updates_from_master(report, wait_s)
             if self.view.outcome is not None:
                 return
-            began = time.monotonic()
+            began, self._reasons_at = time.monotonic(), FIRST_REASONS_S
+
+    def _why_no_master(self, waited_s: float) -> tuple[Sentence, ...]:
+        """Return why the job has no master after this time; () if nobody says."""
+        if waited_s < self._reasons_at:
+            return ()
+        self._reasons_at = waited_s + REASONS_EVERY_S
+        try:
+            return tuple(each.sentence for each in self.engine.pending_reasons(self.job_id, None, {}))
+        except HowdahError:
+            return ()
 
     def _report(self) -> JobReport:
         self._last_report = report_of(self.engine, self.job_id)

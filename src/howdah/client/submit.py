@@ -11,6 +11,7 @@ from pathlib import Path
 
 from howdah.client.engine_registry import engine as engine_for
 from howdah.client.engine_registry import settings_for
+from howdah.client.missing_scripts import missing_scripts
 from howdah.client.provenance import Provenance
 from howdah.config.engine_settings import missing_engines, with_checked_options
 from howdah.config.settings import HISTORY_URL, Settings
@@ -95,6 +96,8 @@ def _prepare(
         staged = stage(
             job, base_directory, engine.home, overwrite=overwrite, conf_dir=conf_dir, origins=origins, notice=notice
         )
+    if mistakes := list(missing_scripts(job, staged, base_directory)):
+        raise SpecError(mistakes)
     for sentence in explain_shortages(job, staged):
         notice(sentence)
     staged = replace(

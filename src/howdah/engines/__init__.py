@@ -11,8 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from howdah.engines.pending_reasons import PendingReason
 from howdah.errors import HowdahError, StagingError
 from howdah.spec import Container, Exit, JobReport, JobSpec, Outcome, Plan, StagedFile, StagedJob, TaskId
 from howdah.spec.message import message
@@ -40,17 +41,6 @@ __all__ = [
     "Progress",
     "no_progress",
 ]
-
-
-@dataclass(frozen=True)
-class PendingReason:
-    """Why a job waits."""
-
-    kind: str
-    """`said` (with a `text` of the engine's own), `queue-stopped`, `queue-limit`, `label-limit`, `queue-pending`,
-    `user-limit`, `label`, `constraint`, `too-small`, `full`, `room` or `nodes-out`."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    """The values that a sentence about the reason needs (`howdah.cli.explain`)."""
 
 
 @dataclass(frozen=True)
@@ -168,8 +158,8 @@ class Engine(ABC):
         return self.one_machine
 
     def pending_reasons(self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]) -> list[PendingReason]:
-        """Return why the job gets no more containers. `missing` counts the containers that it lacks, by role; an empty
-        one means that it waits for its master's container."""
+        """Return why the job gets no more containers, for those who ask outside the cluster. `missing` counts the
+        containers that it lacks, by role; an empty one means that it waits for its master's container."""
         return []
 
     def accounting(self, job_id: str) -> list[AccountedTask]:
@@ -315,6 +305,11 @@ class Allocator(ABC):
         None if an engine that `runs_images` never starts a container without its image.
         """
         return None
+
+    async def pending_reasons(self, job: JobSpec, missing: Mapping[str, int]) -> list[PendingReason]:
+        """Return why the engine has not granted containers, of which `missing` are wanted by role; [] if it does not
+        tell a master. `job` has the resources that are asked for now."""
+        return []
 
     def may_be_replaced(self) -> bool:
         """Return whether the engine has not heard this master for so long that it may have started another one."""

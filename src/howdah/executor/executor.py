@@ -36,7 +36,7 @@ from howdah.executor.ports import PortReservation
 from howdah.executor.preflight.runner import PreflightRunner
 from howdah.executor.process import default_python, orphan_killer, process_tree
 from howdah.executor.process.announced_values import AnnouncedValues
-from howdah.executor.process.exit_explanation import FILES_REMOVED, are_files_removed, explain, why_not_started
+from howdah.executor.process.exit_explanation import FILES_REMOVED, are_files_removed, explain, not_started
 from howdah.executor.process.image_program import variables_for_image
 from howdah.executor.process.program import Program
 from howdah.executor.relay.relay_starter import RelayStarter
@@ -320,7 +320,7 @@ class Executor:
             run = self.image.program(assignment, variables, api, gpus, grace_s) if self.image is not None else None
             program.start(argv, variables, self.directory, self.streams.stdin, self.streams.stdout, run, grace_s)
         except OSError as error:
-            exit = Exit("start", detail=why_not_started(argv, variables, self.directory, error))
+            exit = not_started(argv, variables, self.directory, error)
             self._close_streams(exit)
             return
         self.streams.handed_over()

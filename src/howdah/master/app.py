@@ -37,6 +37,7 @@ from howdah.master.server.resource_metrics import MetricsRecorder
 from howdah.master.server.server import MasterServer
 from howdah.master.state import GangState
 from howdah.master.tensorboard import TensorBoardTask, resolve_event_dir, with_tensorboard_role
+from howdah.master.waiting import record_waits
 from howdah.spec import Exit, Outcome, StagedJob, State, TaskId, events, port_range
 from howdah.spec.message import message
 from howdah.spec.values import dataclass
@@ -64,11 +65,9 @@ HAND_OVER_S = 5.0
 LINGER_S = 0.1
 """Seconds for which the API still answers after the end, so that a client that follows the job gets the last event."""
 MIN_GC_THRESHOLD, GARBAGE_EACH = 2000, 20
-"""The least threshold of the garbage collector, and the objects that each task's pending request keeps alive (see
-`_tune_gc`)."""
+"""The least threshold of the garbage collector, and the objects that each task's pending request keeps alive."""
 FOLLOWED_S, LAST_LINES_S = 3.0, 0.3
-"""A client that has followed the job within the last FOLLOWED_S seconds gets LAST_LINES_S seconds to read the last
-lines."""
+"""A client that has followed the job within FOLLOWED_S seconds gets LAST_LINES_S seconds to read the last lines."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +138,8 @@ class JobMaster:
         await self._serve()
         await self._register()
         self.registered = True
-        background = (self._poll(), self._tick(), self.log.flush_forever(), self._confirm_ownership())
+        waits = record_waits(self.state, self._opened_allocator, self.log.append)
+        background = (self._poll(), self._tick(), self.log.flush_forever(), self._confirm_ownership(), waits)
         for work in (*background, self.api.program_api.expire_forever()):
             self._spawn(work)
         outcome = await self._end()

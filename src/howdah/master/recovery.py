@@ -35,7 +35,7 @@ from howdah.spec import events
 from howdah.spec.event_lines import to_line
 from howdah.wire.messages import Phase, Status
 
-_SAMPLES = (events.Used, events.Measured, events.Straggling)
+_SAMPLES = (events.Used, events.Measured, events.Straggling, events.Waiting)
 """Events that decide nothing."""
 
 

@@ -1,4 +1,4 @@
-"""What people read of a job afterwards: what became of each attempt, and what happened."""
+"""What people read of a job afterwards: what became of each try of a task, and what happened."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_MARKS = 2000
 """The most marks of one job; when there are more, the first half and the latest stay."""
 
 MAX_ATTEMPTS = 50
-"""The most attempts of one task: the latest."""
+"""The most tries of one task that are kept: the latest."""
 
 
 class JobMark(NamedTuple):
@@ -30,10 +30,11 @@ class JobMark(NamedTuple):
 
 @dataclass
 class AttemptView:
-    """One attempt of a task. Moments are epoch seconds, 0 when not yet."""
+    """One try of a task: a start of its program, in a container of its own or in that of the try before. Moments are
+    epoch seconds, 0 when not yet."""
 
     attempt: int
-    """The number of the attempt."""
+    """The number of the attempt whose container it is."""
     container: str = ""
     """The engine's name for its container."""
     node: str = ""
@@ -61,8 +62,8 @@ class AttemptView:
     gpus: Tuple[str, ...] = ()
     """The devices that the program was given, as CUDA_VISIBLE_DEVICES names them."""
     exit: Optional[Exit] = None
-    """How the attempt ended; None while it runs."""
-    first_try: int = 0
-    """The number of the task's try that began with this container."""
+    """How the try ended; None while it runs."""
+    try_number: int = 0
+    """The number of the try: what people see as the task's attempt."""
     stopped: bool = False
     """The master told the program to stop: its exit is no failure."""

@@ -6,10 +6,11 @@ events that it does not know.
 
 from __future__ import annotations
 
-from typing import Dict, Optional, Tuple, Type
+from dataclasses import field
+from typing import Dict, Mapping, Optional, Tuple, Type
 
 from howdah.spec.job import JobSpec
-from howdah.spec.message import Sentence
+from howdah.spec.message import Sentence, join_messages, message
 from howdah.spec.provenance import Submission
 from howdah.spec.task import Container, Exit, Outcome, TaskId
 from howdah.spec.task_events import Checked as Checked
@@ -60,6 +61,27 @@ class Asked(Event):
     """The role that gets the containers."""
     count: int
     """The number of containers of this role that are outstanding from now on."""
+
+
+@dataclass(frozen=True)
+class Waiting(Event):
+    """The job waits for containers, for longer than a moment; or, with nothing `missing`, it waits no more."""
+
+    since: float = 0.0
+    """Since when it waits, in epoch seconds."""
+    missing: Mapping[str, int] = field(default_factory=dict)
+    """How many containers are missing, by role."""
+    reasons: Tuple[Sentence, ...] = ()
+    """Why the engine has not granted them, for people; () if it does not say."""
+
+    @property
+    def sentence(self) -> Sentence:
+        """What the job waits for, in words; "" if nothing is missing."""
+        missing = ", ".join(f"{count} × {role}" for role, count in self.missing.items())
+        if not self.reasons:
+            return message("still waiting for containers: {missing}", missing=missing) if missing else ""
+        template = "still waiting for containers: {missing}: {reasons}"
+        return message(template, missing=missing, reasons=join_messages(self.reasons))
 
 
 @dataclass(frozen=True)
@@ -383,6 +405,7 @@ KINDS: Dict[str, Type[Event]] = {
         Checked,
         PreflightPassed,
         WorldFormed,
+        Waiting,
         Started,
         Used,
         Measured,

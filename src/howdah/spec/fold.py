@@ -56,6 +56,10 @@ def _on_asked(view: JobView, event: events.Asked) -> None:
     view.asked[event.role] = event.time
 
 
+def _on_waiting(view: JobView, event: events.Waiting) -> None:
+    view.waiting = event if event.missing else None
+
+
 def _on_allocated(view: JobView, event: events.Allocated) -> None:
     view.allocated[event.container.id] = event.time
 
@@ -65,7 +69,7 @@ def _on_launched(view: JobView, event: events.Launched) -> None:
     attempt = AttemptView(
         event.attempt, container=container.id, node=container.node, log_url=container.log_url, launched=event.time
     )
-    attempt.first_try = (known.tries if known else 0) + 1
+    attempt.try_number = (known.tries if known else 0) + 1
     attempt.asked = view.asked.get(event.task.role, 0.0)
     attempt.allocated = view.allocated.pop(container.id, 0.0)
     giver = view.tasks.get(event.giver) if event.giver not in (None, event.task) else None
@@ -80,14 +84,23 @@ def _on_launched(view: JobView, event: events.Launched) -> None:
         log_url=event.container.log_url,
         metrics=known.metrics if known else {},
         attempts=[*(known.attempts if known else [])[1 - MAX_ATTEMPTS :], attempt],
-        tries=attempt.first_try,
+        tries=attempt.try_number,
     )
 
 
 def _attempt(view: JobView, task: TaskId, number: int) -> AttemptView:
-    """Return the view of an attempt; for an unknown attempt a new view that is not kept."""
+    """Return the latest try in an attempt's container; for an unknown attempt a new view that is not kept."""
     known = view.tasks[task].attempts
     return next((attempt for attempt in reversed(known) if attempt.attempt == number), AttemptView(number))
+
+
+def _next_try(task: TaskView, before: AttemptView, now: float) -> AttemptView:
+    """Return a new try in the container of the one `before`, which has ended."""
+    before.finished = before.finished or now
+    again = AttemptView(before.attempt, container=before.container, node=before.node, log_url=before.log_url)
+    again.try_number = task.tries + 1
+    task.attempts = [*task.attempts[1 - MAX_ATTEMPTS :], again]
+    return again
 
 
 def _on_greeted(view: JobView, event: events.Greeted) -> None:
@@ -100,7 +113,9 @@ def _on_joined(view: JobView, event: events.Joined) -> None:
     task = view.tasks[event.task]
     task.phase, task.host, task.ports, task.state, task.exit = "joined", event.host, event.ports, State.PENDING, None
     attempt = _attempt(view, event.task, event.attempt)
-    attempt.joined, attempt.exit = attempt.joined or event.time, None
+    if (attempt.running or attempt.exit is not None) and event.epoch != task.started_epoch:
+        attempt = _next_try(task, attempt, event.time)
+    attempt.joined = attempt.joined or event.time
 
 
 def _on_preflight_passed(view: JobView, event: events.PreflightPassed) -> None:
@@ -124,9 +139,11 @@ def _on_running(view: JobView, event: events.Started) -> None:
     task = view.tasks[event.task]
     task.phase, task.state, task.pid, task.started = "running", State.RUNNING, event.pid, event.time
     task.program, task.pace = event.python, None
-    task.tries += task.started_epoch not in (0, event.epoch)
-    task.started_epoch = event.epoch
     attempt = _attempt(view, event.task, event.attempt)
+    if task.started_epoch not in (0, event.epoch):
+        attempt = _next_try(task, attempt, event.time) if attempt.running else attempt
+        task.tries += 1
+    task.started_epoch, attempt.try_number = event.epoch, task.tries
     attempt.pid, attempt.gpus, attempt.host = event.pid, event.gpus, task.host
     attempt.running, attempt.finished = attempt.running or event.time, 0.0
 
@@ -335,7 +352,7 @@ def _on_checkpoint_found(view: JobView, event: events.CheckpointFound) -> None:
 def _on_finished(view: JobView, event: events.JobFinished) -> None:
     if view.outcome is not None:  # the end is final
         return
-    view.outcome, view.state, view.finished = event.outcome, event.outcome.state, event.time
+    view.outcome, view.state, view.finished, view.waiting = event.outcome, event.outcome.state, event.time, None
     if view.tensorboard.state in ("starting", "open"):
         view.tensorboard = events.BoardChanged(event.time, "ended", detail=message("the job has ended"))
     for task in view.tasks.values():
@@ -350,6 +367,7 @@ def _on_finished(view: JobView, event: events.JobFinished) -> None:
 _HANDLERS: Dict[Type[events.Event], Callable[..., None]] = {
     events.JobStarted: _on_started,
     events.Asked: _on_asked,
+    events.Waiting: _on_waiting,
     events.Allocated: _on_allocated,
     events.Launched: _on_launched,
     events.Greeted: _on_greeted,

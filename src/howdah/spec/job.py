@@ -5,7 +5,7 @@ Units are in the names. A JobSpec can be built wrong; `howdah.spec.validation.fi
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from typing import List, Mapping, Optional, Set, Tuple, Union
 
 from howdah.spec.values import dataclass
@@ -154,6 +154,12 @@ class Role:
     """Files and directories that only this role's tasks have, written as the job's `files`."""
     archives: Tuple[str, ...] = ()
     """Archives that only this role's tasks have, written as the job's `archives`."""
+
+    def grown(self, restarts: int) -> Role:
+        """Return the role with the memory that it asks for after this many restarts, by `resources.growth`."""
+        memory = self.resources.memory_mib
+        more = int(memory * self.resources.growth * restarts)
+        return replace(self, resources=replace(self.resources, memory_mib=memory + more)) if more else self
 
 
 @dataclass(frozen=True)

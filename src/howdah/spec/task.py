@@ -118,6 +118,8 @@ class Exit:
     """A sentence for people."""
     lines: Tuple[str, ...] = ()
     """The last lines of the program's output."""
+    permanent: bool = False
+    """Whether another try would end in the same way: a program, a file or a module is missing, or can't be parsed."""
 
     @property
     def ok(self) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from howdah.spec.attempt import MAX_MARKS, AttemptView, JobMark
-from howdah.spec.events import BoardChanged
+from howdah.spec.events import BoardChanged, Waiting
 from howdah.spec.job import JobSpec
 from howdah.spec.message import Sentence, message
 from howdah.spec.provenance import Submission
@@ -171,6 +171,8 @@ class JobView:
     """When each epoch's world formed."""
     asked: Dict[str, float] = field(default_factory=dict)
     """When containers were last asked for, by role; for attempts to come."""
+    waiting: Optional[Waiting] = None
+    """For which containers the job waits now, and why; None when it waits for none."""
     allocated: Dict[str, float] = field(default_factory=dict)
     """When containers were granted, by container; for attempts to come."""
     updated: float = 0.0

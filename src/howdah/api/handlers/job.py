@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from howdah.api import schemas, serializers
+from howdah.api import curve_schemas, schemas, serializers
 from howdah.api.routes import ApiRequest
 from howdah.api.timeline import timeline as job_timeline
 from howdah.wire import auth
@@ -65,7 +65,7 @@ async def tasks(call: ApiRequest) -> schemas.Tasks:
     return {"tasks": serializers.tasks(call.job.view)}
 
 
-async def timeline(call: ApiRequest) -> schemas.Timeline:
+async def timeline(call: ApiRequest) -> curve_schemas.Timeline:
     """Return the phases of the job and of each attempt."""
     return job_timeline(call.job.view)
 

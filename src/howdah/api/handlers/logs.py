@@ -40,7 +40,7 @@ async def logs(call: ApiRequest) -> schemas.Log:
         "next": end,
         "text": text,
         "complete": complete and end >= chunk.size,
-        "attempts": [each.attempt for each in view.attempts],
+        "attempts": list(dict.fromkeys(each.attempt for each in view.attempts)),
     }
 
 

@@ -23,7 +23,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
-from howdah.engines import GONE, NO_PREFERENCES, ContainerPreferences, MasterContext
+from howdah.engines import GONE, NO_PREFERENCES, ContainerPreferences, MasterContext, PendingReason
 from howdah.engines.event_queue import EventQueue
 from howdah.engines.kubernetes import kubeconfig, manifests
 from howdah.engines.kubernetes.api import ApiRefused, KubernetesApi, Object
@@ -33,7 +33,7 @@ from howdah.engines.kubernetes.pod_watch import PodWatch
 from howdah.engines.options import engine_options
 from howdah.engines.pull_launch import PullAllocator
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError
-from howdah.spec import Container, Exit, Outcome, State, uris
+from howdah.spec import Container, Exit, JobSpec, Outcome, State, uris
 from howdah.spec.events import Allocated, AllocationLost, CancelRequested, ContainerEnded, Event, LossAnnounced, Noted
 from howdah.spec.message import message
 from howdah.storage.factory import filesystem
@@ -440,6 +440,11 @@ class KubernetesAllocator(PullAllocator):
                 self._to_delete[held.name] = 0
                 self._changed.set()
                 self._end(held, Exit(kind, detail=message(template, reason=text)))
+
+    async def pending_reasons(self, job: JobSpec, missing: Mapping[str, int]) -> list[PendingReason]:
+        waiting = [held for held in self._held.values() if held.is_wanted and held.container is None]
+        said = ((held.role, waits_for(self._seen[held.name])[1]) for held in waiting if held.name in self._seen)
+        return [PendingReason("said", {"text": f"{role}: {text}"}) for role, text in dict.fromkeys(said) if text]
 
     def _note_wait(self, role: str, reason: str) -> None:
         """Tell people why a role waits, once a minute at most."""

@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from howdah.engines import GONE, NO_PREFERENCES, ContainerPreferences, MasterContext
+from howdah.engines import GONE, NO_PREFERENCES, ContainerPreferences, MasterContext, PendingReason
 from howdah.engines.detached_master import DetachedMasterAllocator
 from howdah.engines.event_queue import EventQueue
 from howdah.engines.exit_status import exit_of_status
@@ -24,7 +24,7 @@ from howdah.engines.options import engine_options
 from howdah.engines.spark.cluster import find_cluster
 from howdah.engines.spark.driver_link import DriverLink
 from howdah.engines.spark.properties import application_properties, resource_profile
-from howdah.spec import Container, Exit, Outcome
+from howdah.spec import Container, Exit, JobSpec, Outcome
 from howdah.spec.events import Allocated, AllocationLost, ContainerEnded, Event, Noted
 from howdah.spec.message import message
 from howdah.staging.bootstrap_archive import bootstrap_archive
@@ -182,6 +182,11 @@ class SparkAllocator(DetachedMasterAllocator):
         template = "Spark's executor {executor} on {host} was lost: {reason}"
         facts = {"executor": task.executor, "host": task.container.node, "reason": reason or "Spark does not say why"}
         return Exit("stopped") if task.is_released else Exit("lost", detail=message(template, **facts))
+
+    async def pending_reasons(self, job: JobSpec, missing: Mapping[str, int]) -> list[PendingReason]:
+        return [
+            PendingReason("said", {"text": self._waiting[role]}) for role in ("", *missing) if role in self._waiting
+        ]
 
     def _check_room(self, ask_id: str, slots: int) -> None:
         """Tell at once when Spark's executors have too few slots for what was asked for."""

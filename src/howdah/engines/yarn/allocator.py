@@ -14,7 +14,16 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from howdah.engines import GONE, NO_PREFERENCES, Allocator, AttemptOver, ContainerPreferences, Launch, MasterContext
+from howdah.engines import (
+    GONE,
+    NO_PREFERENCES,
+    Allocator,
+    AttemptOver,
+    ContainerPreferences,
+    Launch,
+    MasterContext,
+    PendingReason,
+)
 from howdah.engines.yarn import conf, exit_codes, images, placement_constraints, records
 from howdah.engines.yarn.admission_checks import label_of
 from howdah.engines.yarn.diagnostics import attempt_end
@@ -192,6 +201,15 @@ class YarnAllocator(Allocator):
     def _heartbeat_soon(self) -> None:
         self._heartbeat_pause_s = MIN_PAUSE_S
         self._heartbeat_now.set()
+
+    async def pending_reasons(self, job: JobSpec, missing: Mapping[str, int]) -> list[PendingReason]:
+        if self._configuration.secure:  # with Kerberos a master is no client
+            return []
+        from howdah.engines.yarn.pending_reasons import pending_reasons
+
+        async with ResourceManagerClient(self._configuration, limit_s=0.0) as rm:
+            report = await rm.report(records.parse_application_id(self._context.job_id))
+            return [] if report is None else await pending_reasons(rm, self._configuration, report, job, missing)
 
     async def poll(self) -> list[Event]:
         """Pause, then send a heartbeat. An unreachable ResourceManager is noted once, and again when it is back."""

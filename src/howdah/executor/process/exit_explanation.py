@@ -1,4 +1,5 @@
-"""Explains the end of a program by its last lines: a program, a file or a module is missing on the node.
+"""Explains the end of a program by its last lines: a program, a file or a module is missing on the node, a program of
+Python can't be parsed, or an exception ended it.
 
 The messages are those of bash, dash, busybox, env(1) and CPython, in English and Chinese.
 """
@@ -12,6 +13,7 @@ import re
 from dataclasses import replace
 from typing import Mapping, Optional, Sequence
 
+from howdah.spec import redaction
 from howdah.spec.message import Message, message
 from howdah.spec.task import Exit
 
@@ -27,6 +29,13 @@ _DENIED = ("permission denied", "权限不够")
 _NO_PROGRAM = ("exec format error", "cannot execute binary file")
 _NO_SCRIPT = re.compile(r"can't open file '(.+)': \[Errno 2\]")
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(.+?)'")
+_NOT_PARSED = re.compile(r"(SyntaxError|IndentationError|TabError): ")
+_PLACE = re.compile(r'  File "(.+)", line (\d+)')
+_TRACEBACK = "Traceback (most recent call last):"
+_EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(: .*)?")
+MAX_EXCEPTION, MAX_LINES_AFTER = 300, 8
+"""Characters of an exception that are told, and the lines that may follow it: more of its own text, and what libraries
+print when they end."""
 
 
 def are_files_removed(container: Mapping[str, str], directory: str) -> bool:
@@ -38,15 +47,25 @@ def are_files_removed(container: Mapping[str, str], directory: str) -> bool:
 
 
 def explain(exit: Exit, directory: str) -> Exit:
-    """Add to `exit` what was missing and what to do, where its lines say so; `directory` was the working directory."""
+    """Add to `exit` what was missing and what to do, or the exception, where its lines say so; `directory` was the
+    working directory."""
     if exit.ok or exit.cause != "exit" or exit.detail:
         return exit
     found = _of_python(exit.lines, directory)
     if found is None and exit.code in (_NOT_EXECUTABLE, _NOT_FOUND):
         found = next(filter(None, (_of_shell(line, directory) for line in reversed(exit.lines))), None)
-    if found is None:
+    permanent = found is not None
+    said = found or _exception(exit.lines)
+    if said is None:
         return exit
-    return replace(exit, detail=message("exit code {code}: {reason}", code=exit.code, reason=found))
+    detail = message("exit code {code}: {reason}", code=exit.code, reason=said)
+    return replace(exit, detail=detail, permanent=permanent)
+
+
+def not_started(argv: Sequence[str], variables: Mapping[str, str], directory: str, error: OSError) -> Exit:
+    """Return the end of a program that could not be executed, by the kernel's `error`."""
+    missing = isinstance(error, (FileNotFoundError, PermissionError)) or error.errno == errno.ENOEXEC
+    return Exit("start", detail=why_not_started(argv, variables, directory, error), permanent=missing)
 
 
 def why_not_started(argv: Sequence[str], variables: Mapping[str, str], directory: str, error: OSError) -> Message:
@@ -70,7 +89,31 @@ def _of_python(lines: Sequence[str], directory: str) -> Optional[Message]:
     script, module = _NO_SCRIPT.search(last), _NO_MODULE.match(last.strip())
     if script is not None:
         return _no_file(script[1], directory)
-    return _no_module(module[1]) if module is not None else None
+    if module is not None:
+        return _no_module(module[1])
+    return _not_parsed(last, lines, directory) if _NOT_PARSED.match(last) else None
+
+
+def _not_parsed(error: str, lines: Sequence[str], directory: str) -> Optional[Message]:
+    """Explain Python's refusal of a file; Python names the file and the line before it."""
+    place = next((found for found in map(_PLACE.match, reversed(lines)) if found), None)
+    if place is None:
+        return None
+    inside = os.path.relpath(place[1], directory)
+    file = place[1] if inside.startswith(os.pardir) else inside
+    return message("{file}, line {line}: {error}", file=file, line=place[2], error=error.strip())
+
+
+def _exception(lines: Sequence[str]) -> Optional[str]:
+    """Return the exception of the last traceback, without what looks like a secret, if the program's output ends with
+    it."""
+    begins = [number for number, line in enumerate(lines) if line.strip() == _TRACEBACK]
+    after = lines[begins[-1] + 1 :] if begins else ()
+    number = next((number for number, line in enumerate(after) if line and not line[0].isspace()), None)
+    if number is None or len(after) - number > MAX_LINES_AFTER or not _EXCEPTION.fullmatch(after[number]):
+        return None
+    said = redaction.text(after[number])
+    return said if len(said) <= MAX_EXCEPTION else f"{said[:MAX_EXCEPTION]}…"
 
 
 def _of_shell(line: str, directory: str) -> Optional[Message]:

@@ -111,11 +111,11 @@ def request_containers(state: GangState, now: float, actions: list[Action]) -> N
 
 def _container_preferences(state: GangState, name: str) -> ContainerPreferences:
     role = state.job.roles[name]
-    grown = int(role.resources.memory_mib * role.resources.growth * state.restarted.get(name, 0))
+    grown = role.grown(state.restarted.get(name, 0))
     pending = state.pending_tasks[name]
     prefer = Counter(host for id_ in pending for host in state.preferred_hosts.get(id_, ()))
     prefer.update(dict.fromkeys(role.placement.prefer, len(pending)))
-    memory_mib = role.resources.memory_mib + grown if grown else 0
+    memory_mib = 0 if grown is role else grown.resources.memory_mib
     preferences = ContainerPreferences(memory_mib, prefer, _avoided_nodes(state, name))
     return NO_PREFERENCES if preferences == NO_PREFERENCES else preferences
 

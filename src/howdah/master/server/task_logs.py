@@ -143,10 +143,10 @@ class TaskLogs:
         directory = uris.path(self._directory)
         for task in asked:
             view = self._api.log.view.tasks[task]
-            for past in view.attempts:
+            for past in {past.attempt: past for past in view.attempts if past.running}.values():
                 if attempt not in (0, past.attempt) or (task in present and past.attempt == view.attempt):
                     continue
-                for name in (STREAMS if stream == BOTH else (stream,)) if past.running else ():
+                for name in STREAMS if stream == BOTH else (stream,):
                     path = "" if past.log_url else f"{directory}/tasks/{task.slug}/{past.attempt}/{name}"
                     yield SearchedStream(str(task), past.attempt, name, path=path, url=past.log_url)
 

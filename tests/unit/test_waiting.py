@@ -1,0 +1,106 @@
+"""Tests what is recorded, and said, of a job that waits for containers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+
+from howdah.api.serializers import job as described
+from howdah.cli.event_sentences import sentence
+from howdah.engines.pending_reasons import PendingReason
+from howdah.errors import EngineUnavailable
+from howdah.master import waiting
+from howdah.spec import JobSpec, Outcome, Resources, Role, State
+from howdah.spec.events import Event, JobFinished, JobStarted, Waiting
+from howdah.spec.fold import fold
+from howdah.testing import FakeAllocator, Gang
+
+JOB = JobSpec({"worker": Role("w", replicas=3, resources=Resources(memory_mib=100, growth=0.5))}, retries=1)
+
+
+class Telling(FakeAllocator):
+    """An allocator that says why it has not granted containers."""
+
+    reasons: list[PendingReason]
+    asked: list[tuple[int, Mapping[str, int]]]
+
+    async def pending_reasons(self, job: JobSpec, missing: Mapping[str, int]) -> list[PendingReason]:
+        self.asked.append((job.roles["worker"].resources.memory_mib, dict(missing)))
+        if not self.reasons:
+            raise EngineUnavailable("nobody answers")
+        return self.reasons
+
+
+@pytest.fixture
+def allocator(monkeypatch: pytest.MonkeyPatch) -> Telling:
+    for name in ("CHECK_S", "FIRST_S", "EVERY_S", "SHARE"):
+        monkeypatch.setattr(waiting, name, 0.0)
+    made = Telling.__new__(Telling)
+    made.reasons, made.asked = [PendingReason("queue-pending", {"count": 2, "queue": "q"})], []
+    return made
+
+
+async def recorded(gang: Gang, allocator: Telling, *until: int) -> list[Waiting]:
+    """Return what is recorded until there are so many records; between two numbers a container is granted."""
+    found: list[Event] = []
+    task = asyncio.create_task(waiting.record_waits(gang.state, allocator, found.append))
+    for number in until:
+        while len(found) < number:
+            await asyncio.sleep(0)
+            assert not task.done()
+        gang.grant("worker")
+    task.cancel()
+    return [event for event in found if isinstance(event, Waiting)]
+
+
+def test_each_change_is_recorded_once(allocator: Telling) -> None:
+    found = asyncio.run(recorded(Gang(JOB), allocator, 1, 2, 3))
+    assert [event.missing for event in found] == [{"worker": 3}, {"worker": 2}, {"worker": 1}]
+    assert len({event.since for event in found}) == 1
+    assert found[0].reasons == ("2 jobs wait in queue q",)
+    assert sentence(found[1]) == "still waiting for containers: 2 × worker: 2 jobs wait in queue q"
+
+
+def test_that_nothing_is_missing_any_more_is_recorded(allocator: Telling) -> None:
+    gang = Gang(JOB)
+
+    async def until_all_are_there() -> list[Event]:
+        found: list[Event] = []
+        task = asyncio.create_task(waiting.record_waits(gang.state, allocator, found.append))
+        while not found:
+            await asyncio.sleep(0)
+        for _ in range(3):
+            gang.grant("worker")
+        while len(found) < 2:
+            await asyncio.sleep(0)
+        task.cancel()
+        return found
+
+    last = asyncio.run(until_all_are_there())[-1]
+    assert isinstance(last, Waiting)
+    assert (last.missing, sentence(last)) == ({}, "")
+
+
+def test_an_engine_that_does_not_say_why_keeps_nothing_from_being_recorded(allocator: Telling) -> None:
+    allocator.reasons = []
+    (found,) = asyncio.run(recorded(Gang(JOB), allocator, 1))
+    assert (found.missing, found.reasons) == ({"worker": 3}, ())
+    assert sentence(found) == "still waiting for containers: 3 × worker"
+
+
+def test_the_engine_is_asked_for_what_is_asked_for_after_a_restart(allocator: Telling) -> None:
+    gang = Gang(JOB)
+    gang.state.restarted["worker"] = 2
+    asyncio.run(recorded(gang, allocator, 1))
+    assert allocator.asked[0] == (200, {"worker": 3})
+
+
+def test_the_page_has_it_while_the_job_waits_and_not_afterwards() -> None:
+    waits = Waiting(9.0, 2.0, {"worker": 3}, ("no room",))
+    view = fold([JobStarted(1.0, "job-1", "yarn", "me", JOB), waits])
+    assert described(view, {}, 10.0)["waiting"] == {"since": 2.0, "missing": {"worker": 3}, "reasons": ["no room"]}
+    assert fold([Waiting(10.0)], view).waiting is None
+    fold([waits, JobFinished(11.0, Outcome(State.CANCELLED))], view)
+    assert described(view, {}, 12.0)["waiting"] is None
