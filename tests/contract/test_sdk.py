@@ -16,7 +16,9 @@ from howdah.client.clusters import engine_of
 from howdah.client.job_end import report_of
 from howdah.client.page_links import page_link
 from howdah.errors import JobEnded, JobNotFound, NotFound, NotPermitted, RequestRefused, SpecError
-from howdah.spec import JobSpec, Output, Role, State, TaskId
+from howdah.outputs.commit import reserve
+from howdah.spec import JobSpec, Output, Role, State, TaskId, uris
+from howdah.spec.job import Checkpoint
 
 LIMIT_S = 120.0
 JOB = """name: two words
@@ -259,3 +261,14 @@ def test_what_is_wrong_is_said_as_the_command_line_says_it(home: Path) -> None:
         howdah.Client("history:18488")
     with pytest.raises(AttributeError):
         howdah.Nothing  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_a_program_submits_as_a_command_does(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The lock of a checkpoint that an ended job has left behind is released, and what a user should know is logged."""
+    client, checkpoint = howdah.Client(engine="local"), Checkpoint(uris.of_local(home / "kept"))
+    first = client.submit(JobSpec({"worker": Role("true")}, checkpoint=checkpoint))
+    assert client.wait(first, LIMIT_S).state is State.SUCCEEDED
+    reserve(JobSpec({"worker": Role("true")}, checkpoint=checkpoint), first)  # as a master that was killed leaves it
+    again = client.submit(JobSpec({"worker": Role("true")}, env={"API_TOKEN": "***"}, checkpoint=checkpoint))
+    assert client.wait(again, LIMIT_S).state is State.SUCCEEDED
+    assert "env.API_TOKEN: *** stands for a value that was hidden where this was copied" in caplog.text

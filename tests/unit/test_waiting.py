@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
 
 import pytest
 
@@ -13,10 +14,11 @@ from howdah.engines.pending_reasons import PendingReason
 from howdah.errors import EngineUnavailable
 from howdah.master import waiting
 from howdah.spec import JobSpec, Outcome, Resources, Role, State
-from howdah.spec.events import Event, JobFinished, JobStarted, Waiting
+from howdah.spec.events import CancelRequested, Event, JobFinished, JobStarted, Waiting
 from howdah.spec.fold import fold
 from howdah.testing import FakeAllocator, Gang
 
+T = TypeVar("T")
 JOB = JobSpec({"worker": Role("w", replicas=3, resources=Resources(memory_mib=100, growth=0.5))}, retries=1)
 
 
@@ -31,6 +33,10 @@ class Telling(FakeAllocator):
         if not self.reasons:
             raise EngineUnavailable("nobody answers")
         return self.reasons
+
+
+def done(work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(asyncio.wait_for(work, 20))
 
 
 @pytest.fixture
@@ -56,7 +62,7 @@ async def recorded(gang: Gang, allocator: Telling, *until: int) -> list[Waiting]
 
 
 def test_each_change_is_recorded_once(allocator: Telling) -> None:
-    found = asyncio.run(recorded(Gang(JOB), allocator, 1, 2, 3))
+    found = done(recorded(Gang(JOB), allocator, 1, 2, 3))
     assert [event.missing for event in found] == [{"worker": 3}, {"worker": 2}, {"worker": 1}]
     assert len({event.since for event in found}) == 1
     assert found[0].reasons == ("2 jobs wait in queue q",)
@@ -78,14 +84,37 @@ def test_that_nothing_is_missing_any_more_is_recorded(allocator: Telling) -> Non
         task.cancel()
         return found
 
-    last = asyncio.run(until_all_are_there())[-1]
+    last = done(until_all_are_there())[-1]
     assert isinstance(last, Waiting)
     assert (last.missing, sentence(last)) == ({}, "")
 
 
+def test_the_next_master_records_that_the_wait_is_over(allocator: Telling) -> None:
+    gang, found = Gang(JOB), list[Event]()
+    gang.form()
+
+    async def until_it_is_over() -> None:
+        before = Waiting(5.0, 2.0, {"worker": 1}, ("no room",))
+        task = asyncio.create_task(waiting.record_waits(gang.state, allocator, found.append, before))
+        while not found:
+            await asyncio.sleep(0)
+        task.cancel()
+
+    done(until_it_is_over())
+    assert [event.missing for event in found if isinstance(event, Waiting)] == [{}]
+
+
+def test_of_a_job_that_stops_nothing_is_recorded(allocator: Telling) -> None:
+    gang, found = Gang(JOB), list[Event]()
+    gang.feed(CancelRequested(2.0, "me"))
+    assert not gang.state.open
+    done(waiting.record_waits(gang.state, allocator, found.append))
+    assert found == []
+
+
 def test_an_engine_that_does_not_say_why_keeps_nothing_from_being_recorded(allocator: Telling) -> None:
     allocator.reasons = []
-    (found,) = asyncio.run(recorded(Gang(JOB), allocator, 1))
+    (found,) = done(recorded(Gang(JOB), allocator, 1))
     assert (found.missing, found.reasons) == ({"worker": 3}, ())
     assert sentence(found) == "still waiting for containers: 3 × worker"
 
@@ -93,7 +122,7 @@ def test_an_engine_that_does_not_say_why_keeps_nothing_from_being_recorded(alloc
 def test_the_engine_is_asked_for_what_is_asked_for_after_a_restart(allocator: Telling) -> None:
     gang = Gang(JOB)
     gang.state.restarted["worker"] = 2
-    asyncio.run(recorded(gang, allocator, 1))
+    done(recorded(gang, allocator, 1))
     assert allocator.asked[0] == (200, {"worker": 3})
 
 
@@ -104,3 +133,15 @@ def test_the_page_has_it_while_the_job_waits_and_not_afterwards() -> None:
     assert fold([Waiting(10.0)], view).waiting is None
     fold([waits, JobFinished(11.0, Outcome(State.CANCELLED))], view)
     assert described(view, {}, 12.0)["waiting"] is None
+
+
+def test_what_has_not_changed_is_not_recorded_again(allocator: Telling) -> None:
+    async def until_asked_often() -> list[Event]:
+        found: list[Event] = []
+        task = asyncio.create_task(waiting.record_waits(Gang(JOB).state, allocator, found.append))
+        while len(allocator.asked) < 5:
+            await asyncio.sleep(0)
+        task.cancel()
+        return found
+
+    assert len(done(until_asked_often())) == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,12 +16,10 @@ from howdah.cli.job_arguments import CommandWithProgram, chosen_job, job_options
 from howdah.cli.streams import has_unread_input
 from howdah.client.command_job import CommandOptions
 from howdah.client.submit import PreparedJob, prepare
-from howdah.client.token_expiry import may_outlive_tokens
+from howdah.client.submit import submit as submit_as_planned
 from howdah.config.settings import SANDBOX
-from howdah.errors import HowdahError
 from howdah.spec import JobSpec, redaction
 from howdah.spec.codec import encode, to_json
-from howdah.spec.job_file_keys import job_file_record
 
 if TYPE_CHECKING:
     from howdah.cli.follow import Screen
@@ -101,14 +98,6 @@ def prepared_job(
             )
             notice(f"howdah: {hint}")
     spec, base_directory, origins, text = change(loaded.spec), loaded.base_directory, loaded.sources, loaded.text
-    for place in redaction.masked_places(job_file_record(spec)):
-        notice(
-            _(
-                "{place}: *** stands for a value that was hidden where this was copied: write the value, or name it "
-                "under `secrets`",
-                place=place,
-            )
-        )
     return prepare(spec, base_directory, flags, notice, overwrite=overwrite, origins=origins, file=file, text=text)
 
 
@@ -126,37 +115,17 @@ def submit_prepared(prepared: PreparedJob, quiet: bool = False) -> str:
 
 def upload_and_submit(prepared: PreparedJob, quiet: bool, check: Callable[[], None]) -> str:
     """Submit; `check` is called during the upload, and may end it by an error."""
-    if prepared.plan.job.job.checkpoint.path:
-        from howdah.client.checkpoint_lock import release_stale_lock
-
-        release_stale_lock(prepared.plan)
-    if prepared.plan.job.job.board.show:
-        _bring_tensorboard(prepared)
     if prepared.plan.job.sources.get("hadoop_conf_dir") == SANDBOX:
         from howdah.cli.sandbox import ended_daemons
 
         if text := ended_daemons(prepared.engine.name):
             notice(f"howdah: {text}")
-    job_id = _submit(prepared, quiet, check)
-    _warn_of_token_expiry(prepared)
-    return job_id
-
-
-def _warn_of_token_expiry(prepared: PreparedJob) -> None:
-    """Warn if the job may run longer than its tokens are valid."""
-    end = prepared.engine.credentials_end
-    if may_outlive_tokens(prepared.plan.job.job.timeouts, end, time.time()):
-        date = time.strftime("%Y-%m-%d %H:%M", time.localtime(end))
-        text = _(
-            "the job's tokens for HDFS end on {date}, and it may run longer; then it loses HDFS: set timeouts.run",
-            date=date,
-        )
-        notice(f"howdah: {text}")
+    return _submit(prepared, quiet, check)
 
 
 def _submit(prepared: PreparedJob, quiet: bool, check: Callable[[], None]) -> str:
     if quiet or not sys.stderr.isatty():
-        return prepared.engine.submit(prepared.plan, prepared.secrets, lambda *_: check())
+        return submit_as_planned(prepared, notice, lambda *_: check())
     from rich.console import Console
     from rich.progress import Progress
 
@@ -169,18 +138,7 @@ def _submit(prepared: PreparedJob, quiet: bool, check: Callable[[], None]) -> st
                 tasks[what] = bars.add_task(_("uploading {what}", what=what), total=total)
             bars.update(tasks[what], completed=done, total=total)
 
-        return prepared.engine.submit(prepared.plan, prepared.secrets, progress)
-
-
-def _bring_tensorboard(prepared: PreparedJob) -> None:
-    """Stage TensorBoard. A failure is no error, because the job's own environment may have TensorBoard."""
-    from howdah.client.engine_registry import settings_for
-    from howdah.client.tensorboard_install import install
-
-    try:
-        install(prepared.engine, settings_for({"engine": prepared.engine.name, "profile": prepared.profile}), notice)
-    except HowdahError as error:
-        notice(f"howdah: {error}")
+        return submit_as_planned(prepared, notice, progress)
 
 
 def run_prepared(

@@ -6,6 +6,7 @@ import asyncio
 import codecs
 import getpass
 import itertools
+import logging
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +26,7 @@ from howdah.client.job_filter import OF_REPORTS, read_filters
 from howdah.client.job_list import history_link, jobs_of_answers
 from howdah.client.jobs_api import BegunSnapshot, JobsApi
 from howdah.client.master_client import MasterClient, connect, job_key, translate_refusals
-from howdah.client.submit import prepare
+from howdah.client.submit import prepare, submit
 from howdah.client.wait_for_tensorboard import wait_until_open
 from howdah.config.job_file import check_job, load
 from howdah.engines import Engine
@@ -37,6 +38,7 @@ from howdah.storage.factory import filesystem
 from howdah.storage.progress import no_notice
 from howdah.wire import auth
 
+_LOG = logging.getLogger("howdah")
 RETRY_S = 60.0
 """Seconds for which a request is repeated while the engine does not answer."""
 
@@ -55,15 +57,15 @@ class LocalJobs(JobsApi):
         flags = {"engine": self.engine, "profile": self.profile}
         if isinstance(job, JobSpec):
             check_job(job)
-            prepared = prepare(job, base_directory, flags, no_notice, overwrite=overwrite)
+            prepared = prepare(job, base_directory, flags, _LOG.warning, overwrite=overwrite)
         else:
             loaded = load(Path(job), sets)
             spec, base_directory, file, text = loaded.spec, loaded.base_directory, Path(job), loaded.text
             origins = loaded.sources
             prepared = prepare(
-                spec, base_directory, flags, no_notice, overwrite=overwrite, origins=origins, file=file, text=text
+                spec, base_directory, flags, _LOG.warning, overwrite=overwrite, origins=origins, file=file, text=text
             )
-        return prepared.engine.submit(prepared.plan, prepared.secrets)
+        return submit(prepared, _LOG.warning)
 
     def jobs(self, filters: Mapping[str, Any]) -> list[JobReport]:
         wanted, max_jobs = read_filters(filters, OF_REPORTS)

@@ -138,7 +138,7 @@ class JobMaster:
         await self._serve()
         await self._register()
         self.registered = True
-        waits = record_waits(self.state, self._opened_allocator, self.log.append)
+        waits = record_waits(self.state, self._opened_allocator, self.log.append, self.log.view.waiting)
         background = (self._poll(), self._tick(), self.log.flush_forever(), self._confirm_ownership(), waits)
         for work in (*background, self.api.program_api.expire_forever()):
             self._spawn(work)

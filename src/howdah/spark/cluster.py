@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import secrets
 import shutil
 import sys
@@ -21,8 +22,7 @@ from howdah.client.engine_registry import engine as engine_for
 from howdah.client.engine_registry import settings_for
 from howdah.client.page_links import page_link, tensorboard_url
 from howdah.client.sdk import Client
-from howdah.client.submit import prepare
-from howdah.client.tensorboard_install import install
+from howdah.client.submit import prepare, submit
 from howdah.engines import Engine
 from howdah.engines.spark.driver import DriverServer
 from howdah.engines.spark.properties import DYNAMIC
@@ -36,6 +36,7 @@ from howdah.spark.node_context import FEED_PORT
 from howdah.spec import Environment, JobReport, JobSpec, Outcome, Resources, Role, State
 from howdah.spec.view import JobView
 
+_LOG = logging.getLogger("howdah")
 START_LIMIT_S = 600.0
 """How long a cluster may take until all of its programs run, unless `run` is told otherwise."""
 FUNCTION_FILE = "function.pickle"
@@ -412,8 +413,5 @@ def _submit(context: SparkContext, job: JobSpec, directory: Path) -> tuple[Engin
     """Submit the job; its master reaches the driver, and executors the master, by the driver's own address."""
     conf = context.getConf()
     flags = {"engine": "spark", "spark.master": context.master, "spark.address": conf.get("spark.driver.host") or ""}
-    prepared, settings = prepare(job, directory, flags, lambda _: None), settings_for(flags)
-    if job.board.show:
-        with contextlib.suppress(HowdahError):  # the job's own environment may have TensorBoard
-            install(prepared.engine, settings, lambda _: None)
-    return engine_for(settings), prepared.engine.submit(prepared.plan, prepared.secrets)
+    prepared = prepare(job, directory, flags, _LOG.warning)
+    return engine_for(settings_for(flags)), submit(prepared, _LOG.warning)

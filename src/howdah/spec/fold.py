@@ -295,11 +295,12 @@ def _on_board_changed(view: JobView, event: events.BoardChanged) -> None:
 
 
 def _on_cancel_requested(view: JobView, _: events.CancelRequested) -> None:
+    view.waiting = None
     view.ends_as = view.ends_as or State.CANCELLED
 
 
 def _on_stopping(view: JobView, event: events.Stopping) -> None:
-    view.ends_as = view.ends_as or State.STOPPED
+    view.ends_as, view.waiting = view.ends_as or State.STOPPED, None
     view.mark(event.time, event.reason)
 
 
