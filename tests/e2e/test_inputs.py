@@ -232,7 +232,7 @@ def test_the_example_that_reads_in_place(yarn: CommandLine, directory: str) -> N
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"files, read in place from {directory}/train/part-0000" in done.stdout
     saved = sorted(uris.below(entry.uri, target) for entry in yarn.files.walk(target) if entry.size)
-    assert saved == ["worker-0/sums.npz", "worker-1/sums.npz"]
+    assert saved == ["_SUCCESS", "worker-0/sums.npz", "worker-1/sums.npz"]
 
 
 def test_what_a_failed_job_made_is_kept_aside_when_it_says_so(yarn: CommandLine, directory: str) -> None:

@@ -161,7 +161,7 @@ class TestPrograms:
     ) -> None:
         done = ended["binary"]
         assert done.code == SUCCEEDED
-        assert rb"worker:0 | \x0b\x0c" in done.out
+        assert rb"worker:0 | \x0e\x0f\x10" in done.out  # what stands before a carriage return is written over
         assert b"\x0b" not in done.out
         logs = howdah("logs", done.job, "worker:0", "--stream", "stdout")
         assert logs.out.endswith(b"==> worker:0 attempt 1 stdout <==\n" + bytes(range(256)) * 4)
