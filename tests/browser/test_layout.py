@@ -179,7 +179,7 @@ def test_what_the_chief_left_behind_was_stopped_not_cancelled(history: str, stop
 
 
 def test_a_missing_output_is_why_the_job_failed(history: str, unmade: str, browser: Browser) -> None:
-    for language, text in (("en-GB", "no task made a directory 'model'"), ("zh-CN", "没有任务创建目录 'model'")):
+    for language, text in (("en-GB", "no task made 'model'"), ("zh-CN", "没有任务创建 'model'")):
         tab = Tab(browser, history, language=language)
         tab.go(f"jobs/{unmade}")
         expect(tab.page.locator(".job-header .state.FAILED")).to_be_visible()

@@ -78,6 +78,15 @@ def test_why_a_job_waits_and_what_the_other_one_does(howdah: CommandLine) -> Non
     assert "worker waits for 1 more containers" in said
     assert "worker needs 1 × (128 MiB memory, 1 vcores, 3 gpus); occupied: 127.0.0.1" in said
     assert "(0 gpus free of 4 gpus)" in said
+    # The others know what `explain` knows.
+    assert "worker needs 1 × (128 MiB memory" in late.says("still waiting for containers: 1 × worker: ")
+    status = howdah("status", late.job).text
+    assert "  PENDING" in status.splitlines()[0]
+    assert "worker needs 1 × (128 MiB memory, 1 vcores, 3 gpus); occupied: 127.0.0.1" in status
+    listed = {line.split()[0]: line for line in howdah("list", "--on", "yarn").text.splitlines() if line}
+    assert "  PENDING  " in listed[late.job]
+    assert "  RUNNING  " in listed[greedy.job]
+    assert "worker needs 1 × (128 MiB memory" in listed[f"{late.job}:"]
     answer = json.loads(howdah("stacks", "--json", greedy.job, "worker:2").out)
     assert "<module> (<string>:1)" in answer["stacks"]["worker:2"]
     assert howdah("stacks", greedy.job, "worker:9").code == 66

@@ -216,3 +216,17 @@ def test_options_of_a_name_are_no_variables(directory: Path) -> None:
         "howdah: --name is the job's own; its variable `name` is set by --set name=VALUE\nmine: "
     )
     assert "its variable" not in CliRunner().invoke(cli, ["plan", "--set", "name=mine", "job.yaml"]).output
+
+
+def test_variables_and_secrets_of_a_command(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HERE", "a=b")
+    monkeypatch.delenv("NOWHERE", raising=False)
+    options = CommandOptions(env=("A=1=2", "HERE", "EMPTY="), secrets=("KEY", "TOKEN=file:/x"))
+    spec = load_command(["true"], options, directory, {}, {}, lambda _: None).spec
+    assert spec.env == {"A": "1=2", "HERE": "a=b", "EMPTY": ""}
+    assert spec.secrets == {"KEY": "env:KEY", "TOKEN": "file:/x"}
+    with pytest.raises(SpecError, match="'NOWHERE' is not set here"):
+        load_command(["true"], CommandOptions(env=("NOWHERE",)), directory, {}, {}, lambda _: None)
+    with pytest.raises(SpecError) as found:
+        load_command(["true"], CommandOptions(secrets=("KEY=hunter2",)), directory, {}, {}, lambda _: None)
+    assert "hunter2" not in str(found.value)

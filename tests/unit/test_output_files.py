@@ -119,3 +119,12 @@ def test_what_goes_meanwhile_is_gone(work: Path) -> None:
     (work / "model/step-2").rmdir()
     assert list(files) == ["vocabulary"]
     assert directory_snapshot.list_files(str(work / "none")) == {}
+
+
+def test_a_file_is_an_output_of_its_own(tmp_path: Path) -> None:
+    for name in ("model.pt", "other.pt"):
+        (tmp_path / name).touch()
+    (tmp_path / "last.pt").symlink_to("model.pt")
+    (tmp_path / "model.pt.d").mkdir()
+    assert list(OutputFiles(str(tmp_path / "model.pt"), str(tmp_path))) == ["model.pt"]
+    assert list(OutputFiles(str(tmp_path / "last.pt"), str(tmp_path))) == ["last.pt"]

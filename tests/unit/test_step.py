@@ -346,7 +346,7 @@ def test_a_missing_output_fails_the_job_and_keeps_the_others_aside():
     gang.feed(CommitDone(gang.now))
     assert gang.outcome.state is State.FAILED
     assert gang.outcome.diagnostics == (
-        "output hdfs://n/metrics is missing: no task made a directory 'metrcs', and the output is not `optional`"
+        "output hdfs://n/metrics is missing: no task made 'metrcs', and the output is not `optional`"
     )
 
 

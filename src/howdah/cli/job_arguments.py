@@ -54,11 +54,23 @@ def command_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--requirements", default="", metavar="FILE", help="Requirements file to run COMMAND with."),
         click.option(
-            "--output", "outputs", multiple=True, metavar="PATH[#DIR]", help="Keep what COMMAND writes to DIR at PATH."
+            "--output",
+            "outputs",
+            multiple=True,
+            metavar="PATH[#DIR]",
+            help="Keep the DIR or file that COMMAND makes at PATH.",
         ),
         click.option(
             "--input", "inputs", multiple=True, metavar="PATH[#DIR]", help="Give COMMAND the data at PATH in DIR."
         ),
+        click.option(
+            "--secret",
+            "secrets",
+            multiple=True,
+            metavar="NAME",
+            help="A variable from here, kept out of logs and page.",
+        ),
+        click.option("--env", multiple=True, metavar="NAME[=VALUE]", help="A variable of COMMAND, or its value here."),
         click.option("--file", "files", multiple=True, metavar="PATH[#NAME]", help="File or directory to send along."),
         click.option("--framework", default="", help="Whose variables COMMAND gets, such as pytorch."),
         click.option("--vcores", default="", metavar="N", help="Virtual cores of each task."),

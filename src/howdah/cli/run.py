@@ -14,9 +14,9 @@ from howdah.cli.i18n import _, translate_stored
 from howdah.cli.interrupts import Interrupts
 from howdah.cli.job_arguments import CommandWithProgram, chosen_job, job_options
 from howdah.cli.streams import has_unread_input
+from howdah.client import submission
 from howdah.client.command_job import CommandOptions
 from howdah.client.submit import PreparedJob, prepare
-from howdah.client.submit import submit as submit_as_planned
 from howdah.config.settings import SANDBOX
 from howdah.spec import JobSpec, redaction
 from howdah.spec.codec import encode, to_json
@@ -125,7 +125,7 @@ def upload_and_submit(prepared: PreparedJob, quiet: bool, check: Callable[[], No
 
 def _submit(prepared: PreparedJob, quiet: bool, check: Callable[[], None]) -> str:
     if quiet or not sys.stderr.isatty():
-        return submit_as_planned(prepared, notice, lambda *_: check())
+        return submission.submit(prepared, notice, lambda *_: check())
     from rich.console import Console
     from rich.progress import Progress
 
@@ -138,7 +138,7 @@ def _submit(prepared: PreparedJob, quiet: bool, check: Callable[[], None]) -> st
                 tasks[what] = bars.add_task(_("uploading {what}", what=what), total=total)
             bars.update(tasks[what], completed=done, total=total)
 
-        return submit_as_planned(prepared, notice, progress)
+        return submission.submit(prepared, notice, progress)
 
 
 def run_prepared(

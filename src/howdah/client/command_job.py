@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from howdah.config.job_file import LoadedJob, from_tree, to_yaml
 from howdah.config.yaml_tree import Items, Keys, Node, Text
+from howdah.errors import SpecError
 from howdah.spec.launchers import find_launcher
 from howdah.spec.values import dataclass
 
@@ -34,11 +35,15 @@ class CommandOptions:
     """Each is `path#name`, as in a job file."""
     outputs: tuple[str, ...] = ()
     """Each is `path#directory`: `directory` of the working directory is kept at `path`."""
+    env: tuple[str, ...] = ()
+    """Each is `NAME=VALUE`, or `NAME` for the value that the variable has here."""
+    secrets: tuple[str, ...] = ()
+    """Each is `NAME=env:VARIABLE`, `NAME=file:PATH`, or `NAME` for the variable of this name."""
 
     @property
     def given(self) -> list[str]:
         """Return the options that were given, as they are typed."""
-        names = {"files": "file", "inputs": "input", "outputs": "output"}
+        names = {"files": "file", "inputs": "input", "outputs": "output", "secrets": "secret"}
         return [f"--{names.get(name, name)}" for name in self.__dataclass_fields__ if getattr(self, name)]
 
 
@@ -97,12 +102,25 @@ def _job_file_tree(words: Sequence[str], options: CommandOptions, sent: Sequence
         root["files"] = Items(tuple(files), "--file")
     if options.requirements:
         root["environment"] = Keys(_text_nodes(options, "requirements"), "--requirements")
+    if options.env:
+        root["env"] = Keys(dict(map(_variable, options.env)), "--env")
+    if options.secrets:
+        pairs = (text.partition("=") for text in options.secrets)
+        found = {name: Text(where or f"env:{name}", "--secret", False) for name, _, where in pairs}
+        root["secrets"] = Keys(found, "--secret")
     if options.inputs:
         inputs = (Keys({"path": Text(path, "--input", False)}, "--input") for path in options.inputs)
         root["inputs"] = Items(tuple(inputs), "--input")
     if options.outputs:
         root["outputs"] = Items(tuple(map(_output, options.outputs)), "--output")
     return Keys(root, _COMMAND)
+
+
+def _variable(text: str) -> tuple[str, Text]:
+    name, given, value = text.partition("=")
+    if not given and name not in os.environ:
+        raise SpecError.at("--env", f"{name!r} is not set here: give NAME=VALUE, or set it")
+    return name, Text(value if given else os.environ[name], "--env", False)
 
 
 def _text_nodes(options: CommandOptions, *names: str) -> dict[str, Node]:

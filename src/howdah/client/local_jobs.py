@@ -26,7 +26,8 @@ from howdah.client.job_filter import OF_REPORTS, read_filters
 from howdah.client.job_list import history_link, jobs_of_answers
 from howdah.client.jobs_api import BegunSnapshot, JobsApi
 from howdah.client.master_client import MasterClient, connect, job_key, translate_refusals
-from howdah.client.submit import prepare, submit
+from howdah.client.submission import submit
+from howdah.client.submit import prepare
 from howdah.client.wait_for_tensorboard import wait_until_open
 from howdah.config.job_file import check_job, load
 from howdah.engines import Engine

@@ -11,15 +11,15 @@ from pathlib import Path
 
 from howdah.client.engine_registry import engine as engine_for
 from howdah.client.engine_registry import settings_for
+from howdah.client.home_paths import expand_home
 from howdah.client.missing_scripts import missing_scripts
 from howdah.client.provenance import Provenance
-from howdah.client.token_expiry import may_outlive_tokens
 from howdah.config.engine_settings import missing_engines, with_checked_options
 from howdah.config.settings import HISTORY_URL, Settings
 from howdah.engines import Engine
 from howdah.engines.info import GROUP as ENGINES
 from howdah.engines.info import find as find_engine
-from howdah.errors import HowdahError, Mistake, SpecError
+from howdah.errors import Mistake, SpecError
 from howdah.frameworks import find
 from howdah.inputs.assignment import explain_shortages
 from howdah.localfiles import regular_file
@@ -32,7 +32,7 @@ from howdah.staging.stage import ARCHIVES, archive_file, stage
 from howdah.storage import object_stores
 from howdah.storage.content_cache import location
 from howdah.storage.factory import filesystem
-from howdah.storage.progress import Notice, Progress, no_progress
+from howdah.storage.progress import Notice
 
 _HDFS_SCHEMES = {"hdfs", "viewfs"}
 ENVIRONMENT_ARCHIVE = "howdah-environment"
@@ -79,42 +79,6 @@ def prepare(
         return _prepare(job, base_directory, flags, notice, overwrite, origins or {}, provenance)
 
 
-def submit(prepared: PreparedJob, notice: Notice, progress: Progress = no_progress) -> str:
-    """Submit a prepared job and return its id: what commands and programs do alike.
-
-    `notice` is called with what the user should know, and `progress` during uploads, which it may end by an error.
-
-    Raises:
-        StagingError: another job that runs writes the checkpoint. EngineRejected, EngineUnavailable.
-    """
-    job = prepared.plan.job.job
-    if job.checkpoint.path:
-        from howdah.client.checkpoint_lock import release_stale_lock
-
-        release_stale_lock(prepared.plan)
-    if job.board.show:
-        _bring_tensorboard(prepared, notice)
-    job_id = prepared.engine.submit(prepared.plan, prepared.secrets, progress)
-    end = prepared.engine.credentials_end
-    if may_outlive_tokens(job.timeouts, end, time.time()):
-        date = time.strftime("%Y-%m-%d %H:%M", time.localtime(end))
-        template = (
-            "the job's tokens for HDFS end on {date}, and it may run longer; then it loses HDFS: set timeouts.run"
-        )
-        notice(message(template, date=date))
-    return job_id
-
-
-def _bring_tensorboard(prepared: PreparedJob, notice: Notice) -> None:
-    """Stage TensorBoard. A failure is no error, because the job's own environment may have TensorBoard."""
-    from howdah.client.tensorboard_install import install
-
-    try:
-        install(prepared.engine, settings_for({"engine": prepared.engine.name, "profile": prepared.profile}), notice)
-    except HowdahError as error:
-        notice(message("no TensorBoard: {reason}", reason=str(error)))
-
-
 def _prepare(
     job: JobSpec,
     base_directory: Path,
@@ -128,6 +92,7 @@ def _prepare(
     engine = engine_for(settings)
     queue, port_range = job.queue or settings["queue"], job.port_range or settings["port_range"]
     job = find(job.framework).expand(replace(job, queue=queue, port_range=port_range))
+    job = expand_home(job, engine.one_machine)
     for sentence in missing_engines(job):
         notice(sentence)
     for place in redaction.masked_places(job_file_record(job)):

@@ -22,7 +22,8 @@ from howdah.client.engine_registry import engine as engine_for
 from howdah.client.engine_registry import settings_for
 from howdah.client.page_links import page_link, tensorboard_url
 from howdah.client.sdk import Client
-from howdah.client.submit import prepare, submit
+from howdah.client.submission import submit
+from howdah.client.submit import prepare
 from howdah.engines import Engine
 from howdah.engines.spark.driver import DriverServer
 from howdah.engines.spark.properties import DYNAMIC

@@ -227,20 +227,21 @@ class Save:
 
 @dataclass(frozen=True)
 class Output:
-    """A directory that tasks write. When the job succeeds, one rename moves it to `path`."""
+    """A directory, or a file, that tasks write. When the job succeeds, one rename moves it to `path`."""
 
     path: str
     """Where the output appears. A path that exists already is refused before anything starts, unless `overwrite` is
     true."""
     source: str = "output"
-    """Directory of the output in the task's working directory."""
+    """Directory of the output in the task's working directory, or a single file there, which appears in the directory
+    `path` under its own name."""
     tasks: str = ""
     """Which tasks write the output: `chief`, a role, or a task like `worker:0`. A single task writes straight into
     `path`, several tasks each below their own name. Empty: every tracked task."""
     overwrite: bool = False
     """Whether to replace what is at `path`."""
     strategy: str = "upload"
-    """How the output is stored: `upload` stores the directory `from` after the program has succeeded, `stream` stores
+    """How the output is stored: `upload` stores `from` after the program has succeeded, `stream` stores
     what the program prints to standard output."""
     format: str = "text"
     """Format of a stream: text, gzip, sequencefile, tfrecord, parquet, or your own writer as `module:function`."""
@@ -251,7 +252,7 @@ class Output:
     save: Save = Save()
     """Snapshots that are taken while the program runs."""
     optional: bool = False
-    """Whether the job may succeed although no task made the directory `from`. Otherwise the job fails then."""
+    """Whether the job may succeed although no task made `from`. Otherwise the job fails then."""
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,10 @@ NO_FILE = "is neither a file nor a directory"
 
 
 class OutputFiles:
-    """Iterates over the files in `directory`. `root` is the working directory ("": only the directory counts),
-    `is_left_out(name)` says which names to skip, and `inputs` are the paths of the task's inputs on this machine. After
-    an iteration `left_out` says why something is left out, by its path below the directory."""
+    """Iterates over the files in `directory`, or, if that is a file itself, over this one alone. `root` is the working
+    directory ("": only the directory counts), `is_left_out(name)` says which names to skip, and `inputs` are the paths
+    of the task's inputs on this machine. After an iteration `left_out` says why something is left out, by its path
+    below the directory."""
 
     def __init__(
         self,
@@ -34,6 +35,9 @@ class OutputFiles:
         inputs: Collection[str] = (),
     ) -> None:
         self.directory, self._is_left_out = directory, is_left_out
+        if os.path.isfile(directory):
+            self.directory, only = os.path.split(directory)
+            self._is_left_out = lambda name: name != only
         self._inputs = frozenset(map(os.path.realpath, inputs))
         self._roots = [directory, *([root] if root else [])]
         self.left_out: dict[str, str] = {}

@@ -123,17 +123,18 @@ def bring_local(
 def upload_items(
     uploads: Sequence[Upload], directory: str, fetches: Sequence[Fetch], warn: Callable[[str], None]
 ) -> List[UploadItem]:
-    """Return the helper's items for the directories that exist. The helper follows links to local files of `fetches`.
-    `warn` is called with what is wrong with an output that the program need not make.
+    """Return the helper's items for the directories and files that exist. The helper follows links to local files of
+    `fetches`. `warn` is called with what is wrong with an output that the program need not make.
 
     Raises:
-        PathUnusable: the program made no directory that it should have made, or a link that leads elsewhere.
+        PathUnusable: the program did not make what it should have made, or a link that leads elsewhere.
     """
     made = []
     for upload in uploads:
         path = os.path.join(directory, upload.source)
-        if not os.path.isdir(path):
-            problem = f"the program made no directory {upload.source!r} to upload to {upload.uri}"
+        if not (os.path.isdir(path) or os.path.isfile(path)):
+            template = "the program made no {path} to upload to {uri}"
+            problem: str = message(template, path=repr(upload.source), uri=upload.uri)
         elif not (problem := why_not_upload(path, directory)):
             made.append(upload)
         elif not upload.required:
@@ -146,7 +147,7 @@ def upload_items(
 
 
 def why_not_upload(path: str, directory: str) -> str:
-    """Return why the directory at `path` is no output of the program that has this working directory; "" if it is.
+    """Return why what is at `path` is no output of the program that has this working directory; "" if it is one.
     What a link leads to elsewhere may be anything, as for the links in an output."""
     if is_inside(path, directory):
         return ""

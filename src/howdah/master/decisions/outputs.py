@@ -71,10 +71,10 @@ def stdout_output(job_id: str, job: JobSpec, task: TaskState) -> StdoutOutput | 
 def empty_outputs(state: GangState) -> list[str]:
     """Return sentences about outputs that no task had anything for, and that may be empty."""
     nothing_printed = "output {uri} is empty: no task printed anything"
-    no_directory = "output {uri} is empty: no task made a directory {path}"
+    not_made = "output {uri} is empty: no task made {path}"
     return [
         message(
-            nothing_printed if output.strategy == "stream" else no_directory,
+            nothing_printed if output.strategy == "stream" else not_made,
             uri=output.path,
             path=repr(output.source),
         )
@@ -85,7 +85,7 @@ def empty_outputs(state: GangState) -> list[str]:
 
 def missing_outputs(state: GangState) -> list[str]:
     """Return sentences about outputs that no task made, and without which the job has not succeeded."""
-    template = "output {uri} is missing: no task made a directory {path}, and the output is not `optional`"
+    template = "output {uri} is missing: no task made {path}, and the output is not `optional`"
     return [
         message(template, uri=output.path, path=repr(output.source))
         for output in _missing_outputs(state)
