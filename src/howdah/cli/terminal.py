@@ -24,6 +24,7 @@ from howdah.spec import JobReport, State, TaskId
 from howdah.spec.advice import advice
 from howdah.spec.codec import encode, to_json
 from howdah.spec.eta import eta
+from howdah.spec.events import Ended, Event
 from howdah.spec.view import JobView, TaskView
 
 ROLE_STATES = ("Role", "Tasks", "State")
@@ -65,17 +66,23 @@ class Plain:
         self._rest.clear()
 
     def show(self, update: Update) -> None:
-        """Print what is new."""
-        for moment, text in self._progress.lines(update.events, len(update.view.tasks)):
-            self._print(f"{_clock(moment)} {text}")
+        """Print what is new: what a program has printed before its end."""
+        ends = next((n for n, event in enumerate(update.events) if isinstance(event, Ended)), len(update.events))
+        self._show_events(update.events[:ends], update)
         if not update.events and not update.view.tasks:
             for text in (update.report.diagnostics, *update.reasons):
                 self._show_wait(text)
         for task, stream, data in update.logs:
             self._feed(task, stream, data)
+        if ends < len(update.events):
+            self._show_events(update.events[ends:], update)
         for (task, stream), rest in self._rest.items():
             if b"\r" in rest:
                 self._show_bar(task, stream, rest)
+
+    def _show_events(self, events: list[Event], update: Update) -> None:
+        for moment, text in self._progress.lines(events, len(update.view.tasks)):
+            self._print(f"{_clock(moment)} {text}")
 
     def _show_wait(self, text: str) -> None:
         """Print why the job waits for its master, once."""

@@ -70,8 +70,9 @@ def apply_overrides(
         try:
             root = _with_leaf(root, JobSpec, path.split("."), Text(value, origin), "")
         except SpecError as error:
-            hint = nearest(path, variables)
-            mistakes += [dataclasses.replace(m, origin=origin, nearest=m.nearest or hint) for m in error.mistakes]
+            for mistake in error.mistakes:
+                hint = nearest(path, [*variables, *filter(None, [mistake.nearest])])
+                mistakes.append(dataclasses.replace(mistake, origin=origin, nearest=hint or mistake.nearest))
     return root, mistakes
 
 

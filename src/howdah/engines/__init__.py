@@ -267,6 +267,8 @@ class Allocator(ABC):
     runs_images: bool = False
     """Whether the engine itself runs each container in the image of its role. Otherwise executors run their programs in
     the image, by podman, docker or apptainer."""
+    queue: str = ""
+    """The queue in which the engine has put the job; "" if it has none, or does not say."""
     progress: float = 0.0
     """How far the job is (0..1). The master sets it, for engines that show it to people."""
     kills_what_is_gone: bool = False

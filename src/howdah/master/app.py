@@ -242,7 +242,7 @@ class JobMaster:
                 id=identity.job_id,
                 engine=identity.engine,
                 user=self.staged.user,
-                job=self.staged.job,
+                job=replace(self.staged.job, queue=self.staged.job.queue or self.allocator.queue),
                 host=identity.host,
                 python=PYTHON,
                 submission=self.staged.submission,

@@ -101,6 +101,7 @@ class YarnAllocator(Allocator):
         allocator = cls(context, conf.load(os.environ.get("HADOOP_CONF_DIR")), credentials.load())
         answer = await allocator._am.register(context.host, context.port, f"{context.url}/")
         allocator._node_managers.remember(answer.nm_tokens)
+        allocator.queue = answer.queue
         previous = {records.container_id(container.id): container for container in answer.previous}
         allocator._previous_containers = previous
         allocator.attempt = records.attempt_of(os.environ.get("CONTAINER_ID", ""))
