@@ -185,3 +185,18 @@ def test_a_missing_output_is_why_the_job_failed(history: str, unmade: str, brows
         expect(tab.page.locator(".job-header .state.FAILED")).to_be_visible()
         expect(tab.page.locator(".card.failure")).to_contain_text(text)
         assert tab.wrong == []
+
+
+def test_the_box_at_the_top_finds_jobs_by_name_and_id(
+    history: str, stopped: str, unmade: str, browser: Browser
+) -> None:
+    tab = Tab(browser, history)
+    box = tab.page.get_by_role("searchbox", name="Find a job by name, id")
+    for words, place in (("unmade", f"jobs/{unmade}"), (stopped[-4:], f"jobs/{stopped}"), ("local", "jobs?text=local")):
+        tab.go("users")
+        box.fill(words)
+        box.press("Enter")
+        expect(tab.page).to_have_url(re.compile(re.escape(f"#/{place}")))
+    box.fill("nobody-has-this")
+    box.press("Enter")
+    expect(tab.page.get_by_text("nobody-has-this").first).to_be_visible()
