@@ -230,3 +230,13 @@ def test_variables_and_secrets_of_a_command(directory: Path, monkeypatch: pytest
     with pytest.raises(SpecError) as found:
         load_command(["true"], CommandOptions(secrets=("KEY=hunter2",)), directory, {}, {}, lambda _: None)
     assert "hunter2" not in str(found.value)
+
+
+def test_a_plan_installs_nothing(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(directory / "cache"))
+    (directory / "r.txt").write_text("no-such-package-of-anybody==1.0\n")
+    done = CliRunner().invoke(cli, ["plan", "--requirements", "r.txt", "--", "true"])
+    assert done.exit_code == 0, done.output
+    assert "r.txt is to be installed, once, into " in done.output
+    assert "environment: r.txt, first on PATH: howdah-environment/bin" in done.output
+    assert not (directory / "cache").exists()

@@ -55,7 +55,7 @@ def submit(as_json: bool, **options: Any) -> None:
 @job_options
 def plan(as_json: bool, **options: Any) -> None:
     """Show what submit would do with JOB_FILE or COMMAND, and change nothing."""
-    prepared = prepared_job(**options)
+    prepared = prepared_job(**options, install=False)
     if as_json:
         click.echo(to_json(redaction.record(encode(prepared.plan))))
         return
@@ -82,6 +82,7 @@ def prepared_job(
     queue: str,
     overwrite: bool,
     change: Callable[[JobSpec], JobSpec] = lambda job: job,
+    install: bool = True,
     **of_command: Any,
 ) -> PreparedJob:
     """Plan the job of a file, or of a command, with the command line's changes, and then as `change` returns it."""
@@ -98,7 +99,17 @@ def prepared_job(
             )
             notice(f"howdah: {hint}")
     spec, base_directory, origins, text = change(loaded.spec), loaded.base_directory, loaded.sources, loaded.text
-    return prepare(spec, base_directory, flags, notice, overwrite=overwrite, origins=origins, file=file, text=text)
+    return prepare(
+        spec,
+        base_directory,
+        flags,
+        notice,
+        overwrite=overwrite,
+        origins=origins,
+        file=file,
+        text=text,
+        install=install,
+    )
 
 
 def notice(text: str) -> None:

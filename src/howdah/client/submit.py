@@ -65,18 +65,20 @@ def prepare(
     origins: Mapping[str, str] | None = None,
     file: Path | None = None,
     text: str = "",
+    install: bool = True,
 ) -> PreparedJob:
     """Make the plan of `job`, whose relative paths start at `base_directory`.
 
     `flags` are settings from the command line, and `notice` is called with a sentence before each step that takes time.
     `overwrite` lets outputs exist already. `origins` has what the user typed, by the path in the spec; `file` is the
-    job file that the job was read from, and `text` its content, or what the content would be.
+    job file that the job was read from, and `text` its content, or what the content would be. Without `install` an
+    environment that has not been installed is only named: the plan can be shown, and not submitted.
 
     Raises:
         SpecError, StagingError, EngineRejected, EngineUnavailable: the job cannot run; the message says why.
     """
     with Provenance(job, base_directory, file, text) as provenance:
-        return _prepare(job, base_directory, flags, notice, overwrite, origins or {}, provenance)
+        return _prepare(job, base_directory, flags, notice, overwrite, origins or {}, provenance, install)
 
 
 def _prepare(
@@ -87,6 +89,7 @@ def _prepare(
     overwrite: bool,
     origins: Mapping[str, str],
     provenance: Provenance,
+    install: bool,
 ) -> PreparedJob:
     settings = settings_for(flags)
     engine = engine_for(settings)
@@ -99,7 +102,7 @@ def _prepare(
         notice(message(_MASKED, place=place))
     job = with_checked_options(job, engine.name, base_directory)
     secrets = read_secrets(job.secrets)
-    environment = _environment(job, base_directory, engine, settings, notice)
+    environment = _environment(job, base_directory, engine, settings, notice, install)
     conf_dir = settings["hadoop_conf_dir"]
     with _temporary_environ(object_stores.variables(job.env, secrets)):
         staged = stage(
@@ -220,7 +223,7 @@ class _Environment:
 
 
 def _environment(
-    job: JobSpec, base_directory: Path, engine: Engine, settings: Settings, notice: Notice
+    job: JobSpec, base_directory: Path, engine: Engine, settings: Settings, notice: Notice, install: bool
 ) -> _Environment:
     """Choose the Python of howdah and that of the programs: the job's own environment, else the one of the settings."""
     base_environment = _python_of_howdah(engine, settings)
@@ -236,13 +239,19 @@ def _environment(
     if chosen.requirements:
         from howdah.staging.virtual_environments import ensure_environment, environment_path
 
-        if is_seen(environment_path(base_directory / chosen.requirements), engine, settings):
-            venv = ensure_environment(base_directory / chosen.requirements, notice)
+        venv = environment_path(base_directory / chosen.requirements)
+        if not install and not venv.is_dir():
+            notice(
+                message("{file} is to be installed, once, into {directory}", file=chosen.requirements, directory=venv)
+            )
+        if is_seen(venv, engine, settings):
+            if install:
+                venv = ensure_environment(base_directory / chosen.requirements, notice)
             if uris.split(engine.home)[0] != "file":
                 return replace(base_environment, program_path=(str(venv / "bin"),))
             shared = StagedFile(ENVIRONMENT_ARCHIVE, uris.of_local(venv))  # of which each task makes one of its own
             return _with_environment_archive(base_environment, shared)
-        packed = packed_environment(base_directory / chosen.requirements, engine, settings, notice)
+        packed = packed_environment(base_directory / chosen.requirements, engine, settings, notice, install)
         return _with_environment_archive(base_environment, packed)
     if chosen.archive:
         archive = chosen.archive if "://" in chosen.archive else str(base_directory / chosen.archive)
@@ -273,9 +282,11 @@ def _python_of_howdah(engine: Engine, settings: Settings) -> _Environment:
     return _Environment(f"{root}/bin/python3", runtime=(file,))
 
 
-def packed_environment(requirements: Path, engine: Engine, settings: Settings, notice: Notice) -> StagedFile:
+def packed_environment(
+    requirements: Path, engine: Engine, settings: Settings, notice: Notice, install: bool = True
+) -> StagedFile:
     """Return the packed environment of a requirements file. The cluster keeps one for each content and Python version,
-    whichever of this user's machines made it, and it is not made again."""
+    whichever of this user's machines made it, and it is not made again; without `install` it is not made at all."""
     from howdah.staging import virtual_environments
 
     key = virtual_environments.environment_key(requirements)
@@ -283,6 +294,8 @@ def packed_environment(requirements: Path, engine: Engine, settings: Settings, n
     packed = filesystem(uri, settings["hadoop_conf_dir"]).stat(uri)
     if packed is not None:
         return StagedFile(ENVIRONMENT_ARCHIVE, uri, "archive", "", key, packed.size, packed.modified_ms)
+    if not install:
+        return StagedFile(ENVIRONMENT_ARCHIVE, uri, "archive", "", key)
     archive = virtual_environments.pack(virtual_environments.ensure_environment(requirements, notice), notice)
     return StagedFile(ENVIRONMENT_ARCHIVE, uri, "archive", str(archive), key, archive.stat().st_size)
 
