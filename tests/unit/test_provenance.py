@@ -5,9 +5,12 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from howdah.client.provenance import Provenance
 from howdah.spec import Environment, JobSpec, Role
 from howdah.spec.provenance import MAX_TEXT, Submission
+from howdah.staging.virtual_environments import environment_path
 
 JOB = JobSpec({"worker": Role("train")})
 
@@ -65,12 +68,16 @@ def test_the_command_inside_the_job_file_tells_no_secret(tmp_path: Path) -> None
     assert taken(JOB, tmp_path, file).text.splitlines()[2] == "    command: python t.py --password *** --passes 3"
 
 
-def test_packages_of_a_lock_file_and_of_an_environment(tmp_path: Path) -> None:
+def test_packages_of_a_lock_file_and_of_an_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "r.lock").write_text(
         "numpy==2.1.0 \\\n    --hash=sha256:ab\nuvicorn[standard]==0.3 ; python_version>'3'\n"
     )
     job = JobSpec(JOB.roles, environment=Environment(requirements="r.lock"))
     assert taken(job, tmp_path).packages == {"numpy": "2.1.0", "uvicorn": "0.3"}
+    monkeypatch.setenv("HOWDAH_HOME", str(tmp_path / "home"))
+    resolved = environment_path(tmp_path / "r.lock") / "lib" / "python3.11" / "site-packages"
+    (resolved / "click-8.1.dist-info").mkdir(parents=True)
+    assert taken(job, tmp_path).packages == {"click": "8.1"}  # what is open in the file, too, as it was installed
     site = tmp_path / "env" / "lib" / "python3.11" / "site-packages"
     (site / "torch-2.9.0+cpu.dist-info").mkdir(parents=True)
     (site / "torch").mkdir()

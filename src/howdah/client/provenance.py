@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from howdah.config.job_file_redaction import mask_job_file
+from howdah.errors import HowdahError
 from howdah.spec import JobSpec, redaction
 from howdah.spec.provenance import MAX_PACKAGES, MAX_TEXT, MAX_WORDS, Submission
 
@@ -102,14 +103,22 @@ def _parse_status(git: subprocess.Popen[str] | None) -> tuple[str, bool]:
 
 
 def _packages(job: JobSpec, base_directory: Path) -> Mapping[str, str]:
-    """Return the packages of the environment's lock file, or those installed beside the interpreter on this machine."""
+    """Return the packages that are installed in the environment, if this machine has it; else those that its lock file
+    names."""
     given, found = job.environment, dict[str, str]()
-    with contextlib.suppress(OSError, UnicodeDecodeError):
+    with contextlib.suppress(OSError, UnicodeDecodeError, HowdahError):
         if given.requirements:
-            text = (base_directory / given.requirements).read_text(encoding="utf-8")
-            found = dict(re.findall(r"(?m)^([A-Za-z0-9_.-]+)(?:\[[^\]]*\])?==([^\s;\\]+)", text))
+            from howdah.staging.virtual_environments import environment_path  # other jobs need not load it
+
+            found = _installed(environment_path(base_directory / given.requirements))
+            text = "" if found else (base_directory / given.requirements).read_text(encoding="utf-8")
+            found = found or dict(re.findall(r"(?m)^([A-Za-z0-9_.-]+)(?:\[[^\]]*\])?==([^\s;\\]+)", text))
         elif "/" in given.python:
-            directories = Path(given.python).parent.parent.glob("lib/python3.*/site-packages")
-            there = [_INSTALLED.fullmatch(path.name) for directory in directories for path in directory.iterdir()]
-            found = {match[1]: match[2] for match in there if match}
+            found = _installed(Path(given.python).parent.parent)
     return dict(sorted(found.items(), key=lambda item: item[0].lower())[:MAX_PACKAGES])
+
+
+def _installed(environment: Path) -> dict[str, str]:
+    directories = environment.glob("lib/python3.*/site-packages")
+    there = [_INSTALLED.fullmatch(path.name) for directory in directories for path in directory.iterdir()]
+    return {match[1]: match[2] for match in there if match}
