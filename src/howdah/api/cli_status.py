@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from howdah.api.serializers import tasks
-from howdah.spec.codec import encode
+from howdah.api.serializers import mask_spec, tasks
 from howdah.spec.view import JobView
 
 
 def describe(view: JobView) -> dict[str, Any]:
-    """Return the job as JSON. Nothing is hidden, because a spec holds no secrets."""
+    """Return the job as JSON, without what looks like a secret in its spec: what a script prints may be kept."""
     return {
         "id": view.id,
         "name": view.job.name if view.job else "",
@@ -32,5 +31,5 @@ def describe(view: JobView) -> dict[str, Any]:
         "resumed": view.resumed,
         "notes": list(view.notes),
         "tasks": tasks(view),
-        "spec": encode(view.job) if view.job else {},
+        "spec": mask_spec(view.job) if view.job else {},
     }
