@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.executor.process.exit_explanation import explain, why_not_started
+from howdah.executor.process.exit_explanation import explain, not_started, why_not_started
 from howdah.spec import Exit
 
 SHELLS = [shell for shell in ("/bin/bash", "/bin/dash") if Path(shell).exists()]
@@ -136,6 +136,10 @@ def test_a_list_of_arguments_needs_no_shell_to_be_explained(argv: list[str], exp
         ("import traceback\ntry: 1/0\nexcept Exception: traceback.print_exc()\nprint('x\\n' * 9); raise SystemExit(3)",
          "exit code 3", False),
         ("raise OSError('login with api_key=abcdef failed')", "exit code 1: OSError: login with api_key=***", False),
+        ("try:\n import nosuch\nexcept ImportError: import traceback, sys; traceback.print_exc(); sys.exit(75)",
+         "exit code 75: Python has no module 'nosuch' here", False),
+        ("import ast; ast.literal_eval('{')", "exit code 1", False),
+        ("raise OSError('refused for hunter2-abc')", "exit code 1: OSError: refused for ***", False),
         ("raise ValueError('x' * 1000)", f"exit code 1: ValueError: {'x' * 288}…", False),
     ],
 )  # fmt: skip
@@ -144,7 +148,7 @@ def test_how_a_program_of_python_failed(program: str, expected: str, permanent: 
     command = [sys.executable, "program.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     lines = tuple((done.stdout + done.stderr).splitlines())
-    found = explain(Exit("exit", done.returncode, lines=lines), str(tmp_path))
+    found = explain(Exit("exit", done.returncode, lines=lines), str(tmp_path), ["hunter2-abc"])
     assert str(found).startswith(expected)
     assert found.permanent is permanent
 
@@ -153,3 +157,26 @@ def test_what_libraries_print_after_an_exception_hides_it_not() -> None:
     lines = ("Traceback (most recent call last):", '  File "t.py", line 1, in <module>', "torch.OutOfMemoryError: CUDA")
     found = explain(Exit("exit", 1, lines=(*lines, "[rank0]:[W] destroy_process_group() was not called")), "/")
     assert str(found) == "exit code 1: torch.OutOfMemoryError: CUDA"
+
+
+@pytest.mark.parametrize(
+    ("code", "lines", "permanent"),
+    [
+        (127, ("bash: line 1: pyhton: command not found",), True),
+        (127, ("cat: /data/x: No such file or directory", "step 3 failed"), False),
+        (126, ("mkdir: cannot create directory '/x': Permission denied", "docker: i/o timeout"), False),
+        (1, ("ModuleNotFoundError: No module named 'x'", "", ""), True),
+        (75, ("ModuleNotFoundError: No module named 'x'",), False),
+    ],
+)
+def test_only_the_last_line_says_that_it_would_fail_again(code: int, lines: tuple[str, ...], permanent: bool) -> None:
+    assert explain(Exit("exit", code, lines=lines), "/").permanent is permanent
+
+
+def test_what_could_not_be_executed_would_fail_again_only_if_it_is_not_there() -> None:
+    missing = FileNotFoundError(2, "No such file or directory", "pyhton")
+    assert not_started(["pyhton", "x"], {}, "/", missing).permanent
+    assert not not_started(
+        ["python"], {}, "/", FileNotFoundError(2, "No such file or directory", "/run/pipe")
+    ).permanent
+    assert not not_started(["./run.sh"], {}, "/", PermissionError(13, "Permission denied", "./run.sh")).permanent

@@ -5,6 +5,7 @@ from __future__ import annotations
 from howdah.api.serializers import job as described
 from howdah.api.timeline import timeline
 from howdah.spec import Container, Exit, JobSpec, Outcome, Role, State, TaskId
+from howdah.spec.attempt import MAX_TRIES
 from howdah.spec.events import (
     Allocated,
     CancelRequested,
@@ -141,3 +142,28 @@ def test_the_first_failure_and_the_one_that_ended_the_job() -> None:
         {"task": "chief:0", "time": 6.0, "text": "exit code 5"},
         None,
     )
+
+
+def test_a_try_that_did_not_start_has_a_number_too() -> None:
+    missing, again = Exit("start"), (CHIEF,)
+    found = view(
+        ended(CHIEF, Exit("exit", 1), True),
+        GangRestarted(6.5, 2, "chief:0: exit code 1", again),
+        Joined(7.0, CHIEF, 1, 2, host="here"),
+        Ended(9.0, CHIEF, 1, 2, missing, "node"),
+        GangRestarted(9.5, 3, "chief:0: start", again),
+        Joined(10.0, CHIEF, 1, 3, host="here"),
+        Started(11.0, CHIEF, 1, 3, 6, "python3"),
+    )
+    assert [each.try_number for each in found.tasks[CHIEF].attempts] == [1, 2, 3]
+    assert found.tasks[CHIEF].tries == 3
+
+
+def test_many_tries_in_one_container_hide_no_earlier_container() -> None:
+    events: list[Event] = [ended(CHIEF, Exit("lost"), True), Launched(6.0, CHIEF, 2, Container("c9", "node", "chief"))]
+    for epoch in range(2, 80):
+        events += [Joined(epoch, CHIEF, 2, epoch, host="here"), Started(epoch, CHIEF, 2, epoch, 5, "python3")]
+        events.append(Ended(epoch, CHIEF, 2, epoch, Exit("exit", 1), "node"))
+    attempts = view(*events).tasks[CHIEF].attempts
+    assert [each.attempt for each in attempts] == [1] + [2] * MAX_TRIES
+    assert attempts[-1].try_number == view(*events).tasks[CHIEF].tries == 79

@@ -41,7 +41,7 @@ def done(work: Coroutine[Any, Any, T]) -> T:
 
 @pytest.fixture
 def allocator(monkeypatch: pytest.MonkeyPatch) -> Telling:
-    for name in ("CHECK_S", "FIRST_S", "EVERY_S", "SHARE"):
+    for name in ("CHECK_S", "FIRST_S", "EVERY_S", "CHANGED_S", "SHARE"):
         monkeypatch.setattr(waiting, name, 0.0)
     made = Telling.__new__(Telling)
     made.reasons, made.asked = [PendingReason("queue-pending", {"count": 2, "queue": "q"})], []
@@ -117,6 +117,43 @@ def test_an_engine_that_does_not_say_why_keeps_nothing_from_being_recorded(alloc
     (found,) = done(recorded(Gang(JOB), allocator, 1))
     assert (found.missing, found.reasons) == ({"worker": 3}, ())
     assert sentence(found) == "still waiting for containers: 3 × worker"
+
+
+def test_an_engine_with_a_fault_ends_no_job(allocator: Telling, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def faulty(self: Telling, job: JobSpec, missing: Mapping[str, int]) -> list[PendingReason]:
+        raise KeyError("queue")
+
+    monkeypatch.setattr(Telling, "pending_reasons", faulty)
+    (found,) = done(recorded(Gang(JOB), allocator, 1))
+    assert (found.missing, found.reasons) == ({"worker": 3}, ())
+
+
+def test_after_a_long_wait_changes_are_recorded_soon(allocator: Telling, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "EVERY_S", 3600.0)
+    monkeypatch.setattr(waiting, "CHANGED_S", 0.0)
+    found = done(recorded(Gang(JOB), allocator, 1, 2, 3))
+    assert [event.missing for event in found] == [{"worker": 3}, {"worker": 2}, {"worker": 1}]
+
+
+def test_a_second_wait_is_recorded_soon(allocator: Telling, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "EVERY_S", 3600.0)
+    monkeypatch.setattr(waiting, "CHANGED_S", 3600.0)
+    gang, found = Gang(JOB), list[Event]()
+
+    async def until_it_waits_again() -> None:
+        task = asyncio.create_task(waiting.record_waits(gang.state, allocator, found.append))
+        while not found:
+            await asyncio.sleep(0)
+        pending, gang.state.pending_tasks = gang.state.pending_tasks, {}
+        while len(found) < 2:
+            await asyncio.sleep(0)
+        gang.state.pending_tasks = pending
+        while len(found) < 3:
+            await asyncio.sleep(0)
+        task.cancel()
+
+    done(until_it_waits_again())
+    assert [bool(event.missing) for event in found if isinstance(event, Waiting)] == [True, False, True]
 
 
 def test_the_engine_is_asked_for_what_is_asked_for_after_a_restart(allocator: Telling) -> None:

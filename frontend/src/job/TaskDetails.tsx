@@ -105,7 +105,12 @@ function AttemptTable({ job, task }: { job: Job; task: Task }): ReactNode {
         {[...task.attempts].reverse().map((each) => (
           <tr key={each.try_number}>
             <td>
-              <a href={href(["jobs", job.id, "logs"], { task: task.task, attempt: each.attempt })}>{each.try_number}</a>
+              <a
+                href={href(["jobs", job.id, "logs"], { task: task.task, attempt: each.attempt })}
+                title={t("It printed into the files of attempt {number}.", { number: each.attempt })}
+              >
+                {each.try_number}
+              </a>
             </td>
             <td>{each.node}</td>
             <td className="mono">{each.container}</td>

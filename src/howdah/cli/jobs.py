@@ -187,7 +187,7 @@ def status(job_id: str, profile: str, as_json: bool) -> None:
         click.echo(translate_stored(note))
     if view.outcome is None and report.diagnostics and (view.tasks or report.state is not State.PENDING):
         click.echo(translate_stored(report.diagnostics))
-    if report.state is State.PENDING:
+    if report.state is State.PENDING or view.waiting is not None:
         from howdah.cli.explain import describe_waits
         from howdah.client.explain import explain_update
 

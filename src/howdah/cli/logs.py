@@ -178,7 +178,7 @@ def _with_container_number(selection: LogSelection, view: JobView) -> LogSelecti
     for task in selection.tasks(view) if view.tasks else ():
         one = view.tasks[task]
         if one.attempt < number <= one.tries:
-            container = max(each.attempt for each in one.attempts if each.try_number <= number)
+            container = max((each.attempt for each in one.attempts if each.try_number <= number), default=one.attempt)
             said = _(
                 "attempt {number} of {task} ran in the container of attempt {container}, and printed into its files",
                 number=number,

@@ -29,6 +29,7 @@ from howdah.client.master_client import MasterClient, connect, job_key, translat
 from howdah.client.submission import submit
 from howdah.client.submit import prepare
 from howdah.client.wait_for_tensorboard import wait_until_open
+from howdah.client.waiting_jobs import with_waits
 from howdah.config.job_file import check_job, load
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError, JobEnded, NotFound
@@ -70,7 +71,8 @@ class LocalJobs(JobsApi):
 
     def jobs(self, filters: Mapping[str, Any]) -> list[JobReport]:
         wanted, max_jobs = read_filters(filters, OF_REPORTS)
-        answers = list(describe_clusters(find_clusters(self.engine, self.profile, _warn_of_unusable)))
+        clusters = find_clusters(self.engine, self.profile, _warn_of_unusable)
+        answers = list(with_waits(clusters, describe_clusters(clusters)))
         errors = [answer for answer in answers if answer.error is not None]
         if self.engine and len(errors) == len(answers) and errors[0].error is not None:
             raise errors[0].error

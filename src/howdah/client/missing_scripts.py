@@ -8,6 +8,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -18,10 +19,10 @@ from howdah.spec.containers import requested_image, runtime_variables
 _PYTHON = re.compile(r"(python|pypy)[0-9.]*")
 _SHELL = re.compile(r"(ba|da|z|k)?sh")
 _SYNTAX = re.compile(r"[][|&;<>()$`\\*?{}~!#=\n]")
+_PLAIN = {"python": re.compile(r"-[bBdEIOPqsSuvx]+|-[WX].+"), "shell": re.compile(r"-[aefnuvx]+")}
+"""Options after which the script comes, without a word that is their value."""
 _WITH_VALUE = ("-W", "-X")
-"""Options of Python whose value may be the next word."""
-_UNCERTAIN = {"python": set("cmi"), "shell": set("csioO")}
-"""Options with which the next word may be no script."""
+"""Options of Python whose value is the next word."""
 
 
 def missing_scripts(job: JobSpec, staged: StagedJob, base_directory: Path) -> Iterator[Mistake]:
@@ -57,10 +58,11 @@ def _script(command: str | Sequence[str]) -> str:
     kind = "python" if _PYTHON.fullmatch(name) else "shell" if _SHELL.fullmatch(name) else ""
     if not kind:
         return program if "/" in program else ""
-    while words and words[0].startswith("-"):
+    while words and words[0][:1] in ("-", "+"):
         option = words.pop(0)
-        if option in _WITH_VALUE and words:
+        if kind == "python" and option in _WITH_VALUE and words:
             words.pop(0)
-        elif option.startswith("--") or set(option) & _UNCERTAIN[kind]:
+        elif not _PLAIN[kind].fullmatch(option):
             return ""
-    return words[0] if words else ""
+    script = words[0] if words else ""
+    return "" if kind == "shell" and shutil.which(script) else script  # a shell looks there, too

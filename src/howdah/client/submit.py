@@ -108,8 +108,6 @@ def _prepare(
         staged = stage(
             job, base_directory, engine.home, overwrite=overwrite, conf_dir=conf_dir, origins=origins, notice=notice
         )
-    if mistakes := list(missing_scripts(job, staged, base_directory)):
-        raise SpecError(mistakes)
     for sentence in explain_shortages(job, staged):
         notice(sentence)
     staged = replace(
@@ -126,6 +124,8 @@ def _prepare(
         submission=provenance.submission(secrets.values()),
         node_penalties={} if engine.one_machine else _node_penalties(engine),
     )
+    if mistakes := list(missing_scripts(job, staged, base_directory)):
+        raise SpecError(mistakes)
     return PreparedJob(engine, engine.plan(staged), secrets, settings.profile)
 
 

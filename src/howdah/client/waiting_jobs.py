@@ -10,36 +10,39 @@ from dataclasses import replace
 from howdah.client.clusters import ClusterAnswer, ConfiguredCluster, ask_at_once
 from howdah.client.master_client import connect
 from howdah.engines import Engine
-from howdah.errors import HowdahError
 from howdah.spec import JobReport, State
 from howdah.spec.fold import fold
-from howdah.wire.connection import WireError
 
 LIMIT_S, MAX_ASKED = 3.0, 20
-"""Seconds within which the masters of a cluster must have answered, and how many of its newest jobs are asked."""
+"""Seconds within which masters must have answered, and how many of a cluster's newest jobs are asked."""
 
 
 def with_waits(clusters: Sequence[ConfiguredCluster], answers: Iterable[ClusterAnswer]) -> Iterator[ClusterAnswer]:
     """Yield the answers, in which jobs that wait for containers are PENDING, and say so."""
     answers = list(answers)
-    questions = [
-        functools.partial(_ask_masters, cluster.engine, answer.reports)
-        for cluster, answer in zip(clusters, answers, strict=True)
+    asked = [
+        (number, cluster.engine, report)
+        for number, (cluster, answer) in enumerate(zip(clusters, answers, strict=True))
+        for report in _running_jobs(cluster.engine, answer.reports)
     ]
-    for answer, reports in zip(answers, ask_at_once(questions, LIMIT_S), strict=True):
-        yield answer if reports is None else replace(answer, reports=reports)
+    questions = [functools.partial(_ask_master, engine, report) for _, engine, report in asked]
+    found = {
+        (number, report.id): answer
+        for (number, _, report), answer in zip(asked, ask_at_once(questions, LIMIT_S), strict=True)
+        if answer is not None
+    }
+    for number, answer in enumerate(answers):
+        yield replace(answer, reports=[found.get((number, report.id), report) for report in answer.reports])
 
 
-def _ask_masters(engine: Engine, reports: Sequence[JobReport]) -> list[JobReport]:
+def _running_jobs(engine: Engine, reports: Sequence[JobReport]) -> list[JobReport]:
     running = [each for each in reports if each.state is State.RUNNING and each.master and not engine.one_machine]
-    asked = sorted(running, key=lambda report: report.started, reverse=True)[:MAX_ASKED]
-    found = {report.id: _ask_master(engine, report) for report in asked}
-    return [found.get(report.id, report) for report in reports]
+    return sorted(running, key=lambda report: report.started, reverse=True)[:MAX_ASKED]
 
 
 def _ask_master(engine: Engine, report: JobReport) -> JobReport:
     """Return the report with the state that the job's master knows; as it is if the master does not say."""
-    with contextlib.suppress(HowdahError, WireError):  # another user's job, or one that is just ending
+    with contextlib.suppress(Exception):  # another user's job, one that is just ending, another version's master
         if (master := connect(engine, report)) is not None:
             with master:
                 view = fold(master.events(0, 0.0).events)

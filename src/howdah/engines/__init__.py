@@ -269,6 +269,9 @@ class Allocator(ABC):
     the image, by podman, docker or apptainer."""
     queue: str = ""
     """The queue in which the engine has put the job; "" if it has none, or does not say."""
+    signal_pause_s: float = 0.0
+    """How long the master waits, after a signal, before it stops programs: an engine that ends masters by signals may
+    send the same to all programs, and these must not be told twice."""
     progress: float = 0.0
     """How far the job is (0..1). The master sets it, for engines that show it to people."""
     kills_what_is_gone: bool = False

@@ -377,7 +377,7 @@ class Executor:
             exit = replace(exit, cause="stream", detail=self.stream_problem)
         elif stopped:
             exit = replace(exit, cause="stopped", detail=stopped)
-        exit = self.monitor.explain(explain(exit, self.directory))
+        exit = self.monitor.explain(explain(exit, self.directory, self.identity.secrets.values()))
         if self.directory_syncs is None or self.exit_status in (NOT_HEARD, NOT_WANTED):
             self._close_streams(exit)  # when this attempt is not wanted, another one may write the directories now
         else:

@@ -58,8 +58,7 @@ ENGINE_SILENT_S = 3.0
 """Seconds without an answer of the engine after which the master checks whether the event log is still its own.
 Engines answer every second."""
 CLAIM_S = 0.5
-"""Time beyond this that claiming the event log takes is added to all deadlines: an earlier master may have renewed
-leases meanwhile."""
+"""Time beyond this for claiming the event log is added to all deadlines: leases may have been renewed meanwhile."""
 HAND_OVER_S = 5.0
 """Limit in seconds for writing the files of a master that leaves the job to the next one."""
 LINGER_S = 0.1
@@ -169,7 +168,8 @@ class JobMaster:
 
     def signalled(self, name: str) -> None:
         """Apply what the engine says that signal `name` means; this process has received it and has `registered`."""
-        self.apply(self._opened_allocator.signalled(name))
+        event, pause_s = self._opened_allocator.signalled(name), self._opened_allocator.signal_pause_s
+        asyncio.get_running_loop().call_later(pause_s, self.apply, event)
 
     def _is_the_master(self) -> bool:
         """Return whether no other master can run the job: the engine has heard this master lately, or the event log

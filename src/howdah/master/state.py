@@ -221,8 +221,6 @@ class GangState:
     """When restarts happened that use up no retry, because only the cluster is to blame."""
     last_restart_cause: RestartCause | None = None
     """The cause of the last restart; None before the first."""
-    permanent_failures: set[str] = field(default_factory=set)
-    """The failures so far that no other try can mend, in words."""
     port_retries: int = 0
     """How often the gang formed anew because another program had taken a reserved port."""
     taken_over: bool = False

@@ -165,10 +165,13 @@ class SlurmDaemons(Daemons[DaemonRole, SlurmRecord]):
 
     def _database_options(self, directory: str) -> list[str]:
         sizes = ("--innodb-buffer-pool-size=32M", "--innodb-log-file-size=8M", "--innodb-lock-wait-timeout=900")
-        own = (f"--user={getpass.getuser()}", f"--datadir={self.run}/{directory}", "--skip-networking")
+        # Temporary tables in /tmp are named after the process: another namespace may have a process of this number.
+        places = (f"--datadir={self.run}/{directory}", f"--tmpdir={self.run / 'tmp'}")
+        own = (f"--user={getpass.getuser()}", *places, "--skip-networking")
         return ["--no-defaults", *own, *sizes]  # the first must be the first
 
     def _start_missing(self) -> None:
+        (self.run / "tmp").mkdir(mode=0o700, exist_ok=True)
         self._make_database()
         self._start(["munged", "mariadbd"])
         sockets = [self.run / "munge" / "socket", self.run / "mariadb.sock"]

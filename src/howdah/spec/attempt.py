@@ -11,8 +11,8 @@ from howdah.spec.values import dataclass
 MAX_MARKS = 2000
 """The most marks of one job; when there are more, the first half and the latest stay."""
 
-MAX_ATTEMPTS = 50
-"""The most tries of one task that are kept: the latest."""
+MAX_ATTEMPTS, MAX_TRIES = 50, 20
+"""The most tries of one task that a new container leaves, and of those the most in one container: the latest."""
 
 
 class JobMark(NamedTuple):

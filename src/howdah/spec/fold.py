@@ -6,7 +6,7 @@ import dataclasses
 from typing import Callable, Dict, Iterable, Optional, Sequence, Type
 
 from howdah.spec import events
-from howdah.spec.attempt import MAX_ATTEMPTS, AttemptView
+from howdah.spec.attempt import MAX_ATTEMPTS, MAX_TRIES, AttemptView
 from howdah.spec.message import Message, Sentence, join_messages, message
 from howdah.spec.task import State, TaskId
 from howdah.spec.view import MAX_SNAPSHOTS, JobView, MetricPoint, ProgressRate, SnapshotView, TaskView
@@ -98,8 +98,11 @@ def _next_try(task: TaskView, before: AttemptView, now: float) -> AttemptView:
     """Return a new try in the container of the one `before`, which has ended."""
     before.finished = before.finished or now
     again = AttemptView(before.attempt, container=before.container, node=before.node, log_url=before.log_url)
-    again.try_number = task.tries + 1
-    task.attempts = [*task.attempts[1 - MAX_ATTEMPTS :], again]
+    task.tries += 1
+    again.try_number = task.tries
+    here = [each for each in task.attempts if each.attempt == before.attempt]
+    dropped = here[: 1 - MAX_TRIES]  # so that earlier containers stay
+    task.attempts = [*(each for each in task.attempts if each not in dropped), again]
     return again
 
 
@@ -140,10 +143,9 @@ def _on_running(view: JobView, event: events.Started) -> None:
     task.phase, task.state, task.pid, task.started = "running", State.RUNNING, event.pid, event.time
     task.program, task.pace = event.python, None
     attempt = _attempt(view, event.task, event.attempt)
-    if task.started_epoch not in (0, event.epoch):
-        attempt = _next_try(task, attempt, event.time) if attempt.running else attempt
-        task.tries += 1
-    task.started_epoch, attempt.try_number = event.epoch, task.tries
+    if task.started_epoch not in (0, event.epoch) and attempt.running:
+        attempt = _next_try(task, attempt, event.time)
+    task.started_epoch = event.epoch
     attempt.pid, attempt.gpus, attempt.host = event.pid, event.gpus, task.host
     attempt.running, attempt.finished = attempt.running or event.time, 0.0
 

@@ -45,6 +45,8 @@ from howdah.wire.launch_messages import TERM_GRACE_S
 
 LOOK_S, MAX_CHECK_S, SUSPECTS_S = 1.0, 30.0, 10.0
 PROBE_LIMIT_S, CONTROLLER_LIMIT_S, KILL_WAIT_S = 10.0, 600.0, 30.0
+SIGNAL_PAUSE_S = 1.0
+"""How long Slurm may take, from the batch step on, to signal the steps of an allocation."""
 Words = tuple[str, ...]
 BESIDE = ("--overlap", "--mem=0")
 """Options of a step that takes nothing from those of the tasks."""
@@ -66,6 +68,7 @@ class SlurmAllocator(PullAllocator):
     """Finds its allocation in the batch step's environment."""
 
     restarts = True
+    signal_pause_s = SIGNAL_PAUSE_S
 
     def __init__(self, context: MasterContext, look_s: float = LOOK_S, job_end_wait_s: float = JOB_END_WAIT_S) -> None:
         super().__init__(context)

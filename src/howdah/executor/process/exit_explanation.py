@@ -11,7 +11,7 @@ import errno
 import os
 import re
 from dataclasses import replace
-from typing import Mapping, Optional, Sequence
+from typing import Iterable, Mapping, Optional, Sequence
 
 from howdah.spec import redaction
 from howdah.spec.message import Message, message
@@ -19,6 +19,8 @@ from howdah.spec.task import Exit
 
 FILES_REMOVED = message("the node has removed the container's files")
 _NOT_EXECUTABLE, _NOT_FOUND = 126, 127
+_PERMANENT = (1, 2, _NOT_EXECUTABLE, _NOT_FOUND)
+"""The statuses with which Python and shells end then."""
 _SEPARATOR = re.compile(r"\s*[:：]\s*")
 _QUOTES = "'\"`‘’“”"
 _NO_COMMAND = ("command not found", "not found", "未找到命令")
@@ -46,26 +48,37 @@ def are_files_removed(container: Mapping[str, str], directory: str) -> bool:
     return "HOWDAH_CONTAINER" in container and not os.path.isdir(directory)
 
 
-def explain(exit: Exit, directory: str) -> Exit:
-    """Add to `exit` what was missing and what to do, or the exception, where its lines say so; `directory` was the
-    working directory."""
+def explain(exit: Exit, directory: str, secrets: Iterable[str] = ()) -> Exit:
+    """Add to `exit` what was missing and what to do, or the exception, where its lines say so. `directory` was the
+    working directory, and `secrets` are values that must not be told.
+
+    The end is permanent only if its very last line says what is missing: a program may go on after such a line.
+    """
     if exit.ok or exit.cause != "exit" or exit.detail:
         return exit
     found = _of_python(exit.lines, directory)
     if found is None and exit.code in (_NOT_EXECUTABLE, _NOT_FOUND):
         found = next(filter(None, (_of_shell(line, directory) for line in reversed(exit.lines))), None)
-    permanent = found is not None
-    said = found or _exception(exit.lines)
+    permanent = found is not None and exit.code in _PERMANENT and _says_last(exit.lines, directory)
+    said = found or _exception(exit.lines, secrets)
     if said is None:
         return exit
     detail = message("exit code {code}: {reason}", code=exit.code, reason=said)
     return replace(exit, detail=detail, permanent=permanent)
 
 
+def _says_last(lines: Sequence[str], directory: str) -> bool:
+    """Return whether the last line says what is missing."""
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    known = _NO_MODULE.match(last) or _NOT_PARSED.match(last) or _NO_SCRIPT.search(last)
+    return bool(known or _of_shell(last, directory))
+
+
 def not_started(argv: Sequence[str], variables: Mapping[str, str], directory: str, error: OSError) -> Exit:
     """Return the end of a program that could not be executed, by the kernel's `error`."""
-    missing = isinstance(error, (FileNotFoundError, PermissionError)) or error.errno == errno.ENOEXEC
-    return Exit("start", detail=why_not_started(argv, variables, directory, error), permanent=missing)
+    missing = isinstance(error, FileNotFoundError) or error.errno == errno.ENOEXEC
+    permanent = missing and error.filename == argv[0]
+    return Exit("start", detail=why_not_started(argv, variables, directory, error), permanent=permanent)
 
 
 def why_not_started(argv: Sequence[str], variables: Mapping[str, str], directory: str, error: OSError) -> Message:
@@ -97,14 +110,14 @@ def _of_python(lines: Sequence[str], directory: str) -> Optional[Message]:
 def _not_parsed(error: str, lines: Sequence[str], directory: str) -> Optional[Message]:
     """Explain Python's refusal of a file; Python names the file and the line before it."""
     place = next((found for found in map(_PLACE.match, reversed(lines)) if found), None)
-    if place is None:
+    if place is None or not os.path.isfile(os.path.join(directory, place[1])):  # what `eval` was given, for example
         return None
     inside = os.path.relpath(place[1], directory)
     file = place[1] if inside.startswith(os.pardir) else inside
     return message("{file}, line {line}: {error}", file=file, line=place[2], error=error.strip())
 
 
-def _exception(lines: Sequence[str]) -> Optional[str]:
+def _exception(lines: Sequence[str], secrets: Iterable[str]) -> Optional[str]:
     """Return the exception of the last traceback, without what looks like a secret, if the program's output ends with
     it."""
     begins = [number for number, line in enumerate(lines) if line.strip() == _TRACEBACK]
@@ -112,7 +125,7 @@ def _exception(lines: Sequence[str]) -> Optional[str]:
     number = next((number for number, line in enumerate(after) if line and not line[0].isspace()), None)
     if number is None or len(after) - number > MAX_LINES_AFTER or not _EXCEPTION.fullmatch(after[number]):
         return None
-    said = redaction.text(after[number])
+    said = redaction.text(after[number], secrets)
     return said if len(said) <= MAX_EXCEPTION else f"{said[:MAX_EXCEPTION]}…"
 
 

@@ -155,24 +155,15 @@ def _end_or_begin_stages(state: GangState, now: float, actions: list[Action]) ->
 
 
 def classify(state: GangState, task: TaskId, exit: Exit) -> str:
-    """Return the class of a failure (`user`, `permanent`, `transient`, `memory`, `node`, `preempted`, `withdrawn`), by
-    the role's `causes`, else by how the task ended."""
+    """Return the class of a failure (`user`, `transient`, `memory`, `node`, `preempted`, `withdrawn`), by the role's
+    `causes`, else by how the task ended."""
     text = "\n".join((*exit.lines, exit.detail))
     for sign, meaning in state.role(task).causes.items():
         if sign == str(exit.code) or (not sign.isdigit() and re.search(sign, text)):
             return meaning
     if exit.cause == "silent" and (exit.code == NOT_HEARD or (_exit_unknown(exit) and state.preflight.has_other_nodes)):
         return "node"  # or the network to the master failed, or there was no master
-    return _CLASSES.get(exit.cause, "permanent" if exit.permanent else "transient")
-
-
-def _would_fail_again(state: GangState, task: TaskState, exit: Exit) -> bool:
-    """Return whether no other try can mend a failure that looks permanent. While another node runs the same program,
-    the node may be what is wrong, and the first such failure is tried again."""
-    elsewhere = (other for other in state.of_role(task.id.role) if other.node != task.node)
-    known = str(exit) in state.permanent_failures
-    state.permanent_failures.add(str(exit))
-    return known or not any(other.started == other.epoch and other.exit is None for other in elsewhere)
+    return _CLASSES.get(exit.cause, "user" if exit.permanent else "transient")
 
 
 def late_exit(state: GangState, task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
@@ -193,10 +184,8 @@ def _restart_or_fail(state: GangState, task: TaskState, exit: Exit, now: float, 
     state.last_restart_cause = RestartCause(task.id, task.epoch, _cause_weight(exit), now)
     node, kind = task.node, classify(state, task.id, exit)
     reason = end_sentence(task.id, node, exit)
-    if kind == "permanent":
-        kind = "user" if _would_fail_again(state, task, exit) else "transient"
-        if kind == "user" and (state.job.retries or restart_policy.restarts_alone(state.role(task.id))):
-            reason = message("{reason}; not tried again, for it would fail again", reason=reason)
+    if exit.permanent and kind == "user" and (state.job.retries or restart_policy.restarts_alone(state.role(task.id))):
+        reason = message("{reason}; not tried again, for it would fail again", reason=reason)
     # People take away a node that is decommissioned: the node is not to blame.
     announced = task.notice is not None and task.notice.kind == "decommission"
     if kind == "node" and exit.cause != "silent" and node and not announced:
