@@ -13,6 +13,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from howdah.errors import StagingError
 from howdah.inputs.transfer import TRIES, download, list_copies, upload
+from howdah.spec import uris
 from howdah.storage.filesystem import ConnectionBroken
 from howdah.wire.helper_messages import FileCopy
 
@@ -187,3 +188,14 @@ def test_copies_are_of_all_that_is_there(tmp_path: Path) -> None:
     copies, empty = list_copies(str(tmp_path), "file:///x", lambda path, reason: left_out.append(path))
     assert copies == [FileCopy(str(tmp_path / name), f"file:///x/{name}") for name in ("d/f", "linked")]
     assert (empty, left_out) == (["file:///x/d/e"], [str(tmp_path / "d/pipe")])
+
+
+def test_copies_keep_what_a_file_may_be_used_for(tmp_path: Path) -> None:
+    copies = []
+    for name, mode in (("private", 0o600), ("program", 0o755), ("plain", 0o644)):
+        (tmp_path / name).write_text(name)
+        (tmp_path / name).chmod(mode)
+        copies.append(FileCopy(str(tmp_path / name), uris.of_local(tmp_path / "out" / name)))
+    upload(copies, lambda *_: None)
+    modes = {each.name: each.stat().st_mode & 0o777 for each in (tmp_path / "out").iterdir()}
+    assert modes == {"private": 0o600, "program": 0o755, "plain": 0o644}
