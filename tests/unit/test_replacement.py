@@ -68,6 +68,7 @@ def test_files_of_an_input_stay(project: Path, path: str) -> None:
         ("src", {"files": ("src/lib#lib",)}, "holds files.0"),
         ("src/lib", {"files": ("src",)}, "lies in files.0"),
         ("src", {"environment": Environment(requirements="src/lib/a.py")}, "holds environment.requirements"),
+        ("src", {"environment": Environment(archive="src/lib/env.tar.gz#env")}, "holds environment.archive"),
         ("old", {"checkpoint": Checkpoint("old/model")}, "holds checkpoint.path"),
         ("old/model", {"checkpoint": Checkpoint("old")}, "lies in checkpoint.path"),
         ("old/model", {"board": Board("old")}, "lies in board.path"),

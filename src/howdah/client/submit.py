@@ -254,8 +254,14 @@ def _environment(
         packed = packed_environment(base_directory / chosen.requirements, engine, settings, notice, install)
         return _with_environment_archive(base_environment, packed)
     if chosen.archive:
-        archive = chosen.archive if "://" in chosen.archive else str(base_directory / chosen.archive)
-        return _with_environment_archive(base_environment, archive_file(ENVIRONMENT_ARCHIVE, archive, engine.home))
+        path, _, top = chosen.archive.partition("#")
+        archive = path if "://" in path else str(base_directory / path)
+        file = archive_file(ENVIRONMENT_ARCHIVE, archive, engine.home)
+        if file.source and file.kind == "archive" and not top:
+            from howdah.staging.packed_environment import find_top
+
+            top = find_top(Path(file.source))
+        return _with_environment_archive(base_environment, file, top)
     return base_environment
 
 
@@ -300,5 +306,7 @@ def packed_environment(
     return StagedFile(ENVIRONMENT_ARCHIVE, uri, "archive", str(archive), key, archive.stat().st_size)
 
 
-def _with_environment_archive(environment: _Environment, file: StagedFile) -> _Environment:
-    return replace(environment, program_path=(f"{ENVIRONMENT_ARCHIVE}/bin",), files=(*environment.files, file))
+def _with_environment_archive(environment: _Environment, file: StagedFile, top: str = "") -> _Environment:
+    """Return `environment` with the programs' own one, in whose archive `bin` is below the directory `top`."""
+    path = "/".join(filter(None, (ENVIRONMENT_ARCHIVE, top.strip("/"), "bin")))
+    return replace(environment, program_path=(path,), files=(*environment.files, file))

@@ -301,7 +301,8 @@ class Environment:
     python: str = ""
     """Path of an interpreter that the nodes have."""
     archive: str = ""
-    """A packed venv, conda environment or pex: sent to the nodes, unpacked on each node once, put first on PATH."""
+    """A packed venv, conda environment or pex: sent to the nodes, unpacked on each node once, put first on PATH. The
+    name after `#` is the directory in it that has `bin`, which is found by itself in a file of this machine."""
     requirements: str = ""
     """A requirements file. At submission it is made into an environment, once per content, which is sent to the
     nodes."""

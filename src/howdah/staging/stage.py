@@ -361,8 +361,8 @@ class _Stager:
         replacing = {number: output.path for number, output in enumerate(outputs) if output.overwrite}
         if not replacing:
             return
-        environment = job.environment
-        local = {"environment.archive": environment.archive, "environment.requirements": environment.requirements}
+        archive, requirements = job.environment.archive.partition("#")[0], job.environment.requirements
+        local = {"environment.archive": archive, "environment.requirements": requirements}
         for place, path in local.items():
             self._keep(place, path, whole=True)
         for name, reference in job.secrets.items():
