@@ -228,12 +228,24 @@ function plotOptions({ lines, axis, log, dark, height, width, formatValue }: Plo
   const x: uPlot.Axis = { ...axisStyle, font: "11px system-ui", ...(axis === "step" ? {} : { space: 64 }) };
   if (axis === "relative") x.values = (_, splits) => splits.map((value) => formatDuration(value));
   if (axis === "time") x.values = (_, splits, __, ___, step) => splits.map((value) => formatAxisTick(value, step));
+  const around = axis === "step" ? 1 : 30; // what is shown beside a single point: steps, or seconds
   return {
     width,
     height,
     legend: { show: false },
     cursor: { points: { size: 5 }, y: false },
-    scales: { x: { time: axis === "time" }, y: log ? { distr: LOGARITHMIC_SCALE } : {} },
+    scales: {
+      x: {
+        time: axis === "time",
+        range: ({ data: [points] }, min, max) => {
+          const only = points.length === 1 ? points[0] : undefined;
+          return only === undefined ? [min, max] : [only - around, only + around];
+        },
+      },
+      y: log
+        ? { distr: LOGARITHMIC_SCALE }
+        : { range: (_, min, max) => (min === 0 && max === 0 ? [0, 1] : uPlot.rangeNum(min, max, 0.1, true)) },
+    },
     axes: [
       x,
       {

@@ -22,6 +22,8 @@ export function phaseColour(phase: Phase): string {
 }
 
 const BAR_HEIGHT = 14;
+/** The names of failures stand above those of restarts, which come at about the same time. */
+const FAILURE_LABEL_HEIGHT = 20;
 
 interface TimelineRow {
   name: string;
@@ -71,7 +73,7 @@ export function timelineChartOption(timeline: Timeline, rows: TimelineRow[], dar
         ]
       : [];
   return {
-    grid: { left: 120, right: 34, top: 26, bottom: 34 },
+    grid: { left: 120, right: 34, top: 26 + FAILURE_LABEL_HEIGHT, bottom: 34 },
     xAxis: {
       type: "time",
       min: timeline.from * 1000,
@@ -145,7 +147,7 @@ function markLines(timeline: Timeline, bad: string, muted: string): object {
             xAxis: failure.time * 1000,
             name,
             lineStyle: { color: bad, width: 2, type: "solid" },
-            label: { color: bad },
+            label: { color: bad, distance: [0, FAILURE_LABEL_HEIGHT] },
           },
         ]
       : [],

@@ -8,7 +8,7 @@ from typing import Callable, Dict, Iterable, Optional, Sequence, Type
 from howdah.spec import events
 from howdah.spec.attempt import MAX_ATTEMPTS, MAX_TRIES, AttemptView
 from howdah.spec.message import Message, Sentence, join_messages, message
-from howdah.spec.task import State, TaskId
+from howdah.spec.task import Exit, State, TaskId
 from howdah.spec.view import MAX_SNAPSHOTS, JobView, MetricPoint, ProgressRate, SnapshotView, TaskView
 
 
@@ -97,6 +97,8 @@ def _attempt(view: JobView, task: TaskId, number: int) -> AttemptView:
 def _next_try(task: TaskView, before: AttemptView, now: float) -> AttemptView:
     """Return a new try in the container of the one `before`, which has ended."""
     before.finished = before.finished or now
+    if before.exit is None:  # its end is told with the failure of another task
+        before.exit, before.stopped = Exit("stopped", detail=message("the tasks start again")), True
     again = AttemptView(before.attempt, container=before.container, node=before.node, log_url=before.log_url)
     task.tries += 1
     again.try_number = task.tries
