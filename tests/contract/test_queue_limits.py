@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from howdah.cli.explain import reason
 from howdah.engines.yarn.conf import Configuration
 from howdah.engines.yarn.pending_reasons import scheduler
 from howdah.engines.yarn.records import GPU, MEMORY
@@ -15,6 +14,6 @@ def test_limits_by_label(configuration: Configuration) -> None:
     info = scheduler(configuration)
     for label, more in (("", ""), ("big", " on nodes labelled big")):
         (found,) = limits_from_web(info, "default", "alice", label, {MEMORY: 1024, GPU: 5}, TOTAL) or ()
-        assert reason(found) == f"queue default uses 0 gpus of at most 4 gpus{more}; 5 gpus more are wanted"
+        assert found.sentence == f"queue default uses 0 gpus of at most 4 gpus{more}; 5 gpus more are wanted"
         assert limits_from_web(info, "root.default", "alice", label, {MEMORY: 1024, GPU: 4}, TOTAL) == []
     assert limits_from_web(info, "no-such", "alice", "", {MEMORY: 1}, TOTAL) is None
