@@ -29,8 +29,8 @@ from bench.heartbeats import SimulatedExecutors
 from bench.memory import CONTAINER_KB, idle_job, simulated_master, simulated_size
 from bench.processes import ran_s, resident_mb
 from bench.report import alternate, ratios, wait_for_quiet
+from bench.rivals import torchx
 from bench.temp_home import HOWDAH, run, temp_home
-from bench.torchx import torchx
 from howdah.sandbox import Sandbox
 
 Rounds = dict[str, list[float]]

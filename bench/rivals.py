@@ -26,7 +26,7 @@ def tensorflowonspark() -> str | None:
 
 
 def _environment(name: str, *requirements: str) -> Path | None:
-    home = local_directory() / "bench" / name
+    home = (local_directory() / "bench" / name).resolve()  # the scripts name it, and a temporary home goes
     if not (home / "ready").exists():
         try:
             _install(home, requirements)
