@@ -52,7 +52,7 @@ class TimelineMoment(TypedDict):
 
 
 class MarkedFailure(TypedDict):
-    """A failure on the timeline."""
+    """Tells which task failed, when and how, for the timeline."""
 
     task: str
     time: float

@@ -28,7 +28,7 @@ REASONS = {
 
 @dataclass(frozen=True)
 class PendingReason:
-    """Why a job waits."""
+    """Says why the engine has not granted a job's containers."""
 
     kind: str
     """`said` (with a `text` of the engine's own), `queue-stopped`, `queue-limit`, `label-limit`, `queue-pending`,
@@ -38,7 +38,7 @@ class PendingReason:
 
     @property
     def sentence(self) -> Sentence:
-        """The reason in words."""
+        """Return the reason as a sentence for people."""
         facts = dict(self.facts)
         if self.kind not in REASONS:
             text: Sentence = facts.get("text", self.kind)

@@ -76,7 +76,7 @@ class Waiting(Event):
 
     @property
     def sentence(self) -> Sentence:
-        """What the job waits for, in words; "" if nothing is missing."""
+        """Return what the job waits for, and why, as a sentence for people; "" if nothing is missing."""
         missing = ", ".join(f"{count} × {role}" for role, count in self.missing.items())
         if not self.reasons:
             return message("still waiting for containers: {missing}", missing=missing) if missing else ""
