@@ -27,6 +27,8 @@ async def main(tasks: int, directory: str, key: bytes) -> None:
     run = asyncio.ensure_future(master.run())
     while not master.api.hosts:
         await asyncio.sleep(0.01)
+    while any(task.container is None for task in master.state.tasks.values()):  # executors without one are refused
+        await asyncio.sleep(0.01)
     assert master.context is not None
     print(master.context.url, flush=True)
     watch = asyncio.ensure_future(_watch())
