@@ -240,3 +240,31 @@ def test_a_plan_installs_nothing(directory: Path, monkeypatch: pytest.MonkeyPatc
     assert "r.txt is to be installed, once, into " in done.output
     assert "environment: r.txt, first on PATH: howdah-environment/bin" in done.output
     assert not (directory / "cache").exists()
+
+
+def test_variables_of_a_file(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FROM_HERE", "here")
+    (directory / ".env").write_text(
+        '# a comment\n\nPLAIN=a b=c #d\nexport SHELL_WAY=1\nQUOTED="two words"\n'
+        "SINGLE='$x'\nONE='\nFROM_HERE\r\nEMPTY=\n"
+    )
+    assert job("true", env_files=(".env",), env=("SHELL_WAY=2",)).env == {
+        "PLAIN": "a b=c #d",
+        "SHELL_WAY": "2",
+        "QUOTED": "two words",
+        "SINGLE": "$x",
+        "ONE": "'",
+        "FROM_HERE": "here",
+        "EMPTY": "",
+    }
+    (directory / ".env").write_text("A=1\nNOT_SET_ANYWHERE\n")
+    with pytest.raises(SpecError, match=r"^\.env:2: 'NOT_SET_ANYWHERE' is not set here"):
+        job("true", env_files=(".env",))
+    with pytest.raises(SpecError, match=r"^--env-file: .*/none: No such file"):
+        job("true", env_files=("none",))
+
+
+def test_standard_input_is_a_file_that_the_command_reads(directory: Path) -> None:
+    found = job("python3", "-", "a b", stdin="/kept/x")
+    assert (found.roles["worker"].command, found.files) == ("python3 - 'a b' < stdin", ("/kept/x#stdin",))
+    assert job("a | b", stdin="/kept/x").roles["worker"].command == "{ a | b\n} < stdin"

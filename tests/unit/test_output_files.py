@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -128,3 +129,18 @@ def test_a_file_is_an_output_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "model.pt.d").mkdir()
     assert list(OutputFiles(str(tmp_path / "model.pt"), str(tmp_path))) == ["model.pt"]
     assert list(OutputFiles(str(tmp_path / "last.pt"), str(tmp_path))) == ["last.pt"]
+
+
+def test_of_the_working_directory_what_has_changed_since_the_start(tmp_path: Path) -> None:
+    for name in ("code/same.py", "code/changed.py", "data", "howdah-environment/a"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    time.sleep(0.02)  # the file system's clock has moved on
+    (tmp_path / "mark").touch()
+    since_ns = (tmp_path / "mark").stat().st_ctime_ns
+    for name in ("code/changed.py", "runs/1/e", "howdah-environment/b"):
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / name).write_text("new")
+    (tmp_path / "link").symlink_to("data")
+    files = OutputFiles(str(tmp_path), str(tmp_path), since_ns=since_ns, others=["howdah-environment", "mark"])
+    assert list(files) == ["code/changed.py", "link", "runs/1/e"]

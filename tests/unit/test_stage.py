@@ -251,7 +251,8 @@ def test_everything_missing_is_told_at_once(tmp_path: Path, home: str) -> None:
     assert str(error.value).splitlines() == [
         f"files.0: 'trian.py': no such file: {tmp_path}/trian.py (did you mean 'train.py'?) (job.yaml:3)",
         "files.1: '/nowhere/x': no such file: /nowhere/x",
-        "archives.0: 'train.py' is not an archive: its name must end in one of .zip, .tar.gz, .tgz, .tar",
+        "archives.0: 'train.py' is not an archive: its name must end in one of .zip, .tar.gz, .tgz, .tar,"
+        " .tar.bz2, .tbz2, .tar.xz, .txz",
         f"inputs.0.path: 'dta': no such file or directory: {tmp_path}/dta",
         f"inputs.1.path.1: 'no*': no such file or directory: {tmp_path}/no*",
         f"inputs.2.path: 'empty' has no files (names that begin with _ or . are skipped): {tmp_path}/empty",
@@ -275,6 +276,26 @@ def test_an_unreadable_directory_is_a_mistake_not_a_crash(tmp_path: Path, home: 
     job = JobSpec(ROLES, inputs=(Input("data/loop/x"),))
     with pytest.raises(SpecError, match=r"inputs\.0\.path"):
         stage(job, tmp_path, home)
+
+
+@pytest.mark.parametrize(("ending", "mode"), [("tar.bz2", "bz2"), ("tbz2", "bz2"), ("tar.xz", "xz"), ("txz", "xz")])
+def test_other_compressions_are_sent_as_gzip(tmp_path: Path, home: str, ending: str, mode: str) -> None:
+    write(tmp_path / "a.txt", "data")
+    with tarfile.open(tmp_path / f"data.{ending}", f"w:{mode}") as tar:
+        tar.add(tmp_path / "a.txt", "a.txt")
+    (file,) = stage(JobSpec(ROLES, archives=(f"data.{ending}",)), tmp_path, home).files
+    assert (file.name, file.kind, file.uri[-7:]) == (f"data.{ending}", "archive", ".tar.gz")
+    with tarfile.open(file.source, "r:gz") as tar:
+        assert tar.extractfile("a.txt").read() == b"data"
+    assert archive_file("env", str(tmp_path / f"data.{ending}"), home).uri == file.uri
+
+
+@pytest.mark.parametrize("ending", ["tar.bz2", "tar.xz"])
+def test_a_damaged_compression_is_named_and_leaves_nothing(tmp_path: Path, home: str, ending: str) -> None:
+    write(tmp_path / f"data.{ending}", "no archive")
+    with pytest.raises(SpecError, match=rf"archives.0: .*/data.{ending} cannot be unpacked: "):
+        stage(JobSpec(ROLES, archives=(f"data.{ending}",)), tmp_path, home)
+    assert list((Path(os.environ["HOWDAH_HOME"]) / "cache/packed").iterdir()) == []
 
 
 def test_environment_archives_are_staged_by_kind(tmp_path: Path, home: str) -> None:

@@ -70,6 +70,9 @@ def command_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="NAME",
             help="A variable from here, kept out of logs and page.",
         ),
+        click.option(
+            "--env-file", "env_files", multiple=True, metavar="FILE", help="Variables of COMMAND, one a line."
+        ),
         click.option("--env", multiple=True, metavar="NAME[=VALUE]", help="A variable of COMMAND, or its value here."),
         click.option("--file", "files", multiple=True, metavar="PATH[#NAME]", help="File or directory to send along."),
         click.option("--framework", default="", help="Whose variables COMMAND gets, such as pytorch."),
@@ -95,6 +98,7 @@ def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of every command that takes a job, and the argument for its file."""
     command = click.option("--json", "as_json", is_flag=True, help="JSON, for programs.")(command)
     command = click.option("--overwrite", is_flag=True, help="Replace outputs that exist.")(command)
+    command = click.option("--stdin", is_flag=True, help="Send standard input along, for each task to read.")(command)
     command = options_without_file(command)
     # As many as there are: of two the second was meant as the program's argument, which can be said.
     return click.argument("job_files", nargs=-1, metavar="JOB_FILE", type=click.Path(path_type=Path))(command)

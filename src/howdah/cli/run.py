@@ -83,13 +83,15 @@ def prepared_job(
     overwrite: bool,
     change: Callable[[JobSpec], JobSpec] = lambda job: job,
     install: bool = True,
+    stdin: bool = False,
     **of_command: Any,
 ) -> PreparedJob:
     """Plan the job of a file, or of a command, with the command line's changes, and then as `change` returns it."""
     fields = {key: value for key, value in (("name", name), ("queue", queue)) if value}
-    loaded, file = chosen_job(job_files, CommandOptions(**of_command), sets, fields, notice)
-    if has_unread_input():
-        hint = _("standard input is not sent to the job: name a file of it in `files`, and read that in the command")
+    given = str(_keep_input()) if stdin and not job_files else ""
+    loaded, file = chosen_job(job_files, CommandOptions(**of_command, stdin=given), sets, fields, notice)
+    if not given and has_unread_input():
+        hint = _("standard input is not sent to the job: --stdin sends it to a command after --")
         notice(f"howdah: {hint}")
     flags = {"engine": engine, "profile": profile}
     for option in fields:
@@ -110,6 +112,14 @@ def prepared_job(
         text=text,
         install=install,
     )
+
+
+def _keep_input() -> Path:
+    from howdah.client.standard_input import keep_input
+
+    if sys.stdin.isatty():
+        notice(_("reading standard input, to its end (Ctrl-D)"))
+    return keep_input(sys.stdin.buffer)
 
 
 def notice(text: str) -> None:

@@ -7,17 +7,21 @@ a message about a value names the option instead of a line.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
+from howdah.client.standard_input import NAME as STDIN
 from howdah.config.job_file import LoadedJob, from_tree, to_yaml
 from howdah.config.yaml_tree import Items, Keys, Node, Text
 from howdah.errors import SpecError
+from howdah.localfiles import regular_file
 from howdah.spec.launchers import find_launcher
 from howdah.spec.values import dataclass
 
 ROLE = "worker"
 _COMMAND = "the command"
+_MAX_ENV_FILE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -37,13 +41,18 @@ class CommandOptions:
     """Each is `path#directory`: `directory` of the working directory is kept at `path`."""
     env: tuple[str, ...] = ()
     """Each is `NAME=VALUE`, or `NAME` for the value that the variable has here."""
+    env_files: tuple[str, ...] = ()
+    """Files with a variable in each line, as `env` takes it."""
     secrets: tuple[str, ...] = ()
     """Each is `NAME=env:VARIABLE`, `NAME=file:PATH`, or `NAME` for the variable of this name."""
+    stdin: str = ""
+    """A file from which each task reads its standard input."""
 
     @property
     def given(self) -> list[str]:
         """Return the options that were given, as they are typed."""
         names = {"files": "file", "inputs": "input", "outputs": "output", "secrets": "secret"}
+        names["env_files"] = "env-file"
         return [f"--{names.get(name, name)}" for name in self.__dataclass_fields__ if getattr(self, name)]
 
 
@@ -80,14 +89,19 @@ def load_command(
             f"framework: generic, so the {options.replicas} tasks are copies that are not told of each other"
             " (--framework says otherwise)"
         )
-    root = _job_file_tree(words, options, sent, framework)
+    root = _job_file_tree(words, options, sent, framework, base_directory)
     spec, sources = from_tree(root, [], _COMMAND, sets, os.environ, fields)
     return LoadedJob(spec, base_directory, sources, to_yaml(spec))
 
 
-def _job_file_tree(words: Sequence[str], options: CommandOptions, sent: Sequence[str], framework: str) -> Keys:
+def _job_file_tree(
+    words: Sequence[str], options: CommandOptions, sent: Sequence[str], framework: str, base: Path
+) -> Keys:
     command: Node = Text(words[0], _COMMAND, False)
-    if len(words) > 1:
+    if options.stdin:
+        line = words[0] if len(words) == 1 else shlex.join(words)
+        command = Text(f"{line} < {STDIN}" if len(words) > 1 else f"{{ {line}\n}} < {STDIN}", _COMMAND, False)
+    elif len(words) > 1:
         command = Items(tuple(Text(word, _COMMAND, False) for word in words), _COMMAND)
     resources = _text_nodes(options, "memory", "vcores", "gpus")
     role = {"command": command, **_text_nodes(options, "replicas")}
@@ -98,12 +112,16 @@ def _job_file_tree(words: Sequence[str], options: CommandOptions, sent: Sequence
         root["framework"] = Text(options.framework or framework, "--framework")
     root["roles"] = Keys({ROLE: Keys(role, _COMMAND)}, _COMMAND)
     files = [*(Text(name, _COMMAND, False) for name in sent), *(Text(name, "--file", False) for name in options.files)]
+    if options.stdin:
+        files.append(Text(f"{options.stdin}#{STDIN}", "--stdin", False))
     if files:
         root["files"] = Items(tuple(files), "--file")
     if options.requirements:
         root["environment"] = Keys(_text_nodes(options, "requirements"), "--requirements")
-    if options.env:
-        root["env"] = Keys(dict(map(_variable, options.env)), "--env")
+    variables = [pair for file in options.env_files for pair in _variables_of_file(base / file)]
+    variables += [_variable(text, "--env") for text in options.env]
+    if variables:
+        root["env"] = Keys(dict(variables), "--env")
     if options.secrets:
         pairs = (text.partition("=") for text in options.secrets)
         found = {name: Text(where or f"env:{name}", "--secret", False) for name, _, where in pairs}
@@ -116,11 +134,28 @@ def _job_file_tree(words: Sequence[str], options: CommandOptions, sent: Sequence
     return Keys(root, _COMMAND)
 
 
-def _variable(text: str) -> tuple[str, Text]:
+def _variable(text: str, place: str) -> tuple[str, Text]:
     name, given, value = text.partition("=")
     if not given and name not in os.environ:
-        raise SpecError.at("--env", f"{name!r} is not set here: give NAME=VALUE, or set it")
-    return name, Text(value if given else os.environ[name], "--env", False)
+        raise SpecError.at(place, f"{name!r} is not set here: give NAME=VALUE, or set it")
+    return name, Text(value if given else os.environ[name], place, False)
+
+
+def _variables_of_file(path: Path) -> list[tuple[str, Text]]:
+    """Return the variables of a file as Docker reads it, and as people write it for shells, too: with `export`, and
+    with quotes around a value, which are left out."""
+    try:
+        lines = regular_file.read(path, _MAX_ENV_FILE).decode("utf-8-sig").splitlines()
+    except (OSError, ValueError) as error:
+        raise SpecError.at("--env-file", f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    found = []
+    for number, line in enumerate(map(str.strip, lines), 1):
+        if line and not line.startswith("#"):
+            name, given, value = line.removeprefix("export ").partition("=")
+            quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+            text = f"{name.strip()}{given}{value[1:-1] if quoted else value}"
+            found.append(_variable(text, f"{path.name}:{number}"))
+    return found
 
 
 def _text_nodes(options: CommandOptions, *names: str) -> dict[str, Node]:

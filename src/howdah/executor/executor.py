@@ -85,7 +85,7 @@ class Executor:
         self.program_gpus: Tuple[str, ...] = ()
         self.directory_syncs: Optional[DirectorySyncs] = None
         self.log_sync = LogSyncRunner.of_identity(self.loop, identity)
-        self.uploads = Uploads(self.loop, self.directory, self._tell_user)
+        self.uploads = Uploads(self.loop, self.work, self._tell_user)
         self.activity: Optional[Activity] = None
         self.snapshots = SnapshotProcesses(self.loop, self.directory, self.link.send_now)
         self.requested_snapshots = self._orphan_killer = 0

@@ -233,8 +233,8 @@ class Output:
     """Where the output appears. A path that exists already is refused before anything starts, unless `overwrite` is
     true."""
     source: str = "output"
-    """Directory of the output in the task's working directory, or a single file there, which appears in the directory
-    `path` under its own name."""
+    """Directory of the output in the task's working directory; or a single file there, which appears in the directory
+    `path` under its own name; or `.`, whatever the program makes or changes in the working directory."""
     tasks: str = ""
     """Which tasks write the output: `chief`, a role, or a task like `worker:0`. A single task writes straight into
     `path`, several tasks each below their own name. Empty: every tracked task."""
@@ -388,8 +388,8 @@ class JobSpec:
     directories: Tuple[str, ...] = ()
     """Directories that each task finds in its working directory, empty, when its program starts."""
     archives: Tuple[str, ...] = ()
-    """Archives (.zip, .tar.gz, .tgz, .tar) that are unpacked into a directory of their name (`path#name` renames;
-    `path#.` unpacks straight into the working directory)."""
+    """Archives (.zip, .tar, .tar.gz, .tar.bz2, .tar.xz) that are unpacked into a directory of their name (`path#name`
+    renames; `path#.` unpacks straight into the working directory)."""
     inputs: Tuple[Input, ...] = ()
     """Files that tasks read."""
     outputs: Tuple[Output, ...] = ()

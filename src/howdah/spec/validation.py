@@ -395,7 +395,10 @@ def _format(place: str, name: str, known: Collection[str]) -> _Found:
 def _output(place: str, output: Output, job: JobSpec) -> _Found:
     if not output.path.strip():
         yield Mistake(f"{place}.path", "is empty: write where the output goes")
-    yield from _check_inside_workdir(f"{place}.from", output.source)
+    if posixpath.normpath(output.source) != "." or not output.source:
+        yield from _check_inside_workdir(f"{place}.from", output.source)
+    elif output.save != Save():
+        yield Mistake(f"{place}.save", "needs a directory of its own in `from`: not '.', the whole working directory")
     yield from _one_of(f"{place}.strategy", output.strategy, CHOICES["Output.strategy"])
     yield from _format(f"{place}.format", output.format, OUTPUT_FORMATS)
     yield from _without_effect(

@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+import bz2
 import contextlib
 import gzip
 import hashlib
+import lzma
 import os
+import shutil
 import tarfile
 import tempfile
 import zlib
@@ -192,13 +195,40 @@ def _note(members: list[ArchiveMember]) -> Path:
     return local_directory() / "packed" / "known" / digest
 
 
+def with_gzip(source: Path, into: Path) -> Path:
+    """Write the archive `source`, a .tar.bz2 or .tar.xz, as a .tar.gz below `into`, if it is not there.
+
+    Raises:
+        StagingError: it is damaged, or there is no room.
+    """
+    open_packed = bz2.open if source.suffix.endswith("bz2") else lzma.open
+    target = into / f"{sha256_of(source)}.tar.gz"
+    if not target.exists():
+        with _fresh_file(target) as file, gzip.GzipFile("", "wb", 1, file, mtime=0) as sink:
+            try:
+                with open_packed(source) as packed:
+                    shutil.copyfileobj(packed, sink, 1 << 20)
+            except (EOFError, lzma.LZMAError, OSError) as error:
+                if getattr(error, "errno", None) is not None:
+                    raise
+                raise StagingError(f"{source} cannot be unpacked: {error}") from error
+    return target
+
+
 def write(members: Iterable[ArchiveMember], target: Path) -> None:
     """Write a .tar, or .tar.gz by its name, of `members`; after an error there is no file."""
+    with _fresh_file(target) as file:
+        _write_to(members, file, target.name.endswith("gz"))
+
+
+@contextlib.contextmanager
+def _fresh_file(target: Path) -> Iterator[BinaryIO]:
+    """Open a file that takes the name `target` when all is written, and is removed after an error."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
             try:
-                _write_to(members, file, target.name.endswith("gz"))  # type: ignore[arg-type]
+                yield file  # type: ignore[misc]
                 file.flush()
                 Path(file.name).replace(target)
             finally:

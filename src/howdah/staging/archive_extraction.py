@@ -48,7 +48,7 @@ def unpack(archive: Path, target: Path) -> None:
         elif tarfile.is_tarfile(archive):
             _untar(archive, target)
         else:
-            raise StagingError(f"{archive.name} is not a .zip, .tar, .tar.gz or .tgz archive")
+            raise StagingError(f"{archive.name} is not a .zip or .tar archive")
     except _MemberRefused as error:
         raise StagingError(f"{archive.name} is not unpacked: {error}") from error
     except _BROKEN as error:

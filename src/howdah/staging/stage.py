@@ -32,7 +32,9 @@ from howdah.storage.progress import Notice, no_notice
 
 MAX_LEFT_OUT_LINES = 10
 """Most lines about what is left out; a last one counts the others."""
-ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar")
+_REPACKED = (".tar.bz2", ".tbz2", ".tar.xz", ".txz")
+"""Archives that are sent as .tar.gz, because YARN's nodes can unpack no other."""
+ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar", *_REPACKED)
 
 
 class FilesWrong(SpecError):
@@ -98,6 +100,10 @@ def archive_file(name: str, path: str, home: str, place: str = "environment.arch
         entry = filesystem(path, conf_dir).stat(path)
         if entry is None:
             raise FilesWrong.at(place, f"{path!r}: no such file")
+        if path.endswith(_REPACKED) and uris.split(home)[0] != "file":
+            raise FilesWrong.at(
+                place, f"{path} can't be unpacked by YARN's nodes: pack it as .zip, .tar.gz, .tgz or .tar"
+            )
         return StagedFile(name, entry.uri, "archive", size=entry.size, modified_ms=entry.modified_ms)
     try:
         exists = regular_file.exists(path)
@@ -111,6 +117,10 @@ def archive_file(name: str, path: str, home: str, place: str = "environment.arch
 
 
 def _local_file(path: Path, name: str, kind: str, home: str) -> StagedFile:
+    if kind != "file" and path.name.endswith(_REPACKED):
+        from howdah.staging import archive  # is slow to import, and most jobs have no such archive
+
+        path = archive.with_gzip(path, local_directory() / "packed")
     digest = sha256_of(path)
     return StagedFile(name, location(home, digest, path.name), kind, str(path), digest, path.stat().st_size)
 
@@ -230,6 +240,8 @@ class _Stager:
             self.wrong(place, f"is to be {name!r}, and YARN takes no ':' in a name: give it another one after #")
         else:
             self._check_archive(place, uri, kind)
+            if kind != "file" and not self.is_local and uri.endswith(_REPACKED):
+                self.wrong(place, f"{uri} can't be unpacked by YARN's nodes: pack it as .zip, .tar.gz, .tgz or .tar")
             yield StagedFile(name, entry.uri, kind, size=entry.size, modified_ms=entry.modified_ms)
 
     def _check_archive(self, place: str, path: str, kind: str) -> None:

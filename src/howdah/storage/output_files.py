@@ -22,10 +22,13 @@ NO_FILE = "is neither a file nor a directory"
 
 
 class OutputFiles:
-    """Iterates over the files in `directory`, or, if that is a file itself, over this one alone. `root` is the working
-    directory ("": only the directory counts), `is_left_out(name)` says which names to skip, and `inputs` are the paths
-    of the task's inputs on this machine. After an iteration `left_out` says why something is left out, by its path
-    below the directory."""
+    """Iterates over the files in `directory`, or, if that is a file itself, over this one alone.
+
+    `root` is the working directory ("": only the directory counts), `is_left_out(name)` says which names to skip, and
+    `inputs` are the paths of the task's inputs on this machine. Of the working directory itself only what has changed
+    since the file system's time `since_ns` counts, and nothing in `others`, names at its top. After an iteration
+    `left_out` says why something is left out, by its path below the directory.
+    """
 
     def __init__(
         self,
@@ -33,11 +36,14 @@ class OutputFiles:
         root: str = "",
         is_left_out: Callable[[str], bool] = lambda _: False,
         inputs: Collection[str] = (),
+        since_ns: int = 0,
+        others: Collection[str] = (),
     ) -> None:
         self.directory, self._is_left_out = directory, is_left_out
         if os.path.isfile(directory):
             self.directory, only = os.path.split(directory)
             self._is_left_out = lambda name: name != only
+        self._since_ns, self._others = since_ns, frozenset(others)
         self._inputs = frozenset(map(os.path.realpath, inputs))
         self._roots = [directory, *([root] if root else [])]
         self.left_out: dict[str, str] = {}
@@ -59,9 +65,9 @@ class OutputFiles:
                 raise
             return
         for entry in entries:
-            if self._is_left_out(entry.name):
-                continue
             name = prefix + entry.name
+            if self._is_left_out(entry.name) or name in self._others or self._is_older(entry):
+                continue
             if entry.is_symlink():
                 yield from self._files_behind_link(name, above)
             elif entry.is_dir(follow_symlinks=False):
@@ -70,6 +76,15 @@ class OutputFiles:
                 yield name
             elif os.path.lexists(entry.path):
                 self.left_out[name] = NO_FILE
+
+    def _is_older(self, entry: os.DirEntry[str]) -> bool:
+        """Return whether this is no directory, and was here unchanged when the program started."""
+        if not self._since_ns or entry.is_dir(follow_symlinks=False):
+            return False
+        try:
+            return entry.stat(follow_symlinks=False).st_ctime_ns < self._since_ns
+        except FileNotFoundError:  # removed since it was listed
+            return True
 
     def _files_behind_link(self, name: str, above: tuple[str, ...]) -> Iterator[str]:
         path = os.path.join(self.directory, name)

@@ -65,6 +65,10 @@ class UploadItem:
     """The task's working directory, out of which no link may lead."""
     inputs: Tuple[str, ...] = ()
     """Files outside of `root` to which links may lead nevertheless: the task's inputs."""
+    since_ns: int = 0
+    """Time of the file system; only what has changed since then is uploaded. 0: everything is."""
+    others: Tuple[str, ...] = ()
+    """Names in `path` that are not the program's."""
 
 
 @dataclass(frozen=True)

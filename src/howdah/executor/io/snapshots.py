@@ -10,6 +10,7 @@ from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess
 from howdah.executor.io.transfer import why_not_upload
 from howdah.spec.codec import decode
+from howdah.spec.message import message
 from howdah.spec.values import dataclass
 from howdah.wire.helper_messages import CopyPartReply, CopyPartRequest
 from howdah.wire.messages import SnapshotOrder, SnapshotReport
@@ -49,6 +50,8 @@ class SnapshotProcesses:
     def _start(self, order: SnapshotOrder) -> _Snapshot:
         snapshot, path = _Snapshot(SnapshotReport(number=order.number)), os.path.join(self.directory, order.source)
         problem = why_not_upload(path, self.directory)
+        if os.path.normpath(path) == self.directory:
+            problem = message("no snapshot is made of the whole working directory: name a directory in it")
         if problem or not os.path.isdir(path):
             snapshot.report = replace(snapshot.report, done=True, problem=problem)
             self.loop.call_later(0.0, self.on_change)

@@ -7,10 +7,12 @@ because it needs libraries that an executor does without.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any, Callable, Dict, Generator, Iterator, List, Mapping, Sequence, Set, Tuple, Union
 
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess, OnEnd
+from howdah.executor.io.working_directory import WorkingDirectory
 from howdah.localfiles.own_copy import clone_file, copy_file
 from howdah.localfiles.symlinks import is_inside
 from howdah.spec import uris
@@ -121,17 +123,18 @@ def bring_local(
 
 
 def upload_items(
-    uploads: Sequence[Upload], directory: str, fetches: Sequence[Fetch], warn: Callable[[str], None]
+    uploads: Sequence[Upload], work: WorkingDirectory, fetches: Sequence[Fetch], warn: Callable[[str], None]
 ) -> List[UploadItem]:
     """Return the helper's items for the directories and files that exist. The helper follows links to local files of
-    `fetches`. `warn` is called with what is wrong with an output that the program need not make.
+    `fetches`. Of the working directory itself it takes what the program has made or changed. `warn` is called with what
+    is wrong with an output that the program need not make.
 
     Raises:
         PathUnusable: the program did not make what it should have made, or a link that leads elsewhere.
     """
-    made = []
+    made, directory = [], work.path
     for upload in uploads:
-        path = os.path.join(directory, upload.source)
+        path = os.path.normpath(os.path.join(directory, upload.source))
         if not (os.path.isdir(path) or os.path.isfile(path)):
             template = "the program made no {path} to upload to {uri}"
             problem: str = message(template, path=repr(upload.source), uri=upload.uri)
@@ -143,7 +146,14 @@ def upload_items(
             raise PathUnusable(problem)
     files = [file for fetch in fetches for file in fetch.files]
     local = tuple(uris.path(file.uri) for file in files if uris.split(file.uri)[0] == "file")
-    return [UploadItem(os.path.join(directory, upload.source), upload.uri, directory, local) for upload in made]
+    items = [UploadItem(os.path.join(directory, upload.source), upload.uri, directory, local) for upload in made]
+    return [
+        replace(item, since_ns=work.program_started_ns, others=tuple(work.list_others()))
+        if os.path.normpath(item.path) == directory
+        else item
+        for item in items
+        if os.path.normpath(item.path) != directory or work.is_used
+    ]
 
 
 def why_not_upload(path: str, directory: str) -> str:

@@ -8,6 +8,7 @@ from typing import Callable, Optional, Sequence, Tuple
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess, OnEnd
 from howdah.executor.io.transfer import PathUnusable, TransferProgress, start_transfer, upload_items
+from howdah.executor.io.working_directory import WorkingDirectory
 from howdah.wire.helper_messages import UploadRequest
 from howdah.wire.messages import Assignment, Upload
 
@@ -18,8 +19,8 @@ MAX_WARNINGS = 10
 class Uploads:
     """Uploads the outputs of one task. `warn` writes a line to the task's log."""
 
-    def __init__(self, loop: EventLoop, directory: str, warn: Callable[[str], None]) -> None:
-        self.loop, self.directory, self.warn = loop, directory, warn
+    def __init__(self, loop: EventLoop, work: WorkingDirectory, warn: Callable[[str], None]) -> None:
+        self.loop, self.work, self.warn = loop, work, warn
         self._helper: Optional[HelperProcess] = None
         self.reset()
 
@@ -70,7 +71,7 @@ class Uploads:
             on_end(problem)
 
         try:
-            items = upload_items(uploads, self.directory, assignment.fetches, self.warn)
+            items = upload_items(uploads, self.work, assignment.fetches, self.warn)
         except (PathUnusable, OSError) as error:
             on_end(str(error))
             return

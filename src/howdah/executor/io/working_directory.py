@@ -39,7 +39,9 @@ class WorkingDirectory:
         self._overlays: Dict[str, Overlay] = {}
         self._linked: Set[str] = set()
         """The environments that consist of hard links."""
-        self._program_started_ns = 0
+        self._environments: Set[str] = set()
+        self.program_started_ns = 0
+        """When, by the file system's clock, the program started; 0 before that."""
         self._scan("")
 
     def _scan(self, prefix: str) -> None:
@@ -65,6 +67,7 @@ class WorkingDirectory:
         Raises:
             OSError: no room, an archive is missing, a link leads out of its archive, or a file is a device.
         """
+        self._environments = set(environments)
         for name, into in spread.items():
             yield from copy_tree(self._source(name), os.path.join(self.path, into), name)
         for name in self._links:
@@ -121,7 +124,11 @@ class WorkingDirectory:
     @property
     def is_used(self) -> bool:
         """Return whether a program has run here."""
-        return self._program_started_ns > 0
+        return self.program_started_ns > 0
+
+    def list_others(self) -> List[str]:
+        """Return the names at the top of the directory that are howdah's or an environment's."""
+        return [name for name in os.listdir(self.path) if _is_howdahs(name) or name in self._environments]
 
     def program_starts(self) -> None:
         """Note that whatever changes from now on is the program's.
@@ -131,7 +138,7 @@ class WorkingDirectory:
         """
         mark = os.path.join(self.path, f"{_PRIVATE}-started")
         with open(mark, "w"):  # the file system has a clock of its own
-            self._program_started_ns = os.stat(mark).st_ctime_ns
+            self.program_started_ns = os.stat(mark).st_ctime_ns
         os.unlink(mark)
 
     def remove_changes(self, kept: Collection[str]) -> Iterator[int]:
@@ -142,8 +149,8 @@ class WorkingDirectory:
             OSError: something cannot be removed.
         """
         yield from self._remove_environments()
-        yield from self._remove_since(self._program_started_ns, "", {*map(os.path.normpath, kept)}, mount_points())
-        self._program_started_ns = 0
+        yield from self._remove_since(self.program_started_ns, "", {*map(os.path.normpath, kept)}, mount_points())
+        self.program_started_ns = 0
 
     def restore(self) -> None:
         """Leave the directory as the engine has prepared it, because another task is to use it.
@@ -186,8 +193,7 @@ class WorkingDirectory:
             return
         for entry in entries:
             name = prefix + entry.name
-            is_ours = name.startswith(_PRIVATE) or name in (*HOWDAHS_OWN, DIRECTORY)
-            if is_ours or name in kept or "." in kept or entry.path in mounts:
+            if _is_howdahs(name) or name in kept or "." in kept or entry.path in mounts:
                 continue
             yield 0
             is_engines, status = name in self._engines, entry.stat(follow_symlinks=False)
@@ -203,6 +209,10 @@ class WorkingDirectory:
                 except PermissionError:
                     self.left = self.left or entry.path
         yield removed
+
+
+def _is_howdahs(name: str) -> bool:
+    return name.startswith(_PRIVATE) or name in (*HOWDAHS_OWN, DIRECTORY)
 
 
 def _list(directory: str) -> List[os.DirEntry[str]]:
