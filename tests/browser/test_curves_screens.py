@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
@@ -112,6 +113,31 @@ def clusters(columns: set[int]) -> list[float]:
         else:
             found.append([column])
     return [(each[0] + each[-1]) / 2 for each in found]
+
+
+def test_every_point_that_a_program_reports_is_drawn_over_its_step(jobs: LocalJobs, browser: Browser) -> None:
+    program = jobs.directory / "reports.py"
+    program.write_text(
+        "import howdah.here as here\n"
+        "for step in range(41): here.metric('wave', step % 2, step)\n"
+        "print('reported', flush=True)\n"
+    )
+    command = jobs.until_told("exit 0").replace("echo begun", f"{sys.executable} {program}")
+    run = jobs.start("run", jobs.job_file(command, name="wave"))
+    run.prints("reported", "that it has reported")
+    tab = Tab(browser, run.link)
+    go(tab, run, "")
+    chart = tab.page.get_by_role("img", name="wave: 1")
+    chart.locator("canvas").wait_for()
+    plane: dict[str, float] = chart.evaluate(PLANE)
+
+    def count_peaks() -> int:
+        pixels = coloured(chart.locator("canvas"))
+        highest = min((y for _, y, *_ in pixels), default=0.0)
+        return len(clusters({round(x) for x, y, *_ in pixels if y < highest + 0.1 * plane["height"]}))
+
+    eventually(lambda: count_peaks() == 20, "a peak at every second step")
+    assert tab.wrong == []
 
 
 @pytest.mark.parametrize("smoothing", ["", "&smooth=0.6"])

@@ -42,8 +42,8 @@ def test_a_bucket_keeps_least_mean_and_most_of_each_task(tmp_path: Path) -> None
     series.finish()
     series.journal.close()
     assert kept(tmp_path, name="cpu") == [
-        {"task": "worker:0", "name": "cpu", "unit": "cores", "points": [[1000.0, 1.0, 3.0, 6.0]]},
-        {"task": "worker:1", "name": "cpu", "unit": "cores", "points": [[1010.0, 0.5, 0.5, 0.5]]},
+        {"task": "worker:0", "name": "cpu", "unit": "cores", "points": [[1000.0, 1.0, 3.0, 6.0]], "steps": []},
+        {"task": "worker:1", "name": "cpu", "unit": "cores", "points": [[1010.0, 0.5, 0.5, 0.5]], "steps": []},
     ]
     assert kept(tmp_path, name="memory_mib")[0]["points"] == [[1000, 100, 100, 100]]
 
@@ -160,6 +160,7 @@ def test_curves_that_programs_tell_come_by_the_same_call() -> None:
     (one,) = web.program_series(view, web.SeriesQuery(("loss", "cpu")), NAMES)
     assert one["points"][0] == [0, 9, 9, 9]
     assert one["points"][-1] == [5, None, None, None]
+    assert one["steps"] == [0, 1, 2, 3, 4, 5]
     assert {"name": "loss", "unit": "", "kind": "told"} in web.available_names(view)
 
 

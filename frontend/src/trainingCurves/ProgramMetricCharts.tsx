@@ -21,7 +21,7 @@ export function ProgramMetricCharts({ series, names, tasks, settings }: Props): 
   if (!charts.length) return null;
   return (
     <section>
-      <h2 style={{ fontSize: 14, margin: "8px 0" }}>{t("Metrics reported by the program, over time")}</h2>
+      <h2 style={{ fontSize: 14, margin: "8px 0" }}>{t("Metrics reported by the program")}</h2>
       <div className="charts">
         {charts.map(({ tag, lines }) => (
           <section key={tag} className="card">
@@ -29,7 +29,7 @@ export function ProgramMetricCharts({ series, names, tasks, settings }: Props): 
             <LineChart
               label={tag}
               lines={lines}
-              axis={metricAxis(settings)}
+              axis={metricAxis(series, tag, settings)}
               log={settings.log}
               height={210}
               formatValue={(value) => formatNumber(value, 4)}

@@ -1,4 +1,4 @@
-// Metrics that programs report with howdah.here.metric. They are drawn over time, because they come without steps.
+// Metrics that programs report with howdah.here.metric. Those without steps are drawn over time.
 
 import { useMemo } from "react";
 import type { Job, QueryParams, SeriesResponse, SeriesPoint } from "../api";
@@ -16,6 +16,8 @@ export interface MetricSeries {
   task: string;
   name: string;
   points: SeriesPoint[];
+  /** The training step of each point; null where the program named none. */
+  steps: (number | null)[];
 }
 
 export interface ProgramMetrics {
@@ -47,7 +49,7 @@ export function programMetricsQuery(job: Job): QueryParams<"jobs/{job}/series"> 
 
 export function toProgramMetrics(job: string, response: SeriesResponse | undefined): ProgramMetrics {
   const names = (response?.names ?? []).filter(({ kind }) => kind === "told").map(({ name }) => name);
-  return { names, series: (response?.series ?? []).map(({ task, name, points }) => ({ job, task, name, points })) };
+  return { names, series: (response?.series ?? []).map(({ task, name, points, steps }) => ({ job, task, name, points, steps })) };
 }
 
 /** Lists the tasks of the series, with colours from `first` on. `compared`: labels name the job, too. */
@@ -66,9 +68,10 @@ function metricTaskId({ job, task }: MetricSeries): string {
   return `${job} told ${task}`;
 }
 
-/** Returns the axis for metrics: steps are unknown, so time takes their place. */
-export function metricAxis({ axis }: ChartSettings): AxisKind {
-  return axis === "step" ? "time" : axis;
+/** Returns the axis for a metric: where points have no steps, time takes their place. */
+export function metricAxis(series: MetricSeries[], tag: string, { axis }: ChartSettings): AxisKind {
+  const hasSteps = series.every(({ name, steps }) => name !== tag || steps.every((step) => step !== null));
+  return axis === "step" && !hasSteps ? "time" : axis;
 }
 
 /** Makes the lines of one metric, for these tasks. */
@@ -79,13 +82,15 @@ export function metricLines(
   settings: ChartSettings,
 ): ChartLine[] {
   const shownTasks = new Map(tasks.map((task) => [task.id, task]));
+  const axis = metricAxis(series, tag, settings);
   return series.flatMap((line) => {
-    const { name, points } = line;
+    const { name, points, steps } = line;
     const metricTask = shownTasks.get(metricTaskId(line));
     if (name !== tag || !metricTask || !points.length) return [];
-    const startedAt = settings.axis === "relative" ? (points[0]?.[0] ?? 0) : 0;
-    const x = points.map(([time]) => time - startedAt);
-    const y = points.map(([, , mean]) => mean);
+    const startedAt = axis === "relative" ? (points[0]?.[0] ?? 0) : 0;
+    const shown = axis === "step" ? latestOfSteps(steps) : [...points.keys()];
+    const x = shown.map((index) => (axis === "step" ? (steps[index] ?? 0) : (points[index]?.[0] ?? 0) - startedAt));
+    const y = shown.map((index) => points[index]?.[2] ?? null);
     const base = { name: metricTask.label, colour: metricTask.colour, x };
     if (!settings.smoothing) return [{ ...base, y }];
     return [
@@ -93,4 +98,11 @@ export function metricLines(
       { ...base, y: smooth(y, settings.smoothing) },
     ];
   });
+}
+
+/** Returns the index of the latest point of each step, in the order of steps: a program that goes on from a checkpoint
+ * reports some steps again. */
+function latestOfSteps(steps: (number | null)[]): number[] {
+  const latest = new Map(steps.map((step, index) => [step ?? 0, index]));
+  return [...latest].sort(([first], [second]) => first - second).map(([, index]) => index);
 }

@@ -27,7 +27,7 @@ from howdah.logs.query import epoch_seconds, whole_number
 from howdah.spec import TaskId, uris
 from howdah.spec.codec import decode
 from howdah.spec.values import dataclass
-from howdah.spec.view import JobView, TaskView
+from howdah.spec.view import JobView, MetricPoint, TaskView
 from howdah.storage.factory import filesystem
 from howdah.storage.segmented_log import find_log
 
@@ -130,10 +130,15 @@ def program_series(view: JobView, query: SeriesQuery, tasks: Sequence[str]) -> l
     """Return the series that programs report."""
     metrics = list(_program_points(view, query, tasks))
     max_points = _max_points(query, len(metrics))
-    return [
-        _describe_series(task, name, [_row(point) for point in downsample(points, max_points)])
-        for task, name, points in metrics
-    ]
+    found = []
+    for task, name, points in metrics:
+        steps = {point.time: point.step for point in points}
+        sampled = [SampledPoint(point.time, point.value, point.value, point.value) for point in points]
+        shown = downsample(sampled, max_points)  # each begins at the time of a point that was reported
+        found.append(
+            _describe_series(task, name, [_row(point) for point in shown], [steps[point.x] for point in shown])
+        )
+    return found
 
 
 def _max_points(query: SeriesQuery, series: int) -> int:
@@ -162,8 +167,10 @@ def available_names(view: JobView) -> list[dict[str, str]]:
     return [{"name": name, "unit": unit, "kind": kind} for name, unit, kind in rows]
 
 
-def _describe_series(task: str, name: str, rows: list[list[float | None]]) -> dict[str, Any]:
-    return {"task": task, "name": name, "unit": UNITS.get(name, ""), "points": rows}
+def _describe_series(
+    task: str, name: str, rows: list[list[float | None]], steps: Sequence[int | None] = ()
+) -> dict[str, Any]:
+    return {"task": task, "name": name, "unit": UNITS.get(name, ""), "points": rows, "steps": list(steps)}
 
 
 def _row(point: SampledPoint) -> list[float | None]:
@@ -267,7 +274,7 @@ def _parse_line(line: bytes) -> dict[str, Any]:
 
 def _program_points(
     view: JobView, query: SeriesQuery, tasks: Sequence[str]
-) -> Iterator[tuple[str, str, list[SampledPoint]]]:
+) -> Iterator[tuple[str, str, list[MetricPoint]]]:
     """Yield each program metric that the query asks for, if it has points: task, name, points."""
     named = frozenset(query.names)
     for task in map(TaskId.parse, tasks):
@@ -275,7 +282,7 @@ def _program_points(
         for name in sorted(known.metrics):
             wanted = name not in UNITS and (query.program_metrics or name in named)
             points = [
-                SampledPoint(point.time, point.value, point.value, point.value)
+                point
                 for point in (known.metrics.get(name, ()) if wanted else ())
                 if query.begin <= point.time <= query.end
             ]

@@ -340,12 +340,14 @@ class SeriesName(TypedDict):
 
 
 class TaskSeries(TypedDict):
-    """One series of a task; `points` are [time, least, mean, most], null where there is no value."""
+    """One series of a task; `points` are [time, least, mean, most], null where there is no value. `steps` has the
+    training step of each point that a program has reported, null where it named none."""
 
     task: str
     name: str
     unit: str
     points: list[Annotated[list[Any], Columns(float, float | None, float | None, float | None)]]
+    steps: list[int | None]
 
 
 class Series(TypedDict):

@@ -1,7 +1,7 @@
 """Decides which points of the programs' metrics the event log keeps. The module is pure.
 
-A metric keeps fewer points the older it grows and the more metrics there are, so that a log of weeks stays small. The
-last point of a program that ends is always kept.
+A metric keeps its first points, and then fewer the older it grows and the more metrics there are, so that a log of
+weeks stays small. The last point of a program that ends is always kept.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ MAX_METRICS = 500
 MIN_INTERVAL_S = 1.0
 POINTS = 200
 """Points kept of one metric while its age grows by a factor of e, as long as there are at most FEW metrics."""
+FIRST_POINTS = 1000
+"""How many of its first points a metric keeps, as long as there are at most FEW metrics."""
 FEW = 10
 
 
@@ -29,6 +31,8 @@ class _Metric:
     """When the first point came."""
     kept_at: float = float("-inf")
     """When a point was last kept."""
+    kept: int = 0
+    """How many points were kept."""
     last: Measured | None = None
     """The last point, if it was not kept."""
 
@@ -80,13 +84,13 @@ class MetricThinning:
     def restore(self, point: Measured) -> None:
         """Remember a point that an earlier master kept."""
         metric = self._metrics.setdefault((point.task, point.name), _Metric(point.time))
-        metric.kept_at = point.time
+        metric.kept_at, metric.kept = point.time, metric.kept + 1
 
     def _points_to_keep(self, metric: _Metric, point: Measured) -> list[Measured]:
-        points = POINTS / max(1.0, len(self._metrics) / FEW)
-        between = max(MIN_INTERVAL_S, (point.time - metric.begun) / points)
-        if point.time - metric.kept_at < between:
+        share = 1.0 / max(1.0, len(self._metrics) / FEW)
+        between = max(MIN_INTERVAL_S, (point.time - metric.begun) / (POINTS * share))
+        if metric.kept >= FIRST_POINTS * share and point.time - metric.kept_at < between:
             metric.last = point
             return []
-        metric.kept_at, metric.last = point.time, None
+        metric.kept_at, metric.kept, metric.last = point.time, metric.kept + 1, None
         return [point]
