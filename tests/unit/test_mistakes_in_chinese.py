@@ -24,7 +24,7 @@ OF_JOB_FILES = (
     *("spec/validation.py", "spec/preflight.py", "spec/exec_limits.py", "spec/containers.py", "spec/type_check.py"),
     *("spec/working_files.py", "config/job_file.py", "config/spec_reader.py", "config/variables.py", "spec/units.py"),
     *("client/program_files.py", "config/settings.py", "config/settings_file.py", "client/job_filter.py"),
-    *("client/clusters.py", "client/command_job.py", "client/standard_input.py"),
+    *("client/clusters.py", "client/command_job.py", "client/standard_input.py", "client/fresh_checkpoint.py"),
     *("config/engine_settings.py", "spec/setting.py"),
     *("config/yaml_tree.py", "staging/stage.py", "cli/job_arguments.py"),
 )

@@ -117,6 +117,11 @@ def options_without_file(command: Callable[..., Any]) -> Callable[..., Any]:
     return command_options(command)
 
 
+def fresh_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option of commands that submit a job with a checkpoint."""
+    return click.option("--fresh", is_flag=True, help="Begin without the checkpoint, which is kept beside.")(command)
+
+
 def chosen_job(
     job_files: tuple[Path, ...],
     options: CommandOptions,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import click
 
 from howdah.cli.i18n import _, translate_stored
 from howdah.cli.interrupts import Interrupts
-from howdah.cli.job_arguments import CommandWithProgram, chosen_job, job_options
+from howdah.cli.job_arguments import CommandWithProgram, chosen_job, fresh_option, job_options
 from howdah.cli.streams import has_unread_input
 from howdah.client import submission
 from howdah.client.command_job import CommandOptions
@@ -29,6 +30,7 @@ INTERRUPT = ["ask", "cancel", "detach"]
 
 @click.command(cls=CommandWithProgram)
 @job_options
+@fresh_option
 @click.option("--logs", "log_tasks", default="chief", help="Whose output to show: chief, all, none, a role, a task.")
 @click.option("--on-interrupt", type=click.Choice(INTERRUPT), default="ask", help="What Ctrl-C does to the job.")
 def run(log_tasks: str, on_interrupt: str, as_json: bool, **options: Any) -> None:
@@ -39,6 +41,7 @@ def run(log_tasks: str, on_interrupt: str, as_json: bool, **options: Any) -> Non
 
 @click.command(cls=CommandWithProgram)
 @job_options
+@fresh_option
 def submit(as_json: bool, **options: Any) -> None:
     """Submit the job in JOB_FILE, or COMMAND as a job, and print its id."""
     prepared = prepared_job(**options)
@@ -84,6 +87,7 @@ def prepared_job(
     change: Callable[[JobSpec], JobSpec] = lambda job: job,
     install: bool = True,
     stdin: bool = False,
+    fresh: bool = False,
     **of_command: Any,
 ) -> PreparedJob:
     """Plan the job of a file, or of a command, with the command line's changes, and then as `change` returns it."""
@@ -101,7 +105,7 @@ def prepared_job(
             )
             notice(f"howdah: {hint}")
     spec, base_directory, origins, text = change(loaded.spec), loaded.base_directory, loaded.sources, loaded.text
-    return prepare(
+    prepared = prepare(
         spec,
         base_directory,
         flags,
@@ -112,6 +116,7 @@ def prepared_job(
         text=text,
         install=install,
     )
+    return replace(prepared, fresh=fresh)
 
 
 def _keep_input() -> Path:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 
 from howdah.client.engine_registry import settings_for
+from howdah.client.fresh_checkpoint import begin_fresh
 from howdah.client.submit import PreparedJob
 from howdah.client.token_expiry import may_outlive_tokens
 from howdah.errors import HowdahError
@@ -18,7 +20,9 @@ def submit(prepared: PreparedJob, notice: Notice, progress: Progress = no_progre
     `notice` is called with what the user should know, and `progress` during uploads, which it may end by an error.
 
     Raises:
-        StagingError: another job that runs writes the checkpoint. EngineRejected, EngineUnavailable.
+        StagingError: another job that runs writes the checkpoint.
+        SpecError: the checkpoint can't be put aside.
+        EngineRejected, EngineUnavailable: the engine takes no job, or does not answer.
     """
     job = prepared.plan.job.job
     if job.checkpoint.path:
@@ -27,7 +31,8 @@ def submit(prepared: PreparedJob, notice: Notice, progress: Progress = no_progre
         release_stale_lock(prepared.plan)
     if job.board.show:
         _bring_tensorboard(prepared, notice)
-    job_id = prepared.engine.submit(prepared.plan, prepared.secrets, progress)
+    with begin_fresh(prepared.plan, notice) if prepared.fresh else nullcontext():
+        job_id = prepared.engine.submit(prepared.plan, prepared.secrets, progress)
     end = prepared.engine.credentials_end
     if may_outlive_tokens(job.timeouts, end, time.time()):
         date = time.strftime("%Y-%m-%d %H:%M", time.localtime(end))

@@ -53,6 +53,8 @@ class PreparedJob:
     """The values of the job's secret variables, which no plan shows."""
     profile: str = ""
     """The profile of the settings with which the plan was made."""
+    fresh: bool = False
+    """Whether the job begins without the checkpoint that is there."""
 
 
 def prepare(
