@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -10,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from howdah.engines import MasterContext
+from howdah.engines import MasterContext, PendingReason
 from howdah.engines.slurm.allocator import SlurmAllocator
 from howdah.engines.slurm.batch_script import OUTPUT
 from howdah.engines.slurm.commands import SlurmCommands
 from howdah.engines.slurm.shapes import components
 from howdah.sandbox import SlurmSandbox
 from howdah.spec import JobSpec, Resources, Role, uris
-from howdah.testing.allocator_contract import AllocatorContract, Driver, drive, staged_job
+from howdah.testing.allocator_contract import LIMIT_S, AllocatorContract, Driver, drive, staged_job
 
 
 @pytest.fixture(scope="session")
@@ -102,3 +103,19 @@ def test_a_fourth_worker_comes_from_a_job_of_its_own(context: MasterContext) -> 
     assert code == 5
     running = subprocess.run(["squeue", "-ht", "R", "-o", "%j"], capture_output=True, text=True, check=True).stdout
     assert "howdah-" not in running, names
+
+
+def test_it_tells_why_slurm_gives_no_more(context: MasterContext) -> None:
+    async def play(driver: Driver) -> list[str]:
+        found: list[PendingReason] = []
+        driver.allocator.request("worker", 60)
+        deadline = time.monotonic() + LIMIT_S
+        while not found:
+            assert time.monotonic() < deadline, "no reason"
+            driver.events += await driver.allocator.poll()
+            found = await driver.allocator.pending_reasons(context.staged.job, {"worker": 57})
+        driver.allocator.request("worker", 0)
+        return [str(each.sentence) for each in found]
+
+    reasons = drive(SlurmAllocator, context, play)
+    assert all(re.match(r"worker: Slurm: (Resources|Priority) \(partition", reason) for reason in reasons), reasons

@@ -27,7 +27,7 @@ from howdah.engines.ssh.allocator import SshAllocator
 from howdah.errors import EngineRejected, EngineUnavailable
 from howdah.spec import JobReport, JobSpec, Resources, Role, State, TaskId, uris
 from howdah.spec.event_lines import read_log
-from howdah.spec.events import Allocated, Ended, Event
+from howdah.spec.events import Allocated, Ended, Event, Waiting
 from howdah.testing.allocator_contract import AllocatorContract, staged_job
 from howdah.testing.engine_contract import EngineContract, variables
 
@@ -126,6 +126,11 @@ class Job:
     def nodes(self) -> dict[str, str]:
         return {event.container.id: event.container.node for event in self.events() if isinstance(event, Allocated)}
 
+    def waits_for(self) -> list[str]:
+        """Return the reasons that the master has noted last."""
+        waits = [event for event in self.events() if isinstance(event, Waiting)]
+        return [str(text) for text in waits[-1].reasons] if waits else []
+
     def ends(self) -> list[str]:
         return [event.exit.cause for event in self.events() if isinstance(event, Ended)]
 
@@ -206,6 +211,7 @@ def test_two_jobs_never_get_the_same_gpu(engine: Engine, ssh: SshHosts, tmp_path
     third = Job(engine, tmp_path, 1, resources=Resources(256, gpus=1))
     reasons = engine.pending_reasons(third.id, None, {"worker": 1})
     assert "127.0.0.3 has 0 GPUs" in reasons[0].facts["text"]
+    until(lambda: any("127.0.0.3 (taken by other jobs)" in text for text in third.waits_for()), "why the third waits")
     assert not Path(f"{third.mark}-0-1").exists()
     assert jobs[0].finish().state is State.SUCCEEDED
     third.program(0)

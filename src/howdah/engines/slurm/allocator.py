@@ -21,7 +21,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from howdah.engines import GONE, NO_PREFERENCES, ContainerPreferences, Launch, MasterContext
+from howdah.engines import GONE, NO_PREFERENCES, ContainerPreferences, Launch, MasterContext, PendingReason
 from howdah.engines.batch_job import CANCELLED_BY, read_words
 from howdah.engines.batch_places import free_places, read_records, write_record
 from howdah.engines.event_queue import EventQueue
@@ -36,7 +36,7 @@ from howdah.engines.slurm.extra_jobs import ExtraJobs
 from howdah.engines.slurm.shapes import SlurmContainer, SlurmPlace, components, own_places, queue_options, shape_of
 from howdah.engines.slurm.step_end import ALLOCATION_ENDS, JOB_GONE, LOST, PREEMPTED, TIME_LIMIT, end_of_step, find_end
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError
-from howdah.spec import Container, Exit, Outcome, uris
+from howdah.spec import Container, Exit, JobSpec, Outcome, uris
 from howdah.spec.events import Allocated, AllocationLost, CancelRequested, ContainerEnded, Event, LossAnnounced
 from howdah.spec.message import message
 from howdah.staging.bootstrap_archive import NAME, bootstrap_archive
@@ -193,6 +193,11 @@ class SlurmAllocator(PullAllocator):
 
     async def poll(self) -> list[Event]:
         return await self._queue.next_events(self._advance, self._look_s)
+
+    async def pending_reasons(self, job: JobSpec, missing: Mapping[str, int]) -> list[PendingReason]:
+        roles = {id_: role for id_, (role, _) in self._extra.waiting.items()}
+        said = [(roles[id_], text) for id_, text in self._extra.reasons.items() if roles.get(id_) in missing]
+        return [PendingReason("said", {"text": f"{role}: {text}"}) for role, text in dict.fromkeys(said)]
 
     def _grant(self) -> None:
         for role, count in self._wanted.items():

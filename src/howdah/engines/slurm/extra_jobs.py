@@ -56,6 +56,8 @@ class ExtraJobs:
         """The file at whose sight the extra jobs of this master's run end."""
         self.waiting: dict[str, tuple[str, ContainerShape]] = {}
         """The role and the shape of each place that Slurm has not given yet, by the job's id as `scancel` takes it."""
+        self.reasons: dict[str, str] = {}
+        """Why each of them waits, in the words of Slurm."""
         self._unneeded: set[str] = set()
 
     def take_signs(self, kind: str) -> list[str]:
@@ -119,10 +121,12 @@ class ExtraJobs:
         numbers = {id_.partition("_")[0] for id_ in self.waiting}
         rows = {row.id: row for row in await asyncio.to_thread(self._slurm.jobs, *numbers)} if numbers else {}
         found = []
+        self.reasons.clear()
         for id_, (role, shape) in list(self.waiting.items()):
             row = rows.get(id_)
             if row is not None and row.state in WAITING:
-                text = message("waiting for a container of {role}: {reason}", role=role, reason=explain_wait(row))
+                self.reasons[id_] = explain_wait(row)
+                text = message("waiting for a container of {role}: {reason}", role=role, reason=self.reasons[id_])
                 self._queue.note(text, row.array)
             elif row is None or row.state not in ("SUSPENDED", "STOPPED"):
                 del self.waiting[id_]

@@ -12,13 +12,14 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from howdah.engines import GONE, NO_PREFERENCES, ContainerPreferences, MasterContext
+from howdah.engines import GONE, NO_PREFERENCES, ContainerPreferences, MasterContext, PendingReason
 from howdah.engines.detached_master import DetachedMasterAllocator
 from howdah.engines.event_queue import EventQueue
 from howdah.engines.exit_status import exit_of_status
 from howdah.engines.options import engine_options
+from howdah.engines.ssh.engine import describe
 from howdah.engines.ssh.hosts import LIMIT_S, Host, hosts_of, parse, reason
-from howdah.spec import Container, Exit, Outcome, Resources, uris
+from howdah.spec import Container, Exit, JobSpec, Outcome, Resources, uris
 from howdah.spec.events import Allocated, ContainerEnded, Event, Noted
 from howdah.spec.message import message
 from howdah.staging.bootstrap_archive import bootstrap_archive
@@ -221,12 +222,33 @@ class SshAllocator(DetachedMasterAllocator):
                 )
         return POLL_S
 
+    async def pending_reasons(self, job: JobSpec, missing: Mapping[str, int]) -> list[PendingReason]:
+        out = [{"node": name, "state": link.complaint} for name, link in self._links.items() if link.complaint]
+        found = [PendingReason("nodes-out", {"nodes": out})] if out else []
+        nodes = [
+            {"node": link.host.name, "has": self._describe_free(link)} for link in self._links.values() if link.process
+        ]
+        for role, count in missing.items() if nodes else ():
+            needs = describe({key: getattr(job.roles[role].resources, key) for key in ROOM})
+            found.append(PendingReason("full", {"role": role, "count": count, "needs": needs, "nodes": nodes}))
+        return found
+
+    def _describe_free(self, link: HostConnection) -> str:
+        return "taken by other jobs" if time.monotonic() < link.retry_at else f"{describe(self._free_room(link))} free"
+
+    def _free_room(self, link: HostConnection) -> dict[str, int]:
+        own = [each.resources for each in self._containers_of(link)]
+        return {key: link.room.get(key, 0) - sum(getattr(each, key) for each in own) for key in ROOM}
+
+    def _containers_of(self, link: HostConnection) -> list[Container]:
+        held = (*self._places.values(), *self._starting.values())
+        return [container for container in held if container.node == link.host.name]
+
     def _choose(self, resources: Resources, preferences: ContainerPreferences) -> HostConnection | None:
         """Return the best host that may have room. Tasks with GPUs come together, others apart."""
         ranked = []
         for name, link in self._links.items():
-            own = [c.resources for c in (*self._places.values(), *self._starting.values()) if c.node == name]
-            free = {key: link.room.get(key, 0) - sum(getattr(each, key) for each in own) for key in ROOM}
+            own, free = self._containers_of(link), self._free_room(link)
             fits = all(getattr(resources, key) <= free[key] for key in ROOM)
             if fits and link.process and name not in preferences.avoid and time.monotonic() > link.retry_at:
                 near = len(own) if resources.gpus else -len(own)
