@@ -72,12 +72,13 @@ def written(master: Conductor) -> None:
 
 
 def test_a_copy_is_made_beside_the_program(conduct: Start, tmp_path: Path) -> None:
-    master = conduct(WRITE + WRITTEN + WAIT)
+    master = conduct(WRITE + 'import os; os.chmod("output/model.bin", 0o600)\n' + WRITTEN + WAIT)
     written(master)
     master.save(order(tmp_path))
     told = report(master)
     assert (told.problem, told.files, told.bytes, told.total) == ("", 1, 5, 1)
     assert (tmp_path / "grows/1/model.bin").read_text() == "whole"
+    assert (tmp_path / "grows/1/model.bin").stat().st_mode & 0o777 == 0o600
     assert set(json.loads((tmp_path / "grows/1/_SAVED").read_text())["files"]) == {"model.bin"}
     master.save()
     master.until(lambda status: status.phase is Phase.RUNNING and not status.snapshots)

@@ -232,3 +232,18 @@ def test_a_home_is_kept_whole_and_without_our_own_files(tmp_path: Path) -> None:
     here = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()} - {MEMORY}
     assert here == {"notes.txt", ".git/HEAD", "model.pt"}
     assert (home / "notes.txt").read_text() == "changed"
+
+
+def test_permission_bits_come_back_as_they_were(tmp_path: Path) -> None:
+    first = Task(tmp_path, "first")
+    for name, mode in (("step-1/private.pt", 0o600), ("step-1/run.sh", 0o755), ("step-1/plain.json", 0o644)):
+        first.write(name, archive() if name.endswith(".pt") else b"{}")
+        (first.path / name).chmod(mode)
+    first.up()
+    second = Task(tmp_path, "second")
+    DirectorySync(str(second.path), uris.of_local(second.shared), rule=discovery.WHOLE).down(
+        uris.of_local(second.shared)
+    )
+    for root in (first.shared, second.path):
+        modes = {path.name: path.stat().st_mode & 0o777 for path in (root / "step-1").iterdir()}
+        assert modes == {"private.pt": 0o600, "run.sh": 0o755, "plain.json": 0o644}

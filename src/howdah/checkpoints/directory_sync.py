@@ -29,7 +29,7 @@ from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
 from howdah.storage import cpu_throttle
 from howdah.storage.factory import filesystem
-from howdah.storage.filesystem import Entry, FileSystem, open_local
+from howdah.storage.filesystem import Entry, FileSystem, mode_of_copy, open_local
 from howdah.wire.helper_main import run_helper_main
 from howdah.wire.helper_messages import DirectorySyncReply, FetchCheckpointRequest, StoreCheckpointsRequest
 
@@ -84,6 +84,8 @@ class DirectorySync:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
         self.bytes += self.fs.get(entry.uri, path)
         self.files += 1
+        own = Path(path).stat().st_mode & 0o777
+        Path(path).chmod(entry.mode & 0o777 if uris.split(entry.uri)[0] == "file" else own | (entry.mode & 0o111))
         # The local file gets the time of the remote one: programs choose the newest by its time.
         os.utime(path, ns=(entry.modified_ms * 10**6, entry.modified_ms * 10**6))
         self._note(name, directory_snapshot.stamp_of(path), entry)
@@ -126,7 +128,7 @@ class DirectorySync:
         if directory_snapshot.stamp_of(path) != stamp:
             raise _ChangedMeanwhile
         self.fs.mkdirs(uris.parent(target))
-        with open_local(path) as file, self.fs.writing(target) as sink:
+        with open_local(path) as file, self.fs.writing(target, mode_of_copy(path, target)) as sink:
             cpu_throttle.copy_throttled(file, sink, stamp.size)
             if directory_snapshot.stamp_of(path) != stamp:
                 raise _ChangedMeanwhile

@@ -22,7 +22,7 @@ from howdah.inputs.download import ByteCounter, download_verified, verify_unchan
 from howdah.inputs.node_cache import NodeCache
 from howdah.spec import uris
 from howdah.storage.factory import filesystem
-from howdah.storage.filesystem import ConnectionBroken, Entry
+from howdah.storage.filesystem import ConnectionBroken, Entry, mode_of_copy
 from howdah.storage.io_tuning import keep_freed_memory
 from howdah.storage.linked_tree import LeftOut, ignore, walk_linked
 from howdah.storage.output_files import OutputFiles
@@ -109,20 +109,10 @@ def upload(
             fs.mkdirs(directory)
             made.add(directory)
         with _slot(_size(copy.path)):
-            count_bytes(fs.put(copy.path, copy.uri, _mode(copy), transfer.check))
+            count_bytes(fs.put(copy.path, copy.uri, mode_of_copy(copy.path, copy.uri), transfer.check))
 
     transfer = _Transfer(iter(copies), store, BACK_OFF_S, stopped)
     return transfer.run(WRITERS, report)
-
-
-def _mode(copy: FileCopy) -> int:
-    """Return the permission bits for a copy: on this machine those of the file, which may be private; elsewhere, where
-    the umask of a program means nothing, those of any file, and that it can be executed."""
-    try:
-        own = stat.S_IMODE(os.stat(copy.path).st_mode) & 0o777
-    except OSError:  # the copy will say so
-        return 0o644
-    return own if uris.split(copy.uri)[0] == "file" else 0o644 | (own & 0o111)
 
 
 def output_copies(files: OutputFiles, uri: str) -> Iterator[FileCopy]:

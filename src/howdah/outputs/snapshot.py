@@ -25,7 +25,7 @@ from howdah.spec.job import Output
 from howdah.spec.values import dataclass
 from howdah.storage import cpu_throttle
 from howdah.storage.factory import filesystem
-from howdah.storage.filesystem import FileSystem
+from howdah.storage.filesystem import FileSystem, mode_of_copy
 from howdah.wire.helper_main import HelperReply, ProgressLines, run_helper_main
 from howdah.wire.helper_messages import CopyPartReply, CopyPartRequest
 
@@ -110,7 +110,7 @@ class _PartCopy:
             if uris.parent(target) not in self._directories:
                 self.fs.mkdirs(uris.parent(target))
                 self._directories.add(uris.parent(target))
-        with self.fs.writing(target) as sink:
+        with self.fs.writing(target, mode_of_copy(file.fileno(), target)) as sink:
             cpu_throttle.copy_throttled(file, sink, size)
         with self._lock:
             self.earlier.pop(name, None)

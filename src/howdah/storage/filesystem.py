@@ -293,6 +293,17 @@ class FileSystem(ABC):
         return size
 
 
+def mode_of_copy(source: str | int, uri: str) -> int:
+    """Return the permission bits for a copy, at `uri`, of a local file, given by its path or descriptor: on this
+    machine its own, which may be private; elsewhere, where the umask of a program means nothing, those of any file,
+    and that it can be executed."""
+    try:
+        own = os.stat(source).st_mode & 0o777  # noqa: PTH116 - a descriptor has no path
+    except OSError:  # the copy will say so
+        return 0o644
+    return own if uris.split(uri)[0] == "file" else 0o644 | (own & 0o111)
+
+
 def temporary_name(name: str) -> str:
     """Return the name under which a file is written before it gets `name`, which may be as long as names may be."""
     kept = os.fsencode(name)[:_MAX_KEPT_BYTES].decode("utf-8", "ignore")
