@@ -144,7 +144,8 @@ class ScenarioJob:
             shells = [pid for pid in processes() if read(pid, "cmdline").startswith(b"/bin/sh\0-c\0")]
             return [pid for pid in shells if all(word in read(pid, "environ") for word in given)]
 
-        return int(until(found, f"the program of worker:{index} of {self.id}")[0])
+        what = f"the program of worker:{index} of {self.id}"
+        return int(until(found, what, lambda: "\n".join(map(str, self.events)))[0])
 
     def executor(self, index: int = 0) -> int:
         """Return the process of a task's executor, which is the parent of its program."""

@@ -245,7 +245,7 @@ def test_found_in_the_history(howdah: CommandLine, running: Running, browser: Br
     tab = Tab(browser, link)
     tab.sees("fails", limit_ms=300_000)  # its first look may take a while, and it comes a minute before the next
     assert tab.looked_over("history") == []
-    tab.page.get_by_label("Name").fill("digits <img")
+    tab.page.get_by_label("Name", exact=True).fill("digits <img")
     tab.sees("1–1 of 1 jobs")
     tab.page.get_by_role("link", name=f"digits {NASTY}").click()
     tab.page.locator("h1").get_by_text("digits").wait_for()

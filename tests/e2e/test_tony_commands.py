@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import urllib.request
 import zipfile
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from commandline import CommandLine, Done, eventually
-from planned_environment import planned_python
+from planned_environment import install_environment
 
 from howdah.sandbox import Sandbox
 
@@ -41,16 +40,7 @@ def tony(sandbox: Sandbox, tmp_path: Path) -> Iterator[CommandLine]:
 def python_with(example: str) -> str:
     """The interpreter of an example's environment, which is in the user's own cache."""
     kept = {name: value for name, value in os.environ.items() if name not in ("HOWDAH_HOME", "HADOOP_CONF_DIR")}
-    command = [Path(sys.executable).with_name("howdah"), "plan", "--on", "local", "--json"]
-    done = subprocess.run(
-        [*command, ROOT / "examples" / example / "job.yaml"],
-        env=kept,
-        capture_output=True,
-        text=True,
-        timeout=LONGEST_S,
-        check=True,
-    )
-    return planned_python(done.stdout)
+    return install_environment(ROOT / "examples" / example / "job.yaml", kept, LONGEST_S)
 
 
 def configuration(directory: Path, **values: str) -> str:

@@ -94,6 +94,10 @@ def test_one_word_is_a_shell_line(directory: Path) -> None:
         (("ls", "nothing", ".", "-l"), (), "generic"),
         (("x" * 5000,), (), "generic"),
         (("echo 'unbalanced conf.yaml",), ("conf.yaml",), "generic"),
+        (("python train.py; echo done",), ("train.py", "model.py", "pkg", "helper.py"), "pytorch"),
+        (("(python train.py) > log",), ("train.py", "model.py", "pkg", "helper.py"), "pytorch"),
+        (("for i in 1 2; do python src/main.py>log; done; cat conf.yaml",), ("src", "conf.yaml"), "tensorflow"),
+        (("bash", "-c", "cd .; python model.py|tee x"), ("model.py", "helper.py"), "generic"),
     ],
 )
 def test_what_is_sent_along(directory: Path, words: tuple[str, ...], files: tuple[str, ...], framework: str) -> None:
@@ -268,3 +272,9 @@ def test_standard_input_is_a_file_that_the_command_reads(directory: Path) -> Non
     found = job("python3", "-", "a b", stdin="/kept/x")
     assert (found.roles["worker"].command, found.files) == ("python3 - 'a b' < stdin", ("/kept/x#stdin",))
     assert job("a | b", stdin="/kept/x").roles["worker"].command == "{ a | b\n} < stdin"
+
+
+def test_a_launcher_in_a_script_chooses_the_framework(directory: Path) -> None:
+    (directory / "go.sh").write_text("set -e\n# don't wait\nexec torchrun train.py\n")
+    assert job("./go.sh").framework == "torchrun"
+    assert job("bash", "go.sh", framework="pytorch").framework == "pytorch"

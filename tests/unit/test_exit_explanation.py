@@ -167,6 +167,15 @@ def test_what_libraries_print_after_an_exception_hides_it_not() -> None:
         (126, ("mkdir: cannot create directory '/x': Permission denied", "docker: i/o timeout"), False),
         (1, ("ModuleNotFoundError: No module named 'x'", "", ""), True),
         (75, ("ModuleNotFoundError: No module named 'x'",), False),
+        (1, ("ModuleNotFoundError: No module named 'x'", "[howdah: a part of the pipeline ended …]"), True),
+        (
+            127,
+            ("env: ‘python3\\r’: No such file or directory", "env: use -[v]S to pass options in shebang lines"),
+            True,
+        ),
+        (1, ("/usr/bin/python3: No module named nosuch",), True),
+        (1, ("python: Error while finding module specification for 'x.y' (Module…: No module named 'x')",), True),
+        (1, ("my-loader: No module named lr_scheduler in the registry",), False),
     ],
 )
 def test_only_the_last_line_says_that_it_would_fail_again(code: int, lines: tuple[str, ...], permanent: bool) -> None:

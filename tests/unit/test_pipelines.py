@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from howdah.executor.process.pipelines import watch_pipelines
+from howdah.executor.process.pipelines import watch_pipelines, watch_words
 
 
 def run(line: str) -> tuple[int, str]:
@@ -23,6 +23,10 @@ def run(line: str) -> tuple[int, str]:
         "true && FAIL |& cat",
         "echo 'a | b'; FAIL | tee log",
         "set -e; cd /; FAIL --early-exit | tee log",
+        "N=$(nproc); FAIL | tee log$(true)",
+        "N=`nproc`; FAIL | tee log # a note | or two",
+        "FAIL | stdbuf -oL tee log",
+        "(FAIL 2>&1 | tee log)",
     ],
 )
 def test_a_part_that_fails_is_the_status_of_the_task(line: str) -> None:
@@ -92,6 +96,30 @@ def test_a_line_that_decides_by_itself_does(line: str, code: int) -> None:
     assert run(line) == (code, "")
 
 
+@pytest.mark.parametrize(
+    "line", ["bash -c 'cd /; false | tee /dev/null'", 'exec /bin/bash -ec "false | cat"', "bash -lc 'false | cat' "]
+)
+def test_a_line_for_another_bash_is_watched(line: str) -> None:
+    code, said = run(line)
+    assert code == 1
+    assert "[howdah: a part of the pipeline ended with exit code 1, and so does the task" in said
+
+
+def test_words_for_bash_are_watched_too() -> None:
+    assert watch_words(("/bin/bash", "-c", "a | tee b")) == ("/bin/bash", "-c", watch_pipelines("a | tee b"))
+    for words in (("sh", "-c", "a | tee b"), ("bash", "run.sh", "a | tee b"), ("bash", "-c", "a | b", "c"), ("a", "b")):
+        assert watch_words(words) == words
+
+
 def test_a_line_without_a_pipeline_stays_as_it_is() -> None:
-    for line in ("python train.py", "a || b", "grep 'a|b' c", 'echo "x|y"', "echo a \\| b", "echo a >| b"):
+    for line in (
+        "python train.py",
+        "a || b",
+        "grep 'a|b' c",
+        'echo "x|y"',
+        "echo a \\| b",
+        "echo a >| b",
+        "bash -c 'a'",
+        "(a)",
+    ):
         assert watch_pipelines(line) == line

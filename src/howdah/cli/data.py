@@ -32,6 +32,13 @@ from howdah.storage.progress import no_progress
 from howdah.wire.helper_messages import FileCopy
 
 
+def _refuse_empty(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    """Refuse an empty path, which a script's empty variable gives: it would be the current directory."""
+    if not value:
+        raise click.BadParameter(_("it is empty; the current directory is '.'"), ctx, param)
+    return value
+
+
 @click.group()
 @click.option("--profile", default="", help="A profile of your configuration.")
 def data(profile: str) -> None:
@@ -42,10 +49,15 @@ def data(profile: str) -> None:
 
 
 def _uri(path: str) -> str:
+    root, home = _root_and_home()
+    return uris.absolute(path, root, home)
+
+
+def _root_and_home() -> tuple[str, str]:
+    """Return the root of the file system of paths without a scheme, and the directory in which relative ones are."""
     conf = hadoop_conf.load(hadoop_conf.directory())
     root = uris.root(hadoop_conf.default_filesystem(conf))
-    home = uris.of_local(Path.cwd()) if root.startswith("file:") else hadoop_conf.home(conf, root)
-    return uris.absolute(path, root, home)
+    return root, uris.of_local(Path.cwd()) if root.startswith("file:") else hadoop_conf.home(conf, root)
 
 
 def _entry(fs: FileSystem, uri: str) -> Entry:
@@ -56,7 +68,7 @@ def _entry(fs: FileSystem, uri: str) -> Entry:
 
 
 @data.command()
-@click.argument("path")
+@click.argument("path", callback=_refuse_empty)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def ls(path: str, as_json: bool) -> None:
     """List PATH, a file, a directory, or a pattern."""
@@ -85,24 +97,27 @@ def _time_text(entry: Entry) -> str:
 
 
 @data.command()
-@click.argument("path")
-@click.argument("local", default=".", type=click.Path(path_type=Path))
-def get(path: str, local: Path) -> None:
+@click.argument("path", callback=_refuse_empty)
+@click.argument("local", default=".", callback=_refuse_empty)
+@click.option("--overwrite", is_flag=True, help="Replace files that exist.")
+def get(path: str, local: str, overwrite: bool) -> None:
     """Fetch PATH, a file or a directory with all below it, to LOCAL."""
     uri = _uri(path)
     fs = filesystem(uri)
     entry = _entry(fs, uri)
-    target = local / uris.name(uri) if regular_file.exists(local) and local.is_dir() else local
+    target = Path(local)
+    target = target / uris.name(uri) if regular_file.exists(target) and target.is_dir() else target
     if entry.is_dir:
         found = [(target / uris.below(each.uri, uri), each) for each in fs.list_tree(uri, _tell)]
-        for place, each in found:
-            if each.is_dir:
-                place.mkdir(parents=True, exist_ok=True)
         copies = [_copy(place, each) for place, each in found if not each.is_dir]
         copies += [FileCopy(str(target / name), there) for name, there in files_in_earlier_snapshots(fs, uri).items()]
     else:
         _warn_of_unflushed(fs, entry)
-        copies = [_copy(target, entry)]
+        found, copies = [], [_copy(target, entry)]
+    _refuse_existing([copy.path for copy in copies if not overwrite and os.path.lexists(copy.path)], len(copies))
+    for place, each in found:
+        if each.is_dir:
+            place.mkdir(parents=True, exist_ok=True)
     _move(lambda stopped: download(copies, no_progress, stopped=stopped), str(target))
 
 
@@ -111,21 +126,29 @@ def _copy(path: Path, entry: Entry) -> FileCopy:
 
 
 @data.command()
-@click.argument("local", type=click.Path(path_type=Path))
-@click.argument("path")
+@click.argument("local", callback=_refuse_empty)
+@click.argument("path", callback=_refuse_empty)
 @click.option("--overwrite", is_flag=True, help="Replace files that exist.")
-def put(local: Path, path: str, overwrite: bool) -> None:
-    """Store LOCAL, a file or a directory with all below it, as PATH."""
+def put(local: str, path: str, overwrite: bool) -> None:
+    """Store LOCAL, a file or a directory with all below it, as PATH; a file into PATH, if that is a directory."""
     if not regular_file.exists(local):
         raise StagingError(f"{local}: no such file or directory")
     uri = _uri(path)
-    copies, empty = list_copies(str(local), uri, _tell) if local.is_dir() else ([FileCopy(str(local), uri)], [])
-    there = [copy.uri for copy in copies if not overwrite and filesystem(uri).exists(copy.uri)]
-    if there:
-        raise StagingError(f"{there[0]}: exists already ({len(there)} of {len(copies)} do); allow it with --overwrite")
+    if Path(local).is_dir():
+        copies, empty = list_copies(local, uri, _tell)
+    else:
+        is_into = path.endswith("/") or ((entry := filesystem(uri).stat(uri)) is not None and entry.is_dir)
+        uri = uris.join(uri, Path(local).name) if is_into else uri
+        copies, empty = [FileCopy(local, uri)], []
+    _refuse_existing([copy.uri for copy in copies if not overwrite and filesystem(uri).exists(copy.uri)], len(copies))
     for directory in empty:
         filesystem(uri).mkdirs(directory)
     _move(lambda stopped: upload(copies, no_progress, stopped), uri)
+
+
+def _refuse_existing(there: list[str], count: int) -> None:
+    if there:
+        raise StagingError(f"{there[0]}: exists already ({len(there)} of {count} do); allow it with --overwrite")
 
 
 def _tell(path: str, reason: str) -> None:
@@ -133,7 +156,7 @@ def _tell(path: str, reason: str) -> None:
 
 
 @data.command()
-@click.argument("path")
+@click.argument("path", callback=_refuse_empty)
 @click.option("-r", "--recursive", is_flag=True, help="A directory with all below it, too.")
 def rm(path: str, recursive: bool) -> None:
     """Remove PATH, a file, or what a pattern matches, for good: there is no trash."""
@@ -145,6 +168,8 @@ def rm(path: str, recursive: bool) -> None:
     for entry in entries:
         if uris.path(entry.uri).strip("/") == "":
             raise StagingError(f"{entry.uri}: the root of a file system is not removed")
+        if _holds_home(entry.uri):
+            raise StagingError(f"{entry.uri} is, or holds, your home or the current directory, and is not removed")
         if entry.is_dir and not recursive:
             raise StagingError(f"{entry.uri} is a directory: remove it with all below it by --recursive")
     for entry in entries:
@@ -152,8 +177,15 @@ def rm(path: str, recursive: bool) -> None:
         click.echo(_("removed: {uri}", uri=entry.uri), err=True)
 
 
+def _holds_home(uri: str) -> bool:
+    real = os.path.realpath(uris.path(uri)) if uri.startswith("file:") else ""
+    homes = [_root_and_home()[1], uris.of_local(Path.cwd().resolve()), uris.of_local(Path.home().resolve())]
+    names = (uris.normalize(uri), *([uris.of_local(real)] if real else []))
+    return any(f"{home.rstrip('/')}/".startswith(f"{name.rstrip('/')}/") for home in homes for name in names)
+
+
 @data.command()
-@click.argument("path")
+@click.argument("path", callback=_refuse_empty)
 @click.option("-c", "--bytes", "count", default=4096, show_default=True, help="How many bytes.")
 def head(path: str, count: int) -> None:
     """Print the beginning of the file PATH."""

@@ -14,7 +14,7 @@ from howdah.client.engine_registry import engine, engine_info, settings_for
 from howdah.config.settings import Settings
 from howdah.engines import Engine
 from howdah.engines.info import EngineInfo, known, name_of_id
-from howdah.errors import EngineUnavailable, HowdahError, SpecError
+from howdah.errors import EngineUnavailable, HowdahError, JobNotFound, SpecError
 from howdah.spec import JobReport
 from howdah.spec.message import message
 from howdah.spec.values import dataclass
@@ -175,7 +175,10 @@ def engine_of(job_id: str, profile: str = "") -> Engine:
 
     Raises:
         SpecError: the profile in use does not lead to the job, and several others lead to jobs of this id.
+        JobNotFound: the id is empty, as a script's is when its submission has failed.
     """
+    if not job_id.strip(" ."):
+        raise JobNotFound(f"no job {job_id!r}; `howdah list` shows yours")
     name = name_of_id(job_id)
     settings = settings_for({"engine": name or None, "profile": profile})
     if name and not profile and set(settings.profiles).difference([settings.profile]):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from howdah.client.standard_input import NAME as STDIN
@@ -22,6 +23,7 @@ from howdah.spec.values import dataclass
 ROLE = "worker"
 _COMMAND = "the command"
 _MAX_ENV_FILE = 1 << 20
+_SCRIPTS, _MAX_SCRIPT = (".sh", ".bash"), 1 << 16
 
 
 @dataclass(frozen=True)
@@ -76,10 +78,12 @@ def load_command(
     found = files_of_command(words, base_directory, {entry.partition("#")[0].rstrip("/") for entry in options.files})
     sent = found.files
     framework, program, module = found.framework if not options.framework else ("", "", "")
-    launch = find_launcher(words if len(words) > 1 else words[0]) if not options.framework else None
-    if launch is not None and launch[0].starts_alone:
-        framework, program, module = launch[0].framework, "", ""
-        notice(f"framework: {framework}, for the command runs {launch[0].name} (--framework says otherwise)")
+    for runs, line in _lines_run(words, sent, base_directory) if not options.framework else ():
+        launch = find_launcher(line)
+        if launch is not None and launch[0].starts_alone:
+            framework, program, module = launch[0].framework, "", ""
+            notice(f"framework: {framework}, for {runs} runs {launch[0].name} (--framework says otherwise)")
+            break
     if sent:
         notice(f"files sent along: {', '.join(sent)} (--file adds others)")
     if program:
@@ -92,6 +96,15 @@ def load_command(
     root = _job_file_tree(words, options, sent, framework, base_directory)
     spec, sources = from_tree(root, [], _COMMAND, sets, os.environ, fields)
     return LoadedJob(spec, base_directory, sources, to_yaml(spec))
+
+
+def _lines_run(words: Sequence[str], sent: Sequence[str], base: Path) -> Iterator[tuple[str, str | Sequence[str]]]:
+    """Yield the command, and the shell scripts that are sent along with it, each after its name in a sentence."""
+    yield "the command", words if len(words) > 1 else words[0]
+    for name in sent:
+        if name.endswith(_SCRIPTS):
+            with suppress(OSError, ValueError):
+                yield name, regular_file.read(base / name, _MAX_SCRIPT).decode("utf-8")
 
 
 def _job_file_tree(

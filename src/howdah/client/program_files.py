@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 import os
 import posixpath
-import shlex
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from howdah.errors import SpecError
+from howdah.spec.launchers import simple_commands
 from howdah.spec.values import dataclass
 from howdah.staging.archive import NEVER
 
@@ -65,11 +65,8 @@ def files_of_command(words: Sequence[str], base_directory: Path, given: Collecti
 
 
 def _named(words: Sequence[str], base_directory: Path) -> Iterator[str]:
-    if len(words) == 1:
-        try:
-            words = shlex.split(words[0])
-        except ValueError:
-            words = words[0].split()
+    commands = simple_commands(words if len(words) > 1 else words[0])
+    words = [word for command in commands for word in (*command, "")]
     for before, word in zip(("", *words), words, strict=False):
         yield from _existing_path(base_directory, word)
         if word.startswith("-") and "=" in word:

@@ -7,7 +7,7 @@ from typing import Dict, List, Mapping, Sequence, Tuple, Union
 
 from howdah.executor.identity import PRIVATE
 from howdah.executor.process import libhdfs
-from howdah.executor.process.pipelines import watch_pipelines
+from howdah.executor.process.pipelines import watch_pipelines, watch_words
 from howdah.wire.messages import Assignment
 
 # What a framework writes for the log directory, which only the node knows.
@@ -72,9 +72,9 @@ def with_log_directory(world: Mapping[str, str], log_directory: str) -> Dict[str
 
 
 def argv_of(command: Union[str, Tuple[str, ...]]) -> Tuple[str, ...]:
-    """Return the words to run: a line goes to bash, or to sh where there is no bash; words are run as they are."""
+    """Return the words to run: a line goes to bash, or to sh where there is no bash."""
     if not isinstance(command, str):
-        return command
+        return watch_words(command)
     if os.path.exists("/bin/bash"):
         return ("/bin/bash", "-c", watch_pipelines(command))
     return ("/bin/sh", "-c", command)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from howdah.localfiles.temporary_directory import TemporaryDirectory
 from howdah.logs.archive import LogArchive, StreamKey, copy_streams
 from howdah.logs.levels import LEVELS, level_of
+from howdah.logs.output_text import plain
 from howdah.logs.search import MAX_LINE
 from howdah.logs.store import PIECE_BYTES, AttemptLogs, DirectoryLogs
 from howdah.logs.stream_index import StreamIndex
@@ -49,10 +50,11 @@ class LineFilter(NamedTuple):
         """Return whether the line is chosen, `tail` aside."""
         if line.time and line.time < self.since:
             return False
-        found = level_of(line.text) if self.level else ""
+        shown = plain(line.text)
+        found = level_of(shown) if self.level else ""
         if self.level and found not in ("error", self.level):
             return False
-        return self.pattern is None or self.pattern.search(line.text) is not None
+        return self.pattern is None or self.pattern.search(shown) is not None
 
     def select(self, lines: Iterable[LogLine]) -> Iterable[LogLine]:
         """Return those of `lines` that are chosen."""

@@ -7,6 +7,7 @@ import re
 
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 _CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_=>])")
+_CONTROL_BYTES = re.compile(_CONTROL.pattern.encode())
 _RESET = "\x1b[0m"
 
 
@@ -27,6 +28,13 @@ def readable(line: bytes, colours: bool = False) -> str:
         at = found.end()
     plain = "".join([*shown, _escaped(text[at:])])
     return plain + _RESET if "\x1b" in plain else plain
+
+
+def plain(line: bytes) -> bytes:
+    """Return what of a line is read: what is left of it on a terminal, without colours and other controls."""
+    if b"\x1b" not in line and b"\r" not in line:
+        return line
+    return _CONTROL_BYTES.sub(b"", newest(line)).rstrip(b"\r")
 
 
 def newest(line: bytes) -> bytes:

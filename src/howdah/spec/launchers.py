@@ -59,39 +59,66 @@ _MODULES = {
 _BUILT_IN = {"generic", "pytorch", "torchrun", "tensorflow", "jax", "mxnet", "mpi", "horovod"}
 """Frameworks of which it is known what they tell a launcher."""
 _PYTHON = re.compile(r"(python|pypy)[0-9.]*")
+_SHELLS = ("sh", "bash", "dash", "zsh")
 _ASSIGNMENT = re.compile(r"\w+=.*", re.DOTALL)
-_PREFIXES = {"exec", "env", "nohup", "time", "nice", "command", "stdbuf", "numactl", "uv", "run", "poetry", "pipenv"}
-"""Words that may stand before a program which they run; `uv run`, `poetry run`."""
+_SHELL_LINE = re.compile(r"-[a-z]*c")
+_COMMENT = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*"|\\.)|(?<![^\s;&|()])#[^\n]*""", re.DOTALL)
+_PREFIXES = {
+    *("exec", "env", "nohup", "time", "nice", "ionice", "command", "stdbuf", "numactl", "taskset", "timeout", "setsid"),
+    *("uv", "poetry", "pipenv", "conda", "mamba", "micromamba", "srun", "xvfb-run", "nsys", "sudo"),
+}
+"""Programs that run another one, which their options and values stand before: `timeout 100`, `uv run --with x`."""
 _ENDS = {";", "&&", "||", "|", "&", "(", ")", "{", "}", "then", "do", "else", "!", "\n"}
 
 
 def find_launcher(command: Union[str, Sequence[str]]) -> Optional[Tuple[TrainingLauncher, List[str]]]:
     """Return the launcher that a command runs, and its arguments; None if it runs none that is known."""
-    for words in _simple_commands(command):
-        while words and (words[0] in _PREFIXES or _ASSIGNMENT.fullmatch(words[0])):
-            words = words[1:]
-        if not words:
-            continue
-        program = posixpath.basename(words[0])
-        if program in _PROGRAMS:
-            return _PROGRAMS[program], words[1:]
-        if _PYTHON.fullmatch(program) and "-m" in words[:-1]:
-            at = words.index("-m")
-            if words[at + 1] in _MODULES:
-                return _MODULES[words[at + 1]], words[at + 2 :]
-        if program in ("sh", "bash", "dash") and "-c" in words[:-1]:
-            found = find_launcher(words[words.index("-c") + 1])
-            if found:
-                return found
+    for words in simple_commands(command):
+        if found := _launcher_of(_without_prefixes(words)):
+            return found
     return None
 
 
-def _simple_commands(command: Union[str, Sequence[str]]) -> Iterator[List[str]]:
-    if not isinstance(command, str):
-        yield list(command)
-        return
-    lexer = shlex.shlex(command.replace("\n", " ; "), posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
+def _without_prefixes(words: List[str]) -> List[str]:
+    while words and _ASSIGNMENT.fullmatch(words[0]):
+        words = words[1:]
+    if not words or posixpath.basename(words[0]) not in _PREFIXES:
+        return words
+    programs = (number for number, word in enumerate(words) if number and _may_launch(posixpath.basename(word)))
+    return words[next(programs, len(words)) :]
+
+
+def _may_launch(program: str) -> bool:
+    return program in _PROGRAMS or program in _SHELLS or _PYTHON.fullmatch(program) is not None
+
+
+def _launcher_of(words: List[str]) -> Optional[Tuple[TrainingLauncher, List[str]]]:
+    program = posixpath.basename(words[0]) if words else ""
+    if program in _PROGRAMS:
+        task = next((word for word in words[1:] if not word.startswith("-")), "")
+        return None if program == "accelerate" and task != "launch" else (_PROGRAMS[program], words[1:])
+    if _PYTHON.fullmatch(program):
+        at = next((number for number, word in enumerate(words) if word.startswith("-m")), len(words))
+        run = [word for word in ("".join(words[at : at + 1])[2:], *words[at + 1 :]) if word]
+        if run and run[0] in _MODULES:
+            return _MODULES[run[0]], run[1:]
+    return None
+
+
+def simple_commands(command: Union[str, Sequence[str]]) -> Iterator[List[str]]:
+    """Yield the words of each program that a command runs, in shell lines also those between `;`, `|` and the like, and
+    those of a line that is given to a shell by `-c`."""
+    for words in [list(command)] if not isinstance(command, str) else _commands_of_line(command):
+        yield words
+        for at in range(len(words) - 2):
+            if posixpath.basename(words[at]) in _SHELLS and _SHELL_LINE.fullmatch(words[at + 1]):
+                yield from simple_commands(words[at + 2])
+
+
+def _commands_of_line(line: str) -> Iterator[List[str]]:
+    plain = _COMMENT.sub(lambda found: found[1] or "", line)
+    lexer = shlex.shlex(plain.replace("\n", " ; "), posix=True, punctuation_chars=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
     words: List[str] = []
     try:
         for word in lexer:
@@ -101,7 +128,7 @@ def _simple_commands(command: Union[str, Sequence[str]]) -> Iterator[List[str]]:
             else:
                 words.append(word)
     except ValueError:  # a quotation without an end: the shell will say so
-        pass
+        words = plain.split()
     yield words
 
 

@@ -446,7 +446,8 @@ def _variables(job: JobSpec) -> _Found:
 
 def added_entries(name: str, value: str) -> str:
     """Return what a list such as `/opt/bin:$PATH` adds to the variable `name` itself; the list if it adds nothing."""
-    return ":".join(part for part in value.split(":") if part not in (f"${name}", f"${{{name}}}"))
+    own = rf"\$(?:{re.escape(name)}\b|{{{re.escape(name)}\b(?:[^{{}}]|{{[^{{}}]*}})*}})"
+    return ":".join(filter(None, re.sub(own, "", value).split(":"))) if re.search(own, value) else value
 
 
 def _environment(place: str, env: Mapping[str, str]) -> _Found:

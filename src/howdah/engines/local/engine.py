@@ -140,7 +140,7 @@ class LocalEngine(Engine):
         jobs = self._home / "jobs"
         if job_id is not None:
             exists = os.path.isdir(jobs / job_id)  # noqa: PTH112 - False also for a name that no file can have
-            return [jobs / job_id] if exists and job_id == Path(job_id).name else []
+            return [jobs / job_id] if exists and job_id == Path(job_id).name and job_id.startswith("local-") else []
         return list(jobs.glob("local-*"))
 
     def cancel(self, job_id: str) -> None:

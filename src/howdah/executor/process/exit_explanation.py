@@ -30,7 +30,13 @@ _CARRIAGE_RETURN = "\\r"  # as shells and env print it
 _DENIED = ("permission denied", "权限不够")
 _NO_PROGRAM = ("exec format error", "cannot execute binary file")
 _NO_SCRIPT = re.compile(r"can't open file '(.+)': \[Errno 2\]")
-_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(.+?)'")
+_NO_MODULE = re.compile(
+    r"ModuleNotFoundError: No module named '(.+?)'"
+    r"|\S*python\S*: (?:No module named ([\w.]+)|Error while finding .*No module named '(.+?)'\))"
+)
+"""As an import says it, and `python -m`."""
+_NOT_THE_LAST = re.compile(r"\[howdah: |\S*env: .*-\[v\]S")
+"""Begins a line that comes after the one that counts: howdah's own, and a hint of env(1)."""
 _NOT_PARSED = re.compile(r"(SyntaxError|IndentationError|TabError): ")
 _PLACE = re.compile(r'  File "(.+)", line (\d+)')
 _TRACEBACK = "Traceback (most recent call last):"
@@ -56,11 +62,12 @@ def explain(exit: Exit, directory: str, secrets: Iterable[str] = ()) -> Exit:
     """
     if exit.ok or exit.cause != "exit" or exit.detail:
         return exit
-    found = _of_python(exit.lines, directory)
+    lines = [line for line in exit.lines if not _NOT_THE_LAST.match(line)]
+    found = _of_python(lines, directory)
     if found is None and exit.code in (_NOT_EXECUTABLE, _NOT_FOUND):
-        found = next(filter(None, (_of_shell(line, directory) for line in reversed(exit.lines))), None)
-    permanent = found is not None and exit.code in _PERMANENT and _says_last(exit.lines, directory)
-    said = found or _exception(exit.lines, secrets)
+        found = next(filter(None, (_of_shell(line, directory) for line in reversed(lines))), None)
+    permanent = found is not None and exit.code in _PERMANENT and _says_last(lines, directory)
+    said = found or _exception(lines, secrets)
     if said is None:
         return exit
     detail = message("exit code {code}: {reason}", code=exit.code, reason=said)
@@ -103,7 +110,7 @@ def _of_python(lines: Sequence[str], directory: str) -> Optional[Message]:
     if script is not None:
         return _no_file(script[1], directory)
     if module is not None:
-        return _no_module(module[1])
+        return _no_module(module[1] or module[2] or module[3])
     return _not_parsed(last, lines, directory) if _NOT_PARSED.match(last) else None
 
 

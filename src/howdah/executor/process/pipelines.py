@@ -7,13 +7,21 @@ the end and passes on what it reads, in a line without conditions; else the fail
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+from typing import Tuple
 
 READERS = frozenset(("tee", "cat", "ts"))
 """Commands that read to the end, and whose own status says nothing about what they read."""
+_PREFIXES = ("stdbuf", "command", "time")
+"""What may stand before them, with options."""
 _DECIDES_ITSELF = re.compile(r"(?<![\w-])(?:pipefail|PIPESTATUS|trap|exit)\b")
-_CONDITION = re.compile(r"\|\||(?<![\w-])(?:if|while|until|for|case|select)\b|!|\[\[|\(\(|<<|<\(|\$\(|`|#")
+_CONDITION = re.compile(r"\|\||(?<![\w-])(?:if|while|until|for|case|select)\b|!|\[\[|\(\(|<<|<\(")
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.", re.DOTALL)
+_COMMENT = re.compile(r"(?<![^\s;&|()])#[^\n]*")
+_SUBSHELL = re.compile(r"\s*\([^()]*\)\s*")
+_BASH = re.compile(r"""\s*(?:exec\s+)?(?:\S*/)?bash\s+-[a-z]*c\s+(?:'([^']*)'|"([^"$`\\]*)")\s*""")
 _PIPE = re.compile(r"(?<![|>])\|(?!\|)&?")
 _TELLS = "a part of the pipeline ended with exit code $_p, and the task with that of its last command"
 _FAILS = "a part of the pipeline ended with exit code $_p, and so does the task: set +o pipefail before it ignores that"
@@ -24,13 +32,28 @@ _TRAP = (
 )
 
 
+def watch_words(words: Tuple[str, ...]) -> Tuple[str, ...]:
+    """Return the words of a command, with the line that they give to bash as `watch_pipelines` returns it."""
+    if len(words) == 3 and os.path.basename(words[0]) == "bash" and re.fullmatch("-[a-z]*c", words[1]):
+        return (*words[:2], watch_pipelines(words[2]))
+    return words
+
+
 def watch_pipelines(line: str) -> str:
     """Return the line for bash with a trap before it, if it has a pipeline and does not decide by itself about the
-    statuses of its parts."""
-    plain = _QUOTED.sub("_", line)
+    statuses of its parts. Where all of it is one subshell, or a line for another bash, the trap is in there."""
+    if inner := _BASH.fullmatch(line):
+        group = 1 if inner[1] is not None else 2
+        watched = watch_pipelines(inner[group])
+        return line if watched == inner[group] else f"{line[: inner.start(group) - 1]}{shlex.quote(watched)}"
+    plain = _COMMENT.sub("", _QUOTED.sub("_", line))
+    if _SUBSHELL.fullmatch(plain) and line.strip().startswith("(") and line.strip().endswith(")"):
+        return f"({watch_pipelines(line.strip()[1:-1])})"
     parts = _PIPE.split(plain)
     if len(parts) == 1 or _DECIDES_ITSELF.search(plain):
         return line
     last = parts[-1].split()
+    while last and (last[0] in _PREFIXES or last[0].startswith("-")):
+        last = last[1:]
     fails = bool(last) and last[0].rpartition("/")[2] in READERS and not _CONDITION.search(plain)
     return _TRAP.format(text=_FAILS if fails else _TELLS, then="exit $_p" if fails else "break") + line
