@@ -110,7 +110,7 @@ class ScenarioJob:
         self.mark = base / f"mark-{os.urandom(4).hex()}"
         command = ("/bin/sh", "-c", line or WAITING.format(mark=self.mark))
         spec = Role(command, **{"resources": Resources(256), **(role or {})})
-        env = {"SCENARIO": self.mark.name}
+        env, self.replicas = {"SCENARIO": self.mark.name}, spec.replicas
         prepared = prepare(JobSpec({"worker": spec}, env=env, **job), base, {"engine": cluster.name}, lambda _: None)
         self.engine = cluster.engine()
         self.id = self.engine.submit(prepared.plan, prepared.secrets)
@@ -245,6 +245,8 @@ class YarnCluster(Cluster):
         return f"//{node}:" in job.report.master
 
     def wait_counted(self, job: ScenarioJob) -> None:
+        # What is being written to HDFS is read a moment later, and part by part.
+        until(lambda: len(job.of(Launched)) >= job.replicas, f"{job.replicas} launches in the event log of {job.id}")
         wait_counted(self.sandbox, [each.container.id for each in job.of(Launched)])
 
     def lose(self, node: str) -> None:

@@ -37,11 +37,13 @@ EMPTY = ["birds", "cats/none"]
 def add_what_can_not_be_followed(data: Path) -> dict[str, str]:
     """Links and a pipe, and what is to be said of them."""
     (data / "dogs/up").symlink_to("..")
+    (data / "above").symlink_to("../..")
     (data.parent / "disk/cats/round").symlink_to(data)
     (data / "gone").symlink_to("nowhere")
     (data / "loop").symlink_to("loop")
     os.mkfifo(data / "pipe")
     return {
+        "above": f"it leads back to {data.parents[1]}, which holds it",
         "again/up": f"it leads back to {data}, which holds it",
         "cats/round": f"it leads back to {data}, which holds it",
         "dogs/up": f"it leads back to {data}, which holds it",
@@ -108,7 +110,7 @@ def test_a_code_directory_has_all_of_it(data: Path) -> None:
         "loop": "loop",
         "near": "",
     }
-    assert sorted(told) == [str(data / name) for name in ("cats/round", "pipe")]
+    assert sorted(told) == [str(data / name) for name in ("above", "cats/round", "pipe")]
 
 
 def test_a_large_directory_elsewhere_is_named_instead(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,6 +75,10 @@ def test_files_of_an_input_stay(project: Path, path: str) -> None:
         ("old", {"outputs": (Output("{project}/old/next"),)}, "holds outputs.0.path"),
         ("data", {"roles": {"worker": Role("train --data={project}/data/train")}}, "holds roles.worker.command"),
         ("data", {"env": {"DATA": "{project}/data"}}, "is env"),
+        ("data", {"roles": {"worker": Role("cat ~/project/data/train/a.csv")}}, "holds roles.worker.command"),
+        ("data", {"roles": {"worker": Role("cat $HOME/project/data/*")}}, "holds roles.worker.command"),
+        ("data", {"roles": {"worker": Role("cat '${HOME}/project/data'")}}, "is roles.worker.command"),
+        ("src/lib", {"environment": Environment(requirements="requirements.txt")}, "is environment.requirements"),
         ("data", {"secrets": {"KEY": "file:{project}/data/README"}}, "holds secrets.KEY"),
         ("..", {}, "holds the job file's directory"),
         ("../../howdah", {}, "is where howdah keeps its jobs"),
@@ -85,6 +89,7 @@ def test_files_of_an_input_stay(project: Path, path: str) -> None:
 )
 def test_what_the_job_names_stays(project: Path, output: str, job: dict[str, Any], named: str) -> None:
     (project.parents[1] / "howdah/jobs/j").mkdir(parents=True)
+    (project / "requirements.txt").write_text("./src/lib\n")
     assert named in refused(project, output, **_at(project, job))
 
 

@@ -54,9 +54,16 @@ def project(tmp_path: Path) -> Path:
         ("x.tar.gz", "x.tar.gz"),
         ("{path}/wheels/x-1-py3-none-any.whl", "wheels/x-1-py3-none-any.whl"),
         ("--find-links wheels", "wheels/x-1-py3-none-any.whl"),
+        ("${{WHEELS}}/x-1-py3-none-any.whl", "wheels/x-1-py3-none-any.whl"),
+        ("-r ${{NESTED}}", "nested/base.txt"),
+        ("ours@{uri}/pkg", "pkg/src/a.py"),
+        ("ours[gpu] @{uri}/x.tar.gz", "x.tar.gz"),
+        ("-e ./pkg[gpu]", "pkg/src/a.py"),
     ],
 )
-def test_what_the_file_leads_to_counts(project: Path, line: str, changed: str) -> None:
+def test_what_the_file_leads_to_counts(project: Path, line: str, changed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WHEELS", str(project / "wheels"))
+    monkeypatch.setenv("NESTED", "nested/base.txt")
     requirements = project / "requirements.txt"
     requirements.write_text(line.format(uri=project.as_uri(), path=project) + "\n")
     before = environment_path(requirements)
@@ -75,7 +82,14 @@ def test_files_that_include_each_other_are_read_once(project: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["six==1.17.0\n", "# -r none.txt\nsix\n", "--index-url https://x/simple\nsix[a]>1\n", "a @ https://x/y.whl\n"],
+    [
+        "six==1.17.0\n",
+        "${NOT_SET_ANYWHERE}/x.whl\n",
+        "git+ssh://git@host/x.git\n",
+        "# -r none.txt\nsix\n",
+        "--index-url https://x/simple\nsix[a]>1\n",
+        "a @ https://x/y.whl\n",
+    ],
 )
 def test_a_file_that_leads_to_nothing_here_is_known_by_its_own_content(project: Path, text: str) -> None:
     (project / "requirements.txt").write_text(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import subprocess
 import tarfile
 from dataclasses import replace
@@ -293,9 +294,47 @@ def test_other_compressions_are_sent_as_gzip(tmp_path: Path, home: str, ending: 
 @pytest.mark.parametrize("ending", ["tar.bz2", "tar.xz"])
 def test_a_damaged_compression_is_named_and_leaves_nothing(tmp_path: Path, home: str, ending: str) -> None:
     write(tmp_path / f"data.{ending}", "no archive")
-    with pytest.raises(SpecError, match=rf"archives.0: .*/data.{ending} cannot be unpacked: "):
+    with pytest.raises(SpecError, match=rf"archives.0: .*/data.{ending} is damaged, or no archive: "):
         stage(JobSpec(ROLES, archives=(f"data.{ending}",)), tmp_path, home)
-    assert list((Path(os.environ["HOWDAH_HOME"]) / "cache/packed").iterdir()) == []
+    with pytest.raises(StagingError, match=rf"/data.{ending} cannot be unpacked: "):
+        archive.with_gzip(tmp_path / f"data.{ending}", tmp_path / "packed")
+    assert list((tmp_path / "packed").iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", ["tar", "tar.gz", "tgz", "zip"])
+def test_a_cut_archive_is_told_before_it_is_sent(tmp_path: Path, home: str, ending: str) -> None:
+    write(tmp_path / "content/a").write_bytes(random.Random(1).randbytes(50_000))
+    kind = {"tar": "tar", "zip": "zip"}.get(ending, "gztar")
+    whole = Path(shutil.make_archive(str(tmp_path / "whole"), kind, tmp_path / "content"))
+    cut = tmp_path / f"cut.{ending}"
+    cut.write_bytes(whole.read_bytes())
+    stage(JobSpec(ROLES, archives=(cut.name,)), tmp_path, home)
+    cut.write_bytes(whole.read_bytes()[:20_000])
+    with pytest.raises(SpecError, match=rf"archives.0: .*/cut.{ending} is damaged"):
+        stage(JobSpec(ROLES, archives=(cut.name,)), tmp_path, home)
+
+
+def test_names_and_depths_that_no_archive_takes_are_told(tmp_path: Path, home: str) -> None:
+    write(tmp_path / "code/Icon\r")
+    with pytest.raises(SpecError, match=r"files.0: .*Icon.* has a control character in its name"):
+        stage(JobSpec(ROLES, files=("code",)), tmp_path, home)
+    (tmp_path / "deep" / "/".join("d" * 300)).mkdir(parents=True)
+    for job in (JobSpec(ROLES, files=("deep",)), JobSpec(ROLES, inputs=(Input("deep"),))):
+        with pytest.raises(SpecError, match=r"lies more than 250 directories deep"):
+            stage(job, tmp_path, home)
+
+
+def test_an_output_at_a_link_to_nothing_is_refused_before(tmp_path: Path, home: str) -> None:
+    (tmp_path / "out").symlink_to("nowhere")
+    with pytest.raises(SpecError, match=r"outputs.0.path: .*/out is a link to nothing"):
+        stage(JobSpec(ROLES, outputs=(Output("out", overwrite=True),)), tmp_path, home)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read all files")
+def test_an_input_that_cannot_be_read_is_told_before(tmp_path: Path, home: str) -> None:
+    write(tmp_path / "data/b").chmod(0)
+    with pytest.raises(SpecError, match=r"inputs.0.path: .*/data/b: permission denied"):
+        stage(JobSpec(ROLES, inputs=(Input("data"),)), tmp_path, home)
 
 
 def test_environment_archives_are_staged_by_kind(tmp_path: Path, home: str) -> None:

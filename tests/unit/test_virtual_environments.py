@@ -112,3 +112,50 @@ def test_no_such_file(tmp_path: Path) -> None:
 def test_packages_are_counted_as_a_person_would() -> None:
     lock = b"# made by uv\n-i https://x\nnumpy==1.0 \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb\n\ntorch==2\n"
     assert read_requirements(lock) == ["numpy==1.0 \\", "torch==2"]
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A local package that needs no build tool from elsewhere: it builds itself."""
+    package = tmp_path / "pkg"
+    package.mkdir()
+    (package / "pyproject.toml").write_text(
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+        '[project]\nname = "mine"\nversion = "1"\n'
+    )
+    (package / "backend.py").write_text(BACKEND)
+    (package / "mine.py").write_text("VERSION = 'old'\n")
+    return package
+
+
+BACKEND = """
+import os, zipfile
+FACTS = {"METADATA": "Metadata-Version: 2.1\\nName: mine\\nVersion: 1\\n",
+         "WHEEL": "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n", "RECORD": ""}
+def build_wheel(directory, *_, files=("mine.py",)):
+    name = "mine-1-py3-none-any.whl"
+    with zipfile.ZipFile(os.path.join(directory, name), "w") as wheel:
+        for file in files: wheel.writestr(file, open(file).read())
+        for file, text in FACTS.items(): wheel.writestr("mine-1.dist-info/" + file, text)
+    return name
+def build_editable(directory, *_):
+    open("mine.pth", "w").write(os.getcwd())
+    return build_wheel(directory, files=("mine.pth",))
+"""
+
+
+def _says(venv: Path) -> str:
+    command = [venv / "bin/python", "-c", "import mine; print(mine.VERSION, mine.__file__)"]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+@pytest.mark.parametrize("line", ["./pkg", "mine @ file://{path}", "-e ./pkg"])
+def test_a_local_package_is_installed_as_it_is_now(tmp_path: Path, package: Path, line: str) -> None:
+    requirements = tmp_path / "requirements.txt"
+    requirements.write_text(line.format(path=package) + "\n")
+    first = ensure_environment(requirements, lambda _: None)
+    assert _says(first).startswith("old ")
+    (package / "mine.py").write_text("VERSION = 'new'\n")
+    second = ensure_environment(requirements, lambda _: None)
+    for venv, version in ((first, "old"), (second, "new")):
+        assert _says(venv).split() == [version, str(next(venv.glob("lib/python*/site-packages/mine.py")))]

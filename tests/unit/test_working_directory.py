@@ -229,6 +229,19 @@ class TestSpread:
         (tmp_path / "work/sub/deep.py").write_text("mine")
         assert (shared / "code/sub/deep.py").read_text() == "deep"
 
+    def test_a_file_that_another_archive_has_brought_is_told(self, tmp_path: Path, shared: Path) -> None:
+        (shared / "other").mkdir()
+        for name, text in (("main.py", "other"), ("run.sh", "#!/bin/sh"), ("new.py", "new")):
+            (shared / "other" / name).write_text(text)
+        (tmp_path / "work").mkdir()
+        for name in ("code", "other"):
+            (tmp_path / "work" / f"{name}-part").symlink_to(shared / name)
+        work = WorkingDirectory(str(tmp_path / "work"))
+        own(work, {"code-part": "", "other-part": ""})
+        assert work.passed_over == ["main.py"]
+        assert (tmp_path / "work/main.py").read_text() == "main"
+        assert (tmp_path / "work/new.py").read_text() == "new"
+
     def test_a_directory_that_is_not_there(self, tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError):
             own(WorkingDirectory(str(tmp_path)), {"code": ""})
@@ -293,6 +306,26 @@ class TestFresh:
         assert (path / "conf/script.py").read_text() == "script"
         assert (tmp_path / "elsewhere/data").read_text() == "a user's", "a link is never followed"
         assert not work.is_used
+
+    def test_a_directory_that_a_program_has_moved_goes_whole(
+        self, make: Callable[[str], WorkingDirectory], shared: Path
+    ) -> None:
+        work = make("work")
+        own(work)
+        path = Path(work.path)
+        (path / "data/train").mkdir(parents=True)
+        (path / "data/train/a").write_text("input")
+        work.inputs[str(path / "data/train/a")] = "file:///a"
+        time.sleep(0.02)  # the file system's clock has steps
+        work.program_starts()
+        (path / "data/train").rename(path / "model")
+        (path / "code/sub").rename(path / "code/moved")
+        (path / "data/new").write_text("the program's")
+        clean(work)
+        own(work)
+        assert not (path / "model").exists()
+        assert names(path / "code") == names(shared / "code")
+        assert names(path / "data") == []
 
     def test_checkpoints_stay(self, make: Callable[[str], WorkingDirectory]) -> None:
         work = make("work")

@@ -11,7 +11,8 @@ from howdah.spec.codec import decode, encode
 from howdah.spec.staged import StagedJob
 from howdah.spec.uris import of_local
 from howdah.spec.validation import find_mistakes
-from howdah.staging.stage import FilesWrong, stage
+from howdah.staging.files_wrong import FilesWrong
+from howdah.staging.stage import stage
 
 
 @pytest.fixture(autouse=True)

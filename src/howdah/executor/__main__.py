@@ -17,11 +17,13 @@ def main() -> int:
     from howdah.executor.identity import Identity, share_credentials
     from howdah.executor.own_log import log
     from howdah.executor.reassignment import next_environment
+    from howdah.localfiles.deep_directories import allow_deep_directories
     from howdah.wire.launch_messages import executor_command
     from howdah.wire.stderr import ignore_full_disk
 
     gc.enable()
     ignore_full_disk()
+    allow_deep_directories()
     try:
         identity = Identity.from_environment(os.environ)
         share_credentials(False)

@@ -258,7 +258,10 @@ def upload_directories(request: UploadRequest) -> UploadReply:
         for uri in made:
             # An empty part exists, too: by it the commit sees what has been committed already.
             filesystem(uri).mkdirs(uri)
-        return upload((copy for uri, files in made.items() for copy in output_copies(files, uri)), report)
+        moved = upload((copy for uri, files in made.items() for copy in output_copies(files, uri)), report)
+        for directory in (uris.join(uri, name) for uri, files in made.items() for name in files.empty):
+            filesystem(directory).mkdirs(directory)
+        return moved
 
     files, size = retry_until(upload_all)
     left_out = [line for files in made.values() for line in files.problems(f"{Path(files.directory).name}/")]

@@ -5,7 +5,7 @@ another name and then renamed: what exists is complete. The functions yield from
 thread alone can do other things meanwhile.
 """
 
-# ruff: noqa: PTH101, PTH103, PTH104, PTH108, PTH114, PTH115, PTH118, PTH120, PTH123, PTH202, PTH211
+# ruff: noqa: PTH101, PTH103, PTH104, PTH108, PTH113, PTH114, PTH115, PTH118, PTH120, PTH123, PTH202, PTH211
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import contextlib
 import fcntl
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from howdah.localfiles.symlinks import is_interpreter, stays_inside
 
@@ -24,8 +24,13 @@ _PIECE, _SMALL = 32 << 20, 256 << 10
 _PART = ".howdah-part"
 
 
-def copy_tree(source: str, target: str, archive: str) -> Iterator[None]:
-    """Copy what is in the directory `source` into `target`; what exists there already stays.
+def _ignore(member: str) -> None:
+    """Tell nobody what is passed over."""
+
+
+def copy_tree(source: str, target: str, archive: str, passed_over: Callable[[str], None] = _ignore) -> Iterator[None]:
+    """Copy what is in the directory `source` into `target`; what exists there already stays, and `passed_over` is
+    called with the name of a file that is another one.
 
     `archive` is what the directory was unpacked from, for the sentences of errors: some engines unpack archives with
     links that may lead anywhere.
@@ -34,19 +39,22 @@ def copy_tree(source: str, target: str, archive: str) -> Iterator[None]:
         OSError: no room, a link leads out of `source`, a file is a device, or is no directory where one is wanted.
     """
     os.makedirs(target, exist_ok=True)
-    yield from _copy_below(source, target, source, archive)
+    yield from _copy_below(source, target, source, archive, passed_over)
 
 
-def _copy_below(source: str, target: str, root: str, archive: str) -> Iterator[None]:
+def _copy_below(
+    source: str, target: str, root: str, archive: str, passed_over: Callable[[str], None]
+) -> Iterator[None]:
     for entry in sorted(os.scandir(source), key=lambda entry: entry.name):
         to, member = os.path.join(target, entry.name), os.path.relpath(entry.path, root)
         if entry.is_dir(follow_symlinks=False):
             if os.path.islink(to):
                 raise OSError(f"{archive}: {member!r} lies below a link that another archive has made")
             os.makedirs(to, exist_ok=True)
-            yield from _copy_below(entry.path, to, root, archive)
+            yield from _copy_below(entry.path, to, root, archive, passed_over)
         elif os.path.lexists(to):
-            continue
+            if entry.is_file() and not _is_same(entry.path, to):
+                passed_over(member)
         elif entry.is_symlink():
             link = os.readlink(entry.path)
             if not is_interpreter(member) and not stays_inside(entry.path, root):
@@ -56,6 +64,12 @@ def _copy_below(source: str, target: str, root: str, archive: str) -> Iterator[N
             raise OSError(f"{archive}: {member!r} is a device or a pipe")
         else:
             yield from copy_or_link(entry.path, to)
+
+
+def _is_same(path: str, other: str) -> bool:
+    import filecmp  # most tasks have no such files
+
+    return os.path.isfile(other) and filecmp.cmp(path, other)
 
 
 def copy_or_link(source: str, target: str) -> Iterator[None]:

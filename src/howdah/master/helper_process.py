@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import sys
 import time
 from typing import TypeVar
@@ -21,7 +22,7 @@ from howdah.spec import JobSpec, StagedJob
 from howdah.spec.codec import decode, encode
 from howdah.spec.events import CheckpointFound, Event, Noted
 from howdah.spec.message import message
-from howdah.wire.helper_main import HelperReply
+from howdah.wire.helper_main import PARENT, HelperReply
 
 MAX_ANSWER_S, MAX_COMMIT_S = 120.0, 600.0
 COMMIT_TRIES, COMMIT_AGAIN_S = 3, 5.0
@@ -110,8 +111,9 @@ async def run_helper(module: str, verb: str, request: object, reply_type: type[R
         ValueError: it ended without an answer.
         asyncio.TimeoutError: it gave no answer within `limit_s`, and was killed.
     """
+    pipe, environment = asyncio.subprocess.PIPE, {**os.environ, PARENT: str(os.getpid())}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", module, verb, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+        sys.executable, "-m", module, verb, stdin=pipe, stdout=pipe, env=environment
     )
     try:
         text = json.dumps(encode(request)).encode()

@@ -10,9 +10,11 @@ import gzip
 import hashlib
 import lzma
 import os
+import re
 import shutil
 import tarfile
 import tempfile
+import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -25,7 +27,7 @@ from howdah.localfiles.symlinks import is_inside, is_interpreter, stays_inside
 from howdah.spec.message import message
 from howdah.spec.values import dataclass
 from howdah.storage.content_cache import local_directory, sha256_of
-from howdah.storage.linked_tree import NOTHING_TO_COPY, LeftOut, ignore, leads_back, leads_nowhere
+from howdah.storage.linked_tree import MAX_DEPTH, NOTHING_TO_COPY, LeftOut, ignore, leads_back, leads_nowhere
 
 NEVER = {".git", ".hg", ".svn", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".ipynb_checkpoints"}
 """Directories that are not the user's code, and are never packed."""
@@ -34,6 +36,9 @@ IGNORE = ".howdahignore"
 MAX_LINKED_BYTES, MAX_LINKED_FILES = 256 << 20, 20_000
 """Most that is packed of a directory outside to which a link leads: more is rather data than code."""
 _TOO_LARGE = "it leads to {directory}, which has more than {mib} MiB or {files} files: name that among the inputs"
+MAX_CHECKED_BYTES = 16 << 20
+"""The largest archive of the user's that is read to its end before it is sent."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 MIN_PART_BYTES, MAX_PART_BYTES = 8 << 20, 64 << 20
 """Bytes of a part. A larger directory is packed in parts, so that after a change only one part is uploaded again. Where
 a part ends depends on the name of its last file alone, so that a change elsewhere does not move it."""
@@ -64,7 +69,11 @@ def members(directory: Path, as_they_are: bool = False, left_out: LeftOut = igno
     `as_they_are` is for an environment: its links to a Python outside are kept, too, and nothing in it is ignored.
     `left_out` is called with what is not packed, and why.
     """
-    return list(_Collector(os.path.realpath(directory), as_they_are, left_out).below(os.fspath(directory), "", ()))
+    found = list(_Collector(os.path.realpath(directory), as_they_are, left_out).below(os.fspath(directory), "", ()))
+    odd = next((member for member in found if _CONTROL.search(member.name)), None)
+    if odd is not None:
+        raise StagingError(f"{odd.path!r} has a control character in its name: give it another one")
+    return found
 
 
 @dataclass
@@ -76,6 +85,8 @@ class _Collector:
     """The directories outside that links have led to, on the way to where the collector is."""
 
     def below(self, directory: str, prefix: str, rules: tuple[Ignored, ...]) -> Iterator[ArchiveMember]:
+        if prefix.count("/") > MAX_DEPTH:
+            raise StagingError(f"{directory} lies more than {MAX_DEPTH} directories deep")
         try:
             entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
             if not self.as_they_are and any(entry.name == IGNORE for entry in entries):
@@ -193,6 +204,25 @@ def _note(members: list[ArchiveMember]) -> Path:
     lines = "".join(f"{member.path}\0{member.link}\0{member.size}\0{member.mark}\n" for member in members)
     digest = hashlib.sha256(os.fsencode(lines)).hexdigest()
     return local_directory() / "packed" / "known" / digest
+
+
+def check(path: Path) -> None:
+    """Look into an archive, and read a small one to its end.
+
+    Raises:
+        StagingError: it is none, or it is damaged.
+    """
+    try:
+        if zipfile.is_zipfile(path):
+            zipfile.ZipFile(path).close()
+            return
+        with tarfile.open(path) as tar:
+            while tar.next() is not None and path.stat().st_size <= MAX_CHECKED_BYTES:
+                tar.members.clear()  # type: ignore[attr-defined]
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError) as error:
+        raise StagingError(f"{path} is damaged, or no archive: {str(error).splitlines()[0]}") from error
+    except OSError as error:
+        raise explain(error, str(path)) if error.errno else StagingError(f"{path} is damaged: {error}") from error
 
 
 def with_gzip(source: Path, into: Path) -> Path:

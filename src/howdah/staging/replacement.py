@@ -8,6 +8,7 @@ compared with the output's path, after links, mounts and the names of one HDFS h
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -21,7 +22,8 @@ from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry
 from howdah.storage.published import is_published
 
-_PATH = re.compile(r"(?:^|(?<=[\s='\":,;]))(?:[A-Za-z][A-Za-z0-9+.-]*://|file:/|/)[^\s'\",;]*")
+_PATH = re.compile(r"(?:^|(?<=[\s='\":,;]))(?:[A-Za-z][A-Za-z0-9+.-]*://|file:/|~?/|\$HOME/|\$\{HOME\}/)[^\s'\",;]*")
+_HOME = re.compile(r"~(?=/)|\$HOME(?=/)|\$\{HOME\}")
 _RESERVED = "/.reserved/"  # below it HDFS shows all of itself once more
 _KINDS = {"viewfs": "hdfs", "s3a": "s3", "gcs": "gs", "az": "abfs"}
 """Schemes by which the same files can be named as by another one."""
@@ -60,7 +62,7 @@ def mentioned_paths(job: JobSpec) -> Iterator[tuple[str, str]]:
         texts += [(f"roles.{name}.command", word) for word in words]
         texts += [(f"roles.{name}.env", value) for value in role.env.values()]
     for place, text in texts:
-        yield from ((place, path) for path in _PATH.findall(text))
+        yield from ((place, _HOME.sub(lambda _: str(Path.home()), path, count=1)) for path in _PATH.findall(text))
 
 
 def why_not_replace(uri: str, kept_paths: Iterable[KeptPath], conf_dir: str) -> str:
@@ -74,6 +76,8 @@ def why_not_replace(uri: str, kept_paths: Iterable[KeptPath], conf_dir: str) -> 
     shown = display_uri(uri)
     if uris.path(uri) == "/" or uris.path(uri).startswith(_RESERVED):
         return f"would replace {shown}, which is the file system's own"
+    if uri.startswith("file:") and os.path.ismount(uris.path(uri)):
+        return f"would replace {shown}, which is a mount point and can't be renamed: name a directory in it"
     if found is not None and not found.is_dir:
         return f"would replace {shown}, which is a file; an output is a directory"
     _is_same_hdfs.cache_clear()  # it holds while one output is looked at

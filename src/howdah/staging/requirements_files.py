@@ -15,14 +15,17 @@ from howdah.localfiles import regular_file
 from howdah.spec import uris
 from howdah.spec.values import dataclass
 from howdah.staging import archive
-from howdah.staging.stage import FilesWrong
+from howdah.staging.files_wrong import FilesWrong
 from howdah.storage.content_cache import sha256_of
 
 MAX_BYTES = 4 << 20
 """The largest requirements file."""
 _INCLUDING = {"-r", "--requirement", "-c", "--constraint"}
 _NAMING = {"-e", "--editable", "-f", "--find-links"}
+_EDITABLE = {"-e", "--editable"}
 _COMMENT = re.compile(r"(^|\s)#.*$")
+_VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)\}")
+_NAMED = re.compile(r"[\w.-]+\s*(?:\[[^\]]*\])?\s*@\s*")
 _PACKAGES = (".whl", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 PLACE = "environment.requirements"
 
@@ -35,6 +38,8 @@ class RequirementsContent:
     """The file itself, and those that it includes, with their content."""
     packages: Mapping[Path, str]
     """The digests of files and directories of this machine that are installed, or looked in."""
+    editable: tuple[Path, ...] = ()
+    """Those of them that the file wants to be used where they are (`-e`)."""
 
     @property
     def digest_input(self) -> bytes:
@@ -53,6 +58,7 @@ def read_content(requirements: Path) -> RequirementsContent:
     """
     texts: dict[Path, bytes] = {}
     packages: dict[Path, str] = {}
+    editable: list[Path] = []
     waiting = [(Path(os.path.normpath(requirements)), "")]
     for path, included in waiting:
         if path in texts:
@@ -65,27 +71,30 @@ def read_content(requirements: Path) -> RequirementsContent:
             if value.startswith(("http:", "https:")) or "${" in value:
                 continue
             value = uris.path(value) if value.startswith("file:") else value
-            local = Path(os.path.normpath(path.parent / value))
+            base = path if option in _INCLUDING else requirements  # packages are looked for from where it is installed
+            local = Path(os.path.normpath(base.parent / value))
             if option in _INCLUDING:
                 waiting.append((local, f" (included by {path})"))
             elif local.is_file():
                 packages[local] = sha256_of(local)
             elif local.is_dir():
                 packages[local] = archive.digest_of(archive.members(local))
-    return RequirementsContent(texts, packages)
+                editable += [local] if option in _EDITABLE else []
+    return RequirementsContent(texts, packages, tuple(editable))
 
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:
     """Yield the option ("" for a requirement) and the value of each line that may lead to something."""
     for line in text.replace("\\\n", " ").splitlines():
-        line = _COMMENT.sub("", line).strip()
+        line = _VARIABLE.sub(lambda found: os.environ.get(found[1], found[0]), _COMMENT.sub("", line).strip())
         option, _, value = line.partition("=") if line.startswith("--") and "=" in line else line.partition(" ")
         if line[:2] in _INCLUDING | _NAMING and not line.startswith("--"):
             option, value = line[:2], line[2:]
         if option in _INCLUDING | _NAMING:
-            yield option, _unquoted(value.strip(" ="))
+            value = _unquoted(value.strip(" ="))
+            yield option, value.partition("[")[0] if option in _EDITABLE else value
         elif line and not line.startswith("-"):
-            place = line.partition(" @ ")[2] or line
+            place = _NAMED.sub("", line, count=1) if _NAMED.match(line) else line
             place = _unquoted(place.partition(";")[0].partition("[")[0].strip())
             if place.startswith((".", "/", "file:")) or "/" in place or place.endswith(_PACKAGES):
                 yield "", place

@@ -6,6 +6,8 @@ files are reported together, each with the field of the job that names it.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -23,6 +25,7 @@ from howdah.spec.staged import DataFile, StagedFile, StagedInput, StagedJob
 from howdah.spec.validation import apply_alias, nearest, origin_of
 from howdah.spec.values import dataclass
 from howdah.spec.working_files import SPREAD, entries, file_name
+from howdah.staging.files_wrong import FilesWrong
 from howdah.staging.path_listing import Listing, listing, tree
 from howdah.staging.replacement import KeptPath, display_uri, mentioned_paths, personal_paths, why_not_replace
 from howdah.storage.content_cache import local_directory, location, sha256_of
@@ -35,12 +38,6 @@ MAX_LEFT_OUT_LINES = 10
 _REPACKED = (".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 """Archives that are sent as .tar.gz, because YARN's nodes can unpack no other."""
 ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar", *_REPACKED)
-
-
-class FilesWrong(SpecError):
-    """The job is written correctly, but files that it names are missing or unusable."""
-
-    exit_code = StagingError.exit_code
 
 
 def stage(
@@ -214,6 +211,10 @@ class _Stager:
 
     def _whole_file(self, path: Path, name: str, kind: str) -> StagedFile:
         """Return a file or archive. One with `:` in its name comes in an archive, because YARN can't link to it."""
+        if kind != "file" and path.name.endswith(ARCHIVES):
+            from howdah.staging import archive
+
+            archive.check(path)
         if ":" not in name or kind == "spread":
             return _local_file(path, name, kind, self.home)
         if kind == "archive":
@@ -340,6 +341,10 @@ class _Stager:
             self.wrong(place, f"{path!r}: no such file or directory: {'neither ' + also if also else ''}{where}", near)
         elif not found.files:
             self.wrong(place, f"{path!r} has no files (names that begin with _ or . are skipped): {display_uri(uri)}")
+        for file in found.files:
+            if file.uri.startswith("file:") and not os.access(uris.path(file.uri), os.R_OK):
+                self.wrong(place, f"{display_uri(file.uri)}: permission denied")
+                break
         yield from ((file, "") for file in found.files)
 
     def _listing(self, uri: str) -> Listing:
@@ -355,7 +360,10 @@ class _Stager:
             uri = uris.absolute(output.path, self.cluster_fs, self.user_directory)
             replaces = output.overwrite or overwrite
             try:
-                if not replaces and filesystem(uri, self.conf_dir).exists(uri):
+                local = Path(uris.path(uri)) if uri.startswith("file:") else None
+                if local is not None and local.is_symlink() and not local.exists():
+                    self.wrong(place, f"{display_uri(uri)} is a link to nothing: remove it, or choose another")
+                elif not replaces and filesystem(uri, self.conf_dir).exists(uri):
                     self.wrong(
                         place,
                         f"{display_uri(uri)} exists already: remove it, choose another, or allow it with overwrite",
@@ -377,6 +385,13 @@ class _Stager:
         local = {"environment.archive": archive, "environment.requirements": requirements}
         for place, path in local.items():
             self._keep(place, path, whole=True)
+        if requirements:
+            from howdah.staging.requirements_files import read_content  # few jobs need it
+
+            with contextlib.suppress(SpecError, StagingError):  # told where the environment is staged
+                found = read_content(self.base_directory / requirements)
+                for local_path in (*found.texts, *found.packages):
+                    self._keep("environment.requirements", str(local_path), whole=True)
         for name, reference in job.secrets.items():
             if reference.startswith("file:"):
                 self._keep(f"secrets.{name}", reference.partition(":")[2])

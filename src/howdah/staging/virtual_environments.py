@@ -24,7 +24,7 @@ from pathlib import Path
 from howdah.errors import StagingError
 from howdah.localfiles.file_errors import explain
 from howdah.staging import archive as packing
-from howdah.staging.requirements_files import read_content
+from howdah.staging.requirements_files import RequirementsContent, read_content
 from howdah.storage.content_cache import local_directory
 from howdah.storage.progress import Notice
 
@@ -64,7 +64,8 @@ def ensure_environment(requirements: Path, notice: Notice) -> Path:
         FilesWrong: there is no such file.
         StagingError: it can't be installed, or there is no room; no part of it stays.
     """
-    content = b"\n".join(read_content(requirements).texts.values())
+    found = read_content(requirements)
+    content = b"\n".join(found.texts.values())
     target = environment_path(requirements)
     if target.is_dir():
         _tell_age(target, read_requirements(content), notice)
@@ -74,7 +75,7 @@ def ensure_environment(requirements: Path, notice: Notice) -> Path:
             count = len(read_requirements(content))
             counted = f"{count} package" if count == 1 else f"{count} packages"
             notice(f"installing {counted} for {requirements.name}: once, into {target}")
-            _install(requirements, b"--hash=" in content, target, notice)
+            _install(requirements, found, target, notice)
     return target
 
 
@@ -124,10 +125,10 @@ def _setting(venv: Path, name: str) -> str:
     return ""
 
 
-def _install(requirements: Path, hashed: bool, target: Path, notice: Notice) -> None:
+def _install(requirements: Path, found: RequirementsContent, target: Path, notice: Notice) -> None:
     partial = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        for command in _commands(requirements.absolute(), hashed, partial):
+        for command in _commands(requirements.absolute(), found, partial):
             run_installer(command, requirements, notice)
         make_relocatable(partial)
         partial.rename(target)
@@ -137,16 +138,21 @@ def _install(requirements: Path, hashed: bool, target: Path, notice: Notice) -> 
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _commands(requirements: Path, hashed: bool, venv: Path) -> list[list[str]]:
-    strict = ["--require-hashes"] if hashed else []
+def _commands(requirements: Path, found: RequirementsContent, venv: Path) -> list[list[str]]:
+    strict = ["--require-hashes"] if any(b"--hash=" in text for text in found.texts.values()) else []
+    copied = list(map(str, found.editable))  # what tasks share can't be the user's own source
     uv = _uv()
     if uv:
         # What a task compiles is its own, and gone with it.
         options = ["--quiet", "--compile-bytecode", "--python", str(venv / "bin" / "python")]
-        install = [uv, "pip", "install", *options, *strict, "-r", str(requirements)]
-        return [[uv, "venv", "--quiet", "--relocatable", "--python", sys.executable, str(venv)], install]
+        options += ["--refresh"] if found.packages else []  # uv does not see that a file of a local package changed
+        install = [uv, "pip", "install", *options]
+        copies = [[*install, "--reinstall", "--no-deps", *copied]] if copied else []
+        made = [uv, "venv", "--quiet", "--relocatable", "--python", sys.executable, str(venv)]
+        return [made, [*install, *strict, "-r", str(requirements)], *copies]
     pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    return [[sys.executable, "-m", "venv", str(venv)], [*pip, *strict, "-r", str(requirements)]]
+    copies = [[*pip, "--force-reinstall", "--no-deps", *copied]] if copied else []
+    return [[sys.executable, "-m", "venv", str(venv)], [*pip, *strict, "-r", str(requirements)], *copies]
 
 
 def _uv() -> str | None:
@@ -164,7 +170,8 @@ def run_installer(command: list[str], requirements: Path, notice: Notice, report
         StagingError: it failed, or took too long.
     """
     began, pipe, none = time.monotonic(), subprocess.PIPE, subprocess.DEVNULL
-    with subprocess.Popen(command, stdin=none, stdout=pipe, stderr=pipe, text=True, errors="replace") as run:
+    where = requirements.absolute().parent  # from which installers look for `./package`
+    with subprocess.Popen(command, stdin=none, stdout=pipe, stderr=pipe, text=True, errors="replace", cwd=where) as run:
         try:
             output, errors = _await_installer(run, began, requirements, notice, report_s)
         except BaseException:

@@ -7,10 +7,14 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
+from howdah.errors import StagingError
 from howdah.localfiles.file_errors import explain
 from howdah.spec.message import Message, message
 
+MAX_DEPTH = 250
+"""How many directories may lie within each other, in a tree that is copied."""
 LeftOut = Callable[[str, str], object]
 """Called with the path of something that can't be followed or copied, and why."""
 NOTHING_TO_COPY = message("it is neither a file nor a directory")
@@ -44,7 +48,8 @@ def walk_linked(directory: str, left_out: LeftOut) -> Iterator[tuple[str, os.sta
     Raises:
         StagingError: a directory can't be listed.
     """
-    yield from _walk(directory, os.path.realpath(directory), frozenset(), left_out)
+    real = os.path.realpath(directory)
+    yield from _walk(directory, real, frozenset(map(str, Path(real).parents)), left_out)
 
 
 def _walk(directory: str, real: str, above: frozenset[str], left_out: LeftOut) -> Iterator[tuple[str, os.stat_result]]:
@@ -74,5 +79,7 @@ def _walk(directory: str, real: str, above: frozenset[str], left_out: LeftOut) -
             below = os.path.realpath(path) if entry.is_symlink() else os.path.join(real, entry.name)
             if below == real or below in above:
                 left_out(path, leads_back(below))
+            elif len(above) > MAX_DEPTH:
+                raise StagingError(f"{path} lies more than {MAX_DEPTH} directories deep")
             else:
                 yield from _walk(path, below, above | {real}, left_out)

@@ -27,7 +27,8 @@ class OutputFiles:
     `root` is the working directory ("": only the directory counts), `is_left_out(name)` says which names to skip, and
     `inputs` are the paths of the task's inputs on this machine. Of the working directory itself only what has changed
     since the file system's time `since_ns` counts, and nothing in `others`, names at its top. After an iteration
-    `left_out` says why something is left out, by its path below the directory.
+    `left_out` says why something is left out, by its path below the directory, and `empty` has the directories that
+    hold nothing.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class OutputFiles:
         self._inputs = frozenset(map(os.path.realpath, inputs))
         self._roots = [directory, *([root] if root else [])]
         self.left_out: dict[str, str] = {}
+        self.empty: list[str] = []
 
     def __iter__(self) -> Iterator[str]:
         """Yield the paths of regular files below the directory, sorted within each directory.
@@ -54,7 +56,7 @@ class OutputFiles:
         Raises:
             OSError: a directory cannot be listed.
         """
-        self.left_out = {}
+        self.left_out, self.empty = {}, []
         yield from self._files_below("", (os.path.realpath(self.directory),))
 
     def _files_below(self, prefix: str, above: tuple[str, ...]) -> Iterator[str]:
@@ -64,6 +66,8 @@ class OutputFiles:
             if not prefix:
                 raise
             return
+        if prefix and not entries and not self._since_ns:
+            self.empty.append(prefix.rstrip("/"))
         for entry in entries:
             name = prefix + entry.name
             if self._is_left_out(entry.name) or name in self._others or self._is_older(entry):

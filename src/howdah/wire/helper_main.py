@@ -8,8 +8,11 @@ the same; lines before it report progress. The exit status is 0 after "ok", 1 af
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import json
 import os
+import signal
 import sys
 import time
 import typing
@@ -17,12 +20,16 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Mapping, Sequence
 
 from howdah.errors import HowdahError
+from howdah.localfiles.deep_directories import allow_deep_directories
 from howdah.spec.codec import decode, encode
 from howdah.spec.values import dataclass
 from howdah.wire.stderr import ignore_full_disk
 
 REPORT_S = 0.5
 """Seconds between two progress lines."""
+PARENT = "HOWDAH_HELPER_PARENT"
+"""The variable with the pid of the master for which a helper works."""
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -42,9 +49,23 @@ def run_helper_main(verbs: Verbs) -> typing.NoReturn:
     The process exits at once: a thread that waits for a dead server must not hold it back.
     """
     ignore_full_disk()
+    _end_with_parent()
+    allow_deep_directories()
     answer = answer_request(verbs, sys.argv[1:], sys.stdin.buffer.read())
     write_line(answer)
     os._exit(1 if "error" in answer else 0)
+
+
+def _end_with_parent() -> None:
+    """Let the kernel kill this process when the master that started it ends, if one did: the next master starts a
+    helper for the same work, and two would be in each other's way."""
+    parent = os.environ.pop(PARENT, None)
+    if parent is None:
+        return
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if str(os.getppid()) != parent:
+        os._exit(1)
 
 
 def answer_request(verbs: Verbs, arguments: Sequence[str], text: bytes) -> Dict[str, Any]:

@@ -26,6 +26,7 @@ from howdah.wire.messages import Assignment
 
 _REMOVED = "{count} files are removed that the try before has made or changed: only the checkpoint outlives a try"
 _LINKED = "input files, such as {path}, are links to the files themselves: whoever writes to them changes them"
+_TWICE = "{count} files of archives, such as {name}, are not copied: other files have their names"
 _TURN_S = 0.05
 """The loop's other events wait no longer than this while files are copied."""
 
@@ -111,6 +112,8 @@ class Localisation:
             self._tell(f"{self.work.left} of the try before could not be removed")
         environments = {posixpath.normpath(path).partition("/")[0] for path in assignment.program_path}
         yield from self.work.make_own(assignment.unpack_into_workdir, environments, self._image is not None)
+        if twice := sorted(set(self.work.passed_over)):
+            self._tell(_TWICE.format(name=twice[0], count=len(twice)))
         make_directories(assignment.directories, self.directory)
         yield from bring_local(assignment.fetches, self.directory, self.work.inputs, self._brought, self._remote)
         if self._brought.linked:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Collection, Dict, Iterator, List, Mapping, Set
+from typing import Collection, Dict, Iterator, List, Mapping, Set, Tuple
 
 from howdah.executor.io.overlay import Overlay
 from howdah.executor.process.mount_points import mount_points
@@ -40,6 +40,11 @@ class WorkingDirectory:
         self._linked: Set[str] = set()
         """The environments that consist of hard links."""
         self._environments: Set[str] = set()
+        self.passed_over: List[str] = []
+        """Files of archives that were not copied, because there was another one of their name."""
+        self._spread: List[Tuple[str, str]] = []
+        """What archives were copied into which directories."""
+        self._holders: Set[str] = set()
         self.program_started_ns = 0
         """When, by the file system's clock, the program started; 0 before that."""
         self._scan("")
@@ -68,8 +73,9 @@ class WorkingDirectory:
             OSError: no room, an archive is missing, a link leads out of its archive, or a file is a device.
         """
         self._environments = set(environments)
+        self._spread = [(self._source(name), into or ".") for name, into in spread.items()]
         for name, into in spread.items():
-            yield from copy_tree(self._source(name), os.path.join(self.path, into), name)
+            yield from copy_tree(self._source(name), os.path.join(self.path, into), name, self.passed_over.append)
         for name in self._links:
             if name in spread or name.split("/")[0] in HOWDAHS_OWN:
                 continue
@@ -149,6 +155,7 @@ class WorkingDirectory:
             OSError: something cannot be removed.
         """
         yield from self._remove_environments()
+        self._holders = self._list_holders()
         yield from self._remove_since(self.program_started_ns, "", {*map(os.path.normpath, kept)}, mount_points())
         self.program_started_ns = 0
 
@@ -182,6 +189,28 @@ class WorkingDirectory:
                     os.rmdir(path)
         self._linked.clear()
 
+    def _is_known(self, name: str) -> bool:
+        """Return whether a directory was here before the program: one of the job's files or inputs."""
+        if name in self._holders:
+            return True
+        sources = [(top, self._source(top)) for top in self._links] + [(into, source) for source, into in self._spread]
+        return any(
+            is_inside(os.path.join(self.path, name), os.path.join(self.path, top))
+            and os.path.isdir(os.path.join(source, os.path.relpath(name, top)))
+            for top, source in sources
+        )
+
+    def _list_holders(self) -> Set[str]:
+        """Return all directories that hold one of the job's files or inputs at some depth."""
+        relative = {os.path.dirname(os.path.relpath(path, self.path)) for path in self.inputs}
+        waiting, found = [*relative, *map(os.path.dirname, self._links), *(into for _, into in self._spread)], {""}
+        while waiting:
+            name = os.path.normpath(waiting.pop())
+            if name not in found:
+                found.add(name)
+                waiting.append(os.path.dirname(name))
+        return found
+
     def _remove_since(self, since_ns: int, prefix: str, kept: Set[str], mounts: Set[str]) -> Iterator[int]:
         """Remove what has changed since a time of the file system. What was changed at that very moment may be ours
         as well, and comes back. A link is never followed, nor is what the program has mounted touched."""
@@ -198,7 +227,9 @@ class WorkingDirectory:
             yield 0
             is_engines, status = name in self._engines, entry.stat(follow_symlinks=False)
             if entry.is_dir(follow_symlinks=False):
-                yield from self._remove_since(since_ns, f"{name}/", kept, mounts)
+                # A directory that was renamed keeps the times of what is in it.
+                is_new = since_ns and status.st_ctime_ns >= since_ns and not is_engines and not self._is_known(name)
+                yield from self._remove_since(0 if is_new else since_ns, f"{name}/", kept, mounts)
                 if not is_engines and status.st_ctime_ns >= since_ns:
                     with contextlib.suppress(OSError):  # something in it stays
                         os.rmdir(entry.path)
