@@ -84,6 +84,7 @@ CASES = {
     ),
     "one task alone": Case((("worker-1.2", ""),), False, ("_SUCCESS", "d/w", "m")),
     "over what was there": Case((("worker-0.1", ""),), True, ("_SUCCESS", "m")),
+    "a program's own mark": Case((("worker-3.1", ""),), False, ("_SUCCESS", "_SUCCESS.program")),
     "nothing written": Case((("worker-2.1", "worker-2"),), False, ("_SUCCESS",)),
     "no part counts": Case((), True, ("_SUCCESS",)),
 }
@@ -98,7 +99,10 @@ class CommitContract:
         for name in ("worker-0.1/m", "worker-1.1/m", "worker-1.2/m", "worker-1.2/d/w"):
             fs.mkdirs(uris.parent(uris.join(output.temporary, name)))
             fs.create(uris.join(output.temporary, name)).close()
-        fs.mkdirs(uris.join(output.temporary, "worker-2.1"))
+        for name in ("worker-2.1", "worker-3.1"):
+            fs.mkdirs(uris.join(output.temporary, name))
+        with fs.writing(uris.join(output.temporary, "worker-3.1/_SUCCESS")) as sink:
+            sink.write(b"{}")
         if case.overwrite:
             fs.mkdirs(output.final)
             fs.create(uris.join(output.final, "old")).close()

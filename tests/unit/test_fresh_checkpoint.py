@@ -39,9 +39,13 @@ def test_it_is_kept_beside(directory: Path) -> None:
 
 
 def test_it_comes_back_if_the_submission_fails(directory: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), begin_fresh(plan(directory / "ck"), lambda _: None):
-        (directory / "ck").mkdir()  # where the engine has put its lock, and taken it away
-        raise KeyboardInterrupt
+    def submit() -> None:
+        with begin_fresh(plan(directory / "ck"), lambda _: None):
+            (directory / "ck").mkdir()  # where the engine has put its lock, and taken it away
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        submit()
     assert [path.name for path in directory.glob("ck*")] == ["ck"]
     assert (directory / "ck/step-1").read_text() == "trained"
 

@@ -127,11 +127,12 @@ class DirectorySync:
         path = os.path.join(self.path, name)
         if directory_snapshot.stamp_of(path) != stamp:
             raise _ChangedMeanwhile
-        self.fs.mkdirs(uris.parent(target))
-        with open_local(path) as file, self.fs.writing(target, mode_of_copy(path, target)) as sink:
-            cpu_throttle.copy_throttled(file, sink, stamp.size)
-            if directory_snapshot.stamp_of(path) != stamp:
-                raise _ChangedMeanwhile
+        with open_local(path) as file, _translate_os_errors(target):
+            self.fs.mkdirs(uris.parent(target))
+            with self.fs.writing(target, mode_of_copy(path, target)) as sink:
+                cpu_throttle.copy_throttled(file, sink, stamp.size)
+                if directory_snapshot.stamp_of(path) != stamp:
+                    raise _ChangedMeanwhile
         self.files, self.bytes = self.files + 1, self.bytes + stamp.size
         entry = self.fs.stat(target)
         if entry is not None:

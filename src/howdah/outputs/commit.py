@@ -28,7 +28,7 @@ from howdah.spec.job import SUCCESS, JobSpec
 from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import FileSystem
-from howdah.storage.published import FAILED, begin_mark, complete_mark, is_as_published
+from howdah.storage.published import FAILED, begin_mark, complete_mark, is_as_published, is_published
 from howdah.storage.retry import retry_until
 from howdah.storage.trash import move_to_trash
 from howdah.wire.helper_main import HelperReply, one_line, run_helper_main
@@ -152,6 +152,7 @@ def commit(output: OutputCommit, fs: FileSystem) -> str:
     if not _is_published(fs, output):
         _collect(fs, output)
         _move_snapshots(fs, output)
+        _keep_programs_mark(fs, uris.join(output.gathered, SUCCESS))
         fs.create(uris.join(output.gathered, output.marker)).close()
         begin_mark(fs, output.gathered, SUCCESS)
         try:
@@ -163,6 +164,13 @@ def commit(output: OutputCommit, fs: FileSystem) -> str:
     kept = _put_replaced_away(fs, output)
     _remove_unfinished(fs, output)
     return kept
+
+
+def _keep_programs_mark(fs: FileSystem, uri: str) -> None:
+    """Give the program's own _SUCCESS, which may be a manifest, another name: howdah's takes its place."""
+    found = fs.stat(uri)
+    if found is not None and found.size and not is_published(fs, uris.parent(uri)):
+        fs.rename(uri, f"{uri}.program")
 
 
 def discard(output: OutputCommit, fs: FileSystem) -> None:
