@@ -367,3 +367,17 @@ def test_a_cache_that_may_not_be_written(tmp_path: Path) -> None:
     digest = sha256_of(source)
     with pytest.raises(StagingError, match=r"home.*"):
         Cache(home).place(StagedFile("a", location(home, digest, "a"), "file", str(source), digest))
+
+
+def test_outputs_that_are_one_place_are_refused_before(tmp_path: Path, home: str) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    for outputs, other in (
+        ((Output("real/o"), Output("link/o")), "outputs.1.path"),
+        ((Output("link/o/p"), Output("real/o")), "outputs.1.path"),
+        ((Output("real/o"), Output("real/o.saved")), "outputs.0.save"),
+        ((Output("real/o", keep_failed=True), Output("real/o.failed/x")), "outputs.0.path"),
+    ):
+        with pytest.raises(SpecError, match=rf"which is, holds or lies in {other} \("):
+            stage(JobSpec(ROLES, outputs=outputs), tmp_path, home)
+    stage(JobSpec(ROLES, outputs=(Output("real/o"), Output("link/p"))), tmp_path, home)

@@ -8,9 +8,10 @@ compared with the output's path, after links, mounts and the names of one HDFS h
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -96,6 +97,14 @@ def why_not_replace(uri: str, kept_paths: Iterable[KeptPath], conf_dir: str) -> 
                 " has published it"
             )
     return ""
+
+
+def find_shared_places(paths: Sequence[KeptPath], conf_dir: str) -> Iterator[tuple[KeptPath, KeptPath]]:
+    """Yield pairs of paths of which one is, or holds, the other under some name."""
+    places = [(path, _Place(path.uri, conf_dir)) for path in paths] if len(paths) > 1 else []
+    for (first, place), (second, other) in itertools.combinations(places, 2):
+        if _kind(first.uri) == _kind(second.uri) and (place.holds(other) or other.holds(place)):
+            yield first, second
 
 
 def _kind(uri: str) -> str:

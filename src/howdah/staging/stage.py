@@ -27,7 +27,14 @@ from howdah.spec.values import dataclass
 from howdah.spec.working_files import SPREAD, entries, file_name
 from howdah.staging.files_wrong import FilesWrong
 from howdah.staging.path_listing import Listing, listing, tree
-from howdah.staging.replacement import KeptPath, display_uri, mentioned_paths, personal_paths, why_not_replace
+from howdah.staging.replacement import (
+    KeptPath,
+    display_uri,
+    find_shared_places,
+    mentioned_paths,
+    personal_paths,
+    why_not_replace,
+)
 from howdah.storage.content_cache import local_directory, location, sha256_of
 from howdah.storage.factory import filesystem
 from howdah.storage.linked_tree import describe_left_out
@@ -75,6 +82,7 @@ def stage(
     board = stager.board(job.board)
     outputs = tuple(stager.outputs(job, overwrite))
     stager.check_replacements(job, outputs)
+    stager.check_places(outputs, checkpoint)
     if (more := stager.left_out - MAX_LEFT_OUT_LINES) > 0:
         notice(message("{count} more are left out in the same way", count=more))
     if stager.mistakes:
@@ -375,6 +383,20 @@ class _Stager:
 
                 self.mistakes.extend(format_mistakes(f"outputs.{number}", output))
             yield replace(output, path=uri, overwrite=replaces, save=self._save(output.save))
+
+    def check_places(self, outputs: Sequence[Output], checkpoint: Checkpoint) -> None:
+        """Refuse outputs that are one place under several names: the second would not find it free when it is moved."""
+        paths = [KeptPath(f"outputs.{number}.path", output.path) for number, output in enumerate(outputs)]
+        others = [KeptPath("checkpoint.path", checkpoint.path)] if checkpoint.path else []
+        for number, output in enumerate(outputs):
+            others += [KeptPath(f"outputs.{number}.save", f"{output.path}.saved")] if not output.save.to else []
+            others += [KeptPath(f"outputs.{number}.path", f"{output.path}.failed")] if output.keep_failed else []
+        for first, second in find_shared_places([*paths, *others], self.conf_dir):
+            is_told = any(mistake.place in (first.what, second.what) for mistake in self.mistakes)
+            is_inside = second.what == "checkpoint.path" and first.uri.startswith(f"{second.uri}/")
+            if first in paths and not is_told and not is_inside:
+                shown = f"{second.what} ({display_uri(second.uri)})"
+                self.wrong(first.what, f"is {display_uri(first.uri)}, which is, holds or lies in {shown}")
 
     def check_replacements(self, job: JobSpec, outputs: Sequence[Output]) -> None:
         """Refuse outputs that would replace what the job reads, its code or checkpoints, or a directory of people."""
