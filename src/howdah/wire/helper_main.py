@@ -9,7 +9,6 @@ the same; lines before it report progress. The exit status is 0 after "ok", 1 af
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import signal
@@ -62,6 +61,8 @@ def _end_with_parent() -> None:
     parent = os.environ.pop(PARENT, None)
     if parent is None:
         return
+    import ctypes  # the master imports this module, and needs none
+
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if str(os.getppid()) != parent:
