@@ -272,7 +272,7 @@ def series(params: dict[str, str]) -> dict[str, Any]:
             points = [
                 [STARTED + 3 * n, value * 0.9, value, value * 1.1] for n in range(300) for value in [noise.random()]
             ]
-            steps = [] if name in units and units[name] else list(range(len(points)))
+            steps = [] if units.get(name) else list(range(len(points)))
             found.append({"task": task, "name": name, "unit": units.get(name, ""), "points": points, "steps": steps})
     return {"version": int(time.time() / 5), "names": known, "series": found}
 
