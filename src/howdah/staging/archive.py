@@ -220,7 +220,8 @@ def check(path: Path) -> None:
             while tar.next() is not None and path.stat().st_size <= MAX_CHECKED_BYTES:
                 tar.members.clear()  # type: ignore[attr-defined]
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError) as error:
-        raise StagingError(f"{path} is damaged, or no archive: {str(error).splitlines()[0]}") from error
+        first = str(error).partition("\n")[0].rstrip(": ")
+        raise StagingError(f"{path} is damaged, or no archive: {first}") from error
     except OSError as error:
         raise explain(error, str(path)) if error.errno else StagingError(f"{path} is damaged: {error}") from error
 

@@ -13,5 +13,5 @@ done
 head -c 60 d.tar.xz > broken.tar.xz
 printf 'roles: {worker: {command: "true", resources: {memory: 64MiB}}}\narchives: [broken.tar.xz]\n' > job.yaml
 run job.yaml
-[ "$status" = 66 ] && grep -q "broken.tar.xz cannot be unpacked" all || fail "$status: $(cat all)" "refused, by its name"
+[ "$status" = 66 ] && grep -q "broken.tar.xz is damaged, or no archive" all || fail "$status: $(cat all)" "refused, by its name"
 pass
