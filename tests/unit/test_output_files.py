@@ -135,6 +135,7 @@ def test_of_the_working_directory_what_has_changed_since_the_start(tmp_path: Pat
     for name in ("code/same.py", "code/changed.py", "data", "howdah-environment/a"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
+    (tmp_path / "code/empty").mkdir()
     time.sleep(0.02)  # the file system's clock has moved on
     (tmp_path / "mark").touch()
     since_ns = (tmp_path / "mark").stat().st_ctime_ns
@@ -142,5 +143,7 @@ def test_of_the_working_directory_what_has_changed_since_the_start(tmp_path: Pat
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text("new")
     (tmp_path / "link").symlink_to("data")
+    (tmp_path / "runs/2").mkdir()
     files = OutputFiles(str(tmp_path), str(tmp_path), since_ns=since_ns, others=["howdah-environment", "mark"])
     assert list(files) == ["code/changed.py", "link", "runs/1/e"]
+    assert files.empty == ["runs/2"]

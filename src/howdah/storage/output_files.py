@@ -6,7 +6,7 @@ file of the task on this machine, where inputs are links themselves. A link that
 directory which holds it, and what is neither file nor directory.
 """
 
-# ruff: noqa: PTH110, PTH112, PTH113, PTH118 - many small calls, under a program's feet
+# ruff: noqa: PTH110, PTH112, PTH113, PTH116, PTH118 - many small calls, under a program's feet
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class OutputFiles:
             if not prefix:
                 raise
             return
-        if prefix and not entries and not self._since_ns:
+        if prefix and not entries and self._is_programs(prefix):
             self.empty.append(prefix.rstrip("/"))
         for entry in entries:
             name = prefix + entry.name
@@ -89,6 +89,13 @@ class OutputFiles:
             return entry.stat(follow_symlinks=False).st_ctime_ns < self._since_ns
         except FileNotFoundError:  # removed since it was listed
             return True
+
+    def _is_programs(self, directory: str) -> bool:
+        """Return whether the program has made or emptied this directory."""
+        try:
+            return os.stat(os.path.join(self.directory, directory)).st_ctime_ns >= self._since_ns
+        except FileNotFoundError:
+            return False
 
     def _files_behind_link(self, name: str, above: tuple[str, ...]) -> Iterator[str]:
         path = os.path.join(self.directory, name)
