@@ -89,10 +89,10 @@ def test_directories_without_requests_are_dropped_first(tmp_path: Path, store: E
     for name in ("old", "new"):
         files.put(tmp_path / name, [one for tag in range(8) for one in files.curve(f"{tag}", range(4_000))])
     board_of(store, tmp_path / "old")
-    store._directories[uris.of_local(tmp_path / "old")].used_at -= 2 * IDLE_S
+    store._directories["", uris.of_local(tmp_path / "old")].used_at -= 2 * IDLE_S
     board = board_of(store, tmp_path / "new")
     assert board.runs()["errors"] == []
-    assert list(store._directories) == [uris.of_local(tmp_path / "new")]
+    assert list(store._directories) == [("", uris.of_local(tmp_path / "new"))]
     assert board_of(store, tmp_path / "old").scalars({"tag": ["3"]})["series"][0]["count"] == 4_000
 
 

@@ -37,7 +37,7 @@ def event_file_service(conf_dir: str) -> EventFileService:
 
 class RecordedJob:
     """A `JobSource` of a job that is read from its directory. `archive` returns the archive of the job's logs, and
-    raises RequestRefused when there is none."""
+    raises RequestRefused when there is none. Of what the job's log names, files of `owner` alone are read; "": all."""
 
     def __init__(
         self,
@@ -46,7 +46,9 @@ class RecordedJob:
         event_files: EventFileService,
         archive: Callable[[], LogArchive],
         conf_dir: str,
+        owner: str = "",
     ) -> None:
+        self._owner = owner
         self._log, self._archived_logs, self._event_files, self._archive = log, archived_logs, event_files, archive
         self.conf_dir = conf_dir
 
@@ -81,7 +83,7 @@ class RecordedJob:
 
     async def event_file_answer(self, path_and_query: str) -> tuple[int, str, bytes]:
         return await self._event_files.get(
-            path_and_query, locations.event_file_locations(self.view), checkpoints(self.view)
+            path_and_query, locations.event_file_locations(self.view), checkpoints(self.view), self._owner
         )
 
     async def act(self, action: str, arguments: Mapping[str, Any]) -> Any:

@@ -82,6 +82,8 @@ class NewLines:
     """The reader after the last of these lines."""
     size_and_time: tuple[int, int]
     """Size and modification time of the log when this reading began."""
+    owner: str = ""
+    """The user who owns the log."""
 
 
 class RecordedLog:
@@ -93,6 +95,7 @@ class RecordedLog:
         """All events that have been read but samples, one line each."""
         self.version, self.bytes = 1, 0
         self.checked_at = float("-inf")
+        self.owner = ""
         self._files, self._reader, self._size_and_time = files, LineReader(), (-1, 0)
         self._ended = False
 
@@ -114,6 +117,7 @@ class RecordedLog:
             raise LogReplaced
         if found is None:
             return NewLines([], reader, size_and_time)
+        owner = found.segments[0].owner or uris.root(uri)
         with found.open() as log:
             lines = list(reader.read(log, size, MAX_BYTES))
             if MAX_BYTES <= reader.offset < size:
@@ -123,13 +127,13 @@ class RecordedLog:
                     reader = LineReader(size - LAST_BYTES, skipping=True)
                 log.seek(reader.offset)
                 lines += reader.lines([log.read(LAST_BYTES)])
-        return NewLines(lines, reader, size_and_time)
+        return NewLines(lines, reader, size_and_time, owner)
 
     def apply(self, new: NewLines | None) -> None:
         """Add new lines to the events, and fold them into the view."""
         if new is None:
             return
-        self._reader, self._size_and_time = new.reader, new.size_and_time
+        self._reader, self._size_and_time, self.owner = new.reader, new.size_and_time, new.owner
         for lines in new.lines:
             events = [line for line in lines if line and not line.startswith((_USED, _MEASURED))]
             self.lines += events

@@ -19,7 +19,7 @@ from howdah.eventfiles.statistics import statistics
 from howdah.eventfiles.tensor import MAX_PICKLE_BYTES, Tensor
 from howdah.eventfiles.tensor_files import SHARD_INDEX, read_shards, read_tensors
 from howdah.spec import uris
-from howdah.storage.factory import filesystem
+from howdah.storage.files_of_owner import FilesOfOwner, files_of
 from howdah.storage.filesystem import FileSystem
 
 MAX_CHECKPOINTS, MAX_VALIDATED = 200, 50
@@ -29,17 +29,18 @@ _READABLE_SUFFIXES = (".safetensors", ".pt", ".pth", ".ckpt", ".bin", ".tar", ".
 
 
 class CheckpointContents:
-    """Lists checkpoints and their tensors. The result of a validation is kept, and the last answers for `CACHE_S`."""
+    """Lists checkpoints and their tensors. The result of a validation is kept, and the last answers for `CACHE_S`.
+    `owner` is the user whose files are read; "": all are."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._defects: dict[tuple[str, int, int], str] = {}
         self._checkpoints: dict[tuple[str, ...], tuple[float, dict[str, Any]]] = {}
-        self._tables: dict[str, tuple[float, list[Tensor]]] = {}
+        self._tables: dict[tuple[str, str], tuple[float, list[Tensor]]] = {}
 
-    def checkpoints(self, directories: Sequence[str]) -> dict[str, Any]:
+    def checkpoints(self, directories: Sequence[str], owner: str = "") -> dict[str, Any]:
         """Return the API's list of checkpoints below the directories, the newest first."""
-        key = tuple(directories)
+        key = (owner, *directories)
         with self._lock:
             read_at, answer = self._checkpoints.get(key, (0.0, {}))
             if answer and time.monotonic() - read_at < CACHE_S:
@@ -48,8 +49,11 @@ class CheckpointContents:
             errors = []
             for directory in dict.fromkeys(directories):
                 try:
-                    for row in self._rows(directory):
+                    files = files_of(owner, directory)
+                    for row in self._rows(files, directory):
                         rows.setdefault(row["uri"], row)
+                    if isinstance(files, FilesOfOwner) and files.others:
+                        errors.append({"file": directory, "text": files.why_incomplete(), "memory": False})
                 except HowdahError as error:
                     errors.append({"file": directory, "text": str(error), "memory": False})
             newest = sorted(rows.values(), key=lambda row: -row["modified"])[:MAX_CHECKPOINTS]
@@ -57,8 +61,8 @@ class CheckpointContents:
             self._checkpoints = {key: (time.monotonic(), answer)}
             return answer
 
-    def _rows(self, directory: str) -> list[dict[str, Any]]:
-        tree = CheckpointTree(filesystem(directory), directory)
+    def _rows(self, files: FileSystem, directory: str) -> list[dict[str, Any]]:
+        tree = CheckpointTree(files, directory)
         rows = []
         for number, found in enumerate(discovery.candidates(tree)[:MAX_CHECKPOINTS]):
             size = sum(tree.sizes[name] for name in found.files)
@@ -88,32 +92,32 @@ class CheckpointContents:
                 self._defects[key] = str(error)
         return self._defects[key]
 
-    def tensors(self, directories: Sequence[str], uri: str) -> dict[str, Any]:
+    def tensors(self, directories: Sequence[str], uri: str, owner: str = "") -> dict[str, Any]:
         """Return the API's list of the tensors in the checkpoint at `uri`."""
         rows = [
             {"name": each.name, "dtype": each.dtype, "shape": each.shape, "count": each.count, "bytes": each.length}
-            for each in self._table(directories, uri)
+            for each in self._table(directories, uri, owner)
         ]
         return {"uri": uri, "tensors": rows}
 
-    def statistics(self, directories: Sequence[str], uri: str, name: str) -> dict[str, Any]:
+    def statistics(self, directories: Sequence[str], uri: str, name: str, owner: str = "") -> dict[str, Any]:
         """Return the API's statistics of one tensor."""
-        for tensor in self._table(directories, uri):
+        for tensor in self._table(directories, uri, owner):
             if tensor.name == name:
                 for file in dict.fromkeys([tensor.uri, *(part.uri for part in tensor.parts)]):
                     _check_below(file, directories)
-                return statistics(filesystem(tensor.uri), tensor)
+                return statistics(files_of(owner, tensor.uri), tensor)
         raise NotFound(f"{uri}: no tensor {name!r}")
 
-    def _table(self, directories: Sequence[str], uri: str) -> list[Tensor]:
+    def _table(self, directories: Sequence[str], uri: str, owner: str) -> list[Tensor]:
         _check_below(uri, directories)
         with self._lock:
-            read_at, table = self._tables.get(uri, (0.0, []))
+            read_at, table = self._tables.get((owner, uri), (0.0, []))
             if table and time.monotonic() - read_at < CACHE_S:
                 return table
-        table = _read_checkpoint(filesystem(uri), uri)
+        table = _read_checkpoint(files_of(owner, uri), uri)
         with self._lock:
-            self._tables = {uri: (time.monotonic(), table)}
+            self._tables = {(owner, uri): (time.monotonic(), table)}
         return table
 
 

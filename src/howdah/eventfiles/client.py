@@ -47,15 +47,21 @@ class EventFileService:
         self._starting = asyncio.Lock()
 
     async def get(
-        self, target: str, locations: Sequence[tuple[str, str]] = (), checkpoints: Sequence[str] = ()
+        self,
+        target: str,
+        locations: Sequence[tuple[str, str]] = (),
+        checkpoints: Sequence[str] = (),
+        owner: str = "",
     ) -> Answer:
         """Return the answer to `curves/…` or `checkpoints…` with its query. `locations` are pairs (prefix of runs, URI)
         as `locations.event_file_locations` returns them; `checkpoints` are URIs of directories with checkpoints, by
-        default those of `locations`.
+        default those of `locations`; `owner` is the user whose files are read (`files_of_owner.owner_of`), by
+        default everybody.
 
         No error is raised: a failure is an answer, too.
         """
-        body = json.dumps({"places": list(locations), "checkpoints": list(checkpoints)}).encode()
+        wanted = {"places": list(locations), "checkpoints": list(checkpoints), "owner": owner}
+        body = json.dumps(wanted).encode()
         for is_last in (False, True):
             try:
                 await self._ensure_started()

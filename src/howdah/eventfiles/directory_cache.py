@@ -21,19 +21,19 @@ MAX_DIRECTORIES, MAX_HALVINGS = 256, 20
 
 
 class EventDirectories:
-    """Keeps the event directories that were requested, by URI, and drops the least recently used."""
+    """Keeps the event directories that were requested, by owner and URI, and drops the least recently used."""
 
     def __init__(self) -> None:
-        self._directories: dict[str, EventDirectory] = {}
+        self._directories: dict[tuple[str, str], EventDirectory] = {}
         self._max_bytes, self._budget_lock = oom_priority.memory_budget(), threading.Lock()
         # A service that was started again must not give out a version that it gave before.
         self._first_version = int(time.time()) * 1000
 
-    def read_job(self, locations: Sequence[tuple[str, str]]) -> JobEventFiles:
+    def read_job(self, locations: Sequence[tuple[str, str]], owner: str = "") -> JobEventFiles:
         """Return the event files of a job, as recent as they can be read at once. `locations` are pairs of a
-        prefix for names of runs and a URI."""
+        prefix for names of runs and a URI; `owner` is the user whose files are read, "": all."""
         pairs = [
-            (prefix, self._directories.setdefault(uri, EventDirectory(uri, self._enforce_budget)))
+            (prefix, self._directories.setdefault((owner, uri), EventDirectory(uri, self._enforce_budget, owner)))
             for prefix, uri in locations[:MAX_DIRECTORIES]
         ]
         for _, directory in pairs:
@@ -41,16 +41,16 @@ class EventDirectories:
         deadline = time.monotonic() + COLD_S
         for _, directory in pairs:
             directory.refresh(WARM_S if directory.version else max(0.0, deadline - time.monotonic()))
-        self._drop_unused({directory.uri for _, directory in pairs})
+        self._drop_unused([directory for _, directory in pairs])
         return JobEventFiles(pairs, self._first_version)
 
-    def _drop_unused(self, used: set[str]) -> None:
+    def _drop_unused(self, used: Sequence[EventDirectory]) -> None:
         for directory in sorted(self._directories.values(), key=lambda each: each.used_at):
             points = sum(each.points for each in self._directories.values())
             if len(self._directories) <= MAX_DIRECTORIES and points <= POINTS:
                 return
-            if directory.uri not in used:
-                self._directories.pop(directory.uri, None)
+            if directory not in used:
+                self._directories.pop((directory.owner, directory.uri), None)
 
     def _enforce_budget(self) -> None:
         """Free memory until the bound holds; called after a directory has grown, without its lock."""
@@ -62,7 +62,7 @@ class EventDirectories:
         """Free some memory; return whether there was any to free."""
         directories = sorted(self._directories.values(), key=lambda each: each.used_at)
         if directories and time.monotonic() - directories[0].used_at > IDLE_S:
-            self._directories.pop(directories[0].uri, directories[0]).close()
+            self._directories.pop((directories[0].owner, directories[0].uri), directories[0]).close()
             return True
         reducible = [each for each in directories if not each.full and each.halvings < MAX_HALVINGS]
         if reducible:

@@ -22,7 +22,7 @@ from howdah.eventfiles.parallel import FilePart
 from howdah.eventfiles.run_store import Run, points_per_scalar
 from howdah.spec import uris
 from howdah.spec.values import dataclass
-from howdah.storage.factory import filesystem
+from howdah.storage.files_of_owner import FilesOfOwner, files_of
 from howdah.storage.filesystem import Entry, FileSystem
 
 PAUSE_S = 1.0
@@ -54,10 +54,11 @@ class EventFile:
 
 class EventDirectory:
     """Keeps the runs that were read below `uri`. Hold `lock` to access `runs`, which are named by their directory below
-    `uri`, or "." for `uri` itself. `on_growth` is called, without the lock, after more was read."""
+    `uri`, or "." for `uri` itself. `on_growth` is called, without the lock, after more was read. Of `owner` are the
+    files that are read; "": all are."""
 
-    def __init__(self, uri: str, on_growth: Callable[[], object] = int) -> None:
-        self.uri, self._on_growth = uri, on_growth
+    def __init__(self, uri: str, on_growth: Callable[[], object] = int, owner: str = "") -> None:
+        self.uri, self.owner, self._on_growth = uri, owner, on_growth
         self.lock = threading.Lock()
         self.runs: dict[str, Run] = {}
         self.version = 0
@@ -137,7 +138,7 @@ class EventDirectory:
                 self._refreshed.notify_all()
 
     def _refresh(self, start: float) -> None:
-        fs = filesystem(self.uri)
+        fs = files_of(self.owner, self.uri)
         if not fs.exists(self.uri):  # a program that has not begun to write
             self._failed = ["it is not there any more"] if self._files else []
             self.complete, self._next = True, start + PAUSE_S
@@ -148,6 +149,8 @@ class EventDirectory:
             pause = min(MAX_PAUSE_S, max(PAUSE_S, 10 * (time.monotonic() - start)))
             self._next = time.monotonic() + pause
         self._failed = [] if is_all else [f"more than {MAX_FILES} files here: not all were looked at"]
+        if isinstance(fs, FilesOfOwner) and fs.others:
+            self._failed.append(fs.why_incomplete())
         parts = list(self._changed_parts(fs, entries))
         if parts:
             self._read(parts, {entry.uri: (entry.size, entry.modified_ms) for entry in entries})
@@ -180,7 +183,7 @@ class EventDirectory:
         for entry in entries:
             file = self._files[entry.uri]
             if file.seen != (entry.size, entry.modified_ms):
-                yield FilePart(file.run, entry.uri, file.offset, max(0, entry.size - file.offset))
+                yield FilePart(file.run, entry.uri, file.offset, max(0, entry.size - file.offset), self.owner)
 
     def _is_replaced(self, fs: FileSystem, file: EventFile, entry: Entry) -> bool:
         """Return whether a file begins with other bytes than before. If it is only shorter, what was read stays."""

@@ -20,7 +20,7 @@ from howdah.eventfiles import oom_priority
 from howdah.eventfiles.decoder import batches
 from howdah.eventfiles.event_batch import Batch
 from howdah.spec.values import dataclass
-from howdah.storage.factory import filesystem
+from howdah.storage.files_of_owner import files_of
 
 WORTH_BYTES = 96 << 20
 """The bytes that are worth a further process, which takes a quarter of a second to start."""
@@ -37,6 +37,8 @@ class FilePart:
     """The byte at which reading begins."""
     size: int
     """The bytes from `start` to the end of the file."""
+    owner: str = ""
+    """The user whose file it must be; "": anybody's."""
 
 
 BatchCallback = Callable[[FilePart, "Batch | str"], object]
@@ -61,7 +63,7 @@ def _read_here(parts: Sequence[FilePart], kinds: Kinds, on_batch: BatchCallback)
     """Read all parts in this process."""
     for part in parts:
         try:
-            for batch in batches(filesystem(part.uri), part.uri, part.start, kinds.setdefault(part.run, {})):
+            for batch in batches(files_of(part.owner, part.uri), part.uri, part.start, kinds.setdefault(part.run, {})):
                 on_batch(part, batch)
         except HowdahError as error:
             on_batch(part, str(error))

@@ -14,7 +14,7 @@ from howdah.eventfiles.event_directory import EventDirectory
 from howdah.eventfiles.run_store import Run, ScalarSeries
 from howdah.eventfiles.sampling import Sample, number_name, sample
 from howdah.spec.values import dataclass
-from howdah.storage.factory import filesystem
+from howdah.storage.files_of_owner import files_of
 
 MAX_CURVES = 400
 MAX_POINTS = 200_000
@@ -189,7 +189,8 @@ class JobEventFiles:
             raise NotFound(f"no image {tag!r} of run {name!r} at step {step}")
         image = chosen[-1]
         frame = b""
-        for piece in filesystem(image.uri).iter_chunks(image.uri, image.offset):
+        owner = self.runs_by_name()[name][0].owner
+        for piece in files_of(owner, image.uri).iter_chunks(image.uri, image.offset):
             frame += piece
             if len(frame) >= image.length:
                 break

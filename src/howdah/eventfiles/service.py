@@ -1,7 +1,8 @@
 """Runs the event-file service, which answers requests over a Unix socket, for the one program that started the service.
 
 A request is a POST of the path that a browser requests from the parent, `/curves/…` or `/checkpoints…`; its body, made
-by the parent alone, says where that job's files are: {"places": [[prefix, URI], …], "checkpoints": [URI, …]}.
+by the parent alone, says where that job's files are: {"places": [[prefix, URI], …], "checkpoints": [URI, …], "owner":
+the user whose files alone are read, "" for everybody's}.
 """
 
 from __future__ import annotations
@@ -81,12 +82,13 @@ class EventFileServer:
             request = json.loads(body or b"{}")
             locations = [(str(prefix), str(uri)) for prefix, uri in request.get("places", ())]
             checkpoints = [str(uri) for uri in request.get("checkpoints", ())]
+            owner = str(request.get("owner", ""))
         except (ValueError, TypeError, AttributeError):
             return _error(400, "the body must be JSON that says where the files are")
         try:
             if name.startswith("curves/"):
-                return self._curves(name.removeprefix("curves/"), query, locations)
-            return self._checkpoints(name, query, checkpoints or [uri for _, uri in locations])
+                return self._curves(name.removeprefix("curves/"), query, locations, owner)
+            return self._checkpoints(name, query, checkpoints or [uri for _, uri in locations], owner)
         except HowdahError as error:
             return _error(next(status for kind, status in _STATUSES.items() if isinstance(error, kind)), str(error))
         except Exception as error:  # a bug in howdah: the answer says so, and the log has the traceback
@@ -95,7 +97,7 @@ class EventFileServer:
         finally:
             self.last_request_at = time.monotonic()
 
-    def _curves(self, name: str, query_text: str, locations: Sequence[tuple[str, str]]) -> Answer:
+    def _curves(self, name: str, query_text: str, locations: Sequence[tuple[str, str]], owner: str) -> Answer:
         query = urllib.parse.parse_qs(query_text, keep_blank_values=True)
         if name in ("embed.html", "embed.js"):
             chart = query.get("chart", ["scalars"])[-1]
@@ -107,7 +109,7 @@ class EventFileServer:
         is_picture = kind in CHARTS and suffix in ("svg", "png")
         if not is_picture and name not in {*_TABLES, "image"}:
             return _error(404, f"nothing answers curves/{name[:100]}")
-        job = self._directories.read_job(locations)
+        job = self._directories.read_job(locations, owner)
         if name == "image":
             return 200, *job.image(query)
         if is_picture:
@@ -123,14 +125,15 @@ class EventFileServer:
 
         return CheckpointContents()
 
-    def _checkpoints(self, name: str, query_text: str, directories: Sequence[str]) -> Answer:
+    def _checkpoints(self, name: str, query_text: str, directories: Sequence[str], owner: str) -> Answer:
         query = dict(urllib.parse.parse_qsl(query_text, keep_blank_values=True))
         if name == "checkpoints":
-            return _json(self._contents.checkpoints(directories))
+            return _json(self._contents.checkpoints(directories, owner))
         if name == "checkpoints/tensors":
-            return _json(self._contents.tensors(directories, query.get("uri", "")))
+            return _json(self._contents.tensors(directories, query.get("uri", ""), owner))
         if name == "checkpoints/statistics":
-            return _json(self._contents.statistics(directories, query.get("uri", ""), query.get("name", "")))
+            uri, tensor = query.get("uri", ""), query.get("name", "")
+            return _json(self._contents.statistics(directories, uri, tensor, owner))
         return _error(404, f"nothing answers {name[:100]}")
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
 import socket
 import sqlite3
@@ -23,11 +22,10 @@ from howdah.api.router import ApiRouter, error_response
 from howdah.errors import NotPermitted, NotReady, StagingError
 from howdah.history.directory_scan import Scanner
 from howdah.history.index import Index
-from howdah.history.options import HistoryOptions, index_directory, key_of, user_on
+from howdah.history.options import HistoryOptions, index_directory, key_of
 from howdah.history.retention import sweep
 from howdah.history.running_jobs import RunningJobs
 from howdah.history.source import HistorySource
-from howdah.spec import uris
 from howdah.wire import auth
 
 MIN_PAUSE_S, MAX_PAUSE_S, PAUSE_FACTOR = 2.0, 60.0, 10
@@ -156,13 +154,9 @@ class HistoryServer:
         options = self.options
         if options.keep_s and time.monotonic() - self._swept_at > SWEEP_S:
             self._swept_at = time.monotonic()
-            owner = self._owner_of if options.remove_files else None
+            owner = self.source.user_on if options.remove_files else None
             problems += sweep(self.index, time.time() - options.keep_s, owner, options.conf_dir_of)
         return problems
-
-    def _owner_of(self, uri: str) -> str:
-        """Return this user's name on the file system of a URI."""
-        return str(os.getuid()) if uris.split(uri)[0] == "file" else user_on(self.options.conf_dir_of(uri))
 
     def _report_problems(self, problems: list[str]) -> None:
         """Print each problem once to standard error; the page shows it as long as it lasts."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,9 +22,9 @@ from howdah.eventfiles.client import EventFileService
 from howdah.history import queries
 from howdah.history.index import Index
 from howdah.history.job_log_cache import JobLogCache
-from howdah.history.options import ShownCluster, conf_dir_of, find_cluster, job_key
+from howdah.history.options import ShownCluster, conf_dir_of, find_cluster, job_key, user_on
 from howdah.logs.archived_logs import ArchivedLogs
-from howdah.spec import redaction
+from howdah.spec import redaction, uris
 from howdah.spec.view import JobView
 from howdah.storage.factory import filesystem
 
@@ -86,7 +87,17 @@ class HistorySource(ReadOnlySource):
         conf_dir = self._conf_dir_of(directory)
         if conf_dir not in self._event_files:
             self._event_files[conf_dir] = event_file_service(conf_dir)
-        return RecordedJob(log, self.archived_logs, self._event_files[conf_dir], archive, conf_dir)
+        try:
+            own = log.owner == await asyncio.to_thread(self.user_on, directory)
+        except HowdahError:  # a configuration that can't be read any more
+            own = False
+        # Whoever wrote the log may name what this server may read and he may not.
+        owner = "" if own else log.owner
+        return RecordedJob(log, self.archived_logs, self._event_files[conf_dir], archive, conf_dir, owner)
+
+    def user_on(self, uri: str) -> str:
+        """Return this user's name, as files have it, on the file system of a URI."""
+        return str(os.getuid()) if uris.split(uri)[0] == "file" else user_on(self._conf_dir_of(uri))
 
     def _conf_dir_of(self, uri: str) -> str:
         return conf_dir_of(self.clusters, uri, self.conf_dir)

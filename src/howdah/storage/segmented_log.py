@@ -44,6 +44,8 @@ class Segment:
     """Its size in bytes."""
     modified_ms: int = 0
     """When it was written, in epoch milliseconds."""
+    owner: str = ""
+    """The user that owns it; "" where that is not known."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,7 +190,7 @@ def _list_segments(files: FileSystem, uri: str) -> list[Segment]:
 
 
 def _segment(entry: Entry, first: int, last: int) -> Segment:
-    return Segment(first, last, entry.uri, entry.size, entry.modified_ms)
+    return Segment(first, last, entry.uri, entry.size, entry.modified_ms, entry.owner)
 
 
 def _chain(uri: str, found: Iterable[Segment]) -> tuple[Segment, ...]:

@@ -1,0 +1,91 @@
+"""Reads the files of one user alone, for a server that reads what users name with rights that they do not have."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
+
+from howdah.errors import StagingError
+from howdah.spec import uris
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import Entry, FileSystem
+
+
+def owner_of(entry: Entry) -> str:
+    """Return who owns a file or directory; what is on a file system without owners belongs to its root."""
+    return entry.owner or uris.root(entry.uri)
+
+
+def files_of(owner: str, uri: str) -> FileSystem:
+    """Return the file system of `uri`, of which only files of `owner` (see `owner_of`) are read; "": all."""
+    files = filesystem(uri)
+    return FilesOfOwner(files, owner) if owner else files
+
+
+class FilesOfOwner(FileSystem):
+    """A file system that can only be read, and of which files that others own are not seen, whatever leads to them:
+    a link, a directory that the owner shares. `others` counts those that `walk` and `children` left out."""
+
+    def __init__(self, files: FileSystem, owner: str) -> None:
+        self._files, self._owner, self.others = files, owner, 0
+
+    def stat(self, uri: str) -> Entry | None:
+        entry = self._files.stat(uri)
+        if entry is not None and not entry.is_dir:
+            self._check(uri, owner_of(entry))
+        return entry
+
+    def children(self, directory: str) -> list[Entry]:
+        return list(self._own(self._files.children(directory)))
+
+    def walk(self, directory: str) -> Iterator[Entry]:
+        return self._own(self._files.walk(directory))
+
+    def glob(self, pattern: str) -> list[Entry]:
+        return list(self._own(self._files.glob(pattern)))
+
+    def open_read(self, uri: str) -> BinaryIO:
+        self.stat(uri)
+        file = self._files.open_read(uri)
+        if uris.split(uri)[0] == "file":  # the path may lead elsewhere by now
+            try:
+                self._check(uri, str(os.fstat(file.fileno()).st_uid))
+            except StagingError:
+                file.close()
+                raise
+        return file
+
+    def iter_chunks(self, uri: str, start: int = 0) -> Iterator[bytes]:
+        if uris.split(uri)[0] == "file":
+            return super().iter_chunks(uri, start)  # by open_read, which looks at what it has opened
+        self.stat(uri)
+        return self._files.iter_chunks(uri, start)
+
+    def stat_flushed(self, entries: Sequence[Entry]) -> list[Entry]:
+        return self._files.stat_flushed(entries)
+
+    def why_not_flushed(self) -> str:
+        return self._files.why_not_flushed()
+
+    def why_incomplete(self) -> str:
+        """Return, for people, which files were not seen; "" when all were."""
+        if not self.others:
+            return ""
+        return f"{self.others} files of other users are not shown: only those of {self._owner}, whose job this is, are"
+
+    def _own(self, entries: Iterator[Entry] | list[Entry]) -> Iterator[Entry]:
+        for entry in entries:
+            if owner_of(entry) == self._owner:
+                yield entry
+            else:
+                self.others += 1
+
+    def _check(self, uri: str, owner: str) -> None:
+        if owner != self._owner:
+            raise StagingError(f"{uri}: it belongs to another user than {self._owner}, whose job this is: not shown")
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise StagingError("a file system that can only be read")
+
+    create = append = mkdirs = rename = delete = chmod = touch = _refuse
