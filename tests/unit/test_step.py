@@ -574,3 +574,13 @@ def test_a_released_container_says_what_became_of_its_attempt():
     causes = {release.container_id: release.cause for release in gang.actions_of(ReleaseContainer)}
     assert causes.pop(unneeded.id) == ""
     assert set(causes.values()) == {"silent"}
+
+
+def test_what_could_not_be_kept_is_told_once_and_before_the_end():
+    gang, lost = Gang(job()), "checkpoints could not be stored in hdfs://n/ck: the quota is used up"
+    gang.form()
+    for warnings in ((lost,), (lost,), (lost, "model/a: leads nowhere; it is not uploaded")):
+        gang.say("worker:1", Phase.RUNNING, program_pid=7, warnings=warnings)
+    gang.say("worker:0", Phase.ENDED, exit=OK, warnings=(lost,))
+    texts = [event.text for event in gang.recorded(Noted)]
+    assert texts == [f"worker:1: {lost}", "worker:1: model/a: leads nowhere; it is not uploaded", f"worker:0: {lost}"]

@@ -85,12 +85,12 @@ class Executor:
         self.program_gpus: Tuple[str, ...] = ()
         self.directory_syncs: Optional[DirectorySyncs] = None
         self.log_sync = LogSyncRunner.of_identity(self.loop, identity)
-        self.uploads = Uploads(self.loop, self.work, self._tell_user)
+        self.uploads = Uploads(self.loop, self.work, self.output.warn)
         self.activity: Optional[Activity] = None
         self.snapshots = SnapshotProcesses(self.loop, self.directory, self.link.send_now)
         self.requested_snapshots = self._orphan_killer = 0
         path = container.get("PATH", "")
-        self.monitor = ProgramMonitor(self.link, self.program_api, self.output, self.directory, path, self._tell_user)
+        self.monitor = ProgramMonitor(self.link, self.program_api, self.output, self.directory, path, self.output.tell)
         self.relay = RelayStarter(self.loop, identity, self.program_api.path, container, log)
         self.exit_status: Optional[int] = None
 
@@ -141,6 +141,7 @@ class Executor:
             container=self.container.get("HOWDAH_CONTAINER", ""),
             pair_port=self.preflight.port,
             checks=self.preflight.reports if self.phase is Phase.JOINED else (),
+            warnings=self.output.warnings,
         )
 
     def _enter(self, phase: Phase) -> None:
@@ -224,9 +225,9 @@ class Executor:
             self._end(Exit("image", detail=problem))
             return
         if remark:
-            self._tell_user(remark)
+            self.output.tell(remark)
         ended = partial(self._after_activity, then=self._check)
-        self.localisation = Localisation(self.loop, assignment, self.work, ended, self.image, self._tell_user)
+        self.localisation = Localisation(self.loop, assignment, self.work, ended, self.image, self.output.tell)
         self.activity = self.localisation
         self.localisation.begin()
 
@@ -289,7 +290,7 @@ class Executor:
         assignment = self.assignment
         assert assignment is not None
         if self.directory_syncs is None and (assignment.checkpoint_sync or assignment.event_file_sync or self.log_sync):
-            self.directory_syncs = DirectorySyncs(self.loop, assignment, self.directory, self._tell_user, self.log_sync)
+            self.directory_syncs = DirectorySyncs(self.loop, assignment, self.directory, self.output, self.log_sync)
         if self.directory_syncs is None:
             self._start()
         else:
@@ -313,7 +314,7 @@ class Executor:
         gpus = (monitor.visible_devices(variables) or ()) if assignment.gpus else ()
         yields, api, grace_s = AnnouncedValues(assignment.yields), self.program_api, self.orders.stop_s
         ended, save = self._program_ended, self._snapshot_requested
-        program = Program(self.loop, self.logs, api, yields, ended, save, self._tell_user)
+        program = Program(self.loop, self.logs, api, yields, ended, save, self.output.tell)
         try:
             self.streams = self._open_streams(assignment, environment.python_of(variables))
             self.work.program_starts()
@@ -350,7 +351,7 @@ class Executor:
         if assignment.program_path or assignment.image is not None or not default_python.is_missing(variables):
             return variables
         if default_python.is_named_by(assignment.command):
-            self._tell_user(default_python.explanation())
+            self.output.tell(default_python.explanation())
         return default_python.with_python(variables, self.program_api.path)
 
     def _open_streams(self, assignment: Assignment, python: str) -> ProgramStreams:
@@ -418,11 +419,6 @@ class Executor:
             self.uploads.done = self.streams.outputs
             self._end(exit)
 
-    def _tell_user(self, text: str) -> None:
-        """Write a line to the executor's log and to the task's stderr, which is what users read."""
-        log(text)
-        self.logs["stderr"].write(f"[howdah: {text}]\n".encode("utf-8", "backslashreplace"))
-
     def _on_uploaded(self, problem: str, exit: Exit) -> None:
         stopped, are_gone = self._end_activity(), are_files_removed(self.container, self.directory)
         if stopped:
@@ -436,7 +432,7 @@ class Executor:
 
     def _failed_outputs_kept(self, problem: str) -> None:
         if problem:
-            self._tell_user(f"what this task made could not be kept: {problem}")
+            self.output.warn(message("what this task made could not be kept: {reason}", reason=problem))
         self._end_activity()
         self.link.send_now()
 

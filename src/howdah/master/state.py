@@ -11,6 +11,7 @@ from howdah.master.decisions.heartbeat_timeouts import FENCE_S
 from howdah.master.preflight.state import PreflightState
 from howdah.master.snapshots.state import SnapshotState
 from howdah.spec import Container, Exit, JobSpec, Member, Outcome, Role, TaskId, World
+from howdah.spec.message import Sentence
 from howdah.spec.usage import Usage
 from howdah.spec.values import dataclass
 from howdah.wire.messages import Phase, PreemptionNotice
@@ -94,6 +95,8 @@ class TaskState:
     """The announcement that the container will be taken away; None when there is none."""
     announced_values: Mapping[str, str] = field(default_factory=dict)
     """The values that the program announced for later roles, by variable."""
+    warnings: tuple[Sentence, ...] = ()
+    """The warnings of its executor that have been recorded."""
     worlds: int = 0
     """The number of worlds that formed with this task."""
 

@@ -168,6 +168,8 @@ class Status:
     """The port at which other tasks exchange data with this one before programs start."""
     checks: Tuple[CheckReport, ...] = ()
     """What the pre-flight checks have found."""
+    warnings: Tuple[Sentence, ...] = ()
+    """What of the program's files could not be kept, and why."""
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,10 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 from howdah.executor.event_loop import EventLoop, Timer
 from howdah.executor.helper_process import HelperProcess, OnEnd, OnMessage
 from howdah.executor.identity import Identity
+from howdah.executor.io.task_output import TaskOutput
 from howdah.spec import uris
 from howdah.spec.codec import encode
+from howdah.spec.message import message
 from howdah.wire.helper_messages import EventFileSyncRequest, FetchCheckpointRequest, StoreCheckpointsRequest
 from howdah.wire.messages import Assignment, CheckpointSyncOrder, EventFileSyncOrder, Orders
 
@@ -37,11 +39,11 @@ class DirectorySyncRunner(ABC):
     """Stores one local directory at `uri` every `every_s` seconds while the program runs, and once after its end.
 
     Subclasses say what is stored, and by which helper. A task that does not write (`writes`) stores nothing. `warn`
-    writes a line to the task's log.
+    tells users that it could not be stored.
     """
 
-    contents = ""
-    """What the directory holds, for messages."""
+    not_stored = ""
+    """The sentence that says what could not be stored, with `{uri}` and `{reason}`."""
 
     def __init__(self, loop: EventLoop, path: str, uri: str, writes: bool, every_s: float, limit_s: float) -> None:
         self.loop, self.path, self.uri, self.writes = loop, path, uri, writes
@@ -139,13 +141,13 @@ class DirectorySyncRunner(ABC):
     def _warn_once(self, problem: str) -> None:
         if problem and problem != self._warned_of:
             self._warned_of = problem
-            self.warn(f"{self.contents} could not be stored in {self.uri}: {problem}")
+            self.warn(message(self.not_stored, uri=self.uri, reason=problem))
 
 
 class CheckpointSyncRunner(DirectorySyncRunner):
     """Fetches the program's checkpoints before it starts, and stores them while it runs."""
 
-    contents = "checkpoints"
+    not_stored = "checkpoints could not be stored in {uri}: {reason}"
 
     def __init__(self, loop: EventLoop, order: CheckpointSyncOrder, directory: str, limit_s: float) -> None:
         path = os.path.join(directory, order.path)
@@ -187,7 +189,7 @@ class CheckpointSyncRunner(DirectorySyncRunner):
 class EventFileSyncRunner(DirectorySyncRunner):
     """Stores the program's event files while it writes them. A job does not fail for its event files."""
 
-    contents = "event files"
+    not_stored = "event files could not be stored in {uri}: {reason}"
 
     def __init__(self, loop: EventLoop, order: EventFileSyncOrder, directory: str) -> None:
         path = os.path.join(directory, order.path)
@@ -241,7 +243,7 @@ class EventFileSyncRunner(DirectorySyncRunner):
 class LogSyncRunner(EventFileSyncRunner):
     """Stores what the program prints, where its logs would go with its container."""
 
-    contents = "logs"
+    not_stored = "logs could not be stored in {uri}: {reason}"
 
     @classmethod
     def of_identity(cls, loop: EventLoop, identity: Identity) -> Optional[LogSyncRunner]:
@@ -282,7 +284,7 @@ class DirectorySyncs:
         loop: EventLoop,
         assignment: Assignment,
         directory: str,
-        warn: Callable[[str], None],
+        output: TaskOutput,
         logs: Optional[LogSyncRunner] = None,
     ) -> None:
         self.loop = loop
@@ -295,7 +297,7 @@ class DirectorySyncs:
             self.event_files = EventFileSyncRunner(loop, assignment.event_file_sync, directory)
         self._runners = [runner for runner in (self.checkpoints, self.event_files, logs) if runner is not None]
         for runner in self._runners:
-            runner.warn = warn
+            runner.warn = output.warn if runner is self.checkpoints else output.tell
 
     def local_variables(self, variables: Mapping[str, str]) -> Dict[str, str]:
         """Name the local directories in the program's variables."""

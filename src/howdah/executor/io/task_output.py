@@ -8,9 +8,14 @@ from typing import Dict, Protocol, Tuple
 
 from howdah.executor.io.log_file import StreamLog
 from howdah.executor.io.log_times import LogTimes, MergedLog
+from howdah.executor.own_log import log
 from howdah.executor.process import process_tree
 from howdah.logs.stream_index import BOTH, STREAMS, TIMES
+from howdah.spec.message import Sentence
 from howdah.wire.messages import PROCESSES
+
+MAX_WARNINGS = 50
+"""The most warnings that the master hears of one executor."""
 
 
 class Readable(Protocol):
@@ -49,6 +54,18 @@ class TaskOutput:
         self.times = LogTimes(directory, self.logs)
         self.readable: Dict[str, Readable] = {**self.logs, BOTH: MergedLog(self.times), TIMES: self.times}
         self.readable[PROCESSES] = ProcessList()
+        self.warnings: Tuple[Sentence, ...] = ()
+
+    def tell(self, text: str) -> None:
+        """Write a line to the executor's log and to the task's stderr, which is what users read."""
+        log(text)
+        self.logs["stderr"].write(f"[howdah: {text}]\n".encode("utf-8", "backslashreplace"))
+
+    def warn(self, text: Sentence) -> None:
+        """Tell users that files of the program could not be kept, also in the client and on the page."""
+        self.tell(text)
+        if text not in self.warnings and len(self.warnings) < MAX_WARNINGS:
+            self.warnings = (*self.warnings, text)
 
     def add_last(self, lines: Tuple[str, ...]) -> None:
         """Add the last lines of a stdout that went to an output."""
@@ -58,5 +75,5 @@ class TaskOutput:
     def close(self) -> None:
         """Complete the files."""
         self.times.close()
-        for log in self.logs.values():
-            log.close()
+        for stream in self.logs.values():
+            stream.close()

@@ -9,6 +9,7 @@ from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess, OnEnd
 from howdah.executor.io.transfer import PathUnusable, TransferProgress, start_transfer, upload_items
 from howdah.executor.io.working_directory import WorkingDirectory
+from howdah.spec.message import message
 from howdah.wire.helper_messages import UploadRequest
 from howdah.wire.messages import Assignment, Upload
 
@@ -17,7 +18,7 @@ MAX_WARNINGS = 10
 
 
 class Uploads:
-    """Uploads the outputs of one task. `warn` writes a line to the task's log."""
+    """Uploads the outputs of one task. `warn` tells users what is left out."""
 
     def __init__(self, loop: EventLoop, work: WorkingDirectory, warn: Callable[[str], None]) -> None:
         self.loop, self.work, self.warn = loop, work, warn
@@ -63,9 +64,10 @@ class Uploads:
             self._helper = None
             left_out = progress.left_out
             for line in left_out[:MAX_WARNINGS]:
-                self.warn(f"{line}; it is not uploaded")
+                self.warn(message("{file}; it is not uploaded", file=line))
             if len(left_out) > MAX_WARNINGS:
-                self.warn(f"and {len(left_out) - MAX_WARNINGS} more links out of the working directory")
+                more = len(left_out) - MAX_WARNINGS
+                self.warn(message("{count} more files and links are not uploaded", count=more))
             if not problem:
                 self.done = (*before, *(item.uri for item in items))
             on_end(problem)

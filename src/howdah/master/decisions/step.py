@@ -77,6 +77,7 @@ def _on_status(state: GangState, event: StatusReceived, actions: list[Action]) -
         actions.append(RecordEvent(greeted))
     task.phase = status.phase
     _note_usage(task, status, event.time, actions)
+    _record_warnings(task, status, event.time, actions)
     snapshot_policy.on_status(state, task, status, event.time, actions)
     if status.epoch > state.epoch:
         failure_policy.advance_epoch(state, task, status.epoch, event.time, actions)
@@ -108,6 +109,15 @@ def _on_status(state: GangState, event: StatusReceived, actions: list[Action]) -
     if status.phase is Phase.ENDED and status.exit is not None:
         task.uploaded = status.uploaded
         failure_policy.task_ended(state, task, status.exit, event.time, actions)
+
+
+def _record_warnings(task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
+    """Record what the executor's user should know, once."""
+    for warning in status.warnings:
+        if warning not in task.warnings:
+            text = message("{task}: {warning}", task=status.task, warning=warning)
+            actions.append(RecordEvent(events.Noted(now, text)))
+    task.warnings = status.warnings
 
 
 def _note_usage(task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
