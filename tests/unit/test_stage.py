@@ -121,6 +121,18 @@ def test_what_is_ignored_stays_here(tmp_path: Path, home: str) -> None:
         assert tar.getnames() == [".howdahignore", "a.py", "data/keep.txt", "sub/.howdahignore"]
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o700, 0o644, 0o755])
+def test_private_files_stay_private(tmp_path: Path, home: str, mode: int) -> None:
+    for name in ("key", "code/key"):
+        write(tmp_path / name).chmod(mode)
+    private = mode in (0o600, 0o700)
+    alone, directory = stage(JobSpec(ROLES, files=("key", "code")), tmp_path, home).files
+    assert alone.kind == ("spread" if private else "file")
+    for file in (alone, directory) if private else (directory,):
+        with tarfile.open(file.source) as tar:
+            assert [(member.name, member.mode) for member in tar] == [("key", mode)]
+
+
 def test_a_change_in_a_large_directory_brings_one_part_anew(tmp_path: Path, home: str) -> None:
     chance = random.Random(1)
     (tmp_path / "lib").mkdir()

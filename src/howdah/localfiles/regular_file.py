@@ -80,3 +80,8 @@ def _read_pieces(descriptor: int, max_bytes: int, wait_s: float) -> Iterator[byt
             return
         yield piece
     raise TimeoutError(errno.ETIMEDOUT, f"it is a pipe, and no process has written to it for {wait_s:.0f} s")
+
+
+def is_private(status: os.stat_result) -> bool:
+    """Return whether nobody but its owner may read a file: ssh takes no other key, and libpq no other password file."""
+    return not status.st_mode & 0o077

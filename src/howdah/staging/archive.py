@@ -1,6 +1,6 @@
 """Packs archives that are the same bytes for the same content: without times, owners or an order of this machine."""
 
-# ruff: noqa: PTH115, PTH118, PTH120
+# ruff: noqa: PTH115, PTH116, PTH118, PTH120
 
 from __future__ import annotations
 
@@ -288,19 +288,19 @@ def _add(tar: tarfile.TarFile, member: ArchiveMember) -> None:
         return
     with Path(member.path).open("rb") as file:
         status = os.fstat(file.fileno())
-        info.mode = 0o755 if status.st_mode & 0o100 else 0o644
+        info.mode = (0o755 if status.st_mode & 0o100 else 0o644) & (0o700 if regular_file.is_private(status) else 0o777)
         info.size = status.st_size
         tar.addfile(info, file)
 
 
+def _describe(path: str) -> str:
+    return f"{sha256_of(path)} {os.access(path, os.X_OK)}{' private' if regular_file.is_private(os.stat(path)) else ''}"
+
+
 def digest_of(members: Iterable[ArchiveMember]) -> str:
-    """Return 64 hexadecimal digits that differ when a name or a content does."""
+    """Return 64 hexadecimal digits that differ when a name or a content does, or who may read or execute it."""
     digest = hashlib.sha256()
     for member in members:
-        what = (
-            "directory"
-            if member.is_empty_directory
-            else member.link or f"{sha256_of(member.path)} {os.access(member.path, os.X_OK)}"
-        )
+        what = "directory" if member.is_empty_directory else member.link or _describe(member.path)
         digest.update(f"{member.name}\0{what}\n".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()

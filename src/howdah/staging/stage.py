@@ -44,6 +44,8 @@ MAX_LEFT_OUT_LINES = 10
 """Most lines about what is left out; a last one counts the others."""
 _REPACKED = (".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 """Archives that are sent as .tar.gz, because YARN's nodes can unpack no other."""
+_MAX_KEY_BYTES = 1 << 20
+"""The largest private file that is packed for its permission bits."""
 ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar", *_REPACKED)
 
 
@@ -218,12 +220,14 @@ class _Stager:
         return replace(file, into=into)
 
     def _whole_file(self, path: Path, name: str, kind: str) -> StagedFile:
-        """Return a file or archive. One with `:` in its name comes in an archive, because YARN can't link to it."""
+        """Return a file or archive. One with `:` in its name comes in an archive, as YARN can't link to it. So does
+        a small private one, such as a key, because what is in the cache is for all containers to read."""
         if kind != "file" and path.name.endswith(ARCHIVES):
             from howdah.staging import archive
 
             archive.check(path)
-        if ":" not in name or kind == "spread":
+        private = kind == "file" and path.stat().st_size <= _MAX_KEY_BYTES and regular_file.is_private(path.stat())
+        if (":" not in name and not private) or kind == "spread":
             return _local_file(path, name, kind, self.home)
         if kind == "archive":
             return self._part(path, name, 0, name)
