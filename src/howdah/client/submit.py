@@ -13,6 +13,7 @@ from howdah.client.engine_registry import engine as engine_for
 from howdah.client.engine_registry import settings_for
 from howdah.client.home_paths import expand_home
 from howdah.client.missing_scripts import missing_scripts
+from howdah.client.overridden_variables import overridden_variables
 from howdah.client.provenance import Provenance
 from howdah.config.engine_settings import missing_engines, with_checked_options
 from howdah.config.settings import HISTORY_URL, Settings
@@ -96,6 +97,8 @@ def _prepare(
     settings = settings_for(flags)
     engine = engine_for(settings)
     queue, port_range = job.queue or settings["queue"], job.port_range or settings["port_range"]
+    for sentence in dict.fromkeys(overridden_variables(job)):
+        notice(sentence)
     job = find(job.framework).expand(replace(job, queue=queue, port_range=port_range))
     job = expand_home(job, engine.one_machine)
     for sentence in missing_engines(job):
