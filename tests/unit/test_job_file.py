@@ -263,6 +263,19 @@ secrets: {S: hunter2}
         ]
 
     @pytest.mark.parametrize(
+        ("key", "place"),
+        [
+            ("replicas: 2", "'replicas' inside 'roles.NAME'"),
+            ("mem: 1GiB", "'memory' inside 'roles.NAME.resources'"),
+        ],
+    )
+    def test_what_belongs_to_a_role(self, key: str, place: str) -> None:
+        name, _, value = key.partition(": ")
+        wrong = f"{name}: is not a key here: write {place}"
+        assert refused(f"{key}\nroles: {{worker: {{command: x}}}}") == [f"{wrong} (job.yaml:1)"]
+        assert refused("roles: {worker: {command: x}}", {name: value}) == [f"{wrong} (--set {name})"]
+
+    @pytest.mark.parametrize(
         ("text", "message"),
         [
             ("", "roles: is missing (job.yaml:1)"),

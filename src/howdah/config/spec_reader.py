@@ -115,19 +115,10 @@ class Reader:
         return cls(**values)
 
     def unknown(self, name: str, node: Node, cls: type, place: str) -> None:
-        known, meant = keys_of(cls), _MEANT.get(name, name)
         if not place and name in _ENGINE_KEYS:
             self.mistakes.append(Mistake(name, ENGINE_IS_CHOSEN_OUTSIDE, origin=node.origin))
             return
-        inside = next(
-            (outer for outer, key in known.items() if _is_record(key.kind) and meant in keys_of(key.kind)), None
-        )
-        if inside and meant not in known:
-            mistake = Mistake(child_place(place, name), f"is not a key here: write {meant!r} inside {inside!r}")
-        else:
-            hint = meant if meant in known else nearest(name, known)
-            mistake = Mistake(child_place(place, name), f"is not a key here, known are {', '.join(known)}", hint)
-        self.mistakes.append(dataclasses.replace(mistake, origin=node.origin))
+        self.mistakes.append(dataclasses.replace(unknown_key(name, cls, place), origin=node.origin))
 
     def union(self, node: Node, kinds: tuple[Any, ...], place: str) -> Any:
         """Read Optional[X], or text or a list."""
@@ -187,6 +178,34 @@ class Reader:
         else:
             shown = "is a list, " if isinstance(node, Items) else "is a mapping, "
         self.mistakes.append(Mistake(place, shown + problem, origin=node.origin))
+
+
+def unknown_key(name: str, cls: type, place: str) -> Mistake:
+    """Return the mistake of a key `name`, at `place`, that a mapping which is read into `cls` does not have."""
+    known, meant = keys_of(cls), _MEANT.get(name, name)
+    inside = "" if meant in known else _place_inside(cls, meant)
+    if inside:
+        return Mistake(child_place(place, name), f"is not a key here: write {meant!r} inside {inside!r}")
+    hint = meant if meant in known else nearest(name, known)
+    return Mistake(child_place(place, name), f"is not a key here, known are {', '.join(known)}", hint)
+
+
+def _place_inside(cls: type, name: str) -> str:
+    """Return where in a mapping that is read into `cls` the key `name` belongs, such as `roles.NAME.resources`; "" if
+    nowhere. Of roles there are many, and of most keys it is theirs that is meant."""
+    known = keys_of(cls)
+    named = {f"{outer}.NAME": typing.get_args(key.kind)[-1] for outer, key in known.items() if _is_named(key.kind)}
+    for outer, kind in named.items():
+        if name in keys_of(kind):
+            return outer
+        if inner := _place_inside(kind, name):
+            return f"{outer}.{inner}"
+    records = {outer: key.kind for outer, key in known.items() if _is_record(key.kind)}
+    return next((outer for outer, kind in records.items() if name in keys_of(kind)), "")
+
+
+def _is_named(kind: Any) -> bool:
+    return typing.get_origin(kind) in (Mapping, dict) and _is_record(typing.get_args(kind)[-1])
 
 
 def _is_record(kind: Any) -> bool:

@@ -12,7 +12,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
-from howdah.config.spec_reader import keys_of
+from howdah.config.spec_reader import keys_of, unknown_key
 from howdah.config.yaml_tree import Items, Keys, Node, Text, child_place, parse
 from howdah.errors import Mistake, SpecError
 from howdah.spec import JobSpec
@@ -83,8 +83,7 @@ def _with_leaf(node: Node | None, kind: Any, path: list[str], leaf: Text, place:
     if dataclasses.is_dataclass(kind):
         known = keys_of(typing.cast(type, kind))
         if path[0] not in known:
-            what = f"is not a key here, known are {', '.join(known)}"
-            raise SpecError.at(child_place(place, path[0]), what, nearest(path[0], known))
+            raise SpecError([unknown_key(path[0], typing.cast(type, kind), place)])
         return _with_leaf_in_keys(node, known[path[0]].kind, path, leaf, place)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is tuple:
