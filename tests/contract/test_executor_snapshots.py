@@ -9,6 +9,7 @@ import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,15 @@ def test_a_copy_is_made_beside_the_program(conduct: Start, tmp_path: Path) -> No
     assert set(json.loads((tmp_path / "grows/1/_SAVED").read_text())["files"]) == {"model.bin"}
     master.save()
     master.until(lambda status: status.phase is Phase.RUNNING and not status.snapshots)
+    assert master.leave() == 0
+
+
+def test_a_single_file(conduct: Start, tmp_path: Path) -> None:
+    master = conduct(WRITE + "open('output/other.bin', 'w').write('other')\n" + WRITTEN + WAIT)
+    written(master)
+    master.save(replace(order(tmp_path), source="output/model.bin"), replace(order(tmp_path, 2), source="output/none"))
+    assert (report(master).files, report(master, 2).files, report(master, 2).problem) == (1, 0, "")
+    assert [path.name for path in (tmp_path / "grows/1").iterdir() if path.suffix] == ["model.bin"]
     assert master.leave() == 0
 
 

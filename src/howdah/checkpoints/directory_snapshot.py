@@ -84,7 +84,8 @@ def copy_directory(
     settle_s: float = SETTLE_S,
     root: str = "",
 ) -> DirectorySnapshot:
-    """Copy the files in `directory` and below by `put`; `drop(name)` removes copies of files that vanish or change.
+    """Copy the files in `directory` and below, or the one file that it is, by `put`; `drop(name)` removes copies of
+    files that vanish or change.
 
     Files of `known` that still have the same stamp are part of the snapshot without being copied. Links are followed
     within `root`, the working directory.
@@ -158,7 +159,7 @@ class _Copier:
 
     def __init__(self, directory: str, root: str, put: Put, drop: Drop, kept: dict[str, Stamp]) -> None:
         self.names = OutputFiles(directory, root, is_temporary)
-        self.directory, self.put, self.drop, self.kept = directory, put, drop, kept
+        self.directory, self.put, self.drop, self.kept = self.names.directory, put, drop, kept
         self.logs: set[str] = set()
         """Files that are taken for logs, because they grow all the time."""
         self.copied: set[str] = set()

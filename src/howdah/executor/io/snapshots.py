@@ -52,7 +52,7 @@ class SnapshotProcesses:
         problem = why_not_upload(path, self.directory)
         if os.path.normpath(path) == self.directory:
             problem = message("no snapshot is made of the whole working directory: name a directory in it")
-        if problem or not os.path.isdir(path):
+        if problem or not os.path.exists(path):
             snapshot.report = replace(snapshot.report, done=True, problem=problem)
             self.loop.call_later(0.0, self.on_change)
             return snapshot
