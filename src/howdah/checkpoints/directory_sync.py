@@ -122,8 +122,7 @@ class DirectorySync:
         remote = self.fs.stat(target)
         known = self._known.get(name, [0, 0, 0, 0])
         if not self.replace and remote is not None and known[2:] != [remote.size, remote.modified_ms]:
-            self.skipped.append(f"{name}: another task has written it")
-            return
+            return  # another task has written it, and its file is the one that counts
         path = os.path.join(self.path, name)
         if directory_snapshot.stamp_of(path) != stamp:
             raise _ChangedMeanwhile

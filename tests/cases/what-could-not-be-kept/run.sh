@@ -21,4 +21,19 @@ grep -q '^[0-9:]* worker:0: model/name: .*; it is not uploaded' all || fail "$(c
 id=$(grep -o 'local-[0-9]*-[0-9]*-[0-9a-f]*' all | head -1)
 HOWDAH_LANGUAGE=zh howdah status "$id" > told 2>&1
 grep -q '检查点无法存到' told || fail "$(cat told)" "the history says it in Chinese, too"
+cat > job.yaml <<'Y'
+checkpoint: {path: others, local: ck}
+roles:
+  worker:
+    command: |
+      mkdir -p ck && ln -s /etc ck/link
+      python3 -c "import zipfile; zipfile.ZipFile('ck/step-1.pt', 'w').writestr('data', 'x')"
+      head -c 30 ck/step-1.pt > ck/step-2.pt
+    resources: {memory: 64MiB}
+Y
+run job.yaml
+[ "$status" = 0 ] && [ -s others/step-1.pt ] || fail "$status: $(cat all)" "the whole checkpoint is stored"
+for name in step-2.pt link; do
+    grep -q "^[0-9:]* worker:0: $name: .*; it is not stored among the checkpoints" all || fail "$(cat all)" "$name is named"
+done
 pass

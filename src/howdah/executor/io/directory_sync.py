@@ -32,7 +32,7 @@ _LARGE_LOGS_BYTES = 64 << 20
 _EVENT_FILES_LIMIT_S = 600.0
 _GRACE_S = 1.0
 _SETTLE_S, _LAST_SETTLE_S = 5.0, 1.0
-_MAX_FILES = 10_000
+_MAX_FILES, _MAX_NAMED = 10_000, 10
 
 
 class DirectorySyncRunner(ABC):
@@ -183,7 +183,18 @@ class CheckpointSyncRunner(DirectorySyncRunner):
             last=last,
             valid=self.order.valid,
         )
-        self.run_helper(("howdah.checkpoints.directory_sync", "up"), request, on_end)
+        self.run_helper(
+            ("howdah.checkpoints.directory_sync", "up"), request, on_end, self._warn_of_left_out if last else None
+        )
+
+    def _warn_of_left_out(self, reply: Mapping[str, Any]) -> None:
+        """Name what is not stored although the program has ended: while it runs, most such files will be."""
+        left_out = reply.get("skipped", ())
+        for line in left_out[:_MAX_NAMED]:
+            self.warn(message("{file}; it is not stored among the checkpoints", file=line))
+        if len(left_out) > _MAX_NAMED:
+            more = len(left_out) - _MAX_NAMED
+            self.warn(message("{count} more files and links are not stored among the checkpoints", count=more))
 
 
 class EventFileSyncRunner(DirectorySyncRunner):
