@@ -219,7 +219,11 @@ def test_a_home_is_kept_whole_and_without_our_own_files(tmp_path: Path) -> None:
     def sync() -> DirectorySync:
         return DirectorySync(str(home), uris.of_local(shared), rule=discovery.WHOLE)
 
-    sync().up(0.0)
+    (home / "link").symlink_to("/etc")
+    first = sync()
+    first.up(0.0)
+    assert first.skipped == ["link: is a link out of the working directory"]
+    (home / "link").unlink()
     (home / "half.tmp").unlink()
     (home / "notes.txt").write_text("changed")
     sync().up(0.0)

@@ -96,16 +96,22 @@ def copy_directory(
     return _Copier(directory, root, put, drop, dict(known or {})).copy_until_settled(settle_s)
 
 
-def list_files(directory: str, root: str = "", ignored: Callable[[str], bool] | None = None) -> dict[str, Stamp]:
+def list_files(
+    directory: str, root: str = "", ignored: Callable[[str], bool] | None = None, left_out: list[str] | None = None
+) -> dict[str, Stamp]:
     """Return the files in `directory` and below, by their path from there; none whose name is `ignored` (by default: is
     temporary).
 
-    Links are followed within the directory and `root`.
+    Links are followed within the directory and `root`; `left_out` gets a sentence for each that leads elsewhere.
 
     Raises:
         OSError: a file or directory is not readable, so the files are not known.
     """
-    return _stamps(OutputFiles(directory, root, ignored or is_temporary))
+    names = OutputFiles(directory, root, ignored or is_temporary)
+    stamps = _stamps(names)
+    if left_out is not None:
+        left_out += names.problems()
+    return stamps
 
 
 def _stamps(names: OutputFiles) -> dict[str, Stamp]:

@@ -104,7 +104,8 @@ class DirectorySync:
         """Store what the program has written since the last time."""
         for _ in range(ROUNDS):
             if self.rule == WHOLE:
-                seen = self._list_files()
+                self.skipped = []
+                seen = self._list_files(self.skipped)
             else:
                 seen, self.skipped = directory_snapshot.find_settled_files(self.path, settle_s, self.root)
             fresh = [name for name, stamp in seen.items() if _stamp(self._known.get(name)) != stamp]
@@ -149,8 +150,9 @@ class DirectorySync:
                 self.fs.delete(target)
             del self._known[name]
 
-    def _list_files(self) -> dict[str, Stamp]:
-        return directory_snapshot.list_files(self.path, self.root, is_own_file if self.rule == WHOLE else None)
+    def _list_files(self, left_out: list[str] | None = None) -> dict[str, Stamp]:
+        ignored = is_own_file if self.rule == WHOLE else None
+        return directory_snapshot.list_files(self.path, self.root, ignored, left_out)
 
     def reply(self) -> DirectorySyncReply:
         """Return what has been copied."""

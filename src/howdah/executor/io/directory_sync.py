@@ -191,10 +191,10 @@ class CheckpointSyncRunner(DirectorySyncRunner):
         """Name what is not stored although the program has ended: while it runs, most such files will be."""
         left_out = reply.get("skipped", ())
         for line in left_out[:_MAX_NAMED]:
-            self.warn(message("{file}; it is not stored among the checkpoints", file=line))
+            self.warn(message("{file}; it is not stored in {uri}", file=line, uri=self.uri))
         if len(left_out) > _MAX_NAMED:
             more = len(left_out) - _MAX_NAMED
-            self.warn(message("{count} more files and links are not stored among the checkpoints", count=more))
+            self.warn(message("{count} more files and links are not stored in {uri}", count=more, uri=self.uri))
 
 
 class EventFileSyncRunner(DirectorySyncRunner):
