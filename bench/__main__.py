@@ -22,6 +22,7 @@ NAMES = (
     "frameworks",
     "download",
     "resubmit",
+    "environments",
     "stream",
     "records",
     "curves",

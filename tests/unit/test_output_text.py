@@ -27,7 +27,9 @@ TASK = TaskId("worker", 0)
         (b"\x1b[2K\x1b[1A up", " up", " up"),
         (b"\x1b]0;title\x07text\x1b]8;;http://x\x1b\\link", "textlink", "textlink"),
         (b"bell \x07, odd \xff", "bell \\x07, odd \\xff", "bell \\x07, odd \\xff"),
-        (b"\x1b[31", "\\x1b[31", "\\x1b[31"),
+        (b"cut \x1b[31", "cut ", "cut "),
+        (b"cut \x1b]0;tit", "cut ", "cut "),
+        (b"cut \x1b", "cut ", "cut "),
     ],
 )
 def test_a_line(line: bytes, plain: str, coloured: str) -> None:

@@ -10,7 +10,9 @@ export interface LogLine {
 }
 
 const MAX_LINE_LENGTH = 4000;
-const ANSI_ESCAPES = /\u001b\[[0-9;?]*[A-Za-z]/g;
+/** Also one that the end of the line has cut off, as in howdah.logs.output_text. */
+const ANSI_ESCAPES =
+  /\u001b(?:\[[0-?]*[ -/]*(?:[@-~]|$)|\][^\u0007\u001b]*(?:\u0007|\u001b\\|\u001b?$)|[@-Z\\^_=>]|$)/g;
 /** The words of howdah.logs.search, so that the page colours the lines that a search finds. */
 const ERROR_WORDS = [
   "error",

@@ -336,15 +336,16 @@ def _read_new_pieces(
 
 def print_pieces(pieces: Iterator[tuple[str, bytes]], as_json: bool) -> None:
     """Print pieces of output, each log under its heading."""
-    heading = ""
+    heading, ended = "", True
     for name, data in pieces:
         if as_json:
             click.echo(to_json({"log": name, "text": data.decode("utf-8", "replace")}))
             continue
         if name != heading:
             heading = name
-            click.echo(click.style(f"==> {name} <==", bold=True))
+            click.echo(click.style(f"{'' if ended else chr(10)}==> {name} <==", bold=True))
         _write(data)
+        ended = data.endswith(b"\n") or sys.stdout.isatty()
 
 
 def _write(data: bytes) -> None:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import re
 
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
-_CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_=>])")
+# Also one that the end of the line has cut off.
+_CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*(?:[@-~]|\Z)|\][^\x07\x1b]*(?:\x07|\x1b\\|\x1b?\Z)|[@-Z\\^_=>]|\Z)")
 _CONTROL_BYTES = re.compile(_CONTROL.pattern.encode())
 _RESET = "\x1b[0m"
 
