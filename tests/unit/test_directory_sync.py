@@ -224,17 +224,28 @@ def test_a_home_is_kept_whole_and_without_our_own_files(tmp_path: Path) -> None:
     first.up(0.0)
     assert first.skipped == ["link: is a link out of the working directory"]
     (home / "link").unlink()
+    for name in (".git/refs/heads", "gone", "filled", "lock"):
+        (home / name).mkdir(parents=True)
+    sync().up(0.0)
+    assert all((shared / name).is_dir() for name in (".git/refs/heads", "gone", "filled", "lock"))
+    (home / "gone").rmdir()
+    (home / "lock").rmdir()
+    (home / "filled/file").write_text("x")
     (home / "half.tmp").unlink()
     (home / "notes.txt").write_text("changed")
     sync().up(0.0)
     there = {str(path.relative_to(shared)) for path in shared.rglob("*") if path.is_file()}
-    assert there == {"notes.txt", ".git/HEAD", "model.pt", ".howdah-lease"}
+    assert there == {"notes.txt", ".git/HEAD", "model.pt", ".howdah-lease", "filled/file"}
+    assert not (shared / "gone").exists()
+    assert not (shared / "lock").exists()
     shutil.rmtree(home)
     found = discovery.find(filesystem(uris.of_local(shared)), uris.of_local(shared), discovery.WHOLE).checkpoint
     assert found is not None
     sync().down(uris.join(uris.of_local(shared), found.name))
     here = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()} - {MEMORY}
-    assert here == {"notes.txt", ".git/HEAD", "model.pt"}
+    assert here == {"notes.txt", ".git/HEAD", "model.pt", "filled/file"}
+    assert (home / ".git/refs/heads").is_dir()
+    assert not (home / "lock").exists()
     assert (home / "notes.txt").read_text() == "changed"
 
 

@@ -553,7 +553,8 @@ def test_a_job_of_which_no_task_ended_well_has_failed():
     begin(gang, "worker")
     gang.end("worker:0", BAD)
     gang.end("worker:1", BAD)
-    assert gang.outcome.state is State.FAILED
+    assert (gang.outcome.state, gang.outcome.first) == (State.FAILED, TaskId("worker", 0))
+    assert "; the first was worker:0" in gang.outcome.diagnostics
 
 
 def test_a_node_is_not_to_blame_for_silence():

@@ -97,12 +97,17 @@ def copy_directory(
 
 
 def list_files(
-    directory: str, root: str = "", ignored: Callable[[str], bool] | None = None, left_out: list[str] | None = None
+    directory: str,
+    root: str = "",
+    ignored: Callable[[str], bool] | None = None,
+    left_out: list[str] | None = None,
+    empty: list[str] | None = None,
 ) -> dict[str, Stamp]:
     """Return the files in `directory` and below, by their path from there; none whose name is `ignored` (by default: is
     temporary).
 
-    Links are followed within the directory and `root`; `left_out` gets a sentence for each that leads elsewhere.
+    Links are followed within the directory and `root`; `left_out` gets a sentence for each that leads elsewhere,
+    and `empty` the directories that hold nothing.
 
     Raises:
         OSError: a file or directory is not readable, so the files are not known.
@@ -111,6 +116,8 @@ def list_files(
     stamps = _stamps(names)
     if left_out is not None:
         left_out += names.problems()
+    if empty is not None:
+        empty += names.empty
     return stamps
 
 

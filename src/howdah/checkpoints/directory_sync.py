@@ -30,6 +30,7 @@ from howdah.spec import uris
 from howdah.storage import cpu_throttle
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry, FileSystem, mode_of_copy, open_local
+from howdah.storage.linked_tree import ignore
 from howdah.wire.helper_main import run_helper_main
 from howdah.wire.helper_messages import DirectorySyncReply, FetchCheckpointRequest, StoreCheckpointsRequest
 
@@ -37,6 +38,8 @@ MEMORY = ".howdah-mirror.json"
 ROUNDS = 5
 _NAMING = (STATE, "latest", "last", "best", ".metadata", "trainer_state.json")
 _SMALL = 1 << 20
+_DIRECTORY = [0, 0, 0, 0]
+"""What is known of an empty directory, whose name ends with a slash."""
 
 
 class _ChangedMeanwhile(Exception):
@@ -47,7 +50,7 @@ class DirectorySync:
     """Copies files between local directory `path` and `uri`; `root` is the working directory.
 
     Without `replace` it leaves files of `uri` alone that other tasks have written. With the rule WHOLE it copies all
-    files, hidden ones too, as they are at some moment.
+    files, hidden ones too, as they are at some moment, and empty directories, without which a git repository is none.
     """
 
     def __init__(self, path: str, uri: str, replace: bool = True, root: str = "", rule: str = "") -> None:
@@ -70,6 +73,8 @@ class DirectorySync:
             names += next((each.files for each in candidates(tree, self.rule) if each.name == wanted), ())
         for name in dict.fromkeys(names):
             self._fetch(uris.local_name(name, self.uri), tree.entries[name])
+        if self.rule == WHOLE and resume:
+            self._fetch_empty_directories()
         if resume:
             self._point_tensorflow_to(posixpath.basename(uris.local_name(resume, self.uri)))
         self._write_known()
@@ -90,6 +95,14 @@ class DirectorySync:
         os.utime(path, ns=(entry.modified_ms * 10**6, entry.modified_ms * 10**6))
         self._note(name, directory_snapshot.stamp_of(path), entry)
 
+    def _fetch_empty_directories(self) -> None:
+        for entry in self.fs.list_tree(self.uri, ignore):
+            if entry.is_dir and (name := uris.local_name(uris.below(entry.uri, self.uri), self.uri)):
+                path = Path(self.path, name)
+                with _translate_os_errors(str(path)):
+                    path.mkdir(parents=True, exist_ok=True)
+                self._known[f"{name}/"] = _DIRECTORY
+
     def _point_tensorflow_to(self, prefix: str) -> None:
         """Name the checkpoint in TensorFlow's state file, which may name one that is not whole."""
         state, index = Path(self.path, STATE), Path(self.path, f"{prefix}.index")
@@ -104,8 +117,9 @@ class DirectorySync:
         """Store what the program has written since the last time."""
         for _ in range(ROUNDS):
             if self.rule == WHOLE:
-                self.skipped = []
-                seen = self._list_files(self.skipped)
+                self.skipped, empty = [], list[str]()
+                seen = self._list_files(self.skipped, empty)
+                self._store_empty_directories(empty)
             else:
                 seen, self.skipped = directory_snapshot.find_settled_files(self.path, settle_s, self.root)
             fresh = [name for name, stamp in seen.items() if _stamp(self._known.get(name)) != stamp]
@@ -117,6 +131,12 @@ class DirectorySync:
             break
         self._remove_gone()
         self._write_known()
+
+    def _store_empty_directories(self, names: list[str]) -> None:
+        for name in names:
+            if f"{name}/" not in self._known:
+                self.fs.mkdirs(uris.join(self.uri, name))
+                self._known[f"{name}/"] = _DIRECTORY
 
     def _store(self, name: str, stamp: Stamp) -> None:
         target = uris.join(self.uri, name)
@@ -146,13 +166,18 @@ class DirectorySync:
         for name in [name for name in self._known if name not in local]:
             target = uris.join(self.uri, name)
             remote = self.fs.stat(target)
-            if remote is not None and self._known[name][2:] == [remote.size, remote.modified_ms]:
+            if name.endswith("/"):
+                if Path(self.path, name).is_dir():
+                    continue
+                if remote is not None and remote.is_dir and not self.fs.children(target):
+                    self.fs.delete(target)
+            elif remote is not None and self._known[name][2:] == [remote.size, remote.modified_ms]:
                 self.fs.delete(target)
             del self._known[name]
 
-    def _list_files(self, left_out: list[str] | None = None) -> dict[str, Stamp]:
+    def _list_files(self, left_out: list[str] | None = None, empty: list[str] | None = None) -> dict[str, Stamp]:
         ignored = is_own_file if self.rule == WHOLE else None
-        return directory_snapshot.list_files(self.path, self.root, ignored, left_out)
+        return directory_snapshot.list_files(self.path, self.root, ignored, left_out, empty)
 
     def reply(self) -> DirectorySyncReply:
         """Return what has been copied."""

@@ -439,6 +439,7 @@ class Executor:
     def _end(self, exit: Exit) -> None:
         if not exit.ok and exit.cause != "stopped" and are_files_removed(self.container, self.directory):
             exit = replace(exit, cause="withdrawn", detail=FILES_REMOVED)
+        self.output.warn_of_lost()
         self.exit = exit
         self._enter(Phase.ENDED)
         self._reconcile()

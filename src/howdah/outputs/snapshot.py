@@ -80,7 +80,7 @@ def copy_part(request: CopyPartRequest) -> CopyPartReply:
     """
     uri, previous = request.uri, request.previous
     fs = filesystem(uri)
-    part = _PartCopy(fs, uri, _manifest(fs, previous) if previous else {})
+    part = _PartCopy(fs, uri, _present(fs, previous) if previous else {})
     stamps = {name: Stamp(entry["size"], entry["modified_ns"]) for name, entry in part.earlier.items()}
     try:
         settle_s = directory_snapshot.SETTLE_S if request.settle_s is None else request.settle_s
@@ -151,6 +151,16 @@ def _manifest(fs: FileSystem, part: str) -> dict[str, dict[str, Any]]:
             )
         entry["at"] = at
     return listed
+
+
+def _present(fs: FileSystem, part: str) -> dict[str, dict[str, Any]]:
+    """Return what a part's _SAVED lists and is still there: somebody may have removed the snapshot that has a file."""
+
+    def is_there(entry: Mapping[str, Any]) -> bool:
+        found = fs.stat(uris.normalize(uris.join(part, entry["at"])))
+        return found is not None and found.size == entry["size"]
+
+    return {name: entry for name, entry in _manifest(fs, part).items() if is_there(entry)}
 
 
 def part_files(fs: FileSystem, part: str) -> dict[str, str]:

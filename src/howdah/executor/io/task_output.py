@@ -11,7 +11,7 @@ from howdah.executor.io.log_times import LogTimes, MergedLog
 from howdah.executor.own_log import log
 from howdah.executor.process import process_tree
 from howdah.logs.stream_index import BOTH, STREAMS, TIMES
-from howdah.spec.message import Sentence
+from howdah.spec.message import Sentence, message
 from howdah.wire.messages import PROCESSES
 
 MAX_WARNINGS = 50
@@ -71,6 +71,13 @@ class TaskOutput:
         """Add the last lines of a stdout that went to an output."""
         if lines:
             self.logs["stdout"].write("".join(f"{line}\n" for line in ("[howdah: its last lines]", *lines)).encode())
+
+    def warn_of_lost(self) -> None:
+        """Tell, when a program has ended, how much of what it printed has found no room on the disk."""
+        lost = [(name, stream.lost, stream.problem) for name, stream in self.logs.items() if stream.lost]
+        for name, count, reason in lost:  # telling it loses some more
+            template = "{count} bytes of {stream} are missing at the end: {reason}"
+            self.warn(message(template, count=count, stream=name, reason=reason))
 
     def close(self) -> None:
         """Complete the files."""

@@ -29,7 +29,7 @@ def end_if_decided(state: GangState, now: float, actions: list[Action]) -> bool:
         stop(state, Outcome(State.SUCCEEDED), message("the job is done"), now, actions)
     elif not left:
         reason = message("no task is left to wait for")
-        stop(state, Outcome(State.FAILED, _reason_no_success(state)), reason, now, actions)
+        stop(state, _without_success(state), reason, now, actions)
     return not state.open
 
 
@@ -61,10 +61,18 @@ def _decide_by_share(
     return not state.open
 
 
-def _reason_no_success(state: GangState) -> Message:
+def _without_success(state: GangState) -> Outcome:
+    """Return the outcome of a job whose tasks have all ended; those that failed were to be ignored."""
     wanted = str(chief(state.job)) if state.job.success == "chief" else message("any task")
     template = "all tasks ended, and {wanted} had not ended well (success: {rule})"
-    return message(template, wanted=wanted, rule=state.job.success)
+    reason = message(template, wanted=wanted, rule=state.job.success)
+    failed = [task for task in state.tracked_tasks() if task.exit is not None and not task.exit.ok]
+    if not failed:
+        return Outcome(State.FAILED, reason)
+    first = min(failed, key=lambda task: task.ended_at)
+    assert first.exit is not None
+    end = end_sentence(first.id, first.node, first.exit)
+    return Outcome(State.FAILED, message("{reason}; the first was {end}", reason=reason, end=end), first.id, first.exit)
 
 
 def end_sentence(task: TaskId, node: str, exit: Exit) -> Message:
