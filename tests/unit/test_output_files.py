@@ -139,7 +139,7 @@ def test_of_the_working_directory_what_has_changed_since_the_start(tmp_path: Pat
     time.sleep(0.02)  # the file system's clock has moved on
     (tmp_path / "mark").touch()
     since_ns = (tmp_path / "mark").stat().st_ctime_ns
-    for name in ("code/changed.py", "runs/1/e", "howdah-environment/b"):
+    for name in ("code/changed.py", "runs/1/e", "runs/.howdah-mirror.json", "howdah-environment/b"):
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text("new")
     (tmp_path / "link").symlink_to("data")

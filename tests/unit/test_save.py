@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -112,6 +113,17 @@ def test_an_incremental_copy_holds_what_changed_and_refers_to_the_rest(tmp_path:
     (tmp_path / "out.saved").rename(tmp_path / "elsewhere")
     moved = snapshot.part_files(FS, uris.join(uris.of_local(tmp_path / "elsewhere"), "2026_11_21_15_00_03", part))
     assert {name: FS.read_bytes(uri).decode() for name, uri in moved.items()}["same.bin"] == "s"
+
+
+def test_what_somebody_has_removed_is_copied_again(tmp_path: Path) -> None:
+    job = Job(tmp_path, incremental=True)
+    job.write("m.bin", "one")
+    job.take_snapshot()
+    job.take_snapshot()
+    assert job.taken.files == 0
+    shutil.rmtree(tmp_path / "out.saved/2026_11_21_15_00_01")
+    job.take_snapshot()
+    assert (job.taken.files, job.read(3)) == (1, {"m.bin": "one"})
 
 
 def test_old_ones_go_but_for_what_newer_ones_refer_to(tmp_path: Path) -> None:

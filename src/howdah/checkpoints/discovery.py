@@ -21,6 +21,7 @@ from howdah.spec import uris
 from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry, FileSystem
+from howdah.storage.output_files import OWN_FILES
 from howdah.wire.helper_main import HelperReply, run_helper_main
 
 MARKERS = ("_SUCCESS", "_COMPLETE", "COMPLETE", "_DONE", "DONE", ".complete", ".done", "commit_success.txt")
@@ -41,10 +42,6 @@ _SHARD = re.compile(rb"__\d+_\d+\.distcp")
 
 WHOLE = "all"
 """The rule by which the directory with all its files is one checkpoint, such as a user's home."""
-
-
-OWN_FILES = ".howdah-"
-"""What the names of howdah's own files in a directory of checkpoints begin with."""
 
 
 @dataclass(frozen=True)

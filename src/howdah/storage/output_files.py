@@ -19,6 +19,8 @@ LEADS_OUT = "is a link out of the working directory"
 LEADS_NOWHERE = "is a link to nothing"
 LEADS_BACK = "is a link to a directory that holds it"
 NO_FILE = "is neither a file nor a directory"
+OWN_FILES = ".howdah-"
+"""The names of howdah's own files among a program's begin so."""
 
 
 class OutputFiles:
@@ -70,7 +72,7 @@ class OutputFiles:
             self.empty.append(prefix.rstrip("/"))
         for entry in entries:
             name = prefix + entry.name
-            if self._is_left_out(entry.name) or name in self._others or self._is_older(entry):
+            if self._is_left_out(entry.name) or name in self._others or self._is_not_the_programs(entry):
                 continue
             if entry.is_symlink():
                 yield from self._files_behind_link(name, above)
@@ -81,10 +83,12 @@ class OutputFiles:
             elif os.path.lexists(entry.path):
                 self.left_out[name] = NO_FILE
 
-    def _is_older(self, entry: os.DirEntry[str]) -> bool:
-        """Return whether this is no directory, and was here unchanged when the program started."""
+    def _is_not_the_programs(self, entry: os.DirEntry[str]) -> bool:
+        """Return whether this is no directory, and is howdah's own or was here unchanged when the program started."""
         if not self._since_ns or entry.is_dir(follow_symlinks=False):
             return False
+        if entry.name.startswith(OWN_FILES):
+            return True
         try:
             return entry.stat(follow_symlinks=False).st_ctime_ns < self._since_ns
         except FileNotFoundError:  # removed since it was listed
