@@ -258,20 +258,6 @@ class TestData:
         assert master.output() == b"row\nmore\n"
         assert source.read_text() == "row\n"
 
-    @pytest.mark.parametrize(("text", "why"), [("rows", "it had 4 bytes, and has 5"), ("row", "it was written again")])
-    def test_an_input_that_has_changed_since_the_job_was_submitted(
-        self, conduct: Start, tmp_path: Path, text: str, why: str
-    ) -> None:
-        source = tmp_path / "rows.csv"
-        source.write_text(f"{text}\n")
-        os.utime(source, (2.0, 2.0))
-        file = DataFile(source.as_uri(), "rows.csv", 4, modified_ms=1000)
-        master = conduct("echo never", fetches=(Fetch("data", (file,)),))
-        master.start()
-        ended = master.phase(Phase.ENDED)
-        assert ended.exit is not None
-        assert (ended.exit.cause, ended.exit.detail.rpartition("submitted: ")[2]) == ("localise", why)
-
     def test_large_files_are_linked_where_they_cant_share_blocks_and_that_is_told(
         self, conduct: Start, tmp_path: Path
     ) -> None:

@@ -14,7 +14,7 @@ from test_checkpoint_discovery import Directory, archive, tensorflow
 
 from howdah.checkpoints import discovery
 from howdah.checkpoints.directory_snapshot import Stamp
-from howdah.checkpoints.directory_sync import MEMORY, DirectorySync
+from howdah.checkpoints.directory_sync import EMPTY, MEMORY, DirectorySync
 from howdah.spec import uris
 from howdah.storage.factory import filesystem
 
@@ -224,28 +224,28 @@ def test_a_home_is_kept_whole_and_without_our_own_files(tmp_path: Path) -> None:
     first.up(0.0)
     assert first.skipped == ["link: is a link out of the working directory"]
     (home / "link").unlink()
-    for name in (".git/refs/heads", "gone", "filled", "lock"):
+    for name in (".git/refs/heads", "gone", "filled", "lock", "kind"):
         (home / name).mkdir(parents=True)
+    (home / "lock/pid").write_text("1")
     sync().up(0.0)
-    assert all((shared / name).is_dir() for name in (".git/refs/heads", "gone", "filled", "lock"))
     (home / "gone").rmdir()
-    (home / "lock").rmdir()
+    shutil.rmtree(home / "lock")
     (home / "filled/file").write_text("x")
+    (home / "kind").rmdir()
+    (home / "kind").write_text("a file now")
     (home / "half.tmp").unlink()
     (home / "notes.txt").write_text("changed")
     sync().up(0.0)
     there = {str(path.relative_to(shared)) for path in shared.rglob("*") if path.is_file()}
-    assert there == {"notes.txt", ".git/HEAD", "model.pt", ".howdah-lease", "filled/file"}
-    assert not (shared / "gone").exists()
-    assert not (shared / "lock").exists()
+    assert there == {"notes.txt", ".git/HEAD", "model.pt", ".howdah-lease", "filled/file", "kind", EMPTY}
     shutil.rmtree(home)
     found = discovery.find(filesystem(uris.of_local(shared)), uris.of_local(shared), discovery.WHOLE).checkpoint
     assert found is not None
     sync().down(uris.join(uris.of_local(shared), found.name))
-    here = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()} - {MEMORY}
-    assert here == {"notes.txt", ".git/HEAD", "model.pt", "filled/file"}
-    assert (home / ".git/refs/heads").is_dir()
-    assert not (home / "lock").exists()
+    here = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()} - {MEMORY, EMPTY}
+    assert here == {"notes.txt", ".git/HEAD", "model.pt", "filled/file", "kind"}
+    directories = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_dir()}
+    assert directories == {".git", ".git/refs", ".git/refs/heads", "filled"}
     assert (home / "notes.txt").read_text() == "changed"
 
 

@@ -15,6 +15,7 @@ import pytest
 from howdah.errors import SpecError, StagingError
 from howdah.inputs.assignment import explain_shortages, plan_fetches
 from howdah.spec import Environment, Input, JobSpec, Output, Role, StagedFile, TaskId, uris
+from howdah.spec.working_files import packed_file
 from howdah.staging import archive
 from howdah.staging.stage import archive_file, stage
 from howdah.storage.content_cache import Cache, location, sha256_of
@@ -127,7 +128,7 @@ def test_private_files_stay_private(tmp_path: Path, home: str, mode: int) -> Non
         write(tmp_path / name).chmod(mode)
     private = mode in (0o600, 0o700)
     alone, directory = stage(JobSpec(ROLES, files=("key", "code")), tmp_path, home).files
-    assert alone.kind == ("spread" if private else "file")
+    assert (alone.kind, packed_file(alone.name)) == (("spread", "key") if private else ("file", ""))
     for file in (alone, directory) if private else (directory,):
         with tarfile.open(file.source) as tar:
             assert [(member.name, member.mode) for member in tar] == [("key", mode)]

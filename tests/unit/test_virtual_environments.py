@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import configparser
 import hashlib
 import subprocess
 import threading
@@ -13,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from howdah.errors import SpecError, StagingError
-from howdah.staging import virtual_environments
 from howdah.staging.virtual_environments import (
     ensure_environment,
     environment_path,
@@ -104,17 +102,6 @@ def test_who_waits_is_told_that_it_goes_on(tmp_path: Path) -> None:
     command = ["sh", "-c", 'until [ -e "$0/told" ]; do sleep 0.01; done', str(tmp_path)]
     run_installer(command, tmp_path / "some.txt", notice, report_s=0.05)
     assert said[0] == "still installing some.txt: 0 s so far"
-
-
-def test_setuptools_builds_elsewhere_than_in_the_users_source(tmp_path: Path) -> None:
-    with virtual_environments._fresh_builds() as variables:
-        command = ["sh", "-c", 'cp "$DIST_EXTRA_CONFIG" "$0/seen"', str(tmp_path)]
-        run_installer(command, tmp_path / "some.txt", lambda _: None, variables=variables)
-    seen = configparser.ConfigParser()
-    seen.read(tmp_path / "seen")
-    built = Path(seen["build"]["build_base"])
-    assert built.name == "build"
-    assert not built.parent.exists()
 
 
 def test_no_such_file(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ samples between two other events only the last is folded, because the view shows
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -82,8 +83,8 @@ class NewLines:
     """The reader after the last of these lines."""
     size_and_time: tuple[int, int]
     """Size and modification time of the log when this reading began."""
-    owner: str = ""
-    """The user who owns the log."""
+    owner: str | None = None
+    """The user who owns the log; "" on a file system without owners, None while there is no log."""
 
 
 class RecordedLog:
@@ -95,7 +96,7 @@ class RecordedLog:
         """All events that have been read but samples, one line each."""
         self.version, self.bytes = 1, 0
         self.checked_at = float("-inf")
-        self.owner = ""
+        self.owner: str | None = None
         self._files, self._reader, self._size_and_time = files, LineReader(), (-1, 0)
         self._ended = False
 
@@ -117,8 +118,12 @@ class RecordedLog:
             raise LogReplaced
         if found is None:
             return NewLines([], reader, size_and_time)
-        owner = found.segments[0].owner or uris.root(uri)
+        owner = found.segments[0].owner
+        if self.owner is not None and owner != self.owner:
+            raise LogReplaced  # else the events of one user would count as those of another
         with found.open() as log:
+            if uris.split(uri)[0] == "file" and str(os.fstat(log.fileno()).st_uid) != owner:
+                raise LogReplaced
             lines = list(reader.read(log, size, MAX_BYTES))
             if MAX_BYTES <= reader.offset < size:
                 if reader.offset < size - LAST_BYTES:

@@ -30,16 +30,15 @@ from howdah.spec import uris
 from howdah.storage import cpu_throttle
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry, FileSystem, mode_of_copy, open_local
-from howdah.storage.linked_tree import ignore
 from howdah.wire.helper_main import run_helper_main
 from howdah.wire.helper_messages import DirectorySyncReply, FetchCheckpointRequest, StoreCheckpointsRequest
 
 MEMORY = ".howdah-mirror.json"
+EMPTY = ".howdah-empty-directories.json"
+"""The names of directories that hold nothing, in a directory that is kept whole and in its copy."""
 ROUNDS = 5
 _NAMING = (STATE, "latest", "last", "best", ".metadata", "trainer_state.json")
 _SMALL = 1 << 20
-_DIRECTORY = [0, 0, 0, 0]
-"""What is known of an empty directory, whose name ends with a slash."""
 
 
 class _ChangedMeanwhile(Exception):
@@ -74,7 +73,7 @@ class DirectorySync:
         for name in dict.fromkeys(names):
             self._fetch(uris.local_name(name, self.uri), tree.entries[name])
         if self.rule == WHOLE and resume:
-            self._fetch_empty_directories()
+            self._make_empty_directories()
         if resume:
             self._point_tensorflow_to(posixpath.basename(uris.local_name(resume, self.uri)))
         self._write_known()
@@ -95,13 +94,17 @@ class DirectorySync:
         os.utime(path, ns=(entry.modified_ms * 10**6, entry.modified_ms * 10**6))
         self._note(name, directory_snapshot.stamp_of(path), entry)
 
-    def _fetch_empty_directories(self) -> None:
-        for entry in self.fs.list_tree(self.uri, ignore):
-            if entry.is_dir and (name := uris.local_name(uris.below(entry.uri, self.uri), self.uri)):
-                path = Path(self.path, name)
-                with _translate_os_errors(str(path)):
-                    path.mkdir(parents=True, exist_ok=True)
-                self._known[f"{name}/"] = _DIRECTORY
+    def _make_empty_directories(self) -> None:
+        uri = uris.join(self.uri, EMPTY)
+        if not self.fs.exists(uri):
+            return
+        data = self.fs.read_bytes(uri)
+        with _translate_os_errors(self.path):
+            for name in map(str, json.loads(data)):
+                uris.check_inner_name(name, uri)
+                if not os.path.lexists(os.path.join(self.path, name)):
+                    Path(self.path, name).mkdir(parents=True, exist_ok=True)
+            Path(self.path, EMPTY).write_bytes(data)
 
     def _point_tensorflow_to(self, prefix: str) -> None:
         """Name the checkpoint in TensorFlow's state file, which may name one that is not whole."""
@@ -133,10 +136,14 @@ class DirectorySync:
         self._write_known()
 
     def _store_empty_directories(self, names: list[str]) -> None:
-        for name in names:
-            if f"{name}/" not in self._known:
-                self.fs.mkdirs(uris.join(self.uri, name))
-                self._known[f"{name}/"] = _DIRECTORY
+        """Store their names in a file, for object stores have no directories."""
+        data, known = json.dumps(names).encode(), Path(self.path, EMPTY)
+        if not self.replace or data == (known.read_bytes() if known.exists() else b"[]"):
+            return
+        self.fs.mkdirs(self.uri)
+        self.fs.write_bytes(uris.join(self.uri, EMPTY), data)
+        with _translate_os_errors(str(known)):
+            known.write_bytes(data)
 
     def _store(self, name: str, stamp: Stamp) -> None:
         target = uris.join(self.uri, name)
@@ -166,12 +173,7 @@ class DirectorySync:
         for name in [name for name in self._known if name not in local]:
             target = uris.join(self.uri, name)
             remote = self.fs.stat(target)
-            if name.endswith("/"):
-                if Path(self.path, name).is_dir():
-                    continue
-                if remote is not None and remote.is_dir and not self.fs.children(target):
-                    self.fs.delete(target)
-            elif remote is not None and self._known[name][2:] == [remote.size, remote.modified_ms]:
+            if remote is not None and self._known[name][2:] == [remote.size, remote.modified_ms]:
                 self.fs.delete(target)
             del self._known[name]
 

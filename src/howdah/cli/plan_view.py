@@ -13,6 +13,7 @@ from howdah.engines.local.machine import format_memory
 from howdah.errors import HowdahError
 from howdah.spec import JobSpec, Plan, StagedFile, StagedInput, StagedJob, redaction, uris
 from howdah.spec.codec import encode
+from howdah.spec.working_files import packed_file
 from howdah.storage.factory import filesystem
 
 ROLE_COLUMNS = ("Role", "Tasks", "Memory", "vcores", "GPUs", "Command")
@@ -94,11 +95,16 @@ def _total(plan: Plan) -> str:
 
 def _files(files: Sequence[StagedFile]) -> list[str]:
     return [
-        f"{file.name}{'/' if file.kind != 'file' else ''}  {_size(file.size)}"
-        + (f"  ({', '.join(file.roles)})" if file.roles else "")
+        f"{_shown_name(file)}  {_size(file.size)}" + (f"  ({', '.join(file.roles)})" if file.roles else "")
         for file in files
         if file.kind != "spread" or not file.name.startswith("howdah-part-")
     ]
+
+
+def _shown_name(file: StagedFile) -> str:
+    if file.kind == "file":
+        return file.name
+    return (packed_file(file.name) if file.kind == "spread" else "") or f"{file.name}/"
 
 
 def _input(entry: StagedInput) -> str:

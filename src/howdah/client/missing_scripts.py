@@ -15,6 +15,7 @@ from pathlib import Path
 from howdah.errors import Mistake
 from howdah.spec import JobSpec, StagedJob
 from howdah.spec.containers import requested_image, runtime_variables
+from howdah.spec.working_files import packed_file
 
 _PYTHON = re.compile(r"(python|pypy)[0-9.]*")
 _SHELL = re.compile(r"(ba|da|z|k)?sh")
@@ -32,7 +33,8 @@ def missing_scripts(job: JobSpec, staged: StagedJob, base_directory: Path) -> It
         path = posixpath.normpath(script) if script else ""
         if not path or path.startswith(("/", "../")):
             continue
-        places = [file.name if file.kind != "spread" else file.into for file in staged.files_of(name)]
+        files = staged.files_of(name)
+        places = [packed_file(file.name) or file.into if file.kind == "spread" else file.name for file in files]
         places += [posixpath.normpath(each.to) for each in job.inputs]
         brought = {place.partition("/")[0] for place in places}
         if not brought & {"", ".", path.partition("/")[0]}:

@@ -55,8 +55,8 @@ class EventFileService:
     ) -> Answer:
         """Return the answer to `curves/…` or `checkpoints…` with its query. `locations` are pairs (prefix of runs, URI)
         as `locations.event_file_locations` returns them; `checkpoints` are URIs of directories with checkpoints, by
-        default those of `locations`; `owner` is the user whose files are read (`files_of_owner.owner_of`), by
-        default everybody.
+        default those of `locations`; `owner` is the user whose files are read, `files_of_owner.NOBODY` for those
+        without owners, by default everybody.
 
         No error is raised: a failure is an answer, too.
         """

@@ -27,6 +27,7 @@ from howdah.logs.archived_logs import ArchivedLogs
 from howdah.spec import redaction, uris
 from howdah.spec.view import JobView
 from howdah.storage.factory import filesystem
+from howdah.storage.files_of_owner import NOBODY
 
 T = TypeVar("T")
 
@@ -92,7 +93,7 @@ class HistorySource(ReadOnlySource):
         except HowdahError:  # a configuration that can't be read any more
             own = False
         # Whoever wrote the log may name what this server may read and he may not.
-        owner = "" if own else log.owner
+        owner = "" if own else log.owner or NOBODY
         return RecordedJob(log, self.archived_logs, self._event_files[conf_dir], archive, conf_dir, owner)
 
     def user_on(self, uri: str) -> str:

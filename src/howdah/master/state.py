@@ -195,6 +195,8 @@ class GangState:
     """All tasks, spares among them."""
     stage: Stage = Stage.FORMING
     """Where the job is as a whole."""
+    warnings: int = 0
+    """The number of executors' warnings that have been recorded."""
     epoch: int = 0
     """The newest epoch."""
     formations: dict[int, Formation] = field(default_factory=dict)

@@ -9,6 +9,7 @@ a file that had not changed since an earlier snapshot, `at`: the path in that sn
 
 from __future__ import annotations
 
+import functools
 import json
 import posixpath
 import re
@@ -156,11 +157,19 @@ def _manifest(fs: FileSystem, part: str) -> dict[str, dict[str, Any]]:
 def _present(fs: FileSystem, part: str) -> dict[str, dict[str, Any]]:
     """Return what a part's _SAVED lists and is still there: somebody may have removed the snapshot that has a file."""
 
-    def is_there(entry: Mapping[str, Any]) -> bool:
-        found = fs.stat(uris.normalize(uris.join(part, entry["at"])))
-        return found is not None and found.size == entry["size"]
+    @functools.cache
+    def sizes(directory: str) -> dict[str, int]:
+        try:
+            return {uris.normalize(entry.uri): entry.size for entry in fs.children(directory)}
+        except StagingError:
+            return {}
 
-    return {name: entry for name, entry in _manifest(fs, part).items() if is_there(entry)}
+    found = {}
+    for name, entry in _manifest(fs, part).items():
+        uri = uris.normalize(uris.join(part, entry["at"]))
+        if sizes(uris.parent(uri)).get(uri) == entry["size"]:
+            found[name] = entry
+    return found
 
 
 def part_files(fs: FileSystem, part: str) -> dict[str, str]:

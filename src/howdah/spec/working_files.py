@@ -11,6 +11,7 @@ from howdah.spec.job import JobSpec, Role
 
 SPREAD = "."
 """The name of a directory or archive whose content goes straight into the working directory."""
+_PACKED = "howdah-file-"
 
 
 def entries(job: JobSpec) -> Iterator[Tuple[str, str, str, Tuple[str, ...]]]:
@@ -44,3 +45,13 @@ def mistakes(job: JobSpec, taken: Mapping[str, str]) -> Iterator[Mistake]:
             if owner:
                 yield Mistake(place, f"would be {name!r} in the working directory, as {owner} is: rename it with #name")
             own.setdefault(name, place)
+
+
+def name_of_packed_file(name: str) -> str:
+    """Return the name of the archive, whose content is copied into the working directory, of one file `name`."""
+    return f"{_PACKED}{name.replace(':', '%3A')}"
+
+
+def packed_file(archive: str) -> str:
+    """Return the name of the file that is in such an archive; "" if the archive is another one."""
+    return archive[len(_PACKED) :].replace("%3A", ":") if archive.startswith(_PACKED) else ""

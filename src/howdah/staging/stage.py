@@ -24,7 +24,7 @@ from howdah.spec.message import message
 from howdah.spec.staged import DataFile, StagedFile, StagedInput, StagedJob
 from howdah.spec.validation import apply_alias, nearest, origin_of
 from howdah.spec.values import dataclass
-from howdah.spec.working_files import SPREAD, entries, file_name
+from howdah.spec.working_files import SPREAD, entries, file_name, name_of_packed_file
 from howdah.staging.files_wrong import FilesWrong
 from howdah.staging.path_listing import Listing, listing, tree
 from howdah.staging.replacement import (
@@ -233,7 +233,8 @@ class _Stager:
             return self._part(path, name, 0, name)
         from howdah.staging import archive
 
-        return self._part(archive.file(path, name, local_directory() / "packed"), name, 0, "")
+        packed = archive.file(path, name, local_directory() / "packed")
+        return _local_file(packed, name_of_packed_file(name), "spread", self.home)
 
     def _cluster_file(
         self, place: str, uri: str, name: str, kind: str, missing: str = ""

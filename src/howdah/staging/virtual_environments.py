@@ -17,9 +17,8 @@ import platform
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from howdah.errors import StagingError
@@ -129,26 +128,14 @@ def _setting(venv: Path, name: str) -> str:
 def _install(requirements: Path, found: RequirementsContent, target: Path, notice: Notice) -> None:
     partial = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        with _fresh_builds() as variables:
-            for command in _commands(requirements.absolute(), found, partial):
-                run_installer(command, requirements, notice, variables=variables)
+        for command in _commands(requirements.absolute(), found, partial):
+            run_installer(command, requirements, notice)
         make_relocatable(partial)
         partial.rename(target)
     except OSError as error:
         raise explain(error, error.filename or str(target)) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _fresh_builds() -> Iterator[dict[str, str]]:
-    """Give the environment for installers, in which setuptools builds a local package elsewhere than in `build` beside
-    its source. There it leaves files, and takes older ones for newer by their times, as of a source that rsync has
-    brought."""
-    with tempfile.TemporaryDirectory(prefix="howdah-build-") as directory:
-        extra = Path(directory, "distutils.cfg")
-        extra.write_text(f"[build]\nbuild_base = {directory.replace('%', '%%')}/build\n", encoding="utf-8")
-        yield {**os.environ, "DIST_EXTRA_CONFIG": str(extra)}
 
 
 def _commands(requirements: Path, found: RequirementsContent, venv: Path) -> list[list[str]]:
@@ -175,24 +162,16 @@ def _uv() -> str | None:
     return shutil.which("uv")
 
 
-def run_installer(
-    command: list[str],
-    requirements: Path,
-    notice: Notice,
-    report_s: float = REPORT_S,
-    variables: Mapping[str, str] | None = None,
-) -> None:
-    """Run `command` to its end, with `variables` as its environment. `notice` gets a line every `report_s` seconds
-    while it goes on. An error has the last lines of the command's own messages, which name what failed.
+def run_installer(command: list[str], requirements: Path, notice: Notice, report_s: float = REPORT_S) -> None:
+    """Run `command` to its end; `notice` gets a line every `report_s` seconds while it goes on. An error has the last
+    lines of the command's own messages, which name what failed.
 
     Raises:
         StagingError: it failed, or took too long.
     """
     began, pipe, none = time.monotonic(), subprocess.PIPE, subprocess.DEVNULL
     where = requirements.absolute().parent  # from which installers look for `./package`
-    with subprocess.Popen(
-        command, stdin=none, stdout=pipe, stderr=pipe, text=True, errors="replace", cwd=where, env=variables
-    ) as run:
+    with subprocess.Popen(command, stdin=none, stdout=pipe, stderr=pipe, text=True, errors="replace", cwd=where) as run:
         try:
             output, errors = _await_installer(run, began, requirements, notice, report_s)
         except BaseException:

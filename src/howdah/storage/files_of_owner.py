@@ -8,17 +8,16 @@ from typing import Any, BinaryIO
 
 from howdah.errors import StagingError
 from howdah.spec import uris
+from howdah.spec.message import Message, message
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry, FileSystem
 
-
-def owner_of(entry: Entry) -> str:
-    """Return who owns a file or directory; what is on a file system without owners belongs to its root."""
-    return entry.owner or uris.root(entry.uri)
+NOBODY = "-"
+"""The owner of what is on a file system without owners, such as an object store."""
 
 
 def files_of(owner: str, uri: str) -> FileSystem:
-    """Return the file system of `uri`, of which only files of `owner` (see `owner_of`) are read; "": all."""
+    """Return the file system of `uri`, of which only files of `owner` are read; "": everybody's."""
     files = filesystem(uri)
     return FilesOfOwner(files, owner) if owner else files
 
@@ -33,7 +32,7 @@ class FilesOfOwner(FileSystem):
     def stat(self, uri: str) -> Entry | None:
         entry = self._files.stat(uri)
         if entry is not None and not entry.is_dir:
-            self._check(uri, owner_of(entry))
+            self._check(uri, entry.owner or NOBODY)
         return entry
 
     def children(self, directory: str) -> list[Entry]:
@@ -72,18 +71,24 @@ class FilesOfOwner(FileSystem):
         """Return, for people, which files were not seen; "" when all were."""
         if not self.others:
             return ""
-        return f"{self.others} files of other users are not shown: only those of {self._owner}, whose job this is, are"
+        return message("{count} files are not shown: {reason}", count=self.others, reason=self._reason)
 
     def _own(self, entries: Iterator[Entry] | list[Entry]) -> Iterator[Entry]:
         for entry in entries:
-            if owner_of(entry) == self._owner:
+            if (entry.owner or NOBODY) == self._owner:
                 yield entry
             else:
                 self.others += 1
 
     def _check(self, uri: str, owner: str) -> None:
         if owner != self._owner:
-            raise StagingError(f"{uri}: it belongs to another user than {self._owner}, whose job this is: not shown")
+            raise StagingError(message("{file} is not shown: {reason}", file=uri, reason=self._reason))
+
+    @property
+    def _reason(self) -> Message:
+        if self._owner == NOBODY:
+            return message("the job's own log has no owner, and this file has one")
+        return message("only files of {user}, who owns the job's log, are shown of this job", user=self._owner)
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
         raise StagingError("a file system that can only be read")

@@ -32,10 +32,9 @@ def leads_back(directory: str) -> Message:
 def leads_nowhere(link: str) -> Message:
     """Return why a link is left out that leads to nothing."""
     try:
-        target = os.readlink(link)
-    except OSError:  # it has gone meanwhile, as those of /dev/fd do
-        target = "nothing"
-    return message("it leads to {target}, which is not there", target=target)
+        return message("it leads to {target}, which is not there", target=os.readlink(link))
+    except OSError:  # as those of /dev/fd
+        return message("it has gone meanwhile")
 
 
 def describe_left_out(path: str, reason: str) -> Message:

@@ -31,9 +31,10 @@ from howdah.spec.message import message
 _KEEPER = """#!/bin/bash
 export PATH={path}
 [ {conf} ] && export SLURM_CONF={conf}
-cd {keepers} && touch $SLURM_JOB_ID.started || exit 1
+cd {keepers} || exit 1
 trap 'exit 0' TERM
 trap 'touch $SLURM_JOB_ID.ending' USR1
+touch $SLURM_JOB_ID.started || exit 1
 looks=0
 until [ -e {mark} ]; do
     if [ $((looks = (looks + 1) % 20)) -eq 0 ]; then

@@ -74,6 +74,8 @@ class TaskOutput:
 
     def warn_of_lost(self) -> None:
         """Tell, when a program has ended, how much of what it printed has found no room on the disk."""
+        for stream in self.logs.values():
+            stream.write(b"")  # there may be room again
         lost = [(name, stream.lost, stream.problem) for name, stream in self.logs.items() if stream.lost]
         for name, count, reason in lost:  # telling it loses some more
             template = "{count} bytes of {stream} are missing at the end: {reason}"

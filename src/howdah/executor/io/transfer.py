@@ -197,8 +197,6 @@ def _bring_file(file: DataFile, target: str, copies: bool, progress: TransferPro
     source = uris.path(file.uri)
     if not os.path.exists(source):
         raise PathUnusable(f"{file.uri}: no such file on {os.uname().nodename}")
-    if problem := _describe_change(file, os.stat(source)):  # other tasks may have read what was there before
-        raise PathUnusable(f"{file.uri}: has changed since the job was submitted: {problem}")
     if os.path.lexists(target):
         raise PathUnusable(f"{file.name!r} is in the way of {file.uri}: two inputs give the same name")
     if copies:
@@ -209,14 +207,6 @@ def _bring_file(file: DataFile, target: str, copies: bool, progress: TransferPro
             progress.linked = source
     yield
     return copies
-
-
-def _describe_change(file: DataFile, now: os.stat_result) -> str:
-    if not file.modified_ms:
-        return ""
-    if 0 <= file.size != now.st_size:
-        return f"it had {file.size} bytes, and has {now.st_size}"
-    return "it was written again" if file.modified_ms != now.st_mtime_ns // 10**6 else ""
 
 
 def _make_directory(root: str, path: str, made: Set[str]) -> None:

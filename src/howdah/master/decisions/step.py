@@ -38,6 +38,9 @@ from howdah.spec import Exit, TaskId, events
 from howdah.spec.message import message
 from howdah.wire.messages import Phase, Status
 
+MAX_WARNINGS = 200
+"""The most warnings of executors that the event log gets."""
+
 
 def step(state: GangState, event: events.Event) -> list[Action]:
     """Apply `event` to `state`; return the actions to carry out, in order."""
@@ -77,7 +80,7 @@ def _on_status(state: GangState, event: StatusReceived, actions: list[Action]) -
         actions.append(RecordEvent(greeted))
     task.phase = status.phase
     _note_usage(task, status, event.time, actions)
-    _record_warnings(task, status, event.time, actions)
+    _record_warnings(state, task, status, event.time, actions)
     snapshot_policy.on_status(state, task, status, event.time, actions)
     if status.epoch > state.epoch:
         failure_policy.advance_epoch(state, task, status.epoch, event.time, actions)
@@ -111,10 +114,11 @@ def _on_status(state: GangState, event: StatusReceived, actions: list[Action]) -
         failure_policy.task_ended(state, task, status.exit, event.time, actions)
 
 
-def _record_warnings(task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
-    """Record what the executor's user should know, once."""
+def _record_warnings(state: GangState, task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
+    """Record once what could not be kept, of a large gang for its first tasks; the logs have it for all."""
     for warning in status.warnings:
-        if warning not in task.warnings:
+        if warning not in task.warnings and state.warnings < MAX_WARNINGS:
+            state.warnings += 1
             text = message("{task}: {warning}", task=status.task, warning=warning)
             actions.append(RecordEvent(events.Noted(now, text)))
     task.warnings = status.warnings
