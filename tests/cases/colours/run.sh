@@ -8,5 +8,5 @@ id=$(grep -o 'local-[0-9]*-[0-9]*-[0-9a-f]*' all | head -1)
 grep -q 'ERROR of step 3' out && grep -q left out || fail "$(cat -v out)" "every word"
 ! grep -q "$(printf '\033')\|\\\\x1b\|\\\\033\|\[0m\|title" out || fail "$(cat -v out)" "no escape"
 howdah logs "$id" > logs
-grep -q "$(printf '\033\\[0m of ')" logs && grep -q '^==> master <==$' logs && pass
+grep -q "$(printf '\033\\[0m of ')" logs && ! grep -q '.==> ' logs && pass
 fail "$(cat -v logs)" "the program's own bytes, and each heading in a line of its own"
