@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
@@ -69,6 +69,22 @@ class Mortal(FileSystem):
         self._change().touch(uri)
 
 
+AT_ONCE, MAX_LIVES = 8, 64
+
+
+def crash_at_each_step(base: str, finishes: Callable[[str, int], bool]) -> int:
+    """Call `finishes(directory, life)` for lives from 0 on, each with a directory of its own, until one lasts to the
+    end; return that one. Eight go on at the same time, because each waits for its server most of the time."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for first in range(0, MAX_LIVES, AT_ONCE):
+            lives = range(first, first + AT_ONCE)
+            finished = list(pool.map(lambda life: finishes(uris.join(base, str(life)), life), lives))
+            if any(finished):
+                assert finished == sorted(finished)
+                return lives[finished.index(True)]
+    raise AssertionError("it never finished")
+
+
 @dataclass(frozen=True)
 class Case:
     parts: tuple[tuple[str, str], ...]
@@ -115,24 +131,21 @@ class CommitContract:
 
     @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
     def test_a_crash_anywhere_is_made_good(self, fs: FileSystem, base: str, case: Case) -> None:
-        for life in range(40):
+        def finishes(base: str, life: int) -> bool:
             output = self._lay_out(fs, base, case)
-            mortal = Mortal(fs, life)
+            finished = True
             try:
-                commit(output, mortal)
-                finished = True
+                commit(output, Mortal(fs, life))
             except Crash:
                 finished = False
-            commit(output, fs)
             there = ["model", "model.replaced-j-0"] if case.overwrite else ["model"]
-            assert self._found(fs, base) == (there, case.expected), life
-            commit(output, fs)
-            assert self._found(fs, base) == (there, case.expected), life
+            for _ in range(2):
+                commit(output, fs)
+                assert self._found(fs, base) == (there, case.expected), life
             assert all(fs.exists(uris.join(base, name, "old")) for name in there[1:]), life
-            if finished:
-                assert life >= 6
-                return
-        raise AssertionError("it never finished")
+            return finished
+
+        assert crash_at_each_step(base, finishes) >= 6
 
     def test_what_is_there_is_not_touched_and_the_uploads_are_kept(self, fs: FileSystem, base: str) -> None:
         case = CASES["one task alone"]
@@ -194,21 +207,23 @@ class CommitContract:
 
     def test_a_crash_while_the_old_output_is_removed(self, fs: FileSystem, base: str) -> None:
         """What is left of it is not told as kept."""
-        commit(self._lay_out(fs, base, CASES["over what was there"]), fs)
-        fs.delete(uris.join(base, "model.replaced-j-0"))
-        for life in range(40):
-            output = OutputCommit(uris.join(base, f".howdah-{life}"), uris.join(base, "model"), True, (("w", ""),))
+
+        def finishes(base: str, life: int) -> bool:
+            commit(self._lay_out(fs, base, CASES["over what was there"]), fs)
+            fs.delete(uris.join(base, "model.replaced-j-0"))
+            output = OutputCommit(uris.join(base, ".howdah-k-0"), uris.join(base, "model"), True, (("w", ""),))
             fs.mkdirs(uris.join(output.temporary, "w"))
             fs.create(uris.join(output.temporary, "w", "m")).close()
             try:
                 commit(output, Mortal(fs, life))
-                break
             except Crash:
                 fs.delete(uris.join(output.removed, "m"))
                 assert commit(output, fs) == ""
                 assert self._found(fs, base) == (["model"], ("_SUCCESS", "m")), life
-        else:
-            raise AssertionError("it never finished")
+                return False
+            return True
+
+        assert crash_at_each_step(base, finishes) >= 6
 
     def test_discard_leaves_nothing_of_a_failed_job(self, fs: FileSystem, base: str) -> None:
         output = self._lay_out(fs, base, CASES["over what was there"])
@@ -217,22 +232,30 @@ class CommitContract:
         assert self._found(fs, base) == (["model"], ("old",))
 
     def test_discard_after_a_crash_keeps_the_old_output_or_the_new(self, fs: FileSystem, base: str) -> None:
-        seen, old, new = [], ("old",), ("_SUCCESS", "m")
-        for life in range(10):
-            output = self._lay_out(fs, base, CASES["over what was there"])
-            with contextlib.suppress(Crash):
+        old, new = ("old",), ("_SUCCESS", "m")
+        seen: dict[int, tuple[str, ...]] = {}
+
+        def finishes(base: str, life: int) -> bool:
+            output, finished = self._lay_out(fs, base, CASES["over what was there"]), True
+            try:
                 commit(output, Mortal(fs, life))
+            except Crash:
+                finished = False
             discard(output, fs)
-            top, final = self._found(fs, base)
-            assert top == (["model"] if final == old else ["model", "model.replaced-j-0"])
-            seen.append(final)
-        assert seen == sorted(seen, reverse=True)
-        assert set(seen) == {old, new}
+            top, seen[life] = self._found(fs, base)
+            assert top == (["model"] if seen[life] == old else ["model", "model.replaced-j-0"]), life
+            return finished
+
+        crash_at_each_step(base, finishes)
+        in_order = [seen[life] for life in sorted(seen)]
+        assert in_order == sorted(in_order, reverse=True)
+        assert set(in_order) == {old, new}
 
     def test_copies_in_the_outputs_place_come_with_it_whenever_it_dies(self, fs: FileSystem, base: str) -> None:
         copies = ("interResult/interResult_2026_11_21_15_00_00", "interResult/interResult_2026_11_21_15_10_00")
-        for life in range(60):
-            laid = self._lay_out(fs, base, CASES["one task alone"])
+
+        def finishes(base: str, life: int) -> bool:
+            laid, finished = self._lay_out(fs, base, CASES["one task alone"]), True
             places = {
                 "snapshot_prefix": uris.join(laid.final, "interResult", "interResult_"),
                 "unfinished": laid.temporary + "-saves",
@@ -243,15 +266,14 @@ class CommitContract:
                 fs.create(uris.join(copy, "worker-0", "m")).close()
             try:
                 commit(output, Mortal(fs, life))
-                finished = True
             except Crash:
                 finished = False
             commit(output, fs)
             expected = ("_SUCCESS", "d/w", *(f"{copy}/worker-0/m" for copy in copies), "m")
             assert self._found(fs, base) == (["model"], expected), life
-            if finished:
-                return
-        raise AssertionError("it never finished")
+            return finished
+
+        assert crash_at_each_step(base, finishes) >= 6
 
     def test_copies_of_a_failed_job_stay(self, fs: FileSystem, base: str) -> None:
         laid = self._lay_out(fs, base, CASES["one task alone"])
