@@ -35,6 +35,7 @@ from howdah.spec.events import (
     TimeLost,
     WorldFormed,
 )
+from howdah.spec.message import message
 from howdah.testing import Gang, job
 from howdah.wire.messages import CheckReport, Phase, Status
 
@@ -275,3 +276,16 @@ def test_a_world_that_is_not_in_the_log_did_not_form() -> None:
     assert not any(task.formed for task in again.tasks.values())
     step(again, Tick(gang.now + FENCE_S + TAKEOVER_S))
     assert all(task.formed for task in again.tasks.values())
+
+
+def test_a_warning_is_recorded_once_whoever_is_the_master() -> None:
+    gang = Gang(workers(1))
+    gang.form()
+    lost = message("checkpoints could not be stored in {uri}: {reason}", uri="hdfs://n/ck", reason="no space")
+    gang.say("worker:0", Phase.RUNNING, program_pid=7, warnings=(lost,))
+    gang.say("worker:0", Phase.RUNNING, program_pid=7, warnings=(lost,), yields={"a": "1"})
+    gang.take_over()
+    gang.say("worker:0", Phase.RUNNING, program_pid=7, warnings=(lost, "another"), yields={"a": "1"})
+    assert [event.text for event in gang.recorded(Noted)].count(f"worker:0: {lost}") == 1
+    assert gang.recorded(Noted)[-1].text == "worker:0: another"
+    assert gang.state.warnings == 2

@@ -35,11 +35,12 @@ from howdah.master.preflight import results
 from howdah.master.snapshots import snapshot_policy
 from howdah.master.state import GangState, Stage, TaskState
 from howdah.spec import Exit, TaskId, events
-from howdah.spec.message import message
+from howdah.spec.message import Message, message
 from howdah.wire.messages import Phase, Status
 
 MAX_WARNINGS = 200
 """The most warnings of executors that the event log gets."""
+_WARNING = "{task}: {warning}"
 
 
 def step(state: GangState, event: events.Event) -> list[Action]:
@@ -80,7 +81,8 @@ def _on_status(state: GangState, event: StatusReceived, actions: list[Action]) -
         actions.append(RecordEvent(greeted))
     task.phase = status.phase
     _note_usage(task, status, event.time, actions)
-    _record_warnings(state, task, status, event.time, actions)
+    if not state.replaying:  # the log has them as sentences
+        _record_warnings(state, task, status, event.time, actions)
     snapshot_policy.on_status(state, task, status, event.time, actions)
     if status.epoch > state.epoch:
         failure_policy.advance_epoch(state, task, status.epoch, event.time, actions)
@@ -119,7 +121,7 @@ def _record_warnings(state: GangState, task: TaskState, status: Status, now: flo
     for warning in status.warnings:
         if warning not in task.warnings and state.warnings < MAX_WARNINGS:
             state.warnings += 1
-            text = message("{task}: {warning}", task=status.task, warning=warning)
+            text = message(_WARNING, task=status.task, warning=warning)
             actions.append(RecordEvent(events.Noted(now, text)))
     task.warnings = status.warnings
 
@@ -172,7 +174,16 @@ def _join(state: GangState, task: TaskState, status: Status, now: float, actions
         gang_formation.on_joined(state, task, now, actions)
 
 
-def _on_noted(_: GangState, event: events.Noted | events.MasterEnded, actions: list[Action]) -> None:
+def _on_noted(state: GangState, event: events.Noted, actions: list[Action]) -> None:
+    if isinstance(event.text, Message) and event.text.template == _WARNING:  # an earlier master recorded it
+        told, warning = event.text.values.get("task"), event.text.values.get("warning")
+        for task in (task for task in state.tasks.values() if str(task.id) == told):
+            state.warnings += 1
+            task.warnings = (*task.warnings, str(warning))
+    actions.append(RecordEvent(event))
+
+
+def _on_master_ended(_: GangState, event: events.MasterEnded, actions: list[Action]) -> None:
     actions.append(RecordEvent(event))
 
 
@@ -231,7 +242,7 @@ HANDLERS: dict[type[events.Event], Callable[[GangState, Any, list[Action]], None
     events.CancelRequested: job_completion.on_cancel,
     events.AllocationLost: job_completion.on_allocation_lost,
     events.Noted: _on_noted,
-    events.MasterEnded: _on_noted,
+    events.MasterEnded: _on_master_ended,
     events.LossAnnounced: preemption_notices.on_announced,
     events.Stalled: hang_detection.on_stalled,
     events.StacksTaken: hang_detection.on_stacks_collected,
