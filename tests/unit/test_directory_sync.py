@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from test_checkpoint_discovery import Directory, archive, tensorflow
 
 from howdah.checkpoints import discovery
 from howdah.checkpoints.directory_snapshot import Stamp
-from howdah.checkpoints.directory_sync import EMPTY, MEMORY, DirectorySync
+from howdah.checkpoints.directory_sync import EMPTY, MEMORY, UNFINISHED, DirectorySync
+from howdah.errors import StagingError
 from howdah.spec import uris
 from howdah.storage.factory import filesystem
 
@@ -247,6 +249,60 @@ def test_a_home_is_kept_whole_and_without_our_own_files(tmp_path: Path) -> None:
     directories = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_dir()}
     assert directories == {".git", ".git/refs", ".git/refs/heads", "filled"}
     assert (home / "notes.txt").read_text() == "changed"
+
+
+def test_who_fetches_a_home_is_told_that_its_last_copy_broke_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, shared = tmp_path / "home", tmp_path / "shared"
+    home.mkdir()
+
+    def sync() -> DirectorySync:
+        return DirectorySync(str(home), uris.of_local(shared), rule=discovery.WHOLE)
+
+    def fetch() -> bool:
+        one = DirectorySync(tempfile.mkdtemp(dir=tmp_path), uris.of_local(shared), rule=discovery.WHOLE)
+        one.down(uris.of_local(shared))
+        return one.reply().is_unfinished
+
+    def stop(*_: object) -> None:
+        raise StagingError("broken off")
+
+    (home / "optimizer").write_text("1")
+    sync().up(0.0)
+    assert not fetch()
+    (home / "optimizer").write_text("2")
+    (home / "weights").mkdir()
+    (home / "weights/layer").write_text("2")
+    (shared / "weights").write_text("in the way")
+    with pytest.raises(StagingError):
+        sync().up(0.0)
+    assert fetch()
+    (shared / "weights").unlink()
+    sync().up(0.0)
+    assert not fetch()
+    (home / "optimizer").unlink()
+    with monkeypatch.context() as broken:
+        broken.setattr(DirectorySync, "_remove_gone", stop)
+        with pytest.raises(StagingError):
+            sync().up(0.0)
+    assert fetch(), "what is gone is there"
+    sync().up(0.0)
+    assert not fetch()
+    assert sorted(path.name for path in shared.iterdir()) == ["weights"]
+
+
+def test_a_program_that_writes_nothing_makes_no_whole_of_a_mixture(tmp_path: Path) -> None:
+    home, shared = tmp_path / "home", tmp_path / "shared"
+    shared.mkdir()
+    (shared / UNFINISHED).touch()
+    (shared / "weights").write_text("1")
+    for _ in range(2):
+        sync = DirectorySync(str(home), uris.of_local(shared), rule=discovery.WHOLE)
+        sync.down(uris.of_local(shared))
+        assert sync.reply().is_unfinished
+        DirectorySync(str(home), uris.of_local(shared), rule=discovery.WHOLE).up(0.0)
+        assert (shared / UNFINISHED).exists()
 
 
 def test_permission_bits_come_back_as_they_were(tmp_path: Path) -> None:

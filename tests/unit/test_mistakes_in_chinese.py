@@ -17,7 +17,7 @@ from sentences_said import samples_of
 from howdah.cli.i18n import choose
 from howdah.cli.mistakes import error_lines, problem_in_chinese
 from howdah.engines.yarn.conf import ADVICE
-from howdah.errors import Mistake, SpecError
+from howdah.errors import JobNotFound, Mistake, SpecError
 
 HOWDAH = str(Path(sys.executable).with_name("howdah"))
 OF_JOB_FILES = (
@@ -52,6 +52,13 @@ def _in_chinese() -> Iterator[None]:
     choose("zh")
     yield
     choose("en")
+
+
+@pytest.mark.usefixtures("_in_chinese")
+def test_a_job_that_is_not_there() -> None:
+    for where in ("; `howdah list` shows yours", " on engine yarn; `howdah list` shows yours", " in hdfs://ns/jobs"):
+        (line,) = error_lines(JobNotFound(f"no job local_1-2{where}"))
+        assert "没有作业 local_1-2" in line
 
 
 @pytest.mark.usefixtures("_in_chinese")

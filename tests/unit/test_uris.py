@@ -71,6 +71,24 @@ def test_a_colon_in_a_name_on_hdfs() -> None:
         assert uris.local_name("a%3Ab", other) == "a%3Ab"
 
 
+@pytest.mark.parametrize("name", ["at_12:30", "at_12%3A30", "a:b%3Ac%253Ad%25253A", "50%", "x%25"])
+def test_a_stored_name_comes_back(name: str) -> None:
+    for uri in ("hdfs://ns/d", "viewfs://c/d", "file:///d", "s3://bucket/d"):
+        stored = uris.name(uris.join(uri, uris.stored_name(name, uri)))
+        assert uris.local_name(stored, uri) == name
+        assert ":" not in stored or not uri.startswith(("hdfs", "viewfs"))
+
+
+def test_two_names_that_would_be_one(tmp_path: Path) -> None:
+    for name in ("a:b", "a%3Ab", "a%253Ab", "c:d", "e%3Af"):
+        (tmp_path / name).touch()
+    stored = [
+        uris.name(uris.join_local("hdfs://ns/d", str(tmp_path), each.name)) for each in sorted(tmp_path.iterdir())
+    ]
+    assert stored == ["a%253Ab", "a%3Ab", "a%25253Ab", "c%3Ad", "e%3Af"]
+    assert uris.name(uris.join_local("file:///d", str(tmp_path), "a:b")) == "a:b"
+
+
 def test_the_root_is_its_own_parent() -> None:
     assert uris.parent("hdfs://ns/") == uris.parent("hdfs://ns/x") == "hdfs://ns/"
     assert uris.split("hdfs://ns") == ("hdfs", "ns", "/")

@@ -18,7 +18,7 @@ import contextlib
 import json
 import os
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from howdah.checkpoints import directory_snapshot
@@ -36,6 +36,8 @@ from howdah.wire.helper_messages import DirectorySyncReply, FetchCheckpointReque
 MEMORY = ".howdah-mirror.json"
 EMPTY = ".howdah-empty-directories.json"
 """The names of directories that hold nothing, in a directory that is kept whole and in its copy."""
+UNFINISHED = ".howdah-unfinished"
+"""It is in a copy of such a directory while files are copied there, and stays if that breaks off."""
 ROUNDS = 5
 _NAMING = (STATE, "latest", "last", "best", ".metadata", "trainer_state.json")
 _SMALL = 1 << 20
@@ -57,6 +59,9 @@ class DirectorySync:
         self.fs: FileSystem = filesystem(uri)
         self.files = self.bytes = 0
         self.skipped: list[str] = []
+        self.is_unfinished = False
+        """The directory at `uri` was found while a copy to it had broken off."""
+        self._mark, self._may_mark = uris.join(uri, UNFINISHED), rule == WHOLE and replace
         self._known = _read_known(path)
 
     # Down
@@ -72,6 +77,8 @@ class DirectorySync:
             names += next((each.files for each in candidates(tree, self.rule) if each.name == wanted), ())
         for name in dict.fromkeys(names):
             self._fetch(uris.local_name(name, self.uri), tree.entries[name])
+        if self.rule == WHOLE:
+            self.is_unfinished = self.fs.exists(self._mark)
         if self.rule == WHOLE and resume:
             self._make_empty_directories()
         if resume:
@@ -118,6 +125,7 @@ class DirectorySync:
 
     def up(self, settle_s: float) -> None:
         """Store what the program has written since the last time."""
+        seen: dict[str, Stamp] = {}
         for _ in range(ROUNDS):
             if self.rule == WHOLE:
                 self.skipped, empty = [], list[str]()
@@ -126,14 +134,27 @@ class DirectorySync:
             else:
                 seen, self.skipped = directory_snapshot.find_settled_files(self.path, settle_s, self.root)
             fresh = [name for name, stamp in seen.items() if _stamp(self._known.get(name)) != stamp]
+            is_marked = self._mark_unfinished(fresh, seen)
             try:
                 for name in sorted(fresh, key=lambda name: _upload_order(name, seen[name])):
                     self._store(name, seen[name])
             except _ChangedMeanwhile:
                 continue
+            self._remove_gone(seen)
+            if is_marked:
+                self.fs.delete(self._mark)
             break
-        self._remove_gone()
+        else:
+            self._remove_gone(seen)
         self._write_known()
+
+    def _mark_unfinished(self, fresh: Collection[str], seen: Collection[str]) -> bool:
+        """Mark a directory that is kept whole if files of it are about to be written or removed."""
+        is_marked = self._may_mark and bool(fresh or (seen and self._known.keys() - seen))
+        if is_marked:
+            self.fs.mkdirs(self.uri)
+            self.fs.create(self._mark).close()
+        return is_marked
 
     def _store_empty_directories(self, names: list[str]) -> None:
         """Store their names in a file, for object stores have no directories."""
@@ -146,7 +167,7 @@ class DirectorySync:
             known.write_bytes(data)
 
     def _store(self, name: str, stamp: Stamp) -> None:
-        target = uris.join(self.uri, name)
+        target = uris.join(self.uri, uris.stored_name(name, self.uri))
         remote = self.fs.stat(target)
         known = self._known.get(name, [0, 0, 0, 0])
         if not self.replace and remote is not None and known[2:] != [remote.size, remote.modified_ms]:
@@ -166,12 +187,12 @@ class DirectorySync:
             self._note(name, stamp, entry)
             self._write_known()
 
-    def _remove_gone(self) -> None:
-        local = self._list_files()
+    def _remove_gone(self, seen: Collection[str]) -> None:
+        local = seen if self.rule == WHOLE else self._list_files()
         if not local or not self.replace:  # an empty directory is a program that starts over, or a mistake
             return
         for name in [name for name in self._known if name not in local]:
-            target = uris.join(self.uri, name)
+            target = uris.join(self.uri, uris.stored_name(name, self.uri))
             remote = self.fs.stat(target)
             if remote is not None and self._known[name][2:] == [remote.size, remote.modified_ms]:
                 self.fs.delete(target)
@@ -183,7 +204,7 @@ class DirectorySync:
 
     def reply(self) -> DirectorySyncReply:
         """Return what has been copied."""
-        return DirectorySyncReply(self.files, self.bytes, self.skipped)
+        return DirectorySyncReply(self.files, self.bytes, self.skipped, self.is_unfinished)
 
     # Files that were stored or fetched: by name, local size and time, remote size and time
 

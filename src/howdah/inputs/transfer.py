@@ -125,7 +125,7 @@ def output_copies(files: OutputFiles, uri: str) -> Iterator[FileCopy]:
         return
     try:
         for name in files:
-            yield FileCopy(os.path.join(files.directory, name), uris.join(uri, name))
+            yield FileCopy(os.path.join(files.directory, name), uris.join_local(uri, files.directory, name))
     except OSError as error:
         raise StagingError(f"{error.filename}: {error.strerror}") from error
 
@@ -139,7 +139,7 @@ def list_copies(directory: str, uri: str, left_out: LeftOut = ignore) -> tuple[l
     """
     copies, empty = list[FileCopy](), list[str]()
     for path, status in walk_linked(directory, left_out):
-        target = uris.normalize(uris.join(uri, os.path.relpath(path, directory)))
+        target = uris.normalize(uris.join_local(uri, directory, os.path.relpath(path, directory)))
         if stat.S_ISDIR(status.st_mode):
             empty.append(target)
         else:

@@ -4,7 +4,7 @@ In `file:` URIs the path is percent-encoded, as every library does it. On all ot
 letter: HDFS allows `?`, `#` and `%` in names, and a URI parser would cut there and name a *different* file.
 """
 
-# ruff: noqa: PTH100 - resolving links would change what the user named
+# ruff: noqa: PTH100, PTH118 - resolving links would change what the user named
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from howdah.errors import StagingError
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(.*)", re.DOTALL)
 _HDFS = ("hdfs", "viewfs")
+_COLON = re.compile("%((?:25)*3A)")
 _NO_TEXT = re.compile("[\ud800-\udfff]")  # as which Python has bytes of a file's name that are no UTF-8
 
 
@@ -44,10 +45,29 @@ def build(scheme: str, authority: str, path: str) -> str:
     return f"{scheme}://{authority}{text}"
 
 
+def stored_name(name: str, uri: str) -> str:
+    """Return the name that a file of this machine has where howdah stores it to fetch it again. HDFS takes no `:`: it
+    is `%3A` there, a `%3A` is `%253A`, and so on."""
+    return _COLON.sub(r"%25\1", name).replace(":", "%3A") if split(uri)[0] in _HDFS else name
+
+
 def local_name(name: str, uri: str) -> str:
-    """Return the name on this machine of a file that is stored under `name` on the file system of `uri`. It is for
-    files that howdah has stored: what others name `%3A` must stay so."""
-    return name.replace("%3A", ":") if split(uri)[0] in _HDFS else name
+    """Return the name on this machine of a file that was stored under its `stored_name`. What others name `%3A` must
+    stay so."""
+    if split(uri)[0] not in _HDFS:
+        return name
+    return _COLON.sub(lambda found: f"%{found[1][2:]}" if found[1] != "3A" else ":", name)
+
+
+def join_local(uri: str, directory: str, name: str) -> str:
+    """Return where file `name` of local `directory` is stored below `uri`, under its own name. On HDFS that has `%3A`
+    for `:`, and `%253A` if a file of that very name is in the directory, too."""
+    written = name.replace(":", "%3A")
+    if written == name or split(uri)[0] not in _HDFS:
+        return join(uri, name)
+    while os.path.lexists(os.path.join(directory, written)):
+        written = stored_name(written, uri)
+    return join(uri, written)
 
 
 def has_scheme(text: str) -> bool:

@@ -25,6 +25,7 @@ from howdah.storage.progress import Progress, no_progress
 
 MAX_PARALLEL_UPLOADS = 16
 _HASH_BYTES = 1 << 20
+_MAX_KEPT_BYTES = 120  # a file system takes 255 bytes, the hash has 64
 _WORTH_REMEMBERING = 4 << 20
 
 
@@ -36,8 +37,9 @@ def local_directory() -> Path:
 
 
 def location(home: str, sha256: str, name: str) -> str:
-    """Return the URI of the file with this content. It ends with `name`, because unpackers go by the ending."""
-    return uris.join(home, "cache", sha256[:2], f"{sha256}-{posixpath.basename(name)}")
+    """Return the URI of the file with this content. It ends as `name` does, because unpackers go by the ending."""
+    kept = os.fsencode(posixpath.basename(name))[-_MAX_KEPT_BYTES:].decode("utf-8", "ignore")
+    return uris.join(home, "cache", sha256[:2], f"{sha256}-{kept}")
 
 
 def sha256_of(path: str | os.PathLike[str]) -> str:

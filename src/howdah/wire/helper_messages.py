@@ -177,6 +177,8 @@ class DirectorySyncReply:
     """Their size."""
     skipped: List[str]
     """A line for each file that was left alone, and why."""
+    is_unfinished: bool = False
+    """The last copy to the directory from which was fetched had broken off."""
 
 
 # howdah.checkpoints.event_file_sync

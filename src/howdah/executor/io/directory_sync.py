@@ -171,7 +171,15 @@ class CheckpointSyncRunner(DirectorySyncRunner):
             resume=orders.environment.get(RESUME_FROM, ""),
             valid=self.order.valid,
         )
-        self.run_helper(("howdah.checkpoints.directory_sync", "down"), request, on_end)
+        self.run_helper(("howdah.checkpoints.directory_sync", "down"), request, on_end, self._warn_of_unfinished)
+
+    def _warn_of_unfinished(self, reply: Mapping[str, Any]) -> None:
+        if reply.get("is_unfinished"):
+            self.warn(
+                message(
+                    "the last copy to {uri} was not finished: files there may be of different moments", uri=self.uri
+                )
+            )
 
     def store(self, last: bool, on_end: OnEnd) -> None:
         request = StoreCheckpointsRequest(
