@@ -135,6 +135,9 @@ def test_a_program_that_is_started_again_is_its_second_attempt(directory: Path, 
     unknown = howdah("logs", job_id, "worker:9")
     assert (unknown.returncode, unknown.stdout) == (64, "")
     assert "the job has no task worker:9" in unknown.stderr
+    seventh = howdah("logs", job_id, "--attempt", "7")
+    assert (seventh.returncode, seventh.stdout) == (64, "")
+    assert "--attempt: is 7, but the last attempt of worker:0 was 2" in seventh.stderr
     second = howdah("logs", job_id, "--attempt", "2")
     assert (
         second.stdout == "==> worker:0 attempt 1 stdout <==\nonce\nonce\n" + second.stdout.partition("once\nonce\n")[2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import time
@@ -82,6 +83,17 @@ def test_nothing_to_copy_leaves_nothing(tmp_path: Path) -> None:
     job = Job(tmp_path)
     assert job.take_snapshot() == PublishSnapshotReply(empty=True)
     assert job.there == []
+
+
+def test_a_full_disk_is_that_of_the_snapshots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    job = Job(tmp_path)
+    job.write("m.bin", "one")
+    monkeypatch.setattr("howdah.storage.cpu_throttle.copy_throttled", fail)
+    with pytest.raises(StagingError, match=r"out\.saved/.*/m\.bin: no space left on device"):
+        job.take_snapshot()
 
 
 def test_a_name_that_exists_is_refused(tmp_path: Path) -> None:
@@ -218,5 +230,8 @@ def test_places_that_may_not_be_written_are_told_before_the_start(tmp_path: Path
     with pytest.raises(StagingError, match="not a directory"):
         reserve(job_with_checkpoints(tmp_path / "file/ck"), "local-1")
     outputs = (Output(uris.of_local(tmp_path / "out"), save=Save(to=uris.of_local(tmp_path / "file/copies/") + "/")),)
-    with pytest.raises(StagingError, match="not a directory"):
+    with pytest.raises(StagingError, match=r"^outputs\.0\.save: .*not a directory"):
+        reserve(JobSpec({"worker": Role("x")}, outputs=outputs), "local-1")
+    outputs = (Output(uris.of_local(tmp_path / "file/out")),)
+    with pytest.raises(StagingError, match=r"^outputs\.0\.path: .*not a directory"):
         reserve(JobSpec({"worker": Role("x")}, outputs=outputs), "local-1")

@@ -72,6 +72,21 @@ def test_a_directory_arrives_whole(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source", "target"]
 
 
+def test_what_is_no_file_is_named(tmp_path: Path) -> None:
+    source = made(tmp_path)
+    near, far = socket.socketpair()
+    named: list[str] = []
+    with near, far:
+        sending = threading.Thread(target=lambda: named.extend(send_tree(source, near)))
+        sending.start()
+        receive_tree(far, b"", tmp_path / "target", "source", named.append)
+        sending.join()
+    assert named == ["pipe", "pipe"]
+    with pytest.raises(CopyProblem, match="pipe: it is neither a file nor a directory"):
+        received(sent(source / "pipe"), tmp_path / "alone")
+    assert not (tmp_path / "alone").exists()
+
+
 def test_a_file_goes_into_a_directory_and_replaces_a_file(tmp_path: Path) -> None:
     (tmp_path / "one").write_text("new")
     (tmp_path / "there").mkdir()

@@ -186,7 +186,7 @@ def _holds_home(uri: str) -> bool:
 
 @data.command()
 @click.argument("path", callback=_refuse_empty)
-@click.option("-c", "--bytes", "count", default=4096, show_default=True, help="How many bytes.")
+@click.option("-c", "--bytes", "count", default=4096, show_default=True, type=click.IntRange(0), help="How many bytes.")
 def head(path: str, count: int) -> None:
     """Print the beginning of the file PATH."""
     uri = _uri(path)

@@ -173,9 +173,18 @@ def _parse_attempt(text: str) -> int | None:
 
 
 def _with_container_number(selection: LogSelection, view: JobView) -> LogSelection:
-    """Return the request with the number of the container: several attempts of a task may have run in one."""
+    """Return the request with the number of the container: several attempts of a task may have run in one.
+
+    Raises:
+        SpecError: none of the tasks has had so many.
+    """
     number = selection.attempt or 0
-    for task in selection.tasks(view) if view.tasks else ():
+    tasks = list(selection.tasks(view)) if view.tasks else []
+    had = {task: max(view.tasks[task].attempt, view.tasks[task].tries) for task in tasks}
+    if not selection.follow and 0 < max(had.values(), default=0) < number:
+        task = max(tasks, key=lambda each: had[each])
+        raise SpecError.at("--attempt", f"is {number}, but the last attempt of {task} was {had[task]}")
+    for task in tasks:
         one = view.tasks[task]
         if one.attempt < number <= one.tries:
             container = max((each.attempt for each in one.attempts if each.try_number <= number), default=one.attempt)

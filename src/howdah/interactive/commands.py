@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from howdah.cli.i18n import _
+from howdah.cli.i18n import _, translate_stored
 from howdah.cli.interrupts import finish_unless_interrupted
 from howdah.cli.job_arguments import CommandWithProgram, program_words
 from howdah.cli.run import notice
@@ -25,6 +25,7 @@ from howdah.client.remote_command import RemoteCommand, exit_status, with_termin
 from howdah.errors import SpecError, StagingError
 from howdah.interactive.task_files import copy_from_task, copy_to_task, split_place
 from howdah.spec import TaskId
+from howdah.storage.linked_tree import NOTHING_TO_COPY, describe_left_out
 from howdah.wire.relay_messages import CommandRequest
 
 SAY_AGAIN_S = 5.0
@@ -84,16 +85,26 @@ def cp(source: str, destination: str, profile: str) -> None:
     relay = RelayClient(engine_of(place.job_id, profile), place.job_id)
     task = relay.task(place.task)
     if there is not None:
-        click.echo(copy_from_task(relay, task, place.path, Path(destination)))
+        click.echo(copy_from_task(relay, task, place.path, Path(destination), _say_left_out))
     else:
-        click.echo(copy_to_task(relay, task, Path(source), place.path))
+        click.echo(copy_to_task(relay, task, Path(source), place.path, _say_left_out))
+
+
+def _say_left_out(name: str) -> None:
+    click.echo(f"howdah: {translate_stored(describe_left_out(name, NOTHING_TO_COPY))}", err=True)
 
 
 @click.command()
 @click.argument("job_id")
 @click.argument("task")
 @click.argument("port")
-@click.option("--local-port", default=0, metavar="N", help="The port on this machine; a free one without this.")
+@click.option(
+    "--local-port",
+    default=0,
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="The port on this machine; a free one without this.",
+)
 @click.option("--profile", default="", help="A profile of your configuration.")
 def forward(job_id: str, task: str, port: str, local_port: int, profile: str) -> None:
     """Forward a port of this machine to PORT, a number or a name of the job file, of TASK (worker:0) of the running

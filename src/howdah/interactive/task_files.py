@@ -7,6 +7,7 @@ import contextlib
 import json
 import re
 import socket
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 from howdah.client.relay import RelayClient
@@ -39,7 +40,11 @@ def split_place(text: str) -> TaskPlace | None:
     return TaskPlace(found[1], found[2] or "", found[3] or ".") if found else None
 
 
-def copy_from_task(relay: RelayClient, task: TaskId, path: str, destination: Path) -> Path:
+TellLeftOut = Callable[[str], object]
+"""Called with the name of each thing that is not copied because it is neither a file nor a directory."""
+
+
+def copy_from_task(relay: RelayClient, task: TaskId, path: str, destination: Path, tell_left_out: TellLeftOut) -> Path:
     """Copy `path` of a task to `destination`, or into it if it is a directory; return where it is.
 
     Raises:
@@ -51,14 +56,15 @@ def copy_from_task(relay: RelayClient, task: TaskId, path: str, destination: Pat
     name = PurePosixPath(path).name
     with connection:
         try:
-            return receive_tree(connection, early, destination, task.slug if name in ("", "..") else name)
+            name = task.slug if name in ("", "..") else name
+            return receive_tree(connection, early, destination, name, tell_left_out)
         except CopyProblem as error:
             raise StagingError(str(error)) from error
         except (EOFError, OSError) as error:
             raise EngineUnavailable(f"{relay.why_lost(task)} ({error})") from error
 
 
-def copy_to_task(relay: RelayClient, task: TaskId, source: Path, path: str) -> str:
+def copy_to_task(relay: RelayClient, task: TaskId, source: Path, path: str, tell_left_out: TellLeftOut) -> str:
     """Copy `source` to `path` of a task, or into it if it is a directory; return where it is there.
 
     Raises:
@@ -69,9 +75,10 @@ def copy_to_task(relay: RelayClient, task: TaskId, source: Path, path: str) -> s
     wanted = CopyRequest(path=path, to_task=True, name=source.absolute().name or source.resolve().name)
     connection, answer = asyncio.run(relay.open(task, copy=wanted))
     connection.settimeout(STALL_S)
+    left_out: list[str] = []
     with connection:
         with contextlib.suppress(OSError):  # it reads no more, and says why
-            send_tree(source, connection)
+            left_out = send_tree(source, connection)
         try:
             connection.shutdown(socket.SHUT_WR)
             while data := connection.recv(PIECE):
@@ -81,4 +88,6 @@ def copy_to_task(relay: RelayClient, task: TaskId, source: Path, path: str) -> s
             raise EngineUnavailable(f"{relay.why_lost(task)}, before all was copied") from error
     if result.problem:
         raise StagingError(result.problem)
+    for each in left_out:
+        tell_left_out(each)
     return result.path

@@ -14,7 +14,7 @@ import shutil
 import socket
 import stat
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ PIECE = 1 << 20
 STALL_S = 120.0
 """Seconds without a byte after which a copy is given up; a connection gets this time limit before it is used here."""
 _MAX_ENTRY = 1 << 20
+NO_FILE = "it is neither a file nor a directory"
 _BROKEN = (ConnectionError, socket.timeout)
 _TOP = "top"
 """The name of what is copied while it is under way: its receiver decides what it is called."""
@@ -35,26 +36,44 @@ class CopyProblem(Exception):
 # Sending
 
 
-def send_tree(path: Path, connection: socket.socket) -> None:
-    """Send the file or the directory at `path`. Sockets, pipes and devices are left out.
+def send_tree(path: Path, connection: socket.socket) -> list[str]:
+    """Send the file or the directory at `path`; return what is left out of a directory: sockets, pipes and devices.
 
-    What is wrong with `path` is sent, too.
+    What is wrong with `path`, and what is left out, is sent, too.
 
     Raises:
         OSError: the connection breaks.
     """
     problem = ""
+    left_out: list[str] = []
     try:
         for each, name in _entries(_existing(path), _TOP):
-            _send(each, name, connection)
+            if not _send(each, name, connection):
+                left_out.append(name[len(_TOP) + 1 :])
     except CopyProblem as error:
         problem = str(error)
-    _send_entry(connection, {"end": True, "problem": problem})
+    left_out = _first_names(left_out)
+    _send_entry(connection, {"end": True, "problem": problem, "left_out": left_out})
+    return left_out
+
+
+def _first_names(names: list[str]) -> list[str]:
+    """Return the names that have room in an entry, and how many there are more."""
+    room, kept = _MAX_ENTRY // 2, list[str]()
+    for name in names:
+        room -= len(json.dumps(name))
+        if room < 0:
+            return [*kept, f"… ({len(names) - len(kept)} more)"]
+        kept.append(name)
+    return kept
 
 
 def _existing(path: Path) -> Path:
     try:
-        return path.resolve(strict=True)
+        found = path.resolve(strict=True)
+        if not found.is_file() and not found.is_dir():
+            raise CopyProblem(f"{path}: {NO_FILE}")
+        return found
     except (OSError, RuntimeError) as error:
         raise CopyProblem(f"{path}: {getattr(error, 'strerror', '') or 'its links lead in a circle'}") from error
 
@@ -70,18 +89,19 @@ def _entries(path: Path, name: str) -> Iterator[tuple[Path, str]]:
             yield from _entries(each, f"{name}/{each.name}")
 
 
-def _send(path: Path, name: str, connection: socket.socket) -> None:
+def _send(path: Path, name: str, connection: socket.socket) -> bool:
+    """Send one entry; return whether it is one that can be sent."""
     try:
         status = path.lstat()
         described = {"name": name, "mode": stat.S_IMODE(status.st_mode) & 0o777, "modified_ns": status.st_mtime_ns}
         if stat.S_ISDIR(status.st_mode):
             _send_entry(connection, {**described, "kind": "directory"})
-            return
+            return True
         if stat.S_ISLNK(status.st_mode):
             _send_entry(connection, {"name": name, "kind": "link", "target": str(path.readlink())})
-            return
+            return True
         if not stat.S_ISREG(status.st_mode):
-            return
+            return False
         file = path.open("rb")
     except OSError as error:
         if error.filename is None:  # of the connection
@@ -95,6 +115,7 @@ def _send(path: Path, name: str, connection: socket.socket) -> None:
             sent += connection.send(bytes(min(PIECE, size - sent)))
             if sent == size:
                 raise CopyProblem(f"{path}: it became shorter while it was copied")
+    return True
 
 
 def _send_entry(connection: socket.socket, entry: Mapping[str, Any]) -> None:
@@ -105,9 +126,16 @@ def _send_entry(connection: socket.socket, entry: Mapping[str, Any]) -> None:
 # Receiving
 
 
-def receive_tree(connection: socket.socket, early: bytes, destination: Path, name: str) -> Path:
+def receive_tree(
+    connection: socket.socket,
+    early: bytes,
+    destination: Path,
+    name: str,
+    tell_left_out: Callable[[str], object] = str,
+) -> Path:
     """Write what `send_tree` sends to `destination`, or under `name` into it if it is a directory; return the path. A
     file replaces a file. `early` has been received of it already. The sender has no say in where it is written.
+    `tell_left_out` is called with the name of each thing that the sender has left out.
 
     Raises:
         CopyProblem: the sender could not read it, or it cannot be written here. Then nothing is.
@@ -120,7 +148,8 @@ def receive_tree(connection: socket.socket, early: bytes, destination: Path, nam
     except OSError as error:
         raise CopyProblem(f"{parent}: {error.strerror}") from error
     try:
-        received = _Receiver(connection, early, staging).receive()
+        receiver = _Receiver(connection, early, staging)
+        received = receiver.receive()
         target = destination / name if destination.is_dir() else destination
         if os.path.lexists(target) and (received.is_dir() or target.is_dir()):
             raise CopyProblem(f"{target}: exists already")
@@ -129,6 +158,8 @@ def receive_tree(connection: socket.socket, early: bytes, destination: Path, nam
         raise EOFError(f"the connection was lost before all was copied: {error}") from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+    for each in receiver.left_out:
+        tell_left_out(each)
     return target
 
 
@@ -139,6 +170,7 @@ class _Receiver:
         self._connection, self._early, self._staging = connection, early, staging
         self._piece = memoryview(bytearray(PIECE))
         self._directories: list[tuple[Path, int]] = []
+        self.left_out: list[str] = []
 
     def receive(self) -> Path:
         """Receive all; return the path at the top."""
@@ -152,6 +184,7 @@ class _Receiver:
                     raise CopyProblem(str(entry["problem"]))
                 for path, modified_ns in reversed(self._directories):  # the inner ones first
                     os.utime(path, ns=(modified_ns, modified_ns))
+                self.left_out = [str(each) for each in entry.get("left_out", ())]
                 return self._staging / _TOP
             name = str(entry["name"])
             if name.partition("/")[0] != _TOP:

@@ -114,12 +114,17 @@ def reserve(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
     Raises:
         StagingError: no permission, no quota.
     """
-    for number, output in enumerate(job.outputs):
-        where = temporary_directory(job_id, number, output.path)
-        filesystem(where, conf_dir).mkdirs(where)
-        if output.save.every_s or output.save.to:
-            where = snapshot.temporary_directory(job_id, number, output)
+
+    def make(where: str, place: str) -> None:
+        try:
             filesystem(where, conf_dir).mkdirs(where)
+        except StagingError as error:
+            raise StagingError(f"{place}: {error}") from error
+
+    for number, output in enumerate(job.outputs):
+        make(temporary_directory(job_id, number, output.path), f"outputs.{number}.path")
+        if output.save.every_s or output.save.to:
+            make(snapshot.temporary_directory(job_id, number, output), f"outputs.{number}.save")
     if job.checkpoint.path:
         directory_lock.acquire(filesystem(job.checkpoint.path, conf_dir), job.checkpoint.path, job_id)
 

@@ -9,6 +9,7 @@ a file that had not changed since an earlier snapshot, `at`: the path in that sn
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import posixpath
@@ -111,8 +112,13 @@ class _PartCopy:
             if uris.parent(target) not in self._directories:
                 self.fs.mkdirs(uris.parent(target))
                 self._directories.add(uris.parent(target))
-        with self.fs.writing(target, mode_of_copy(file.fileno(), target)) as sink:
-            cpu_throttle.copy_throttled(file, sink, size)
+        try:
+            with self.fs.writing(target, mode_of_copy(file.fileno(), target)) as sink:
+                cpu_throttle.copy_throttled(file, sink, size)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):  # any other may be of the file that is read
+                raise explain(error, target) from error
+            raise
         with self._lock:
             self.earlier.pop(name, None)
             self.files, self.bytes = self.files + 1, self.bytes + size
