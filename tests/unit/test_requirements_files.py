@@ -27,6 +27,7 @@ def project(tmp_path: Path) -> Path:
         "pins.txt",
         "pkg/setup.py",
         "pkg/src/a.py",
+        "at@2/setup.py",
         "wheels/x-1-py3-none-any.whl",
         "x.tar.gz",
     ):
@@ -59,6 +60,12 @@ def project(tmp_path: Path) -> Path:
         ("ours@{uri}/pkg", "pkg/src/a.py"),
         ("ours[gpu] @{uri}/x.tar.gz", "x.tar.gz"),
         ("-e ./pkg[gpu]", "pkg/src/a.py"),
+        ("-e {uri}/pkg#egg=ours", "pkg/src/a.py"),
+        ("-e ours @ {uri}/pkg", "pkg/src/a.py"),
+        ("\ufeff-r nested/base.txt", "nested/base.txt"),
+        ("# see C:\\\n./pkg", "pkg/src/a.py"),
+        ("x.tar.gz \\\n# and\n./pkg", "pkg/src/a.py"),
+        ("-e ./at@2", "at@2/setup.py"),
     ],
 )
 def test_what_the_file_leads_to_counts(project: Path, line: str, changed: str, monkeypatch: pytest.MonkeyPatch) -> None:

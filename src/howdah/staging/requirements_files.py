@@ -25,6 +25,7 @@ _NAMING = {"-e", "--editable", "-f", "--find-links"}
 _EDITABLE = {"-e", "--editable"}
 _COMMENT = re.compile(r"(^|\s)#.*$")
 _VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)\}")
+_COMMENT_THAT_GOES_ON = re.compile(r"^(\s*#.*?)\\+$", re.MULTILINE)
 _NAMED = re.compile(r"[\w.-]+\s*(?:\[[^\]]*\])?\s*@\s*")
 _PACKAGES = (".whl", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 PLACE = "environment.requirements"
@@ -67,10 +68,10 @@ def read_content(requirements: Path) -> RequirementsContent:
             texts[path] = regular_file.read(path, MAX_BYTES)
         except OSError as error:
             raise FilesWrong.at(PLACE, f"{str(path)!r}: {error.strerror}{included}") from error
-        for option, value in _lines(texts[path].decode("utf-8", "replace")):
+        for option, value in _lines(texts[path].decode("utf-8-sig", "replace")):
             if value.startswith(("http:", "https:")) or "${" in value:
                 continue
-            value = uris.path(value) if value.startswith("file:") else value
+            value = uris.path(value.partition("#")[0]) if value.startswith("file:/") else value
             base = path if option in _INCLUDING else requirements  # packages are looked for from where it is installed
             local = Path(os.path.normpath(base.parent / value))
             if option in _INCLUDING:
@@ -85,13 +86,16 @@ def read_content(requirements: Path) -> RequirementsContent:
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:
     """Yield the option ("" for a requirement) and the value of each line that may lead to something."""
+    text = _COMMENT_THAT_GOES_ON.sub(r"\1", text.replace("\r\n", "\n"))  # no comment does
     for line in text.replace("\\\n", " ").splitlines():
         line = _VARIABLE.sub(lambda found: os.environ.get(found[1], found[0]), _COMMENT.sub("", line).strip())
         option, _, value = line.partition("=") if line.startswith("--") and "=" in line else line.partition(" ")
         if line[:2] in _INCLUDING | _NAMING and not line.startswith("--"):
             option, value = line[:2], line[2:]
         if option in _INCLUDING | _NAMING:
-            value = _unquoted(value.strip(" ="))
+            value = value.strip(" =")
+            is_named = option in _EDITABLE and _NAMED.match(value)
+            value = _unquoted(_NAMED.sub("", value, count=1) if is_named else value)
             yield option, value.partition("[")[0] if option in _EDITABLE else value
         elif line and not line.startswith("-"):
             place = _NAMED.sub("", line, count=1) if _NAMED.match(line) else line
