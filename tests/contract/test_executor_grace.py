@@ -14,6 +14,7 @@ from test_executor import PYTHON, Start, conduct, program, wait_for_output  # no
 
 from howdah.executor.executor import TERMINATED
 from howdah.executor.process.process_tree import tree
+from howdah.executor.process.program import Program
 from howdah.wire.launch_messages import TERM_GRACE_S
 from howdah.wire.messages import NOT_HEARD, Goal, Phase
 
@@ -88,6 +89,15 @@ def test_an_engine_that_tells_all_processes_to_end_lets_them_save(conduct: Start
     assert master.executor.wait(LIMIT_S) == TERMINATED
     written = {path.name: path.read_text() for path in Path(master.work).rglob("*") if path.name in ("begun", "saved")}
     assert written == {"begun": "1", "saved": "1"}
+
+
+def test_a_process_whose_parent_ends_while_all_are_listed_is_not_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    listings = iter([[10], [10, 11], [10, 11]])
+    program = object.__new__(Program)
+    monkeypatch.setattr(program, "_terminated", set(), raising=False)
+    monkeypatch.setattr(program, "processes", lambda: next(listings))
+    program._note_told_processes()
+    assert program._terminated == {10, 11}
 
 
 def test_a_lost_master_ends_the_time_that_the_engine_gives(conduct: Start) -> None:  # noqa: F811

@@ -149,12 +149,20 @@ class Program:
         """
         kill_at = time.monotonic() + grace_s
         if is_told and (self.image is None or self.image.processes() is None):  # else they are in another container
-            self._terminated.update(self.processes())
+            self._note_told_processes()
         elif self._kill_at is None and (self._status is None or self.processes()):
             self._terminate_group()
         if self._status is None:
             self.loop.call_later(grace_s, self._kill)
         self._kill_at = kill_at if self._kill_at is None else min(kill_at, self._kill_at)
+
+    def _note_told_processes(self) -> None:
+        """Note that each process has had its TERM. They are listed until none is new: one whose parent ends meanwhile
+        may be missed, because it is below another process then."""
+        known = -1
+        while len(self._terminated) > known:
+            known = len(self._terminated)
+            self._terminated.update(self.processes())
 
     def send_signal(self, number: int) -> None:
         """Send a signal to the program's group."""
