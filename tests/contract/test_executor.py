@@ -271,6 +271,21 @@ class TestData:
         linked = (master.work / "data/large.bin").is_symlink()
         assert linked == (f"such as {large}, are links" in master.output("stderr").decode())
 
+    def test_a_file_that_changed_since_the_submission_is_told(self, conduct: Start, tmp_path: Path) -> None:
+        source = tmp_path / "rows.csv"
+        source.write_text("row\n")
+        status = source.stat()
+        kept, changed = (DataFile(source.as_uri(), name, 4, status.st_mtime_ns // 10**6) for name in ("a", "b"))
+        master = conduct("cat data/a", fetches=(Fetch("data", (kept,)),))
+        master.run()
+        assert "where the job was submitted" not in master.output("stderr").decode()
+        source.write_text("one\n")
+        os.utime(source, ns=(0, status.st_mtime_ns + 10**9))
+        master = conduct("cat data/b", fetches=(Fetch("data", (changed,)),))
+        master.run()
+        assert master.output() == b"one\n"
+        assert f"such as {source}, have not the size or time" in master.output("stderr").decode()
+
     def test_a_missing_file_is_named(self, conduct: Start) -> None:
         master = conduct(fetches=(Fetch("data", (DataFile("file:///nowhere/x", "x"),)),))
         master.start()

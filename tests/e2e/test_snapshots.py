@@ -25,7 +25,8 @@ EXAMPLE = ROOT / "examples" / "digits-resume"
 WRITER = """
 import os, sys, time, zipfile
 os.makedirs("output/sub", exist_ok=True)
-open("output/sub/fixed.txt", "w").write("fixed")
+for name in ("fixed.txt", "at:1", "at%3A1"):
+    open("output/sub/" + name, "w").write(name)
 for step in range(4000):
     with zipfile.ZipFile("output/model.pt.tmp", "w") as file:
         file.writestr("step", str(step))
@@ -68,11 +69,12 @@ def test_copies_by_the_program_by_command_and_by_interval_in_xlearnings_place(ho
     assert asked.code == 0, asked.text
     taken = json.loads(asked.out)
     assert (taken["done"], taken["tasks"], taken["state"]) == (2, 2, "SUCCEEDED")
+    unchanged = ("fixed.txt", "at:1", "at%3A1")  # HDFS takes no colon in a name
     for task in ("worker-0", "worker-1"):
         found = snapshot.part_files(howdah.files, f"{taken['uri']}/{task}")
-        assert set(found) == {"model.pt", "sub/fixed.txt"}
-        assert howdah.files.read_bytes(found["sub/fixed.txt"]) == b"fixed"
-    assert taken["files"] < taken["total"] == 4, "what had not changed was not copied again"
+        assert set(found) == {"model.pt", *(f"sub/{name}" for name in unchanged)}
+        assert all(howdah.files.read_bytes(found[f"sub/{name}"]) == name.encode() for name in unchanged)
+    assert taken["files"] < taken["total"] == 8, "what had not changed was not copied again"
     eventually(lambda: any(each["by"] == "interval" for each in saves(howdah, job)), "a snapshot by interval")
     assert any(each["by"].startswith("worker:") for each in saves(howdah, job))
     eventually(lambda: sum(each["removed"] for each in saves(howdah, job)) > 0, "an old snapshot that is removed")

@@ -80,13 +80,40 @@ def test_a_stored_name_comes_back(name: str) -> None:
 
 
 def test_two_names_that_would_be_one(tmp_path: Path) -> None:
-    for name in ("a:b", "a%3Ab", "a%253Ab", "c:d", "e%3Af"):
+    for name in ("a:b", "a%3Ab", "a%253Ab", "c:d", "e%3Af", "g:h%3Ai", "g%3Ah:i"):
         (tmp_path / name).touch()
-    stored = [
-        uris.name(uris.join_local("hdfs://ns/d", str(tmp_path), each.name)) for each in sorted(tmp_path.iterdir())
+    names = sorted(each.name for each in tmp_path.iterdir())
+    stored = uris.StoredNames("hdfs://ns/d", str(tmp_path))
+    for _ in range(2):
+        assert {name: uris.name(stored.uri_of(name)) for name in names} == {
+            "a%253Ab": "a%253Ab",
+            "a%3Ab": "a%3Ab",
+            "a:b": "a%25253Ab",
+            "c:d": "c%3Ad",
+            "e%3Af": "e%3Af",
+            "g%3Ah:i": "g%3Ah%3Ai",
+            "g:h%3Ai": "g%253Ah%253Ai",
+        }
+    assert uris.name(uris.StoredNames("file:///d", str(tmp_path)).uri_of("a:b")) == "a:b"
+
+
+def test_a_directory_and_a_file_that_would_be_one(tmp_path: Path) -> None:
+    (tmp_path / "a%3Ab").touch()
+    (tmp_path / "a:b").mkdir()
+    stored = uris.StoredNames("hdfs://ns/d", str(tmp_path))
+    assert [stored.stored(name) for name in ("a:b/x:y", "a%3Ab", "a:b", "c/d:e")] == [
+        "a%253Ab/x%3Ay",
+        "a%3Ab",
+        "a%253Ab",
+        "c/d%3Ae",
     ]
-    assert stored == ["a%253Ab", "a%3Ab", "a%25253Ab", "c%3Ad", "e%3Af"]
-    assert uris.name(uris.join_local("file:///d", str(tmp_path), "a:b")) == "a:b"
+
+
+def test_a_name_that_is_taken_later(tmp_path: Path) -> None:
+    stored = uris.StoredNames("hdfs://ns/d", str(tmp_path))
+    assert stored.stored("a:b") == "a%3Ab"
+    (tmp_path / "a%3Ab").touch()
+    assert (stored.stored("a:b"), stored.stored("a%3Ab")) == ("a%3Ab", "a%253Ab")
 
 
 def test_the_root_is_its_own_parent() -> None:

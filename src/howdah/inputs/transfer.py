@@ -123,9 +123,10 @@ def output_copies(files: OutputFiles, uri: str) -> Iterator[FileCopy]:
     """
     if not os.path.lexists(files.directory):
         return
+    stored = uris.StoredNames(uri, files.directory)
     try:
         for name in files:
-            yield FileCopy(os.path.join(files.directory, name), uris.join_local(uri, files.directory, name))
+            yield FileCopy(os.path.join(files.directory, name), stored.uri_of(name))
     except OSError as error:
         raise StagingError(f"{error.filename}: {error.strerror}") from error
 
@@ -138,8 +139,9 @@ def list_copies(directory: str, uri: str, left_out: LeftOut = ignore) -> tuple[l
         StagingError: a part of the directory cannot be listed.
     """
     copies, empty = list[FileCopy](), list[str]()
+    stored = uris.StoredNames(uri, directory)
     for path, status in walk_linked(directory, left_out):
-        target = uris.normalize(uris.join_local(uri, directory, os.path.relpath(path, directory)))
+        target = uris.normalize(stored.uri_of(os.path.relpath(path, directory)))
         if stat.S_ISDIR(status.st_mode):
             empty.append(target)
         else:
@@ -259,8 +261,10 @@ def upload_directories(request: UploadRequest) -> UploadReply:
             # An empty part exists, too: by it the commit sees what has been committed already.
             filesystem(uri).mkdirs(uri)
         moved = upload((copy for uri, files in made.items() for copy in output_copies(files, uri)), report)
-        for directory in (uris.join(uri, name) for uri, files in made.items() for name in files.empty):
-            filesystem(directory).mkdirs(directory)
+        for uri, files in made.items():
+            stored = uris.StoredNames(uri, files.directory)
+            for name in files.empty:
+                filesystem(uri).mkdirs(stored.uri_of(name))
         return moved
 
     files, size = retry_until(upload_all)

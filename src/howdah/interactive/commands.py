@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -94,17 +95,19 @@ def _say_left_out(name: str) -> None:
     click.echo(f"howdah: {translate_stored(describe_left_out(name, NOTHING_TO_COPY))}", err=True)
 
 
+def port_option(name: str, help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that gives a command an option for a port; 0 stands for no port."""
+    return click.option(name, default=0, type=click.IntRange(0, 65535), metavar="N", help=help_text)
+
+
+local_port_option = port_option("--local-port", "The port on this machine; a free one without this.")
+
+
 @click.command()
 @click.argument("job_id")
 @click.argument("task")
 @click.argument("port")
-@click.option(
-    "--local-port",
-    default=0,
-    type=click.IntRange(0, 65535),
-    metavar="N",
-    help="The port on this machine; a free one without this.",
-)
+@local_port_option
 @click.option("--profile", default="", help="A profile of your configuration.")
 def forward(job_id: str, task: str, port: str, local_port: int, profile: str) -> None:
     """Forward a port of this machine to PORT, a number or a name of the job file, of TASK (worker:0) of the running

@@ -24,7 +24,7 @@ from howdah.client.start_wait import require_running
 from howdah.client.submit import PreparedJob
 from howdah.errors import EngineUnavailable, RequestRefused
 from howdah.interactive import hold
-from howdah.interactive.commands import open_forward, wait_for_job
+from howdah.interactive.commands import local_port_option, open_forward, port_option, wait_for_job
 from howdah.interactive.held_job import (
     HOME,
     SERVES,
@@ -60,21 +60,9 @@ class NotebookCommand(CommandWithProgram):
 @click.option("--for", "limit", default="8h", metavar="TIME", help="How long it is kept at most, such as 8h.")
 @click.option("--idle", default="2h", metavar="TIME", help="How long it is kept while nobody uses it.")
 @click.option("--ide", type=click.Choice(["lab", "code"]), default="lab", help="JupyterLab or code-server.")
-@click.option(
-    "--port",
-    default=0,
-    type=click.IntRange(0, 65535),
-    metavar="N",
-    help="With a command after --: the port at which it listens.",
-)
+@port_option("--port", "With a command after --: the port at which it listens.")
 @click.option("--home", default="", metavar="PATH", help="Where its files are stored, a name or a path; else --name.")
-@click.option(
-    "--local-port",
-    default=0,
-    type=click.IntRange(0, 65535),
-    metavar="N",
-    help="The port on this machine; a free one without this.",
-)
+@local_port_option
 @click.option("--open", "opens", is_flag=True, help="Open it in this machine's browser.")
 @click.option("--detach", is_flag=True, help="Start it, print its id, and return.")
 @options_without_file

@@ -3,8 +3,9 @@
     <temporary>/<name>/<part>/    what one task's executor copies (`take`), and last its _SAVED
     <to><name>                    the complete snapshot, renamed by the master when all tasks are done (`publish`)
 
-A snapshot at its final place is complete. _SAVED (JSON) lists its files: `size` and `modified_ns` as they were, and for
-a file that had not changed since an earlier snapshot, `at`: the path in that snapshot, relative to this part.
+A snapshot at its final place is complete. _SAVED (JSON) lists its files: `size` and `modified_ns` as they were;
+`stored`, if it has another name there; and for a file that had not changed since an earlier snapshot, `at`: the path in
+that snapshot, relative to this part.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def copy_part(request: CopyPartRequest) -> CopyPartReply:
     """
     uri, previous = request.uri, request.previous
     fs = filesystem(uri)
-    part = _PartCopy(fs, uri, _present(fs, previous) if previous else {})
+    part = _PartCopy(fs, uri, _present(fs, previous) if previous else {}, uris.StoredNames(uri, request.path))
     stamps = {name: Stamp(entry["size"], entry["modified_ns"]) for name, entry in part.earlier.items()}
     try:
         settle_s = directory_snapshot.SETTLE_S if request.settle_s is None else request.settle_s
@@ -100,15 +101,15 @@ def copy_part(request: CopyPartRequest) -> CopyPartReply:
 class _PartCopy:
     """Writes the files of one task's part; `earlier` holds those that an earlier snapshot has."""
 
-    def __init__(self, fs: FileSystem, uri: str, earlier: dict[str, dict[str, Any]]) -> None:
-        self.fs, self.uri, self.earlier, self.report = fs, uri, earlier, ProgressLines()
+    def __init__(self, fs: FileSystem, uri: str, earlier: dict[str, dict[str, Any]], names: uris.StoredNames) -> None:
+        self.fs, self.uri, self.earlier, self._names, self.report = fs, uri, earlier, names, ProgressLines()
         self.files = self.bytes = 0
         self._lock = threading.Lock()
         self._directories: set[str] = set()
 
     def put(self, file: BinaryIO, name: str, size: int) -> None:
-        target = uris.join(self.uri, name)
         with self._lock:
+            target = self._names.uri_of(name)
             if uris.parent(target) not in self._directories:
                 self.fs.mkdirs(uris.parent(target))
                 self._directories.add(uris.parent(target))
@@ -126,13 +127,15 @@ class _PartCopy:
 
     def drop(self, name: str) -> None:
         if self.earlier.pop(name, None) is None:
-            self.fs.delete(uris.join(self.uri, name))
+            self.fs.delete(self._names.uri_of(name))
 
     def list_files(self, files: Mapping[str, Stamp], before: str, final: str) -> dict[str, dict[str, Any]]:
         """Return what _SAVED lists; `before` is the path of the earlier snapshot's part, `final` that of this one."""
         found: dict[str, dict[str, Any]] = {}
         for name, stamp in sorted(files.items()):
             found[name] = {"size": stamp.size, "modified_ns": stamp.modified_ns}
+            if (stored := self._names.stored(name)) != name:
+                found[name]["stored"] = stored
             if name in self.earlier:
                 found[name]["at"] = posixpath.relpath(posixpath.join(before, self.earlier[name]["at"]), final)
         return found
@@ -151,7 +154,8 @@ def _manifest(fs: FileSystem, part: str) -> dict[str, dict[str, Any]]:
         return {}
     for name, entry in listed.items():
         uris.check_inner_name(name, part)
-        at = str(entry.get("at", name))
+        entry["stored"] = uris.check_inner_name(str(entry.get("stored", name)), part)
+        at = str(entry.get("at", entry["stored"]))
         if "at" in entry and not _EARLIER.fullmatch(at):
             raise StagingError(
                 f"{uris.join(part, SAVED)}: says that {name!r} is at {at!r}, which is in no earlier snapshot"
@@ -189,10 +193,10 @@ def files_in_earlier_snapshots(fs: FileSystem, uri: str) -> dict[str, str]:
     if not any(NAME.fullmatch(uris.name(each)[-19:]) for each in (uri, uris.parent(uri))):
         return {}
     return {
-        uris.below(uris.join(part, name), uri): file
+        uris.below(uris.join(part, entry["stored"]), uri): file
         for part in parts(fs, uri)
-        for name, file in part_files(fs, part).items()
-        if not file.startswith(uris.normalize(part) + "/")
+        for entry in _manifest(fs, part).values()
+        if not (file := uris.normalize(uris.join(part, entry["at"]))).startswith(uris.normalize(part) + "/")
     }
 
 

@@ -59,15 +59,33 @@ def local_name(name: str, uri: str) -> str:
     return _COLON.sub(lambda found: f"%{found[1][2:]}" if found[1] != "3A" else ":", name)
 
 
-def join_local(uri: str, directory: str, name: str) -> str:
-    """Return where file `name` of local `directory` is stored below `uri`, under its own name. On HDFS that has `%3A`
-    for `:`, and `%253A` if a file of that very name is in the directory, too."""
-    written = name.replace(":", "%3A")
-    if written == name or split(uri)[0] not in _HDFS:
-        return join(uri, name)
-    while os.path.lexists(os.path.join(directory, written)):
-        written = stored_name(written, uri)
-    return join(uri, written)
+class StoredNames:
+    """Gives what is below a local `directory` its names below `uri`, the same each time. On HDFS they have `%3A` for
+    `:`, and `%253A` where that would be the name of something else, too."""
+
+    def __init__(self, uri: str, directory: str) -> None:
+        self._uri, self._directory = uri, directory
+        self._stored: dict[str, str] = {}
+        self._names: dict[str, str] = {}
+
+    def uri_of(self, name: str) -> str:
+        """Return the URI of the file or directory at the path `name` in the directory."""
+        return join(self._uri, self.stored(name))
+
+    def stored(self, name: str) -> str:
+        """Return the path below the URI of what is at the path `name` in the directory."""
+        if split(self._uri)[0] not in _HDFS or not (":" in name or _COLON.search(name)):
+            return name
+        if name in self._stored:
+            return self._stored[name]
+        directory, _, own = name.rpartition("/")
+        above = f"{self.stored(directory)}/" if directory else ""
+        written = own.replace(":", "%3A")
+        while (
+            written != own and os.path.lexists(os.path.join(self._directory, directory, written))
+        ) or self._names.setdefault(above + written, name) != name:
+            written = stored_name(written, self._uri)
+        return self._stored.setdefault(name, above + written)
 
 
 def has_scheme(text: str) -> bool:

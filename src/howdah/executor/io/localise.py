@@ -26,6 +26,10 @@ from howdah.wire.messages import Assignment
 
 _REMOVED = "{count} files are removed that the try before has made or changed: only the checkpoint outlives a try"
 _LINKED = "input files, such as {path}, are links to the files themselves: whoever writes to them changes them"
+_CHANGED = (
+    "input files, such as {path}, have not the size or time that they had where the job was submitted:"
+    " this try reads them as they are"
+)
 _TWICE = "{count} files of archives, such as {name}, are not copied: other files have their names"
 _TURN_S = 0.05
 """The loop's other events wait no longer than this while files are copied."""
@@ -118,6 +122,8 @@ class Localisation:
         yield from bring_local(assignment.fetches, self.directory, self.work.inputs, self._brought, self._remote)
         if self._brought.linked:
             self._tell(_LINKED.format(path=self._brought.linked))
+        if self._brought.changed:
+            self._tell(_CHANGED.format(path=self._brought.changed))
 
     def stop(self, grace_s: float) -> None:
         """End the step that is under way; `on_end` is called then."""

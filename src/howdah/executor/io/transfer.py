@@ -45,6 +45,8 @@ class TransferProgress:
     """Bytes that the node had already."""
     linked: str = ""
     """An input file that the program could change, because what it has is a link to it."""
+    changed: str = ""
+    """An input file of this machine that has not the size or time which it had where the job was submitted."""
     left_out: Tuple[str, ...] = ()
     """Sentences about files that are not uploaded."""
 
@@ -92,7 +94,7 @@ def bring_local(
 
     `placed` has the URIs of files that are here by their paths, and gets new ones. Few or small files are copied, so
     that the program may write them; more are copied where the file system shares the blocks of copies, else linked:
-    then `progress.linked` says which of them the program could change.
+    then `progress.linked` says which of them the program could change. `progress.changed` is one that changed since.
 
     Raises:
         PathUnusable: a name leads out of `directory`, something is in the way, or a file does not exist.
@@ -112,6 +114,8 @@ def bring_local(
             if _is_local(file):
                 if not is_here:
                     copies = yield from _bring_file(file, target, copies, progress)
+                if not progress.changed and (not is_here or os.path.islink(target)):
+                    progress.changed = _path_if_changed(file)
                 progress.files += 1
                 progress.bytes += file.size or os.stat(target).st_size
             elif is_here and os.path.getsize(target) == file.size:
@@ -207,6 +211,16 @@ def _bring_file(file: DataFile, target: str, copies: bool, progress: TransferPro
             progress.linked = source
     yield
     return copies
+
+
+def _path_if_changed(file: DataFile) -> str:
+    path = uris.path(file.uri)
+    try:
+        found = os.stat(path)
+    except OSError:  # it is here already, or its absence has been told
+        return ""
+    modified_ms = found.st_mtime_ns // 10**6
+    return "" if (found.st_size, modified_ms) == (file.size, file.modified_ms or modified_ms) else path
 
 
 def _make_directory(root: str, path: str, made: Set[str]) -> None:
