@@ -124,6 +124,19 @@ def test_containers_log_in_to_hdfs_with_a_token_that_is_prolonged(secure: Secure
     assert f"/user/alice/.howdah/jobs/{done.job}" in howdah.status(done.job)["directory"]
 
 
+def test_a_job_that_waits_says_what_it_is_left(howdah: CommandLine) -> None:
+    """A master may ask nothing with Kerberos; the page has what its heartbeats say, the command all."""
+    greedy = howdah.run("exec sleep 600", memory="3GiB")
+    greedy.says("worker:0 runs")
+    running = howdah.run("true", memory="6GiB")
+    running.says("GiB memory, 1 vcores); the ResourceManager leaves this job")
+    for command in ("status", "explain"):
+        assert "(6 GiB memory, 1 vcores); occupied: 127.0.0.1" in howdah(command, running.job).text
+    for each in (running, greedy):
+        assert howdah("cancel", each.job).code == 0
+        each.done()
+
+
 @pytest.mark.parametrize("login", ["ticket", "token"])
 def test_what_a_writer_has_flushed_is_read(
     login: str, secure: Secure, howdah: CommandLine, conf: dict[str, str], tmp_path: Path

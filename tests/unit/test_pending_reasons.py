@@ -6,7 +6,7 @@ from typing import Any
 
 from howdah.client.explain import elastic_roles
 from howdah.engines import PendingReason
-from howdah.engines.yarn.pending_reasons import _nodes, _queue, queue_path
+from howdah.engines.yarn.pending_reasons import _nodes, _queue, queue_path, reasons_from_headroom
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.records import GPU, MEMORY, VCORES
 from howdah.engines.yarn.rm.queue_limits import (
@@ -46,6 +46,15 @@ def test_nodes_that_are_too_small_full_or_free() -> None:
         "worker needs 3 × (40 GiB memory, 1 vcores); occupied: node1 (34 GiB memory free of 64 GiB memory)",
         "worker: there is room on node4 (64 GiB memory, 8 vcores); the scheduler gives it in its turn",
     ]
+
+
+def test_what_the_resourcemanager_leaves_to_the_job() -> None:
+    found = reasons_from_headroom({MEMORY: 3 * GIB, VCORES: -1, GPU: 2}, "application_1_0001", job(40), {"worker": 3})
+    assert [each.sentence for each in found] == [
+        "worker needs 3 × (40 GiB memory, 1 vcores); the ResourceManager leaves this job 3 GiB memory, 0 vcores: with"
+        " Kerberos the master may not ask more, but `howdah explain application_1_0001` shows queue and nodes"
+    ]
+    assert reasons_from_headroom({}, "application_1_0001", job(40), {"worker": 3}) == []
 
 
 def test_only_nodes_of_the_label_count() -> None:

@@ -21,6 +21,10 @@ REASONS = {
     "nodes-out": "nodes that take no containers: {nodes}",
     "too-small": "{role} needs {needs}; too small for it: {nodes}",
     "full": "{role} needs {needs}; occupied: {nodes}",
+    "headroom": (
+        "{role} needs {needs}; the ResourceManager leaves this job {left}: with Kerberos the master may not ask more,"
+        " but `howdah explain {job}` shows queue and nodes"
+    ),
     "room": "{role}: there is room on {nodes}; the scheduler gives it in its turn",
 }
 """The template of the sentence for each kind of reason; its facts are the values."""
@@ -32,7 +36,7 @@ class PendingReason:
 
     kind: str
     """`said` (with a `text` of the engine's own), `queue-stopped`, `queue-limit`, `label-limit`, `queue-pending`,
-    `user-limit`, `label`, `constraint`, `too-small`, `full`, `room` or `nodes-out`."""
+    `user-limit`, `label`, `constraint`, `too-small`, `full`, `headroom`, `room` or `nodes-out`."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """The values that the sentence needs."""
 
@@ -43,7 +47,7 @@ class PendingReason:
         if self.kind not in REASONS:
             text: Sentence = facts.get("text", self.kind)
             return text
-        if self.kind in ("too-small", "full", "room"):
+        if self.kind in ("too-small", "full", "headroom", "room"):
             facts["needs"] = f"{facts['count']} × ({facts['needs']})"
         if "nodes" in facts:
             facts["nodes"] = _names(facts["nodes"], "state" if self.kind == "nodes-out" else "has")

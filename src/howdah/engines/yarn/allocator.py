@@ -46,6 +46,7 @@ from howdah.wire.launch_messages import OWN_NETWORK
 from howdah.wire.messages import ImageCheck
 
 MIN_PAUSE_S, MAX_PAUSE_S, PAUSE_GROWTH = 0.02, 1.0, 1.5
+_VCORES = 1  # SchedulerResourceTypes.CPU of yarn_service_protos.proto
 """Seconds between two heartbeats: the shortest, the longest, and the factor by which a pause grows while containers are
 awaited and nothing happens."""
 _FINAL_STATUS = {State.SUCCEEDED: 1, State.FAILED: 2, State.CANCELLED: 3}
@@ -90,6 +91,8 @@ class YarnAllocator(Allocator):
         self._heartbeat_pause_s = MIN_PAUSE_S
         self._unavailable_since = 0.0
         self._answered_at = since_boot()
+        self._headroom: dict[str, int] = {}
+        self._counts_vcores = False
         self._attempt_is_over = False
         self._preemption_warnings = PreemptionWarnings(configuration)
         self._proxy_addresses: set[str] = set()
@@ -101,7 +104,7 @@ class YarnAllocator(Allocator):
         allocator = cls(context, conf.load(os.environ.get("HADOOP_CONF_DIR")), credentials.load())
         answer = await allocator._am.register(context.host, context.port, f"{context.url}/")
         allocator._node_managers.remember(answer.nm_tokens)
-        allocator.queue = answer.queue
+        allocator.queue, allocator._counts_vcores = answer.queue, _VCORES in answer.counted
         previous = {records.container_id(container.id): container for container in answer.previous}
         allocator._previous_containers = previous
         allocator.attempt = records.attempt_of(os.environ.get("CONTAINER_ID", ""))
@@ -204,10 +207,10 @@ class YarnAllocator(Allocator):
         self._heartbeat_now.set()
 
     async def pending_reasons(self, job: JobSpec, missing: Mapping[str, int]) -> list[PendingReason]:
-        if self._configuration.secure:  # with Kerberos a master is no client
-            return []
-        from howdah.engines.yarn.pending_reasons import pending_reasons
+        from howdah.engines.yarn.pending_reasons import pending_reasons, reasons_from_headroom
 
+        if self._configuration.secure:  # with Kerberos a master is no client
+            return reasons_from_headroom(self._headroom, self._context.job_id, job, missing)
         async with ResourceManagerClient(self._configuration, limit_s=0.0) as rm:
             report = await rm.report(records.parse_application_id(self._context.job_id))
             return [] if report is None else await pending_reasons(rm, self._configuration, report, job, missing)
@@ -231,6 +234,10 @@ class YarnAllocator(Allocator):
             self._attempt_is_over = True
             return [AllocationLost(time.time(), str(error))]
         self._answered_at = asked
+        if response.HasField("headroom"):
+            self._headroom = records.from_resource(response.headroom)
+            if not self._counts_vcores:
+                self._headroom.pop(records.VCORES)
         self._node_managers.remember(response.nm_tokens)
         events = [*self._reconnected_notes(), *self._previous_attempt_end_events(), *self._events_of_response(response)]
         if any(isinstance(event, Allocated) for event in events):

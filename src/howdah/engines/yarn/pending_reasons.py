@@ -62,6 +62,29 @@ async def pending_reasons(
     return found
 
 
+def reasons_from_headroom(
+    headroom: Mapping[str, int], job_id: str, job: JobSpec, missing: Mapping[str, int]
+) -> list[PendingReason]:
+    """Return what a master knows without a login of its own: `headroom`, the amounts that each of the
+    ResourceManager's answers to a heartbeat leaves to the job."""
+    return [
+        PendingReason(
+            "headroom",
+            {
+                **_needs(role, count, wanted := records.amounts(job.roles[role].resources)),
+                "left": ", ".join(show(key, max(0, headroom[key])) for key in wanted if key in headroom),
+                "job": job_id,
+            },
+        )
+        for role, count in missing.items()
+        if headroom
+    ]
+
+
+def _needs(role: str, count: int, wanted: Mapping[str, int]) -> dict[str, Any]:
+    return {"role": role, "count": count, "needs": ", ".join(show(key, amount) for key, amount in wanted.items())}
+
+
 # The queue
 
 
@@ -144,11 +167,7 @@ def _nodes(
     wanted, label = records.amounts(job.roles[role].resources), label_of(job, role) or default
     usable = queue_limits.nodes_of_label(nodes, label)
     avoided = set(job.roles[role].placement.avoid)
-    facts: dict[str, Any] = {
-        "role": role,
-        "count": count,
-        "needs": ", ".join(show(key, n) for key, n in wanted.items()),
-    }
+    facts = _needs(role, count, wanted)
     if label and not usable:
         yield PendingReason("label", {**facts, "label": label})
         return

@@ -708,18 +708,20 @@ class RegisterRequest(_message.Message):
     def __init__(self, host: _Optional[str] = ..., rpc_port: _Optional[int] = ..., tracking_url: _Optional[str] = ...) -> None: ...
 
 class RegisterResponse(_message.Message):
-    __slots__ = ("maximum", "previous", "queue", "nm_tokens", "resource_types")
+    __slots__ = ("maximum", "previous", "queue", "nm_tokens", "counted", "resource_types")
     MAXIMUM_FIELD_NUMBER: _ClassVar[int]
     PREVIOUS_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     NM_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    COUNTED_FIELD_NUMBER: _ClassVar[int]
     RESOURCE_TYPES_FIELD_NUMBER: _ClassVar[int]
     maximum: Resource
     previous: _containers.RepeatedCompositeFieldContainer[Container]
     queue: str
     nm_tokens: _containers.RepeatedCompositeFieldContainer[NmToken]
+    counted: _containers.RepeatedScalarFieldContainer[int]
     resource_types: _containers.RepeatedCompositeFieldContainer[ResourceTypeInfo]
-    def __init__(self, maximum: _Optional[_Union[Resource, _Mapping]] = ..., previous: _Optional[_Iterable[_Union[Container, _Mapping]]] = ..., queue: _Optional[str] = ..., nm_tokens: _Optional[_Iterable[_Union[NmToken, _Mapping]]] = ..., resource_types: _Optional[_Iterable[_Union[ResourceTypeInfo, _Mapping]]] = ...) -> None: ...
+    def __init__(self, maximum: _Optional[_Union[Resource, _Mapping]] = ..., previous: _Optional[_Iterable[_Union[Container, _Mapping]]] = ..., queue: _Optional[str] = ..., nm_tokens: _Optional[_Iterable[_Union[NmToken, _Mapping]]] = ..., counted: _Optional[_Iterable[int]] = ..., resource_types: _Optional[_Iterable[_Union[ResourceTypeInfo, _Mapping]]] = ...) -> None: ...
 
 class AllocateRequest(_message.Message):
     __slots__ = ("asks", "releases", "blacklist", "response_id", "progress", "scheduling_requests", "tracking_url")
