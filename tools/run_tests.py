@@ -162,6 +162,9 @@ def main(names: Sequence[str]) -> int:
         print(f"no stage {', '.join(unknown)}; there are {', '.join([*GROUPS, *STAGES])}", file=sys.stderr)
         return 64
     tree = committed_tree()
+    # At once when it is there and its sources have not changed. It says why it can't be built, and what needs it is
+    # skipped then.
+    subprocess.run(("tools/frontend", "dev"), cwd=ROOT, check=False)
     outcomes: list[Outcome] = []
     for stage in chosen:
         outcomes.append(run_stage(stage))
