@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PYTEST = (".venv/bin/pytest", "--failed-first")
-BESIDE = ("-n", "2", "--dist", "loadfile")
-"""Two processes: tests wait for programs about half of their time."""
+PYTEST = (".venv/bin/pytest", "--failed-first", "--dist", "loadfile")
+BESIDE = ("-n", "2")
+MANY_BESIDE = ("-n", "3")
+"""For tests that wait for their programs more than half of the time."""
 DAILY_LIST = ROOT / "tests" / "daily.txt"
 DAILY = tuple(line for line in DAILY_LIST.read_text(encoding="utf-8").splitlines() if line and line[0] != "#")
 MAX_SECOND_LOOKS = 3
@@ -48,7 +49,7 @@ OF_YARN = tuple(file for file in e2e_files(("*",)) if not any(file in files for 
 STAGES = {
     "check": ("tools/check",),
     "parts": (*PYTEST, *BESIDE, "tests/unit", "tests/golden", "tests/simulation"),
-    "processes": (*PYTEST, *BESIDE, "tests/contract", "tests/faults"),
+    "processes": (*PYTEST, *MANY_BESIDE, "tests/contract", "tests/faults"),
     "daily": (*PYTEST, *BESIDE, "--no-loadscope-reorder", *DAILY),
     "yarn": (*PYTEST, *BESIDE, *OF_YARN),
     **{name: (*PYTEST, *BESIDE, *files) for name, files in OF_ENGINES.items()},
