@@ -173,6 +173,11 @@ class TestJobFile:
         )
         assert len(said.splitlines()) == 3
 
+    def test_what_cannot_be_written_has_its_place(self, user: User) -> None:
+        nowhere = "/proc/model"
+        user.refused(STAGING, "outputs.0.path: /proc/", "(job.yaml:1)", outputs=[{"path": nowhere, "from": "out"}])
+        user.refused(STAGING, f"checkpoint.path: {nowhere}", "(job.yaml:1)", checkpoint={"path": nowhere})
+
     def test_environments_must_be_there(self, user: User) -> None:
         user.refused(STAGING, "nosuch.txt': No such file", environment={"requirements": "nosuch.txt"})
         user.refused(STAGING, "nosuch.tar.gz': no such file", environment={"archive": "nosuch.tar.gz"})

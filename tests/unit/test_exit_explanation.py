@@ -48,6 +48,8 @@ def directory(tmp_path: Path) -> Path:
         (f"{sys.executable} train.py", "exit code 2: 'train.py' is not in the working directory: add it to `files`"),
         (f"{sys.executable} /nowhere/x.py", "exit code 2: this node has no '/nowhere/x.py': add it to `files`, or"),
         (f"{sys.executable} module.py", "exit code 1: Python has no module 'no_such_module' here: name an environment"),
+        ("sh -c 'kill -9 $$'; exit $?", "exit code 137: in a shell that means killed by SIGKILL (9)"),
+        ("exit 190", "exit code 190"),
     ],
 )
 def test_what_was_missing_is_named_with_what_to_do(shell: str, line: str, expected: str, directory: Path) -> None:

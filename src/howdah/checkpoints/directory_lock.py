@@ -69,7 +69,7 @@ def explain_lock(directory: str, held: DirectoryLock) -> str:
     since = time.strftime("%Y-%m-%d %H:%M", time.localtime(held.since)) if held.since else "an unknown time"
     user = held.user or "an unknown user"
     return (
-        f"checkpoint.path: {directory} is used by {held.job} of {user} since {since}; two jobs "
+        f"{directory} is used by {held.job} of {user} since {since}; two jobs "
         f"would overwrite each other's checkpoints. Cancel that one, choose another path, or if it is gone remove "
         f"{uris.join(directory, NAME)}"
     )

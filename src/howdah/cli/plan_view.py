@@ -94,17 +94,19 @@ def _total(plan: Plan) -> str:
 
 
 def _files(files: Sequence[StagedFile]) -> list[str]:
+    sizes: dict[tuple[str, tuple[str, ...]], int] = {}  # a large directory comes in several archives
+    for file in files:
+        shown = (_shown_name(file), file.roles)
+        sizes[shown] = sizes.get(shown, 0) + file.size
     return [
-        f"{_shown_name(file)}  {_size(file.size)}" + (f"  ({', '.join(file.roles)})" if file.roles else "")
-        for file in files
-        if file.kind != "spread" or not file.name.startswith("howdah-part-")
+        f"{name}  {_size(size)}" + (f"  ({', '.join(roles)})" if roles else "") for (name, roles), size in sizes.items()
     ]
 
 
 def _shown_name(file: StagedFile) -> str:
     if file.kind == "file":
         return file.name
-    return (packed_file(file.name) if file.kind == "spread" else "") or f"{file.name}/"
+    return packed_file(file.name) or f"{file.into or '.'}/" if file.kind == "spread" else f"{file.name}/"
 
 
 def _input(entry: StagedInput) -> str:

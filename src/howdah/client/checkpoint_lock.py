@@ -27,7 +27,7 @@ def release_stale_lock(plan: Plan) -> None:
     if held is None:
         return
     if not _ended(held):
-        raise StagingError(directory_lock.explain_lock(directory, held))
+        raise StagingError(f"checkpoint.path: {directory_lock.explain_lock(directory, held)}")
     directory_lock.release(fs, directory, held.job)
 
 

@@ -120,7 +120,7 @@ class BatchJobEngine(Engine):
                     f"{other} is of another job {job_id}: this cluster counts its jobs anew, or another one has the "
                     "same home; choose another home with the setting staging_dir"
                 )
-            reserve(plan.job.job, job_id, self._conf_dir)
+            reserve(plan.job.job, job_id, self._conf_dir, plan.job.sources)
             directory = directory.rename(other)
         except BaseException as error:
             with contextlib.suppress(HowdahError):

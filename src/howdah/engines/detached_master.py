@@ -97,7 +97,7 @@ class DetachedMasterEngine(Engine):
             fcntl.flock(lock, fcntl.LOCK_EX)
             job_json = uris.join(directory, "job.json")
             files.write_bytes(job_json, json.dumps(encode(plan.job)).encode(), 0o600)
-            reserve(plan.job.job, control.name, self._conf_dir)
+            reserve(plan.job.job, control.name, self._conf_dir, plan.job.sources)
             staged = dataclasses.replace(plan.job, page=())  # this machine has howdah's page
             placed = json.dumps(encode(upload(staged, Cache(self.home, self._conf_dir, progress)))).encode()
             files.write_bytes(job_json, placed, 0o600)

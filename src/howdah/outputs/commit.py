@@ -17,14 +17,16 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
+from types import MappingProxyType
 
 from howdah.checkpoints import directory_lock
-from howdah.errors import HowdahError, StagingError
+from howdah.errors import HowdahError, Mistake, StagingError
 from howdah.outputs import snapshot
 from howdah.spec import uris
 from howdah.spec.job import SUCCESS, JobSpec
+from howdah.spec.validation import origin_of
 from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import FileSystem
@@ -107,26 +109,35 @@ def temporary_directory(job_id: str, number: int, final: str) -> str:
     return uris.join(uris.parent(final), f".howdah-{job_id}-{number}")
 
 
-def reserve(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
+def reserve(job: JobSpec, job_id: str, conf_dir: str = "", origins: Mapping[str, str] = MappingProxyType({})) -> None:
     """Make the directories of a job's outputs (absolute URIs), so that a missing permission shows before the work and
     not after it, and lock the job's directory of checkpoints. `abandon` undoes both.
+
+    `origins` has what the user typed, by the path in the spec.
 
     Raises:
         StagingError: no permission, no quota.
     """
 
-    def make(where: str, place: str) -> None:
-        try:
-            filesystem(where, conf_dir).mkdirs(where)
-        except StagingError as error:
-            raise StagingError(f"{place}: {error}") from error
-
     for number, output in enumerate(job.outputs):
-        make(temporary_directory(job_id, number, output.path), f"outputs.{number}.path")
+        wanted = {"path": temporary_directory(job_id, number, output.path)}
         if output.save.every_s or output.save.to:
-            make(snapshot.temporary_directory(job_id, number, output), f"outputs.{number}.save")
+            wanted["save"] = snapshot.temporary_directory(job_id, number, output)
+        for key, uri in wanted.items():
+            with _naming(f"outputs.{number}.{key}", origins):
+                filesystem(uri, conf_dir).mkdirs(uri)
     if job.checkpoint.path:
-        directory_lock.acquire(filesystem(job.checkpoint.path, conf_dir), job.checkpoint.path, job_id)
+        with _naming("checkpoint.path", origins):
+            directory_lock.acquire(filesystem(job.checkpoint.path, conf_dir), job.checkpoint.path, job_id)
+
+
+@contextlib.contextmanager
+def _naming(place: str, origins: Mapping[str, str]) -> Iterator[None]:
+    """Name in an error the place in the spec, and what the user typed there."""
+    try:
+        yield
+    except StagingError as error:
+        raise StagingError(str(Mistake(place, str(error), origin=origin_of(place, origins)))) from error
 
 
 def abandon(job: JobSpec, job_id: str, conf_dir: str = "") -> None:

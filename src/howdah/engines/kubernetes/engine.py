@@ -162,7 +162,7 @@ class KubernetesEngine(Engine):
             files.write_bytes(uris.join(directory, ORIGIN), json.dumps(origin).encode(), 0o600)
             files.write_bytes(uris.join(directory, "job.json"), text, 0o600)
             files.write_bytes(uris.join(directory, "key"), b"", 0o600)  # says that the job is not over
-            reserve(staged.job, job_id, self._conf_dir)
+            reserve(staged.job, job_id, self._conf_dir, staged.sources)
             held = {SECRET_PREFIX + name: os.fsencode(value) for name, value in secrets.items()} | {JOB_KEY: key}
             data = self._master_files(placed, directory, text, held)
             api.create("configmaps", manifests.bootstrap_map(job_id, owner))

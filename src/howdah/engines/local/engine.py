@@ -85,7 +85,7 @@ class LocalEngine(Engine):
     def _submit(self, submission: LocalSubmission, plan: Plan, secrets: Mapping[str, str], progress: Progress) -> None:
         job = plan.job.job
         submission.write("job.json", _as_json(plan.job))  # needed to clean up after a killed submission
-        reserve(job, submission.job_id, self._settings.get("hadoop_conf_dir", ""))
+        reserve(job, submission.job_id, self._settings.get("hadoop_conf_dir", ""), plan.job.sources)
         placed = _with_cached_files(plan.job, progress)
         if placed is not plan.job:
             submission.write("job.json", _as_json(placed))

@@ -169,7 +169,7 @@ class YarnEngine(Engine):
         tokens = await collect(self._configuration, placed)
         self.credentials_end = min(filter(None, map(last_date, tokens.values())), default=0.0)
         if plan.job.job.outputs or plan.job.job.checkpoint.path:
-            await asyncio.to_thread(_reserve, plan.job.job, application, self._configuration.directory)
+            await asyncio.to_thread(_reserve, plan.job, application, self._configuration.directory)
         record = asyncio.to_thread(uploader.record, text, directory, key)
         held = {SECRET_PREFIX + name: os.fsencode(value) for name, value in secrets.items()} | {JOB_KEY: key}
         packed, programs = zlib.compress(text), (*placed.runtime, *placed.page)
@@ -333,10 +333,10 @@ class YarnEngine(Engine):
         return {e.container.id: e for e in read_lines(text.splitlines()) if isinstance(e, Launched)}
 
 
-def _reserve(job: JobSpec, job_id: str, conf_dir: str) -> None:
+def _reserve(job: StagedJob, job_id: str, conf_dir: str) -> None:
     from howdah.outputs.commit import reserve
 
-    reserve(job, job_id, conf_dir)
+    reserve(job.job, job_id, conf_dir, job.sources)
 
 
 def _abandon(job: JobSpec, job_id: str, conf_dir: str) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import os
 import re
+import signal
 from dataclasses import replace
 from typing import Iterable, Mapping, Optional, Sequence
 
@@ -19,6 +20,8 @@ from howdah.spec.task import Exit
 
 FILES_REMOVED = message("the node has removed the container's files")
 _NOT_EXECUTABLE, _NOT_FOUND = 126, 127
+_SHELLS_OFFSET = 128
+"""A shell adds it to the number of the signal that ended a command."""
 _PERMANENT = (1, 2, _NOT_EXECUTABLE, _NOT_FOUND)
 """The statuses with which Python and shells end then."""
 _SEPARATOR = re.compile(r"\s*[:：]\s*")
@@ -67,11 +70,27 @@ def explain(exit: Exit, directory: str, secrets: Iterable[str] = ()) -> Exit:
     if found is None and exit.code in (_NOT_EXECUTABLE, _NOT_FOUND):
         found = next(filter(None, (_of_shell(line, directory) for line in reversed(lines))), None)
     permanent = found is not None and exit.code in _PERMANENT and _says_last(lines, directory)
-    said = found or _exception(lines, secrets)
+    said = found or _exception(lines, secrets) or _killed_in_shell(exit.code)
     if said is None:
         return exit
     detail = message("exit code {code}: {reason}", code=exit.code, reason=said)
     return replace(exit, detail=detail, permanent=permanent)
+
+
+def killed_by(number: int) -> Message:
+    """Name the signal that ended a program."""
+    try:
+        return message("killed by {signal}", signal=f"{signal.Signals(number).name} ({number})")
+    except ValueError:
+        return message("killed by signal {number}", number=number)
+
+
+def _killed_in_shell(code: Optional[int]) -> Optional[Message]:
+    """Explain the exit code with which a shell ends whose last command, or whose pipeline's part, a signal ended."""
+    number = (code or 0) - _SHELLS_OFFSET
+    if number not in list(signal.Signals):
+        return None
+    return message("in a shell that means {how}", how=killed_by(number))
 
 
 def _says_last(lines: Sequence[str], directory: str) -> bool:

@@ -22,12 +22,13 @@ from howdah.executor.io.log_tail import LogTail
 from howdah.executor.io.program_api_files import ProgramApiDir
 from howdah.executor.process import network_usage, process_tree
 from howdah.executor.process.announced_values import AnnouncedValues
+from howdah.executor.process.exit_explanation import killed_by
 from howdah.executor.process.image_program import ImageProgram, left_in_background, why_container_not_started
 from howdah.executor.process.oom_detection import OomDetector
 from howdah.executor.process.read_throttle import ReadThrottle
 from howdah.executor.process.usage import Meter
 from howdah.logs.last_lines import choose_last_lines
-from howdah.spec.message import Message, message
+from howdah.spec.message import message
 from howdah.spec.task import Exit
 from howdah.spec.usage import Usage
 
@@ -388,7 +389,7 @@ class Program:
         code = None if number is not None else os.WEXITSTATUS(self._status)
         if self.image is not None and code is not None and 128 < code < 128 + signal.NSIG:
             number, code = code - 128, None  # as a shell passes it on
-        cause, detail = ("exit", "") if number is None else ("signal", _killed_by(number))
+        cause, detail = ("exit", "") if number is None else ("signal", killed_by(number))
         if self.image is not None and not self.image.started:
             return self._not_started(self.image, code, number)
         if code != 0:
@@ -423,13 +424,6 @@ def wide_pipe() -> Sequence[int]:
     with contextlib.suppress(OSError):
         fcntl.fcntl(reader, _F_SETPIPE_SZ, _PIPE)
     return reader, writer
-
-
-def _killed_by(number: int) -> Message:
-    try:
-        return message("killed by {signal}", signal=f"{signal.Signals(number).name} ({number})")
-    except ValueError:
-        return message("killed by signal {number}", number=number)
 
 
 def _names(processes: Mapping[int, str]) -> str:
