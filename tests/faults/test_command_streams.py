@@ -181,7 +181,7 @@ class TestInterrupts:
             assert time.monotonic() < deadline, f"it never ended: {command.printed.read_text()}"
             command.interrupt()
             time.sleep(0.1)
-        command.prints("Ctrl-C twice more leaves it at once")
+        command.prints("Ctrl-C twice more to leave at once")
         command.prints("the job may go on; `howdah status local-")
         end.touch()
 

@@ -106,7 +106,7 @@ def test_what_is_under_way_is_finished(clock: Clock, capfd: pytest.CaptureFixtur
         with pytest.raises(SignalReceived):
             interrupts.wait(call)
         assert interrupts.wait(call)
-    assert capfd.readouterr().err.count("Ctrl-C twice more leaves it at once") == 1
+    assert capfd.readouterr().err.count("Ctrl-C twice more to leave at once") == 1
 
 
 @pytest.mark.parametrize(

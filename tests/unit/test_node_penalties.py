@@ -98,7 +98,7 @@ def test_a_node_to_blame_gets_no_more_tasks_and_is_forgiven_when_there_is_no_oth
     gang.feed(ContainerEnded(gang.now, "c1", Exit("lost", detail="node lost")))
     assert gang.actions_of(NoteNodeFailures)[-1].failures == (("node1", gang.now),)
     assert gang.actions_of(RequestContainers)[-1].preferences.avoid == ("node1",)
-    assert "node1 was to blame too often" in gang.recorded(Noted)[-1].text
+    assert "node1 caused too many failures" in gang.recorded(Noted)[-1].text
     gang.say("worker:0", Phase.JOINED, ports={"main": 1})
     for _ in range(3):
         gang.wait(8)

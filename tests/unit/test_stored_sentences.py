@@ -44,7 +44,7 @@ OTHERS = (
     "worker:1 attempt 2 stderr: http://n1:8042/ws/v1/node/containerlogs/c1/stderr: 70 bytes are missing",
     "worker:1 is being searched 4 times already: try again later",
     "there is no memory for all of it: of each tag about one step in 8 is kept, and no further tags",
-    "what is being written is seen when its file is closed: google-crc32c, or libcrc32c, is not installed here",
+    "an open event file is shown when it is closed: google-crc32c, or libcrc32c, is not installed here",
     "70 values of more tags than can be kept are left out",
     "2 GPUs are asked for, 1 of this node's 4 are free",
     "2 GPUs are asked for, 1 of this node's 4 are free; user 1005 (pid 77) holds 0; user 1005 (pid 77) holds 1",

@@ -67,7 +67,7 @@ class Access:
             NotPermitted: `token` is not the token of this server.
         """
         if not auth.is_same(token, auth.view_token(self.key)):
-            raise NotPermitted("this is not the token of this page's link", "token")
+            raise NotPermitted("the token does not belong to this page's link", "token")
         value = f"{self._cookie}={auth.session_token(self.key)}"
         return f"{value}; Path={self.page_path}; Max-Age={COOKIE_LIFETIME_S}; HttpOnly; SameSite=Strict"
 

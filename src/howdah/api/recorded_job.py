@@ -87,7 +87,7 @@ class RecordedJob:
         )
 
     async def act(self, action: str, arguments: Mapping[str, Any]) -> Any:
-        raise NotFound("a job is changed on its own page only")
+        raise NotFound("this is the history server: open the job's own page to change the job")
 
     def tensorboard_url(self) -> str:
         return ""  # `howdah tensorboard` shows the event files of an ended job

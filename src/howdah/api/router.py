@@ -32,7 +32,7 @@ ANSWER_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
 VIEW_HINT = "you need an access link: run `{command}` and open what it prints"
-ACT_HINT = "this needs a link that may act: `howdah page ID` prints one, good for 12 hours"
+ACT_HINT = "this needs a link that permits changes: `howdah page ID` prints one, valid for 12 hours"
 SESSION = f"{PREFIX}session"
 MIN_COMPRESSED_BYTES = 1024
 # Paths that are answered as another system answered them, each by a module that is imported at its first request.

@@ -45,7 +45,7 @@ COMMANDS = {
     "cancel": ("howdah.cli.jobs:cancel", "End a job."),
     "page": ("howdah.cli.page:page", "A link to a job's page."),
     "history": ("howdah.cli.history:history", "The page of all jobs."),
-    "trace": ("howdah.cli.trace:trace", "Which job a container, process or GPU is of."),
+    "trace": ("howdah.cli.trace:trace", "Find the job that a container, process or GPU belongs to."),
     "data": ("howdah.cli.data:data", "Files on HDFS: ls, get, put, head, rm."),
     "sandbox": ("howdah.cli.sandbox:sandbox", "A real Hadoop, Slurm, Kubernetes or Spark on this machine."),
     "kernel": ("howdah.jupyter.commands:kernel", "Kernels for notebooks that run as jobs."),

@@ -30,7 +30,7 @@ def checks(settings: Settings) -> Iterator[Finding]:
             _("{version} at {server}, context {context}", version=version, server=where.server, context=where.name),
         )
     except HowdahError as error:
-        yield fail("Kubernetes", str(error), _("look whether your credentials are valid: `kubectl get pods`"))
+        yield fail("Kubernetes", str(error), _("check that your credentials are valid: `kubectl get pods`"))
         return
     yield from guarded(_("namespace"), lambda: _rights(api))
     yield from guarded(_("service account"), lambda: _account(api, settings["kubernetes.service_account"]))

@@ -32,7 +32,7 @@ def checks(settings: Settings) -> Iterator[Finding]:
     try:
         up, rows = slurm.nodes_up(), slurm.call("sinfo", "--noheader", "--format=%P|%a|%l").splitlines()
     except HowdahError as error:
-        yield fail("slurmctld", str(error), _("look whether it runs, and at SlurmctldHost in {file}", file=conf))
+        yield fail("slurmctld", str(error), _("check that it runs, and SlurmctldHost in {file}", file=conf))
         return
     yield ok("slurmctld", slurm.call("scontrol", "ping").splitlines()[0].strip())
     if up:

@@ -63,14 +63,14 @@ def resourcemanager(configuration: conf.Configuration, settings: Settings) -> It
     try:
         nodes, out, queues = asyncio.run(asyncio.wait_for(_ask_resourcemanager(configuration), MAX_ANSWER_S))
     except (TimeoutError, asyncio.TimeoutError):
-        advice = _("look whether a firewall lies between, and at yarn.resourcemanager.address")
+        advice = _("check for a firewall in between, and yarn.resourcemanager.address")
         yield fail(
             "ResourceManager", _("{where}: no answer within {seconds} s", where=where, seconds=MAX_ANSWER_S), advice
         )
         return
     except EngineUnavailable as error:
         advice = _(
-            "look whether it runs, and at yarn.resourcemanager.address in {directory}",
+            "check that it runs, and yarn.resourcemanager.address in {directory}",
             directory=configuration.directory,
         )
         yield fail("ResourceManager", str(error), advice)

@@ -48,7 +48,7 @@ def lines(explanation: Explanation) -> Iterator[str]:
             f"  {_clock(event.time)} {text}" for event in _event_sentences(explanation) if (text := sentence(event))
         )
     if explanation.accounting:
-        yield _("what the cluster's accounting has:")
+        yield _("from the cluster's accounting:")
         yield from (f"  {line}" for line in columns([_account(task) for task in explanation.accounting]))
     if (
         not explanation.report.state.ended

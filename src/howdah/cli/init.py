@@ -88,9 +88,9 @@ def _lines(spec: JobSpec) -> Iterator[str]:
     yield f"    command: {_value(role.command)}"
     yield _line(f"    replicas: {role.replicas}", _("how many run together"))
     yield "    resources:"
-    yield _line(f"      memory: {memory_text(role.resources.memory_mib)}", _("of each; who uses more is ended"))
+    yield _line(f"      memory: {memory_text(role.resources.memory_mib)}", _("of each task; who uses more is killed"))
     yield _line(f"      vcores: {role.resources.vcores}")
-    yield _line(f"      gpus: {role.resources.gpus}", _("whole GPUs, for each alone"))
+    yield _line(f"      gpus: {role.resources.gpus}", _("whole GPUs of each task"))
     yield from _section("files", [f"- {_value(one)}" for one in spec.files], "- config.json", about_files)
     required = spec.environment.requirements
     given = [f"requirements: {_value(required)}"] if required else []
@@ -101,7 +101,7 @@ def _lines(spec: JobSpec) -> Iterator[str]:
     example = f"- {{path: {_value(f'models/{spec.name}')}, from: model, tasks: chief}}"
     yield from _section("outputs", [f"- {_value(one)}" for one in outputs], example, about_outputs)
     yield ""
-    yield _line("# checkpoint: checkpoints", _("a directory that stays, for what a restart goes on from"))
+    yield _line("# checkpoint: checkpoints", _("a directory that is kept: a restart resumes from it"))
     yield _line("# retries: 2", _("how often all begin again after a failure"))
 
 

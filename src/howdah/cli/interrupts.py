@@ -154,7 +154,7 @@ class Interrupts:
             raise KeyboardInterrupt
         if self._held and not self._told:
             self._told = True
-            text = _("interrupted: what is under way is finished first; Ctrl-C twice more leaves it at once")
+            text = _("interrupted: finishing what has begun; press Ctrl-C twice more to leave at once")
             with contextlib.suppress(OSError):
                 os.write(2, f"howdah: {text}\n".encode("utf-8", "replace"))  # a buffered stream may be in use just now
 

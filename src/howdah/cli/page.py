@@ -21,9 +21,9 @@ from howdah.spec.codec import to_json
 
 @click.command()
 @click.argument("job_id")
-@click.option("--look-only", is_flag=True, help="A link to pass on: its holder may look, and change nothing.")
+@click.option("--look-only", is_flag=True, help="A link to share: its holder can look, and change nothing.")
 @click.option("--embed", is_flag=True, help="A link for other people's pages: the job's curves alone.")
-@click.option("--hours", default=HOURS, metavar="N", help="How long the link may act; after that it still shows.")
+@click.option("--hours", default=HOURS, metavar="N", help="Hours for which the link permits changes.")
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def page(job_id: str, look_only: bool, embed: bool, hours: int, profile: str, as_json: bool) -> None:

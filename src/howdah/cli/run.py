@@ -197,6 +197,6 @@ def run_prepared(
         except KeyboardInterrupt:
             notice(_("the job may go on; `howdah status {id}` and `howdah cancel {id}` reach it", id=job_id))
             raise SystemExit(130) from None
-        except BrokenPipeError:  # who read what is printed has gone (`| head`), which is nothing to the job
+        except BrokenPipeError:  # the reader of our output has ended (`| head`); the job goes on
             notice(_("the job goes on; `howdah status {id}` and `howdah cancel {id}` reach it", id=job_id))
             raise

@@ -32,7 +32,7 @@ def stacks(job_id: str, task: str, native: bool, last: bool, profile: str, as_js
     engine = engine_of(job_id, profile)
     report = report_of(engine, job_id)
     view = fetch_update(engine, job_id).view
-    if last or report.state.ended or view.outcome is not None:  # of its end the engine hears a little later
+    if last or report.state.ended or view.outcome is not None:  # the engine learns of the end a little later
         uri = _latest_stacks(view)
         text = filesystem(uri, report.conf_dir).read_bytes(uri).decode("utf-8", "replace")
         click.echo(to_json({"uri": uri, "text": text}) if as_json else f"{uri}\n{text}", nl=as_json)

@@ -247,7 +247,7 @@ killed within ATTEMPTS_WITHIN_S seconds; YARN has its own limit to the number.""
 NO_PREFERENCES = ContainerPreferences()
 """Lets the engine choose the hosts."""
 
-GONE = message("its container was gone when the master had been replaced")
+GONE = message("its container was gone when the new master took over")
 """What `adopt` says of a container whose end the engine does not know."""
 
 

@@ -91,7 +91,7 @@ class EventDirectory:
             of_memory.append(f"{left_out} values of more tags than can be kept are left out")
         found = [(self.uri, text) for text in self._failed]
         if self._not_flushed:
-            found.append((self.uri, f"what is being written is seen when its file is closed: {self._not_flushed}"))
+            found.append((self.uri, f"an open event file is shown when it is closed: {self._not_flushed}"))
         for file in list(self._files.values()):
             name = uris.below(file.uri, self.uri) or uris.name(file.uri)
             found += [(name, text) for text in (*file.warnings, file.failed) if text]

@@ -87,7 +87,7 @@ class ArchivedLogs:
             return self._read_copy(path, task, stream, attempt, offset, limit)
         except OSError as error:
             reason = error.strerror or error
-            raise NotReady(f"what {task} printed can't be read here now: {reason}: ask again") from error
+            raise NotReady(f"what {task} printed can't be read here now: {reason}: try again") from error
         finally:
             self._readers -= Counter([path])  # subtraction drops paths that no request reads
 
@@ -96,7 +96,7 @@ class ArchivedLogs:
         files = {name: path / f"{attempt}.{name}" for name in (*STREAMS, TIMES)}
         if not any(file.is_file() for name, file in files.items() if stream in (name, BOTH)):
             if self._valid_until.get(path, 0.0) < float("inf"):
-                raise NotReady(f"its node has not brought yet what attempt {attempt} of {task} printed: ask again")
+                raise NotReady(f"its node has not brought yet what attempt {attempt} of {task} printed: try again")
             raise NotFound(f"nothing is kept of what attempt {attempt} of {task} printed to {stream}")
         start, size, data = DirectoryLogs(path, files).chunk(stream, offset, limit)
         return LogChunk(request=0, offset=start, size=size, text=data.decode("latin-1"))
@@ -216,7 +216,7 @@ async def _wait_for_copy(copying: asyncio.Future[None]) -> None:
     try:
         await asyncio.wait_for(asyncio.shield(copying), WAIT_S)
     except asyncio.TimeoutError:
-        raise AnswerTimeout(f"it takes more than {WAIT_S:.0f} s to bring this log here: ask again") from None
+        raise AnswerTimeout(f"it takes more than {WAIT_S:.0f} s to bring this log here: try again") from None
 
 
 def _remove(directories: Iterable[Path]) -> None:

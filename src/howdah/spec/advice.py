@@ -9,12 +9,12 @@ ADVICE = {
     "memory": "raise resources.memory, or let it grow with resources.growth",
     "lost": _NO_FAULT_OF_JOB,
     "withdrawn": _NO_FAULT_OF_JOB,
-    "gpu": "nothing is wrong with the job: have the node's GPU looked at",
-    "preempted": "nothing is wrong with the job: set `retries`, or take a queue with a guarantee",
-    "silent": "look whether the node still lives, and into the executor's log",
-    "localise": "look whether the inputs are there and may be read, and at the node's disks",
+    "gpu": "nothing is wrong with the job: have the node's GPU checked",
+    "preempted": "nothing is wrong with the job: set `retries`, or use a queue with guaranteed capacity",
+    "silent": "check that the node is up, then read the executor's log",
+    "localise": "check that the inputs exist and can be read, and that the node's disks have room",
     "port": "let howdah reserve the ports (roles.NAME.ports) instead of fixed numbers",
-    "start": "look whether the command and its Python are on the nodes (environment)",
+    "start": "check that the command and its Python are on the nodes (environment)",
     "stalled": "howdah stacks --last shows where the programs were",
 }
 """The template of the sentence for each cause (`Exit.cause`)."""

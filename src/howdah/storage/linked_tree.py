@@ -34,7 +34,7 @@ def leads_nowhere(link: str) -> Message:
     try:
         return message("it leads to {target}, which is not there", target=os.readlink(link))
     except OSError:  # as those of /dev/fd
-        return message("it has gone meanwhile")
+        return message("it no longer exists")
 
 
 def describe_left_out(path: str, reason: str) -> Message:

@@ -91,7 +91,7 @@ class Download:
 
     def __init__(self, job: JobSource, task: TaskId, stream: str, attempt: int) -> None:
         if Download.open_downloads >= MAX_DOWNLOADS:
-            raise NotReady(f"{MAX_DOWNLOADS} logs are being downloaded, which are the most at once: ask again later")
+            raise NotReady(f"{MAX_DOWNLOADS} logs are being downloaded, which is the limit: try again later")
         Download.open_downloads += 1
         self._source = job, task, stream, attempt
         self._offset, self._first = 0, b""

@@ -53,7 +53,7 @@ class SeriesReader:
         try:
             self._requests.put_nowait((request, answer))
         except asyncio.QueueFull:
-            raise NotReady("too many metric queries are waiting: ask again in a few seconds") from None
+            raise NotReady("too many metric queries are waiting: try again in a few seconds") from None
         if self._serving is None or self._serving.done():
             self._serving = asyncio.create_task(self._serve())
         try:

@@ -80,7 +80,7 @@ def exit_without_master(status: int, diagnostics: str) -> Exit:
     exit = explain(status, diagnostics)
     if exit.cause in _ITS_OWN:
         return exit
-    detail = message("its container was gone when the master had been replaced: {reason}", reason=exit)
+    detail = message("its container was gone when the new master took over: {reason}", reason=exit)
     return Exit("withdrawn", detail=detail, lines=exit.lines)
 
 

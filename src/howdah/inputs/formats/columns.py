@@ -109,6 +109,6 @@ def _is_in(split: Split, position: int, size: int) -> bool:
 def _errors_as_corrupt(uri: str, pyarrow: Any) -> Iterator[None]:
     try:
         yield
-    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:  # the last two of damaged values
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:  # the last two: damaged values
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise Corrupt(f"{uri}: {reason}") from error

@@ -271,7 +271,7 @@ def _count_node_failure(state: GangState, node: str, now: float, actions: list[A
     state.node_failures.append((node, now))
     actions.append(NoteNodeFailures(tuple(state.node_failures)))
     if node in bad_nodes(state):
-        text = message("{node} was to blame too often: it gets no more tasks", node=node)
+        text = message("{node} caused too many failures: it gets no more tasks", node=node)
         actions.append(RecordEvent(Noted(now, text)))
 
 

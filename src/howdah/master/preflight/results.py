@@ -118,7 +118,7 @@ def _exit(state: GangState, container: str, failed: list[tuple[tuple[str, str], 
     others = [str(state.containers.get(one, one)) for pair, _ in failed for one in pair if one != container]
     template = "pre-flight: all-reduce with {others}: {reason}"
     if container in state.preflight.suspected_containers:
-        template = "pre-flight: all-reduce with {others}: {reason}; which of the two is to blame is not known"
+        template = "pre-flight: all-reduce with {others}: {reason}; it is not known which of the two is at fault"
     return Exit("preflight", detail=message(template, others=" and with ".join(others), reason=failed[0][1]))
 
 
