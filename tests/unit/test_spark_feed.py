@@ -3,8 +3,10 @@ that has died."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -119,6 +121,24 @@ def test_a_program_that_dies_fails_its_task(programs: Programs) -> None:
             partition.connection.shutdown(2)
     assert isinstance(task.done(), FeedError)
     assert isinstance(Task(feed_partition, programs._replace(cluster="none"), 0, numbers(1)).done(), FeedError)
+
+
+def test_a_program_may_end_while_tasks_connect() -> None:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for number in range(60):
+            with DataFeed(f"ends-{os.getpid()}-{number}", KEY):
+                tasks = [Task(_connect, f"\0ends-{os.getpid()}-{number}") for _ in range(16)]
+            for task in tasks:
+                task.done()
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def _connect(name: str) -> None:
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(name)
 
 
 def test_strangers_bring_nothing(feed: DataFeed, programs: Programs) -> None:

@@ -94,7 +94,8 @@ class DataFeed:
                 partition.connection.shutdown(socket.SHUT_RD)  # what was said to the task still reaches it
         # Python must not end while a thread of its reads by Arrow's own code.
         for thread in self._threads:
-            thread.join(END_LIMIT_S)
+            if thread.ident is not None:  # one that begins only now sees that nothing is wanted
+                thread.join(END_LIMIT_S)
 
     # What the program calls
 
