@@ -31,7 +31,7 @@ HOWDAH = str(Path(sys.executable).with_name("howdah"))
 
 def sayings() -> Iterator[tuple[str, ast.Call]]:
     """Every call of `_`, with where it is."""
-    packages = ("howdah.cli.", "howdah.compat.", "howdah.interactive.", "howdah.jupyter.")
+    packages = ("howdah.cli.", "howdah.compat.", "howdah.functions.", "howdah.interactive.", "howdah.jupyter.")
     for module, path in source.modules().items():
         for node in source.nodes(module) if f"{module}.".startswith(packages) else ():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_":

@@ -37,7 +37,7 @@ _NAME = re.compile(r"[^A-Za-z0-9._-]")
 # The page is an archive of its own, because executors do not need it.
 _PAGE = "api/static"
 # The others are programs of the submitting machine.
-_LEFT_OUT = {"cli", "client", "sandbox", "testing", _PAGE}
+_LEFT_OUT = {"cli", "client", "functions", "sandbox", "testing", _PAGE}
 _NOT_PACKED = (".pyi", ".proto", ".md", ".po", ".pyc")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest a zip can tell
 

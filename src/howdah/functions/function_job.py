@@ -1,0 +1,218 @@
+"""Makes a job of the call of a function, follows it to its end, and returns what its tasks have returned."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from howdah.cli.i18n import _, choose, translate_stored
+from howdah.cli.terminal import Plain
+from howdah.client.engine_registry import engine as engine_for
+from howdah.client.engine_registry import settings_for
+from howdah.client.follow import Follower
+from howdah.client.job_end import cancel_job, report_of, wait_for_end
+from howdah.client.page_links import page_url
+from howdah.client.submission import submit
+from howdah.client.submit import PreparedJob, is_seen, prepare
+from howdah.config.job_file import from_tree
+from howdah.config.settings import Settings
+from howdah.config.spec_reader import keys_of
+from howdah.config.yaml_tree import parse
+from howdah.engines import Engine
+from howdah.errors import EngineUnavailable, HowdahError, Mistake, SpecError
+from howdah.functions.packed_function import pack_function
+from howdah.functions.results import Results, end_of_job, tasks_by_rank
+from howdah.jupyter.live_table import LiveTable, in_notebook
+from howdah.program.run_function import ALL_TASKS, RESULTS
+from howdah.spec import JobSpec, Outcome, State, uris
+from howdah.spec.validation import nearest
+from howdah.spec.values import dataclass
+from howdah.storage.hdfs.call_timeout import Call, CallTimeout, start_call
+
+ROLE = "worker"
+DIRECTORY = "howdah-function"
+"""The directory in a task's working directory that has the function."""
+_OF_ROLE, _OF_RESOURCES = ("replicas", "ports", "min_replicas", "spares"), ("gpus", "vcores", "memory")
+_PLACE = "the call"
+_LOOK_S = 0.5
+_PATIENCE_S = 300.0
+"""A job that runs is not given up because its ResourceManager restarts."""
+
+
+@dataclass(frozen=True)
+class FunctionCall:
+    """What each task calls."""
+
+    function: Callable[..., Any]
+    """The function."""
+    args: Sequence[Any]
+    """Its positional arguments."""
+    kwargs: Mapping[str, Any]
+    """Its named arguments."""
+    whose: str
+    """Whose results are kept: the `first` task's, or `all`."""
+
+    @property
+    def name(self) -> str:
+        """Return a name for the job."""
+        inner = getattr(self.function, "func", self.function)
+        return str(getattr(inner, "__name__", type(inner).__name__)).strip("<>_") or "function"
+
+
+def run_job(call: FunctionCall, on: str, profile: str, keys: Mapping[str, Any]) -> list[Any]:
+    """Run the job and return what its tasks have returned, by rank. `howdah.functions.run` has the rest."""
+    choose()
+    flags = {"engine": on, "profile": profile}
+    settings = settings_for(flags)
+    engine = engine_for(settings)
+    place = new_place(engine)
+    with tempfile.TemporaryDirectory(prefix="howdah-") as temporary:
+        directory = Path(temporary, DIRECTORY)
+        directory.mkdir()
+        pack_function(directory, call.function, call.args, call.kwargs, call.whose)
+        job = make_job(directory, place, {"name": call.name, **keys}, engine, settings)
+        results = Results(place, tasks_by_rank(job), settings["hadoop_conf_dir"])
+        results.prepare()
+        job_id, outcome = _run(prepare(job, Path.cwd(), flags, _tell))
+    if outcome.state is not State.SUCCEEDED:
+        raise results.failure(end_of_job(job_id, outcome), outcome)
+    return results.read(len(results.tasks) if call.whose == ALL_TASKS else 1)
+
+
+def run_program(path: Path, args: Sequence[str], on: str, keys: Mapping[str, Any]) -> None:
+    """Run a program of Python in each task of a job, to its end.
+
+    Raises:
+        JobFailed, JobCancelled: it has ended without success.
+    """
+    choose()
+    flags = {"engine": on}
+    settings = settings_for(flags)
+    engine = engine_for(settings)
+    more = {"name": path.stem, **keys, "files": [*keys.get("files", ()), str(path.resolve())]}
+    job = read_job(more, (python_of(keys, engine, settings), path.name, *args))
+    job_id, outcome = _run(prepare(job, Path.cwd(), flags, _tell))
+    if outcome.state is not State.SUCCEEDED:
+        raise end_of_job(job_id, outcome)
+
+
+def new_place(engine: Engine) -> str:
+    """Return the URI of a directory that is not there yet, for the results of a job."""
+    return uris.join(engine.home, "results", secrets.token_hex(16))
+
+
+def python_of(keys: Mapping[str, Any], engine: Engine, settings: Settings) -> str:
+    """Return the Python of the tasks: that of their environment, else this one where the nodes see it."""
+    given = keys.get("environment") or settings["environment"]
+    return sys.executable if not given and is_seen(sys.executable, engine, settings) else "python"
+
+
+def make_job(directory: Path, place: str, keys: Mapping[str, Any], engine: Engine, settings: Settings) -> JobSpec:
+    """Return the job that calls the function in `directory` and keeps the results at the URI `place`.
+
+    Raises:
+        SpecError: what is wrong with the keys.
+    """
+    for name in ("files", "outputs"):
+        if isinstance(keys.get(name), str):
+            raise SpecError.at(name, "is a text, must be a list")
+    files = [*keys.get("files", ()), str(directory)]
+    outputs = [*keys.get("outputs", ()), {"from": RESULTS, "path": place, "keep_failed": True}]
+    command = (python_of(keys, engine, settings), "-m", "howdah.program.run_function", DIRECTORY)
+    return read_job({**keys, "files": files, "outputs": outputs}, command)
+
+
+def read_job(keys: Mapping[str, Any], command: Sequence[str]) -> JobSpec:
+    """Return the job whose `replicas` workers run `command`; `keys` are those of a worker and of a job file.
+
+    Raises:
+        SpecError: what is wrong with the keys.
+    """
+    rest = dict(keys)
+    known = {*_OF_ROLE, *_OF_RESOURCES, *keys_of(JobSpec)} - {"roles"}
+    wrong = [
+        Mistake(name, "is not a key of a job file, or of its workers", nearest(name, known))
+        for name in rest
+        if name not in known
+    ]
+    if wrong:
+        raise SpecError(wrong)
+    role: dict[str, Any] = {name: rest.pop(name) for name in _OF_ROLE if name in rest}
+    role["command"] = list(command)
+    role["resources"] = {name: rest.pop(name) for name in _OF_RESOURCES if name in rest}
+    tree, found = parse(
+        json.dumps({**rest, "roles": {ROLE: role}}, default=str, ensure_ascii=False), _PLACE, lines=False
+    )
+    return from_tree(tree, found, _PLACE, {}, os.environ, {})[0]
+
+
+def _run(prepared: PreparedJob) -> tuple[str, Outcome]:
+    """Submit the job and show it on standard error, with what its first task prints, to its end. An interrupt cancels
+    it, also one that comes while it is submitted."""
+    is_interrupted = threading.Event()
+
+    def check(*_: object) -> None:
+        if is_interrupted.is_set():
+            raise KeyboardInterrupt
+
+    submission = start_call(lambda: submit(prepared, _tell, check))
+    job_id = ""
+    try:
+        job_id = _wait(submission)
+        return job_id, _follow(prepared.engine, job_id)
+    except KeyboardInterrupt:
+        is_interrupted.set()  # ends an upload
+        _cancel(prepared.engine, _wait(submission))
+        raise
+    except EngineUnavailable as error:
+        if not job_id:
+            raise
+        raise EngineUnavailable(f"{error}; {_may_go_on(job_id)}") from error
+
+
+def _wait(call: Call[str]) -> str:
+    while True:
+        with contextlib.suppress(CallTimeout):
+            return call.result(_LOOK_S)
+
+
+def _cancel(engine: Engine, job_id: str) -> None:
+    try:
+        cancel_job(engine, report_of(engine, job_id), _tell)
+        _tell(_("{id} is cancelled", id=job_id))
+    except HowdahError as error:
+        _tell(str(error))
+        _tell(_may_go_on(job_id))
+
+
+def _may_go_on(job_id: str) -> str:
+    return _("the job may go on; `howdah status {id}` and `howdah cancel {id}` reach it", id=job_id)
+
+
+def _follow(engine: Engine, job_id: str) -> Outcome:
+    _tell(job_id)
+    follower, page = Follower(engine, job_id, "chief", _PATIENCE_S), ""
+    table = LiveTable(job_id) if in_notebook() else None
+    with Plain(sys.stderr) as screen:
+        for update in follower.updates():
+            if not page and update.report.master and (page := page_url(engine, update.report)):
+                _tell(_("page: {url}", url=page))
+            screen.show(update)
+            if table is not None:
+                table.show(update.view, lambda: page)
+    if follower.view.outcome is not None:
+        return follower.view.outcome
+    report = wait_for_end(engine, job_id) or follower.latest_report()
+    return Outcome(report.state, report.diagnostics)
+
+
+def _tell(sentence: str) -> None:
+    print(translate_stored(sentence), file=sys.stderr, flush=True)

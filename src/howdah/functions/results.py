@@ -1,0 +1,118 @@
+"""Reads what the tasks of a function's job have kept: what the function returned, or raised."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+from typing import Any
+
+from howdah.errors import HowdahError, JobCancelled, JobFailed, StagingError
+from howdah.frameworks import find
+from howdah.program.run_function import ERROR, RESULT
+from howdah.spec import JobSpec, Outcome, State, TaskId, uris
+from howdah.spec.values import dataclass
+from howdah.storage.factory import filesystem
+
+_PRIVATE = 0o700
+
+
+class RemoteTraceback(Exception):
+    """The traceback of an exception in a task, as text; it is the `__cause__` of the exception that is raised here."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+def end_of_job(job_id: str, outcome: Outcome) -> JobFailed:
+    """Return the error for a job that has ended without success, with the last lines of the task that failed first."""
+    lines = "\n".join(outcome.exit.lines) if outcome.exit is not None else ""
+    kind = JobCancelled if outcome.state is State.CANCELLED else JobFailed
+    return kind(f"{job_id} {outcome.state.value}: {outcome.diagnostics}\n{lines}".rstrip())
+
+
+def tasks_by_rank(job: JobSpec) -> tuple[TaskId, ...]:
+    """Return the tasks whose results are kept: all but those that the job does not wait for, such as a `ps`."""
+    roles = find(job.framework).expand(job).roles
+    waited_for = ((name, role) for name, role in roles.items() if role.tracked is not False)
+    return tuple(TaskId(name, index) for name, role in waited_for for index in range(role.replicas))
+
+
+@dataclass(frozen=True)
+class Results:
+    """The files of one job."""
+
+    place: str
+    """The URI of the output; what a failed job leaves is beside it."""
+    tasks: tuple[TaskId, ...]
+    """The tasks, by rank."""
+    conf_dir: str
+    """Hadoop's configuration directory."""
+
+    def prepare(self) -> None:
+        """Make the directory around them, which only this user may read."""
+        filesystem(self.place, self.conf_dir).mkdirs(uris.parent(self.place), _PRIVATE)
+
+    def read(self, count: int) -> list[Any]:
+        """Return what the function has returned in each of the first `count` tasks, and remove the files.
+
+        Raises:
+            JobFailed: a task has kept nothing.
+            StagingError: something can't be read; the files stay.
+        """
+        files = filesystem(self.place, self.conf_dir)
+        found = []
+        for task in self.tasks[:count]:
+            uri = uris.join(self.place, task.slug, RESULT)
+            if not files.exists(uri):
+                ended = f"{task} returned nothing: its program ended before the function did"
+                raise JobFailed(f"{ended}; what others returned stays in {self.place}")
+            try:
+                found.append(_load(files.read_bytes(uri)))
+            except StagingError:
+                raise
+            except Exception as error:
+                kind = type(error).__name__
+                raise StagingError(
+                    f"what {task} returned can't be read here, and stays in {uri}: {kind}: {error}"
+                ) from error
+        self.remove()
+        return found
+
+    def failure(self, ended: HowdahError, outcome: Outcome) -> BaseException:
+        """Return what to raise for a job that has not succeeded, and remove the files: what the function raised in the
+        task that failed first, else `ended`, caused by what another task raised."""
+        raised = self._raised()
+        self.remove()
+        first = raised.get(str(outcome.first)) or next(iter(raised.values()), None)
+        if first is None:
+            return ended
+        failure: BaseException = ended
+        if first["task"] == str(outcome.first):
+            failure = JobFailed(f"{outcome.diagnostics}\n{first['text']}")
+            if first["error"] is not None:
+                with contextlib.suppress(Exception):  # a module that only the tasks have
+                    failure = _load(first["error"])
+        failure.__cause__ = RemoteTraceback(f"in {first['task']}:\n{first['traceback']}".rstrip())
+        return failure
+
+    def _raised(self) -> dict[str, Any]:
+        """Return what tasks have raised, by their names."""
+        found = {}
+        with contextlib.suppress(HowdahError):
+            files = filesystem(self.place, self.conf_dir)
+            for task in self.tasks:
+                uri = uris.join(f"{self.place}.failed", task.slug, ERROR)
+                if files.exists(uri):
+                    found[str(task)] = _load(files.read_bytes(uri))
+        return found
+
+    def remove(self) -> None:
+        """Remove the files. What can't be removed stays."""
+        with contextlib.suppress(HowdahError):
+            files = filesystem(self.place, self.conf_dir)
+            for uri in (self.place, f"{self.place}.failed"):
+                files.delete(uri)
+
+
+def _load(content: bytes) -> Any:
+    return pickle.loads(content)  # noqa: S301 - written by the user's own tasks, into his own directory
