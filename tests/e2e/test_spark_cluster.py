@@ -99,6 +99,33 @@ def test_programs_for_tensorflowonspark_run_unchanged(run: Run, tmp_path: Path) 
     assert said["usable"] == 45
 
 
+def test_functions_are_called_on_executors(run: Run, tmp_path: Path) -> None:
+    said = said_by(run(PROGRAMS / "distributor.py", tmp_path))
+    assert (said["run"], said["all"], said["decorated"], said["beside the driver"]) == (6, [5, 6], [4, 8], 7)
+    assert said["error"] == "this is what is wrong"
+    assert "in worker:1:\nTraceback" in said["traceback"]
+    assert said["seconds until the error"] < 60
+    assert said["error at once"] == "KeyError: 'at once'"
+    assert [sum(column) for column in zip(*said["sums"], strict=True)] == [1000, sum(range(1000))]
+    assert said["of an empty frame"] == [[0, 0], [0, 0]]
+    assert said["no GPUs"] == "RuntimeError: 'spark.task.resource.gpu.amount' was unset, so gpu usage is unavailable."
+    assert "SpecError: function: cannot be sent: its variable 'frame' is a pyspark.sql" in said["closes over a frame"]
+    assert (said["program"], said["ran"], said["usable"]) == (None, "ran", 45)
+
+
+def test_an_estimator_works_in_pipelines_and_cross_validation(run: Run, tmp_path: Path) -> None:
+    said = said_by(run(PROGRAMS / "estimator.py", tmp_path))
+    assert (said["columns"][-1], said["rows"], said["loaded"]) == ("prediction", 200, [2, True])
+    small, right = said["errors by batch size"]
+    assert max(said["error"], said["error when loaded"], right) < 1e-9 < 1 < small
+    assert said["no such column"] == "fit: the DataFrame has no column 'features'; it has a, b, label"
+
+
+def test_a_program_for_torchdistributor_trains(run: Run) -> None:
+    program = ROOT / "examples" / "spark-digits-pytorch" / "distributor.py"
+    assert "test accuracy 0.9" in run(program, ROOT / "examples" / "data" / "digits", brought="fit.py")
+
+
 def test_the_example_trains_on_a_dataframe(run: Run, tmp_path: Path) -> None:
     """The accuracy is that of the saved model, which other programs load; the example fails below 0.9."""
     program = ROOT / "examples" / "spark-digits-pytorch" / "fit.py"

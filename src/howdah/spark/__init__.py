@@ -16,15 +16,52 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from howdah.spark.cluster import Cluster as Cluster
     from howdah.spark.cluster import ClusterError as ClusterError
+    from howdah.spark.distributor import Distributor as Distributor
+    from howdah.spark.distributor import TorchDistributor as TorchDistributor
+    from howdah.spark.distributor import distributed as distributed
+    from howdah.spark.estimator import Estimator as Estimator
+    from howdah.spark.estimator import Model as Model
     from howdah.spark.feed import DataFeed as DataFeed
     from howdah.spark.node_context import NodeContext as NodeContext
+    from howdah.spark.partition_data import get_spark_partition_batches as get_spark_partition_batches
+    from howdah.spark.partition_data import get_spark_partition_data_loader as get_spark_partition_data_loader
+    from howdah.spark.partition_data import get_spark_partition_jax_batches as get_spark_partition_jax_batches
+    from howdah.spark.partition_data import get_spark_partition_tf_dataset as get_spark_partition_tf_dataset
 
-__all__ = ["Cluster", "ClusterError", "DataFeed", "NodeContext"]
-_MODULES = {"Cluster": "cluster", "ClusterError": "cluster", "DataFeed": "feed", "NodeContext": "node_context"}
+_MODULES = {
+    "Cluster": "cluster",
+    "ClusterError": "cluster",
+    "DataFeed": "feed",
+    "Distributor": "distributor",
+    "Estimator": "estimator",
+    "Model": "estimator",
+    "NodeContext": "node_context",
+    "TorchDistributor": "distributor",
+    "distributed": "distributor",
+    "get_spark_partition_batches": "partition_data",
+    "get_spark_partition_data_loader": "partition_data",
+    "get_spark_partition_jax_batches": "partition_data",
+    "get_spark_partition_tf_dataset": "partition_data",
+}
+__all__ = [
+    "Cluster",
+    "ClusterError",
+    "DataFeed",
+    "Distributor",
+    "Estimator",
+    "Model",
+    "NodeContext",
+    "TorchDistributor",
+    "distributed",
+    "get_spark_partition_batches",
+    "get_spark_partition_data_loader",
+    "get_spark_partition_jax_batches",
+    "get_spark_partition_tf_dataset",
+]
 
 
 def __getattr__(name: str) -> object:
-    """Import a class only when it is asked for: nodes have no use for the driver's."""
+    """Import a name only when it is asked for: nodes have no use for the driver's."""
     if name in _MODULES:
         return getattr(importlib.import_module(f"howdah.spark.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'howdah.spark' has no attribute {name!r}")

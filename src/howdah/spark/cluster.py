@@ -105,19 +105,18 @@ class Cluster:
     ) -> Cluster:
         """Start a job on the executors of `spark`, a SparkSession or SparkContext; return when all programs run.
 
-        `job` is a function, which is called on each node with a NodeContext and `arguments`, or a JobSpec, whose
-        relative paths start at `base_directory`. A function has `roles`: numbers of tasks by role, or Roles with their
-        resources, or the number of workers; and the
-        variables of `framework`. `fields` are more of JobSpec's. Roles that are `fed` (all that hold data, unless
-        given) leave their slots of Spark to the tasks that feed them; () if nothing will be fed. Roles that are
-        `beside_driver` run there, in no slot. `say` gets a sentence for what people should know; without it they go to
-        standard error.
+        `job` is a function, which is called on each node with a NodeContext and `arguments`, or a JobSpec. Relative
+        paths start at `base_directory`. A function has `roles`: numbers of tasks by role, or Roles with their
+        resources, or the number of workers; and the variables of `framework`. `fields` are more of JobSpec's. Roles
+        that are `fed` (all that hold data, unless given) leave their slots of Spark to the tasks that feed them; () if
+        nothing will be fed. Roles that are `beside_driver` run there, in no slot. `say` gets a sentence for what people
+        should know; without it they go to standard error.
 
         Raises:
             ClusterError: the job has ended, or not all programs run within `start_limit_s` seconds.
             SpecError, StagingError, EngineRejected, EngineUnavailable: the job cannot run; the message says why.
         """
-        context = spark if isinstance(spark, SparkContext) else spark.sparkContext
+        context = context_of(spark)
         directory = Path(tempfile.mkdtemp(prefix="howdah-spark-"))
         socket = directory / "driver.sock"
         server = DriverServer(context, socket)
@@ -127,13 +126,14 @@ class Cluster:
             spec = (
                 job if isinstance(job, JobSpec) else function_job(context, job, arguments, roles, programs, directory)
             )
+            fields["files"] = (*spec.files, *fields.get("files", ()))
             spec = replace(spec, framework=framework if spec.framework == "generic" else spec.framework, **fields)
             spec = replace(spec, name=name or getattr(job, "__name__", spec.name))
             if not isinstance(job, JobSpec):
                 spec = _with_command(spec, context)
             names = [role for role in spec.roles if role not in HOLD_NO_DATA] if fed is None else fed
-            base = Path(base_directory) if isinstance(job, JobSpec) else directory
-            engine, job_id = _submit(context, _for_spark(context, spec, names, beside_driver, socket), base)
+            made = _for_spark(context, spec, names, beside_driver, socket)
+            engine, job_id = _submit(context, made, Path(base_directory))
         except BaseException:
             server.stop()
             shutil.rmtree(directory, ignore_errors=True)
@@ -363,6 +363,21 @@ class Cluster:
                 self.cancel()
 
 
+def context_of(spark: Any) -> SparkContext:
+    """Return the SparkContext of a session, or the context itself.
+
+    Raises:
+        SpecError: the session is one of Spark Connect, which has none.
+    """
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise SpecError.at(
+            "spark",
+            "is a session of Spark Connect, whose driver, beside which the master runs, is not in this program: run the"
+            " program by spark-submit, or start the tasks by howdah.run(…, on='spark')",
+        )
+    return spark if isinstance(spark, SparkContext) else spark.sparkContext
+
+
 def function_job(
     context: SparkContext,
     function: Function,
@@ -372,12 +387,12 @@ def function_job(
     directory: Path,
 ) -> JobSpec:
     """Return the job that calls a function on each node; the function is written into `directory`."""
-    content = cloudpickle.dumps((programs.cluster, programs.key, function, tuple(arguments)))
-    (directory / FUNCTION_FILE).write_bytes(content)
+    content = (programs.cluster, programs.key, function, tuple(arguments))
+    (directory / FUNCTION_FILE).write_bytes(cloudpickle.dumps(content))
     wanted = {"worker": roles} if isinstance(roles, int) else roles
     plain = Role(resources=Resources(vcores=int(context.getConf().get("spark.task.cpus", "1"))))
     made = {name: role if isinstance(role, Role) else replace(plain, replicas=role) for name, role in wanted.items()}
-    return JobSpec(made, files=(FUNCTION_FILE,))
+    return JobSpec(made, files=(str(directory / FUNCTION_FILE),))
 
 
 def _with_command(job: JobSpec, context: SparkContext) -> JobSpec:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow
 
-from howdah.spark.columns import to_batches, to_rows
+from howdah.spark.columns import to_batches, to_numpy, to_rows
 from howdah.spark.feeding_task import Programs, feed_partition, infer_partition
 
 BATCH_ROWS = 1024
@@ -80,3 +80,23 @@ def partition_number() -> int:
 
     context = TaskContext.get()
     return context.partitionId() if context is not None else 0
+
+
+def predict_arrow(
+    packed: bytes, given: str, features: str, prediction: str
+) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Return the function for `mapInArrow` that adds a column of predictions. `packed` has a model and the function
+    that predicts with it, which gets the column `given` under the name `features`."""
+
+    def run(batches: Iterable[Any]) -> Iterator[Any]:
+        from pyspark import cloudpickle
+
+        model, predict = cloudpickle.loads(packed)
+        for batch in batches:
+            values = predict(model, {features: to_numpy(batch.column(batch.schema.get_field_index(given)))})
+            column = pyarrow.array(values, pyarrow.float64())
+            if len(column) != batch.num_rows:
+                raise ValueError(f"predictFunction returned {len(column)} predictions for {batch.num_rows} rows")
+            yield pyarrow.RecordBatch.from_arrays([*batch.columns, column], [*batch.schema.names, prediction])
+
+    return run
