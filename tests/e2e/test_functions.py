@@ -35,15 +35,15 @@ pytestmark = pytest.mark.timeout(900)
 
 @pytest.fixture
 def environment(sandbox: Sandbox, tmp_path: Path) -> dict[str, str]:
-    """Return variables with which jobs have a home of their own on HDFS. Environments stay in the user's cache, where
-    nodes see them: that they can be shipped is tested elsewhere."""
+    """Return variables with which jobs have a home of their own on HDFS. Environments are made in the user's cache."""
     root = conf.default_filesystem(conf.load(str(sandbox.conf_dir)))
     home = {"HOWDAH_STAGING_DIR": f"{root}/tmp{tmp_path}", "HOWDAH_PYTHON": os.path.realpath(sys.executable)}
     kept = {name: value for name, value in os.environ.items() if name != "HOWDAH_HOME"}
-    return {**kept, **home, "HADOOP_CONF_DIR": str(sandbox.conf_dir), "HOWDAH_SHARED_PATHS": "/"}
+    return {**kept, **home, "HADOOP_CONF_DIR": str(sandbox.conf_dir)}
 
 
 def test_the_example_returns_its_accuracy(environment: dict[str, str], tmp_path: Path) -> None:
+    """Its environment, with all of PyTorch, is shipped: nodes fetch and unpack it before they start an executor."""
     data = f"{environment['HOWDAH_STAGING_DIR']}-digits"
     howdah = str(Path(sys.executable).with_name("howdah"))
     stored = [howdah, "data", "put", str(ROOT / "examples" / "data" / "digits"), data]

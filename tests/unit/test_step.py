@@ -16,11 +16,11 @@ from howdah.master.decisions.actions import (
     StatusReceived,
     Tick,
 )
-from howdah.master.decisions.heartbeat_timeouts import FENCE_S
+from howdah.master.decisions.heartbeat_timeouts import FENCE_S, greet_limit_s
 from howdah.master.decisions.outputs import commit_request
 from howdah.master.decisions.step import step
 from howdah.master.state import GangState, Stage
-from howdah.spec import Checkpoint, Exit, Output, Resources, Role, State, TaskId, Timeouts
+from howdah.spec import Checkpoint, Exit, Output, Resources, Role, StagedFile, State, TaskId, Timeouts
 from howdah.spec.events import (
     CancelRequested,
     CheckpointFound,
@@ -255,6 +255,17 @@ def test_an_executor_that_never_speaks_is_named():
     gang.grant("worker")
     gang.wait(121)
     assert "did not report within 120 s" in gang.outcome.diagnostics
+
+
+def test_an_executor_may_wait_for_what_its_node_fetches():
+    """YARN's nodes fetch an environment of some GiB, and unpack it, before they start the executor."""
+    gang = Gang(job(roles={"worker": Role("train")}))
+    gang.state.greet_s = greet_limit_s([StagedFile("environment", "hdfs:///e.tar.gz", "archive", size=2 << 30)])
+    gang.grant("worker")
+    gang.wait(600)
+    assert gang.outcome is None
+    gang.wait(60)
+    assert "did not report within 632 s" in gang.outcome.diagnostics
 
 
 def test_an_executor_that_never_speaks_while_others_do_is_replaced_uncounted():

@@ -99,8 +99,7 @@ class JobMaster:
         self.identity, self.allocator_class, self._commit_again_s = identity, allocator, again_s
         job = resolve_event_dir(framework.expand(identity.staged.job), identity.job_id, identity.directory)
         self.staged = replace(identity.staged, job=job)
-        self.state = GangState.for_job(identity.job_id, self.staged.job, hosts_with_data(self.staged))
-        self.state.node_penalties.update(identity.staged.node_penalties)
+        self.state = GangState.for_staged_job(identity.job_id, self.staged, hosts_with_data(self.staged))
         image_check = allocator.image_check if allocator.runs_images else None
         self.order_builder = OrderBuilder(identity.job_id, self.staged, framework, image_check=image_check)
         self.log = EventLog(identity.directory)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 
 from howdah.master.decisions.checkpoint_lookup import CheckpointLookups
-from howdah.master.decisions.heartbeat_timeouts import FENCE_S
+from howdah.master.decisions.heartbeat_timeouts import FENCE_S, GREET_S, greet_limit_s
 from howdah.master.preflight.state import PreflightState
 from howdah.master.snapshots.state import SnapshotState
-from howdah.spec import Container, Exit, JobSpec, Member, Outcome, Role, TaskId, World
+from howdah.spec import Container, Exit, JobSpec, Member, Outcome, Role, StagedJob, TaskId, World
 from howdah.spec.message import Sentence
 from howdah.spec.usage import Usage
 from howdah.spec.values import dataclass
@@ -250,6 +250,8 @@ class GangState:
     """The hosts that hold a task's input data."""
     node_penalties: dict[str, float] = field(default_factory=dict)
     """The penalty of each node for failures that it caused, in earlier jobs too."""
+    greet_s: float = GREET_S
+    """Seconds within which the executor of a new container must send its first status."""
     node_failures: list[tuple[str, float]] = field(default_factory=list)
     """The failures that nodes caused in this job, with their times."""
     hangs: HangState = field(default_factory=HangState)
@@ -288,6 +290,16 @@ class GangState:
         wanted = {name: role.replicas for name, role in job.roles.items()}
         tasks = {task: TaskState(task) for task in ids}
         return cls(job_id, job, tasks, pending_tasks=pending, preferred_hosts=preferred_hosts or {}, wanted=wanted)
+
+    @classmethod
+    def for_staged_job(
+        cls, job_id: str, staged: StagedJob, preferred_hosts: Mapping[TaskId, tuple[str, ...]]
+    ) -> GangState:
+        """Return the state with what is known of the files and the nodes, too."""
+        state = cls.for_job(job_id, staged.job, preferred_hosts)
+        state.node_penalties.update(staged.node_penalties)
+        state.greet_s = greet_limit_s((*staged.files, *staged.runtime))
+        return state
 
     @property
     def open(self) -> bool:

@@ -6,13 +6,17 @@ counts as dead long before its lease ends, and no other program of its task star
 
 from __future__ import annotations
 
-from howdah.spec import Exit
+from collections.abc import Iterable
+
+from howdah.spec import Exit, StagedFile
 from howdah.spec.message import message
 from howdah.wire.messages import Goal, Phase
 
 GREET_S = 120.0
-"""Seconds after its start within which an executor must send its first status (a node may have to fetch the runtime
-first)."""
+"""Seconds after its container's start within which an executor must send its first status, beside the time in which a
+node may fetch its files."""
+SLOW_BYTES_S = 4 << 20
+"""Bytes a second at which even a busy node fetches and unpacks files; some do so before an executor starts."""
 SILENT_S = 9.0
 """Seconds without a heartbeat after which an executor counts as dead. The decision falls within 10 s, since executors
 are checked twice a second; their heartbeat comes every 2 s."""
@@ -29,12 +33,19 @@ TAKEOVER_S = 3.0
 the log every second, relies on what it read for two seconds, and claiming the log takes a moment."""
 
 
-def exit_of_unheard(phase: Phase | None, launched_at: float, heard_at: float, now: float) -> Exit | None:
-    """Return the end of an executor that has never sent a status (`phase` is None), or sends none any more; None while
-    it is in time."""
-    if phase is None and now - launched_at > GREET_S:
+def greet_limit_s(files: Iterable[StagedFile]) -> float:
+    """Return the limit for the first status of an executor whose node fetches these files."""
+    return GREET_S + sum(file.size for file in files) / SLOW_BYTES_S
+
+
+def exit_of_unheard(
+    phase: Phase | None, launched_at: float, heard_at: float, now: float, greet_s: float = GREET_S
+) -> Exit | None:
+    """Return the end of an executor that has not sent a status within `greet_s` seconds (`phase` is None), or sends
+    none any more; None while it is in time."""
+    if phase is None and now - launched_at > greet_s:
         template = "its executor did not report within {seconds} s of its container's start"
-        return Exit("start", detail=message(template, seconds=f"{GREET_S:.0f}"))
+        return Exit("start", detail=message(template, seconds=f"{greet_s:.0f}"))
     if phase is not None and now - heard_at > SILENT_S:
         return Exit("silent", detail=message("not heard for {seconds} s", seconds=f"{now - heard_at:.0f}"))
     return None

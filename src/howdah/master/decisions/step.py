@@ -227,7 +227,7 @@ def _watch_silence(state: GangState, now: float, actions: list[Action]) -> None:
 
 def _exit_of_late(state: GangState, task: TaskState, now: float) -> Exit | None:
     limits = state.job.timeouts
-    if exit := exit_of_unheard(task.phase, task.launched_at, task.heard_at, now):
+    if exit := exit_of_unheard(task.phase, task.launched_at, task.heard_at, now, state.greet_s):
         return exit
     if task.phase and task.joined != task.epoch and deadline_passed(limits.localise_s, now - task.launched_at):
         template = "files and data not in place after {seconds} s (timeouts.localise)"
