@@ -49,10 +49,10 @@ _PATIENCE_S = 300.0
 
 @dataclass(frozen=True)
 class FunctionCall:
-    """What each task calls."""
+    """Describes the call that each task makes."""
 
     function: Callable[..., Any]
-    """The function."""
+    """The function that is called."""
     args: Sequence[Any]
     """Its positional arguments."""
     kwargs: Mapping[str, Any]

@@ -39,12 +39,12 @@ def tasks_by_rank(job: JobSpec) -> tuple[TaskId, ...]:
 
 @dataclass(frozen=True)
 class Results:
-    """The files of one job."""
+    """Reads what the tasks of one job have kept, and removes it."""
 
     place: str
     """The URI of the output; what a failed job leaves is beside it."""
     tasks: tuple[TaskId, ...]
-    """The tasks, by rank."""
+    """The tasks that keep a result, by rank."""
     conf_dir: str
     """Hadoop's configuration directory."""
 

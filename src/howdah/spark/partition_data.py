@@ -61,7 +61,7 @@ def get_spark_partition_data_loader(
     feed = _feed()
 
     class PartitionDataset(IterableDataset[Any]):
-        """Batches of the feed."""
+        """Yields batches of the feed until there are enough."""
 
         def __iter__(self) -> Iterator[Any]:
             left = num_samples
