@@ -215,3 +215,12 @@ def test_another_python_is_told(run: Run) -> None:
 def test_the_current_directory_may_hold_python_itself(run: Run) -> None:
     """All of the standard library lies below `/`, which is the current directory of many a service."""
     assert "got 31\n" in run("os.chdir('/'); print('got', howdah.run(train, 5, 1, **SMALL))")
+
+
+def test_the_python_that_the_environment_names_runs_the_function(run: Run, tmp_path: Path) -> None:
+    """Beside it there may be no `python`, as in Debian's /usr/bin."""
+    python = tmp_path / "bin" / "python3"
+    python.parent.mkdir()
+    python.symlink_to(sys.executable)
+    keys = f"environment={{'python': {str(python)!r}}}, **SMALL"
+    assert f"got {python}\n" in run(f"print('got', howdah.run(lambda: sys.executable, {keys}))")

@@ -233,7 +233,7 @@ def _environment(
     """Choose the Python of howdah and that of the programs: the job's own environment, else the one of the settings."""
     base_environment = _python_of_howdah(engine, settings)
     given = job.environment.python or job.environment.archive or job.environment.requirements
-    chosen = job.environment if given else _default_environment(settings["environment"])
+    chosen = job.environment if given else default_environment(settings["environment"])
     if chosen.python:
         if "/" not in chosen.python:
             where = "environment.python" if given else "environment (your setting)"
@@ -275,7 +275,7 @@ def is_seen(path: str | Path, engine: Engine, settings: Settings) -> bool:
     return engine.sees(path) or any(Path(path).is_relative_to(shared) for shared in settings.shared_paths)
 
 
-def _default_environment(path: str) -> Environment:
+def default_environment(path: str) -> Environment:
     """Return the environment that the setting `environment` names; the file's extension tells its kind."""
     if path.endswith((".txt", ".lock")):
         return Environment(requirements=path)

@@ -21,7 +21,7 @@ from howdah.client.follow import Follower
 from howdah.client.job_end import cancel_job, report_of, wait_for_end
 from howdah.client.page_links import page_url
 from howdah.client.submission import submit
-from howdah.client.submit import PreparedJob, is_seen, prepare
+from howdah.client.submit import PreparedJob, default_environment, is_seen, prepare
 from howdah.config.job_file import from_tree
 from howdah.config.settings import Settings
 from howdah.config.spec_reader import keys_of
@@ -112,7 +112,10 @@ def new_place(engine: Engine) -> str:
 def python_of(keys: Mapping[str, Any], engine: Engine, settings: Settings) -> str:
     """Return the Python of the tasks: that of their environment, else this one where the nodes see it."""
     given = keys.get("environment") or settings["environment"]
-    return sys.executable if not given and is_seen(sys.executable, engine, settings) else "python"
+    if not given:
+        return sys.executable if is_seen(sys.executable, engine, settings) else "python"
+    named = given.get("python") if isinstance(given, Mapping) else default_environment(str(given)).python
+    return str(named or "python")  # /usr/bin has a python3, and no python
 
 
 def make_job(directory: Path, place: str, keys: Mapping[str, Any], engine: Engine, settings: Settings) -> JobSpec:
