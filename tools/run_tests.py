@@ -27,7 +27,10 @@ MAX_SECOND_LOOKS = 3
 TESTED = ROOT / ".venv" / "tested"
 TESTS_PASSED, TESTS_FAILED = 0, 1
 """pytest's exit statuses after tests that could be run."""
-SEVERAL = ("engine_examples", "images_on_engines", "notebook*", "scenarios", "scenarios_local", "several_clusters")
+SEVERAL = (
+    *("engine_examples", "functions_on_engines", "images_on_engines", "notebook*"),
+    *("scenarios", "scenarios_local", "several_clusters"),
+)
 """Files of tests/e2e whose tests are of no single engine."""
 ENGINES = {
     "ssh": ("*ssh*",),

@@ -138,6 +138,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         if results.exists():
             assert results.stat().st_mode & 0o77 == 0
             assert bool(list(results.iterdir())) == kept
+        assert kept or "/results/" not in done.stderr, "a place that is gone"
         return done.stdout + done.stderr
 
     return call
@@ -164,7 +165,10 @@ def test_a_decorated_function_runs_here_and_there(run: Run) -> None:
 def test_the_exception_of_the_first_failure_is_raised_here(run: Run) -> None:
     said = run("howdah.run(says_nan, 7, replicas=2, **SMALL)", 1)
     assert said.endswith("ValueError: loss is nan: 7\n")
-    assert "RemoteTraceback: \nin worker:1:\nTraceback" in said
+    assert "RemoteTraceback: \nin worker:1 on 127.0.0.1:\nTraceback" in said
+    there = said.rpartition("in worker:1 on")[2].partition("direct cause")[0]
+    assert '/program.py", line ' in there
+    assert '    raise ValueError(f"loss is nan: {x}")\n' in there
     assert "caught Own" in run("\n    try: howdah.run(own, **SMALL)\n    except Own: print('caught Own')")
     assert "Odd: loss" in run("howdah.run(odd, **SMALL)", 1).rpartition("JobFailed")[2]
 

@@ -62,6 +62,7 @@ class CellResult:
         """The name of the exception that has ended it; "" for none."""
         self.traceback = "\n".join(errors[0]["traceback"]) if errors else ""
         self.printed = "".join(text_of(message) for message in messages if message["msg_type"] == "stream")
+        self.result = "".join(text_of(message) for message in messages if message["msg_type"] == "execute_result")
         kinds = ("display_data", "update_display_data")
         self.displayed = [text_of(message) for message in messages if message["msg_type"] in kinds]
         """The texts of what was displayed, and displayed again."""

@@ -17,7 +17,7 @@ import fsspec
 import pytest
 from clusters import HOWDAH, KubernetesCluster, ScenarioJob
 from kubernetes_jobs import evict
-from kubernetes_setup import settings
+from kubernetes_setup import object_store_home
 from submitted_job import LIMIT_S, until
 
 from howdah.client.job_end import report_of
@@ -29,7 +29,7 @@ from howdah.storage.factory import filesystem
 from howdah.storage.fsspec_adapter import FsspecFileSystem
 from howdah.testing.engine_contract import EngineContract
 
-SECRET, NAMESPACE = "s3-home", "/api/v1/namespaces/howdah"
+NAMESPACE = "/api/v1/namespaces/howdah"
 WAITING = "trap 'exit 0' USR1; echo begun; while :; do sleep 0.2; done"
 
 
@@ -40,24 +40,8 @@ def sandbox() -> None:
 
 @pytest.fixture(scope="module")
 def store(kubernetes: KubernetesSandbox) -> Iterator[str]:
-    """Give the home on the sandbox's object store. Pods reach it by a Secret of the namespace, and have no volume."""
-    known = kubernetes.client()
-    access = {
-        "AWS_ENDPOINT_URL": known["s3_endpoint"],
-        "AWS_ACCESS_KEY_ID": "key",
-        "AWS_SECRET_ACCESS_KEY": "hush",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }
-    kubernetes.api().create(f"{NAMESPACE}/secrets", {"metadata": {"name": SECRET}, "stringData": access})
-    with settings(kubernetes) as environment:
-        for name, value in access.items():
-            environment.setenv(name, value)
-        environment.delenv("HADOOP_CONF_DIR", raising=False)
-        environment.setenv("HOWDAH_KUBERNETES_HOME", f"s3://{known['s3_bucket']}/howdah")
-        environment.setenv("HOWDAH_KUBERNETES_ENVIRONMENT_SECRETS", SECRET)
-        environment.setenv("HOWDAH_KUBERNETES_VOLUMES", "")
-        yield f"s3://{known['s3_bucket']}/howdah"
-    kubernetes.api().delete(f"{NAMESPACE}/secrets/{SECRET}")
+    with object_store_home(kubernetes) as home:
+        yield home
 
 
 @pytest.fixture

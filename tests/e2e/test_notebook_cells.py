@@ -1,4 +1,4 @@
-"""Tests cells of a real notebook kernel that run as jobs on this machine."""
+"""Tests cells of a real notebook kernel that run as jobs on this machine, or call functions in them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,27 @@ print("rank", here.rank, "of", here.size)
 total = helper.double(sum(numbers))
 where = here.size
 """
+FUNCTIONS = """import time
+import helper
+import howdah
+from howdah import here
+
+factor = 10
+
+def scaled(number):
+    return factor * number
+
+def score(offset):
+    return scaled(here.rank) + helper.double(offset)
+
+def fails():
+    raise ValueError("on purpose")
+
+def waits():
+    print("waits now", flush=True)
+    time.sleep(600)
+"""
+KEYS = "on='local', memory='64MiB', vcores=1"
 
 
 @pytest.fixture(scope="session")
@@ -66,14 +87,39 @@ def test_mistakes_are_one_line(kernel: NotebookKernel, cell: str, said: str) -> 
     assert len(done.traceback.splitlines()) == 1, done.traceback
 
 
-def test_an_interruption_cancels_the_job(kernel: NotebookKernel) -> None:
+@pytest.mark.parametrize("last", ["%%howdah\nimport time\nprint('waits now', flush=True)\ntime.sleep(600)", ""])
+def test_an_interruption_cancels_the_job(last: str, kernel: NotebookKernel, tmp_path: Path) -> None:
     sent: list[bool] = []
 
     def interrupt(message: Message) -> None:
-        if "waits now" in text_of(message) and not sent:
+        if "worker:0 | waits now" in text_of(message) and not sent:
             sent.append(True)
             kernel.interrupt()
 
-    code = "%%howdah\nimport time\nprint('waits now', flush=True)\ntime.sleep(600)"
-    assert kernel.run(code, interrupt).error == "KeyboardInterrupt"
+    cell = last or f"{FUNCTIONS}\nhowdah.run(waits, {KEYS})"
+    assert kernel.run(cell, interrupt).error == "KeyboardInterrupt"
     assert "CANCELLED" in kernel.run("%howdah list").printed
+    assert not results(tmp_path)
+
+
+def test_a_cell_calls_a_function_in_a_job(kernel: NotebookKernel, tmp_path: Path) -> None:
+    assert kernel.run(FUNCTIONS).error == ""
+    done = kernel.run(f"howdah.run_all(score, 4, replicas=2, {KEYS})")
+    assert done.error == "", done.traceback
+    assert done.result == "[8, 18]"
+    assert any("worker:1" in text and "SUCCEEDED" in text for text in done.displayed), done.displayed
+    assert kernel.run(f"howdah.map(lambda each: each * factor, [3, 1, 2], replicas=2, {KEYS})").result == "[30, 10, 20]"
+    assert not results(tmp_path)
+
+
+def test_the_exception_of_a_function_shows_the_line_of_its_cell(kernel: NotebookKernel, tmp_path: Path) -> None:
+    assert kernel.run(FUNCTIONS).error == ""
+    done = kernel.run(f"howdah.run(fails, {KEYS})")
+    assert done.error == "ValueError"
+    assert "in worker:0 on 127.0.0.1:" in done.traceback
+    assert '    raise ValueError("on purpose")' in done.traceback
+    assert not results(tmp_path)
+
+
+def results(base: Path) -> list[Path]:
+    return [path for name in ("results", "cells") for path in base.glob(f"howdah/state/{name}/*")]

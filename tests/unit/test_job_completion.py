@@ -10,8 +10,9 @@ from howdah.master.decisions.actions import Commit, CommitDone, ReleaseContainer
 from howdah.master.decisions.outputs import commit_request, part_directory
 from howdah.master.state import Stage
 from howdah.spec import Checkpoint, Exit, Output, Role, State, TaskId, Timeouts
-from howdah.spec.events import CancelRequested, CheckpointFound, ContainerEnded
+from howdah.spec.events import CancelRequested, CheckpointFound, Committed, ContainerEnded, Noted
 from howdah.testing import Gang, job
+from howdah.wire.program_protocol import FUNCTION_RESULTS
 
 ONE = {"worker": Role("train")}
 
@@ -102,3 +103,14 @@ def test_two_attempts_never_write_one_place() -> None:
     gang.grant("worker")
     places.add(part_directory(gang.state.tasks[TaskId("worker", 0)]))
     assert len(places) == 2
+
+
+def test_results_of_a_function_are_named_nowhere() -> None:
+    """Their caller removes them."""
+    results = Output("hdfs://n/r", source=FUNCTION_RESULTS, keep_failed=True, optional=True)
+    gang = committing(outputs=(Output("hdfs://n/out", optional=True), results))
+    gang.feed(CommitDone(gang.now, ("hdfs://n/out", "hdfs://n/r"), "", ("hdfs://n/r.failed", "hdfs://n/out.failed")))
+    assert [event.uri for event in gang.recorded(Committed)] == ["hdfs://n/out"]
+    assert [note.text for note in gang.recorded(Noted) if "kept" in note.text] == [
+        "what the tasks made is kept in hdfs://n/out.failed"
+    ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import sys
 import tempfile
 import threading
@@ -29,13 +28,15 @@ from howdah.config.yaml_tree import parse
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError, Mistake, SpecError
 from howdah.functions.packed_function import pack_function
-from howdah.functions.results import Results, end_of_job, tasks_by_rank
+from howdah.functions.results import Results, end_of_job, new_place, nodes_by_task, tasks_by_rank
 from howdah.jupyter.live_table import LiveTable, in_notebook
-from howdah.program.run_function import ALL_TASKS, RESULTS
-from howdah.spec import JobSpec, Outcome, State, uris
+from howdah.program.run_function import ALL_TASKS
+from howdah.spec import JobSpec, Outcome, State
 from howdah.spec.validation import nearest
 from howdah.spec.values import dataclass
+from howdah.spec.view import JobView
 from howdah.storage.hdfs.call_timeout import Call, CallTimeout, start_call
+from howdah.wire.program_protocol import FUNCTION_RESULTS
 
 ROLE = "worker"
 DIRECTORY = "howdah-function"
@@ -73,7 +74,7 @@ def run_job(call: FunctionCall, on: str, profile: str, keys: Mapping[str, Any]) 
     flags = {"engine": on, "profile": profile}
     settings = settings_for(flags)
     engine = engine_for(settings)
-    place = new_place(engine)
+    place = new_place(engine.home)
     with tempfile.TemporaryDirectory(prefix="howdah-") as temporary:
         directory = Path(temporary, DIRECTORY)
         directory.mkdir()
@@ -81,9 +82,9 @@ def run_job(call: FunctionCall, on: str, profile: str, keys: Mapping[str, Any]) 
         job = make_job(directory, place, {"name": call.name, **keys}, engine, settings)
         results = Results(place, tasks_by_rank(job), settings["hadoop_conf_dir"])
         results.prepare()
-        job_id, outcome = _run(prepare(job, Path.cwd(), flags, _tell))
+        view, outcome = _run(prepare(job, Path.cwd(), flags, _tell))
     if outcome.state is not State.SUCCEEDED:
-        raise results.failure(end_of_job(job_id, outcome), outcome)
+        raise results.failure(end_of_job(view.id, outcome), outcome, nodes_by_task(view))
     return results.read(len(results.tasks) if call.whose == ALL_TASKS else 1)
 
 
@@ -99,14 +100,9 @@ def run_program(path: Path, args: Sequence[str], on: str, keys: Mapping[str, Any
     engine = engine_for(settings)
     more = {"name": path.stem, **keys, "files": [*keys.get("files", ()), str(path.resolve())]}
     job = read_job(more, (python_of(keys, engine, settings), path.name, *args))
-    job_id, outcome = _run(prepare(job, Path.cwd(), flags, _tell))
+    view, outcome = _run(prepare(job, Path.cwd(), flags, _tell))
     if outcome.state is not State.SUCCEEDED:
-        raise end_of_job(job_id, outcome)
-
-
-def new_place(engine: Engine) -> str:
-    """Return the URI of a directory that is not there yet, for the results of a job."""
-    return uris.join(engine.home, "results", secrets.token_hex(16))
+        raise end_of_job(view.id, outcome)
 
 
 def python_of(keys: Mapping[str, Any], engine: Engine, settings: Settings) -> str:
@@ -128,7 +124,7 @@ def make_job(directory: Path, place: str, keys: Mapping[str, Any], engine: Engin
         if isinstance(keys.get(name), str):
             raise SpecError.at(name, "is a text, must be a list")
     files = [*keys.get("files", ()), str(directory)]
-    outputs = [*keys.get("outputs", ()), {"from": RESULTS, "path": place, "keep_failed": True}]
+    outputs = [*keys.get("outputs", ()), {"from": FUNCTION_RESULTS, "path": place, "keep_failed": True}]
     command = (python_of(keys, engine, settings), "-m", "howdah.program.run_function", DIRECTORY)
     return read_job({**keys, "files": files, "outputs": outputs}, command)
 
@@ -157,7 +153,7 @@ def read_job(keys: Mapping[str, Any], command: Sequence[str]) -> JobSpec:
     return from_tree(tree, found, _PLACE, {}, os.environ, {})[0]
 
 
-def _run(prepared: PreparedJob) -> tuple[str, Outcome]:
+def _run(prepared: PreparedJob) -> tuple[JobView, Outcome]:
     """Submit the job and show it on standard error, with what its first task prints, to its end. An interrupt cancels
     it, also one that comes while it is submitted."""
     is_interrupted = threading.Event()
@@ -170,7 +166,7 @@ def _run(prepared: PreparedJob) -> tuple[str, Outcome]:
     job_id = ""
     try:
         job_id = _wait(submission)
-        return job_id, _follow(prepared.engine, job_id)
+        return _follow(prepared.engine, job_id)
     except KeyboardInterrupt:
         is_interrupted.set()  # ends an upload
         _cancel(prepared.engine, _wait(submission))
@@ -200,7 +196,7 @@ def _may_go_on(job_id: str) -> str:
     return _("the job may go on; `howdah status {id}` and `howdah cancel {id}` reach it", id=job_id)
 
 
-def _follow(engine: Engine, job_id: str) -> Outcome:
+def _follow(engine: Engine, job_id: str) -> tuple[JobView, Outcome]:
     _tell(job_id)
     follower, page = Follower(engine, job_id, "chief", _PATIENCE_S), ""
     table = LiveTable(job_id) if in_notebook() else None
@@ -212,9 +208,9 @@ def _follow(engine: Engine, job_id: str) -> Outcome:
             if table is not None:
                 table.show(update.view, lambda: page)
     if follower.view.outcome is not None:
-        return follower.view.outcome
+        return follower.view, follower.view.outcome
     report = wait_for_end(engine, job_id) or follower.latest_report()
-    return Outcome(report.state, report.diagnostics)
+    return follower.view, Outcome(report.state, report.diagnostics)
 
 
 def _tell(sentence: str) -> None:

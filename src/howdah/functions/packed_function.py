@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 import inspect
+import io
 import json
+import linecache
 import shutil
 import sys
 import sysconfig
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 import cloudpickle
@@ -20,6 +23,8 @@ from howdah.program.run_function import ABOUT, FUNCTION, MODULES
 
 _INSTALLED = {"site-packages", "dist-packages"}
 _MAX_DEPTH = 10
+_NO_FILE = "<dynamic-code>"
+"""What cloudpickle writes instead of the name of a file."""
 Named = Iterator[tuple[str, Any]]
 
 
@@ -32,8 +37,9 @@ def pack_function(
     Raises:
         SpecError: it can't be pickled; the message names the variable.
     """
-    (directory / FUNCTION).write_bytes(_dump((function, tuple(args), dict(kwargs)), function, args, kwargs))
-    about = {"python": list(sys.version_info[:2]), "results": results}
+    content, sources = _dump((function, tuple(args), dict(kwargs)), function, args, kwargs)
+    (directory / FUNCTION).write_bytes(content)
+    about = {"python": list(sys.version_info[:2]), "results": results, "sources": sources}
     (directory / ABOUT).write_text(json.dumps(about), "utf-8")
     package = Path(cloudpickle.__file__).parent
     shutil.copytree(package, directory / package.name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -44,9 +50,31 @@ def pack_function(
         shutil.copyfile(str(module.__file__), target)
 
 
-def _dump(content: Any, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Names in the code of functions the files that they are from, and collects the texts of these, so that a traceback
+    in the task shows lines of the program, or of the notebook's cell."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        self.sources: dict[str, str] = {}
+        self.dispatch_table = ChainMap({CodeType: self._reduce_code}, cloudpickle.Pickler.dispatch_table)
+        super().__init__(file)
+
+    def _reduce_code(self, code: CodeType) -> tuple[Any, ...]:
+        if lines := linecache.getlines(code.co_filename):
+            self.sources[code.co_filename] = "".join(lines)
+        make, args, *_ = cloudpickle.Pickler.dispatch_table[CodeType](code)
+        return make, tuple(code.co_filename if each == _NO_FILE else each for each in args)
+
+
+def _dump(
+    content: Any, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[bytes, Mapping[str, str]]:
+    """Return what cloudpickle writes, and the texts of the files that it has functions from."""
+    buffer = io.BytesIO()
+    pickler = _Pickler(buffer)
     try:
-        return bytes(cloudpickle.dumps(content))
+        pickler.dump(content)
+        return buffer.getvalue(), pickler.sources
     except Exception as error:
         named = [("the function", function), *_arguments(args, kwargs)]
         culprits = (_find_culprit(what, value) for what, value in named)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import re
+import secrets
+import time
+from collections.abc import Mapping
 from typing import Any
 
 from howdah.errors import HowdahError, JobCancelled, JobFailed, StagingError
@@ -11,9 +15,14 @@ from howdah.frameworks import find
 from howdah.program.run_function import ERROR, RESULT
 from howdah.spec import JobSpec, Outcome, State, TaskId, uris
 from howdah.spec.values import dataclass
+from howdah.spec.view import JobView
 from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import Entry, FileSystem
 
+KEPT_S = 7 * 86400.0
+"""How long results are kept that nobody reads. A client reads its own at once, but a laptop may sleep some days."""
 _PRIVATE = 0o700
+_PLACE = re.compile(r"[0-9a-f]{32}(\.failed)?")
 
 
 class RemoteTraceback(Exception):
@@ -21,6 +30,11 @@ class RemoteTraceback(Exception):
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}"
+
+
+def new_place(home: str) -> str:
+    """Return the URI of a directory in howdah's `home` that is not there yet, for the results of a job."""
+    return uris.join(home, "results", secrets.token_hex(16))
 
 
 def end_of_job(job_id: str, outcome: Outcome) -> JobFailed:
@@ -37,6 +51,11 @@ def tasks_by_rank(job: JobSpec) -> tuple[TaskId, ...]:
     return tuple(TaskId(name, index) for name, role in waited_for for index in range(role.replicas))
 
 
+def nodes_by_task(view: JobView) -> dict[str, str]:
+    """Return the nodes of the tasks, by their names."""
+    return {str(task.id): task.node for task in view.tasks.values()}
+
+
 @dataclass(frozen=True)
 class Results:
     """Reads what the tasks of one job have kept, and removes it."""
@@ -49,8 +68,11 @@ class Results:
     """Hadoop's configuration directory."""
 
     def prepare(self) -> None:
-        """Make the directory around them, which only this user may read."""
-        filesystem(self.place, self.conf_dir).mkdirs(uris.parent(self.place), _PRIVATE)
+        """Make the directory around them, which only this user may read, and remove what nobody has read there."""
+        files = filesystem(self.place, self.conf_dir)
+        files.mkdirs(uris.parent(self.place), _PRIVATE)
+        with contextlib.suppress(HowdahError):
+            _remove_old(files, uris.parent(self.place), time.time() - KEPT_S)
 
     def read(self, count: int) -> list[Any]:
         """Return what the function has returned in each of the first `count` tasks, and remove the files.
@@ -78,9 +100,9 @@ class Results:
         self.remove()
         return found
 
-    def failure(self, ended: HowdahError, outcome: Outcome) -> BaseException:
+    def failure(self, ended: HowdahError, outcome: Outcome, nodes: Mapping[str, str]) -> BaseException:
         """Return what to raise for a job that has not succeeded, and remove the files: what the function raised in the
-        task that failed first, else `ended`, caused by what another task raised."""
+        task that failed first, else `ended`, caused by what another task raised. `nodes` are those of the tasks."""
         raised = self._raised()
         self.remove()
         first = raised.get(str(outcome.first)) or next(iter(raised.values()), None)
@@ -92,7 +114,9 @@ class Results:
             if first["error"] is not None:
                 with contextlib.suppress(Exception):  # a module that only the tasks have
                     failure = _load(first["error"])
-        failure.__cause__ = RemoteTraceback(f"in {first['task']}:\n{first['traceback']}".rstrip())
+        node = nodes.get(first["task"], "")
+        where = f"{first['task']} on {node}" if node else first["task"]
+        failure.__cause__ = RemoteTraceback(f"in {where}:\n{first['traceback']}".rstrip())
         return failure
 
     def _raised(self) -> dict[str, Any]:
@@ -116,3 +140,16 @@ class Results:
 
 def _load(content: bytes) -> Any:
     return pickle.loads(content)  # noqa: S301 - written by the user's own tasks, into his own directory
+
+
+def _remove_old(files: FileSystem, directory: str, before: float) -> None:
+    """Remove the places of results in `directory` that nothing was written to since `before`: their clients were
+    killed, or could not read them. The parts of a running job have other names."""
+
+    def is_old(entry: Entry) -> bool:
+        return entry.modified_ms < before * 1000.0
+
+    for entry in files.children(directory):
+        # An object store knows no time of a directory.
+        if _PLACE.fullmatch(uris.name(entry.uri)) and is_old(entry) and all(map(is_old, files.walk(entry.uri))):
+            files.delete(entry.uri)

@@ -33,8 +33,9 @@ from howdah.jupyter.live_table import LiveTable
 from howdah.spec import State, uris
 from howdah.storage.factory import filesystem
 from howdah.storage.hdfs.call_timeout import start_call
+from howdah.wire.program_protocol import FUNCTION_RESULTS
 
-RESULTS, RESULT_FILE = "howdah-results", "results.pickle"
+RESULT_FILE = "results.pickle"
 PATIENCE_S = 300.0
 """A job that runs is not given up because its engine does not answer for a while."""
 _BRING = "import pickle as _pickle; globals().update(_pickle.load(open({file!r}, 'rb')))"
@@ -63,7 +64,7 @@ def run_cell(brought: str, kept: str, log_tasks: str, **options: Any) -> None:
         home = engine_for(settings_for({"engine": options["engine"], "profile": options["profile"]})).home
         results = uris.join(home, "cells", program.stem.lstrip("."))
         options["sets"] = (*options["sets"], f"outputs.{len(options['outputs'])}.tasks={ROLE}:0")
-        options["outputs"] = (*options["outputs"], f"{results}#{RESULTS}")
+        options["outputs"] = (*options["outputs"], f"{results}#{FUNCTION_RESULTS}")
     try:
         program.write_text(_program(code, given.name if brought else "", _names(kept)), encoding="utf-8")
         if brought:
@@ -90,7 +91,9 @@ def _names(text: str) -> tuple[str, ...]:
 def _program(code: str, given: str, kept: tuple[str, ...]) -> str:
     """Return the program of a cell: `given` is the file with its variables, `kept` names those that come back."""
     first = _BRING.format(file=given) if given else "# %%howdah"
-    last = _KEEP.format(directory=RESULTS, names=kept, path=f"{RESULTS}/{RESULT_FILE}") if kept else ""
+    last = (
+        _KEEP.format(directory=FUNCTION_RESULTS, names=kept, path=f"{FUNCTION_RESULTS}/{RESULT_FILE}") if kept else ""
+    )
     return f"{first}\n{code.rstrip()}\n{last}\n"
 
 

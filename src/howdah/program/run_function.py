@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import linecache
 import os
 import pickle
 import sys
@@ -13,9 +14,10 @@ from pathlib import Path
 from typing import Any, Callable, Iterable, List, Mapping, Optional, Tuple
 
 from howdah import program
+from howdah.wire.program_protocol import FUNCTION_RESULTS
 
 FUNCTION, ABOUT, MODULES = "function.pickle", "about.json", "modules"
-RESULTS, RESULT, ERROR = "howdah-results", "result.pickle", "error.pickle"
+RESULT, ERROR = "result.pickle", "error.pickle"
 FIRST_TASK, ALL_TASKS = "first", "all"
 """Whose results are kept."""
 _PICKLER = "cloudpickle"
@@ -27,11 +29,13 @@ def main() -> None:
 
 
 def call_packed(directory: Path) -> None:
-    """Call the function in `directory`, and keep in RESULTS what it returns, if this is one of the tasks whose results
-    are wanted, or what it raises."""
-    directory, results = directory.absolute(), Path(RESULTS).absolute()
+    """Call the function in `directory`, and keep in FUNCTION_RESULTS what it returns, if this is one of the tasks whose
+    results are wanted, or what it raises."""
+    directory, results = directory.absolute(), Path(FUNCTION_RESULTS).absolute()
     about = json.loads((directory / ABOUT).read_text("utf-8"))
     _check_version(about["python"])
+    for name, text in about["sources"].items():  # which tracebacks show
+        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     sys.path.insert(0, str(directory))
     importlib.import_module(_PICKLER)  # the one that has written the function, whatever the environment has
     sys.path[0] = str(directory / MODULES)

@@ -29,6 +29,7 @@ from howdah.engines.spark.driver import DriverServer
 from howdah.engines.spark.properties import DYNAMIC
 from howdah.errors import HowdahError, SpecError
 from howdah.frameworks.group import HOLD_NO_DATA
+from howdah.functions.results import nodes_by_task
 from howdah.jupyter.live_table import LiveTable, in_notebook
 from howdah.spark.feed_messages import FeedError, queue_name
 from howdah.spark.feeding import SparkFeeder
@@ -56,10 +57,12 @@ Function = Callable[..., Any]
 class ClusterError(HowdahError):
     """The job of a cluster has failed; the message says which task, where, and what it printed last."""
 
-    def __init__(self, text: str, outcome: Outcome | None = None) -> None:
+    def __init__(self, text: str, outcome: Outcome | None = None, nodes: Mapping[str, str] | None = None) -> None:
         super().__init__(text)
         self.outcome = outcome
         """How the job ended; None while it runs."""
+        self.nodes = nodes or {}
+        """The nodes of the tasks, by their names, when the job has ended."""
 
 
 class Cluster:
@@ -240,7 +243,8 @@ class Cluster:
         outcome = self.outcome
         if outcome is not None and outcome.state is not State.SUCCEEDED:
             lines = "\n".join(outcome.exit.lines) if outcome.exit is not None else ""
-            raise ClusterError(f"{self.job_id} {outcome.state.value}: {outcome.diagnostics}\n{lines}".rstrip(), outcome)
+            said = f"{self.job_id} {outcome.state.value}: {outcome.diagnostics}\n{lines}".rstrip()
+            raise ClusterError(said, outcome, nodes_by_task(self._view) if self._view is not None else {})
 
     # Data
 

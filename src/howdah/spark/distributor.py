@@ -18,13 +18,14 @@ from howdah.client.engine_registry import settings_for
 from howdah.errors import SpecError
 from howdah.frameworks.group import HOLD_NO_DATA
 from howdah.functions import Distributed
-from howdah.functions.function_job import DIRECTORY, ROLE, FunctionCall, new_place, read_job, run_job, run_program
+from howdah.functions.function_job import DIRECTORY, ROLE, FunctionCall, read_job, run_job, run_program
 from howdah.functions.packed_function import pack_function
-from howdah.functions.results import Results, tasks_by_rank
-from howdah.program.run_function import ALL_TASKS, FIRST_TASK, RESULTS
+from howdah.functions.results import Results, new_place, tasks_by_rank
+from howdah.program.run_function import ALL_TASKS, FIRST_TASK
 from howdah.spark.cluster import Cluster, ClusterError, context_of
 from howdah.spark.partition_data import call_with_data
 from howdah.spec import JobSpec, Output, Role
+from howdah.wire.program_protocol import FUNCTION_RESULTS
 
 _LOG = logging.getLogger("howdah")
 _GPUS_OF_TASK = "spark.task.resource.gpu.amount"
@@ -104,11 +105,11 @@ class Distributor:
             return run_job(call, "local", "", {"name": self._name or call.name, **self._local_keys()})
         spark = self._context()
         settings = settings_for({"engine": "spark", "spark.master": spark.master})
-        place = new_place(engine_for(settings))
+        place = new_place(engine_for(settings).home)
         roles, more = self._roles_on_spark(spark), self._fields()
         results = Results(place, tasks_by_rank(JobSpec(roles, framework=self._framework)), settings["hadoop_conf_dir"])
         results.prepare()
-        more["outputs"] = (*more.get("outputs", ()), Output(place, source=RESULTS, keep_failed=True))
+        more["outputs"] = (*more.get("outputs", ()), Output(place, source=FUNCTION_RESULTS, keep_failed=True))
         with tempfile.TemporaryDirectory(prefix="howdah-") as temporary:
             directory = Path(temporary, DIRECTORY)
             directory.mkdir()
@@ -131,7 +132,7 @@ class Distributor:
             except ClusterError as error:
                 problem = error
         if problem is not None:
-            raise problem if problem.outcome is None else results.failure(problem, problem.outcome)
+            raise problem if problem.outcome is None else results.failure(problem, problem.outcome, problem.nodes)
         return results.read(len(results.tasks) if whose == ALL_TASKS else 1)
 
     def _feed(self, cluster: Cluster, data: DataFrame) -> None:

@@ -19,6 +19,10 @@ BEAT_FILE, NOTICE_FILE = "beat", "notice"
 """The program touches `beat` to show that it goes on. `notice` exists when the container will be taken away: JSON with
 `kind`, `until` (epoch seconds of this node, 0 when not known) and `text`."""
 
+FUNCTION_RESULTS = "howdah-results"
+"""The output, in the working directory, in which tasks keep what a function returns, or a notebook's cell. Who has sent
+it reads the output and removes it, so that a job's page and log do not name its place."""
+
 PROGRAM = "program "
 MAX_KEY = 512
 """Bytes of the name of a key, a barrier or a metric."""

@@ -15,7 +15,7 @@ from howdah.master.decisions.actions import (
     RequestContainers,
     SnapshotPublished,
 )
-from howdah.master.decisions.outputs import empty_outputs, missing_outputs
+from howdah.master.decisions.outputs import empty_outputs, missing_outputs, places_of_results
 from howdah.master.snapshots import snapshot_policy
 from howdah.master.state import GangState, Stage, TaskState
 from howdah.spec import Exit, Outcome, State, TaskId
@@ -104,8 +104,9 @@ def commit(outcome: Outcome) -> Commit:
 def on_committed(state: GangState, event: CommitDone, actions: list[Action]) -> None:
     """Finish the job: the outputs are in their places or not, which changes the outcome too."""
     assert state.outcome is not None
-    actions += [RecordEvent(Committed(event.time, uri)) for uri in event.uris]
-    kept = (message("what the tasks made is kept in {uri}", uri=uri) for uri in event.kept)
+    hidden = places_of_results(state.job)
+    actions += [RecordEvent(Committed(event.time, uri)) for uri in event.uris if uri not in hidden]
+    kept = (message("what the tasks made is kept in {uri}", uri=uri) for uri in event.kept if uri not in hidden)
     replaced = (message("what was in an output's place before is kept in {uri}", uri=uri) for uri in event.replaced)
     actions += [RecordEvent(Noted(event.time, text)) for text in (*kept, *replaced)]
     if state.outcome.state is State.SUCCEEDED:

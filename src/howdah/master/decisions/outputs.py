@@ -10,6 +10,7 @@ from howdah.outputs.commit import CommitRequest, OutputCommit, temporary_directo
 from howdah.spec import JobSpec, Output, State, TaskId, chief
 from howdah.spec.message import message
 from howdah.wire.messages import StdoutOutput
+from howdah.wire.program_protocol import FUNCTION_RESULTS
 
 
 def commit_request(state: GangState) -> CommitRequest:
@@ -30,11 +31,21 @@ def commit_request(state: GangState) -> CommitRequest:
                 ),
                 snapshot_prefix=snapshot.snapshot_prefix(output),
                 unfinished=snapshot.temporary_directory(state.id, number, output),
-                failed=f"{output.path.rstrip('/')}.failed" if failed and _is_kept(state, output) else "",
+                failed=_place_of_failed(output) if failed and _is_kept(state, output) else "",
             )
         )
     checkpoints = state.job.checkpoint.path
     return CommitRequest(tuple(outputs), (checkpoints, state.id) if checkpoints else ())
+
+
+def _place_of_failed(output: Output) -> str:
+    return f"{output.path.rstrip('/')}.failed"
+
+
+def places_of_results(job: JobSpec) -> set[str]:
+    """Return where the results of functions go. Their caller removes them, so that nobody else is told of them."""
+    found = [output for output in job.outputs if output.source == FUNCTION_RESULTS]
+    return {*(output.path for output in found), *map(_place_of_failed, found)}
 
 
 def tasks_of_output(state: GangState, output: Output) -> list[TaskState]:
