@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import copy
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -293,12 +293,7 @@ def single_node_env(args: Any) -> None:
     if isinstance(args, list):
         node_environment.single_node_env(1)
     else:
-        node_environment.single_node_env(int(_argument(args, "num_gpus", 1)))
-
-
-def _argument(args: Any, name: str, default: Any) -> Any:
-    """Return an argument of a Namespace or a dict."""
-    return args.get(name, default) if isinstance(args, Mapping) else getattr(args, name, default)
+        node_environment.single_node_env(int(node_environment.argument(args, "num_gpus", 1)))
 
 
 def get_meta_graph_def(saved_model_dir: str, tag_set: str) -> Any:
