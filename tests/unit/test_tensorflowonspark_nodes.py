@@ -6,7 +6,8 @@ import json
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from howdah.engines.spark.container_task import write_files
 from howdah.program.task_identity import Peer
+from howdah.spark.node_context import FEED_PORT
 
 SOURCE = Path(__file__).parents[2] / "distributions" / "tensorflowonspark" / "src"
 
@@ -151,13 +153,21 @@ class Context:
     roles = ("ps", "chief", "worker", "worker")
     hosts = ("a", "b", "a", "a")
 
-    def __init__(self, number: int) -> None:
-        self.number, self.peers = number, self
+    def __init__(self, number: int, ports: Mapping[str, int] | None = None) -> None:
+        self.number, self.peers, self.ports = number, self, ports or {}
+        self.feeds: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self.roles)
+
+    def feed(self, queue: str) -> str:
+        self.feeds.append(queue)
+        return "the feed"
 
     def of(self, role: str) -> list[Peer]:
         numbers = [number for number, each in enumerate(self.roles) if each == role]
         return [
-            Peer(f"{role}:{index}", role, index, number, self.hosts[number], {"main": 2222 + number})
+            Peer(f"{role}:{index}", role, index, number, self.hosts[number], {"main": 2222 + number, **self.ports})
             for index, number in enumerate(numbers)
         ]
 
@@ -188,15 +198,41 @@ def test_nodes_of_one_host_take_different_gpus(
     assert json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"] == ["a:2224", "a:2225"]
 
 
-def test_nodes_of_tfparallel_run_without_gpus(gpus: Gpus) -> None:
+@pytest.mark.parametrize(("ports", "feeds"), [({}, []), ({FEED_PORT: 1}, [""])])
+def test_rows_can_come_before_the_function_asks_for_them(
+    gpus: Gpus, ports: Mapping[str, int], feeds: list[str]
+) -> None:
     from tensorflowonspark import TFSparkNode
 
-    called: list[Any] = []
+    context, seen = Context(1, ports), []  # type: tuple[Context, list[list[str]]]
+    TFSparkNode.run_on_node(context, lambda *_: seen.append(list(context.feeds)), {}, Context.roles, "file://", True)
+    assert seen == [feeds]
+
+
+class Alone(Context):
+    """One of two nodes that know nothing of each other."""
+
+    roles = ("worker", "worker")
+    hosts = ("a", "a")
+
+    def __len__(self) -> int:
+        return 1
+
+    def of(self, role: str) -> list[Peer]:
+        return [replace(super().of(role)[self.index], index=0)]
+
+
+@pytest.mark.parametrize(("free", "visible"), [(0, ""), (2, "1")])
+def test_a_node_of_tfparallel_may_know_of_no_other_one(gpus: Gpus, free: int, visible: str) -> None:
+    from tensorflowonspark import TFSparkNode
+
+    gpus.free = free
+    seen: list[Any] = []
     TFSparkNode.run_on_node(
-        Context(3), lambda args, _: called.append(args), {"num_gpus": 1}, Context.roles, "file://", False
+        Alone(1), lambda _, ctx: seen.append(ctx), {"num_gpus": 1}, Alone.roles, "file://", in_cluster=False
     )
-    assert called == [{"num_gpus": 1}]
-    assert (os.environ["CUDA_VISIBLE_DEVICES"], "TF_CONFIG" in os.environ) == ("", False)
+    assert (seen[0].worker_num, seen[0].num_workers) == (1, 2)
+    assert (os.environ["CUDA_VISIBLE_DEVICES"], "TF_CONFIG" in os.environ) == (visible, False)
 
 
 def test_a_node_knows_that_its_executor_is_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from howdah.spark.node_context import FEED_PORT
 from tensorflowonspark import TFManager, TFNode, node_environment, reservation
 
 logger = logging.getLogger(__name__)
@@ -79,25 +80,30 @@ def run_on_node(
     in_cluster: bool,
 ) -> None:
     """Call the user's function on a node of howdah's. `context` is a howdah.spark.NodeContext, `roles` has the
-    cluster's roles in the order of the nodes' numbers. A node that is not `in_cluster` gets no TF_CONFIG, and no error
-    if it has no GPUs."""
+    cluster's roles in the order of the nodes' numbers. A node that is not `in_cluster` may know of no other one; it
+    gets no TF_CONFIG, and no error if it has no GPUs."""
     members = {role: context.peers.of(role) for role in dict.fromkeys(roles)}
     spec = {role: [member.address for member in members[role]] for role in members}
     number = [*(index for index, role in enumerate(roles) if role == context.role)][context.index]
+    together = len(context.peers) == len(roles)
+    own = members[context.role][context.index if together else 0]
     given = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
     if context.role == "ps":
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(given)
     else:
-        own = members[context.role][context.index]
-        neighbours = [each for role in members if role != "ps" for each in members[role] if each.host == own.host]
-        node_environment.assign_gpus(tf_args, given, neighbours.index(own), required=in_cluster)
+        others = [each for role in members if role != "ps" for each in members[role] if each.host == own.host]
+        index = others.index(own) if together else number
+        node_environment.assign_gpus(tf_args, given, index, required=in_cluster)
     if in_cluster:
         _set_tf_config(spec, context.role, context.index)
     node_environment.set_class_path()
     node_environment.write_executor_id(number)
     TFSparkNode.cluster_id = context.cluster
     TFSparkNode.mgr = TFManager.NodeManager(lambda qname: context.feed(queue="" if qname == "input" else qname))
+    if FEED_PORT in own.ports:
+        TFSparkNode.mgr.feed("input")  # rows can come while `fn` imports TensorFlow and makes its model
     ctx = TFNodeContext(number, context.role, context.index, spec, default_fs, os.getcwd(), TFSparkNode.mgr)
+    ctx.num_workers = sum(role in _TOGETHER for role in roles)
     _call(fn, tf_args, ctx)
 
 
@@ -127,7 +133,7 @@ def run(
         node_environment.write_executor_id(number)
         node_environment.set_class_path()
         TFSparkNode.mgr = TFManager.start(secrets.token_bytes(16), queues)
-        TFSparkNode.mgr.set("state", "running")  # type: ignore[attr-defined]
+        TFSparkNode.mgr.set("state", "running")
         TFSparkNode.cluster_id = cluster_meta["id"]
         nodes, held = _register(cluster_meta["server_addr"], number, role, index)
         if held is not None and cluster_meta.get("release_port", True):
