@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,9 @@ from howdah.spark import Cluster
 from tensorflowonspark import TFCluster, TFSparkNode
 
 logger = logging.getLogger(__name__)
+_EXECUTORS_WAIT_S = 30.0
+"""How long Spark itself waits, unless it is told otherwise, for its executors to register."""
+_POLL_S = 0.5
 
 
 def run(sc: Any, map_fn: Callable[[Any, Any], Any], tf_args: Any, num_executors: int, use_barrier: bool = True) -> None:
@@ -19,11 +23,8 @@ def run(sc: Any, map_fn: Callable[[Any, Any], Any], tf_args: Any, num_executors:
     Raises:
         Exception: a node has failed, or with `use_barrier` Spark has room for fewer.
     """
-    if use_barrier:
-        jvm = sc._jsc.sc()
-        slots = jvm.maxNumConcurrentTasks(jvm.resourceProfileManager().defaultResourceProfile())
-        if slots < num_executors:
-            raise Exception(f"{num_executors} nodes are to start together, and Spark has room for {slots}")
+    if use_barrier and (slots := _count_slots(sc, num_executors)) < num_executors:
+        raise Exception(f"{num_executors} nodes are to start together, and Spark has room for {slots}")
     roles = ["worker"] * num_executors
     with Cluster.run(
         sc,
@@ -35,3 +36,14 @@ def run(sc: Any, map_fn: Callable[[Any, Any], Any], tf_args: Any, num_executors:
         gang=use_barrier,
     ) as cluster:
         cluster.wait()
+
+
+def _count_slots(sc: Any, wanted: int) -> int:
+    """Return how many tasks can run at the same time. Executors register one by one: fewer than `wanted` is the answer
+    only after a while."""
+    jvm, deadline = sc._jsc.sc(), time.monotonic() + _EXECUTORS_WAIT_S
+    while True:
+        slots = int(jvm.maxNumConcurrentTasks(jvm.resourceProfileManager().defaultResourceProfile()))
+        if slots >= wanted or time.monotonic() > deadline:
+            return slots
+        time.sleep(_POLL_S)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import os
+import secrets
+import socket
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tensorflowonspark import TFManager, TFNode, node_environment
+from howdah.spark.node_context import FEED_PORT
+from tensorflowonspark import TFManager, TFNode, node_environment, reservation
 
 logger = logging.getLogger(__name__)
 _TOGETHER = ("chief", "master", "worker")
@@ -74,21 +77,152 @@ def run_on_node(
     tf_args: Any,
     roles: Sequence[str],
     default_fs: str,
-    sets_tf_config: bool,
+    in_cluster: bool,
 ) -> None:
     """Call the user's function on a node of howdah's. `context` is a howdah.spark.NodeContext, `roles` has the
-    cluster's roles in the order of the nodes' numbers."""
-    spec = {role: [member.address for member in context.peers.of(role)] for role in dict.fromkeys(roles)}
+    cluster's roles in the order of the nodes' numbers. A node that is not `in_cluster` may know of no other one; it
+    gets no TF_CONFIG, and no error if it has no GPUs."""
+    members = {role: context.peers.of(role) for role in dict.fromkeys(roles)}
+    spec = {role: [member.address for member in members[role]] for role in members}
     number = [*(index for index, role in enumerate(roles) if role == context.role)][context.index]
-    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
-    if sets_tf_config and spec.keys() & {"chief", "master"}:
-        task = {"type": context.role, "index": context.index}
-        os.environ["TF_CONFIG"] = json.dumps({"cluster": spec, "task": task, "environment": "cloud"})
+    together = len(context.peers) == len(roles)
+    own = members[context.role][context.index if together else 0]
+    given = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
+    if context.role == "ps":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(given)
+    else:
+        others = [each for role in members if role != "ps" for each in members[role] if each.host == own.host]
+        index = others.index(own) if together else number
+        node_environment.assign_gpus(tf_args, given, index, required=in_cluster)
+    if in_cluster:
+        _set_tf_config(spec, context.role, context.index)
     node_environment.set_class_path()
     node_environment.write_executor_id(number)
     TFSparkNode.cluster_id = context.cluster
     TFSparkNode.mgr = TFManager.NodeManager(lambda qname: context.feed(queue="" if qname == "input" else qname))
+    if FEED_PORT in own.ports:
+        TFSparkNode.mgr.feed("input")  # rows can come while `fn` imports TensorFlow and makes its model
     ctx = TFNodeContext(number, context.role, context.index, spec, default_fs, os.getcwd(), TFSparkNode.mgr)
+    ctx.num_workers = sum(role in _TOGETHER for role in roles)
+    _call(fn, tf_args, ctx)
+
+
+def run(
+    fn: Callable[[Any, Any], Any],
+    tf_args: Any,
+    cluster_meta: Mapping[str, Any],
+    tensorboard: bool,
+    log_dir: str | None,
+    queues: Sequence[str],
+    background: bool,
+) -> Callable[[Iterable[int]], None]:
+    """Return the function for `mapPartitions` that registers a node, whose number is the partition's last row, with the
+    reservation server of `cluster_meta`, and calls `fn(tf_args, ctx)` when all nodes have registered. `TFCluster.run`
+    does without it: its nodes are tasks of a howdah job, which have TensorBoard and are fed.
+
+    Raises:
+        Exception: `background` or `tensorboard` is asked for.
+    """
+    if background or tensorboard:
+        raise Exception("only TFCluster.run feeds nodes in the background, and shows TensorBoard")
+
+    def run_node(numbers: Iterable[int]) -> None:
+        *_, number = numbers
+        node_environment.assign_gpus(tf_args, _gpus_of_spark(), 0)
+        role, index = _role_of(number, cluster_meta["cluster_template"])
+        node_environment.write_executor_id(number)
+        node_environment.set_class_path()
+        TFSparkNode.mgr = TFManager.start(secrets.token_bytes(16), queues)
+        TFSparkNode.mgr.set("state", "running")
+        TFSparkNode.cluster_id = cluster_meta["id"]
+        nodes, held = _register(cluster_meta["server_addr"], number, role, index)
+        if held is not None and cluster_meta.get("release_port", True):
+            held.close()
+            held = None
+        spec = _get_cluster_spec(sorted(nodes, key=lambda node: int(node["executor_id"])))
+        _set_tf_config(spec, role, index)
+        node_environment.assign_gpus(tf_args, _gpus_of_spark(), _index_on_host(spec, role, index))
+        file_system, directory = cluster_meta["default_fs"], cluster_meta["working_dir"]
+        _call(fn, tf_args, TFNodeContext(number, role, index, spec, file_system, directory, TFSparkNode.mgr, held))
+
+    return run_node
+
+
+def _call(fn: Callable[[Any, Any], Any], tf_args: Any, ctx: TFNodeContext) -> None:
     if isinstance(tf_args, list):
         sys.argv = tf_args
     fn(tf_args, ctx)
+
+
+def _set_tf_config(spec: Mapping[str, Sequence[str]], role: str, index: int) -> None:
+    """Tell TensorFlow who the nodes are, if one of them leads."""
+    if spec.keys() & {"chief", "master"}:
+        task = {"type": role, "index": index}
+        os.environ["TF_CONFIG"] = json.dumps({"cluster": spec, "task": task, "environment": "cloud"})
+
+
+def _role_of(number: int, template: Mapping[str, Sequence[int]]) -> tuple[str, int]:
+    """Return the role of a node, and its index there."""
+    return next(
+        ((role, list(numbers).index(number)) for role, numbers in template.items() if number in numbers),
+        ("default", -1),
+    )
+
+
+def _register(address: tuple[str, int], number: int, role: str, index: int) -> tuple[list[Any], socket.socket | None]:
+    """Register a node unless it is registered already, as after a retry; return all nodes, once they have registered,
+    and the socket that holds its port, if there is one."""
+    host, held = node_environment.get_ip_address(), None
+    client = reservation.Client(address)
+    try:
+        known = [node for node in client.get_reservations() if (node["host"], node["executor_id"]) == (host, number)]
+        if not known:
+            port = int(os.environ.get("TENSORFLOW_PORT", "0"))
+            if not port:
+                held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+                held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                held.bind(("", 0))
+                port = held.getsockname()[1]
+            node = {"executor_id": number, "host": host, "job_name": role, "task_index": index, "port": port}
+            client.register({**node, "tb_pid": 0, "tb_port": 0})
+        return client.await_reservations(), held
+    finally:
+        client.close()
+
+
+def _get_cluster_spec(sorted_cluster_info: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Return the addresses of all nodes by role, from what they have registered, sorted by their numbers.
+
+    Raises:
+        Exception: two nodes have the same number.
+    """
+    numbers = [node["executor_id"] for node in sorted_cluster_info]
+    if len(set(numbers)) < len(numbers):
+        raise Exception(f"two nodes have registered with the same number: {numbers}")
+    spec: dict[str, list[str]] = {}
+    for node in sorted_cluster_info:
+        spec.setdefault(node["job_name"], []).append(f"{node['host']}:{node['port']}")
+    return spec
+
+
+def _index_on_host(spec: Mapping[str, Sequence[str]], role: str, index: int) -> int:
+    """Return a node's number among those of its host."""
+    own = spec[role][index]
+    return [each for nodes in spec.values() for each in nodes if _host(each) == _host(own)].index(own)
+
+
+def _host(address: str) -> str:
+    return address.rpartition(":")[0]
+
+
+def _has_spark_resource_api() -> bool:
+    """Return whether Spark can give GPUs to tasks: that of pyspark 3 and newer can."""
+    import pyspark
+
+    return int(pyspark.__version__.partition(".")[0]) >= 3
+
+
+def _gpus_of_spark() -> list[str]:
+    """Return the GPUs that Spark has given to this task."""
+    found = node_environment.gpus_of_task() if _has_spark_resource_api() else None
+    return found or []

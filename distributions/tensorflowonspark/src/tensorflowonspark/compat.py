@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from tensorflowonspark import gpu_info
@@ -10,10 +11,10 @@ from tensorflowonspark import gpu_info
 def export_saved_model(model: Any, export_dir: str, is_chief: bool = False) -> None:
     """Save a Keras model as a SavedModel in `export_dir`; other nodes than the chief take part, and save it locally."""
     directory = export_dir if is_chief else "worker_model"
-    if hasattr(model, "export"):  # Keras 3, and Keras of TensorFlow 2.13 and newer
-        model.export(directory)
-    else:
+    if "save_format" in inspect.signature(model.save).parameters:  # Keras 2, where `export` gives tensors other names
         model.save(directory, save_format="tf")
+    else:
+        model.export(directory)
 
 
 def disable_auto_shard(options: Any) -> None:

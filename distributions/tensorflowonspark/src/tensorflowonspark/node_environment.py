@@ -6,28 +6,53 @@ import logging
 import os
 import socket
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tensorflowonspark import gpu_info
 
 logger = logging.getLogger(__name__)
 _EXECUTOR_ID = "executor_id"
+_POD = "SPARK_EXECUTOR_POD_IP"
+"""Set where an executor of Spark runs on Kubernetes."""
 
 
 def single_node_env(num_gpus: int = 1, worker_index: int = -1, nodes: Sequence[str] = ()) -> None:
     """Set the environment for a node alone: Hadoop's class path, and the GPUs that it may use. `nodes` are the hosts of
     all nodes: those of this host share its GPUs."""
     set_class_path()
-    given = _gpus_of_task(num_gpus)
+    given = gpus_of_task()
     if given is not None:
-        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(given)
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(given[:num_gpus])
     elif num_gpus and gpu_info.is_gpu_available():
         here = [index for index, host in enumerate(nodes) if host == get_ip_address()]
         index = here.index(worker_index) if worker_index in here else worker_index
         os.environ["CUDA_VISIBLE_DEVICES"] = str(gpu_info.get_gpus(num_gpus, index))
     else:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+
+def assign_gpus(tf_args: Any, given: Sequence[str], index: int, *, required: bool = True) -> None:
+    """Set the GPUs that a node may use: `num_gpus` of `tf_args`, or without it all that Spark has `given`. If Spark
+    gives none, free ones of the machine are taken (without `num_gpus` one, if it has any); nodes of one host choose
+    different ones by their `index`. In a pod of Kubernetes none are taken, because those of others can be seen there.
+
+    Raises:
+        Exception: they are `required`, and fewer than `num_gpus` are there.
+    """
+    wanted = argument(tf_args, "num_gpus", None)
+    found = list(given)[:wanted]
+    if not found and wanted != 0 and _POD not in os.environ and gpu_info.is_gpu_available():
+        found = list(gpu_info.get_gpus(wanted or 1, index, format=gpu_info.AS_LIST))
+    if required and len(found) < (wanted or 0):
+        raise Exception(f"num_gpus is {wanted}, and there are {len(found)} GPUs for this node")
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(found)
+
+
+def argument(args: Any, name: str, default: Any) -> Any:
+    """Return an argument of a Namespace or a dict."""
+    return args.get(name, default) if isinstance(args, Mapping) else getattr(args, name, default)
 
 
 def set_class_path() -> None:
@@ -41,13 +66,13 @@ def set_class_path() -> None:
         os.environ["TFOS_CLASSPATH_UPDATED"] = "1"
 
 
-def _gpus_of_task(count: int) -> list[str] | None:
+def gpus_of_task() -> list[str] | None:
     """Return the GPUs that Spark has given to this task; None where it gives none."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
     resources = context.resources() if context is not None else {}
-    return list(resources["gpu"].addresses)[:count] if "gpu" in resources else None
+    return list(resources["gpu"].addresses) if "gpu" in resources else None
 
 
 def get_ip_address() -> str:

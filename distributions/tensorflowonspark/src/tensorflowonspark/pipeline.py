@@ -259,8 +259,8 @@ def _run_model_tf2(iterator: Iterable[Any], args: Any, _tf_args: Any) -> Iterato
         pred_fn, global_args = global_model.signatures[args.signature_def_key], wanted
     inputs = {spec.name.partition(":")[0]: spec for spec in pred_fn.inputs if spec.dtype != tensorflow.resource}
     signature = pred_fn.structured_input_signature[1]
-    tensors = [tensor for _, tensor in sorted(args.input_mapping.items())]
-    outputs = [tensor for tensor, _ in sorted(args.output_mapping.items())]
+    tensors = _names([tensor for _, tensor in sorted(args.input_mapping.items())], signature)
+    outputs = _names([tensor for tensor, _ in sorted(args.output_mapping.items())], pred_fn.structured_outputs)
     for columns in yield_batch(iterator, args.batch_size, len(tensors)):
         given = {
             tensor: _to_tensor(values, signature.get(tensor, inputs.get(tensor)))
@@ -272,6 +272,12 @@ def _run_model_tf2(iterator: Iterable[Any], args: Any, _tf_args: Any) -> Iterato
             if len(result) != len(columns[0]):
                 raise AssertionError(f"output {name} has {len(result)} rows for {len(columns[0])} of input")
         yield from zip(*(result.tolist() for result in results), strict=True)
+
+
+def _names(mapped: list[str], known: Mapping[str, Any]) -> list[str]:
+    """Return a signature's names of the mapped tensors. Keras 3 does not name them as Keras 2 does: where a signature
+    has one tensor, that one is meant."""
+    return list(known) if len(mapped) == len(known) == 1 else mapped
 
 
 def _to_tensor(values: list[Any], spec: Any) -> Any:
@@ -293,12 +299,7 @@ def single_node_env(args: Any) -> None:
     if isinstance(args, list):
         node_environment.single_node_env(1)
     else:
-        node_environment.single_node_env(int(_argument(args, "num_gpus", 1)))
-
-
-def _argument(args: Any, name: str, default: Any) -> Any:
-    """Return an argument of a Namespace or a dict."""
-    return args.get(name, default) if isinstance(args, Mapping) else getattr(args, name, default)
+        node_environment.single_node_env(int(node_environment.argument(args, "num_gpus", 1)))
 
 
 def get_meta_graph_def(saved_model_dir: str, tag_set: str) -> Any:

@@ -111,7 +111,9 @@ def write_files(directory: Path, container: str, order: dict[str, Any], facts: d
     for name, content in (("bootstrap.pyz", base64.b64decode(order["archive"])), ("key", key.hex().encode())):
         (directory / name).touch(0o600)
         (directory / name).write_bytes(content)
-    kept = {name: value for name, value in os.environ.items() if not re.match(r"SPARK_|PYTHON|PYSPARK|HOWDAH_", name)}
+    # The module tensorflowonspark sees by SPARK_EXECUTOR_POD_IP that the executor is a pod.
+    left_out = r"SPARK_(?!EXECUTOR_POD_IP$)|PYTHON|PYSPARK|HOWDAH_"
+    kept = {name: value for name, value in os.environ.items() if not re.match(left_out, name)}
     named = {f"HOWDAH_FACT_{name.upper()}": value for name, value in facts.items()}
     return {
         **kept,

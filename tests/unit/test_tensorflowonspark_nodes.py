@@ -1,0 +1,244 @@
+"""Tests how nodes of the module tensorflowonspark register, and which GPUs they get."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from howdah.engines.spark.container_task import write_files
+from howdah.program.task_identity import Peer
+from howdah.spark.node_context import FEED_PORT
+
+SOURCE = Path(__file__).parents[2] / "distributions" / "tensorflowonspark" / "src"
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.syspath_prepend(str(SOURCE))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TFOS_SERVER_HOST", "127.0.0.1")
+    monkeypatch.setenv("TFOS_SERVER_KEY", "11" * 32)
+    for name in ("TF_CONFIG", "CUDA_VISIBLE_DEVICES", "SPARK_EXECUTOR_POD_IP"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    yield
+    for name in [each for each in sys.modules if each.partition(".")[0] == "tensorflowonspark"]:
+        del sys.modules[name]
+
+
+class Gpus:
+    """GPUs of a machine: `free` is how many nvidia-smi finds; `asked` has what was asked for."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from tensorflowonspark import TFSparkNode, gpu_info
+
+        self.free, self.asked = 0, []  # type: tuple[int, list[tuple[int, int]]]
+        monkeypatch.setattr(gpu_info, "is_gpu_available", lambda: self.free > 0)
+        monkeypatch.setattr(gpu_info, "get_gpus", self._get)
+        monkeypatch.setattr(TFSparkNode, "_gpus_of_spark", list)  # there is no pyspark
+
+    def _get(self, count: int, index: int, format: str) -> list[str]:
+        self.asked.append((count, index))
+        return [str(number) for number in range(self.free)][index * count :][:count]
+
+
+@pytest.fixture
+def gpus(monkeypatch: pytest.MonkeyPatch) -> Gpus:
+    return Gpus(monkeypatch)
+
+
+def test_a_node_registers_and_runs(gpus: Gpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tensorflowonspark import TFSparkNode, reservation
+
+    monkeypatch.setenv("TENSORFLOW_PORT", "2222")
+    server = reservation.Server(2)
+    meta: dict[str, Any] = {"id": 7, "cluster_template": {"chief": [0], "worker": [1]}, "server_addr": server.start()}
+    seen = []
+    try:
+        other = reservation.Client(meta["server_addr"])
+        other.register({"executor_id": 0, "host": "somewhere", "job_name": "chief", "task_index": 0, "port": 1})
+        other.close()
+        run = TFSparkNode.run(
+            lambda args, ctx: seen.append((args, ctx)),
+            {"x": 1},
+            {**meta, "default_fs": "file://", "working_dir": "/w"},
+            False,
+            None,
+            ["input"],
+            False,
+        )
+        for _ in range(2):  # as Spark tries a task again
+            run(iter([1]))
+        assert server.reservations is not None
+        assert len(server.reservations.get()) == 2
+    finally:
+        server.stop()
+    (args, ctx), _ = seen
+    assert (args, ctx.job_name, ctx.task_index, ctx.executor_id, ctx.num_workers) == ({"x": 1}, "worker", 0, 1, 2)
+    assert ctx.cluster_spec["chief"] == ["somewhere:1"]
+    assert json.loads(os.environ["TF_CONFIG"])["task"] == {"type": "worker", "index": 0}
+    ctx.mgr.get_queue("input").put(3)
+    assert ctx.mgr.get_queue("input").get() == 3
+    with pytest.raises(Exception, match=r"only TFCluster\.run feeds nodes"):
+        TFSparkNode.run(lambda args, ctx: None, {}, meta, False, None, ["input"], True)
+
+
+def test_the_port_of_a_node_is_held_until_it_is_released(gpus: Gpus) -> None:
+    from tensorflowonspark import TFSparkNode, reservation
+
+    server = reservation.Server(1)
+    meta = {"id": 7, "cluster_template": {"worker": [0]}, "server_addr": server.start(), "release_port": False}
+    held = []
+
+    def look(_: Any, ctx: Any) -> None:
+        held.append(ctx.tmp_socket.getsockname()[1] == int(ctx.cluster_spec["worker"][0].rpartition(":")[2]))
+        ctx.release_port()
+        held.append(ctx.tmp_socket is None)
+
+    try:
+        TFSparkNode.run(look, {}, {**meta, "default_fs": "file://", "working_dir": "."}, False, None, [], False)([0])
+    finally:
+        server.stop()
+    assert held == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("tf_args", "given", "free", "visible"),
+    [
+        (Namespace(), [], 0, ""),
+        (Namespace(), [], 4, "1"),
+        (Namespace(num_gpus=2), [], 4, "2,3"),
+        (Namespace(num_gpus=0), [], 4, ""),
+        ({"num_gpus": 2}, [], 4, "2,3"),
+        (["--num_gpus", "2"], [], 4, "1"),
+        (Namespace(), ["6", "7"], 4, "6,7"),
+        (Namespace(num_gpus=1), ["6", "7"], 4, "6"),
+    ],
+)
+def test_gpus_are_those_of_spark_or_else_free_ones(
+    gpus: Gpus, tf_args: Any, given: list[str], free: int, visible: str
+) -> None:
+    from tensorflowonspark import node_environment
+
+    gpus.free = free
+    node_environment.assign_gpus(tf_args, given, 1)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == visible
+
+
+def test_gpus_that_are_missing_are_told(gpus: Gpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tensorflowonspark import node_environment
+
+    with pytest.raises(Exception, match="num_gpus is 1, and there are 0 GPUs for this node"):
+        node_environment.assign_gpus(Namespace(num_gpus=1), [], 0)
+    node_environment.assign_gpus(Namespace(num_gpus=1), [], 0, required=False)
+    gpus.free = 4
+    monkeypatch.setenv("SPARK_EXECUTOR_POD_IP", "10.0.0.1")
+    with pytest.raises(Exception, match="num_gpus is 1, and there are 0 GPUs for this node"):
+        node_environment.assign_gpus(Namespace(num_gpus=1), [], 0)
+    assert gpus.asked == []
+
+
+class Context:
+    """The node of howdah's on which a function runs: one of two on a host, beside another host and a ps."""
+
+    cluster = "name"
+    roles = ("ps", "chief", "worker", "worker")
+    hosts = ("a", "b", "a", "a")
+
+    def __init__(self, number: int, ports: Mapping[str, int] | None = None) -> None:
+        self.number, self.peers, self.ports = number, self, ports or {}
+        self.feeds: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self.roles)
+
+    def feed(self, queue: str) -> str:
+        self.feeds.append(queue)
+        return "the feed"
+
+    def of(self, role: str) -> list[Peer]:
+        numbers = [number for number, each in enumerate(self.roles) if each == role]
+        return [
+            Peer(f"{role}:{index}", role, index, number, self.hosts[number], {"main": 2222 + number, **self.ports})
+            for index, number in enumerate(numbers)
+        ]
+
+    @property
+    def role(self) -> str:
+        return self.roles[self.number]
+
+    @property
+    def index(self) -> int:
+        return self.roles[: self.number].count(self.role)
+
+
+@pytest.mark.parametrize(
+    ("number", "given", "visible"),
+    [(0, "", ""), (1, "", "0"), (2, "", "0"), (3, "", "1"), (3, "5", "5"), (0, "5", "5")],
+)
+def test_nodes_of_one_host_take_different_gpus(
+    gpus: Gpus, monkeypatch: pytest.MonkeyPatch, number: int, given: str, visible: str
+) -> None:
+    from tensorflowonspark import TFSparkNode
+
+    gpus.free = 2
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", given)
+    seen = []
+    TFSparkNode.run_on_node(Context(number), lambda _, ctx: seen.append(ctx), {}, Context.roles, "file://", True)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == visible
+    assert seen[0].executor_id == number
+    assert json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"] == ["a:2224", "a:2225"]
+
+
+@pytest.mark.parametrize(("ports", "feeds"), [({}, []), ({FEED_PORT: 1}, [""])])
+def test_rows_can_come_before_the_function_asks_for_them(
+    gpus: Gpus, ports: Mapping[str, int], feeds: list[str]
+) -> None:
+    from tensorflowonspark import TFSparkNode
+
+    context, seen = Context(1, ports), []  # type: tuple[Context, list[list[str]]]
+    TFSparkNode.run_on_node(context, lambda *_: seen.append(list(context.feeds)), {}, Context.roles, "file://", True)
+    assert seen == [feeds]
+
+
+class Alone(Context):
+    """One of two nodes that know nothing of each other."""
+
+    roles = ("worker", "worker")
+    hosts = ("a", "a")
+
+    def __len__(self) -> int:
+        return 1
+
+    def of(self, role: str) -> list[Peer]:
+        return [replace(super().of(role)[self.index], index=0)]
+
+
+@pytest.mark.parametrize(("free", "visible"), [(0, ""), (2, "1")])
+def test_a_node_of_tfparallel_may_know_of_no_other_one(gpus: Gpus, free: int, visible: str) -> None:
+    from tensorflowonspark import TFSparkNode
+
+    gpus.free = free
+    seen: list[Any] = []
+    TFSparkNode.run_on_node(
+        Alone(1), lambda _, ctx: seen.append(ctx), {"num_gpus": 1}, Alone.roles, "file://", in_cluster=False
+    )
+    assert (seen[0].worker_num, seen[0].num_workers) == (1, 2)
+    assert (os.environ["CUDA_VISIBLE_DEVICES"], "TF_CONFIG" in os.environ) == (visible, False)
+
+
+def test_a_node_knows_that_its_executor_is_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_EXECUTOR_POD_IP", "10.0.0.1")
+    monkeypatch.setenv("SPARK_USER", "somebody")
+    order = {"key": "11", "archive": "", "variables": {"HOWDAH_MASTER": "http://127.0.0.1:9"}}
+    variables = write_files(tmp_path, "container", order, {"gpus": ""})
+    assert variables["SPARK_EXECUTOR_POD_IP"] == "10.0.0.1"
+    assert "SPARK_USER" not in variables
