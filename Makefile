@@ -9,7 +9,8 @@ demo: .venv/.demo
 	$(PYTHON) tools/generate.py
 	.venv/bin/howdah run examples/digits-tensorflow/job.yaml
 
-# What everybody runs each day: all that needs no cluster, and what tests/daily.txt lists on a real YARN and browser.
+# What everybody runs each day: all that needs no cluster, and on real clusters and in a real browser what
+# tests/daily.txt and tests/daily_engines.txt list.
 test: .venv/.test
 	$(PYTHON) tools/run_tests.py test
 
@@ -33,7 +34,7 @@ test-browser: .venv/.test
 test-ssh: .venv/.test
 	$(PYTHON) tools/run_tests.py ssh
 
-test-slurm: .venv/.engines
+test-slurm: .venv/.test
 	$(PYTHON) tools/run_tests.py slurm
 
 test-spark: .venv/.test

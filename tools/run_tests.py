@@ -21,15 +21,19 @@ PYTEST = (".venv/bin/pytest", "--failed-first", "--dist", "loadfile")
 BESIDE = ("-n", "2")
 MANY_BESIDE = ("-n", "3")
 """For tests that wait for their programs more than half of the time."""
-DAILY_LIST = ROOT / "tests" / "daily.txt"
-DAILY = tuple(line for line in DAILY_LIST.read_text(encoding="utf-8").splitlines() if line and line[0] != "#")
 MAX_SECOND_LOOKS = 3
 TESTED = ROOT / ".venv" / "tested"
 TESTS_PASSED, TESTS_FAILED = 0, 1
 """pytest's exit statuses after tests that could be run."""
 SEVERAL = (
-    *("engine_examples", "functions_on_engines", "images_on_engines", "notebook*"),
-    *("scenarios", "scenarios_local", "several_clusters"),
+    "engine_examples",
+    "functions_on_engines",
+    "images_on_engines",
+    "job_on_engines",
+    "notebook*",
+    "scenarios",
+    "scenarios_local",
+    "several_clusters",
 )
 """Files of tests/e2e whose tests are of no single engine."""
 ENGINES = {
@@ -47,12 +51,20 @@ def e2e_files(patterns: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(str(path.relative_to(ROOT)) for path in found))
 
 
+def tests_in(name: str) -> tuple[str, ...]:
+    """The tests that a list names, one a line."""
+    lines = (ROOT / "tests" / name).read_text(encoding="utf-8").splitlines()
+    return tuple(line for line in lines if line and line[0] != "#")
+
+
+DAILY, DAILY_ENGINES = tests_in("daily.txt"), tests_in("daily_engines.txt")
 OF_ENGINES = {name: e2e_files(patterns) for name, patterns in ENGINES.items()}
 OF_YARN = tuple(file for file in e2e_files(("*",)) if not any(file in files for files in OF_ENGINES.values()))
 STAGES = {
     "check": ("tools/check",),
     "parts": (*PYTEST, *BESIDE, "tests/unit", "tests/golden", "tests/simulation"),
     "processes": (*PYTEST, *MANY_BESIDE, "tests/contract", "tests/faults"),
+    "engines-daily": (*PYTEST, *MANY_BESIDE, "--no-loadscope-reorder", *DAILY_ENGINES),
     "daily": (*PYTEST, *BESIDE, "--no-loadscope-reorder", *DAILY),
     "yarn": (*PYTEST, *BESIDE, *OF_YARN),
     **{name: (*PYTEST, *BESIDE, *files) for name, files in OF_ENGINES.items()},
@@ -60,7 +72,7 @@ STAGES = {
 }
 """By name, in the order in which they run: what fails most often, and is the quickest to run again, comes first."""
 GROUPS = {
-    "test": ("check", "parts", "processes", "daily"),
+    "test": ("check", "parts", "processes", "engines-daily", "daily"),
     "all": ("check", "parts", "processes", "yarn", *ENGINES, "browser"),
 }
 
