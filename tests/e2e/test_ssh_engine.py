@@ -211,7 +211,8 @@ def test_two_jobs_never_get_the_same_gpu(engine: Engine, ssh: SshHosts, tmp_path
     third = Job(engine, tmp_path, 1, resources=Resources(256, gpus=1))
     reasons = engine.pending_reasons(third.id, None, {"worker": 1})
     assert "127.0.0.3 has 0 GPUs" in reasons[0].facts["text"]
-    until(lambda: any("127.0.0.3 (taken by other jobs)" in text for text in third.waits_for()), "why the third waits")
+    taken = ", ".join(host.name for host in ssh.hosts) + " (taken by other jobs)"
+    until(lambda: any(taken in text for text in third.waits_for()), "why the third waits")
     assert not Path(f"{third.mark}-0-1").exists()
     assert jobs[0].finish().state is State.SUCCEEDED
     third.program(0)

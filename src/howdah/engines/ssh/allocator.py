@@ -42,6 +42,7 @@ class HostConnection:
         self.host, self.room, self.address = host, dict[str, int](), host.name
         self.process: asyncio.subprocess.Process | None = None  # while the host answers
         self.heard, self.retry_at, self.complaint = time.monotonic(), 0.0, ""
+        self.is_taken = False  # when it was last asked for room, other jobs had taken it
         self.tried = asyncio.Event()
 
     def send(self, **order: Any) -> None:
@@ -169,7 +170,7 @@ class SshAllocator(DetachedMasterAllocator):
     def _hear(self, link: HostConnection, event: Mapping[str, Any]) -> None:
         if started := self._starting.pop(event.get("started", ""), None):
             count, preferences = self._wanted[started.role]
-            self._places[started.id] = started
+            self._places[started.id], link.is_taken = started, False
             if count and link.host.name not in preferences.avoid:
                 self._wanted[started.role] = (count - 1, preferences)
                 self._queue.put(Allocated(time.time(), started))
@@ -178,7 +179,7 @@ class SshAllocator(DetachedMasterAllocator):
                 self.release(started.id)
         elif "busy" in event or "refused" in event:
             self._starting.pop(event.get("busy") or event["refused"], None)
-            link.retry_at = time.monotonic() + AGAIN_S
+            link.retry_at, link.is_taken = time.monotonic() + AGAIN_S, "busy" in event
             if "text" in event and link.complaint != event["text"]:
                 link.complaint = event["text"]
                 text = message("host {host} is left out: {reason}", host=link.host.name, reason=link.complaint)
@@ -234,7 +235,7 @@ class SshAllocator(DetachedMasterAllocator):
         return found
 
     def _describe_free(self, link: HostConnection) -> str:
-        return "taken by other jobs" if time.monotonic() < link.retry_at else f"{describe(self._free_room(link))} free"
+        return "taken by other jobs" if link.is_taken else f"{describe(self._free_room(link))} free"
 
     def _free_room(self, link: HostConnection) -> dict[str, int]:
         own = [each.resources for each in self._containers_of(link)]
