@@ -9,6 +9,7 @@ from urllib.parse import quote, urlsplit
 
 import click
 
+from howdah.cli.browser import tell_ssh_tunnel
 from howdah.cli.i18n import _, translate_stored
 from howdah.cli.page import keep_tunnel
 from howdah.cli.run import notice, submit_prepared
@@ -78,7 +79,12 @@ def history(
         _run_as_job(engine_name, profile, [*arguments, *(["--remove-files"] if remove_files else [])])
         return
     options = options_of(profile, roots, host=host, port=port, keep_s=keep_s, remove_files=remove_files, idle_s=idle_s)
-    serve_until_signal(options, lambda link: click.echo(_("history: {url}", url=link)))
+    serve_until_signal(options, _tell_link)
+
+
+def _tell_link(link: str) -> None:
+    click.echo(_("history: {url}", url=link))
+    tell_ssh_tunnel(link)
 
 
 def _print_embed_url(job_id: str, engine_name: str, profile: str, address: str) -> None:

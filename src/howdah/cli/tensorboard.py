@@ -9,10 +9,11 @@ from typing import Any
 
 import click
 
+from howdah.cli.browser import tell_ssh_tunnel
 from howdah.cli.history import shown_clusters
 from howdah.cli.i18n import _
+from howdah.cli.job_choice import choose_job
 from howdah.cli.page import keep_tunnel
-from howdah.client.clusters import engine_of
 from howdah.client.engine_registry import engine as engine_of_settings
 from howdah.client.engine_registry import settings_for
 from howdah.client.follow import Follower, fetch_update
@@ -71,7 +72,7 @@ def tensorboard(
     """TensorBoard of JOB_ID, or of all jobs that you may read, wherever their event files are."""
     request: dict[str, Any] = {"port": port, "idle_s": idle * 60, "title": job_id or "howdah"}
     if job_id:
-        engine = engine_of(job_id, profile)
+        engine, job_id = choose_job(job_id, profile)
         report = report_of(engine, job_id)
         if stop or (report.master and not report.state.ended and not here):
             view = fetch_update(engine, job_id).view
@@ -155,7 +156,9 @@ def _submit_as_job(request: dict[str, Any], engine_name: str, profile: str) -> N
 
 def _show(engine: Engine, job_id: str, url: str) -> None:
     """Print a link to what a task serves, and stay while it leads through this process."""
-    click.echo(engine.reach_url(job_id, url))
+    reached = engine.reach_url(job_id, url)
+    click.echo(reached)
+    tell_ssh_tunnel(reached)
     keep_tunnel(engine, job_id)
 
 
@@ -165,6 +168,7 @@ def _serve(request: dict[str, Any]) -> None:
     running = run_locally(request, _notice)
     try:
         click.echo(running.url)
+        tell_ssh_tunnel(running.url)
         running.wait()
     finally:
         running.end()

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import html
+import contextlib
 import secrets
 import tempfile
 import time
-import webbrowser
 from pathlib import Path
 from typing import Any
 
 import click
 
+from howdah.cli.browser import opened, tell_ssh_tunnel
 from howdah.cli.i18n import _
 from howdah.cli.job_arguments import CommandWithProgram, options_without_file, program_words
+from howdah.cli.job_choice import choose_job
 from howdah.cli.run import notice
-from howdah.client.clusters import engine_of
 from howdah.client.engine_registry import settings_for
 from howdah.client.follow import fetch_update
 from howdah.client.relay import RelayClient
@@ -70,7 +70,7 @@ def notebook(job_id: str, local_port: int, opens: bool, detach: bool, **options:
     """Start JupyterLab on a machine of the cluster and print a link to it, or print a link to JOB_ID again. The link
     leads through this command. What is in the notebook's directory is stored, and is there again the next time."""
     if job_id:
-        relay = RelayClient(engine_of(job_id, options["profile"]), job_id)
+        relay = RelayClient(*choose_job(job_id, options["profile"]))
         task = relay.task("")
     else:
         prepared = _prepare(**options)
@@ -137,13 +137,12 @@ def _require_jupyterlab(options: dict[str, Any]) -> None:
 def _show(relay: RelayClient, task: TaskId, local_port: int, opens: bool) -> None:
     """Print the link, and forward until the job has ended or Ctrl-C."""
     port = _wait_until_listening(relay, task)
-    with open_forward(relay, task, port, local_port) as here, tempfile.TemporaryDirectory() as private:
+    with open_forward(relay, task, port, local_port) as here, contextlib.ExitStack() as until_end:
         link = _link(relay, task, here)
         click.echo(link)
-        if opens:  # by a file that only this user can read: others see the words of a browser's command line
-            page = Path(private, "notebook.html")
-            page.write_text(f'<meta http-equiv="refresh" content="0; url={html.escape(link)}">\n', "utf-8")
-            webbrowser.open(page.as_uri())
+        tell_ssh_tunnel(link)
+        if opens:
+            until_end.enter_context(opened(link))
         notice(_("the link leads through this command: Ctrl-C ends it, and the notebook goes on"))
         if not wait_for_job(relay):
             notice(_("`howdah notebook {id}` prints a link again, `howdah cancel {id}` ends it", id=relay.job_id))
