@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from howdah.client.job_names import FoundJob, choose, find_job
+from howdah.client.job_names import NamedJob, choose, find_job
 from howdah.engines.local.engine import LocalEngine
 from howdah.errors import InvalidRequest, JobNotFound
 from howdah.spec import JobReport, State
 
 
 @pytest.fixture
-def jobs(tmp_path: Path) -> list[FoundJob]:
+def jobs(tmp_path: Path) -> list[NamedJob]:
     """Five jobs, the newest first."""
     engine = LocalEngine({"local_home": str(tmp_path)})
 
-    def job(number: int, id_: str, name: str, state: State) -> FoundJob:
-        return FoundJob(id_, engine, JobReport(id_, name, state, "local", submitted=float(number)))
+    def job(number: int, id_: str, name: str, state: State) -> NamedJob:
+        return NamedJob(id_, engine, JobReport(id_, name, state, "local", submitted=float(number)))
 
     return [
         job(5, "slurm-7212", "train", State.SUCCEEDED),
@@ -45,27 +45,27 @@ def jobs(tmp_path: Path) -> list[FoundJob]:
         ("503d", "local-20261120-090000-0001"),  # a name comes before the end of an id
     ],
 )
-def test_a_job_is_found(jobs: list[FoundJob], said: str, expected: str) -> None:
+def test_a_job_is_found(jobs: list[NamedJob], said: str, expected: str) -> None:
     found = choose(said, jobs)
     assert found is not None
     assert found.id == expected
 
 
 @pytest.mark.parametrize("said", ["@-6", "@last2", "12", "ce", "nothing", "0261121-131248-82", "@"])
-def test_no_job_is_found(jobs: list[FoundJob], said: str) -> None:
+def test_no_job_is_found(jobs: list[NamedJob], said: str) -> None:
     assert choose(said, jobs) is None
 
 
-def test_of_ended_jobs_of_one_name_the_last_is_meant(jobs: list[FoundJob]) -> None:
+def test_of_ended_jobs_of_one_name_the_last_is_meant(jobs: list[NamedJob]) -> None:
     found = choose("train", [job for job in jobs if job.report and job.report.state.ended])
     assert found is not None
     assert found.id == "slurm-7212"
 
 
-def test_what_several_jobs_may_be_is_refused_with_their_ids(jobs: list[FoundJob]) -> None:
+def test_what_several_jobs_may_be_is_refused_with_their_ids(jobs: list[NamedJob]) -> None:
     with pytest.raises(InvalidRequest, match=r"'local-2026' may be 3 jobs: local-20261121-131248-82ce \(train, FAILED"):
         choose("local-2026", jobs)
-    again = FoundJob("slurm-7213", jobs[0].engine, JobReport("slurm-7213", "train", State.PENDING, "slurm"))
+    again = NamedJob("slurm-7213", jobs[0].engine, JobReport("slurm-7213", "train", State.PENDING, "slurm"))
     with pytest.raises(InvalidRequest, match=r"'train' may be 2 jobs: slurm-7213 .*, application_1795266768_0007"):
         choose("train", [again, *jobs])
 

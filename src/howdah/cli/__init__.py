@@ -26,7 +26,7 @@ COMMANDS = {
     "run": ("howdah.cli.run:run", "Run a job and follow it; exits with its result."),
     "submit": ("howdah.cli.run:submit", "Submit a job and print its id."),
     "attach": ("howdah.cli.attach:attach", "Follow a job that was submitted before."),
-    "wait": ("howdah.cli.attach:wait", "Wait until jobs have ended; exits with their result."),
+    "wait": ("howdah.cli.wait:wait", "Wait until jobs have ended; exits with their result."),
     "init": ("howdah.cli.init:init", "Write a job file for a program."),
     "plan": ("howdah.cli.run:plan", "Show what submit would do, and change nothing."),
     "list": ("howdah.cli.jobs:list_jobs", "List your jobs."),

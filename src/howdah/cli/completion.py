@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from howdah.cli import COMPLETION
 from howdah.cli.i18n import examples
 from howdah.client.clusters import describe_clusters, find_clusters
 from howdah.client.engine_registry import settings_for
@@ -22,6 +21,8 @@ SHELLS = ["bash", "zsh", "fish"]
 LIMIT_S = 2.0
 """How long a cluster may take to answer while somebody waits for a completion."""
 MAX_JOBS = 30
+_VARIABLE = "_HOWDAH_COMPLETE"
+"""As click derives it from the name of the command."""
 
 
 @click.command(
@@ -36,7 +37,7 @@ def completion(shell: str) -> None:
     """Print a script by which SHELL completes commands, options, jobs, tasks, engines and settings."""
     found = get_completion_class(shell)
     assert found is not None
-    click.echo(found(click.get_current_context().find_root().command, {}, "howdah", COMPLETION).source())
+    click.echo(found(click.get_current_context().find_root().command, {}, "howdah", _VARIABLE).source())
 
 
 def complete_jobs(_context: click.Context, begun: str) -> list[CompletionItem]:

@@ -68,7 +68,7 @@ def submit(as_json: bool, waits: bool, dry_run: bool, **options: Any) -> None:
     else:
         click.echo(job_id)
     if waits:
-        from howdah.cli.attach import wait_for_jobs
+        from howdah.cli.wait import wait_for_jobs
 
         wait_for_jobs([(prepared.engine, job_id)], as_json)
 

@@ -29,7 +29,7 @@ _NUMBERED = re.compile(r"@-([1-9]\d{0,5})")
 
 
 @dataclass(frozen=True)
-class FoundJob:
+class NamedJob:
     """The job that a user means."""
 
     id: str
@@ -40,7 +40,7 @@ class FoundJob:
     """What its engine says of it; None if the user gave the whole id."""
 
 
-def find_job(said: str, profile: str = "", report_silent: ReportUnusable = lambda *_: None) -> FoundJob:
+def find_job(said: str, profile: str = "", report_silent: ReportUnusable = lambda *_: None) -> NamedJob:
     """Return the job that `said` means: its id; its name; a part of the id, at its beginning or end; `@last` for the
     job that was submitted last, `@-2` for the one before it.
 
@@ -54,7 +54,7 @@ def find_job(said: str, profile: str = "", report_silent: ReportUnusable = lambd
     if name:
         engine = engine_of(said, profile)
         if engine.describe(said):
-            return FoundJob(said, engine, None)
+            return NamedJob(said, engine, None)
     elif not said.strip(" ."):
         raise JobNotFound(f"no job {said!r}; `howdah list` shows yours")
     clusters = find_clusters(name, profile, report_silent)
@@ -68,20 +68,20 @@ def find_job(said: str, profile: str = "", report_silent: ReportUnusable = lambd
     return found
 
 
-def _newest_first(clusters: Sequence[ConfiguredCluster], answers: Sequence[ClusterAnswer]) -> list[FoundJob]:
-    known: dict[tuple[str, float], FoundJob] = {}  # two profiles may lead to one cluster
+def _newest_first(clusters: Sequence[ConfiguredCluster], answers: Sequence[ClusterAnswer]) -> list[NamedJob]:
+    known: dict[tuple[str, float], NamedJob] = {}  # two profiles may lead to one cluster
     for cluster, answer in zip(clusters, answers, strict=True):
         for report in answer.reports:
-            known.setdefault((report.id, report.submitted), FoundJob(report.id, cluster.engine, report))
+            known.setdefault((report.id, report.submitted), NamedJob(report.id, cluster.engine, report))
     return sorted(known.values(), key=_submission, reverse=True)
 
 
-def _submission(job: FoundJob) -> tuple[float, str]:
+def _submission(job: NamedJob) -> tuple[float, str]:
     assert job.report is not None
     return job.report.submitted or job.report.started, job.id
 
 
-def choose(said: str, jobs: Sequence[FoundJob]) -> FoundJob | None:
+def choose(said: str, jobs: Sequence[NamedJob]) -> NamedJob | None:
     """Return the job of `jobs`, the newest first, that `said` means; None if it is none."""
     numbered = _NUMBERED.fullmatch(said)
     if said == LAST or numbered:
@@ -103,7 +103,7 @@ def _is_part(said: str, job_id: str) -> bool:
     return job_id.startswith(said) or job_id.endswith(said) or job_id.partition("-")[2].startswith(said)
 
 
-def _only(said: str, jobs: Sequence[FoundJob]) -> FoundJob:
+def _only(said: str, jobs: Sequence[NamedJob]) -> NamedJob:
     if len(jobs) == 1:
         return jobs[0]
     named = ", ".join(_describe(job) for job in jobs[:MAX_NAMED])
@@ -111,7 +111,7 @@ def _only(said: str, jobs: Sequence[FoundJob]) -> FoundJob:
     raise InvalidRequest(f"{said!r} may be {len(jobs)} jobs: {named}{more}; give more of the id")
 
 
-def _describe(job: FoundJob) -> str:
+def _describe(job: NamedJob) -> str:
     report = job.report
     assert report is not None
     moment = time.strftime("%m-%d %H:%M:%S", time.localtime(report.submitted or report.started))
