@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -140,3 +141,25 @@ def test_who_comes_by_ssh_is_told_how_a_browser_gets_here(howdah: Howdah) -> Non
     assert f"ssh -L {port[1]}:127.0.0.1:{port[1]} " in page.stderr
     assert "@192.0.2.1" in page.stderr
     assert "ssh -L" not in howdah("page").stderr
+
+
+def test_a_bundle_tells_all_but_secrets(howdah: Howdah, tmp_path: Path) -> None:
+    line = "echo begun; echo --password hush456 API_KEY=$API_KEY; exit 3"
+    job = submit(howdah, "train", line, "--wait", "--env", "API_KEY=hush123")
+    done = howdah("bundle")
+    assert done.stdout == f"howdah-{job}.zip\n"
+    path = tmp_path / f"howdah-{job}.zip"
+    assert path.stat().st_mode & 0o777 == 0o600
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name).decode() for name in archive.namelist()}
+    assert not [name for name, text in parts.items() if "hush" in text]
+    assert "begun" in parts["logs/worker-0.attempt.1.stdout.txt"]
+    assert f"{job}  train  FAILED\nwhy: worker:0 on " in parts["explain.txt"]
+    assert json.loads(parts["status.json"])["state"] == "FAILED"
+    assert '"kind":"JobFinished"' in parts["events.jsonl"]
+    assert {"engine", "profile"} & json.loads(parts["settings.json"]).keys()
+    assert "click" in json.loads(parts["versions.json"])
+    assert parts["missing.txt"].startswith("stacks: none were kept")
+    again = howdah("bundle")
+    assert (again.returncode, "exists: choose another file with --to" in again.stderr) == (66, True)
+    assert json.loads(howdah("bundle", "train", "--to", "other.zip", "--json").stdout)["path"] == "other.zip"

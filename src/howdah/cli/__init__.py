@@ -36,6 +36,7 @@ COMMANDS = {
     "tensorboard": ("howdah.cli.tensorboard:tensorboard", "TensorBoard of a job, or of all jobs."),
     "stacks": ("howdah.cli.stacks:stacks", "What a job's programs are doing: their stacks."),
     "explain": ("howdah.cli.explain:explain", "Why a job waits, failed, or started again."),
+    "bundle": ("howdah.cli.bundle:bundle", "One file about a job, for whoever helps you."),
     "doctor": ("howdah.cli.doctor:doctor", "Check this machine's and the cluster's set-up."),
     "notebook": ("howdah.interactive.notebook:notebook", "JupyterLab on a machine of the cluster."),
     "shell": ("howdah.interactive.shell:shell", "A machine for a while, or a shell in a running task."),

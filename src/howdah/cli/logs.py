@@ -126,7 +126,12 @@ def logs(
     if by_line:
         print_lines(_live_or_archived(engine, job_id, selection, _live_lines, _archived_lines), as_json)
     else:
-        print_pieces(_live_or_archived(engine, job_id, selection, _live_pieces, _archived_pieces), as_json)
+        print_pieces(output_of(engine, job_id, selection), as_json)
+
+
+def output_of(engine: Engine, job_id: str, selection: LogSelection) -> Iterator[tuple[str, bytes]]:
+    """Yield the chosen output of a living or ended job, byte for byte, in pieces with the headings of their logs."""
+    return _live_or_archived(engine, job_id, selection, _live_pieces, _archived_pieces)
 
 
 def _live_or_archived(
