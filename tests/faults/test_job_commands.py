@@ -163,3 +163,29 @@ def test_a_bundle_tells_all_but_secrets(howdah: Howdah, tmp_path: Path) -> None:
     again = howdah("bundle")
     assert (again.returncode, "exists: choose another file with --to" in again.stderr) == (66, True)
     assert json.loads(howdah("bundle", "train", "--to", "other.zip", "--json").stdout)["path"] == "other.zip"
+
+
+def test_what_a_command_tells_is_json_for_programs(howdah: Howdah, tmp_path: Path) -> None:
+    def told(*words: str) -> dict[str, object]:
+        done = howdah(*words, "--json")
+        assert done.returncode == 0, done.stderr
+        found: dict[str, object] = json.loads(done.stdout)
+        return found
+
+    (tmp_path / "numbers").write_text("1 2 3")
+    (tmp_path / "work.py").write_text("print(1)")
+    assert told("init", "work.py") == {"path": "job.yaml"}
+    user_file = told("config", "set", "queue", "prod")
+    assert told("config", "path") == user_file
+    assert told("config", "get", "queue") == {
+        "key": "queue",
+        "value": "prod",
+        "source": f"user file {user_file['path']}",
+    }
+    assert told("config", "unset", "queue") == user_file
+    place = f"file://{tmp_path}/copy"
+    assert told("data", "put", "numbers", place) == {"files": 1, "bytes": 5, "where": place}
+    assert told("data", "head", place) == {"uri": place, "bytes": 5, "text": "1 2 3"}
+    assert told("data", "get", place, "again") == {"files": 1, "bytes": 5, "where": "again"}
+    assert told("data", "rm", place) == {"removed": place}
+    assert told("sandbox", "down") == {"stopped": []}

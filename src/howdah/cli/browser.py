@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import click
 
 from howdah.cli.i18n import _
+from howdah.cli.terminal import print_result
 
 READ_S = 5.0
 """How long a browser may take to read the file that leads it to a link."""
@@ -29,6 +30,12 @@ def opened(link: str) -> Iterator[None]:
         page.write_text(f'<meta http-equiv="refresh" content="0; url={html.escape(link)}">\n', "utf-8")
         webbrowser.open(page.as_uri())
         yield
+
+
+def print_link(link: str, as_json: bool, text: str = "") -> None:
+    """Print a link, as JSON or as `text` if it is given, and how one gets there by ssh."""
+    print_result(text or link, {"url": link}, as_json)
+    tell_ssh_tunnel(link)
 
 
 def tell_ssh_tunnel(link: str) -> None:

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TextIO
 from unicodedata import east_asian_width
 
@@ -306,6 +306,16 @@ def verdict(view: JobView) -> Iterator[str]:
         yield _("what to do: {advice}", advice=translate_stored(text))
     if outcome.first is not None:
         yield _("full output: howdah logs {id} {task}", id=view.id, task=outcome.first)
+
+
+def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the option `as_json`, for one that has one thing to tell."""
+    return click.option("--json", "as_json", is_flag=True, help="One JSON object.")(command)
+
+
+def print_result(text: str, record: Mapping[str, object], as_json: bool) -> None:
+    """Print what a command has to tell, for people or for programs."""
+    click.echo(to_json(record) if as_json else text)
 
 
 def styled_state(state: State) -> str:

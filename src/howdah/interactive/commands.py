@@ -19,6 +19,7 @@ from howdah.cli.interrupts import finish_unless_interrupted
 from howdah.cli.job_arguments import CommandWithProgram, program_words
 from howdah.cli.job_choice import choose_job, job_argument
 from howdah.cli.run import notice
+from howdah.cli.terminal import json_option, print_result
 from howdah.client.job_end import watch_until_end
 from howdah.client.port_forward import PortForward
 from howdah.client.relay import RelayClient
@@ -75,7 +76,8 @@ def say_in_terminal(text: str) -> None:
 @click.argument("source")
 @click.argument("destination")
 @click.option("--profile", default="", help="A profile of your configuration.")
-def cp(source: str, destination: str, profile: str) -> None:
+@json_option
+def cp(source: str, destination: str, profile: str, as_json: bool) -> None:
     """Copy a file or a directory from a running task to this machine, or the other way round. In a task it is
     JOB_ID:TASK:PATH (ID:worker:1:model); the path begins in the working directory of the task's program."""
     there, here = split_place(source), split_place(destination)
@@ -86,9 +88,10 @@ def cp(source: str, destination: str, profile: str) -> None:
     relay = RelayClient(*choose_job(place.job_id, profile))
     task = relay.task(place.task)
     if there is not None:
-        click.echo(copy_from_task(relay, task, place.path, Path(destination), _say_left_out))
+        copied = str(copy_from_task(relay, task, place.path, Path(destination), _say_left_out))
     else:
-        click.echo(copy_to_task(relay, task, Path(source), place.path, _say_left_out))
+        copied = str(copy_to_task(relay, task, Path(source), place.path, _say_left_out))
+    print_result(copied, {"path": copied}, as_json)
 
 
 def _say_left_out(name: str) -> None:
@@ -109,7 +112,8 @@ local_port_option = port_option("--local-port", "The port on this machine; a fre
 @click.argument("port")
 @local_port_option
 @click.option("--profile", default="", help="A profile of your configuration.")
-def forward(job_id: str, task: str, port: str, local_port: int, profile: str) -> None:
+@json_option
+def forward(job_id: str, task: str, port: str, local_port: int, profile: str, as_json: bool) -> None:
     """Forward a port of this machine to PORT, a number or a name of the job file, of TASK (worker:0) of the running
     JOB_ID, until Ctrl-C or the end of the job."""
     relay = RelayClient(*choose_job(job_id, profile))
@@ -117,7 +121,8 @@ def forward(job_id: str, task: str, port: str, local_port: int, profile: str) ->
     asyncio.run(_try_port(relay, chosen, port))
     with open_forward(relay, chosen, port, local_port) as forwarding:
         here = f"127.0.0.1:{forwarding}"
-        click.echo(_("{here} leads to port {port} of {task}: Ctrl-C ends it", here=here, port=port, task=chosen))
+        text = _("{here} leads to port {port} of {task}: Ctrl-C ends it", here=here, port=port, task=chosen)
+        print_result(text, {"address": here, "task": str(chosen), "port": port}, as_json)
         wait_for_job(relay)
 
 
