@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -61,10 +62,11 @@ def test_jobs_are_named(howdah: Howdah) -> None:
     assert howdah("status", first).stderr == ""
     assert howdah("list", "-q").stdout.split() == [second, first]
     assert re.search(r"Diagnostics\n.*train .*worker:0 on .*: exit code 3\n", howdah("list", "-o", "wide").stdout)
-    ambiguous = howdah("explain", first[:10])
+    ambiguous = howdah("explain", first[: len("local-20261121")])
     assert ambiguous.returncode == 64
     assert f"may be 2 jobs: {second} (train, FAILED" in ambiguous.stderr
     assert howdah("cancel").returncode == 64  # the last job is never meant by saying nothing
+    assert howdah("cancel", "").returncode == howdah("status", "").returncode == 66  # a script's, after a failure
     chinese = howdah("status", "nothing", LANG="zh_CN.UTF-8")
     assert (chinese.returncode, "没有名为" in chinese.stderr) == (66, True)
 
@@ -80,6 +82,34 @@ def test_wait_ends_as_the_jobs_do(howdah: Howdah) -> None:
     assert howdah("cancel", "long").returncode == 0
     assert howdah("wait", "good", "@last").returncode == 2
     assert howdah("wait", "--timeout", "soon").returncode == 64
+
+
+def test_who_stops_waiting_leaves_the_job_running(howdah: Howdah, environment: dict[str, str], tmp_path: Path) -> None:
+    job = submit(howdah, "train", "sleep 60")
+    waiting = subprocess.Popen([HOWDAH, "wait"], env=environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    assert waiting.stderr is not None
+    while f"waiting for the end of {job}: RUNNING" not in waiting.stderr.readline():
+        assert waiting.poll() is None
+    waiting.send_signal(signal.SIGINT)
+    assert f"the job goes on; `howdah attach {job}`" in waiting.communicate(timeout=LIMIT_S)[1]
+    assert waiting.returncode == 130
+    assert json.loads(howdah("status", "--json").stdout)["state"] == "RUNNING"
+
+
+def test_commands_that_act_want_to_hear_all_clusters(howdah: Howdah, tmp_path: Path) -> None:
+    job = submit(howdah, "train", "sleep 60")
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+    (tmp_path / "conf").mkdir()
+    value = f"<property><name>yarn.resourcemanager.address</name><value>{address}</value></property>"
+    (tmp_path / "conf" / "core-site.xml").write_text(f"<configuration>{value}</configuration>")
+    known = {"HOWDAH_HADOOP_CONF_DIR": str(tmp_path / "conf")}
+    refused = howdah("cancel", "train", **known)
+    assert refused.returncode == 69
+    assert "train may be a job of a cluster that does not answer; give the whole id (yarn: " in refused.stderr
+    looked = howdah("status", "train", **known)
+    assert (looked.returncode, "howdah: yarn: ResourceManager" in looked.stderr) == (0, True)
+    assert f"{job} CANCELLED" in howdah("cancel", job, **known).stdout
 
 
 def test_attach_follows_a_job_and_leaves_it_running(
@@ -143,9 +173,10 @@ def test_who_comes_by_ssh_is_told_how_a_browser_gets_here(howdah: Howdah) -> Non
     assert "ssh -L" not in howdah("page").stderr
 
 
-def test_a_bundle_tells_all_but_secrets(howdah: Howdah, tmp_path: Path) -> None:
-    line = "echo begun; echo --password hush456 API_KEY=$API_KEY; exit 3"
-    job = submit(howdah, "train", line, "--wait", "--env", "API_KEY=hush123")
+def test_a_bundle_tells_all_but_secrets(howdah: Howdah, environment: dict[str, str], tmp_path: Path) -> None:
+    line = "echo begun; echo --password hush456 API_KEY=$API_KEY; echo with $CODE >&2; exit 3"
+    environment["CODE"] = "hush789"
+    job = submit(howdah, "train", line, "--wait", "--env", "API_KEY=hush123", "--secret", "CODE")
     done = howdah("bundle")
     assert done.stdout == f"howdah-{job}.zip\n"
     path = tmp_path / f"howdah-{job}.zip"
@@ -159,7 +190,13 @@ def test_a_bundle_tells_all_but_secrets(howdah: Howdah, tmp_path: Path) -> None:
     assert '"kind":"JobFinished"' in parts["events.jsonl"]
     assert {"engine", "profile"} & json.loads(parts["settings.json"]).keys()
     assert "click" in json.loads(parts["versions.json"])
+    assert json.loads(parts["plan.json"])["job"]["name"] == "train"
     assert parts["missing.txt"].startswith("stacks: none were kept")
+    del environment["CODE"]
+    unknown = howdah("bundle", "--to", "unmasked.zip")
+    assert "the value of the secret CODE: it is not known here, so it is not masked" in unknown.stderr
+    nowhere = howdah("bundle", "--to", "no/such/directory.zip")
+    assert (nowhere.returncode, "Traceback" in nowhere.stderr) == (66, False)
     again = howdah("bundle")
     assert (again.returncode, "exists: choose another file with --to" in again.stderr) == (66, True)
     assert json.loads(howdah("bundle", "train", "--to", "other.zip", "--json").stdout)["path"] == "other.zip"

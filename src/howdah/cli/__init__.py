@@ -99,7 +99,8 @@ class LazyGroup(click.Group):
         """Complete the name of a command without importing all of them."""
         from click.shell_completion import CompletionItem
 
-        found = [CompletionItem(name, help=_(help)) for name, (_module, help) in COMMANDS.items()]
+        named = {**COMMANDS, **{alias: COMMANDS[name] for alias, name in ALIASES.items()}}
+        found = [CompletionItem(name, help=_(help)) for name, (_module, help) in named.items()]
         return [
             *(item for item in found if item.value.startswith(incomplete)),
             *click.Command.shell_complete(self, ctx, incomplete),

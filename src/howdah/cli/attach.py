@@ -15,7 +15,7 @@ from howdah.cli.run import INTERRUPT, follow_submitted
 @click.option("--on-interrupt", type=click.Choice(INTERRUPT), default="detach", help="What Ctrl-C does to the job.")
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="JSON, for programs.")
-def attach(job_id: str, log_tasks: str, on_interrupt: str, profile: str, as_json: bool) -> None:
+def attach(job_id: str | None, log_tasks: str, on_interrupt: str, profile: str, as_json: bool) -> None:
     """Follow a job as `run` does, and exit with its result. Ctrl-C leaves the job running."""
     engine, job_id = choose_job(job_id, profile)
     with Interrupts() as interrupts:

@@ -28,7 +28,8 @@ def opened(link: str) -> Iterator[None]:
     with tempfile.TemporaryDirectory() as private:
         page = Path(private, "link.html")
         page.write_text(f'<meta http-equiv="refresh" content="0; url={html.escape(link)}">\n', "utf-8")
-        webbrowser.open(page.as_uri())
+        if not webbrowser.open(page.as_uri()):
+            click.echo(_("no browser can be opened here"), err=True)
         yield
 
 

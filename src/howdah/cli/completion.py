@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 import click
@@ -16,11 +17,16 @@ from howdah.client.job_names import LAST, find_job
 from howdah.config.engine_settings import engine_names
 from howdah.errors import HowdahError
 from howdah.spec import JobReport
+from howdah.storage.hdfs.call_timeout import CallTimeout, call_with_timeout
 
 SHELLS = ["bash", "zsh", "fish"]
 LIMIT_S = 2.0
 """How long a cluster may take to answer while somebody waits for a completion."""
 MAX_JOBS = 30
+_PLAIN = re.compile(r"[\w.@+-]+")
+"""Names of which no shell makes anything else: it puts them on the line as they are."""
+_TASKS_ARE_WORDS = "COMP_WORDBREAKS=${COMP_WORDBREAKS//:}\n"
+"""Bash would divide `worker:0` into three words."""
 _VARIABLE = "_HOWDAH_COMPLETE"
 """As click derives it from the name of the command."""
 
@@ -37,33 +43,37 @@ def completion(shell: str) -> None:
     """Print a script by which SHELL completes commands, options, jobs, tasks, engines and settings."""
     found = get_completion_class(shell)
     assert found is not None
-    click.echo(found(click.get_current_context().find_root().command, {}, "howdah", _VARIABLE).source())
+    script = found(click.get_current_context().find_root().command, {}, "howdah", _VARIABLE).source()
+    click.echo(f"{_TASKS_ARE_WORDS}{script}" if shell == "bash" else script)
 
 
-def complete_jobs(_context: click.Context, begun: str) -> list[CompletionItem]:
+def complete_jobs(context: click.Context, begun: str) -> list[CompletionItem]:
     """Return the ids of the newest jobs that begin so, else their names; `@last`."""
-    jobs = list(_newest_jobs())
+    jobs = list(_newest_jobs(str(context.params.get("profile") or "")))
     found = [CompletionItem(job.id, help=f"{job.name} {job.state.value}") for job in jobs if job.id.startswith(begun)]
-    names = {job.name: None for job in jobs if begun and job.name.startswith(begun)}
+    names = {job.name: None for job in jobs if begun and job.name.startswith(begun) and _PLAIN.fullmatch(job.name)}
     last = [CompletionItem(LAST)] if begun and LAST.startswith(begun) else []
     return [*found, *map(CompletionItem, names), *last]
 
 
-def _newest_jobs() -> Iterator[JobReport]:
-    with contextlib.suppress(HowdahError):
-        answers = describe_clusters(find_clusters(), limit_s=LIMIT_S)
+def _newest_jobs(profile: str) -> Iterator[JobReport]:
+    with contextlib.suppress(HowdahError, OSError):
+        answers = describe_clusters(find_clusters("", profile), limit_s=LIMIT_S)
         reports = [report for answer in answers for report in answer.reports]
         yield from sorted(reports, key=lambda report: report.submitted, reverse=True)[:MAX_JOBS]
 
 
 def complete_tasks(context: click.Context, begun: str) -> list[CompletionItem]:
     """Return the tasks, and the roles, of the job that the command line names."""
-    said = context.params.get("job_id") or LAST
-    with contextlib.suppress(HowdahError):
-        found = find_job(said, str(context.params.get("profile") or ""))
+    wanted, profile = context.params.get("job_id") or LAST, str(context.params.get("profile") or "")
+
+    def words() -> list[str]:
+        found = find_job(wanted, profile, limit_s=LIMIT_S)
         tasks = fetch_update(found.engine, found.id).view.tasks
-        words = [*dict.fromkeys(task.role for task in tasks), *map(str, tasks)]
-        return [CompletionItem(word) for word in words if word.startswith(begun)]
+        return [*dict.fromkeys(task.role for task in tasks), *map(str, tasks)]
+
+    with contextlib.suppress(HowdahError, OSError, CallTimeout):
+        return _beginning(begun, call_with_timeout(words, LIMIT_S))
     return []
 
 

@@ -26,7 +26,7 @@ from howdah.spec.events import Event, GangRestarted, Stopping
 @job_argument()
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def explain(job_id: str, profile: str, as_json: bool) -> None:
+def explain(job_id: str | None, profile: str, as_json: bool) -> None:
     """Say why JOB_ID waits, why it failed, and what was started again."""
     found = look(*choose_job(job_id, profile))
     if as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -14,24 +15,37 @@ from howdah.engines import Engine
 from howdah.errors import HowdahError
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+TELL_S = 1.0
+"""After so long without an answer the user hears for what the command waits."""
 
 
 def job_argument(required: bool = False) -> Decorator:
-    """Return a decorator that gives a command the argument `job_id`; "" stands for the last job unless `required`."""
-    return click.argument("job_id") if required else click.argument("job_id", default="")
+    """Return a decorator that gives a command the argument `job_id`, None for none unless it is `required`."""
+    return click.argument("job_id", required=required)
 
 
-def choose_job(said: str, profile: str = "") -> tuple[Engine, str]:
-    """Return the job that `said` means, by its engine and its id; "" means the job that was submitted last. Which job
-    it is, is said where the user has not given the id.
+def choose_job(wanted: str | None, profile: str = "", *, acts: bool = False) -> tuple[Engine, str]:
+    """Return the job that `wanted` means, by its engine and its id; None means the job that was submitted last. Which
+    job it is, is said where the user has not given the id. A command that `acts` on the job wants an answer of each
+    cluster that may have it.
 
     Raises:
         HowdahError: as `find_job` does.
     """
-    found = find_job(said or LAST, profile, _tell_silent)
-    if found.report is not None and found.id != said:
+    waits = threading.Timer(TELL_S, _tell_wait)
+    waits.daemon = True
+    waits.start()
+    try:
+        found = find_job(LAST if wanted is None else wanted, profile, _tell_silent, must_hear_all=acts)
+    finally:
+        waits.cancel()
+    if found.report is not None and found.id != wanted:
         click.echo(_("{id}  {name}", id=found.id, name=found.report.name), err=True)
     return found.engine, found.id
+
+
+def _tell_wait() -> None:
+    click.echo(_("asking your clusters for their jobs, 10 s at most"), err=True)
 
 
 def _tell_silent(engine: str, profile: str, error: HowdahError) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 import click
 
 from howdah.api.cli_status import describe
+from howdah.cli.browser import tell_ssh_tunnel
 from howdah.cli.i18n import _, examples, translate_stored
 from howdah.cli.job_choice import choose_job, job_argument
 from howdah.cli.sandbox import ended_daemons
@@ -65,7 +66,9 @@ MAX_NAME = 40
 @click.option("--name", default="", metavar="TEXT", help="Only jobs with this in their name.")
 @click.option("--text", default="", metavar="WORDS", help="Only jobs with all these words in name, id or diagnostics.")
 @click.option("--since", default="", metavar="TIME", help="Only jobs that began within this time, such as 12h or 7d.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="List at most N jobs, not 30.")
+@click.option(
+    "--limit", type=click.IntRange(1), metavar="N", help="List at most N jobs; 30, or 200 with --history, without it."
+)
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("-o", "--format", "form", type=click.Choice(FORMS), default="table", help="What to print of each job.")
 @click.option("-q", "--quiet", "form", flag_value="id", help="Only ids, as -o id.")
@@ -73,11 +76,11 @@ MAX_NAME = 40
 def list_jobs(
     engine_name: str, history: bool, limit: int | None, profile: str, form: str, since: str, **words: str
 ) -> None:
-    """List your jobs, the newest first: 30 of them, or all with --json."""
+    """List your jobs, the newest first: 30 of them, or all with --json or -q."""
     words["state"] = states(words["state"])
     wanted = JobFilter(words["user"], words["state"], words["name"], words["text"], _parse_since(since))
     listed = [job for job in _describe_jobs(engine_name, profile) if wanted.fits(job.report)]
-    max_jobs = limit or (MAX_REMEMBERED if history else None if form == "json" else MAX_LISTED)
+    max_jobs = limit or (MAX_REMEMBERED if history else None if form in ("json", "id") else MAX_LISTED)
     old = (
         jobs_of_history(wanted, engine_name, profile, max_jobs or MAX_REMEMBERED, _show_silent_history)
         if history
@@ -186,7 +189,7 @@ def _shorten_name(name: str) -> str:
 @job_argument()
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="Everything, as one JSON object.")
-def status(job_id: str, profile: str, as_json: bool) -> None:
+def status(job_id: str | None, profile: str, as_json: bool) -> None:
     """Show a job and its tasks."""
     engine, job_id = choose_job(job_id, profile)
     update = fetch_update(engine, job_id)
@@ -203,6 +206,7 @@ def status(job_id: str, profile: str, as_json: bool) -> None:
     # A link through a tunnel of this process would be dead when it is read: another command makes one, and stays.
     if not report.state.ended and (url := page_url(engine, report)):
         click.echo(_("page: {url}", url=f"`howdah page {job_id}`" if engine.has_tunnel else url))
+        tell_ssh_tunnel(url)
     if not report.state.ended and (url := tensorboard_url(engine, report, view)):
         click.echo(_("TensorBoard: {url}", url=f"`howdah tensorboard {job_id}`" if engine.has_tunnel else url))
     rows = [tuple(map(_, TASK_COLUMNS)), *((str(task.id), *row(task)) for task in view.tasks.values())]
@@ -231,7 +235,7 @@ def status(job_id: str, profile: str, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
 def cancel(job_id: str, profile: str, as_json: bool) -> None:
     """End a job: its master is asked first, then the engine."""
-    engine, job_id = choose_job(job_id, profile)
+    engine, job_id = choose_job(job_id, profile, acts=True)
     report = report_of(engine, job_id)
     if report.state.ended:
         words = _("{id} had ended already: {state}", id=job_id, state=report.state.value)

@@ -101,7 +101,7 @@ class LogSelection:
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per piece of output.")
 def logs(
-    job_id: str,
+    job_id: str | None,
     tasks: tuple[str, ...],
     follow: bool,
     stream: str,

@@ -30,7 +30,9 @@ from howdah.spec.codec import to_json
 @click.option("--hours", default=HOURS, metavar="N", help="Hours for which the link permits changes.")
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def page(job_id: str, look_only: bool, embed: bool, opens: bool, hours: int, profile: str, as_json: bool) -> None:
+def page(
+    job_id: str | None, look_only: bool, embed: bool, opens: bool, hours: int, profile: str, as_json: bool
+) -> None:
     """Print a link to the page of JOB_ID. Who has it may cancel the job: pass on one with --look-only instead.
     The page of an ended job is at a history server, which is started where there is none."""
     if not 0 < hours <= 24 * 30:

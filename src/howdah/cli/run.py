@@ -83,6 +83,10 @@ def plan(as_json: bool, **options: Any) -> None:
 def show_plan(as_json: bool, **options: Any) -> None:
     """Print what a submission would do."""
     prepared = prepared_job(**options, install=False)
+    if prepared.fresh:
+        from howdah.client.fresh_checkpoint import refuse_wrong
+
+        refuse_wrong(prepared.plan)
     if as_json:
         click.echo(to_json(redaction.record(encode(prepared.plan))))
         return

@@ -28,9 +28,9 @@ SHOWN = 5
 @click.option("--wait", is_flag=True, help="Return when the snapshot is complete.")
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-def save(job_id: str, output: int | None, wait: bool, profile: str, as_json: bool) -> None:
+def save(job_id: str | None, output: int | None, wait: bool, profile: str, as_json: bool) -> None:
     """Take a snapshot of the outputs of a running job as they are now; its programs go on."""
-    engine, job_id = choose_job(job_id, profile)
+    engine, job_id = choose_job(job_id, profile, acts=True)
     numbers = dict(_ask(engine, job_id, -1 if output is None else output))
     if not wait:
         for number, snapshot in numbers.items():

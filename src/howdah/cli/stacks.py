@@ -27,7 +27,7 @@ from howdah.storage.factory import filesystem
 @click.option("--last", is_flag=True, help="Show the stacks that were saved last, not the current ones.")
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def stacks(job_id: str, task: str, native: bool, last: bool, profile: str, as_json: bool) -> None:
+def stacks(job_id: str | None, task: str, native: bool, last: bool, profile: str, as_json: bool) -> None:
     """Show the stacks of all threads of JOB_ID's programs, or of its TASK's (worker:1); they are kept with the job."""
     engine, job_id = choose_job(job_id, profile)
     report = report_of(engine, job_id)

@@ -75,7 +75,8 @@ def tensorboard(
     """TensorBoard of JOB_ID, or of all jobs that you may read, wherever their event files are."""
     request: dict[str, Any] = {"port": port, "idle_s": idle * 60, "title": job_id or "howdah"}
     if job_id:
-        engine, job_id = choose_job(job_id, profile)
+        engine, job_id = choose_job(job_id, profile, acts=stop)
+        request["title"] = job_id
         report = report_of(engine, job_id)
         if stop or (report.master and not report.state.ended and not here):
             view = fetch_update(engine, job_id).view

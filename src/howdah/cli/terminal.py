@@ -129,7 +129,7 @@ def shown_line(line: bytes) -> str:
 
 def coloured_task(task: TaskId) -> str:
     """Return a task in a colour that its neighbours do not have."""
-    return click.style(task, fg=TASK_COLOURS[(len(task.role) + task.index) % len(TASK_COLOURS)])
+    return click.style(task, fg=TASK_COLOURS[(sum(map(ord, task.role)) + task.index) % len(TASK_COLOURS)])
 
 
 class Json:

@@ -45,13 +45,13 @@ class CommandInTask(CommandWithProgram):
 @click.argument("task", default="")
 @click.option("-t", "--terminal", is_flag=True, help="Give COMMAND a terminal, for programs that people type in.")
 @click.option("--profile", default="", help="A profile of your configuration.")
-def run_in_task(job_id: str, task: str, terminal: bool, profile: str) -> None:
+def run_in_task(job_id: str | None, task: str, terminal: bool, profile: str) -> None:
     """Run COMMAND in TASK (worker:1) of the running JOB_ID, beside its program and with its environment; exits with
     COMMAND's status. Standard input, output and error are COMMAND's."""
     words = program_words()
     if not words:
         raise click.UsageError(_("after -- comes the command, such as: -- nvidia-smi"))
-    relay = RelayClient(*choose_job(job_id, profile))
+    relay = RelayClient(*choose_job(job_id, profile, acts=True))
     request = CommandRequest(argv=words)
     if terminal:
         require_terminal()
@@ -85,7 +85,7 @@ def cp(source: str, destination: str, profile: str, as_json: bool) -> None:
         raise click.UsageError(_("one of the two is in a task (JOB_ID:worker:0:PATH), the other on this machine"))
     place = there or here
     assert place is not None
-    relay = RelayClient(*choose_job(place.job_id, profile))
+    relay = RelayClient(*choose_job(place.job_id, profile, acts=there is None))
     task = relay.task(place.task)
     if there is not None:
         copied = str(copy_from_task(relay, task, place.path, Path(destination), _say_left_out))

@@ -38,7 +38,7 @@ def shell(job_id: str, task: str, limit: str, new: bool, keep: bool, home: str, 
     and `howdah shell JOB_ID` comes back to it."""
     require_terminal()
     if job_id:
-        relay = RelayClient(*choose_job(job_id, options["profile"]))
+        relay = RelayClient(*choose_job(job_id, options["profile"], acts=True))
         chosen = relay.task(task)
         status = _run_shell(relay, chosen, new)
         if status is None:
@@ -105,10 +105,10 @@ def _run_shell(relay: RelayClient, task: TaskId, new: bool) -> int | None:
 @click.option("--for", "limit", default="1h", metavar="TIME", help="How long from now on, such as 2h.")
 @click.option("--profile", default="", help="A profile of your configuration.")
 @json_option
-def extend(job_id: str, limit: str, profile: str, as_json: bool) -> None:
+def extend(job_id: str | None, limit: str, profile: str, as_json: bool) -> None:
     """Let the notebook or shell JOB_ID go on for a while from now, if it would end sooner."""
     seconds = duration("--for", limit)
-    relay = RelayClient(*choose_job(job_id, profile))
+    relay = RelayClient(*choose_job(job_id, profile, acts=True))
     until = extend_time(relay, relay.task(""), seconds)
     text = _("{id} goes on until {time}", id=relay.job_id, time=until)
     print_result(text, {"id": relay.job_id, "until": until}, as_json)

@@ -47,7 +47,7 @@ def ssh_proxy(job_id: str, task: str, profile: str) -> None:
         raise click.UsageError(
             _("{module} is not installed here: {install}", module="asyncssh", install=install)
         ) from None
-    relay = RelayClient(*choose_job(job_id, profile))
+    relay = RelayClient(*choose_job(job_id, profile, acts=True))
     asyncio.run(_serve(relay, relay.task(task)))
 
 
