@@ -225,7 +225,7 @@ class TestPeople:
         running.process.send_signal(signal.SIGINT)
         detached = running.done()
         assert detached.code == DETACHED
-        assert f"the job goes on; `howdah status {job}` and `howdah cancel {job}` reach it" in detached.text
+        assert f"the job goes on; `howdah attach {job}` follows it, `howdah cancel {job}` ends it" in detached.text
         assert howdah.status(job)["state"] == "RUNNING"
         words = "logs", job, "worker:1", "--stream", "stdout"
         live = eventually(lambda: done if (done := howdah(*words)).out else None, "its line")

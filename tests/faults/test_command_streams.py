@@ -136,7 +136,7 @@ class TestStreams:
     def test_a_reader_that_goes(self, shell: Shell) -> None:
         done = shell.run("howdah run long.yaml | head -n 1")
         assert done.returncode == 141
-        assert b"the job goes on; `howdah status local-" in done.stderr
+        assert b"the job goes on; `howdah attach local-" in done.stderr
         assert shell.states() in (["PENDING"], ["RUNNING"])
         assert shell.run("set +o pipefail; howdah config --help | true; echo ${PIPESTATUS[0]}").stdout in (
             b"141\n",
@@ -217,7 +217,7 @@ class TestInterrupts:
         command = shell.start("run", "--on-interrupt", "detach", "long.yaml")
         command.prints(" runs: ")
         command.interrupt()
-        command.prints("the job goes on; `howdah status local-")
+        command.prints("the job goes on; `howdah attach local-")
         command.interrupt()
         command.process.wait(LIMIT_S)
         assert shell.states() == ["RUNNING"]

@@ -109,7 +109,7 @@ def test_values_are_brought_into_one_form(env: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("queu: x\n", r"queu: is not a setting, known are .* \(did you mean 'queue'\?\) \(.*config.yaml:1\)"),
+        ("queu: x\n", r"queu: is not a setting \(did you mean 'queue'\?\) \(.*config.yaml:1\)"),
         ("profiles: {a: {enginee: x}}\n", r"profiles.a.enginee: is not a setting.*did you mean 'engine'"),
         ("profiles: {a: {profile: b}}\n", r"profiles.a.profile: is not a setting"),
         ("profiles: [a]\n", "profiles: must be a mapping"),

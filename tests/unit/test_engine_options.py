@@ -96,7 +96,7 @@ def test_a_running_sandbox_sets_settings_of_its_engine(home: Path) -> None:
             r"depot.log-memory \(did you mean 'depot.account'\?\) \(.*config.yaml:1\)",
         ),
         ("profiles: {p: {depot.acount: a}}\n", "profiles.p.depot.acount: is not a setting of the engine depot"),
-        ("depto: {account: a}\n", r"depto.account: is not a setting, known .* \(did you mean 'depot.account'\?\)"),
+        ("depto: {account: a}\n", r"depto.account: is not a setting \(did you mean 'depot.account'\?\)"),
         ("depot: a\n", "depot: is not a setting of the engine depot, its settings are"),
         ("local: {acount: a}\n", "local.acount: is not a setting of the engine local, which has no settings"),
         ("depot: {account: {a: b}}\n", "depot.account: must be a single value"),
@@ -131,7 +131,7 @@ def test_config_knows_settings_of_engines(home: Path, monkeypatch: pytest.Monkey
     for command in (("get", "depot.acount"), ("set", "depot.acount", "x"), ("unset", "depot.acount")):
         with pytest.raises(SpecError, match=r"depot.acount: is not a setting.*did you mean 'depot.account'"):
             run_config(*command)
-    with pytest.raises(SpecError, match=r"queu: is not a setting, known are .*depot.conf_dir.*did you mean 'queue'"):
+    with pytest.raises(SpecError, match=r"queu: is not a setting \(did you mean 'queue'"):
         run_config("get", "queu")
 
 

@@ -243,8 +243,8 @@ secrets: {S: hunter2}
             "name: is a list, must be text (job.yaml:1)",
             f"framework: is 'tensorfow', must be one of {', '.join(sorted(BUILT_IN))}"
             " (did you mean 'tensorflow'?) (job.yaml:2)",
-            f"rolse: is not a key here, known are {keys[JobSpec]} (did you mean 'roles'?) (job.yaml:3)",
-            f"roles.worker.replcas: is not a key here, known are {keys[Role]} (did you mean 'replicas'?) (job.yaml:6)",
+            "rolse: is not a key here (did you mean 'roles'?) (job.yaml:3)",
+            "roles.worker.replcas: is not a key here (did you mean 'replicas'?) (job.yaml:6)",
             "roles.worker.replicas: is '010', must be a whole number (job.yaml:7)",
             "roles.worker.cpu: is not a key here: write 'vcores' inside 'resources' (job.yaml:8)",
             "roles.worker.command: is empty: write what each task of the role runs (job.yaml:9)",

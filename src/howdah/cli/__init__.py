@@ -25,6 +25,8 @@ _OF_NAMES = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EACCES)
 COMMANDS = {
     "run": ("howdah.cli.run:run", "Run a job and follow it; exits with its result."),
     "submit": ("howdah.cli.run:submit", "Submit a job and print its id."),
+    "attach": ("howdah.cli.attach:attach", "Follow a job that was submitted before."),
+    "wait": ("howdah.cli.wait:wait", "Wait until jobs have ended; exits with their result."),
     "init": ("howdah.cli.init:init", "Write a job file for a program."),
     "plan": ("howdah.cli.run:plan", "Show what submit would do, and change nothing."),
     "list": ("howdah.cli.jobs:list_jobs", "List your jobs."),
@@ -34,6 +36,7 @@ COMMANDS = {
     "tensorboard": ("howdah.cli.tensorboard:tensorboard", "TensorBoard of a job, or of all jobs."),
     "stacks": ("howdah.cli.stacks:stacks", "What a job's programs are doing: their stacks."),
     "explain": ("howdah.cli.explain:explain", "Why a job waits, failed, or started again."),
+    "bundle": ("howdah.cli.bundle:bundle", "One file about a job, for whoever helps you."),
     "doctor": ("howdah.cli.doctor:doctor", "Check this machine's and the cluster's set-up."),
     "notebook": ("howdah.interactive.notebook:notebook", "JupyterLab on a machine of the cluster."),
     "shell": ("howdah.interactive.shell:shell", "A machine for a while, or a shell in a running task."),
@@ -50,6 +53,7 @@ COMMANDS = {
     "sandbox": ("howdah.cli.sandbox:sandbox", "A real Hadoop, Slurm, Kubernetes or Spark on this machine."),
     "kernel": ("howdah.jupyter.commands:kernel", "Kernels for notebooks that run as jobs."),
     "config": ("howdah.cli.config:config", "Show and change settings."),
+    "completion": ("howdah.cli.completion:completion", "Completion of commands, jobs, tasks for your shell."),
     "schema": ("howdah.cli.run:schema", "Print the JSON Schema of job files."),
     "tony": ("howdah.compat.tony.commands:tony", "TonY's submit commands."),
     "azkaban-job": ("howdah.compat.tony.commands:azkaban_job", "A TonY job from Azkaban's properties."),
@@ -60,7 +64,11 @@ COMMANDS = {
     "convert": ("howdah.compat.convert:convert", "Another system's command line, as a job file."),
 }
 
+ALIASES = {"ls": "list", "ps": "list", "stop": "cancel"}
+"""What other launchers call a command."""
 
+COMPLETION = "_HOWDAH_COMPLETE"
+"""The variable by which a shell asks for completions: click derives its name from the command's."""
 GC_THRESHOLD = 20_000
 """New objects between two garbage collections. Imports leave no garbage, and looking for it after each 700 objects
 takes a twentieth of a command's time."""
@@ -75,12 +83,28 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command."""
+        cmd_name = ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
             return None
         module, name = COMMANDS[cmd_name][0].split(":")
         command: click.Command = getattr(importlib.import_module(module), name)
         localise(command)
+        if COMPLETION in os.environ:
+            from howdah.cli.completion import complete_parameters  # for the shell alone
+
+            complete_parameters(command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """Complete the name of a command without importing all of them."""
+        from click.shell_completion import CompletionItem
+
+        named = {**COMMANDS, **{alias: COMMANDS[name] for alias, name in ALIASES.items()}}
+        found = [CompletionItem(name, help=_(help)) for name, (_module, help) in named.items()]
+        return [
+            *(item for item in found if item.value.startswith(incomplete)),
+            *click.Command.shell_complete(self, ctx, incomplete),
+        ]
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
         """Make the context as click does; `--help` prints here."""
@@ -97,7 +121,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command as click does; for a misspelt name suggest the nearest one."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args and args[0] not in (*COMMANDS, *ALIASES) and not args[0].startswith("-"):
             from howdah.spec.validation import nearest  # takes longer than to print the help
 
             near = nearest(args[0], COMMANDS)
@@ -134,7 +158,8 @@ def _run(argv: Sequence[str] | None) -> None:
             choose()
             localise(cli)
             click.Context.formatter_class = HelpFormatter
-            sys.exit(cli.main(argv, standalone_mode=False))
+            colours = False if os.environ.get("NO_COLOR") else None
+            sys.exit(cli.main(argv, standalone_mode=False, color=colours))
     except HowdahError as error:
         streams.print_error(f"howdah: {line}" for line in error_lines(error))
         sys.exit(error.exit_code)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from howdah.cli.terminal import columns
+from howdah.cli.terminal import columns, json_option, print_result
 from howdah.client.engine_registry import settings_for
 from howdah.config.engine_settings import engine_names
 from howdah.config.settings import HISTORY_URL, check_value, find_setting, unknown_setting
@@ -48,40 +48,46 @@ def shown(key: str, value: str) -> str:
 @config.command()
 @click.argument("key")
 @click.option("--profile", default="", help="A profile of your configuration.")
-def get(key: str, profile: str) -> None:
+@json_option
+def get(key: str, profile: str, as_json: bool) -> None:
     """Print the value of KEY."""
     if find_setting(key) is None:
         raise SpecError([unknown_setting(key)])
-    click.echo(settings_for({"profile": profile}, [key.partition(".")[0]])[key])
+    found = settings_for({"profile": profile}, [key.partition(".")[0]])
+    print_result(found[key], {"key": key, "value": found[key], "source": found.sources[key]}, as_json)
 
 
 @config.command("set")
 @click.argument("key")
 @click.argument("value")
 @click.option("--profile", default="", help="Set KEY in this profile.")
-def set_(key: str, value: str, profile: str) -> None:
+@json_option
+def set_(key: str, value: str, profile: str, as_json: bool) -> None:
     """Set KEY to VALUE in your own file."""
     path = user_file(os.environ)
     setting = find_setting(key)
     if setting is not None and setting.kind in ("path", "paths"):
         value = check_value(key, value, "howdah config set", Path.cwd())  # not relative to the settings' file
     write(path, key, value, profile)
-    click.echo(str(path))
+    print_result(str(path), {"path": str(path)}, as_json)
 
 
 @config.command()
 @click.argument("key")
 @click.option("--profile", default="", help="Remove KEY from this profile.")
-def unset(key: str, profile: str) -> None:
+@json_option
+def unset(key: str, profile: str, as_json: bool) -> None:
     """Remove KEY from your own file."""
     path = user_file(os.environ)
     if find_setting(key) is None and key != "profile":
         raise SpecError([unknown_setting(key)])
     remove(path, key, profile)
-    click.echo(str(path))
+    print_result(str(path), {"path": str(path)}, as_json)
 
 
 @config.command()
-def path() -> None:
+@json_option
+def path(as_json: bool) -> None:
     """Print where your own file is."""
-    click.echo(str(user_file(os.environ)))
+    place = str(user_file(os.environ))
+    print_result(place, {"path": place}, as_json)

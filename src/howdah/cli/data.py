@@ -15,7 +15,7 @@ import click
 from howdah.cli import streams
 from howdah.cli.i18n import _, translate_stored
 from howdah.cli.interrupts import ENDING, Interrupts, SignalReceived
-from howdah.cli.terminal import columns
+from howdah.cli.terminal import columns, json_option
 from howdah.client.engine_registry import settings_for
 from howdah.errors import HowdahError, StagingError
 from howdah.hadoop import conf as hadoop_conf
@@ -100,7 +100,8 @@ def _time_text(entry: Entry) -> str:
 @click.argument("path", callback=_refuse_empty)
 @click.argument("local", default=".", callback=_refuse_empty)
 @click.option("--overwrite", is_flag=True, help="Replace files that exist.")
-def get(path: str, local: str, overwrite: bool) -> None:
+@json_option
+def get(path: str, local: str, overwrite: bool, as_json: bool) -> None:
     """Fetch PATH, a file or a directory with all below it, to LOCAL."""
     uri = _uri(path)
     fs = filesystem(uri)
@@ -118,7 +119,7 @@ def get(path: str, local: str, overwrite: bool) -> None:
     for place, each in found:
         if each.is_dir:
             place.mkdir(parents=True, exist_ok=True)
-    _move(lambda stopped: download(copies, no_progress, stopped=stopped), str(target))
+    _move(lambda stopped: download(copies, no_progress, stopped=stopped), str(target), as_json)
 
 
 def _copy(path: Path, entry: Entry) -> FileCopy:
@@ -129,7 +130,8 @@ def _copy(path: Path, entry: Entry) -> FileCopy:
 @click.argument("local", callback=_refuse_empty)
 @click.argument("path", callback=_refuse_empty)
 @click.option("--overwrite", is_flag=True, help="Replace files that exist.")
-def put(local: str, path: str, overwrite: bool) -> None:
+@json_option
+def put(local: str, path: str, overwrite: bool, as_json: bool) -> None:
     """Store LOCAL, a file or a directory with all below it, as PATH; a file into PATH, if that is a directory."""
     if not regular_file.exists(local):
         raise StagingError(f"{local}: no such file or directory")
@@ -143,7 +145,7 @@ def put(local: str, path: str, overwrite: bool) -> None:
     _refuse_existing([copy.uri for copy in copies if not overwrite and filesystem(uri).exists(copy.uri)], len(copies))
     for directory in empty:
         filesystem(uri).mkdirs(directory)
-    _move(lambda stopped: upload(copies, no_progress, stopped), uri)
+    _move(lambda stopped: upload(copies, no_progress, stopped), uri, as_json)
 
 
 def _refuse_existing(there: list[str], count: int) -> None:
@@ -158,7 +160,8 @@ def _tell(path: str, reason: str) -> None:
 @data.command()
 @click.argument("path", callback=_refuse_empty)
 @click.option("-r", "--recursive", is_flag=True, help="A directory with all below it, too.")
-def rm(path: str, recursive: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def rm(path: str, recursive: bool, as_json: bool) -> None:
     """Remove PATH, a file, or what a pattern matches, for good: there is no trash."""
     uri = _uri(path)
     fs = filesystem(uri)
@@ -174,7 +177,10 @@ def rm(path: str, recursive: bool) -> None:
             raise StagingError(f"{entry.uri} is a directory: remove it with all below it by --recursive")
     for entry in entries:
         fs.delete(entry.uri)
-        click.echo(_("removed: {uri}", uri=entry.uri), err=True)
+        if as_json:
+            click.echo(to_json({"removed": entry.uri}))
+        else:
+            click.echo(_("removed: {uri}", uri=entry.uri), err=True)
 
 
 def _holds_home(uri: str) -> bool:
@@ -187,7 +193,8 @@ def _holds_home(uri: str) -> bool:
 @data.command()
 @click.argument("path", callback=_refuse_empty)
 @click.option("-c", "--bytes", "count", default=4096, show_default=True, type=click.IntRange(0), help="How many bytes.")
-def head(path: str, count: int) -> None:
+@json_option
+def head(path: str, count: int, as_json: bool) -> None:
     """Print the beginning of the file PATH."""
     uri = _uri(path)
     fs = filesystem(uri)
@@ -195,7 +202,11 @@ def head(path: str, count: int) -> None:
     if entry.is_dir:
         raise StagingError(f"{uri} is a directory")
     _warn_of_unflushed(fs, entry)
-    sys.stdout.buffer.write(_read_beginning(fs, uri, count))
+    beginning = _read_beginning(fs, uri, count)
+    if as_json:
+        click.echo(to_json({"uri": uri, "bytes": len(beginning), "text": beginning.decode("utf-8", "replace")}))
+        return
+    sys.stdout.buffer.write(beginning)
     sys.stdout.buffer.flush()
 
 
@@ -217,7 +228,7 @@ def _read_beginning(fs: FileSystem, uri: str, count: int) -> bytes:
     return bytes(found[:count])
 
 
-def _move(transfer: Callable[[threading.Event], tuple[int, int]], where: str) -> None:
+def _move(transfer: Callable[[threading.Event], tuple[int, int]], where: str, as_json: bool) -> None:
     """Move files. A signal ends this, and what is half done is removed first."""
     stopped = threading.Event()
     with Interrupts(ENDING) as interrupts:
@@ -231,4 +242,7 @@ def _move(transfer: Callable[[threading.Event], tuple[int, int]], where: str) ->
                 interrupts.finish(moving)
             streams.give_up_output()  # a server that does not answer may still hold a thread
             raise SystemExit(130) from None
-    click.echo(_("{files} files, {size} bytes: {where}", files=files, size=size, where=where), err=True)
+    if as_json:
+        click.echo(to_json({"files": files, "bytes": size, "where": where}))
+    else:
+        click.echo(_("{files} files, {size} bytes: {where}", files=files, size=size, where=where), err=True)

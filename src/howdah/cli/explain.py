@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from howdah.cli.event_sentences import sentence
-from howdah.cli.i18n import _, translate_stored
-from howdah.cli.terminal import columns
-from howdah.client.clusters import engine_of
+from howdah.cli.i18n import _, examples, translate_stored
+from howdah.cli.job_choice import choose_job, job_argument
+from howdah.cli.terminal import columns, styled_state
 from howdah.client.explain import Explanation
 from howdah.client.explain import explain as look
 from howdah.engines import AccountedTask
@@ -22,13 +22,13 @@ from howdah.spec.codec import encode, to_json
 from howdah.spec.events import Event, GangRestarted, Stopping
 
 
-@click.command()
-@click.argument("job_id")
+@click.command(epilog=examples("howdah explain", "howdah explain resnet"))
+@job_argument()
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def explain(job_id: str, profile: str, as_json: bool) -> None:
+def explain(job_id: str | None, profile: str, as_json: bool) -> None:
     """Say why JOB_ID waits, why it failed, and what was started again."""
-    found = look(engine_of(job_id, profile), job_id)
+    found = look(*choose_job(job_id, profile))
     if as_json:
         click.echo(to_json(as_object(found)))
         return
@@ -38,7 +38,7 @@ def explain(job_id: str, profile: str, as_json: bool) -> None:
 
 def lines(explanation: Explanation) -> Iterator[str]:
     """Yield everything that there is to say."""
-    state = explanation.report.state.value
+    state = styled_state(explanation.report.state)
     yield f"{explanation.report.id}  {explanation.report.name}  {state}"
     yield from describe_waits(explanation)
     yield from _failure(explanation)

@@ -12,10 +12,11 @@ from functools import partial
 import click
 
 from howdah.cli import streams
+from howdah.cli.browser import tell_ssh_tunnel
 from howdah.cli.i18n import _, translate_stored
 from howdah.cli.interrupts import Interrupts, SignalReceived
 from howdah.cli.terminal import Json, Live, Plain, verdict
-from howdah.client.follow import Follower, Update
+from howdah.client.follow import PATIENCE_S, Follower, Update
 from howdah.client.job_end import cancel_job, wait_for_end
 from howdah.client.page_links import page_url
 from howdah.engines import Engine
@@ -29,8 +30,6 @@ from howdah.storage.hdfs.call_timeout import Call, CallTimeout, start_call
 Screen = Plain | Json
 ENGINE_S = 10.0
 """How long an engine may take to know of a job's end after the master has written it down."""
-PATIENCE_S = 300.0
-"""A job that runs is not given up because its ResourceManager restarts."""
 NEWS_S = 20.0
 """How long to wait for the last news of a job that was cancelled. They take longer when the file system with its event
 log does not answer."""
@@ -63,7 +62,9 @@ def follow(
     finally:
         following.close()
     if view is None:
-        click.echo(_("the job goes on; `howdah status {id}` and `howdah cancel {id}` reach it", id=job_id), err=True)
+        click.echo(
+            _("the job goes on; `howdah attach {id}` follows it, `howdah cancel {id}` ends it", id=job_id), err=True
+        )
         raise SystemExit(130)
     if await_engine:
         with contextlib.suppress(HowdahError):  # the job has ended, whoever does not answer
@@ -199,6 +200,7 @@ class _Following:
             with contextlib.suppress(EngineUnavailable):
                 if url := page_url(self._follower.engine, update.report):
                     click.echo(_("page: {url}", url=url))
+                    tell_ssh_tunnel(url)
         self._screen.show(update)
 
 

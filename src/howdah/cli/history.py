@@ -9,10 +9,11 @@ from urllib.parse import quote, urlsplit
 
 import click
 
+from howdah.cli.browser import print_link
 from howdah.cli.i18n import _, translate_stored
 from howdah.cli.page import keep_tunnel
 from howdah.cli.run import notice, submit_prepared
-from howdah.cli.terminal import place_text
+from howdah.cli.terminal import json_option, place_text
 from howdah.client import history_service
 from howdah.client.clusters import find_clusters
 from howdah.client.engine_registry import engine as engine_for
@@ -56,6 +57,7 @@ from howdah.wire import auth
     "--embed", "embedded", default="", metavar="ID", help="Only print where that job's curves are for other pages."
 )
 @click.option("--profile", default="", help="A profile of your configuration.")
+@json_option
 def history(
     port: int,
     host: str,
@@ -66,22 +68,27 @@ def history(
     engine_name: str,
     embedded: str,
     profile: str,
+    as_json: bool,
 ) -> None:
     """Serve the page of all jobs, those that run and those that were, until it is stopped."""
     keep_s, idle_s = _keep(keep, remove_files), _time("--idle", idle)
     if embedded:
-        _print_embed_url(embedded, engine_name, profile, f"{host}:{port}")
+        _print_embed_url(embedded, engine_name, profile, f"{host}:{port}", as_json)
         return
     if engine_name:
         arguments = ["--engine", engine_name, *(word for root in roots for word in ("--root", root))]
         arguments += ["--keep", str(keep_s)] if keep_s else []
-        _run_as_job(engine_name, profile, [*arguments, *(["--remove-files"] if remove_files else [])])
+        _run_as_job(engine_name, profile, [*arguments, *(["--remove-files"] if remove_files else [])], as_json)
         return
     options = options_of(profile, roots, host=host, port=port, keep_s=keep_s, remove_files=remove_files, idle_s=idle_s)
-    serve_until_signal(options, lambda link: click.echo(_("history: {url}", url=link)))
+    serve_until_signal(options, lambda link: _tell_link(link, as_json))
 
 
-def _print_embed_url(job_id: str, engine_name: str, profile: str, address: str) -> None:
+def _tell_link(link: str, as_json: bool) -> None:
+    print_link(link, as_json, _("history: {url}", url=link))
+
+
+def _print_embed_url(job_id: str, engine_name: str, profile: str, address: str, as_json: bool) -> None:
     """Print the address of a job's curves for an iframe, at the history server of the engine, or the one at
     `address`."""
     found = None
@@ -96,7 +103,7 @@ def _print_embed_url(job_id: str, engine_name: str, profile: str, address: str) 
         link = history_service.link(engine, found.id, conf_dir, notice)
         key, address = history_service.key(engine, conf_dir), urlsplit(link).netloc
     token = auth.embed_token(job_key(key, job_id))
-    click.echo(f"http://{address}/api/v1/jobs/{quote(job_id)}/curves/embed.html?token={token}")
+    print_link(f"http://{address}/api/v1/jobs/{quote(job_id)}/curves/embed.html?token={token}", as_json)
     if found is not None:
         keep_tunnel(engine, found.id)
 
@@ -118,7 +125,7 @@ def _time(option: str, text: str) -> float:
     return found
 
 
-def _run_as_job(engine_name: str, profile: str, arguments: list[str]) -> None:
+def _run_as_job(engine_name: str, profile: str, arguments: list[str], as_json: bool) -> None:
     flags: dict[str, str | None] = {"engine": engine_name, "profile": profile}
     settings = settings_for(flags)
     engine = engine_for(settings)
@@ -130,7 +137,7 @@ def _run_as_job(engine_name: str, profile: str, arguments: list[str]) -> None:
         prepared = history_service.prepare_service(flags, arguments, notice)
         engine, job_id = prepared.engine, submit_prepared(prepared)
         notice(_("submitted {id} to {engine}", id=job_id, engine=engine.name))
-    click.echo(_("history: {url}", url=history_service.link(engine, job_id, settings["hadoop_conf_dir"], notice)))
+    _tell_link(history_service.link(engine, job_id, settings["hadoop_conf_dir"], notice), as_json)
     keep_tunnel(engine, job_id)
 
 

@@ -14,6 +14,7 @@ import click
 
 from howdah.config.user_file import language_setting
 
+_EXAMPLES = "Examples:"
 _language = "en"
 
 
@@ -52,9 +53,15 @@ def translate_stored(text: object) -> str:
     return render(str(text), _language)
 
 
+def examples(*lines: str) -> str:
+    """Return what stands below a command's help: command lines, each on a line of its own."""
+    return "\n".join(["\b", _EXAMPLES, *(f"  {line}" for line in lines)])
+
+
 def localise(command: click.Command) -> None:
     """Put the help of a command, of its options and of its sub-commands into the chosen language."""
     command.help = _(command.help or "")
+    command.epilog = command.epilog and command.epilog.replace(_EXAMPLES, _("Examples:"))
     for option in command.params:
         if isinstance(option, click.Option) and option.help:
             option.help = _(option.help)

@@ -12,6 +12,7 @@ import yaml
 from howdah.cli.i18n import _
 from howdah.cli.job_arguments import CommandWithProgram, command_options, program_words
 from howdah.cli.run import notice
+from howdah.cli.terminal import json_option, print_result
 from howdah.client.command_job import ROLE, CommandOptions, load_command
 from howdah.errors import SpecError, StagingError
 from howdah.spec import JobSpec
@@ -35,7 +36,8 @@ _COLUMN = 44
     help="File to write; - prints the job file.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
-def init(program: tuple[str, ...], target: str, name: str, overwrite: bool, **options: Any) -> None:
+@json_option
+def init(program: tuple[str, ...], target: str, name: str, overwrite: bool, as_json: bool, **options: Any) -> None:
     """Write a commented job file that runs PROGRAM (train.py, train.sh) or COMMAND."""
     loaded = load_command(_program_words(program), CommandOptions(**options), Path.cwd(), {}, _job_name(name), notice)
     text = "".join(f"{line}\n" for line in _lines(loaded.spec))
@@ -49,7 +51,7 @@ def init(program: tuple[str, ...], target: str, name: str, overwrite: bool, **op
         raise StagingError(f"{target}: exists already: choose another by --to, or replace it by --overwrite") from None
     except OSError as error:
         raise StagingError(f"{target}: {error.strerror}") from error
-    click.echo(_("written: {file}; try it: howdah run {file}", file=target))
+    print_result(_("written: {file}; try it: howdah run {file}", file=target), {"path": target}, as_json)
 
 
 def _program_words(program: tuple[str, ...]) -> tuple[str, ...]:

@@ -108,7 +108,7 @@ def options_without_file(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of every command that makes a job of a command."""
     for option in (
         click.option("--queue", default="", help="Queue of the job, instead of the job file's."),
-        click.option("--name", default="", help="Name of the job, instead of the job file's."),
+        click.option("-n", "--name", default="", help="Name of the job, instead of the job file's."),
         click.option("--set", "sets", multiple=True, metavar="NAME=VALUE", help="A variable or field of the job."),
         click.option("--profile", default="", help="A profile of your configuration."),
         click.option("--on", "engine", default="", metavar="ENGINE", cls=EngineOption, help="One of {engines}."),
@@ -120,6 +120,11 @@ def options_without_file(command: Callable[..., Any]) -> Callable[..., Any]:
 def fresh_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the option of commands that submit a job with a checkpoint."""
     return click.option("--fresh", is_flag=True, help="Begin without the checkpoint, which is kept beside.")(command)
+
+
+def dry_run_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option of commands that submit a job, to show what they would do."""
+    return click.option("--dry-run", is_flag=True, help="Show what would be done, as `howdah plan` does.")(command)
 
 
 def chosen_job(

@@ -10,7 +10,9 @@ from dataclasses import replace
 import click
 
 from howdah.api.cli_status import describe
-from howdah.cli.i18n import _, translate_stored
+from howdah.cli.browser import tell_ssh_tunnel
+from howdah.cli.i18n import _, examples, translate_stored
+from howdah.cli.job_choice import choose_job, job_argument
 from howdah.cli.sandbox import ended_daemons
 from howdah.cli.save import snapshot_lines
 from howdah.cli.terminal import (
@@ -22,9 +24,10 @@ from howdah.cli.terminal import (
     report_json,
     row,
     stream_lines,
+    styled_state,
     verdict,
 )
-from howdah.client.clusters import describe_clusters, engine_of, find_clusters
+from howdah.client.clusters import describe_clusters, find_clusters
 from howdah.client.engine_registry import settings_for
 from howdah.client.follow import fetch_update
 from howdah.client.job_end import cancel_job, report_of
@@ -40,14 +43,22 @@ from howdah.spec.units import seconds
 from howdah.spec.validation import nearest
 
 LIST_COLUMNS = ("Id", "Name", "State", "Engine", "User", "Queue", "Started", "Took")
-MAX_REMEMBERED = 200
+WIDE_COLUMNS = (*LIST_COLUMNS, "Diagnostics")
+FORMS = ["table", "wide", "id", "json"]
+MAX_LISTED, MAX_REMEMBERED = 30, 200
 MAX_EXPLAINED = 5
 """Of how many of the newest jobs that wait the table says why."""
 MAX_NAME = 40
 """A name of up to 200 characters would push the other columns off a terminal."""
 
 
-@click.command("list")
+@click.command(
+    "list",
+    epilog=examples(
+        "howdah list --state FAILED --since 7d",
+        "howdah list -q --name sweep --state PENDING,RUNNING | xargs -n1 howdah cancel",
+    ),
+)
 @click.option("--on", "engine_name", default="", help="Only this engine's jobs.")
 @click.option("--history", is_flag=True, help="Also jobs that only a history server knows, including other users'.")
 @click.option("--user", default="", metavar="NAMES", help="Only these users' jobs, with commas between.")
@@ -55,17 +66,21 @@ MAX_NAME = 40
 @click.option("--name", default="", metavar="TEXT", help="Only jobs with this in their name.")
 @click.option("--text", default="", metavar="WORDS", help="Only jobs with all these words in name, id or diagnostics.")
 @click.option("--since", default="", metavar="TIME", help="Only jobs that began within this time, such as 12h or 7d.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="List at most N jobs; 200 with --history, else all.")
+@click.option(
+    "--limit", type=click.IntRange(1), metavar="N", help="List at most N jobs; 30, or 200 with --history, without it."
+)
 @click.option("--profile", default="", help="A profile of your configuration.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("-o", "--format", "form", type=click.Choice(FORMS), default="table", help="What to print of each job.")
+@click.option("-q", "--quiet", "form", flag_value="id", help="Only ids, as -o id.")
+@click.option("--json", "form", flag_value="json", help="One JSON object a line, as -o json.")
 def list_jobs(
-    engine_name: str, history: bool, limit: int | None, profile: str, as_json: bool, since: str, **words: str
+    engine_name: str, history: bool, limit: int | None, profile: str, form: str, since: str, **words: str
 ) -> None:
-    """List your jobs, the newest first."""
+    """List your jobs, the newest first: 30 of them, or all with --json or -q."""
     words["state"] = states(words["state"])
     wanted = JobFilter(words["user"], words["state"], words["name"], words["text"], _parse_since(since))
     listed = [job for job in _describe_jobs(engine_name, profile) if wanted.fits(job.report)]
-    max_jobs = limit or (MAX_REMEMBERED if history else None)
+    max_jobs = limit or (MAX_REMEMBERED if history else None if form in ("json", "id") else MAX_LISTED)
     old = (
         jobs_of_history(wanted, engine_name, profile, max_jobs or MAX_REMEMBERED, _show_silent_history)
         if history
@@ -75,17 +90,21 @@ def list_jobs(
     if max_jobs is not None and max(len(jobs) - 1, len(old)) >= max_jobs:
         click.echo(_("the newest {count} jobs; --limit shows more", count=max_jobs), err=True)
     jobs = jobs[:max_jobs]
-    if as_json:
+    if form in ("json", "id"):
         for job in jobs:
-            click.echo(to_json({**report_json(job.report), "profile": job.profile}))
+            line = to_json({**report_json(job.report), "profile": job.profile}) if form == "json" else job.report.id
+            click.echo(line)
         return
     if not jobs:
         click.echo(_("no jobs"))
         return
     in_use = settings_for({"profile": profile}).profile
     with_profiles = any(job.profile not in ("", in_use) for job in jobs)
-    for line in table((job.report for job in jobs), [job.profile for job in jobs] if with_profiles else ()):
+    wide, profiles = form == "wide", [job.profile for job in jobs] if with_profiles else []
+    for line in table((job.report for job in jobs), profiles, wide):
         click.echo(line)
+    if wide:
+        return
     waiting = [
         report for report in (job.report for job in jobs) if report.state is State.PENDING and report.diagnostics
     ]
@@ -139,13 +158,24 @@ def _parse_since(since: str) -> float:
         raise SpecError.at("--since", f"is {since!r}, {error}") from None
 
 
-def table(reports: Iterable[JobReport], profiles: Sequence[str] = ()) -> Iterator[str]:
-    """Return one line for each job, with a heading; `profiles` are those of the jobs, to be shown with them."""
+def table(reports: Iterable[JobReport], profiles: Sequence[str] = (), wide: bool = False) -> Iterator[str]:
+    """Return one line for each job, with a heading; `profiles` are those of the jobs, to be shown with them. `wide`
+    lines have the whole name, and why a job waits or how it ended."""
     rows = [
-        (r.id, _shorten_name(r.name), r.state.value, r.engine, r.user, r.queue, _start_text(r), _duration_text(r))
-        for r in reports
+        (
+            each.id,
+            each.name if wide else _shorten_name(each.name),
+            styled_state(each.state),
+            each.engine,
+            each.user,
+            each.queue,
+            _start_text(each),
+            _duration_text(each),
+            *([" ".join(translate_stored(each.diagnostics).split())] if wide else []),
+        )
+        for each in reports
     ]
-    heading = tuple(map(_, LIST_COLUMNS))
+    heading = tuple(map(_, WIDE_COLUMNS if wide else LIST_COLUMNS))
     if not profiles:
         return columns([heading, *rows])
     return columns([(*heading, _("Profile")), *((*row, profile) for row, profile in zip(rows, profiles, strict=True))])
@@ -155,13 +185,13 @@ def _shorten_name(name: str) -> str:
     return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
 
 
-@click.command()
-@click.argument("job_id")
+@click.command(epilog=examples("howdah status", "howdah status resnet --json"))
+@job_argument()
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="Everything, as one JSON object.")
-def status(job_id: str, profile: str, as_json: bool) -> None:
+def status(job_id: str | None, profile: str, as_json: bool) -> None:
     """Show a job and its tasks."""
-    engine = engine_of(job_id, profile)
+    engine, job_id = choose_job(job_id, profile)
     update = fetch_update(engine, job_id)
     report, view = update.report, update.view
     if view.outcome is not None:  # the end is in the log; an engine may lag behind, or have been restarted just then
@@ -172,10 +202,11 @@ def status(job_id: str, profile: str, as_json: bool) -> None:
         details = {name: value for name, value in describe(view).items() if value or not getattr(report, name, "")}
         click.echo(to_json({**report_json(report), **details, "state": report.state.value}))
         return
-    click.echo(f"{report.id}  {report.name}  {report.state.value}  {_duration_text(report)}")
+    click.echo(f"{report.id}  {report.name}  {styled_state(report.state)}  {_duration_text(report)}")
     # A link through a tunnel of this process would be dead when it is read: another command makes one, and stays.
     if not report.state.ended and (url := page_url(engine, report)):
         click.echo(_("page: {url}", url=f"`howdah page {job_id}`" if engine.has_tunnel else url))
+        tell_ssh_tunnel(url)
     if not report.state.ended and (url := tensorboard_url(engine, report, view)):
         click.echo(_("TensorBoard: {url}", url=f"`howdah tensorboard {job_id}`" if engine.has_tunnel else url))
     rows = [tuple(map(_, TASK_COLUMNS)), *((str(task.id), *row(task)) for task in view.tasks.values())]
@@ -198,13 +229,13 @@ def status(job_id: str, profile: str, as_json: bool) -> None:
         click.echo(line)
 
 
-@click.command()
-@click.argument("job_id")
+@click.command(epilog=examples("howdah cancel @last", "howdah cancel resnet"))
+@job_argument(required=True)
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
 def cancel(job_id: str, profile: str, as_json: bool) -> None:
     """End a job: its master is asked first, then the engine."""
-    engine = engine_of(job_id, profile)
+    engine, job_id = choose_job(job_id, profile, acts=True)
     report = report_of(engine, job_id)
     if report.state.ended:
         words = _("{id} had ended already: {state}", id=job_id, state=report.state.value)

@@ -13,9 +13,9 @@ from typing import TypeVar
 
 import click
 
-from howdah.cli.i18n import _, translate_stored
-from howdah.cli.terminal import shown_line
-from howdah.client.clusters import engine_of
+from howdah.cli.i18n import _, examples, translate_stored
+from howdah.cli.job_choice import choose_job, job_argument
+from howdah.cli.terminal import coloured_task, shown_line
 from howdah.client.follow import Follower, fetch_update, settled_report
 from howdah.engines import Engine
 from howdah.errors import NotFound, SpecError
@@ -74,8 +74,15 @@ class LogSelection:
         return max(TAIL_BYTES, self.choice.tail * LINE_BYTES)
 
 
-@click.command()
-@click.argument("job_id")
+@click.command(
+    epilog=examples(
+        "howdah logs                        # of the last job",
+        "howdah logs -f resnet worker:0     # by the job's name",
+        "howdah logs 503d --level error     # by the end of its id",
+        "howdah logs @-2 --merge --tail 50  # the job before the last",
+    )
+)
+@job_argument()
 @click.argument("tasks", nargs=-1, metavar="[TASK]...")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the job ends.")
 @click.option(
@@ -94,7 +101,7 @@ class LogSelection:
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per piece of output.")
 def logs(
-    job_id: str,
+    job_id: str | None,
     tasks: tuple[str, ...],
     follow: bool,
     stream: str,
@@ -113,13 +120,18 @@ def logs(
     streams = (stream,) if stream in STREAMS else STREAMS
     by_line = choice != LineFilter() or merge or stream == BOTH
     selection = LogSelection(tasks, streams, _parse_attempt(attempt), choice, merge, follow, whole)
-    engine = engine_of(job_id, profile)
+    engine, job_id = choose_job(job_id, profile)
     if selection.attempt and selection.attempt > 1:
         selection = _with_container_number(selection, fetch_update(engine, job_id).view)
     if by_line:
         print_lines(_live_or_archived(engine, job_id, selection, _live_lines, _archived_lines), as_json)
     else:
-        print_pieces(_live_or_archived(engine, job_id, selection, _live_pieces, _archived_pieces), as_json)
+        print_pieces(output_of(engine, job_id, selection), as_json)
+
+
+def output_of(engine: Engine, job_id: str, selection: LogSelection) -> Iterator[tuple[str, bytes]]:
+    """Yield the chosen output of a living or ended job, byte for byte, in pieces with the headings of their logs."""
+    return _live_or_archived(engine, job_id, selection, _live_pieces, _archived_pieces)
 
 
 def _live_or_archived(
@@ -272,12 +284,14 @@ def _attempts_to_read(view: JobView, task: TaskId, attempt: int | None) -> list[
 
 def print_lines(lines: Iterable[LogLine], as_json: bool) -> None:
     """Print one line each: the task, `|` for standard output or `!` for standard error, and the text."""
+    is_terminal = sys.stdout.isatty()
     for line in lines:
         if as_json:
             told = {"task": line.task, "attempt": line.attempt, "stream": line.stream, "time": line.time or None}
             click.echo(to_json({**told, "text": line.text.decode("utf-8", "replace")}))
         else:
-            click.echo(f"{line.task} {'|' if line.stream == 'stdout' else '!'} {shown_line(line.text)}")
+            task = coloured_task(TaskId.parse(line.task)) if is_terminal else line.task
+            click.echo(f"{task} {'|' if line.stream == 'stdout' else '!'} {shown_line(line.text)}")
 
 
 # Byte for byte

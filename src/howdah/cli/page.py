@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator
 
 import click
 
+from howdah.cli.browser import READ_S, opened, tell_ssh_tunnel
 from howdah.cli.i18n import _
 from howdah.cli.interrupts import finish_unless_interrupted
+from howdah.cli.job_choice import choose_job, job_argument
 from howdah.cli.run import notice
 from howdah.client import history_service
-from howdah.client.clusters import engine_of
 from howdah.client.history_link import IDLE, find_or_start
 from howdah.client.job_end import report_of, watch_until_end
 from howdah.client.page_links import HOURS, embed_url, page_link
@@ -20,34 +23,47 @@ from howdah.spec.codec import to_json
 
 
 @click.command()
-@click.argument("job_id")
+@job_argument()
 @click.option("--look-only", is_flag=True, help="A link to share: its holder can look, and change nothing.")
 @click.option("--embed", is_flag=True, help="A link for other people's pages: the job's curves alone.")
+@click.option("--open", "opens", is_flag=True, help="Open it in this machine's browser.")
 @click.option("--hours", default=HOURS, metavar="N", help="Hours for which the link permits changes.")
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def page(job_id: str, look_only: bool, embed: bool, hours: int, profile: str, as_json: bool) -> None:
+def page(
+    job_id: str | None, look_only: bool, embed: bool, opens: bool, hours: int, profile: str, as_json: bool
+) -> None:
     """Print a link to the page of JOB_ID. Who has it may cancel the job: pass on one with --look-only instead.
     The page of an ended job is at a history server, which is started where there is none."""
     if not 0 < hours <= 24 * 30:
         raise SpecError.at("--hours", f"is {hours}, must be from 1 to {24 * 30}")
-    engine = engine_of(job_id, profile)
+    engine, job_id = choose_job(job_id, profile)
     report = report_of(engine, job_id)
     if report.state.ended and embed:
         raise JobEnded(f"{job_id} has ended: `howdah history --embed {job_id}` prints where its curves are")
     if report.state.ended:
         url = find_or_start(engine, job_id, profile, _tell_start, _tell_wait)
-        click.echo(to_json({"url": url, "expires": 0.0}) if as_json else url)
-        service = history_service.find_running_service(engine) if engine.has_tunnel else None
-        if service is not None:
-            keep_tunnel(engine, service.id, hours)
+        with _shown(url, 0.0, as_json, opens):
+            service = history_service.find_running_service(engine) if engine.has_tunnel else None
+            if service is not None:
+                keep_tunnel(engine, service.id, hours)
         return
     if not report.master:
         raise EngineUnavailable(f"{job_id} waits for its master, which serves the page: try again when it runs")
     expires = 0.0 if look_only else time.time() + hours * 3600
     url = embed_url(engine, report) if embed else page_link(engine, report, expires)
-    click.echo(to_json({"url": url, "expires": 0.0 if embed else round(expires)}) if as_json else url)
-    keep_tunnel(engine, job_id, hours)
+    with _shown(url, 0.0 if embed else round(expires), as_json, opens):
+        keep_tunnel(engine, job_id, hours)
+
+
+@contextlib.contextmanager
+def _shown(url: str, expires: float, as_json: bool, opens: bool) -> Iterator[None]:
+    """Print a link, and let a browser open it if that is wanted."""
+    click.echo(to_json({"url": url, "expires": expires}) if as_json else url)
+    tell_ssh_tunnel(url)
+    with opened(url) if opens else contextlib.nullcontext():
+        yield
+        time.sleep(READ_S if opens else 0.0)
 
 
 def keep_tunnel(engine: Engine, job_id: str, hours: float = HOURS) -> None:

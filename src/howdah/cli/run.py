@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from howdah.cli.i18n import _, translate_stored
+from howdah.cli.i18n import _, examples, translate_stored
 from howdah.cli.interrupts import Interrupts
-from howdah.cli.job_arguments import CommandWithProgram, chosen_job, fresh_option, job_options
+from howdah.cli.job_arguments import CommandWithProgram, chosen_job, dry_run_option, fresh_option, job_options
 from howdah.cli.streams import has_unread_input
 from howdah.client import submission
 from howdah.client.command_job import CommandOptions
 from howdah.client.submit import PreparedJob, prepare
 from howdah.config.settings import SANDBOX
+from howdah.engines import Engine
 from howdah.spec import JobSpec, redaction
 from howdah.spec.codec import encode, to_json
 
@@ -26,24 +27,38 @@ if TYPE_CHECKING:
     from howdah.cli.follow import Screen
 
 INTERRUPT = ["ask", "cancel", "detach"]
+RUN_EXAMPLES = examples(
+    "howdah run job.yaml",
+    "howdah run --on yarn --set steps=1000 job.yaml",
+    "howdah run --replicas 4 --gpus 1 --input hdfs:///data/train#data -- python train.py --data data",
+)
+SUBMIT_EXAMPLES = examples("howdah submit --on yarn job.yaml", "howdah submit --wait job.yaml && ./publish.sh")
 
 
-@click.command(cls=CommandWithProgram)
+@click.command(cls=CommandWithProgram, epilog=RUN_EXAMPLES)
 @job_options
 @fresh_option
 @click.option("--logs", "log_tasks", default="chief", help="Whose output to show: chief, all, none, a role, a task.")
 @click.option("--on-interrupt", type=click.Choice(INTERRUPT), default="ask", help="What Ctrl-C does to the job.")
-def run(log_tasks: str, on_interrupt: str, as_json: bool, **options: Any) -> None:
+@dry_run_option
+def run(log_tasks: str, on_interrupt: str, as_json: bool, dry_run: bool, **options: Any) -> None:
     """Run the job in JOB_FILE, or COMMAND as a job, and follow it; exits with its result."""
-    prepared = prepared_job(**options)
-    run_prepared(prepared, log_tasks, on_interrupt, as_json)
+    if dry_run:
+        show_plan(as_json, **options)
+        return
+    run_prepared(prepared_job(**options), log_tasks, on_interrupt, as_json)
 
 
-@click.command(cls=CommandWithProgram)
+@click.command(cls=CommandWithProgram, epilog=SUBMIT_EXAMPLES)
 @job_options
 @fresh_option
-def submit(as_json: bool, **options: Any) -> None:
+@click.option("--wait", "waits", is_flag=True, help="Wait for the job's end, and exit with its result.")
+@dry_run_option
+def submit(as_json: bool, waits: bool, dry_run: bool, **options: Any) -> None:
     """Submit the job in JOB_FILE, or COMMAND as a job, and print its id."""
+    if dry_run:
+        show_plan(as_json, **options)
+        return
     prepared = prepared_job(**options)
     job_id = submit_prepared(prepared, quiet=as_json)
     if as_json and (report := prepared.engine.describe(job_id)):
@@ -52,13 +67,26 @@ def submit(as_json: bool, **options: Any) -> None:
         click.echo(to_json(report_json(report[0])))
     else:
         click.echo(job_id)
+    if waits:
+        from howdah.cli.wait import wait_for_jobs
+
+        wait_for_jobs([(prepared.engine, job_id)], as_json)
 
 
 @click.command(cls=CommandWithProgram)
 @job_options
 def plan(as_json: bool, **options: Any) -> None:
     """Show what submit would do with JOB_FILE or COMMAND, and change nothing."""
+    show_plan(as_json, **options)
+
+
+def show_plan(as_json: bool, **options: Any) -> None:
+    """Print what a submission would do."""
     prepared = prepared_job(**options, install=False)
+    if prepared.fresh:
+        from howdah.client.fresh_checkpoint import refuse_wrong
+
+        refuse_wrong(prepared.plan)
     if as_json:
         click.echo(to_json(redaction.record(encode(prepared.plan))))
         return
@@ -183,20 +211,44 @@ def run_prepared(
     Raises:
         JobFailed, JobCancelled: by the job's outcome.
     """
-    wanted = "" if log_tasks == "none" else log_tasks
     with Interrupts(signals) as interrupts:
         job_id = interrupts.call(lambda: upload_and_submit(prepared, as_json, interrupts.check))
-        try:
-            if not as_json:
-                click.echo(_("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
-            from howdah.cli.follow import follow  # while the master starts
+        follow_submitted(
+            prepared.engine,
+            job_id,
+            log_tasks,
+            on_interrupt,
+            as_json,
+            interrupts,
+            screen,
+            await_engine=await_engine,
+            is_new=True,
+        )
 
-            follow(
-                prepared.engine, job_id, wanted, on_interrupt, as_json, interrupts, screen, await_engine=await_engine
-            )
-        except KeyboardInterrupt:
-            notice(_("the job may go on; `howdah status {id}` and `howdah cancel {id}` reach it", id=job_id))
-            raise SystemExit(130) from None
-        except BrokenPipeError:  # the reader of our output has ended (`| head`); the job goes on
-            notice(_("the job goes on; `howdah status {id}` and `howdah cancel {id}` reach it", id=job_id))
-            raise
+
+def follow_submitted(
+    engine: Engine,
+    job_id: str,
+    log_tasks: str,
+    on_interrupt: str,
+    as_json: bool,
+    interrupts: Interrupts,
+    screen: Callable[[], Screen] | None = None,
+    *,
+    await_engine: bool = False,
+    is_new: bool = False,
+) -> None:
+    """Follow a job as `run_prepared` does, after its submission; say that it was submitted if it `is_new`."""
+    try:
+        if is_new and not as_json:
+            click.echo(_("submitted {id} to {engine}", id=job_id, engine=engine.name))
+        from howdah.cli.follow import follow  # while the master starts
+
+        wanted = "" if log_tasks == "none" else log_tasks
+        follow(engine, job_id, wanted, on_interrupt, as_json, interrupts, screen, await_engine=await_engine)
+    except KeyboardInterrupt:
+        notice(_("the job may go on; `howdah status {id}` and `howdah cancel {id}` reach it", id=job_id))
+        raise SystemExit(130) from None
+    except BrokenPipeError:  # the reader of our output has ended (`| head`); the job goes on
+        notice(_("the job goes on; `howdah attach {id}` follows it, `howdah cancel {id}` ends it", id=job_id))
+        raise

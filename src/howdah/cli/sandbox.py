@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from howdah.cli.i18n import _
-from howdah.cli.terminal import columns
+from howdah.cli.terminal import columns, json_option, print_result
 from howdah.client.engine_registry import settings_for
 from howdah.errors import EngineUnavailable, SpecError
 from howdah.spec.codec import to_json
@@ -38,6 +38,7 @@ def sandbox() -> None:
 @click.option(
     "--vcores", type=click.IntRange(1), metavar="N", help="Virtual cores that each node offers; 8 by default."
 )
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def up(
     hadoop: str | None,
     slurm: bool,
@@ -46,83 +47,92 @@ def up(
     nodes: int | None,
     memory: str | None,
     vcores: int | None,
+    as_json: bool,
 ) -> None:
     """Start it, or what of it has ended; with several of the options, each of them. `howdah run --on yarn` (or slurm,
     kubernetes) uses it, unless HADOOP_CONF_DIR (SLURM_CONF, KUBECONFIG) says otherwise."""
     sizes = {"nodes": nodes, "memory_mib": _mib(memory), "vcores": vcores}
     given = {name: value for name, value in sizes.items() if value is not None}
     if hadoop is not None or not (slurm or kubernetes or spark):
-        _start_hadoop(given if hadoop is None else {"hadoop": hadoop, **given})
+        _start_hadoop(given if hadoop is None else {"hadoop": hadoop, **given}, as_json)
     for wanted, start in ((slurm, _start_slurm), (kubernetes, _start_kubernetes), (spark, _start_spark)):
         if wanted:
-            start(given)
+            start(given, as_json)
 
 
-def _start_hadoop(given: Mapping[str, Any]) -> None:
+def _start_hadoop(given: Mapping[str, Any], as_json: bool) -> None:
     from howdah.sandbox import Sandbox
 
     known = Sandbox.open()
     shape = vars(known.shape) if known is not None else {}
     box = Sandbox(**{**shape, **given})
     box.up(_Progress())
-    click.echo(
+    print_result(
         _(
             "sandbox is up: Hadoop {version}, {nodes} nodes; `howdah run job.yaml --on yarn` uses it; "
             "HADOOP_CONF_DIR={conf}",
             version=box.shape.hadoop,
             nodes=box.shape.nodes,
             conf=box.conf_dir,
-        )
+        ),
+        {"sandbox": "hadoop", "variables": box.env()},
+        as_json,
     )
 
 
-def _start_slurm(given: Mapping[str, Any]) -> None:
+def _start_slurm(given: Mapping[str, Any], as_json: bool) -> None:
     from howdah.sandbox import SlurmSandbox
     from howdah.sandbox.slurm_conf import SlurmShape
 
     known = SlurmSandbox.open()
     box = SlurmSandbox(shape=SlurmShape(**{**(vars(known.shape) if known is not None else {}), **given}))
     box.up(_Progress())
-    click.echo(
+    print_result(
         _(
             "sandbox is up: Slurm, {nodes} nodes; `howdah run job.yaml --on slurm` uses it; SLURM_CONF={conf}",
             nodes=box.shape.nodes,
             conf=box.env()["SLURM_CONF"],
-        )
+        ),
+        {"sandbox": "slurm", "variables": box.env()},
+        as_json,
     )
 
 
-def _start_kubernetes(given: Mapping[str, Any]) -> None:
+def _start_kubernetes(given: Mapping[str, Any], as_json: bool) -> None:
     from howdah.sandbox import KubernetesSandbox
 
     known = KubernetesSandbox.open()
     box = KubernetesSandbox(**{**(vars(known.shape) if known is not None else {}), **given})
     box.up(_Progress())
-    click.echo(
+    print_result(
         _(
             "sandbox is up: Kubernetes {version}, {nodes} nodes; `howdah run job.yaml --on kubernetes` uses it; "
             "KUBECONFIG={kubeconfig}",
             version=box.version,
             nodes=box.shape.nodes,
             kubeconfig=box.kubeconfig,
-        )
+        ),
+        {"sandbox": "kubernetes", "variables": box.env()},
+        as_json,
     )
 
 
-def _start_spark(given: Mapping[str, Any]) -> None:
+def _start_spark(given: Mapping[str, Any], as_json: bool) -> None:
     from howdah.sandbox import SparkSandbox
     from howdah.sandbox.spark import SparkShape
 
     known = SparkSandbox.open()
     box = SparkSandbox(shape=SparkShape(**{**(vars(known.shape) if known is not None else {}), **given}))
     box.up(_Progress())
-    click.echo(
+    print_result(
         _(
             "sandbox is up: Spark {version}, {nodes} workers; `howdah run job.yaml --on spark` uses it; to try it: {command}",  # noqa: E501 - one sentence
             version=box.version,
             nodes=box.shape.nodes,
             command=box.try_command(),
-        )
+        ),
+        {"sandbox": "spark", "variables": box.env()},
+        as_json,
     )
 
 
@@ -188,7 +198,8 @@ def _existing() -> list[AnySandbox]:
 @click.option("--slurm", is_flag=True, help="Stop Slurm alone.")
 @click.option("--kubernetes", is_flag=True, help="Stop Kubernetes alone.")
 @click.option("--spark", is_flag=True, help="Stop Spark alone.")
-def down(keep: bool, hadoop: bool, slurm: bool, kubernetes: bool, spark: bool) -> None:
+@json_option
+def down(keep: bool, hadoop: bool, slurm: bool, kubernetes: bool, spark: bool, as_json: bool) -> None:
     """Stop its daemons, and remove its data."""
     from howdah.sandbox import KubernetesSandbox, Sandbox, SlurmSandbox, SparkSandbox
 
@@ -196,11 +207,12 @@ def down(keep: bool, hadoop: bool, slurm: bool, kubernetes: bool, spark: bool) -
     wanted = [kind for kind, alone in named if alone]
     found = [box for box in _existing() if not wanted or isinstance(box, tuple(wanted))]
     if not found:
-        click.echo(_("no sandbox is up"))
+        print_result(_("no sandbox is up"), {"stopped": []}, as_json)
         return
+    stopped = [daemon.name for box in found for daemon in box.status() if daemon.up]
     for box in found:
         box.down(keep, _Progress())
-    click.echo(_("sandbox is down"))
+    print_result(_("sandbox is down"), {"stopped": stopped}, as_json)
 
 
 @sandbox.command()
@@ -222,11 +234,13 @@ def status(as_json: bool) -> None:
 
 
 @sandbox.command()
-def env() -> None:
+@json_option
+def env(as_json: bool) -> None:
     """Print the lines that point other clients at it: `eval "$(howdah sandbox env)"`."""
     running = [box for box in _existing() if box.is_up()]
     if not running:
         raise EngineUnavailable("no sandbox is up: `howdah sandbox up` starts one")
-    for box in running:
-        for name, value in box.env().items():
-            click.echo(f"export {name}={shlex.quote(value)}")
+    variables = {name: value for box in running for name, value in box.env().items()}
+    print_result(
+        "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items()), variables, as_json
+    )

@@ -9,7 +9,7 @@ from dataclasses import asdict
 import click
 
 from howdah.cli.i18n import _, translate_stored
-from howdah.client.clusters import engine_of
+from howdah.cli.job_choice import choose_job, job_argument
 from howdah.client.follow import Follower
 from howdah.client.job_end import report_of
 from howdah.client.master_client import connect, translate_refusals
@@ -23,14 +23,14 @@ SHOWN = 5
 
 
 @click.command()
-@click.argument("job_id")
+@job_argument()
 @click.option("--output", type=click.IntRange(0), metavar="N", help="Only outputs.N of the job file, counted from 0.")
 @click.option("--wait", is_flag=True, help="Return when the snapshot is complete.")
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-def save(job_id: str, output: int | None, wait: bool, profile: str, as_json: bool) -> None:
+def save(job_id: str | None, output: int | None, wait: bool, profile: str, as_json: bool) -> None:
     """Take a snapshot of the outputs of a running job as they are now; its programs go on."""
-    engine = engine_of(job_id, profile)
+    engine, job_id = choose_job(job_id, profile, acts=True)
     numbers = dict(_ask(engine, job_id, -1 if output is None else output))
     if not wait:
         for number, snapshot in numbers.items():

@@ -8,7 +8,7 @@ import click
 
 from howdah.api.curve_schemas import Stacks
 from howdah.cli.i18n import _
-from howdah.client.clusters import engine_of
+from howdah.cli.job_choice import choose_job, job_argument
 from howdah.client.follow import fetch_update
 from howdah.client.job_end import report_of
 from howdah.client.master_client import connect, translate_refusals
@@ -21,15 +21,15 @@ from howdah.storage.factory import filesystem
 
 
 @click.command()
-@click.argument("job_id")
+@job_argument()
 @click.argument("task", default="")
 @click.option("--native", is_flag=True, help="With the frames of C and C++ libraries; large ones take a while.")
 @click.option("--last", is_flag=True, help="Show the stacks that were saved last, not the current ones.")
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def stacks(job_id: str, task: str, native: bool, last: bool, profile: str, as_json: bool) -> None:
+def stacks(job_id: str | None, task: str, native: bool, last: bool, profile: str, as_json: bool) -> None:
     """Show the stacks of all threads of JOB_ID's programs, or of its TASK's (worker:1); they are kept with the job."""
-    engine = engine_of(job_id, profile)
+    engine, job_id = choose_job(job_id, profile)
     report = report_of(engine, job_id)
     view = fetch_update(engine, job_id).view
     if last or report.state.ended or view.outcome is not None:  # the engine learns of the end a little later

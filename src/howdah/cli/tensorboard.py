@@ -9,10 +9,12 @@ from typing import Any
 
 import click
 
+from howdah.cli.browser import print_link
 from howdah.cli.history import shown_clusters
 from howdah.cli.i18n import _
+from howdah.cli.job_choice import choose_job
 from howdah.cli.page import keep_tunnel
-from howdah.client.clusters import engine_of
+from howdah.cli.terminal import json_option, print_result
 from howdah.client.engine_registry import engine as engine_of_settings
 from howdah.client.engine_registry import settings_for
 from howdah.client.follow import Follower, fetch_update
@@ -55,6 +57,7 @@ HADOOP_SCHEMES = ("hdfs", "viewfs")
     "--idle", default=30.0, show_default=True, metavar="MINUTES", help="Stop after this many minutes without a request."
 )
 @click.option("--profile", default="", help="A profile of your configuration.")
+@json_option
 def tensorboard(
     job_id: str,
     stop: bool,
@@ -67,23 +70,25 @@ def tensorboard(
     port: int,
     idle: float,
     profile: str,
+    as_json: bool,
 ) -> None:
     """TensorBoard of JOB_ID, or of all jobs that you may read, wherever their event files are."""
     request: dict[str, Any] = {"port": port, "idle_s": idle * 60, "title": job_id or "howdah"}
     if job_id:
-        engine = engine_of(job_id, profile)
+        engine, job_id = choose_job(job_id, profile, acts=stop)
+        request["title"] = job_id
         report = report_of(engine, job_id)
         if stop or (report.master and not report.state.ended and not here):
             view = fetch_update(engine, job_id).view
             if not stop and view.job is not None and view.job.framework == "board":
-                _show(engine, job_id, tensorboard_url(engine, report, view))
+                _show(engine, job_id, tensorboard_url(engine, report, view), as_json)
             else:
-                _start_in_job(engine, report, stop, profile, idle * 60)
+                _start_in_job(engine, report, stop, profile, idle * 60, as_json)
             return
         found = locations.event_file_locations(fetch_update(engine, job_id).view)
         if not found:
             raise NotFound(f"{job_id}: the location of its event files is unknown: set `board` in the job file")
-        _serve({**request, "places": dict(found), "conf_dir": report.conf_dir})
+        _serve({**request, "places": dict(found), "conf_dir": report.conf_dir}, as_json)
         return
     conf_dir = settings_for({"profile": profile})["hadoop_conf_dir"]
     # One process has one Hadoop configuration: file systems of Hadoop that another one leads to are left out.
@@ -91,9 +96,9 @@ def tensorboard(
     homes = [one.root for one in clusters if one.conf_dir == conf_dir or uris.split(one.root)[0] not in HADOOP_SCHEMES]
     wanted = {**chosen(homes, roots, user, name), "last": last}
     if engine_name:
-        _submit_as_job({**wanted, "idle_s": idle * 60}, engine_name, profile)
+        _submit_as_job({**wanted, "idle_s": idle * 60}, engine_name, profile, as_json)
         return
-    _serve({**request, **wanted, "conf_dir": conf_dir})
+    _serve({**request, **wanted, "conf_dir": conf_dir}, as_json)
 
 
 def chosen(homes: Sequence[str], roots: Sequence[str], user: str, name: str) -> dict[str, Any]:
@@ -106,7 +111,7 @@ def _notice(text: str) -> None:
     click.echo(f"howdah: {text}", err=True)
 
 
-def _start_in_job(engine: Engine, report: JobReport, stop: bool, profile: str, idle_s: float) -> None:
+def _start_in_job(engine: Engine, report: JobReport, stop: bool, profile: str, idle_s: float, as_json: bool) -> None:
     """Start TensorBoard in a container of the job."""
     if not stop:
         from howdah.client.tensorboard_install import install
@@ -118,9 +123,10 @@ def _start_in_job(engine: Engine, report: JobReport, stop: bool, profile: str, i
     with link, translate_refusals(report.id):
         if stop:
             link.end_tensorboard(getpass.getuser())
-            click.echo(_("the end of TensorBoard of {id} has been requested", id=report.id))
+            text = _("the end of TensorBoard of {id} has been requested", id=report.id)
+            print_result(text, {"id": report.id}, as_json)
         else:
-            _show(engine, report.id, _await_open(link, report, idle_s))
+            _show(engine, report.id, _await_open(link, report, idle_s), as_json)
 
 
 def _await_open(link: MasterClient, report: JobReport, idle_s: float) -> str:
@@ -135,7 +141,7 @@ def _await_open(link: MasterClient, report: JobReport, idle_s: float) -> str:
     return wait_until_open(report.id, ask, link.changes())
 
 
-def _submit_as_job(request: dict[str, Any], engine_name: str, profile: str) -> None:
+def _submit_as_job(request: dict[str, Any], engine_name: str, profile: str, as_json: bool) -> None:
     """Submit TensorBoard as a job, and print its address once it answers; `howdah status` prints it again."""
     from howdah.cli.run import submit_prepared
     from howdah.client.submit import prepare
@@ -148,23 +154,23 @@ def _submit_as_job(request: dict[str, Any], engine_name: str, profile: str) -> N
     _notice(_("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
     for update in Follower(prepared.engine, job_id).updates():
         if any(isinstance(event, Yielded) for event in update.events):
-            _show(prepared.engine, job_id, tensorboard_url(prepared.engine, update.report, update.view))
+            _show(prepared.engine, job_id, tensorboard_url(prepared.engine, update.report, update.view), as_json)
             return
     raise JobFailed(f"{job_id} has ended: `howdah logs {job_id}` says why")
 
 
-def _show(engine: Engine, job_id: str, url: str) -> None:
+def _show(engine: Engine, job_id: str, url: str, as_json: bool) -> None:
     """Print a link to what a task serves, and stay while it leads through this process."""
-    click.echo(engine.reach_url(job_id, url))
+    print_link(engine.reach_url(job_id, url), as_json)
     keep_tunnel(engine, job_id)
 
 
-def _serve(request: dict[str, Any]) -> None:
+def _serve(request: dict[str, Any], as_json: bool) -> None:
     from howdah.client.tensorboard_install import run_locally
 
     running = run_locally(request, _notice)
     try:
-        click.echo(running.url)
+        print_link(running.url, as_json)
         running.wait()
     finally:
         running.end()

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TextIO
 from unicodedata import east_asian_width
 
@@ -34,6 +34,7 @@ BAR_S, MAX_BARS = 2.0, 8
 """Seconds between two states of a line that is written over again and again; the most of them below the table."""
 MAX_WAITS = 20
 """Reasons for which a job waits that are not printed again."""
+TASK_COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "bright_cyan", "bright_yellow", "bright_magenta")
 TASK_COLUMNS = ("Task", "State", "Attempt", "Host", "Progress", "Memory", "Peak", "CPU", "Exit")
 _COLOURS = {State.RUNNING: "cyan", State.SUCCEEDED: "green", State.FAILED: "red", State.CANCELLED: "yellow"}
 
@@ -103,13 +104,16 @@ class Plain:
         shown_at, shown = self._bars.get((task, stream), (-BAR_S, ""))
         if text.strip() and text != shown and now - shown_at >= BAR_S:
             self._bars[task, stream] = now, text
-            self._print(_of_task(task, stream, text))
+            self._print(self._of_task(task, stream, text))
 
     def _line(self, task: TaskId, stream: str, line: bytes) -> None:
         text = shown_line(line)
         bar = self._bars.pop((task, stream), None)
         if bar is None or bar[1] != text:
-            self._print(_of_task(task, stream, text))
+            self._print(self._of_task(task, stream, text))
+
+    def _of_task(self, task: TaskId, stream: str, text: str) -> str:
+        return f"{task} {'|' if stream == 'stdout' else '!'} {text}"
 
     def _print(self, text: str) -> None:
         if "\x1b" in text:
@@ -123,8 +127,9 @@ def shown_line(line: bytes) -> str:
     return readable(line, not os.environ.get("NO_COLOR"))
 
 
-def _of_task(task: TaskId, stream: str, text: str) -> str:
-    return f"{task} | {text}" if stream == "stdout" else f"{task} ! {text}"
+def coloured_task(task: TaskId) -> str:
+    """Return a task in a colour that its neighbours do not have."""
+    return click.style(task, fg=TASK_COLOURS[(sum(map(ord, task.role)) + task.index) % len(TASK_COLOURS)])
 
 
 class Json:
@@ -176,11 +181,14 @@ class Live(Plain):
         super().show(update)
         if update.view.tasks:
             table = task_table(update.view, max(self._console.height - BESIDE_ROWS, BESIDE_ROWS))
-            bars = [_of_task(*where, shown_line(rest)) for where, rest in self._rest.items() if b"\r" in rest]
+            bars = [self._of_task(*where, shown_line(rest)) for where, rest in self._rest.items() if b"\r" in rest]
             self._live.update(Group(table, *(Text.from_ansi(bar, no_wrap=True) for bar in bars[:MAX_BARS])))
 
     def _show_bar(self, task: TaskId, stream: str, rest: bytes) -> None:
         """Print nothing: the table has it."""
+
+    def _of_task(self, task: TaskId, stream: str, text: str) -> str:
+        return super()._of_task(task, stream, text).replace(str(task), coloured_task(task), 1)
 
     def _print(self, text: str) -> None:
         from rich.text import Text
@@ -300,6 +308,21 @@ def verdict(view: JobView) -> Iterator[str]:
         yield _("full output: howdah logs {id} {task}", id=view.id, task=outcome.first)
 
 
+def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the option `as_json`, for one that has one thing to tell."""
+    return click.option("--json", "as_json", is_flag=True, help="One JSON object.")(command)
+
+
+def print_result(text: str, record: Mapping[str, object], as_json: bool) -> None:
+    """Print what a command has to tell, for people or for programs."""
+    click.echo(to_json(record) if as_json else text)
+
+
+def styled_state(state: State) -> str:
+    """Return a state in its colour; `click` drops colours where they are not shown."""
+    return click.style(state.value, fg=_COLOURS.get(state))
+
+
 def place_text(engine: str, profile: str) -> str:
     """Return how messages name a cluster: by the engine, the profile that leads there, or both."""
     if engine and profile:
@@ -313,7 +336,7 @@ def report_json(report: JobReport) -> dict[str, Any]:
 
 
 def columns(rows: list[tuple[str, ...]]) -> Iterator[str]:
-    """Yield rows as aligned lines."""
+    """Yield rows as aligned lines; cells may have colours."""
     widths = [max(_width(row[index]) for row in rows) for index in range(len(rows[0]))] if rows else []
     for cells in rows:
         padded = (cell + " " * (width - _width(cell)) for cell, width in zip(cells, widths, strict=True))
@@ -321,7 +344,8 @@ def columns(rows: list[tuple[str, ...]]) -> Iterator[str]:
 
 
 def _width(text: str) -> int:
-    """Return the places that a text takes on a terminal, where a Chinese character takes two."""
+    """Return the places that a text takes on a terminal, where a Chinese character takes two, and a colour none."""
+    text = click.unstyle(text) if "\x1b" in text else text
     return len(text) if text.isascii() else sum(1 + (east_asian_width(char) in "WF") for char in text)
 
 

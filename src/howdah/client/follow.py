@@ -25,6 +25,8 @@ from howdah.spec.values import dataclass
 from howdah.spec.view import JobView
 from howdah.wire.connection import WireError
 
+PATIENCE_S = 300.0
+"""A job that runs is not given up because its cluster restarts."""
 MAX_CHUNKS = 8
 """Pieces of one stream that are read for one update."""
 MIN_PAUSE_S, MAX_PAUSE_S = 0.015, 1.0

@@ -15,15 +15,8 @@ from howdah.storage.factory import filesystem
 from howdah.storage.progress import Notice
 
 
-@contextmanager
-def begin_fresh(plan: Plan, notice: Notice) -> Iterator[None]:
-    """Rename the directory of the plan's checkpoint to `<path>.before-<time>`, and back if the submission fails. The
-    lock of a job that runs must have been looked at before.
-
-    Raises:
-        SpecError: the job has no checkpoint, or its directory holds what must stay where it is.
-        StagingError, EngineUnavailable: the file system does not rename it.
-    """
+def refuse_wrong(plan: Plan) -> None:
+    """Raise SpecError if the checkpoint of the plan can't be put aside."""
     job, conf_dir = plan.job.job, plan.job.settings.get("hadoop_conf_dir", "")
     directory = job.checkpoint.path.rstrip("/")
     if not directory:
@@ -35,6 +28,19 @@ def begin_fresh(plan: Plan, notice: Notice) -> Iterator[None]:
     ]
     if problem := why_not_replace(directory, kept, conf_dir):
         raise SpecError.at("--fresh", problem)
+
+
+@contextmanager
+def begin_fresh(plan: Plan, notice: Notice) -> Iterator[None]:
+    """Rename the directory of the plan's checkpoint to `<path>.before-<time>`, and back if the submission fails. The
+    lock of a job that runs must have been looked at before.
+
+    Raises:
+        SpecError: the job has no checkpoint, or its directory holds what must stay where it is.
+        StagingError, EngineUnavailable: the file system does not rename it.
+    """
+    refuse_wrong(plan)
+    directory, conf_dir = plan.job.job.checkpoint.path.rstrip("/"), plan.job.settings.get("hadoop_conf_dir", "")
     fs = filesystem(directory, conf_dir)
     if fs.stat(directory) is None:
         yield

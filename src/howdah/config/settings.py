@@ -133,7 +133,8 @@ def unknown_setting(key: str, place: str = "", origin: str | None = None) -> Mis
     declared = find_engine(engine)
     if declared is None:
         known = [*SETTINGS, *settings_of_engines(engine_names())]
-        problem = f"is not a setting, known are {', '.join(known)}"
+        hint = nearest(key, known)
+        problem = "is not a setting" if hint else "is not a setting; `howdah config` lists all"
     else:
         known = [f"{engine}.{name}" for name in declared.settings]
         own = f"its settings are {', '.join(known)}" if known else "which has no settings of its own"

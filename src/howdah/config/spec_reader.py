@@ -17,7 +17,7 @@ from howdah.config.yaml_tree import Items, Keys, Node, Text, child_place
 from howdah.errors import Mistake
 from howdah.spec.job import ALIASES, SHORT_FORMS
 from howdah.spec.units import memory_mib, seconds
-from howdah.spec.validation import nearest
+from howdah.spec.validation import MAX_NAMED, nearest
 from howdah.spec.values import dataclass
 
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -187,7 +187,10 @@ def unknown_key(name: str, cls: type, place: str) -> Mistake:
     if inside:
         return Mistake(child_place(place, name), f"is not a key here: write {meant!r} inside {inside!r}")
     hint = meant if meant in known else nearest(name, known)
-    return Mistake(child_place(place, name), f"is not a key here, known are {', '.join(known)}", hint)
+    if len(known) <= MAX_NAMED:
+        return Mistake(child_place(place, name), f"is not a key here, known are {', '.join(known)}", hint)
+    problem = "is not a key here" if hint else "is not a key here; `howdah schema` lists all"
+    return Mistake(child_place(place, name), problem, hint)
 
 
 def _place_inside(cls: type, name: str) -> str:

@@ -14,11 +14,12 @@ from typing import Any
 
 import click
 
-from howdah.cli.i18n import _, translate_stored
+from howdah.cli.i18n import _, examples, translate_stored
 from howdah.cli.interrupts import finish_unless_interrupted
 from howdah.cli.job_arguments import CommandWithProgram, program_words
+from howdah.cli.job_choice import choose_job, job_argument
 from howdah.cli.run import notice
-from howdah.client.clusters import engine_of
+from howdah.cli.terminal import json_option, print_result
 from howdah.client.job_end import watch_until_end
 from howdah.client.port_forward import PortForward
 from howdah.client.relay import RelayClient
@@ -39,18 +40,18 @@ class CommandInTask(CommandWithProgram):
     program_usage = "-- COMMAND [ARGUMENT]…"
 
 
-@click.command(name="exec", cls=CommandInTask)
-@click.argument("job_id")
+@click.command(name="exec", cls=CommandInTask, epilog=examples("howdah exec resnet worker:1 -- nvidia-smi"))
+@job_argument()
 @click.argument("task", default="")
 @click.option("-t", "--terminal", is_flag=True, help="Give COMMAND a terminal, for programs that people type in.")
 @click.option("--profile", default="", help="A profile of your configuration.")
-def run_in_task(job_id: str, task: str, terminal: bool, profile: str) -> None:
+def run_in_task(job_id: str | None, task: str, terminal: bool, profile: str) -> None:
     """Run COMMAND in TASK (worker:1) of the running JOB_ID, beside its program and with its environment; exits with
     COMMAND's status. Standard input, output and error are COMMAND's."""
     words = program_words()
     if not words:
         raise click.UsageError(_("after -- comes the command, such as: -- nvidia-smi"))
-    relay = RelayClient(engine_of(job_id, profile), job_id)
+    relay = RelayClient(*choose_job(job_id, profile, acts=True))
     request = CommandRequest(argv=words)
     if terminal:
         require_terminal()
@@ -71,11 +72,12 @@ def say_in_terminal(text: str) -> None:
     sys.stderr.flush()
 
 
-@click.command()
+@click.command(epilog=examples("howdah cp resnet:worker:0:model ./model", "howdah cp ./fix.py @last:worker:0:fix.py"))
 @click.argument("source")
 @click.argument("destination")
 @click.option("--profile", default="", help="A profile of your configuration.")
-def cp(source: str, destination: str, profile: str) -> None:
+@json_option
+def cp(source: str, destination: str, profile: str, as_json: bool) -> None:
     """Copy a file or a directory from a running task to this machine, or the other way round. In a task it is
     JOB_ID:TASK:PATH (ID:worker:1:model); the path begins in the working directory of the task's program."""
     there, here = split_place(source), split_place(destination)
@@ -83,12 +85,13 @@ def cp(source: str, destination: str, profile: str) -> None:
         raise click.UsageError(_("one of the two is in a task (JOB_ID:worker:0:PATH), the other on this machine"))
     place = there or here
     assert place is not None
-    relay = RelayClient(engine_of(place.job_id, profile), place.job_id)
+    relay = RelayClient(*choose_job(place.job_id, profile, acts=there is None))
     task = relay.task(place.task)
     if there is not None:
-        click.echo(copy_from_task(relay, task, place.path, Path(destination), _say_left_out))
+        copied = str(copy_from_task(relay, task, place.path, Path(destination), _say_left_out))
     else:
-        click.echo(copy_to_task(relay, task, Path(source), place.path, _say_left_out))
+        copied = str(copy_to_task(relay, task, Path(source), place.path, _say_left_out))
+    print_result(copied, {"path": copied}, as_json)
 
 
 def _say_left_out(name: str) -> None:
@@ -104,20 +107,22 @@ local_port_option = port_option("--local-port", "The port on this machine; a fre
 
 
 @click.command()
-@click.argument("job_id")
+@job_argument(required=True)
 @click.argument("task")
 @click.argument("port")
 @local_port_option
 @click.option("--profile", default="", help="A profile of your configuration.")
-def forward(job_id: str, task: str, port: str, local_port: int, profile: str) -> None:
+@json_option
+def forward(job_id: str, task: str, port: str, local_port: int, profile: str, as_json: bool) -> None:
     """Forward a port of this machine to PORT, a number or a name of the job file, of TASK (worker:0) of the running
     JOB_ID, until Ctrl-C or the end of the job."""
-    relay = RelayClient(engine_of(job_id, profile), job_id)
+    relay = RelayClient(*choose_job(job_id, profile))
     chosen = relay.task(task)
     asyncio.run(_try_port(relay, chosen, port))
     with open_forward(relay, chosen, port, local_port) as forwarding:
         here = f"127.0.0.1:{forwarding}"
-        click.echo(_("{here} leads to port {port} of {task}: Ctrl-C ends it", here=here, port=port, task=chosen))
+        text = _("{here} leads to port {port} of {task}: Ctrl-C ends it", here=here, port=port, task=chosen)
+        print_result(text, {"address": here, "task": str(chosen), "port": port}, as_json)
         wait_for_job(relay)
 
 

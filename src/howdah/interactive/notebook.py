@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import html
+import contextlib
 import secrets
 import tempfile
 import time
-import webbrowser
 from pathlib import Path
 from typing import Any
 
 import click
 
+from howdah.cli.browser import opened, print_link
 from howdah.cli.i18n import _
 from howdah.cli.job_arguments import CommandWithProgram, options_without_file, program_words
+from howdah.cli.job_choice import choose_job
 from howdah.cli.run import notice
-from howdah.client.clusters import engine_of
+from howdah.cli.terminal import json_option, print_result
 from howdah.client.engine_registry import settings_for
 from howdah.client.follow import fetch_update
 from howdah.client.relay import RelayClient
@@ -65,21 +66,22 @@ class NotebookCommand(CommandWithProgram):
 @local_port_option
 @click.option("--open", "opens", is_flag=True, help="Open it in this machine's browser.")
 @click.option("--detach", is_flag=True, help="Start it, print its id, and return.")
+@json_option
 @options_without_file
-def notebook(job_id: str, local_port: int, opens: bool, detach: bool, **options: Any) -> None:
+def notebook(job_id: str, local_port: int, opens: bool, detach: bool, as_json: bool, **options: Any) -> None:
     """Start JupyterLab on a machine of the cluster and print a link to it, or print a link to JOB_ID again. The link
     leads through this command. What is in the notebook's directory is stored, and is there again the next time."""
     if job_id:
-        relay = RelayClient(engine_of(job_id, options["profile"]), job_id)
+        relay = RelayClient(*choose_job(job_id, options["profile"]))
         task = relay.task("")
     else:
         prepared = _prepare(**options)
         job_id, task = start(prepared)
         if detach:
-            click.echo(job_id)
+            print_result(job_id, {"id": job_id}, as_json)
             return
         relay = RelayClient(prepared.engine, job_id)
-    _show(relay, task, local_port, opens)
+    _show(relay, task, local_port, opens, as_json)
 
 
 def _prepare(limit: str, idle: str, ide: str, port: int, home: str, **options: Any) -> PreparedJob:
@@ -134,16 +136,14 @@ def _require_jupyterlab(options: dict[str, Any]) -> None:
     options["requirements"] = add_requirement(options["requirements"], "jupyterlab", notice)
 
 
-def _show(relay: RelayClient, task: TaskId, local_port: int, opens: bool) -> None:
+def _show(relay: RelayClient, task: TaskId, local_port: int, opens: bool, as_json: bool) -> None:
     """Print the link, and forward until the job has ended or Ctrl-C."""
     port = _wait_until_listening(relay, task)
-    with open_forward(relay, task, port, local_port) as here, tempfile.TemporaryDirectory() as private:
+    with open_forward(relay, task, port, local_port) as here, contextlib.ExitStack() as until_end:
         link = _link(relay, task, here)
-        click.echo(link)
-        if opens:  # by a file that only this user can read: others see the words of a browser's command line
-            page = Path(private, "notebook.html")
-            page.write_text(f'<meta http-equiv="refresh" content="0; url={html.escape(link)}">\n', "utf-8")
-            webbrowser.open(page.as_uri())
+        print_link(link, as_json)
+        if opens:
+            until_end.enter_context(opened(link))
         notice(_("the link leads through this command: Ctrl-C ends it, and the notebook goes on"))
         if not wait_for_job(relay):
             notice(_("`howdah notebook {id}` prints a link again, `howdah cancel {id}` ends it", id=relay.job_id))

@@ -11,8 +11,9 @@ import click
 
 from howdah.cli.i18n import _
 from howdah.cli.job_arguments import options_without_file
+from howdah.cli.job_choice import choose_job, job_argument
 from howdah.cli.run import notice
-from howdah.client.clusters import engine_of
+from howdah.cli.terminal import json_option, print_result
 from howdah.client.relay import RelayClient
 from howdah.client.remote_command import RemoteCommand, exit_status, with_terminal_size
 from howdah.errors import HowdahError, NoLongerThere
@@ -37,7 +38,7 @@ def shell(job_id: str, task: str, limit: str, new: bool, keep: bool, home: str, 
     and `howdah shell JOB_ID` comes back to it."""
     require_terminal()
     if job_id:
-        relay = RelayClient(engine_of(job_id, options["profile"]), job_id)
+        relay = RelayClient(*choose_job(job_id, options["profile"], acts=True))
         chosen = relay.task(task)
         status = _run_shell(relay, chosen, new)
         if status is None:
@@ -100,11 +101,14 @@ def _run_shell(relay: RelayClient, task: TaskId, new: bool) -> int | None:
 
 
 @click.command()
-@click.argument("job_id")
+@job_argument()
 @click.option("--for", "limit", default="1h", metavar="TIME", help="How long from now on, such as 2h.")
 @click.option("--profile", default="", help="A profile of your configuration.")
-def extend(job_id: str, limit: str, profile: str) -> None:
+@json_option
+def extend(job_id: str | None, limit: str, profile: str, as_json: bool) -> None:
     """Let the notebook or shell JOB_ID go on for a while from now, if it would end sooner."""
     seconds = duration("--for", limit)
-    relay = RelayClient(engine_of(job_id, profile), job_id)
-    click.echo(_("{id} goes on until {time}", id=job_id, time=extend_time(relay, relay.task(""), seconds)))
+    relay = RelayClient(*choose_job(job_id, profile, acts=True))
+    until = extend_time(relay, relay.task(""), seconds)
+    text = _("{id} goes on until {time}", id=relay.job_id, time=until)
+    print_result(text, {"id": relay.job_id, "until": until}, as_json)

@@ -19,7 +19,7 @@ from typing import Any
 import click
 
 from howdah.cli.i18n import _
-from howdah.client.clusters import engine_of
+from howdah.cli.job_choice import choose_job
 from howdah.client.relay import RelayClient, frames_of
 from howdah.config.extras import how_to_install
 from howdah.errors import HowdahError
@@ -47,7 +47,7 @@ def ssh_proxy(job_id: str, task: str, profile: str) -> None:
         raise click.UsageError(
             _("{module} is not installed here: {install}", module="asyncssh", install=install)
         ) from None
-    relay = RelayClient(engine_of(job_id, profile), job_id)
+    relay = RelayClient(*choose_job(job_id, profile, acts=True))
     asyncio.run(_serve(relay, relay.task(task)))
 
 

@@ -18,7 +18,7 @@ from howdah.spec.codec import decode
 from howdah.spec.values import dataclass
 from howdah.wire.relay_messages import CopyRequest, CopyResult
 
-_PLACE = re.compile(r"([A-Za-z0-9][\w.-]*):(?:([A-Za-z][\w.-]*:\d+):|:)(.*)", re.DOTALL)
+_PLACE = re.compile(r"([^/:]+):(?:([A-Za-z][\w.-]*:\d+):|:)(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,8 @@ _USER = re.compile(r"(?<=://)[^/@\s:]*:[^/@\s]*(?=@)")
 _BEARER = re.compile(
     r"(?i)\b(bearer[ \t]+|authorization[\"']?[ \t]*:[ \t]*[\"']?(?:basic|token|bearer)[ \t]+)[\w.~+/=-]+"
 )
+_OF_LINK = re.compile(r"([#&?](?:token|act)=)[\w.~-]+")
+"""What opens the page of a job, or permits to act on it."""
 _LINE = re.compile(r"""(?m)^(?P<head>[ \t]*(?:-[ \t]+)?["']?(?P<name>[\w.-]+)["']?[ \t]*[:=][ \t]*)(?P<value>\S.*)$""")
 # Where a secret is, and nothing of what it is.
 _REFERENCE = re.compile(r"""["']?(?:env:|file:|\$(?:\{[\w.]+\}|[A-Z_][A-Z0-9_]*)["']?(?=[\s"'\\;&|<>()\]}]|,\s|$))""")
@@ -91,7 +93,8 @@ def line(text: str, known: Iterable[str] = ()) -> str:
     for secret in known:
         if len(secret) >= 4:
             text = text.replace(secret, MASK)
-    return _BEARER.sub(lambda found: found[1] + MASK, _USER.sub(MASK, text))
+    text = _OF_LINK.sub(lambda found: found[1] + MASK, _USER.sub(MASK, text))
+    return _BEARER.sub(lambda found: found[1] + MASK, text)
 
 
 def text(said: str, known: Iterable[str] = ()) -> str:

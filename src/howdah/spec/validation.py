@@ -57,6 +57,8 @@ _OWN_FIELDS = {
 }
 
 _ANYWHERE = Input.to
+MAX_NAMED = 10
+"""A mistake names all valid names if there are so few; more would hide the one that was probably meant."""
 _Found = Iterator[Mistake]
 
 

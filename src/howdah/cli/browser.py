@@ -1,0 +1,48 @@
+"""Opens links in a browser, and says how one on another machine gets there."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import html
+import os
+import tempfile
+import webbrowser
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+
+from howdah.cli.i18n import _
+from howdah.cli.terminal import print_result
+
+READ_S = 5.0
+"""How long a browser may take to read the file that leads it to a link."""
+
+
+@contextlib.contextmanager
+def opened(link: str) -> Iterator[None]:
+    """Open a link in this machine's browser, by a file that only this user can read, and that is there meanwhile:
+    others see the words of a browser's command line."""
+    with tempfile.TemporaryDirectory() as private:
+        page = Path(private, "link.html")
+        page.write_text(f'<meta http-equiv="refresh" content="0; url={html.escape(link)}">\n', "utf-8")
+        if not webbrowser.open(page.as_uri()):
+            click.echo(_("no browser can be opened here"), err=True)
+        yield
+
+
+def print_link(link: str, as_json: bool, text: str = "") -> None:
+    """Print a link, as JSON or as `text` if it is given, and how one gets there by ssh."""
+    print_result(text or link, {"url": link}, as_json)
+    tell_ssh_tunnel(link)
+
+
+def tell_ssh_tunnel(link: str) -> None:
+    """Print the command by which a browser reaches this machine's loopback, to a user who has come by ssh."""
+    address, came_by = urlsplit(link), os.environ.get("SSH_CONNECTION", "").split()
+    if len(came_by) == 4 and address.port and address.hostname in ("127.0.0.1", "localhost", "::1"):
+        host = f"{getpass.getuser()}@{came_by[2]}"
+        command = f"ssh -L {address.port}:127.0.0.1:{address.port} {host}"
+        click.echo(_("for a browser on your own machine: {command}", command=command), err=True)

@@ -1,0 +1,52 @@
+"""The argument by which commands take a job: an id, a name, a part of an id, `@last`, `@-2`, or nothing."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from howdah.cli.i18n import _, translate_stored
+from howdah.cli.terminal import place_text
+from howdah.client.job_names import LAST, find_job
+from howdah.engines import Engine
+from howdah.errors import HowdahError
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+TELL_S = 1.0
+"""After so long without an answer the user hears for what the command waits."""
+
+
+def job_argument(required: bool = False) -> Decorator:
+    """Return a decorator that gives a command the argument `job_id`, None for none unless it is `required`."""
+    return click.argument("job_id", required=required)
+
+
+def choose_job(wanted: str | None, profile: str = "", *, acts: bool = False) -> tuple[Engine, str]:
+    """Return the job that `wanted` means, by its engine and its id; None means the job that was submitted last. Which
+    job it is, is said where the user has not given the id. A command that `acts` on the job wants an answer of each
+    cluster that may have it.
+
+    Raises:
+        HowdahError: as `find_job` does.
+    """
+    waits = threading.Timer(TELL_S, _tell_wait)
+    waits.daemon = True
+    waits.start()
+    try:
+        found = find_job(LAST if wanted is None else wanted, profile, _tell_silent, must_hear_all=acts)
+    finally:
+        waits.cancel()
+    if found.report is not None and found.id != wanted:
+        click.echo(_("{id}  {name}", id=found.id, name=found.report.name), err=True)
+    return found.engine, found.id
+
+
+def _tell_wait() -> None:
+    click.echo(_("asking your clusters for their jobs, 10 s at most"), err=True)
+
+
+def _tell_silent(engine: str, profile: str, error: HowdahError) -> None:
+    click.echo(f"howdah: {place_text(engine, profile)}: {translate_stored(str(error))}", err=True)
