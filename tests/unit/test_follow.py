@@ -14,6 +14,7 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -151,16 +152,20 @@ def test_the_engine_is_waited_for_once_the_master_has_ended_the_job(engine: Late
     assert settled_report(engine, "job_1").state is State.SUCCEEDED
 
 
+def explained(engine: Late) -> list[str]:
+    return [click.unstyle(line) for line in lines(explain(engine, "job_1"))]
+
+
 def test_an_explanation_believes_the_log_before_the_engine(engine: Late, tmp_path: Path) -> None:
     (tmp_path / "events.jsonl").write_text("".join(map(to_line, life(1))))
-    assert list(lines(explain(engine, "job_1")))[:2] == ["job_1  j  FAILED", "why: killed"]
+    assert explained(engine)[:2] == ["job_1  j  FAILED", "why: killed"]
 
 
 def test_an_explanation_says_that_a_job_is_ending(tmp_path: Path) -> None:
     (tmp_path / "key").write_text(KEY.hex())
     with served(*life(1)[:-1], Stopping(4.0, "worker:1 on node: exit code 3")) as master:
-        explained = list(lines(explain(Late(tmp_path, master), "job_1")))
-    assert (explained[0], explained[-1]) == ("job_1  j  RUNNING", "the job is ending")
+        told = explained(Late(tmp_path, master))
+    assert (told[0], told[-1]) == ("job_1  j  RUNNING", "the job is ending")
 
 
 def test_a_job_that_goes_on_is_not_waited_for(engine: Late, tmp_path: Path) -> None:
@@ -208,7 +213,7 @@ def test_the_end_is_that_in_the_log_whatever_a_restarted_engine_says(
     assert (view.outcome, view.finished) == (ended[0].outcome, 2.0)
     engine = Late(tmp_path, "")
     engine.report = replace(engine.report, state=State.FAILED, diagnostics="AM exited")
-    monkeypatch.setattr(jobs, "engine_of", lambda *_: engine)
+    monkeypatch.setattr(jobs, "choose_job", lambda *_: (engine, "job_1"))
     monkeypatch.setattr(jobs, "fetch_update", lambda *_: Update(view, engine.report))
     said = CliRunner().invoke(jobs.status, ["job_1"]).output
     assert "SUCCEEDED" in said
@@ -245,7 +250,7 @@ def test_a_job_waits_until_its_tasks_have_containers_whatever_the_engine_says(en
         assert [(report.state, report.diagnostics) for report in answer.reports] == [
             (State.PENDING, "still waiting for containers: 2 × worker: no room")
         ]
-        assert list(lines(explain(engine, "job_1"))) == [
+        assert explained(engine) == [
             "job_1  j  PENDING",
             "worker waits for 2 more containers",
             "  no room",

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 from history_jobs import BEGAN, job_id, whole
@@ -106,8 +107,8 @@ def test_what_is_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_long_name_leaves_room_for_the_state() -> None:
     heading, line = table([JobReport("a", "x" * 200, State.RUNNING, "yarn")])
-    assert line.startswith(f"a   {'x' * 39}…  RUNNING")
-    assert heading.index("State") == line.index("RUNNING")
+    assert click.unstyle(line).startswith(f"a   {'x' * 39}…  RUNNING")
+    assert heading.index("State") == click.unstyle(line).index("RUNNING")
 
 
 def test_the_only_history_server_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,6 +91,7 @@ def test_a_command_line_without_secrets(command: list[str], shown: list[str]) ->
         ("t --password '$hunter2' x", "t --password *** x"),
         ("t --password=hun'ter'2 x", "t --password=*** x"),
         ("curl -H 'X: Bearer hunter2' host", "curl -H 'X: Bearer ***' host"),
+        ("http://host:1/#token=ab12&act=act.179.48", "http://host:1/#token=***&act=***"),
         ("get https://host/?token=hunter2&n=1", "get https://host/?token=***&n=1"),
     ],
 )

@@ -250,7 +250,7 @@ def test_nothing_is_started_after_the_end(
     slurm.say("hang-sbatch", "")
 
     async def act(driver: Driver) -> None:
-        assert runs_with(guard)
+        await eventually(lambda: runs_with(guard), "the guard")
         driver.allocator.request("worker", 4)
         await driver.until(lambda: slurm.calls("sbatch"), "a question to Slurm")
         container = driver.granted[0]

@@ -320,7 +320,7 @@ def print_result(text: str, record: Mapping[str, object], as_json: bool) -> None
 
 def styled_state(state: State) -> str:
     """Return a state in its colour; `click` drops colours where they are not shown."""
-    return click.style(state.value, fg=_COLOURS.get(state))
+    return click.style(state.value, fg=_COLOURS[state]) if state in _COLOURS else state.value
 
 
 def place_text(engine: str, profile: str) -> str:

@@ -88,14 +88,13 @@ class DataFeed:
                 server.shutdown(socket.SHUT_RDWR)  # a thread that waits in `accept` does not see a close
             server.close()
         with self._changed:
-            partitions = list(self._partitions)
+            partitions, threads = list(self._partitions), list(self._threads)
         for partition in partitions:
             with contextlib.suppress(OSError):
                 partition.connection.shutdown(socket.SHUT_RD)  # what was said to the task still reaches it
-        # Python must not end while a thread of its reads by Arrow's own code.
-        for thread in self._threads:
-            if thread.ident is not None:  # one that begins only now sees that nothing is wanted
-                thread.join(END_LIMIT_S)
+        # Python must not end while a thread of its reads by Arrow's own code; one that begins only now reads nothing.
+        for thread in threads:
+            thread.join(END_LIMIT_S)
 
     # What the program calls
 
@@ -208,8 +207,9 @@ class DataFeed:
             except OSError:
                 return
             thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
-            self._threads = [each for each in self._threads if each.is_alive()] + [thread]
-            thread.start()
+            with self._changed:  # whoever sees a thread can join it
+                thread.start()
+                self._threads = [each for each in self._threads if each.is_alive()] + [thread]
 
     def _serve(self, connection: socket.socket) -> None:
         with connection, contextlib.suppress(OSError, FeedError, pyarrow.ArrowInvalid):

@@ -93,8 +93,8 @@ def line(text: str, known: Iterable[str] = ()) -> str:
     for secret in known:
         if len(secret) >= 4:
             text = text.replace(secret, MASK)
-    text = _OF_LINK.sub(lambda found: found[1] + MASK, _USER.sub(MASK, text))
-    return _BEARER.sub(lambda found: found[1] + MASK, text)
+    text = _OF_LINK.sub(lambda found: found[1] + MASK, text)
+    return _BEARER.sub(lambda found: found[1] + MASK, _USER.sub(MASK, text))
 
 
 def text(said: str, known: Iterable[str] = ()) -> str:
