@@ -254,7 +254,7 @@ class TestSpecialFiles:
     def test_commands(self, user: User) -> None:
         long = "a" * 5000
         user.fails(STAGING, "File name too long", arguments=("run", long))
-        user.fails(STAGING, "no job aaa", arguments=("status", long))
+        user.fails(STAGING, "no job has the name 'aaa", arguments=("status", long))
         user.fails(STAGING, "file name too long", arguments=("data", "put", long, "b"))
         user.fails(STAGING, "/dev/zero is a device", arguments=("data", "put", "/dev/zero", "b"))
         user.fails(STAGING, "/dev/zero: it is a device", arguments=("run", "/dev/zero"))
