@@ -26,11 +26,16 @@ def test_programs_are_fed_and_failures_are_heard(run: Run, tmp_path: Path) -> No
     assert (said["rows"], said["rows of a frame"]) == (20000, 1000)
     assert sum(rows for rows, _ in said["sums"]) == 21000
     assert sum(total for _, total in said["sums"]) == 2 * sum(range(10000)) + sum(range(1000))
-    assert said["streamed"] == [f"{place} {number}" for place in ("first", "second") for number in range(3)]
     assert said["doubled"]
     assert said["frame"]
     assert "worker:1" in said["error"]
     assert "ValueError: this is what is wrong" in said["error"]
+    assert said["usable"] == 45
+
+
+def test_streams_are_fed_and_programs_may_stop_or_be_late(run: Run, tmp_path: Path) -> None:
+    said = said_by(run(PROGRAMS / "ends.py", tmp_path))
+    assert said["streamed"] == [f"{place} {number}" for place in ("first", "second") for number in range(3)]
     assert said["rows of a program that stops"] < 32000
     assert said["usable"] == 45
 
