@@ -55,6 +55,9 @@ def properties(realm: kdc.Kdc, protection: str) -> dict[str, dict[str, str]]:
         "yarn.resourcemanager.keytab": keys["rm"],
         "yarn.nodemanager.principal": principal("nm"),
         "yarn.nodemanager.keytab": keys["nm"],
+        # A NodeManager reads users' logs by native code then, which these jars do not have: it would end with the first
+        # application that does.
+        "yarn.log-aggregation-enable": "false",
     }
     core = {
         "hadoop.security.authentication": "kerberos",

@@ -159,8 +159,3 @@ def test_the_chinese_readme_shows_the_same() -> None:
         return [Step(step.command.partition(" #")[0].rstrip(), step.printed) for step in steps(name)]
 
     assert bare("README.zh-CN.md") == bare("README.md")
-
-
-def test_readers_have_one_screen() -> None:
-    for name in ("README.md", "README.zh-CN.md"):
-        assert len((ROOT / name).read_text(encoding="utf-8").splitlines()) <= 120

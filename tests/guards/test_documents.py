@@ -154,3 +154,8 @@ def test_the_page_lists_every_option_of_xlearning() -> None:
 def test_the_page_lists_every_option_of_submarine() -> None:
     known = {f"--{option}" for option in OPTIONS if option != "f"} | {"-f"}
     assert known <= first_column("coming-from-submarine.md")
+
+
+def test_the_readme_is_one_screen() -> None:
+    for name in ("README.md", "README.zh-CN.md"):
+        assert len(text(ROOT / name).splitlines()) <= 120, name
