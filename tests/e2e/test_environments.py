@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -11,9 +12,12 @@ from pathlib import Path
 import pytest
 
 from howdah.sandbox import Sandbox
+from howdah.staging.project_files import find_uv
 
 HOWDAH = str(Path(sys.executable).with_name("howdah"))
 REQUIREMENTS = "colorama==0.4.6 --hash=sha256:4f1d9991f5acc0ca119f9d443620b77f9d6b33703e51011c16baf57afb285fc6\n"
+LEFT_OUT = ("site-packages", "test", "__pycache__", "idlelib", "share")
+"""What no program here needs of a Python."""
 SHOW = "import colorama, sys; print('runs', colorama.__version__, sys.prefix)"
 
 
@@ -70,7 +74,7 @@ def standalone(tmp_path: Path) -> Path:
     if sys.base_prefix == "/usr":
         pytest.skip("the Python that runs the tests is the system's own and cannot be packed")
     archive = tmp_path / "python.tar.gz"
-    return pack(Path(sys.base_prefix), archive, ("site-packages", "test", "__pycache__", "idlelib", "share"))
+    return pack(Path(sys.base_prefix), archive, LEFT_OUT)
 
 
 def test_nodes_without_a_python_are_given_one(sandbox: Sandbox, tmp_path: Path, standalone: Path) -> None:
@@ -80,3 +84,32 @@ def test_nodes_without_a_python_are_given_one(sandbox: Sandbox, tmp_path: Path, 
     status = subprocess.run([HOWDAH, "status", job_id], capture_output=True, text=True, check=True).stdout
     pythons = next(line for line in status.splitlines() if line.startswith("python:"))
     assert pythons.count("howdah-python/bin/python3") == 2
+
+
+def test_what_uv_has_locked_is_made_and_shipped(sandbox: Sandbox, tmp_path: Path) -> None:
+    """The project is a package, which is installed as it is now; its .venv stays here."""
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "trains"\nversion = "1"\nrequires-python = ">=3.10"\ndependencies = ["colorama==0.4.6"]\n'
+        '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
+    )
+    (tmp_path / "src/trains").mkdir(parents=True)
+    (tmp_path / "src/trains/__init__.py").write_text("DEPTH = 3\n")
+    uv = find_uv()
+    subprocess.run([uv, "sync", "--quiet", "--python", sys.executable], cwd=tmp_path, check=True, timeout=300)
+    directory = job(tmp_path, "{requirements: uv.lock}", f"import trains; print('depth', trains.DEPTH); {SHOW}")
+    shown = run(directory, "--on", "yarn", shared_paths="/nonexistent")
+    assert "depth 3" in shown
+    assert "container_" in shown.partition("runs 0.4.6")[2].splitlines()[0]
+
+
+def test_a_conda_environment_is_packed_and_shipped(sandbox: Sandbox, tmp_path: Path) -> None:
+    """A whole Python with the records that conda-pack reads, as conda leaves them."""
+    if sys.base_prefix == "/usr":
+        pytest.skip("the Python that runs the tests is the system's own and cannot be packed")
+    prefix = tmp_path / "conda"
+    shutil.copytree(sys.base_prefix, prefix, symlinks=True, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    (prefix / "conda-meta").mkdir()
+    (prefix / "conda-meta" / "history").write_text("==> 2026-01-01 00:00:00 <==\n")
+    directory = job(tmp_path, "{conda: ./conda}", "import sys; print('runs in', sys.prefix)")
+    assert "howdah-environment\n" in run(directory, "--on", "yarn", shared_paths="/nonexistent")
+    assert f"runs in {prefix}\n" in run(directory, "--on", "local")

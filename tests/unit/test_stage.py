@@ -122,6 +122,36 @@ def test_what_is_ignored_stays_here(tmp_path: Path, home: str) -> None:
         assert tar.getnames() == [".howdahignore", "a.py", "data/keep.txt", "sub/.howdahignore"]
 
 
+def test_what_git_ignores_stays_here_and_is_told(tmp_path: Path, home: str) -> None:
+    names = ("a.py", "data/big.bin", ".venv/bin/x", "model.pt", "sub/b.log", "sub/c.py", "built.so", "sub/kept.log")
+    for name in names:
+        write(tmp_path / "lib" / name)
+    write(tmp_path / "lib/.gitignore", "data/\n.venv\n*.pt\n*.so\n*.log\n")
+    write(tmp_path / "lib/sub/.gitignore", "!kept.log\n")
+    write(tmp_path / "lib/.howdahignore", "!*.so\n/sub/.gitignore\n")
+    said: list[str] = []
+    (file,) = stage(JobSpec(ROLES, files=("lib",)), tmp_path, home, notice=lambda text: said.append(str(text))).files
+    with tarfile.open(file.source) as tar:
+        packed = [".gitignore", ".howdahignore", "a.py", "built.so", "sub/c.py", "sub/kept.log"]
+        assert tar.getnames() == packed
+    assert said == [
+        f"{tmp_path}/lib/{name} is left out: a .gitignore names it; a line !{name.rpartition('/')[2]} in a"
+        " .howdahignore beside it sends it along"
+        for name in ("data", "model.pt", "sub/b.log")
+    ]
+    write(tmp_path / "lib/sub/.gitignore", "!\nfoo\\\nb.log\n").write_bytes("# 数据\n!\nfoo\\\nb.log\n".encode("gbk"))
+    assert stage(JobSpec(ROLES, files=("lib",)), tmp_path, home).files, "git reads it, too"
+    write(tmp_path / "venv/.gitignore", "*\n")
+    with pytest.raises(
+        SpecError, match=r"a \.gitignore names all that is in it; `!\*` in a \.howdahignore there sends it"
+    ):
+        stage(JobSpec(ROLES, files=("venv",)), tmp_path, home)
+    # The digest of a package that is installed counts files that its build has made.
+    names = [member.name for member in archive.members(tmp_path / "lib", with_ignored_files=True)]
+    assert "model.pt" in names
+    assert "data/big.bin" not in names
+
+
 @pytest.mark.parametrize("mode", [0o600, 0o700, 0o644, 0o755])
 def test_private_files_stay_private(tmp_path: Path, home: str, mode: int) -> None:
     for name in ("key", "code/key"):

@@ -94,8 +94,8 @@ def _lines(spec: JobSpec) -> Iterator[str]:
     yield _line(f"      vcores: {role.resources.vcores}")
     yield _line(f"      gpus: {role.resources.gpus}", _("whole GPUs of each task"))
     yield from _section("files", [f"- {_value(one)}" for one in spec.files], "- config.json", about_files)
-    required = spec.environment.requirements
-    given = [f"requirements: {_value(required)}"] if required else []
+    environment = spec.environment
+    given = [f"{key}: {_value(getattr(environment, key))}" for key in environment.given]
     yield from _section("environment", given, "requirements: requirements.txt", about_environment)
     inputs = [{"path": one.path} for one in spec.inputs]
     yield from _section("inputs", [f"- {_value(one)}" for one in inputs], "- {path: data, to: data}", about_inputs)

@@ -52,7 +52,10 @@ def program_words() -> tuple[str, ...] | None:
 def command_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a job without a file: each is a field of the spec."""
     for option in (
-        click.option("--requirements", default="", metavar="FILE", help="Requirements file to run COMMAND with."),
+        click.option("--conda", default="", metavar="NAME", help="Conda environment to run COMMAND with."),
+        click.option(
+            "--requirements", default="", metavar="FILE", help="Requirements, pyproject.toml or uv.lock for COMMAND."
+        ),
         click.option(
             "--output",
             "outputs",

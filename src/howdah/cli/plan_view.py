@@ -154,7 +154,8 @@ def _kept_directories(job: JobSpec) -> list[str]:
 
 def _environment(staged: StagedJob) -> list[str]:
     given = staged.job.environment
-    named = given.requirements or given.archive or given.python or staged.settings.get("environment", "")
+    chosen = [getattr(given, key) for key in given.given]
+    named = chosen[0] if chosen else staged.settings.get("environment", "")
     found = (
         [_("{name}, first on PATH: {place}", name=named, place=staged.program_path[0])] if staged.program_path else []
     )

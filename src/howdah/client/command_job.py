@@ -36,6 +36,7 @@ class CommandOptions:
     gpus: str = ""
     framework: str = ""
     requirements: str = ""
+    conda: str = ""
     files: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     """Each is `path#name`, as in a job file."""
@@ -129,8 +130,9 @@ def _job_file_tree(
         files.append(Text(f"{options.stdin}#{STDIN}", "--stdin", False))
     if files:
         root["files"] = Items(tuple(files), "--file")
-    if options.requirements:
-        root["environment"] = Keys(_text_nodes(options, "requirements"), "--requirements")
+    if options.requirements or options.conda:
+        place = "--requirements" if options.requirements else "--conda"
+        root["environment"] = Keys(_text_nodes(options, "requirements", "conda"), place)
     variables = [pair for file in options.env_files for pair in _variables_of_file(base / file)]
     variables += [_variable(text, "--env") for text in options.env]
     if variables:

@@ -65,4 +65,5 @@ def _environment(environment: Environment, change: Change) -> Environment:
         python=change("environment.python", environment.python),
         archive=change("environment.archive", environment.archive),
         requirements=change("environment.requirements", environment.requirements),
+        conda=change("environment.conda", environment.conda),
     )

@@ -7,7 +7,6 @@ Only files below the current directory are found, and only small ones: data is g
 from __future__ import annotations
 
 import ast
-import os
 import posixpath
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from pathlib import Path
 from howdah.errors import SpecError
 from howdah.spec.launchers import simple_commands
 from howdah.spec.values import dataclass
-from howdah.staging.archive import NEVER
+from howdah.staging import archive
 
 MAX_BYTES = 256 << 20
 """The largest file or directory that is sent along only because the command names it."""
@@ -139,20 +138,7 @@ def _module_entries(base_directory: Path, directory: str, module: str) -> Iterat
 
 
 def _check_size(path: Path, name: str) -> None:
-    size = path.stat().st_size if path.is_file() else _size_of(path)
+    size = path.stat().st_size if path.is_file() else archive.size_up_to(MAX_BYTES, path)
     if size > MAX_BYTES:
         advice = f"give data by `--input {name}`, or say `--file {name}` where all of it is to be sent along"
         raise SpecError.at("the command", f"names {name!r}, which is larger than {MAX_BYTES >> 20} MiB: {advice}")
-
-
-def _size_of(directory: Path) -> int:
-    """Return the bytes in a directory; counting ends above the limit."""
-    size = 0
-    for where, below, names in os.walk(directory):
-        below[:] = [name for name in below if name not in NEVER]
-        for name in names:
-            path = Path(where, name)
-            size += path.lstat().st_size
-            if size > MAX_BYTES:
-                return size
-    return size

@@ -24,7 +24,6 @@ from howdah.spec.provenance import MAX_PACKAGES, MAX_TEXT, MAX_WORDS, Submission
 
 GIT_LIMIT_S = 1.0
 MAX_LETTERS = 300
-_INSTALLED = re.compile(r"([A-Za-z0-9_.]+)-([^-]+)\.dist-info")
 
 
 class Provenance:
@@ -108,17 +107,19 @@ def _packages(job: JobSpec, base_directory: Path) -> Mapping[str, str]:
     given, found = job.environment, dict[str, str]()
     with contextlib.suppress(OSError, UnicodeDecodeError, HowdahError):
         if given.requirements:
-            from howdah.staging.virtual_environments import environment_path  # other jobs need not load it
+            from howdah.staging.project_files import file_to_install
+            from howdah.staging.virtual_environments import environment_path, installed_packages
 
-            found = _installed(environment_path(base_directory / given.requirements))
-            text = "" if found else (base_directory / given.requirements).read_text(encoding="utf-8")
+            requirements = base_directory / given.requirements
+            found = installed_packages(environment_path(requirements))
+            text = "" if found else file_to_install(requirements).read_text(encoding="utf-8")
             found = found or dict(re.findall(r"(?m)^([A-Za-z0-9_.-]+)(?:\[[^\]]*\])?==([^\s;\\]+)", text))
         elif "/" in given.python:
-            found = _installed(Path(given.python).parent.parent)
+            from howdah.staging.virtual_environments import installed_packages
+
+            found = installed_packages(Path(given.python).parent.parent)
+        elif given.conda:
+            from howdah.staging import conda_environments
+
+            found = dict(conda_environments.packages(conda_environments.find_prefix(given.conda, base_directory)))
     return dict(sorted(found.items(), key=lambda item: item[0].lower())[:MAX_PACKAGES])
-
-
-def _installed(environment: Path) -> dict[str, str]:
-    directories = environment.glob("lib/python3.*/site-packages")
-    there = [_INSTALLED.fullmatch(path.name) for directory in directories for path in directory.iterdir()]
-    return {match[1]: match[2] for match in there if match}

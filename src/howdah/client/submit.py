@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -232,7 +233,7 @@ def _environment(
 ) -> _Environment:
     """Choose the Python of howdah and that of the programs: the job's own environment, else the one of the settings."""
     base_environment = _python_of_howdah(engine, settings)
-    given = job.environment.python or job.environment.archive or job.environment.requirements
+    given = job.environment.given
     chosen = job.environment if given else default_environment(settings["environment"])
     if chosen.python:
         if "/" not in chosen.python:
@@ -258,6 +259,18 @@ def _environment(
             return _with_environment_archive(base_environment, shared)
         packed = packed_environment(base_directory / chosen.requirements, engine, settings, notice, install)
         return _with_environment_archive(base_environment, packed)
+    if chosen.conda:
+        from howdah.staging import conda_environments
+
+        prefix = conda_environments.find_prefix(chosen.conda, base_directory)
+        if is_seen(prefix, engine, settings):
+            return replace(base_environment, program_path=(str(prefix / "bin"),))
+        if not install:
+            conda_environments.conda_pack(prefix)
+            notice(message("the conda environment {name} is to be packed, once", name=str(prefix)))
+        key = conda_environments.environment_key(prefix)
+        make = functools.partial(conda_environments.pack, prefix, notice)
+        return _with_environment_archive(base_environment, _packed(key, make, engine, settings, install))
     if chosen.archive:
         path, _, top = chosen.archive.partition("#")
         archive = path if "://" in path else str(base_directory / path)
@@ -277,7 +290,7 @@ def is_seen(path: str | Path, engine: Engine, settings: Settings) -> bool:
 
 def default_environment(path: str) -> Environment:
     """Return the environment that the setting `environment` names; the file's extension tells its kind."""
-    if path.endswith((".txt", ".lock")):
+    if path.endswith((".txt", ".lock", ".toml")):
         return Environment(requirements=path)
     return Environment(archive=path) if path.endswith((*ARCHIVES, ".pex")) else Environment(python=path)
 
@@ -300,14 +313,20 @@ def packed_environment(
     whichever of this user's machines made it, and it is not made again; without `install` it is not made at all."""
     from howdah.staging import virtual_environments
 
-    key = virtual_environments.environment_key(requirements)
+    def make() -> Path:
+        return virtual_environments.pack(virtual_environments.ensure_environment(requirements, notice), notice)
+
+    return _packed(virtual_environments.environment_key(requirements), make, engine, settings, install)
+
+
+def _packed(key: str, make: Callable[[], Path], engine: Engine, settings: Settings, install: bool) -> StagedFile:
     uri = location(engine.home, key, "environment.tar.gz")
     packed = filesystem(uri, settings["hadoop_conf_dir"]).stat(uri)
     if packed is not None:
         return StagedFile(ENVIRONMENT_ARCHIVE, uri, "archive", "", key, packed.size, packed.modified_ms)
     if not install:
         return StagedFile(ENVIRONMENT_ARCHIVE, uri, "archive", "", key)
-    archive = virtual_environments.pack(virtual_environments.ensure_environment(requirements, notice), notice)
+    archive = make()
     return StagedFile(ENVIRONMENT_ARCHIVE, uri, "archive", str(archive), key, archive.stat().st_size)
 
 

@@ -30,7 +30,7 @@ class TensorBoardFramework:
             for name, role in job.roles.items()
         }
         environment = job.environment
-        if not (environment.python or environment.archive or environment.requirements or environment.image):
+        if not (environment.given or environment.image):
             environment = replace(environment, requirements=str(package / "client" / "tensorboard.txt"))
         return with_failure_defaults(replace(job, roles=roles, environment=environment))
 

@@ -28,6 +28,7 @@ from howdah.errors import EngineUnavailable, HowdahError, SpecError
 from howdah.interactive import hold
 from howdah.spec import JobSpec, TaskId, units
 from howdah.spec.job import Checkpoint
+from howdah.staging.project_files import file_to_install
 from howdah.staging.virtual_environments import read_requirements
 from howdah.storage.content_cache import local_directory
 from howdah.storage.hdfs.call_timeout import start_call
@@ -166,12 +167,16 @@ def add_requirement(requirements: str, wanted: str, say: Callable[[str], None]) 
         path = local_directory() / f"only-{wanted}.txt"
         content = f"{wanted}\n"
     else:
-        given = Path(requirements)
+        given = file_to_install(Path(requirements))
         try:
             text = given.read_bytes()
         except OSError as error:
             raise SpecError.at("--requirements", f"{requirements}: {error.strerror}") from None
         names = (re.split(r"[\s\[<>=!~;@]", line, maxsplit=1)[0] for line in read_requirements(text))
+        if given.suffix == ".toml":
+            if re.search(rf"""["']{wanted}\b""".encode(), text):
+                return requirements
+            raise SpecError.at("--requirements", f"{requirements} has no {wanted}: add it there")
         if wanted in (name.lower().replace("_", "-") for name in names):
             return requirements
         if b"--hash=" in text:

@@ -295,8 +295,8 @@ class Board:
 
 @dataclass(frozen=True)
 class Environment:
-    """The Python (and more) in which the commands run: at most one of `python`, `archive` and `requirements`. Without
-    any of them, commands run in the node's own environment."""
+    """The Python (and more) in which the commands run: at most one of `python`, `archive`, `requirements` and `conda`.
+    Without any of them, commands run in the node's own environment."""
 
     python: str = ""
     """Path of an interpreter that the nodes have."""
@@ -304,12 +304,20 @@ class Environment:
     """A packed venv, conda environment or pex: sent to the nodes, unpacked on each node once, put first on PATH. The
     name after `#` is the directory in it that has `bin`, which is found by itself in a file of this machine."""
     requirements: str = ""
-    """A requirements file. At submission it is made into an environment, once per content, which is sent to the
-    nodes."""
+    """A requirements file, or a project's pyproject.toml, uv.lock or pylock.toml, which uv reads. At submission it is
+    made into an environment, once per content, which is sent to the nodes."""
+    conda: str = ""
+    """A conda environment of this machine, by its name or directory: packed by conda-pack, and sent to nodes that do
+    not have it."""
     image: str = ""
     """Container image in which the tasks run; it may be combined with any of the other keys."""
     mounts: Tuple[str, ...] = ()
     """Directories of the node that a container sees, as `source:target:ro`."""
+
+    @property
+    def given(self) -> Tuple[str, ...]:
+        """Return the keys that name a Python."""
+        return tuple(name for name in ("python", "archive", "requirements", "conda") if getattr(self, name))
 
 
 @dataclass(frozen=True)

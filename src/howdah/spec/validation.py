@@ -268,7 +268,7 @@ def _job(job: JobSpec, frameworks: Collection[str]) -> _Found:
     yield from _tensorboard(job)
     for name, value in dataclasses.asdict(job.timeouts).items():
         yield from _at_least(f"timeouts.{name[:-2]}", value, 0, " s")
-    given = [name for name in ("python", "archive", "requirements") if getattr(job.environment, name)]
+    given = job.environment.given
     if len(given) > 1:
         yield Mistake("environment", f"has {' and '.join(given)}, at most one of them is possible")
 

@@ -1,10 +1,11 @@
 """Packs archives that are the same bytes for the same content: without times, owners or an order of this machine."""
 
-# ruff: noqa: PTH115, PTH116, PTH118, PTH120
+# ruff: noqa: PTH115, PTH116, PTH120
 
 from __future__ import annotations
 
 import bz2
+import codecs
 import contextlib
 import gzip
 import hashlib
@@ -17,6 +18,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -31,10 +33,14 @@ from howdah.storage.linked_tree import MAX_DEPTH, NOTHING_TO_COPY, LeftOut, igno
 
 NEVER = {".git", ".hg", ".svn", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".ipynb_checkpoints"}
 """Directories that are not the user's code, and are never packed."""
-IGNORE = ".howdahignore"
-"""A file that says, in the form of a .gitignore, what in its directory and below is not packed."""
+GITIGNORE, IGNORE = ".gitignore", ".howdahignore"
+"""Files that say what in their directory and below is not packed. What the second says, in the form of the first,
+counts more: `!data` packs what a .gitignore names."""
+_TOOLS = {".venv", "node_modules", ".tox", ".nox", ".idea", ".vscode", ".DS_Store", ".eggs"}
+"""Names of what tools make for this machine: no job misses them where a .gitignore leaves them out."""
 MAX_LINKED_BYTES, MAX_LINKED_FILES = 256 << 20, 20_000
 """Most that is packed of a directory outside to which a link leads: more is rather data than code."""
+_GITIGNORED = "a .gitignore names it; a line !{name} in a .howdahignore beside it sends it along"
 _TOO_LARGE = "it leads to {directory}, which has more than {mib} MiB or {files} files: name that among the inputs"
 MAX_CHECKED_BYTES = 16 << 20
 """The largest archive of the user's that is read to its end before it is sent."""
@@ -59,20 +65,48 @@ class ArchiveMember:
     is_empty_directory: bool = False
 
 
-Ignored = Callable[[str], bool]
+Rule = Callable[[str], "bool | None"]
+"""Returns whether an ignore file leaves out a name, which ends in `/` if it is a directory's; None if it says
+nothing about it."""
 
 
-def members(directory: Path, as_they_are: bool = False, left_out: LeftOut = ignore) -> list[ArchiveMember]:
+@dataclass(frozen=True)
+class _Rules:
+    """The rules that hold in a directory, those of the directories above it first."""
+
+    gitignore: tuple[Rule, ...] = ()
+    howdahignore: tuple[Rule, ...] = ()
+
+    def file_that_names(self, name: str) -> str:
+        """Return the name of the ignore file that leaves something out; "" if it is to be packed."""
+        for file, rules in ((IGNORE, self.howdahignore), (GITIGNORE, self.gitignore)):
+            for rule in reversed(rules):
+                is_left_out = rule(name)
+                if is_left_out is not None:
+                    return file if is_left_out else ""
+        return ""
+
+
+_NO_RULES = _Rules()
+
+
+def members(
+    directory: Path, as_they_are: bool = False, left_out: LeftOut = ignore, with_ignored_files: bool = False
+) -> list[ArchiveMember]:
     """Return all files and empty directories in `directory`, sorted. Links that stay inside it are kept as links,
     others are followed.
 
     `as_they_are` is for an environment: its links to a Python outside are kept, too, and nothing in it is ignored.
-    `left_out` is called with what is not packed, and why.
+    `left_out` is called with what is not packed, and why. `with_ignored_files` leaves out directories that a .gitignore
+    names, but no files: a package may hold some that its build made.
     """
-    found = list(_Collector(os.path.realpath(directory), as_they_are, left_out).below(os.fspath(directory), "", ()))
+    collector = _Collector(os.path.realpath(directory), as_they_are, left_out, with_ignored_files)
+    found = list(collector.below(os.fspath(directory), ""))
     odd = next((member for member in found if _CONTROL.search(member.name)), None)
     if odd is not None:
         raise StagingError(f"{odd.path!r} has a control character in its name: give it another one")
+    if collector.gitignored and not with_ignored_files and all(each.name in (GITIGNORE, IGNORE) for each in found):
+        raise StagingError(f"{directory}: a .gitignore names all that is in it; `!*` in a .howdahignore there sends it")
     return found
 
 
@@ -81,26 +115,45 @@ class _Collector:
     root: str
     as_they_are: bool
     left_out: LeftOut
+    with_ignored_files: bool = False
+    gitignored: int = 0
+    """How many entries a .gitignore has left out."""
     linked: tuple[str, ...] = ()
     """The directories outside that links have led to, on the way to where the collector is."""
 
-    def below(self, directory: str, prefix: str, rules: tuple[Ignored, ...]) -> Iterator[ArchiveMember]:
+    def below(self, directory: str, prefix: str, rules: _Rules = _NO_RULES) -> Iterator[ArchiveMember]:
         if prefix.count("/") > MAX_DEPTH:
             raise StagingError(f"{directory} lies more than {MAX_DEPTH} directories deep")
         try:
             entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
-            if not self.as_they_are and any(entry.name == IGNORE for entry in entries):
-                rules = (*rules, _ignore_rules(os.path.join(directory, IGNORE), prefix))
+            if not self.as_they_are:
+                rules = _with_rules_of(rules, entries, prefix)
             if not entries and prefix:
                 yield ArchiveMember(prefix.rstrip("/"), directory, is_empty_directory=True)
             for entry in entries:
                 name = prefix + entry.name
-                if not any(ignored(f"{name}/" if entry.is_dir() else name) for ignored in rules):
+                if not self._is_ignored(entry, name, rules):
                     yield from self._of_entry(entry, name, rules)
         except OSError as error:
             raise explain(error, error.filename or directory) from error
 
-    def _of_entry(self, entry: os.DirEntry[str], name: str, rules: tuple[Ignored, ...]) -> Iterator[ArchiveMember]:
+    def _is_ignored(self, entry: os.DirEntry[str], name: str, rules: _Rules) -> bool:
+        """Return whether an ignore file leaves an entry out. Who wrote a .gitignore did not think of jobs, and is
+        told."""
+        if entry.name in NEVER:
+            return False  # is left out anyway, and needs no word
+        is_directory = False
+        with contextlib.suppress(OSError):  # a link that leads to itself
+            is_directory = entry.is_dir()
+        file = rules.file_that_names(f"{name}/" if is_directory else name)
+        if file == GITIGNORE and self.with_ignored_files and not is_directory:
+            return False
+        self.gitignored += file == GITIGNORE
+        if file == GITIGNORE and entry.name not in _TOOLS and not entry.name.endswith((".pyc", ".egg-info")):
+            self.left_out(entry.path, message(_GITIGNORED, name=entry.name))
+        return bool(file)
+
+    def _of_entry(self, entry: os.DirEntry[str], name: str, rules: _Rules) -> Iterator[ArchiveMember]:
         is_link, root = entry.is_symlink(), self.linked[-1] if self.linked else self.root
         if is_link and (stays_inside(entry.path, root) or (self.as_they_are and is_interpreter(name))):
             yield ArchiveMember(name, entry.path, os.readlink(entry.path))
@@ -118,7 +171,7 @@ class _Collector:
         else:
             self.left_out(entry.path, NOTHING_TO_COPY)
 
-    def _linked(self, path: str, name: str, rules: tuple[Ignored, ...]) -> Iterator[ArchiveMember]:
+    def _linked(self, path: str, name: str, rules: _Rules) -> Iterator[ArchiveMember]:
         """Yield the members below a link to a directory outside."""
         real = os.path.realpath(path)
         if any(is_inside(each, real) for each in (os.path.dirname(path), self.root, *self.linked)):
@@ -139,14 +192,38 @@ class _Collector:
         yield from found
 
 
-def _ignore_rules(path: str, prefix: str) -> Ignored:
+def _with_rules_of(rules: _Rules, entries: Iterable[os.DirEntry[str]], prefix: str) -> _Rules:
+    """Add the rules of the ignore files among the entries of a directory."""
+    paths = {entry.name: entry.path for entry in entries if entry.name in (GITIGNORE, IGNORE) and entry.is_file()}
+    if GITIGNORE in paths:
+        rules = replace(rules, gitignore=(*rules.gitignore, _rule(paths[GITIGNORE], prefix)))
+    if IGNORE in paths:
+        rules = replace(rules, howdahignore=(*rules.howdahignore, _rule(paths[IGNORE], prefix)))
+    return rules
+
+
+def _rule(path: str, prefix: str) -> Rule:
     from pathspec import GitIgnoreSpec
 
     try:
-        spec = GitIgnoreSpec.from_lines(regular_file.read(path, 1 << 20).decode("utf-8").splitlines())
+        content = regular_file.read(path, 1 << 20).removeprefix(codecs.BOM_UTF8)
+        if path.endswith(IGNORE):
+            spec = GitIgnoreSpec.from_lines(content.decode("utf-8").splitlines())
+        else:  # git reads any, and skips what is no pattern
+            spec = GitIgnoreSpec.from_lines(filter(_is_pattern, content.decode("utf-8", "surrogateescape").split("\n")))
     except (OSError, ValueError) as error:
         raise StagingError(f"{path}: {error}") from error
-    return lambda name: spec.match_file(name[len(prefix) :])
+    return lambda name: spec.check_file(name[len(prefix) :]).include
+
+
+def _is_pattern(line: str) -> bool:
+    from pathspec import GitIgnoreSpec
+
+    try:
+        GitIgnoreSpec.from_lines([line])
+    except ValueError:
+        return False
+    return True
 
 
 def directory(source: Path, into: Path, left_out: LeftOut = ignore) -> list[Path]:
@@ -197,6 +274,16 @@ def _parts(members: list[ArchiveMember]) -> Iterator[list[ArchiveMember]]:
             part, size = [], 0
     if part or not members:
         yield part
+
+
+def size_up_to(limit: int, directory: Path) -> int:
+    """Return how many bytes of a directory would be packed; counting ends above `limit`."""
+    size = 0
+    for member in _Collector(os.path.realpath(directory), False, ignore).below(os.fspath(directory), ""):
+        size += member.size
+        if size > limit:
+            break
+    return size
 
 
 def _note(members: list[ArchiveMember]) -> Path:

@@ -16,6 +16,7 @@ from howdah.spec import uris
 from howdah.spec.values import dataclass
 from howdah.staging import archive
 from howdah.staging.files_wrong import FilesWrong
+from howdah.staging.project_files import PLACE, local_packages
 from howdah.storage.content_cache import sha256_of
 
 MAX_BYTES = 4 << 20
@@ -28,7 +29,6 @@ _VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)\}")
 _COMMENT_THAT_GOES_ON = re.compile(r"^(\s*#.*?)\\+$", re.MULTILINE)
 _NAMED = re.compile(r"[\w.-]+\s*(?:\[[^\]]*\])?\s*@\s*")
 _PACKAGES = (".whl", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
-PLACE = "environment.requirements"
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,11 @@ def read_content(requirements: Path) -> RequirementsContent:
             texts[path] = regular_file.read(path, MAX_BYTES)
         except OSError as error:
             raise FilesWrong.at(PLACE, f"{str(path)!r}: {error.strerror}{included}") from error
+        if path.suffix == ".toml":
+            for local in local_packages(path):
+                packages[local] = _digest_of(local)
+                editable.append(local)
+            continue
         for option, value in _lines(texts[path].decode("utf-8-sig", "replace")):
             if value.startswith(("http:", "https:")) or "${" in value:
                 continue
@@ -79,9 +84,13 @@ def read_content(requirements: Path) -> RequirementsContent:
             elif local.is_file():
                 packages[local] = sha256_of(local)
             elif local.is_dir():
-                packages[local] = archive.digest_of(archive.members(local))
+                packages[local] = _digest_of(local)
                 editable += [local] if option in _EDITABLE else []
     return RequirementsContent(texts, packages, tuple(editable))
+
+
+def _digest_of(package: Path) -> str:
+    return archive.digest_of(archive.members(package, with_ignored_files=True))
 
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:

@@ -409,14 +409,16 @@ class _Stager:
         if not replacing:
             return
         archive, requirements = job.environment.archive.partition("#")[0], job.environment.requirements
-        local = {"environment.archive": archive, "environment.requirements": requirements}
+        conda = job.environment.conda if "/" in job.environment.conda else ""
+        local = {"environment.archive": archive, "environment.requirements": requirements, "environment.conda": conda}
         for place, path in local.items():
             self._keep(place, path, whole=True)
         if requirements:
-            from howdah.staging.requirements_files import read_content  # few jobs need it
+            from howdah.staging.project_files import file_to_install  # few jobs need it
+            from howdah.staging.requirements_files import read_content
 
             with contextlib.suppress(SpecError, StagingError):  # told where the environment is staged
-                found = read_content(self.base_directory / requirements)
+                found = read_content(file_to_install(self.base_directory / requirements))
                 for local_path in (*found.texts, *found.packages):
                     self._keep("environment.requirements", str(local_path), whole=True)
         for name, reference in job.secrets.items():

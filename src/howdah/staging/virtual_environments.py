@@ -11,19 +11,21 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import importlib.util
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from howdah.errors import StagingError
 from howdah.localfiles.file_errors import explain
 from howdah.staging import archive as packing
+from howdah.staging.project_files import file_to_install, find_uv, sync_options, uv_variables
 from howdah.staging.requirements_files import RequirementsContent, read_content
 from howdah.storage.content_cache import local_directory
 from howdah.storage.progress import Notice
@@ -33,6 +35,7 @@ REPORT_S = 5.0
 """Seconds between two messages that an installation goes on."""
 TELL_AFTER_DAYS = 7
 """An environment of this age is told if its requirements leave versions open."""
+_INSTALLED = re.compile(r"([A-Za-z0-9_.]+)-([^-]+)\.dist-info")
 # A shell that runs these lines finds the interpreter beside the script; to Python they are a string.
 _HEADER = b"#!/bin/sh\n'''exec' \"$(dirname -- \"$(realpath -- \"$0\")\")\"/'python' \"$0\" \"$@\"\n' '''\n"
 
@@ -41,9 +44,13 @@ def environment_path(requirements: Path) -> Path:
     """Return where the environment of a requirements file is on this machine when it has been made.
 
     Raises:
-        FilesWrong: there is no such file.
+        FilesWrong: there is no such file, or none that can be installed here.
     """
-    return local_directory() / "environments" / hashlib.sha256(read_content(requirements).digest_input).hexdigest()[:16]
+    return _environment_path(read_content(file_to_install(requirements)))
+
+
+def _environment_path(content: RequirementsContent) -> Path:
+    return local_directory() / "environments" / hashlib.sha256(content.digest_input).hexdigest()[:16]
 
 
 def environment_key(requirements: Path) -> str:
@@ -53,7 +60,7 @@ def environment_key(requirements: Path) -> str:
         FilesWrong: there is no such file.
     """
     made_with = f"{sys.implementation.cache_tag} {sys.base_prefix} {platform.machine()}\n"
-    return hashlib.sha256(made_with.encode() + read_content(requirements).digest_input).hexdigest()
+    return hashlib.sha256(made_with.encode() + read_content(file_to_install(requirements)).digest_input).hexdigest()
 
 
 def ensure_environment(requirements: Path, notice: Notice) -> Path:
@@ -64,18 +71,20 @@ def ensure_environment(requirements: Path, notice: Notice) -> Path:
         FilesWrong: there is no such file.
         StagingError: it can't be installed, or there is no room; no part of it stays.
     """
-    found = read_content(requirements)
-    content = b"\n".join(found.texts.values())
-    target = environment_path(requirements)
+    to_install = file_to_install(requirements)
+    found = read_content(to_install)
+    target = _environment_path(found)
+    # What a pyproject.toml leaves open is for uv to say.
+    named = [requirements.name] if to_install.suffix == ".toml" else read_requirements(b"\n".join(found.texts.values()))
     if target.is_dir():
-        _tell_age(target, read_requirements(content), notice)
+        _tell_age(target, named, notice)
         return target
-    with _locked(target, notice):
+    with locked(target, notice):
         if not target.is_dir():
-            count = len(read_requirements(content))
-            counted = f"{count} package" if count == 1 else f"{count} packages"
+            counted = "1 package" if len(named) == 1 else f"{len(named)} packages"
+            counted = "the packages" if to_install.suffix == ".toml" else counted
             notice(f"installing {counted} for {requirements.name}: once, into {target}")
-            _install(requirements, found, target, notice)
+            _install(requirements, to_install, found, target, notice)
     return target
 
 
@@ -98,7 +107,7 @@ def pack(venv: Path, notice: Notice) -> Path:
     archive = venv.with_name(f"{venv.name}.tar.gz")
     if archive.is_file():
         return archive
-    with _locked(archive, notice):
+    with locked(archive, notice):
         if not archive.is_file():
             notice(f"packing the environment {venv.name} (CPython {python_version(venv)}): once, into {archive}")
             packing.write(packing.members(venv, as_they_are=True), archive)
@@ -108,6 +117,13 @@ def pack(venv: Path, notice: Notice) -> Path:
 def python_version(venv: Path) -> str:
     """Return the version of an environment's Python, such as `3.11.7`; "" if the environment does not name it."""
     return _setting(venv, "version_info") or _setting(venv, "version")
+
+
+def installed_packages(environment: Path) -> dict[str, str]:
+    """Return the versions of what pip or uv has installed in an environment, by name."""
+    directories = environment.glob("lib/python3.*/site-packages")
+    there = [_INSTALLED.fullmatch(path.name) for directory in directories for path in directory.iterdir()]
+    return {match[1]: match[2] for match in there if match}
 
 
 def read_requirements(content: bytes) -> list[str]:
@@ -125,11 +141,13 @@ def _setting(venv: Path, name: str) -> str:
     return ""
 
 
-def _install(requirements: Path, found: RequirementsContent, target: Path, notice: Notice) -> None:
+def _install(requirements: Path, to_install: Path, found: RequirementsContent, target: Path, notice: Notice) -> None:
     partial = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        for command in _commands(requirements.absolute(), found, partial):
-            run_installer(command, requirements, notice)
+        # A project's own installer takes the environment by this variable.
+        variables = {**uv_variables(), "UV_PROJECT_ENVIRONMENT": str(partial)}
+        for command in _commands(requirements.absolute(), to_install.absolute(), found, partial):
+            run_installer(command, requirements, notice, variables=variables)
         make_relocatable(partial)
         partial.rename(target)
     except OSError as error:
@@ -138,52 +156,57 @@ def _install(requirements: Path, found: RequirementsContent, target: Path, notic
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _commands(requirements: Path, found: RequirementsContent, venv: Path) -> list[list[str]]:
+def _commands(requirements: Path, to_install: Path, found: RequirementsContent, venv: Path) -> list[list[str]]:
     strict = ["--require-hashes"] if any(b"--hash=" in text for text in found.texts.values()) else []
     copied = list(map(str, found.editable))  # what tasks share can't be the user's own source
-    uv = _uv()
+    uv = find_uv()
     if uv:
         # What a task compiles is its own, and gone with it.
         options = ["--quiet", "--compile-bytecode", "--python", str(venv / "bin" / "python")]
         options += ["--refresh"] if found.packages else []  # uv does not see that a file of a local package changed
+        made = [uv, "venv", "--quiet", "--relocatable", "--python", sys.executable, str(venv)]
+        if to_install != requirements:  # a lock, whose packages may be of several indexes, which an export does not say
+            return [made, [uv, "sync", *sync_options(requirements), *options]]
         install = [uv, "pip", "install", *options]
         copies = [[*install, "--reinstall", "--no-deps", *copied]] if copied else []
-        made = [uv, "venv", "--quiet", "--relocatable", "--python", sys.executable, str(venv)]
         return [made, [*install, *strict, "-r", str(requirements)], *copies]
     pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     copies = [[*pip, "--force-reinstall", "--no-deps", *copied]] if copied else []
     return [[sys.executable, "-m", "venv", str(venv)], [*pip, *strict, "-r", str(requirements)], *copies]
 
 
-def _uv() -> str | None:
-    beside = Path(sys.executable).with_name("uv")
-    if importlib.util.find_spec("uv") and beside.exists():
-        return str(beside)
-    return shutil.which("uv")
-
-
-def run_installer(command: list[str], requirements: Path, notice: Notice, report_s: float = REPORT_S) -> None:
+def run_installer(
+    command: list[str],
+    requirements: Path,
+    notice: Notice,
+    report_s: float = REPORT_S,
+    *,
+    verb: str = "install",
+    variables: Mapping[str, str] | None = None,
+) -> None:
     """Run `command` to its end; `notice` gets a line every `report_s` seconds while it goes on. An error has the last
-    lines of the command's own messages, which name what failed.
+    lines of the command's own messages, which name what failed. `verb` says what it does, and `variables` are its own
+    instead of this process's.
 
     Raises:
         StagingError: it failed, or took too long.
     """
     began, pipe, none = time.monotonic(), subprocess.PIPE, subprocess.DEVNULL
     where = requirements.absolute().parent  # from which installers look for `./package`
-    with subprocess.Popen(command, stdin=none, stdout=pipe, stderr=pipe, text=True, errors="replace", cwd=where) as run:
+    streams: dict[str, Any] = {"stdin": none, "stdout": pipe, "stderr": pipe, "text": True, "errors": "replace"}
+    with subprocess.Popen(command, cwd=where, env=variables, **streams) as run:
         try:
-            output, errors = _await_installer(run, began, requirements, notice, report_s)
+            output, errors = _await_installer(run, began, f"{verb}ing {requirements.name}", notice, report_s)
         except BaseException:
             run.kill()
             raise
     if run.returncode:
         last = "\n".join((errors or output).strip().splitlines()[-6:])
-        raise StagingError(f"{requirements}: cannot be installed by {Path(command[0]).name}:\n{last}")
+        raise StagingError(f"{requirements}: cannot be {verb}ed by {Path(command[0]).name}:\n{last}")
 
 
 def _await_installer(
-    run: subprocess.Popen[str], began: float, requirements: Path, notice: Notice, report_s: float
+    run: subprocess.Popen[str], began: float, doing: str, notice: Notice, report_s: float
 ) -> tuple[str, str]:
     while True:
         try:
@@ -191,9 +214,8 @@ def _await_installer(
         except subprocess.TimeoutExpired:
             seconds = time.monotonic() - began
             if seconds > INSTALL_LIMIT_S:
-                text = f"{requirements}: installing it took longer than {INSTALL_LIMIT_S:.0f} s"
-                raise StagingError(text) from None
-            notice(f"still installing {requirements.name}: {seconds:.0f} s so far")
+                raise StagingError(f"{doing} took longer than {INSTALL_LIMIT_S:.0f} s") from None
+            notice(f"still {doing}: {seconds:.0f} s so far")
 
 
 def make_relocatable(venv: Path) -> None:
@@ -211,7 +233,7 @@ def make_relocatable(venv: Path) -> None:
 
 
 @contextlib.contextmanager
-def _locked(target: Path, notice: Notice) -> Iterator[None]:
+def locked(target: Path, notice: Notice) -> Iterator[None]:
     """Let one process at a time make `target`; the others wait for it."""
     path = target.with_name(f".{target.name}.lock")
     try:
