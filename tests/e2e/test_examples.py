@@ -41,6 +41,7 @@ NAMES = [
     "digits-lightgbm",
     "digits-jax",
     "digits-search",
+    "digits-ray",
     "digits-pytensor",
     pytest.param(
         "digits-mxnet",

@@ -278,3 +278,11 @@ def test_a_launcher_in_a_script_chooses_the_framework(directory: Path) -> None:
     (directory / "go.sh").write_text("set -e\n# don't wait\nexec torchrun train.py\n")
     assert job("./go.sh").framework == "torchrun"
     assert job("bash", "go.sh", framework="pytorch").framework == "pytorch"
+
+
+def test_a_program_on_ray_gets_a_cluster_if_it_has_several_tasks(directory: Path) -> None:
+    (directory / "tune.py").write_text("import ray\n")
+    assert job("python", "tune.py", replicas="2").framework == "ray"
+    assert job("python", "tune.py").framework != "ray"
+    (directory / "tune.py").write_text("import torch\nimport ray\n")
+    assert job("python", "tune.py", replicas="2").framework == "pytorch"

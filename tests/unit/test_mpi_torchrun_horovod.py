@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.frameworks import command_of, files_of, find, mpi_task, shares_key
+from howdah.frameworks import GANG_KEY, command_of, files_of, find, key_variable, mpi_task
 from howdah.frameworks.mpi import HOSTS, PROGRAM
 from howdah.sandbox.addresses import free_port
 from howdah.spec import Input, JobSpec, Member, Resources, Role, TaskId, World
@@ -59,8 +59,8 @@ class TestMpi:
         ours = ("python3", "-I", PROGRAM, "task")
         assert command_of(mpi, task, "a 'b c' | d") == (*ours, "/bin/bash", "-c", "a 'b c' | d")
         assert command_of(mpi, task, ("a", "b c")) == (*ours, "a", "b c")
-        assert shares_key(mpi)
-        assert not shares_key(find("pytorch"))
+        assert key_variable(mpi) == GANG_KEY
+        assert not key_variable(find("pytorch"))
         assert command_of(find("pytorch"), task, "a") == "a"
 
     def test_each_task_is_a_node_and_the_first_knows_them(
@@ -84,7 +84,7 @@ class TestMpi:
         spec = expanded("xlearning-mpi", "worker")
         variables = told(spec, world(spec, worker=2), "worker:1")
         assert (variables["TF_INDEX"], variables["HOWDAH_MPI_NAME"]) == ("2", "worker-1")
-        assert shares_key(find("xlearning-mpi"))
+        assert key_variable(find("xlearning-mpi")) == GANG_KEY
         assert HOSTS in files_of(find("xlearning-mpi"), world(spec, worker=2), TaskId("worker", 0))
 
 

@@ -78,7 +78,8 @@ def load_command(
 
     found = files_of_command(words, base_directory, {entry.partition("#")[0].rstrip("/") for entry in options.files})
     sent = found.files
-    framework, program, module = found.framework if not options.framework else ("", "", "")
+    is_single = options.replicas in ("", "1")
+    framework, program, module = found.framework(is_single) if not options.framework else ("", "", "")
     for runs, line in _lines_run(words, sent, base_directory) if not options.framework else ():
         launch = find_launcher(line)
         if launch is not None and launch[0].starts_alone:

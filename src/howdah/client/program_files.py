@@ -18,7 +18,7 @@ from howdah.staging import archive
 
 MAX_BYTES = 256 << 20
 """The largest file or directory that is sent along only because the command names it."""
-FRAMEWORKS = {"torch": "pytorch", "tensorflow": "tensorflow", "jax": "jax", "flax": "jax"}
+FRAMEWORKS = {"torch": "pytorch", "tensorflow": "tensorflow", "jax": "jax", "flax": "jax", "ray": "ray"}
 """The framework of a program that imports the module; the first that fits. Other jobs name their framework."""
 
 
@@ -31,10 +31,12 @@ class ProgramFiles:
     imports: tuple[tuple[str, str], ...]
     """Pairs of a Python program and a module that it imports."""
 
-    @property
-    def framework(self) -> tuple[str, str, str]:
-        """Return the framework of the programs, and the program and its import that tell it; "" when no import does."""
+    def framework(self, is_single: bool) -> tuple[str, str, str]:
+        """Return the framework of the programs, and the program and its import that tell it; "" when no import does.
+        In a single task Ray starts a cluster by itself."""
         for module, framework in FRAMEWORKS.items():
+            if is_single and framework == "ray":
+                continue
             for program, imported in self.imports:
                 if imported == module:
                     return framework, program, module

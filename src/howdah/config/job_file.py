@@ -17,7 +17,7 @@ from howdah.config.spec_reader import Reader
 from howdah.config.variables import apply_overrides, read_declared_variables
 from howdah.config.yaml_tree import MAX_BYTES, Keys, Node, parse
 from howdah.errors import Mistake, SpecError, StagingError
-from howdah.frameworks import find, names
+from howdah.frameworks import fills_commands, find, names
 from howdah.localfiles import regular_file
 from howdah.spec import JobSpec, plugins
 from howdah.spec.job_file_keys import job_file_record
@@ -115,6 +115,8 @@ def check_job(spec: JobSpec, origins: Mapping[str, str] | None = None) -> None:
 def job_mistakes(spec: JobSpec, origins: Mapping[str, str] | None = None) -> list[Mistake]:
     """Return everything that is wrong with a job, wherever it comes from: a file, Python or a command line."""
     found = _without_installed_formats(spec, find_mistakes(spec, names(spec.framework), origins))
+    if fills_commands(spec.framework):  # what is empty then is told below
+        found = [mistake for mistake in found if not re.fullmatch(r"roles\..+\.command", mistake.place)]
     if not any(mistake.place.startswith("engines") for mistake in found):  # their types are right
         found += option_mistakes(spec, origins)
     expanded = spec if found else find(spec.framework).expand(spec)

@@ -24,10 +24,11 @@ __all__ = [
     "LaunchingFramework",
     "command_of",
     "files_of",
+    "fills_commands",
     "find",
+    "key_variable",
     "names",
     "port_variable",
-    "shares_key",
     "with_failure_defaults",
     "world_variables",
 ]
@@ -36,7 +37,7 @@ _GROUP = "howdah.frameworks"
 BUILT_IN = plugins.BUILT_IN[_GROUP]
 """howdah's own frameworks: `module:class` by name."""
 GANG_KEY = "HOWDAH_GANG_KEY"
-"""A variable with a key that only the tasks of a job have, for frameworks with `shares_key`."""
+"""The usual `key_variable`: only the tasks of a job have the key."""
 # Linux runs no program that has a single variable as long as this (MAX_ARG_STRLEN).
 _MAX_VARIABLE = 128 * 1024
 
@@ -76,8 +77,8 @@ def files_of(framework: Framework, world: World, task: TaskId) -> dict[str, str]
 class LaunchingFramework(Framework, Protocol):
     """A framework that starts programs by a command of its own."""
 
-    shares_key: bool
-    """Whether tasks get the variable GANG_KEY."""
+    key_variable: str
+    """The variable in which tasks get a key that nobody else has; "" for a framework that needs none."""
 
     def command(self, task: TaskId, command: str | tuple[str, ...]) -> str | tuple[str, ...]:
         """Return what the container of `task` runs, which runs the role's `command` in the end."""
@@ -89,9 +90,14 @@ def command_of(framework: Framework, task: TaskId, command: str | tuple[str, ...
     return cast(LaunchingFramework, framework).command(task, command) if hasattr(framework, "command") else command
 
 
-def shares_key(framework: Framework) -> bool:
-    """Return whether the tasks get GANG_KEY."""
-    return bool(getattr(framework, "shares_key", False))
+def key_variable(framework: Framework) -> str:
+    """Return the variable in which the tasks get their key; "" if they get none."""
+    return str(getattr(framework, "key_variable", ""))
+
+
+def fills_commands(name: str) -> bool:
+    """Return whether the framework of this name gives roles without a command one of its own."""
+    return name in names(name) and bool(getattr(find(name), "fills_commands", False))
 
 
 def find(name: str) -> Framework:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Sequence
 
+from howdah.frameworks import GANG_KEY
 from howdah.frameworks.group import SIDE_ROLES, group, grouped
 from howdah.spec import JobSpec, TaskId, World
 
@@ -20,7 +21,7 @@ class Mpi:
 
     # The listener for the daemon's command line sets SO_REUSEADDR.
     hold_ports = True
-    shares_key = True
+    key_variable = GANG_KEY
 
     def expand(self, job: JobSpec) -> JobSpec:
         """Put the roles in the order of their ranks."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import howdah
-from howdah.frameworks import with_failure_defaults
+from howdah.frameworks import GANG_KEY, with_failure_defaults
 from howdah.spec import JobSpec, TaskId, World
 from howdah.spec.staged import IMPORT_PATH
 from howdah.wire.tensorboard_command import READY, argv
@@ -16,7 +16,7 @@ class TensorBoardFramework:
     """Starts a TensorBoard that only the job's gang key opens."""
 
     hold_ports = False
-    shares_key = True
+    key_variable = GANG_KEY
 
     def expand(self, job: JobSpec) -> JobSpec:
         """Replace each command that is a line by howdah's TensorBoard, which runs until the job is cancelled."""

@@ -18,7 +18,7 @@ from howdah.api.async_tasks import cancel_all
 from howdah.engines import Allocator, AttemptOver, Launch, MasterContext
 from howdah.engines.pull_launch import LaunchOffers
 from howdah.errors import HowdahError
-from howdah.frameworks import GANG_KEY, find, shares_key
+from howdah.frameworks import find, key_variable
 from howdah.inputs.streaming.split_assignment import hosts_with_data
 from howdah.master.clock_monitor import ClockMonitor
 from howdah.master.decisions import actions
@@ -412,8 +412,8 @@ class JobMaster:
         else:
             files = self.staged.files_of(action.task.role)
             secrets = {SECRET_PREFIX + name: value for name, value in self.identity.secrets.items()}
-            if shares_key(self.order_builder.framework):
-                secrets[SECRET_PREFIX + GANG_KEY] = auth.gang_key(self.identity.key).encode()
+            if variable := key_variable(self.order_builder.framework):
+                secrets[SECRET_PREFIX + variable] = auth.gang_key(self.identity.key).encode()
         command = executor_command(self.staged.python)
         return Launch(action.task, action.attempt, command, environment, {**secrets, JOB_KEY: key}, files)
 

@@ -33,6 +33,7 @@ BUILT_IN = {
         "mpi": "howdah.frameworks.mpi:Mpi",
         "horovod": "howdah.frameworks.horovod:Horovod",
         "torchrun": "howdah.frameworks.torchrun:TorchRun",
+        "ray": "howdah.frameworks.ray:Ray",
         "board": "howdah.frameworks.tensorboard:TensorBoardFramework",
         "submarine": "howdah.compat.submarine.frameworks:SubmarineFramework",
         "submarine-tensorflow": "howdah.compat.submarine.frameworks:SubmarineTensorFlow",

@@ -55,13 +55,10 @@ CHIEFS = ("chief", "master", "worker")
 
 
 def chief(job: JobSpec) -> TaskId:
-    """Return the task that `chief` means in a job: `chief:0`, `master:0`, `worker:0`, else the first role that is
-    waited for."""
-    for name in CHIEFS:
-        if name in job.roles:
-            return TaskId(name, 0)
-    tracked = (name for name, role in job.roles.items() if role.tracked is not False)
-    return TaskId(next(tracked, next(iter(job.roles))), 0)
+    """Return the task that `chief` means in a job: `chief:0`, `master:0`, `worker:0`, else the first role, among those
+    that are waited for."""
+    tracked = [name for name, role in job.roles.items() if role.tracked is not False] or [*job.roles]
+    return TaskId(next((name for name in CHIEFS if name in tracked), tracked[0]), 0)
 
 
 class State(str, enum.Enum):

@@ -22,4 +22,4 @@ class XlMpi(XlHorovod):
     """The application types MPI and TENSORNET."""
 
     native = Mpi()
-    shares_key, command, files = native.shares_key, native.command, native.files
+    key_variable, command, files = native.key_variable, native.command, native.files

@@ -7,7 +7,7 @@ import posixpath
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 
-from howdah.frameworks import GANG_KEY, Framework, command_of, files_of, shares_key, world_variables
+from howdah.frameworks import Framework, command_of, files_of, key_variable, world_variables
 from howdah.inputs.assignment import placeholder_uris, plan_fetches
 from howdah.inputs.streaming.split_assignment import feeds
 from howdah.master.decisions import failed_outputs, heartbeat_timeouts
@@ -103,7 +103,7 @@ class OrderBuilder:
             ports=("main", *role.ports),
             hold_ports=self.framework.hold_ports,
             program_path=staged.program_path,
-            secrets=(*job.secrets, *((GANG_KEY,) if shares_key(self.framework) else ())),
+            secrets=(*job.secrets, *filter(None, [key_variable(self.framework)])),
             memory_mib=role.resources.memory_mib,
             gpus=role.resources.gpus,
             localise_s=job.timeouts.localise_s,

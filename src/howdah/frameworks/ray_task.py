@@ -1,0 +1,204 @@
+"""A script that runs one task of a Ray job: Ray's processes, and in the head the job's program beside them.
+
+It imports the standard library alone, and runs in the job's own Python.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import NoReturn
+
+# Ray 2.52 was the first that asks for a token; whoever reaches the ports of an older one runs programs as its user.
+FIRST_WITH_TOKENS = (2, 52)
+# Ray takes 3 s to start on an idle machine, and ten times as long where many start at once.
+_START_LIMIT_S = 300.0
+# How long Ray's processes, and a program, may take to end when they are asked: howdah itself waits ten seconds.
+_RAY_STOP_S, _PROGRAM_STOP_S = 4.0, 10.0
+_LOOK_S = 0.2
+# The share of a container's memory in which Ray keeps objects; Ray's own choice would be a share of the machine's.
+_OBJECTS, _LEAST_OBJECTS = 0.3, 80 << 20
+FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+# Ray's sockets lie below it, and Linux takes no longer paths than 107 bytes: the working directory's is longer.
+_TEMPORARY, _PREFIX = "/tmp", "howdah-ray-"  # noqa: S108 - made by mkdtemp, for this user alone
+
+
+class Signals:
+    """Hands signals on to the program once it runs; before that, and in a node, those that end a process are noted.
+
+    Nothing else happens in a handler: Ray's processes are in a session of their own, and must not be forgotten.
+    """
+
+    def __init__(self) -> None:
+        self.ended = 0
+        """The signal that ends the task, if one has come; 0 before."""
+        self.program: subprocess.Popen[bytes] | None = None
+        for number in FORWARDED:
+            signal.signal(number, self._note)
+
+    def _note(self, number: int, _: object) -> None:
+        if self.program is not None:
+            self.program.send_signal(number)
+        elif number in (signal.SIGTERM, signal.SIGINT):
+            self.ended = number
+
+
+def fail(text: str) -> NoReturn:
+    """End with the one line that says why."""
+    print(f"howdah: {text}", file=sys.stderr, flush=True)
+    raise SystemExit(1)
+
+
+def check_version() -> None:
+    """Refuse a Ray that is not there, or that lets everybody in."""
+    try:
+        version = metadata.version("ray")
+    except metadata.PackageNotFoundError:
+        fail("there is no Ray in the job's environment: its requirements need `ray[default]`")
+    numbers = tuple(int(number) for number in version.split(".")[:2] if number.isdigit())
+    if numbers < FIRST_WITH_TOKENS and os.environ.get("RAY_AUTH_MODE") == "token":
+        fail(
+            f"Ray {version} asks nobody for a token: whoever reaches its ports runs programs as you. Use Ray 2.52 or"
+            " newer, or accept that with `env: {RAY_AUTH_MODE: disabled}`"
+        )
+
+
+@contextlib.contextmanager
+def make_directory() -> Iterator[str]:
+    """Make a directory for Ray, which goes with the task; first remove those of tasks of this user that were killed."""
+    for path in Path(_TEMPORARY).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError), (path / "lock").open("r+b") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path)
+    directory = tempfile.mkdtemp(prefix=_PREFIX, dir=_TEMPORARY)
+    try:
+        with Path(directory, "lock").open("wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def start_ray(directory: str, *more: str) -> subprocess.Popen[bytes]:
+    """Start Ray's processes with what this task has; they end when the process that is returned is told to."""
+    memory = int(os.environ["HOWDAH_RAY_MIB"]) << 20
+    objects = max(int(memory * _OBJECTS), _LEAST_OBJECTS)
+    options = {
+        "node-ip-address": os.environ["HOWDAH_RAY_IP"],
+        "num-cpus": os.environ["HOWDAH_RAY_CPUS"],
+        "num-gpus": os.environ["HOWDAH_RAY_GPUS"],
+        "object-store-memory": objects,
+        "memory": max(memory - objects, 1 << 20),
+        "dashboard-agent-listen-port": os.environ["HOWDAH_PORT_AGENT"],
+        "temp-dir": f"{directory}/r",  # Ray lets everybody write there; nobody else gets past the directory above it
+    }
+    words = [f"--{name}={value}" for name, value in options.items()]
+    # When a task is told to stop, the job needs it no longer, or it is about to be killed.
+    environment = {**os.environ, "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0"}
+    command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats", *words, *more]
+    # What Ray says about itself would hide what the program says: it is shown when Ray fails.
+    with Path(directory, "start.log").open("wb") as log:
+        # A session of its own: what ends the program, which may be saving, is not for Ray.
+        return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment, start_new_session=True)
+
+
+def stop_ray(ray: subprocess.Popen[bytes]) -> None:
+    """End all of Ray's processes of this task, first by asking."""
+    ray.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        ray.wait(_RAY_STOP_S)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(ray.pid, signal.SIGKILL)
+    ray.wait()
+
+
+def wait_for_cluster(ray: subprocess.Popen[bytes] | None, directory: str, signals: Signals) -> None:
+    """Wait until the head answers, or a signal ends the task."""
+    host, _, port = os.environ["RAY_ADDRESS"].rpartition(":")
+    until = time.monotonic() + _START_LIMIT_S
+    while time.monotonic() < until and not signals.ended:
+        if ray is not None and ray.poll() is not None:
+            fail(f"Ray did not start:\n{last_words(directory)}")
+        with contextlib.suppress(OSError), socket.create_connection((host, int(port)), 5.0):
+            return
+        time.sleep(_LOOK_S)
+    if not signals.ended:
+        fail(f"Ray's head did not answer at {host}:{port} within {_START_LIMIT_S:.0f} s")
+
+
+def last_words(directory: str) -> str:
+    """Return the last lines of what `ray start` has said."""
+    with contextlib.suppress(OSError):
+        return "\n".join(Path(directory, "start.log").read_text("utf-8", "replace").strip().splitlines()[-15:])
+    return ""
+
+
+def run_head(directory: str, program: list[str], signals: Signals) -> int:
+    """Run the program beside a head; its status is the task's."""
+    port = os.environ["RAY_ADDRESS"].rpartition(":")[2]
+    more = [f"--port={port}", f"--ray-client-server-port={os.environ['HOWDAH_PORT_CLIENT']}"]
+    more += ["--dashboard-host=0.0.0.0", f"--dashboard-port={os.environ['HOWDAH_PORT_DASHBOARD']}"]
+    ray = start_ray(directory, "--head", *more)
+    try:
+        wait_for_cluster(ray, directory, signals)
+        return 128 + signals.ended if signals.ended else run_beside(ray, program, directory, signals)
+    finally:
+        stop_ray(ray)
+
+
+def run_beside(ray: subprocess.Popen[bytes], program: list[str], directory: str, signals: Signals) -> int:
+    """Run the program to its end. Without Ray it would wait for ever."""
+    # A session of its own, so that a signal for all of the task's processes reaches it once, by `signals`.
+    child = signals.program = subprocess.Popen(program, start_new_session=True)
+    if signals.ended:
+        child.send_signal(signals.ended)
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            status = child.wait(_LOOK_S)
+            return status if status >= 0 else 128 - status
+        if ray.poll() is not None:
+            child.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(_PROGRAM_STOP_S)
+            child.kill()
+            fail(f"Ray's head has ended while the program ran:\n{last_words(directory)}")
+
+
+def run_node(directory: str, signals: Signals) -> int:
+    """Be a node until the task is told to stop."""
+    wait_for_cluster(None, directory, signals)
+    if signals.ended:
+        return 128 + signals.ended
+    ray = start_ray(directory, f"--address={os.environ['RAY_ADDRESS']}")
+    try:
+        while not signals.ended:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                fail(f"Ray's node has ended with status {ray.wait(_LOOK_S)}:\n{last_words(directory)}")
+        return 128 + signals.ended
+    finally:
+        stop_ray(ray)
+
+
+def main(kind: str, *program: str) -> int:
+    """Run the task: `program WORD …`, in the head beside Ray, or `node`."""
+    if kind == "program" and "HOWDAH_RAY_HEAD" not in os.environ:
+        os.execvp(program[0], program)  # noqa: S606 - the job's own command
+    signals = Signals()
+    check_version()
+    with make_directory() as directory:
+        return run_head(directory, list(program), signals) if kind == "program" else run_node(directory, signals)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
