@@ -101,8 +101,10 @@ def job(count: int) -> dict[str, Any]:
         "task": "worker:1",
         "node": "node7.example",
         "exit": "exit code 1",
+        "exception": f"ValueError: {HTML_ATTACK}",
         "advice": "",
         "lines": ["Traceback (most recent call last):", f"ValueError: {HTML_ATTACK}"],
+        "user_lines": [],
     }
     save = {
         "number": 1,

@@ -6,6 +6,7 @@ import { type DescriptionItem, DescriptionList } from "../components/Description
 import { formatDuration, formatMib, formatTime } from "../format";
 import { t } from "../language";
 import { href } from "../router";
+import { FailureCard } from "./FailureCard";
 
 export function OverviewTab({ job }: { job: Job }): ReactNode {
   return (
@@ -67,39 +68,6 @@ function WaitCard({ job }: { job: Job }): ReactNode {
           {t("The engine has not told this page why. This command may know more:")}{" "}
           <code>howdah explain {job.id}</code>
         </p>
-      )}
-    </section>
-  );
-}
-
-function FailureCard({ job }: { job: Job }): ReactNode {
-  const { failure, diagnostics } = job;
-  if (!failure && (!diagnostics || job.state === "SUCCEEDED")) return null;
-  return (
-    <section className={`card failure ${job.state}`} aria-label={t("Cause of the failure")}>
-      <h2>
-        {failure ? (
-          <>
-            <a href={href(["jobs", job.id, "tasks", failure.task])}>{failure.task}</a>{" "}
-            {t("on {node}: {exit}", { node: failure.node, exit: failure.exit })}
-          </>
-        ) : job.state === "FAILED" ? (
-          t("Cause of the failure")
-        ) : (
-          t("Diagnostics")
-        )}
-      </h2>
-      {diagnostics && <p style={{ margin: "0 0 6px", overflowWrap: "anywhere" }}>{diagnostics}</p>}
-      {failure && failure.lines.length > 0 && (
-        <pre className="text" tabIndex={0} style={{ maxHeight: 280 }}>
-          {failure.lines.join("\n")}
-        </pre>
-      )}
-      {failure?.advice && <p style={{ margin: "6px 0" }}>{t("What to do: {advice}", { advice: failure.advice })}</p>}
-      {failure && (
-        <a href={href(["jobs", job.id, "logs"], { task: failure.task, stream: "both" })}>
-          {t("Open the logs of this task")}
-        </a>
       )}
     </section>
   );

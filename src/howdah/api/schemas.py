@@ -90,13 +90,16 @@ class PageLink(TypedDict):
 
 
 class Failure(TypedDict):
-    """The first failure, which explains the others."""
+    """The first failure, which explains the others. `exception` is the line of the program's own exception, "" if its
+    last `lines` have none; `user_lines` are the numbers, from 0, of those about the user's own code."""
 
     task: str
     node: str
     exit: Sentence
+    exception: str
     advice: Sentence
     lines: list[str]
+    user_lines: list[int]
 
 
 class Wait(TypedDict):

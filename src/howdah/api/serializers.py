@@ -17,6 +17,7 @@ from howdah.spec.events import BoardChanged, Waiting
 from howdah.spec.job_file_keys import job_file_record
 from howdah.spec.links import resolve_links
 from howdah.spec.message import message
+from howdah.spec.tracebacks import exception_line, user_frames
 from howdah.spec.view import JobView, SnapshotView, TaskView
 
 if TYPE_CHECKING:
@@ -106,12 +107,15 @@ def failure(view: JobView) -> schemas.Failure | None:
         return None
     task = view.tasks.get(outcome.first)
     exit = outcome.exit
+    lines = list(exit.lines) if exit else []
     return {
         "task": str(outcome.first),
         "node": (task.node or task.host) if task else "",
         "exit": str(exit) if exit else "",
+        "exception": exception_line(lines),
         "advice": advice(exit.cause) if exit else "",
-        "lines": list(exit.lines) if exit else [],
+        "lines": lines,
+        "user_lines": user_frames(lines),
     }
 
 
