@@ -16,6 +16,7 @@ from howdah.compat.xlearning.submit import OPTION_NAMES
 from howdah.config.job_schema import schema
 from howdah.config.settings import SETTINGS
 from howdah.config.spec_reader import keys_of
+from howdah.locale.stored_sentences import in_chinese
 from howdah.spec import (
     Board,
     Checkpoint,
@@ -33,6 +34,7 @@ from howdah.spec import (
     Save,
     Timeouts,
 )
+from howdah.spec.advice import ADVICE
 
 PACKAGE = SOURCE / "howdah"
 # Paths of a job's directory, of this machine, and of what a build makes.
@@ -154,6 +156,15 @@ def test_the_page_lists_every_option_of_xlearning() -> None:
 def test_the_page_lists_every_option_of_submarine() -> None:
     known = {f"--{option}" for option in OPTIONS if option != "f"} | {"-f"}
     assert known <= first_column("coming-from-submarine.md")
+
+
+def test_each_remedy_is_explained_in_both_languages() -> None:
+    for name, translate in (("troubleshooting.md", str), ("troubleshooting.zh-CN.md", in_chinese)):
+        page = text(ROOT / "docs" / name)
+        for cause, remedy in ADVICE.items():
+            _, heading, entry = page.partition(f"\n### `{cause}`")
+            assert heading, f"{name} has no entry for {cause}"
+            assert f"\n> {translate(remedy)}\n" in entry.partition("\n### ")[0], f"{name}: {cause}"
 
 
 def test_the_readme_is_one_screen() -> None:
