@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -187,6 +187,14 @@ class ScenarioJob:
 
 def processes() -> list[int]:
     return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def wait_until_gone(ids: Iterable[str]) -> None:
+    """Wait for the end of all processes of these jobs: masters answer for some seconds after them."""
+    pattern = re.compile("|".join(map(re.escape, ids)).encode())
+    until(
+        lambda: not any(pattern.search(read(pid, "environ") + read(pid, "cmdline")) for pid in processes()), "all ends"
+    )
 
 
 def parent(pid: int) -> int:

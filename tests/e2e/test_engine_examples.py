@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from clusters import CLUSTERS, HOWDAH, Cluster
+from clusters import CLUSTERS, HOWDAH, Cluster, wait_until_gone
 
 from howdah.storage.content_cache import local_directory
 
@@ -67,3 +67,4 @@ def run_example(name: str, cluster: Cluster, tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT_S)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert (job.parent / "models" / name / "_SUCCESS").exists()
+    wait_until_gone(report.id for report in cluster.engine().describe())

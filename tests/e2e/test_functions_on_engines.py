@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from clusters import CLUSTERS, Cluster, processes, read
+from clusters import CLUSTERS, Cluster, wait_until_gone
 from kubernetes_setup import object_store_home
-from submitted_job import LIMIT_S, until
+from submitted_job import LIMIT_S
 
 from howdah.sandbox import KubernetesSandbox
 from howdah.spec import State, uris
@@ -135,5 +135,4 @@ def nothing_is_left(cluster: Cluster) -> None:
     engine = cluster.engine()
     files, results = filesystem(engine.home), uris.join(engine.home, "results")
     assert not files.exists(results) or files.children(results) == []
-    ids = re.compile("|".join(re.escape(report.id) for report in engine.describe()).encode())
-    until(lambda: not any(ids.search(read(pid, "environ") + read(pid, "cmdline")) for pid in processes()), "all ends")
+    wait_until_gone(report.id for report in engine.describe())

@@ -55,8 +55,14 @@ class Interrupts:
     stay as they are.
     """
 
-    def __init__(self, signals: Sequence[int] = (signal.SIGINT,), clock: Callable[[], float] = time.monotonic) -> None:
-        self._signals, self._clock = signals, clock
+    def __init__(
+        self,
+        signals: Sequence[int] = (signal.SIGINT,),
+        clock: Callable[[], float] = time.monotonic,
+        ends_process: bool = True,
+    ) -> None:
+        """`ends_process` says that the process ends soon after a signal, as a command's does, and a program's not."""
+        self._signals, self._clock, self._ends_process = signals, clock, ends_process
         self._before: dict[int, Any] = {}
         self._held: list[int] = []
         self._last = -TOGETHER_S
@@ -73,7 +79,7 @@ class Interrupts:
     def __exit__(self, *error: object) -> None:
         # A signal that comes late is of those that were taken, and the command ends now.
         for number, before in self._before.items():
-            signal.signal(number, signal.SIG_IGN if self._taken else before)
+            signal.signal(number, signal.SIG_IGN if self._taken and self._ends_process else before)
 
     def check(self) -> None:
         """Raise KeyboardInterrupt if a signal has come that was not obeyed yet. Any thread may call this."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.cli.i18n import _, choose, translate_stored
+from howdah.cli.interrupts import Interrupts, SignalReceived
 from howdah.cli.terminal import Plain
 from howdah.client.engine_registry import engine as engine_for
 from howdah.client.engine_registry import settings_for
@@ -35,7 +35,7 @@ from howdah.spec import JobSpec, Outcome, State
 from howdah.spec.validation import nearest
 from howdah.spec.values import dataclass
 from howdah.spec.view import JobView
-from howdah.storage.hdfs.call_timeout import Call, CallTimeout, start_call
+from howdah.storage.hdfs.call_timeout import start_call
 from howdah.wire.program_protocol import FUNCTION_RESULTS
 
 ROLE = "worker"
@@ -43,7 +43,6 @@ DIRECTORY = "howdah-function"
 """The directory in a task's working directory that has the function."""
 _OF_ROLE, _OF_RESOURCES = ("replicas", "ports", "min_replicas", "spares"), ("gpus", "vcores", "memory")
 _PLACE = "the call"
-_LOOK_S = 0.5
 _PATIENCE_S = 300.0
 """A job that runs is not given up because its ResourceManager restarts."""
 
@@ -156,31 +155,27 @@ def read_job(keys: Mapping[str, Any], command: Sequence[str]) -> JobSpec:
 def _run(prepared: PreparedJob) -> tuple[JobView, Outcome]:
     """Submit the job and show it on standard error, with what its first task prints, to its end. An interrupt cancels
     it, also one that comes while it is submitted."""
-    is_interrupted = threading.Event()
+    is_interrupted, job_id = threading.Event(), ""
 
     def check(*_: object) -> None:
         if is_interrupted.is_set():
             raise KeyboardInterrupt
 
-    submission = start_call(lambda: submit(prepared, _tell, check))
-    job_id = ""
-    try:
-        job_id = _wait(submission)
-        return _follow(prepared.engine, job_id)
-    except KeyboardInterrupt:
-        is_interrupted.set()  # ends an upload
-        _cancel(prepared.engine, _wait(submission))
-        raise
-    except EngineUnavailable as error:
-        if not job_id:
-            raise
-        raise EngineUnavailable(f"{error}; {_may_go_on(job_id)}") from error
-
-
-def _wait(call: Call[str]) -> str:
-    while True:
-        with contextlib.suppress(CallTimeout):
-            return call.result(_LOOK_S)
+    # What Python raises at a signal may get lost where it just is: the signal is noted, and obeyed while this waits.
+    with Interrupts(ends_process=False) as interrupts:
+        submission = start_call(lambda: submit(prepared, _tell, check))
+        try:
+            job_id = interrupts.wait(submission)
+            return _follow(prepared.engine, job_id, interrupts)
+        except (SignalReceived, KeyboardInterrupt):
+            is_interrupted.set()  # ends an upload
+            job_id = interrupts.finish(submission)
+            interrupts.finish(start_call(lambda: _cancel(prepared.engine, job_id)))
+            raise KeyboardInterrupt from None
+        except EngineUnavailable as error:
+            if not job_id:
+                raise
+            raise EngineUnavailable(f"{error}; {_may_go_on(job_id)}") from error
 
 
 def _cancel(engine: Engine, job_id: str) -> None:
@@ -196,12 +191,13 @@ def _may_go_on(job_id: str) -> str:
     return _("the job may go on; `howdah status {id}` and `howdah cancel {id}` reach it", id=job_id)
 
 
-def _follow(engine: Engine, job_id: str) -> tuple[JobView, Outcome]:
+def _follow(engine: Engine, job_id: str, interrupts: Interrupts) -> tuple[JobView, Outcome]:
     _tell(job_id)
     follower, page = Follower(engine, job_id, "chief", _PATIENCE_S), ""
+    updates = follower.updates()
     table = LiveTable(job_id) if in_notebook() else None
     with Plain(sys.stderr) as screen:
-        for update in follower.updates():
+        while (update := interrupts.wait(start_call(lambda: next(updates, None)))) is not None:
             if not page and update.report.master and (page := page_url(engine, update.report)):
                 _tell(_("page: {url}", url=page))
             screen.show(update)
@@ -209,7 +205,7 @@ def _follow(engine: Engine, job_id: str) -> tuple[JobView, Outcome]:
                 table.show(update.view, lambda: page)
     if follower.view.outcome is not None:
         return follower.view, follower.view.outcome
-    report = wait_for_end(engine, job_id) or follower.latest_report()
+    report = interrupts.wait(start_call(lambda: wait_for_end(engine, job_id) or follower.latest_report()))
     return follower.view, Outcome(report.state, report.diagnostics)
 
 
