@@ -1,4 +1,4 @@
-"""Handwritten digits with Ray: one search of settings, whose trials run on all nodes of the job's own cluster.
+"""Handwritten digits with Ray: one search of settings, whose trials run on the nodes of the job's own cluster.
 
 The program is one that runs on any Ray cluster: `ray.init()` finds the one of the job.
 """
@@ -51,7 +51,7 @@ def main() -> None:
         found.append((reached, settings))
         print(f"{settings}: {reached:.4f}", flush=True)
     _, best = max(found, key=lambda each: each[0])
-    print(f"{len(found)} settings on {len(nodes)} nodes; best {best}", flush=True)
+    print(f"{len(found)} settings, nodes used: {len(nodes)}; best {best}", flush=True)
     Path(options.model).mkdir(parents=True, exist_ok=True)
     joblib.dump(classifier(best).fit(pixels, labels), Path(options.model) / "model.joblib")
     print(f"model saved in {options.model}", flush=True)

@@ -9,12 +9,12 @@ from howdah.spec.tracebacks import exception_line, user_frames
 TRACEBACK = """\
 epoch 1: loss 0.5
 Traceback (most recent call last):
-  File "/work/train.py", line 9, in <module>
+  File "/home/ann/train.py", line 9, in <module>
     main()
   File "/opt/env/lib/python3.11/site-packages/torch/nn/module.py", line 1, in __call__
     return forward(x)
            ^^^^^^^^^^
-  File "/work/model.py", line 3, in forward
+  File "/home/ann/model.py", line 3, in forward
     raise NoData("nothing left")
 model.NoData: nothing left"""
 
