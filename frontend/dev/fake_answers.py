@@ -21,6 +21,13 @@ ID = "application_1795222800000_0042"
 HTML_ATTACK = "<img src=x onerror=\"document.title='executed'\">"
 STARTED = time.time() - 900
 PHASES = ("asked", "allocated", "launched", "localising", "joined", "running")
+FAILED_RANK = 2
+FAILED_STARTS = [
+    ("FAILED", "exit code 1", 31.0, 180.0),
+    ("FAILED", "killed by SIGKILL (9)", 184.0, 260.0),
+    ("FAILED", f"its container could not be started: {HTML_ATTACK}", 263.0, 400.0),
+]
+"""State, exit, begin and end of each start of the task that fails."""
 STATES = ("SUCCEEDED", "FAILED", "RUNNING", "CANCELLED", "PENDING")
 
 
@@ -197,24 +204,30 @@ def tasks(count: int) -> dict[str, Any]:
 
 def _task(rank: int, name: str) -> dict[str, Any]:
     container = f"container_1795222800000_0042_01_{rank + 2:06d}"
-    attempt = {
-        "try_number": 1,
-        "attempt": 1,
-        "container": container,
-        "node": "node7",
-        "started": STARTED + 31,
-        "finished": 0,
-        "exit": "",
-    }
-    attempt["log_url"] = ""
+    exits = FAILED_STARTS if rank == FAILED_RANK else [("RUNNING", "", 31.0, 0.0)]
+    attempts = [
+        {
+            "try_number": number,
+            "attempt": 1,
+            "container": container,
+            "node": "node7",
+            "started": STARTED + begin,
+            "finished": end and STARTED + end,
+            "exit": exit,
+            "state": state,
+            "log_url": "",
+            "log_offset": 65536 * (number - 1),
+        }
+        for number, (state, exit, begin, end) in enumerate(exits, 1)
+    ]
     return {
         "task": name,
         "role": name.partition(":")[0],
         "rank": rank,
-        "state": "FAILED" if rank == 2 else "RUNNING",
+        "state": "FAILED" if rank == FAILED_RANK else "RUNNING",
         "phase": "running",
         "attempt": 1,
-        "tries": 1,
+        "tries": len(attempts),
         "container": container,
         "node": f"node{rank % 40}.example",
         "host": f"node{rank % 40}.example",
@@ -224,7 +237,7 @@ def _task(rank: int, name: str) -> dict[str, Any]:
         "gpus": ["0", "1"],
         "ports": {"main": 40000 + rank},
         "started": STARTED + 31 + rank % 5,
-        "finished": STARTED + 400 if rank == 2 else 0,
+        "finished": STARTED + 400 if rank == FAILED_RANK else 0,
         "progress": (rank * 37 % 100) / 100,
         "memory_mib": 1200 + rank % 300,
         "peak_mib": 1700,
@@ -238,11 +251,11 @@ def _task(rank: int, name: str) -> dict[str, Any]:
         "data_bytes": 0,
         "data_total_bytes": 0,
         "metrics": {"loss": 0.31},
-        "exit": f"its container could not be started: {HTML_ATTACK}" if rank == 2 else "",
+        "exit": f"its container could not be started: {HTML_ATTACK}" if rank == FAILED_RANK else "",
         "log_url": "",
         "straggler": "steps a minute 20, its role's median 62" if rank == 5 else "",
         "notice": "",
-        "attempts": [attempt],
+        "attempts": attempts,
     }
 
 
@@ -255,15 +268,46 @@ def timeline(count: int) -> dict[str, Any]:
             {"phase": phase, "start": starts[at], "end": starts[at + 1] if at < 5 else 0}
             for at, phase in enumerate(PHASES)
         ]
-        rows.append({"task": name, "try_number": 1, "attempt": 1, "spans": spans, "exit": "", "state": "RUNNING"})
-    first = {"task": "worker:1", "time": STARTED + 400, "text": "killed by SIGKILL (9)"}
-    marks = [{"time": STARTED + 400, "kind": "failed", "task": "worker:1", "text": f"no port on node7: {HTML_ATTACK}"}]
+        if rank == FAILED_RANK:
+            rows += [_failed_row(name, number, spans) for number in range(1, len(FAILED_STARTS) + 1)]
+        else:
+            rows.append(_timeline_row(name, 1, spans, "", "RUNNING"))
+    first, last = (_marked_failure(number) for number in (1, len(FAILED_STARTS)))
+    failed = [("failed", "worker:1", STARTED + end, exit) for _, exit, _, end in FAILED_STARTS]
+    again = [("restarted", "", STARTED + end, f"restarted: {HTML_ATTACK}") for *_, end in FAILED_STARTS[:-1]]
+    marks = [
+        {"time": when, "kind": kind, "task": task, "text": text}
+        for kind, task, when, text in sorted(failed + again, key=lambda mark: mark[2])
+    ]
     whole = {"version": 1, "from": STARTED, "to": time.time(), "job": [], "tasks": rows, "marks": marks}
-    return {**whole, "first_failure": first, "last_failure": None}
+    return {**whole, "first_failure": first, "last_failure": last}
+
+
+def _failed_row(name: str, number: int, first: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the row of one start of the task that fails; `first` are the spans of its first start."""
+    state, exit, begin, end = FAILED_STARTS[number - 1]
+    before = STARTED + FAILED_STARTS[number - 2][3]
+    spans = first[:-1] if number == 1 else [{"phase": "joined", "start": before, "end": STARTED + begin}]
+    ready = [*spans[:-1], {**spans[-1], "end": STARTED + begin}]
+    running = {"phase": "running", "start": STARTED + begin, "end": STARTED + end}
+    return _timeline_row(name, number, [*ready, running], exit, state)
+
+
+def _timeline_row(name: str, number: int, spans: list[dict[str, Any]], exit: str, state: str) -> dict[str, Any]:
+    place = {"attempt": 1, "log_offset": 65536 * (number - 1)}
+    return {"task": name, "try_number": number, **place, "spans": spans, "exit": exit, "state": state}
+
+
+def _marked_failure(number: int) -> dict[str, Any]:
+    _, exit, _, end = FAILED_STARTS[number - 1]
+    return {"task": "worker:1", "try_number": number, "time": STARTED + end, "text": exit}
+
+
+LEVELS = {"memory_mib": 6000.0, "received_mib_s": 90.0, "sent_mib_s": 0.0}
 
 
 def series(params: dict[str, str]) -> dict[str, Any]:
-    units = {"cpu": "cores", "memory_mib": "MiB", "gpu": "share", "received_mib_s": "MiB/s"}
+    units = {"cpu": "cores", "memory_mib": "MiB", "gpu": "share", "received_mib_s": "MiB/s", "sent_mib_s": "MiB/s"}
     known = [{"name": name, "unit": unit, "kind": "sampled"} for name, unit in units.items()]
     known.append({"name": f"here/{HTML_ATTACK}", "unit": "", "kind": "told"})
     wanted = {"": (), "all": ("sampled", "told")}.get(params.get("kind", ""), (params.get("kind"),))
@@ -271,9 +315,9 @@ def series(params: dict[str, str]) -> dict[str, Any]:
     for name in (str(one["name"]) for one in known if one["kind"] in wanted):
         for task in params.get("task", "").split(","):
             noise = random.Random(f"{name}{task}")  # noqa: S311
-            points = [
-                [STARTED + 3 * n, value * 0.9, value, value * 1.1] for n in range(300) for value in [noise.random()]
-            ]
+            level = LEVELS.get(name, 1.0)
+            values = [level * noise.random() for _ in range(300)]
+            points = [[STARTED + 3 * n, value * 0.9, value, value * 1.1] for n, value in enumerate(values)]
             steps = [] if units.get(name) else list(range(len(points)))
             found.append({"task": task, "name": name, "unit": units.get(name, ""), "points": points, "steps": steps})
     return {"version": int(time.time() / 5), "names": known, "series": found}

@@ -62,7 +62,7 @@ def act(running: Running, name: str, token: str, method: str = "PUT", **words: A
 def test_the_calls_of_a_job(running: Running) -> None:
     say(running.executor(), 1, Phase.HELLO)
     say(running.executor(), 2, Phase.JOINED, ports={"main": 4321})
-    say(running.executor(), 3, Phase.RUNNING, ports={"main": 4321}, program_pid=9)
+    say(running.executor(), 3, Phase.RUNNING, ports={"main": 4321}, program_pid=9, log_offset=120)
     status, _, server = ask(running, "GET", f"/api/v1/server?token={TOKEN}")
     assert status == 200
     assert (server["kind"], server["job"]) == ("master", "job-1")
@@ -71,7 +71,7 @@ def test_the_calls_of_a_job(running: Running) -> None:
     assert set(job["can"]) >= {"cancel", "save"}
     (task,) = look(running, "/tasks")["tasks"]
     assert (task["task"], task["rank"], task["state"], task["ports"]) == ("worker:0", 0, "RUNNING", {"main": 4321})
-    assert [attempt["attempt"] for attempt in task["attempts"]] == [1]
+    assert [(each["attempt"], each["state"], each["log_offset"]) for each in task["attempts"]] == [(1, "RUNNING", 120)]
     timeline = look(running, "/timeline")
     spans = [span["phase"] for span in timeline["tasks"][0]["spans"]]
     assert spans == ["asked", "allocated", "launched", "localising", "joined", "running"]

@@ -526,6 +526,7 @@ class TestStopping:
         assert ended.exit is not None
         assert ended.exit.ok
         assert master.output() == b"1\n2\n"
+        assert (first.log_offset, second.log_offset, ended.log_offset) == (None, 0, 2)
 
     def test_an_old_epoch_is_not_obeyed(self, conduct: Start) -> None:
         master = conduct("sleep 600")

@@ -106,13 +106,14 @@ def test_a_lost_node_a_restart_and_the_end() -> None:
         ("worker:1", 2, "FAILED"),
     ]
     assert spans(found, 0)[-1] == ("running", 116.0, 131.0)
-    assert found["first_failure"] == {"task": "worker:0", "time": 131.0, "text": "its node is lost"}
-    assert found["last_failure"] == {"task": "worker:1", "time": 151.0, "text": "exit code 3"}
+    assert found["first_failure"] == {"task": "worker:0", "try_number": 1, "time": 131.0, "text": "its node is lost"}
+    assert found["last_failure"] == {"task": "worker:1", "try_number": 2, "time": 151.0, "text": "exit code 3"}
 
 
 def test_while_it_runs_the_earliest_failure_is_the_first() -> None:
     events = [*begun(), *attempt(FIRST, 1, 110), Ended(120, FIRST, 1, 1, Exit("memory", detail="8 GiB"))]
-    assert timeline(fold(events))["first_failure"] == {"task": "worker:0", "time": 120.0, "text": "8 GiB"}
+    found = timeline(fold(events))["first_failure"]
+    assert found == {"task": "worker:0", "try_number": 1, "time": 120.0, "text": "8 GiB"}
 
 
 def test_an_incomplete_gang_gives_back_what_it_has() -> None:

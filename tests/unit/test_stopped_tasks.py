@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from howdah.api import serializers
 from howdah.api.serializers import job as described
 from howdah.api.timeline import timeline
 from howdah.spec import Container, Exit, JobSpec, Outcome, Role, State, TaskId
@@ -109,11 +110,11 @@ def test_each_try_in_one_container_is_kept_with_its_end() -> None:
         ended(CHIEF, bad, True),
         GangRestarted(6.5, 2, "chief:0: exit code 1", again),
         Joined(7.0, CHIEF, 1, 2, host="here"),
-        Started(8.0, CHIEF, 1, 2, 5, "python3"),
+        Started(8.0, CHIEF, 1, 2, 5, "python3", log_offset=700),
         Ended(9.0, CHIEF, 1, 2, bad, "node"),
         GangRestarted(9.5, 3, "chief:0: exit code 1", again),
         Joined(10.0, CHIEF, 1, 3, host="here"),
-        Started(11.0, CHIEF, 1, 3, 6, "python3"),
+        Started(11.0, CHIEF, 1, 3, 6, "python3", log_offset=900),
         Ended(12.0, CHIEF, 1, 3, Exit("exit", 0), "node"),
     )
     task = found.tasks[CHIEF]
@@ -124,6 +125,9 @@ def test_each_try_in_one_container_is_kept_with_its_end() -> None:
     rows = [row for row in timeline(found)["tasks"] if row["task"] == "chief:0"]
     assert [(row["try_number"], row["state"]) for row in rows] == [(1, "FAILED"), (2, "FAILED"), (3, "SUCCEEDED")]
     assert [span["phase"] for span in rows[1]["spans"]] == ["joined", "running"]
+    shown = next(task for task in serializers.tasks(found) if task["task"] == "chief:0")["attempts"]
+    assert [each["state"] for each in shown] == ["FAILED", "FAILED", "SUCCEEDED"]
+    assert [each["log_offset"] for each in shown] == [row["log_offset"] for row in rows] == [None, 700, 900]
 
 
 def test_the_first_failure_and_the_one_that_ended_the_job() -> None:
@@ -132,14 +136,14 @@ def test_the_first_failure_and_the_one_that_ended_the_job() -> None:
     started = (Joined(7.0, CHIEF, 1, 2, host="here"), Started(8.0, CHIEF, 1, 2, 5, "python3"))
     bad = (Ended(9.0, CHIEF, 1, 2, last, "node"), JobFinished(9.5, Outcome(State.FAILED, "bad", CHIEF, last)))
     found = timeline(view(*restart, *started, *bad))
-    assert found["first_failure"] == {"task": "chief:0", "time": 6.0, "text": "exit code 3"}
-    assert found["last_failure"] == {"task": "chief:0", "time": 9.0, "text": "exit code 5"}
+    assert found["first_failure"] == {"task": "chief:0", "try_number": 1, "time": 6.0, "text": "exit code 3"}
+    assert found["last_failure"] == {"task": "chief:0", "try_number": 2, "time": 9.0, "text": "exit code 5"}
     good = (Ended(9.0, CHIEF, 1, 2, Exit("exit", 0), "node"), JobFinished(9.5, Outcome(State.SUCCEEDED)))
     mended = timeline(view(*restart, *started, *good))
     assert (mended["first_failure"], mended["last_failure"]) == (found["first_failure"], None)
     once = timeline(view(ended(CHIEF, last, True), JobFinished(9.5, Outcome(State.FAILED, "bad", CHIEF, last))))
     assert (once["first_failure"], once["last_failure"]) == (
-        {"task": "chief:0", "time": 6.0, "text": "exit code 5"},
+        {"task": "chief:0", "try_number": 1, "time": 6.0, "text": "exit code 5"},
         None,
     )
 

@@ -36,6 +36,7 @@ class TimelineRow(TypedDict):
     task: str
     try_number: int
     attempt: int
+    log_offset: int | None
     spans: list[Span]
     exit: Sentence
     state: StateName
@@ -52,9 +53,11 @@ class TimelineMoment(TypedDict):
 
 
 class MarkedFailure(TypedDict):
-    """Tells which task failed, when and how, for the timeline."""
+    """Tells which try of which task failed, when and how, for the timeline; `try_number` is 0 where the try is not
+    known."""
 
     task: str
+    try_number: int
     time: float
     text: Sentence
 

@@ -231,7 +231,8 @@ class Job(TypedDict):
 
 
 class Attempt(TypedDict):
-    """One try of a task: a start of its program. `attempt` is the number of its container, as for its logs."""
+    """One try of a task: a start of its program. `attempt` is the number of its container, as for its logs;
+    `log_offset` is where in that container's log (stream `both`) its output begins, null if that is not known."""
 
     try_number: int
     attempt: int
@@ -240,7 +241,9 @@ class Attempt(TypedDict):
     started: float
     finished: float
     exit: Sentence
+    state: StateName
     log_url: str
+    log_offset: int | None
 
 
 class Task(TypedDict):

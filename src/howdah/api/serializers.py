@@ -220,11 +220,20 @@ def _task(task: TaskView, rank: int | None) -> schemas.Task:
         "log_url": web(task.log_url),
         "straggler": task.straggler,
         "notice": task.notice,
-        "attempts": [_attempt(attempt) for attempt in task.attempts],
+        "attempts": [_attempt(task, attempt) for attempt in task.attempts],
     }
 
 
-def _attempt(attempt: AttemptView) -> schemas.Attempt:
+def try_state(task: TaskView, attempt: AttemptView) -> str:
+    """Return the name of a try's state: of the latest try that of its task."""
+    if attempt is task.attempts[-1]:
+        return task.state.value
+    if attempt.exit is None or attempt.stopped:
+        return State.STOPPED.value
+    return (State.SUCCEEDED if attempt.exit.ok else State.FAILED).value
+
+
+def _attempt(task: TaskView, attempt: AttemptView) -> schemas.Attempt:
     return {
         "try_number": attempt.try_number,
         "attempt": attempt.attempt,
@@ -233,5 +242,7 @@ def _attempt(attempt: AttemptView) -> schemas.Attempt:
         "started": attempt.running or attempt.launched,
         "finished": attempt.finished,
         "exit": str(attempt.exit) if attempt.exit else "",
+        "state": try_state(task, attempt),
         "log_url": web(attempt.log_url),
+        "log_offset": attempt.log_offset,
     }

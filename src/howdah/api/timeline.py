@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from howdah.api import curve_schemas as schemas
-from howdah.spec import State
+from howdah.api.serializers import try_state
+from howdah.spec import TaskId
 from howdah.spec.attempt import AttemptView, JobMark
+from howdah.spec.message import Sentence
 from howdah.spec.view import JobView, TaskView
 
 
@@ -39,16 +41,14 @@ def _phases(view: JobView) -> Iterator[schemas.JobSpan]:
 
 
 def _row(view: JobView, task: TaskView, attempt: AttemptView) -> schemas.TimelineRow:
-    latest = attempt is task.attempts[-1]
-    failed = attempt.exit is not None and not attempt.stopped
-    ended = State.SUCCEEDED if attempt.exit and attempt.exit.ok else State.FAILED if failed else State.STOPPED
     return {
         "task": str(task.id),
         "try_number": attempt.try_number,
         "attempt": attempt.attempt,
+        "log_offset": attempt.log_offset,
         "spans": list(_spans(attempt, view.finished)),
         "exit": str(attempt.exit) if attempt.exit else "",
-        "state": task.state.value if latest else ended.value,
+        "state": try_state(task, attempt),
     }
 
 
@@ -87,7 +87,7 @@ def _first_failure(view: JobView) -> schemas.MarkedFailure | None:
     if ended is not None or not failures:
         return ended
     first = next((mark for mark in failures if mark.kind == "lost"), failures[0])
-    return {"task": str(first.task), "time": first.time, "text": first.text}
+    return _failure(view, first.task, first.time, first.text)
 
 
 def _last_failure(view: JobView) -> schemas.MarkedFailure | None:
@@ -97,4 +97,10 @@ def _last_failure(view: JobView) -> schemas.MarkedFailure | None:
         return None
     times = [mark.time for mark in view.marks if mark.kind in ("failed", "lost") and mark.task == outcome.first]
     text = str(outcome.exit) if outcome.exit else outcome.diagnostics
-    return {"task": str(outcome.first), "time": times[-1] if times else view.finished, "text": text}
+    return _failure(view, outcome.first, times[-1] if times else view.finished, text)
+
+
+def _failure(view: JobView, task: TaskId | None, time: float, text: Sentence) -> schemas.MarkedFailure:
+    known = view.tasks.get(task) if task else None
+    tries = [each.try_number for each in known.attempts if each.finished == time] if known else []
+    return {"task": str(task), "try_number": tries[0] if tries else 0, "time": time, "text": text}

@@ -129,6 +129,7 @@ class Executor:
             program_pid=self.program.pid if self.program is not None else 0,
             program_python=self.program_python,
             program_gpus=self.program_gpus,
+            log_offset=self.output.program_offset,
             usage=usage,
             idle_s=self.monitor.idle_s(usage),
             exit=self.exit,
@@ -318,6 +319,7 @@ class Executor:
         try:
             self.streams = self._open_streams(assignment, environment.python_of(variables))
             self.work.program_starts()
+            self.output.program_starts()
             run = self.image.program(assignment, variables, api, gpus, grace_s) if self.image is not None else None
             program.start(argv, variables, self.directory, self.streams.stdin, self.streams.stdout, run, grace_s)
         except OSError as error:

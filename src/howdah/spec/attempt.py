@@ -61,6 +61,9 @@ class AttemptView:
     """The program's process id on that host."""
     gpus: Tuple[str, ...] = ()
     """The devices that the program was given, as CUDA_VISIBLE_DEVICES names them."""
+    log_offset: Optional[int] = None
+    """Where in both streams of the attempt, taken as one, the output of this try begins, in bytes; None when that is
+    not known."""
     exit: Optional[Exit] = None
     """How the try ended; None while it runs."""
     try_number: int = 0

@@ -148,7 +148,7 @@ def _on_running(view: JobView, event: events.Started) -> None:
     if task.started_epoch not in (0, event.epoch) and attempt.running:
         attempt = _next_try(task, attempt, event.time)
     task.started_epoch = event.epoch
-    attempt.pid, attempt.gpus, attempt.host = event.pid, event.gpus, task.host
+    attempt.pid, attempt.gpus, attempt.host, attempt.log_offset = event.pid, event.gpus, task.host, event.log_offset
     attempt.running, attempt.finished = attempt.running or event.time, 0.0
 
 

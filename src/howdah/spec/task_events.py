@@ -121,6 +121,9 @@ class Started(Event):
     """Version and path of the Python interpreter that the program finds."""
     gpus: Tuple[str, ...] = ()
     """The devices that the program was given, as CUDA_VISIBLE_DEVICES names them."""
+    log_offset: Optional[int] = None
+    """Where in both streams of the attempt, taken as one, this start's output begins, in bytes; None in logs of earlier
+    versions."""
 
 
 @dataclass(frozen=True)

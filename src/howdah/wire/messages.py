@@ -142,6 +142,8 @@ class Status:
     """The interpreter that the program's `python3` leads to."""
     program_gpus: Tuple[str, ...] = ()
     """The devices that the program was given, as CUDA_VISIBLE_DEVICES names them."""
+    log_offset: Optional[int] = None
+    """Bytes of both streams that were there when the program was started; None when there was none."""
     usage: Usage = Usage()
     """What the program uses."""
     exit: Optional[Exit] = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Dict, Protocol, Tuple
+from typing import Dict, Optional, Protocol, Tuple
 
 from howdah.executor.io.log_file import StreamLog
 from howdah.executor.io.log_times import LogTimes, MergedLog
@@ -55,6 +55,12 @@ class TaskOutput:
         self.readable: Dict[str, Readable] = {**self.logs, BOTH: MergedLog(self.times), TIMES: self.times}
         self.readable[PROCESSES] = ProcessList()
         self.warnings: Tuple[Sentence, ...] = ()
+        self.program_offset: Optional[int] = None
+        """Bytes of both streams before the output of the present program; None before the first program."""
+
+    def program_starts(self) -> None:
+        """Note that what comes from now on is the output of another program, or of the same one once more."""
+        self.program_offset = self.readable[BOTH].size
 
     def tell(self, text: str) -> None:
         """Write a line to the executor's log and to the task's stderr, which is what users read."""

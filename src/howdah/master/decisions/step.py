@@ -106,6 +106,7 @@ def _on_status(state: GangState, event: StatusReceived, actions: list[Action]) -
             pid=status.program_pid,
             python=status.program_python,
             gpus=status.program_gpus,
+            log_offset=status.log_offset,
         )
         actions.append(RecordEvent(started))
     if status.yields != task.announced_values and status.yields:
