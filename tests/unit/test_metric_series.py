@@ -147,6 +147,11 @@ def test_weeks_of_many_tasks_are_read_in_little_memory(tmp_path: Path) -> None:
 
 def test_what_is_asked_for_is_bounded() -> None:
     assert web.SeriesQuery.from_parameters({"points": "1000000"}).points == web.MAX_POINTS
+    last = web.SeriesQuery.from_parameters({"from": "-300", "to": "-60"}).relative_to(1000.0)
+    assert (last.begin, last.end) == (700.0, 940.0)
+    assert web.SeriesQuery.from_parameters({"from": "-3000"}).relative_to(1000.0).begin == 0.0
+    fixed = web.SeriesQuery.from_parameters({"from": "300"})
+    assert fixed.relative_to(1000.0) == fixed
     with pytest.raises(InvalidRequest, match="points is 'many'"):
         web.SeriesQuery.from_parameters({"points": "many"})
     with pytest.raises(InvalidRequest, match="worker:7"):

@@ -17,6 +17,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -68,9 +69,9 @@ class SeriesQuery:
     tasks: tuple[str, ...] = ()
     """The tasks; () stands for all."""
     begin: float = 0.0
-    """Time of the first point, in epoch seconds."""
+    """Time of the first point, in epoch seconds; a negative number counts from the newest time (`relative_to`)."""
     end: float = float("inf")
-    """Time of the last point."""
+    """Time of the last point; as `begin`."""
     points: int = 400
     """The most points of each series."""
     program_metrics: bool = False
@@ -93,6 +94,12 @@ class SeriesQuery:
         begin, end = epoch_seconds(query, "from", 0.0), epoch_seconds(query, "to", math.inf)
         points = min(max(MIN_REQUESTED_POINTS, whole_number(query, "points", 400)), MAX_POINTS)
         return cls(names, tasks, begin, end, points, kind in ("told", "all"))
+
+    def relative_to(self, newest: float) -> SeriesQuery:
+        """Return the query in which negative times are counted back from `newest`, in epoch seconds."""
+        begin = max(0.0, newest + self.begin) if self.begin < 0 else self.begin
+        end = newest + self.end if self.end < 0 else self.end
+        return replace(self, begin=begin, end=end)
 
 
 def bucket_length(elapsed: float, tasks: int) -> float:

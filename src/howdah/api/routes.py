@@ -104,6 +104,7 @@ Handler = Callable[[ApiRequest], Awaitable[Any]]
 
 SINCE = Parameter("since", "The version that you have; the answer is short if nothing has changed.", "integer")
 RANGE = (Parameter("from", "Epoch seconds.", "number"), Parameter("to", "Epoch seconds.", "number"))
+_FROM_END = "a negative number counts from the job's end, or from now while it runs."
 
 RUN, TAG = Parameter("run", "The run's name."), Parameter("tag", "The tag.")
 RUNS = (
@@ -256,7 +257,8 @@ ROUTES: tuple[Route, ...] = (
             Parameter("name", "Names of series, separated by commas; without it and `kind` only the names are listed."),
             Parameter("kind", "All names of a kind: sampled, told (reported by programs), or all."),
             Parameter("task", "These tasks, separated by commas; all by default."),
-            *RANGE,
+            Parameter("from", f"Epoch seconds; {_FROM_END}", "number"),
+            Parameter("to", f"Epoch seconds; {_FROM_END}", "number"),
             Parameter("points", "The most points of each series, 400 by default; extremes are kept.", "integer"),
             SINCE,
         ),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import sys
 import time
 import urllib.parse
@@ -31,6 +32,8 @@ MAX_WAITING = 16
 IDLE_S = 10.0
 """Seconds without a request after which the process ends. The process stays because starting takes longer than most
 answers."""
+NEWEST_STEP_S = 10.0
+"""Seconds: the shortest bucket of samples."""
 MAX_ANSWERS, MAX_ANSWER_BYTES = 32, 8 << 20
 """The most answers that are kept, and their bytes."""
 _answers: OrderedDict[str, tuple[int, asyncio.Future[bytes]]] = OrderedDict()
@@ -110,10 +113,16 @@ async def _ask_process(process: asyncio.subprocess.Process, request: SampledSeri
     return await process.stdout.readexactly(size)
 
 
+def _newest(finished: float) -> float:
+    """Return the end of a job, or the present time while it runs: the latter in steps, so that the same question within
+    a step has the same answer, which is kept."""
+    return finished or math.ceil(time.time() / NEWEST_STEP_S) * NEWEST_STEP_S
+
+
 async def series(call: ApiRequest) -> Response | dict[str, Any]:
     """Return usage and program metrics over time."""
     job = call.job
-    query = metric_series.SeriesQuery.from_parameters(call.query)
+    query = metric_series.SeriesQuery.from_parameters(call.query).relative_to(_newest(job.view.finished))
     tasks = metric_series.tasks_of(job.view, query)
     version, unwritten = job.samples()
     if call.query.get("since") == str(version):
