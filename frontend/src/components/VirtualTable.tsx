@@ -1,6 +1,6 @@
 // A table of any length: only the rows in view are in the document. A row's first cell should hold its link.
 
-import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
+import { type ReactNode, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 
 export interface TableColumn<T> {
   key: string;
@@ -16,6 +16,10 @@ export interface TableColumn<T> {
   /** The column is shown by default in windows of at least this many pixels. */
   minWindowWidth?: number;
   tooltip?: (row: T) => string;
+  /** A class of the column's cells, and of its head. */
+  className?: string;
+  /** What stands at the column's head in place of its title. */
+  header?: ReactNode;
 }
 
 export interface Sorting {
@@ -29,21 +33,40 @@ interface Props<T> {
   rows: T[];
   rowKey: (row: T) => string;
   height?: string;
-  /** The sorting, if the server sorts the rows. */
+  /** The sorting, if it is kept outside the table. */
   sorting?: Sorting;
   onSort?: (sorting: Sorting) => void;
+  /** The keys of the columns by which the server sorts the rows. Without them the table sorts the rows itself. */
   sortable?: string[];
 }
 
 const ROW_HEIGHT = 34;
 const OVERSCAN_ROWS = 12;
+const UNSORTED: Sorting = { key: "", descending: false };
+/** How far tables were scrolled, by address and label: who goes back finds the rows that were in view. */
+const scrollPositions = new Map<string, number>();
+const MAX_SCROLL_POSITIONS = 100;
+
+function rememberScrollPosition(label: string, position: number): void {
+  const key = `${window.location.hash} ${label}`;
+  scrollPositions.delete(key);
+  scrollPositions.set(key, position);
+  const oldest = scrollPositions.keys().next().value;
+  if (scrollPositions.size > MAX_SCROLL_POSITIONS && oldest !== undefined) scrollPositions.delete(oldest);
+}
 
 export function VirtualTable<T>(props: Props<T>): ReactNode {
   const { label, columns, rows, rowKey, height = "calc(100vh - 290px)" } = props;
-  const [localSorting, setLocalSorting] = useState<Sorting>({ key: "", descending: false });
+  const [localSorting, setLocalSorting] = useState<Sorting>(UNSORTED);
+  const sorting = props.sorting ?? localSorting;
   const container = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ first: 0, count: 40 });
-  const sorted = useSortedRows(rows, columns, props.sorting ? { key: "", descending: false } : localSorting);
+  const sorted = useSortedRows(rows, columns, props.sortable ? UNSORTED : sorting);
+  useLayoutEffect(() => {
+    const position = scrollPositions.get(`${window.location.hash} ${label}`);
+    if (container.current && position) container.current.scrollTop = position;
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- later the reader scrolls
+  }, []);
   useEffect(() => {
     const element = container.current;
     if (!element) return;
@@ -52,17 +75,20 @@ export function VirtualTable<T>(props: Props<T>): ReactNode {
       const count = Math.ceil(element.clientHeight / ROW_HEIGHT) + 2 * OVERSCAN_ROWS;
       setView((last) => (last.first === first && last.count === count ? last : { first, count }));
     };
+    const onScroll = (): void => {
+      rememberScrollPosition(label, element.scrollTop);
+      updateView();
+    };
     updateView();
-    element.addEventListener("scroll", updateView, { passive: true });
+    element.addEventListener("scroll", onScroll, { passive: true });
     const observer = new ResizeObserver(updateView);
     observer.observe(element);
     return () => {
-      element.removeEventListener("scroll", updateView);
+      element.removeEventListener("scroll", onScroll);
       observer.disconnect();
     };
-  }, []);
+  }, [label]);
   const gridColumns = { gridTemplateColumns: columns.map((column) => column.width).join(" ") };
-  const sorting = props.sorting ?? localSorting;
   const visibleRows = sorted.slice(view.first, view.first + view.count);
   return (
     <div
@@ -100,7 +126,7 @@ export function VirtualTable<T>(props: Props<T>): ReactNode {
               <div
                 role="cell"
                 key={column.key}
-                className={column.alignEnd ? "align-end" : column.truncateStart ? "truncate-start" : ""}
+                className={cellClass(column)}
                 title={column.tooltip?.(row)}
               >
                 {column.truncateStart ? <bdi>{column.cell(row)}</bdi> : column.cell(row)}
@@ -127,17 +153,26 @@ function ColumnHeader<T>({ column, sorting, sortable, onSort }: ColumnHeaderProp
   const toggleSorting = (): void =>
     onSort({ key: column.key, descending: isSorted ? !sorting.descending : Boolean(column.alignEnd) });
   return (
-    <div role="columnheader" aria-sort={ariaSort} className={column.alignEnd ? "align-end" : ""}>
-      {sortable ? (
+    <div
+      role="columnheader"
+      aria-sort={ariaSort}
+      aria-label={column.header ? column.title : undefined}
+      className={column.header ? column.className : column.alignEnd ? "align-end" : ""}
+    >
+      {column.header ?? (sortable ? (
         <button type="button" onClick={toggleSorting}>
           {column.title}
           {mark}
         </button>
       ) : (
         column.title
-      )}
+      ))}
     </div>
   );
+}
+
+function cellClass<T>({ alignEnd, truncateStart, className = "" }: TableColumn<T>): string {
+  return alignEnd ? "align-end" : truncateStart ? "truncate-start" : className;
 }
 
 function useSortedRows<T>(rows: T[], columns: TableColumn<T>[], sorting: Sorting): T[] {

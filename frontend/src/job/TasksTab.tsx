@@ -7,6 +7,7 @@ import { ColumnPicker, useVisibleColumns } from "../components/ColumnPicker";
 import { EmptyState } from "../components/EmptyState";
 import { LabeledSwitch } from "../components/LabeledSwitch";
 import { StaleNotice } from "../components/StaleNotice";
+import { useSortingInAddress } from "../components/useSortingInAddress";
 import { VirtualTable } from "../components/VirtualTable";
 import { t } from "../language";
 import { updateQuery, useRoute } from "../router";
@@ -32,6 +33,7 @@ export default function TasksTab({ job }: { job: Job }): ReactNode {
   );
   const allColumns = useMemo(() => taskColumns(job.id, allTasks ?? []), [job.id, allTasks]);
   const columns = useVisibleColumns(allColumns);
+  const sorting = useSortingInAddress();
   if (!allTasks) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;
   const selected = path[3];
   if (selected) {
@@ -73,7 +75,13 @@ export default function TasksTab({ job }: { job: Job }): ReactNode {
           {t("{shown} of {all} tasks", { shown: visibleTasks.length, all: allTasks.length })}
         </span>
       </div>
-      <VirtualTable label={t("Tasks")} columns={columns} rows={visibleTasks} rowKey={(task) => task.task} />
+      <VirtualTable
+        label={t("Tasks")}
+        columns={columns}
+        rows={visibleTasks}
+        rowKey={(task) => task.task}
+        {...sorting}
+      />
     </>
   );
 }
