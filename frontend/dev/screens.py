@@ -33,8 +33,8 @@ MAX_BYTES = 300_000
 SCREENS = (
     ("overview", "light", "en-GB", "jobs/{job}", "main table.small"),
     ("tasks", "light", "en-GB", "jobs/{job}/tasks", "main [role=cell] a"),
-    ("timeline", "light", "en-GB", "jobs/{job}/timeline", "main canvas"),
-    ("timeline-dark", "dark", "en-GB", "jobs/{job}/timeline", "main canvas"),
+    ("timeline", "light", "en-GB", "jobs/{job}/timeline", "main .timeline-bar"),
+    ("timeline-dark", "dark", "en-GB", "jobs/{job}/timeline", "main .timeline-bar"),
     ("curves", "light", "en-GB", "jobs/{job}/curves", "main .uplot"),
     ("curves-histograms", "light", "en-GB", "jobs/{job}/curves/histograms", "main .uplot"),
     ("logs", "light", "en-GB", "jobs/{job}/logs?task=chief:0", "main .log [data-line]"),

@@ -26,7 +26,7 @@ LIVE = {
     "overview": "main table.small",
     "tasks": "main .virtual-table [role=row] a",
     "tasks/worker:0": "main .uplot",
-    "timeline": "main canvas",
+    "timeline": "main .timeline-bar",
     "metrics": "main .uplot",
     "curves": "main .uplot",
     "curves/histograms": "main .uplot",
@@ -44,7 +44,7 @@ HISTORY = {
     "users": "main [role=table] [role=row]",
     "compare?a={stopped}&b={unmade}": "main table.small a",
     "jobs/{unmade}": "main .card.failure",
-    "jobs/{stopped}/timeline": "main canvas",
+    "jobs/{stopped}/timeline": "main .timeline-bar",
 }
 
 

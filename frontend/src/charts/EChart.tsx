@@ -1,7 +1,7 @@
 // Charts other than lines, with the parts of ECharts that are used. Tooltips are drawn on the canvas, never as HTML.
 
 import { BarChart, CustomChart } from "echarts/charts";
-import { DataZoomComponent, GridComponent, MarkLineComponent, TooltipComponent } from "echarts/components";
+import { GridComponent, TooltipComponent } from "echarts/components";
 import { init, use as withParts } from "echarts/core";
 import { CanvasRenderer } from "echarts/renderers";
 import { type ReactNode, useEffect, useRef } from "react";
@@ -10,9 +10,7 @@ import { useDarkMode, cssVariables } from "../theme";
 withParts([
   BarChart,
   CustomChart,
-  DataZoomComponent,
   GridComponent,
-  MarkLineComponent,
   TooltipComponent,
   CanvasRenderer,
 ]);
@@ -21,21 +19,17 @@ interface Props {
   label: string;
   option: object;
   height: number;
-  onItemClick?: (name: string) => void;
 }
 
-export default function EChart({ label, option, height, onItemClick }: Props): ReactNode {
+export default function EChart({ label, option, height }: Props): ReactNode {
   const box = useRef<HTMLDivElement>(null);
   const dark = useDarkMode();
   const chart = useRef<ReturnType<typeof init>>(null);
-  const onClick = useRef(onItemClick);
-  onClick.current = onItemClick;
   useEffect(() => {
     const element = box.current;
     if (!element) return;
     const created = init(element, null, { renderer: "canvas" });
     chart.current = created;
-    created.on("click", (event) => onClick.current?.(event.name));
     const observer = new ResizeObserver(() => created.resize());
     observer.observe(element);
     return () => {

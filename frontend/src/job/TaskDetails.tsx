@@ -4,11 +4,13 @@ import { lazy, type ReactNode, useState } from "react";
 import type { Job, Task } from "../api";
 import { DescriptionList } from "../components/DescriptionList";
 import { SafeLink } from "../components/SafeLink";
+import { StateTag } from "../components/StateTag";
 import { formatElapsed, formatMib, formatNumber, formatPercent, formatTime } from "../format";
 import { t } from "../language";
 import { LogView } from "../logs/LogView";
 import { href } from "../router";
 import { hasEnded } from "./jobState";
+import { LogLink } from "./LogLink";
 import { StackTracesButton } from "./StackTracesButton";
 import { describeTaskState } from "./taskColumns";
 
@@ -94,29 +96,30 @@ function AttemptTable({ job, task }: { job: Job; task: Task }): ReactNode {
       <thead>
         <tr>
           <th scope="col">{t("Attempt")}</th>
+          <th scope="col">{t("Exit")}</th>
+          <th scope="col">{t("Log")}</th>
+          <th scope="col">{t("Started")}</th>
+          <th scope="col">{t("Finished")}</th>
+          <th scope="col">{t("Duration")}</th>
           <th scope="col">{t("Node")}</th>
           <th scope="col">{t("Container")}</th>
-          <th scope="col">{t("Started")}</th>
-          <th scope="col">{t("Duration")}</th>
-          <th scope="col">{t("Exit")}</th>
         </tr>
       </thead>
       <tbody>
         {[...task.attempts].reverse().map((each) => (
           <tr key={each.try_number}>
+            <td>{each.try_number}</td>
             <td>
-              <a
-                href={href(["jobs", job.id, "logs"], { task: task.task, attempt: each.attempt })}
-                title={t("It printed into the files of attempt {number}.", { number: each.attempt })}
-              >
-                {each.try_number}
-              </a>
+              <StateTag state={each.state} text={each.exit} />
             </td>
+            <td className="nowrap">
+              <LogLink job={job.id} start={{ ...each, task: task.task }} />
+            </td>
+            <td className="nowrap">{formatTime(each.started)}</td>
+            <td className="nowrap">{each.finished ? formatTime(each.finished) : ""}</td>
+            <td className="nowrap">{formatElapsed(each.started, each.finished)}</td>
             <td>{each.node}</td>
             <td className="mono">{each.container}</td>
-            <td>{formatTime(each.started)}</td>
-            <td>{formatElapsed(each.started, each.finished)}</td>
-            <td>{each.exit}</td>
           </tr>
         ))}
       </tbody>

@@ -1,53 +1,58 @@
-// The timeline: the phases of each try of a task, the first failure and the last.
+// The timeline: the phases of each start of a program, the first failure and the last, and what happened.
 
-import { lazy, type ReactNode, useMemo } from "react";
+import { type ReactNode, useMemo } from "react";
 import type { Job, Phase, Timeline as TimelineAnswer } from "../api";
 import { EmptyState } from "../components/EmptyState";
+import { RangePicker } from "../components/RangePicker";
 import { StaleNotice } from "../components/StaleNotice";
+import { START_UP, type TimeRange, useTimeRange } from "../components/timeRange";
 import { formatDuration, formatTime } from "../format";
 import { t } from "../language";
-import { navigate, href, useRoute } from "../router";
-import { useDarkMode } from "../theme";
+import { href, useRoute } from "../router";
 import { usePolling } from "../usePolling";
 import { hasEnded } from "./jobState";
 import { RoleFilter } from "./RoleFilter";
 import { eventName, phaseName } from "./phaseNames";
-import { PHASES, phaseColour, timelineRows, timelineChartOption } from "./timelineChart";
-
-const EChart = lazy(() => import("../charts/EChart"));
-const VISIBLE_ROWS = 25;
-const ROW_HEIGHT = 20;
+import { PHASES, phaseColour, timelineMarks, timelineRows } from "./timelineRows";
+import { TimelineTable } from "./TimelineTable";
 
 export default function TimelineTab({ job }: { job: Job }): ReactNode {
   const polled = usePolling("jobs/{job}/timeline", { job: job.id }, {}, hasEnded(job) ? 0 : 3);
-  const dark = useDarkMode();
   const role = useRoute().query.get("role") ?? "";
+  const range = useTimeRange();
   const timeline = polled.data;
   const rows = useMemo(() => (timeline ? timelineRows(timeline, role) : []), [timeline, role]);
-  const option = useMemo(
-    () => (timeline ? timelineChartOption(timeline, rows, dark, VISIBLE_ROWS) : {}),
-    [timeline, rows, dark],
-  );
+  const marks = useMemo(() => (timeline ? timelineMarks(timeline) : []), [timeline]);
   if (!timeline) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;
+  const now = timeline.to || polled.receivedAt;
+  const [from, to] = shownTime(job, timeline.from, now, range);
   return (
     <>
       <StaleNotice polled={polled} />
       <Failures job={job} timeline={timeline} />
       <div className="row" style={{ marginBottom: 8 }}>
         <RoleFilter job={job} />
-        <PhaseLegend timeline={timeline} />
+        <RangePicker startUp={job.running > 0} />
+        <span className="muted">
+          {formatTime(from)} – {formatTime(to)}
+        </span>
       </div>
-      <div className="card">
-        <EChart
-          label={t("Timeline of {count} tasks", { count: rows.length })}
-          option={option}
-          height={70 + ROW_HEIGHT * Math.min(VISIBLE_ROWS, Math.max(3, rows.length))}
-          onItemClick={(name) => navigate(["jobs", job.id, "tasks", name.split(" #")[0] as string])}
-        />
-      </div>
+      <Legend timeline={timeline} />
+      <TimelineTable job={job.id} rows={rows} marks={marks} from={from} to={to} now={now} />
       <EventList job={job.id} timeline={timeline} />
     </>
   );
+}
+
+const START_UP_MARGIN = 1.15;
+
+/** Returns the time that is shown, Unix seconds. */
+function shownTime(job: Job, begin: number, end: number, range: TimeRange): [from: number, to: number] {
+  const last = Math.max(end, begin + 1);
+  if (range.preset === START_UP && job.running > begin)
+    return [begin, Math.min(last, Math.max(begin + 1, begin + (job.running - begin) * START_UP_MARGIN))];
+  if (range.from === undefined) return [begin, last];
+  return range.from < 0 ? [Math.max(begin, last + range.from), last] : [range.from, range.to ?? last];
 }
 
 function Failures({ job, timeline }: { job: Job; timeline: TimelineAnswer }): ReactNode {
@@ -55,7 +60,7 @@ function Failures({ job, timeline }: { job: Job; timeline: TimelineAnswer }): Re
   if (!first) return null;
   const mended = job.state === "SUCCEEDED";
   return (
-    <div className={mended ? "card" : "card failure"} style={{ margin: "0 0 8px" }}>
+    <div className={mended ? "card mended" : "card failure"} style={{ margin: "0 0 8px" }}>
       <Failure job={job.id} failure={first} heading={t("The first failure, at {time}:", { time: formatTime(first.time) })} />
       {last && (
         <Failure job={job.id} failure={last} heading={t("The last failure, at {time}:", { time: formatTime(last.time) })} />
@@ -81,8 +86,8 @@ function Failure({
   );
 }
 
-/** The legend of the phases, with the longest time that a task spent in each. */
-function PhaseLegend({ timeline }: { timeline: TimelineAnswer }): ReactNode {
+/** The legend of phases, with the longest time that a task spent in each, and of the lines across all rows. */
+function Legend({ timeline }: { timeline: TimelineAnswer }): ReactNode {
   const longest = new Map<Phase, { seconds: number; task: string }>();
   for (const { task, spans } of timeline.tasks) {
     for (const { phase, start, end } of spans) {
@@ -91,7 +96,7 @@ function PhaseLegend({ timeline }: { timeline: TimelineAnswer }): ReactNode {
     }
   }
   return (
-    <>
+    <div className="row" style={{ marginBottom: 8, columnGap: 14 }}>
       {PHASES.map((phase) => {
         const longestSpan = longest.get(phase);
         return (
@@ -101,7 +106,19 @@ function PhaseLegend({ timeline }: { timeline: TimelineAnswer }): ReactNode {
           </span>
         );
       })}
-    </>
+      {timeline.first_failure && (
+        <span>
+          <span className="swatch line failure" />
+          {timeline.last_failure ? t("first and last failure") : t("first failure")}
+        </span>
+      )}
+      {timelineMarks(timeline).some(({ kind }) => kind === "event") && (
+        <span>
+          <span className="swatch line" />
+          {t("restart, snapshot, or another master")}
+        </span>
+      )}
+    </div>
   );
 }
 
@@ -115,8 +132,10 @@ function EventList({ job, timeline }: { job: string; timeline: TimelineAnswer })
           <tbody>
             {timeline.marks.slice(-500).map((event) => (
               <tr key={`${event.time} ${event.kind} ${event.task} ${event.text}`}>
-                <td style={{ whiteSpace: "nowrap" }}>{formatTime(event.time)}</td>
-                <td className={event.kind === "failed" || event.kind === "lost" ? "bad" : ""}>{eventName(event.kind)}</td>
+                <td className="nowrap">{formatTime(event.time)}</td>
+                <td className={`nowrap ${event.kind === "failed" || event.kind === "lost" ? "bad" : ""}`}>
+                  {eventName(event.kind)}
+                </td>
                 <td>{event.task && <a href={href(["jobs", job, "tasks", event.task])}>{event.task}</a>}</td>
                 <td>{event.text}</td>
               </tr>

@@ -224,13 +224,13 @@ def _task(task: TaskView, rank: int | None) -> schemas.Task:
     }
 
 
-def try_state(task: TaskView, attempt: AttemptView) -> str:
-    """Return the name of a try's state: of the latest try that of its task."""
+def try_state(task: TaskView, attempt: AttemptView) -> State:
+    """Return a try's state: of the latest try that of its task."""
     if attempt is task.attempts[-1]:
-        return task.state.value
+        return task.state
     if attempt.exit is None or attempt.stopped:
-        return State.STOPPED.value
-    return (State.SUCCEEDED if attempt.exit.ok else State.FAILED).value
+        return State.STOPPED
+    return State.SUCCEEDED if attempt.exit.ok else State.FAILED
 
 
 def _attempt(task: TaskView, attempt: AttemptView) -> schemas.Attempt:
@@ -242,7 +242,7 @@ def _attempt(task: TaskView, attempt: AttemptView) -> schemas.Attempt:
         "started": attempt.running or attempt.launched,
         "finished": attempt.finished,
         "exit": str(attempt.exit) if attempt.exit else "",
-        "state": try_state(task, attempt),
+        "state": try_state(task, attempt).value,
         "log_url": web(attempt.log_url),
         "log_offset": attempt.log_offset,
     }

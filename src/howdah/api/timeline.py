@@ -48,7 +48,7 @@ def _row(view: JobView, task: TaskView, attempt: AttemptView) -> schemas.Timelin
         "log_offset": attempt.log_offset,
         "spans": list(_spans(attempt, view.finished)),
         "exit": str(attempt.exit) if attempt.exit else "",
-        "state": try_state(task, attempt),
+        "state": try_state(task, attempt).value,
     }
 
 
