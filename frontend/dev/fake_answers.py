@@ -229,8 +229,8 @@ def _task(rank: int, name: str) -> dict[str, Any]:
         "attempt": 1,
         "tries": len(attempts),
         "container": container,
-        "node": f"node{rank % 40}.example",
-        "host": f"node{rank % 40}.example",
+        "node": f"node{rank // 4 % 40}.example",
+        "host": f"node{rank // 4 % 40}.example",
         "pid": 4000 + rank,
         "python": "3.11.9 /usr/bin/python3",
         "program_python": "3.11.9 /usr/bin/python3",
@@ -310,17 +310,26 @@ def series(params: dict[str, str]) -> dict[str, Any]:
     units = {"cpu": "cores", "memory_mib": "MiB", "gpu": "share", "received_mib_s": "MiB/s", "sent_mib_s": "MiB/s"}
     known = [{"name": name, "unit": unit, "kind": "sampled"} for name, unit in units.items()]
     known.append({"name": f"here/{HTML_ATTACK}", "unit": "", "kind": "told"})
+    begin, end = _moment(params.get("from") or str(STARTED)), _moment(params.get("to", ""))
     wanted = {"": (), "all": ("sampled", "told")}.get(params.get("kind", ""), (params.get("kind"),))
     found = []
     for name in (str(one["name"]) for one in known if one["kind"] in wanted):
         for task in params.get("task", "").split(","):
             noise = random.Random(f"{name}{task}")  # noqa: S311
             level = LEVELS.get(name, 1.0)
-            values = [level * noise.random() for _ in range(300)]
+            phase, mean = noise.random() * 6, 0.4 + 0.4 * noise.random()
+            waves = [mean + 0.15 * math.sin(phase + n / 25) + 0.05 * noise.random() for n in range(300)]
+            values = [level * wave for wave in waves]
             points = [[STARTED + 3 * n, value * 0.9, value, value * 1.1] for n, value in enumerate(values)]
+            points = [point for point in points if begin <= point[0] <= end]
             steps = [] if units.get(name) else list(range(len(points)))
             found.append({"task": task, "name": name, "unit": units.get(name, ""), "points": points, "steps": steps})
     return {"version": int(time.time() / 5), "names": known, "series": found}
+
+
+def _moment(text: str) -> float:
+    """Return the time that a parameter of `series` names; without one now."""
+    return float(text or 0) + (0.0 if float(text or 0) > 0 else time.time())
 
 
 def events(params: dict[str, str]) -> dict[str, Any]:

@@ -21,24 +21,39 @@ interface Props {
   /** Charts with the same key share the position of the pointer. */
   syncKey?: string;
   formatValue?: (value: number) => string;
+  /** What the axes show where the values do not say more. */
+  extent?: ChartExtent;
+  /** Called with the part of the axis that the reader selects by dragging. Without it the chart zooms by itself. */
+  onSelect?: (from: number, to: number) => void;
+}
+
+export interface ChartExtent {
+  /** The first and the last value of the horizontal axis. */
+  x?: [from: number, to: number];
+  /** Small values are drawn on an axis from 0 to this value. */
+  atLeast?: number;
+  /** The distances between ticks of values. */
+  steps?: number[];
 }
 
 export function LineChart(props: Props): ReactNode {
   const { label, lines, axis, height = 200, log = false, syncKey, formatValue = formatNumber } = props;
+  const current = useRef(props);
+  current.current = props;
   const dark = useDarkMode();
   const box = useRef<HTMLDivElement>(null);
   const [cursorIndex, setCursorIndex] = useState<number | null>(null);
   const data = useMemo(() => toPlotData(lines), [lines]);
   const chart = useRef<uPlot>(null);
-  const currentLines = useRef(lines);
-  currentLines.current = lines;
   const names = lines.map((line) => line.name + (line.faint ? "~" : "") + (line.low ? "±" : "")).join("\n");
   useEffect(() => {
     const element = box.current;
     if (!element) return;
     const startedAt = performance.now();
-    const options = plotOptions({ lines, axis, log, dark, height, width: element.clientWidth, formatValue });
+    const extent = (): ChartExtent => current.current.extent ?? {};
+    const options = plotOptions({ lines, axis, log, dark, height, width: element.clientWidth, formatValue, extent });
     options.cursor = { ...options.cursor, ...(syncKey ? { sync: { key: syncKey } } : {}) };
+    if (current.current.onSelect) options.cursor.drag = { x: true, y: false, setScale: false };
     let first = true;
     const measureFirstDraw = (): void => {
       if (first) performance.measure("howdah-chart", { start: startedAt, end: performance.now() });
@@ -46,7 +61,8 @@ export function LineChart(props: Props): ReactNode {
     };
     options.hooks = {
       setCursor: [(plot) => setCursorIndex(plot.cursor.idx ?? null)],
-      draw: [(plot) => drawNonFiniteMarks(plot, currentLines.current, dark), measureFirstDraw],
+      setSelect: [(plot) => reportSelection(plot, current.current.onSelect)],
+      draw: [(plot) => drawNonFiniteMarks(plot, current.current.lines, dark), measureFirstDraw],
     };
     const created = new uPlot(options, data, element);
     chart.current = created;
@@ -59,9 +75,10 @@ export function LineChart(props: Props): ReactNode {
     };
     // eslint-disable-next-line react-hooks/exhaustive-deps -- new data alone updates the existing plot
   }, [names, axis, log, dark, height, syncKey]);
+  const [from, to] = props.extent?.x ?? [];
   useEffect(() => {
-    if (chart.current && chart.current.data !== data) chart.current.setData(data);
-  }, [data]);
+    if (chart.current) chart.current.setData(data);
+  }, [data, from, to]);
   return (
     <figure className="chart" style={{ margin: 0 }}>
       <div
@@ -79,6 +96,15 @@ export function LineChart(props: Props): ReactNode {
       />
     </figure>
   );
+}
+
+const NOTHING_SELECTED = { left: 0, top: 0, width: 0, height: 0 };
+
+function reportSelection(plot: uPlot, onSelect: Props["onSelect"]): void {
+  const { left, width } = plot.select;
+  if (!onSelect || width <= 0) return;
+  plot.setSelect(NOTHING_SELECTED, false);
+  onSelect(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"));
 }
 
 interface LegendProps {
@@ -150,6 +176,7 @@ interface PlotSettings {
   height: number;
   width: number;
   formatValue: (value: number) => string;
+  extent: () => ChartExtent;
 }
 
 const MARK_SIZE = 4;
@@ -204,7 +231,14 @@ function nextValue(values: (number | null | undefined)[], at: number, last: numb
   return null;
 }
 
-function plotOptions({ lines, axis, log, dark, height, width, formatValue }: PlotSettings): uPlot.Options {
+/** Returns the ends of the axis of values. */
+function valueRange(min: number, max: number, atLeast = 0): uPlot.Range.MinMax {
+  if (min === 0 && max === 0) return [0, atLeast || 1];
+  if (min >= 0 && max <= atLeast) return [0, atLeast];
+  return uPlot.rangeNum(min, max, 0.1, true);
+}
+
+function plotOptions({ lines, axis, log, dark, height, width, formatValue, extent }: PlotSettings): uPlot.Options {
   const colours = cssVariables(dark);
   const axisStyle = {
     stroke: colours["--muted"],
@@ -239,12 +273,12 @@ function plotOptions({ lines, axis, log, dark, height, width, formatValue }: Plo
         time: axis === "time",
         range: ({ data: [points] }, min, max) => {
           const only = points.length === 1 ? points[0] : undefined;
-          return only === undefined ? [min, max] : [only - around, only + around];
+          return extent().x ?? (only === undefined ? [min, max] : [only - around, only + around]);
         },
       },
       y: log
         ? { distr: LOGARITHMIC_SCALE }
-        : { range: (_, min, max) => (min === 0 && max === 0 ? [0, 1] : uPlot.rangeNum(min, max, 0.1, true)) },
+        : { range: (_, min, max) => valueRange(min, max, extent().atLeast) },
     },
     axes: [
       x,
@@ -252,6 +286,7 @@ function plotOptions({ lines, axis, log, dark, height, width, formatValue }: Plo
         ...axisStyle,
         font: "11px system-ui",
         size: 76,
+        ...(extent().steps ? { incrs: extent().steps as number[] } : {}),
         values: (_, splits) => splits.map((value) => (value === null ? "" : formatValue(value))),
       },
     ],

@@ -53,6 +53,29 @@ export function smooth(values: (number | null)[], weight: number): (number | nul
   });
 }
 
+/** Returns the sum of several lines, in `buckets` equal parts of their common time. */
+export function sumLines(lines: ChartLine[], buckets: number, name: string, colour: number): ChartLine {
+  const ends = lines.flatMap((line) =>
+    line.x.length ? [line.x[0] as number, line.x[line.x.length - 1] as number] : [],
+  );
+  const from = Math.min(...ends);
+  const width = Math.max(1, (Math.max(...ends) - from) / buckets);
+  const sums = new Map<number, number>();
+  for (const line of lines) {
+    const means = new Map<number, { sum: number; count: number }>();
+    for (let at = 0; at < line.x.length; at += 1) {
+      const value = line.y[at];
+      if (typeof value !== "number") continue;
+      const bucket = Math.floor(((line.x[at] as number) - from) / width);
+      const { sum, count } = means.get(bucket) ?? { sum: 0, count: 0 };
+      means.set(bucket, { sum: sum + value, count: count + 1 });
+    }
+    for (const [bucket, { sum, count }] of means) sums.set(bucket, (sums.get(bucket) ?? 0) + sum / count);
+  }
+  const used = [...sums].sort(([a], [b]) => a - b);
+  return { name, colour, x: used.map(([bucket]) => from + (bucket + 0.5) * width), y: used.map(([, sum]) => sum) };
+}
+
 /** Returns the mean of several lines, in `buckets` equal parts of their common time. */
 export function averageLines(lines: ChartLine[], buckets: number, name: string, colour: number): ChartLine {
   const ends = lines.flatMap((line) =>

@@ -2,59 +2,34 @@
 
 import { type ReactNode, useMemo } from "react";
 import type { SeriesResponse } from "../api";
-import { type ChartLine, averageLines } from "../charts/chartLines";
-import { LineChart } from "../charts/LineChart";
+import { type ChartExtent, LineChart } from "../charts/LineChart";
 import { EmptyState } from "../components/EmptyState";
 import { StaleNotice } from "../components/StaleNotice";
+import { selectRange, type TimeRange } from "../components/timeRange";
 import { formatBytes, formatNumber, formatPercent } from "../format";
-import { messageKey, t } from "../language";
+import { t } from "../language";
 import { usePolling } from "../usePolling";
-
-const RESOURCE_METRICS = [
-  "cpu",
-  "memory_mib",
-  "read_mib_s",
-  "written_mib_s",
-  "received_mib_s",
-  "sent_mib_s",
-  "gpu",
-  "gpu_memory_mib",
-  "gpu_celsius",
-  "gpu_watts",
-  "progress",
-];
-
-const TITLES: Record<string, string> = {
-  cpu: messageKey("CPU (cores)"),
-  memory_mib: messageKey("Memory"),
-  read_mib_s: messageKey("Disk read"),
-  written_mib_s: messageKey("Disk write"),
-  received_mib_s: messageKey("Network received"),
-  sent_mib_s: messageKey("Network sent"),
-  gpu: messageKey("GPU usage (least busy GPU)"),
-  gpu_memory_mib: messageKey("GPU memory"),
-  gpu_celsius: messageKey("GPU temperature (°C)"),
-  gpu_watts: messageKey("GPU power (W)"),
-  progress: messageKey("Progress"),
-};
+import { type LineGroups, MAX_POINTS, TITLES, toCharts } from "./metricLines";
 
 interface Props {
   job: string;
   tasks: string[];
   live: boolean;
-  /** Draws one line per role, the mean of its tasks, instead of one line per task. */
-  byRole?: boolean;
+  /** How the lines of tasks are drawn together; one line for each task without it. */
+  groups?: LineGroups | undefined;
+  range?: TimeRange;
 }
 
-const MAX_POINTS = 300;
-
-export default function MetricCharts({ job, tasks, live, byRole = false }: Props): ReactNode {
-  const query = { kind: "all", task: tasks.join(","), points: MAX_POINTS };
+export default function MetricCharts({ job, tasks, live, groups, range }: Props): ReactNode {
+  const query = { kind: "all", task: tasks.join(","), points: MAX_POINTS, from: range?.from, to: range?.to };
   const polled = usePolling(tasks.length ? "jobs/{job}/series" : "", { job }, query, live ? 3 : 0);
   const series = polled.data?.series;
-  const charts = useMemo(() => toCharts(series ?? [], byRole), [series, byRole]);
+  const charts = useMemo(() => toCharts(series ?? [], groups), [series, groups]);
+  const span = timeSpan(series ?? [], range);
+  if (!tasks.length) return <EmptyState text={t("No measurements yet.")} />;
   if (!series) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;
-  if (!charts.length) return <EmptyState text={t("No measurements yet.")} />;
+  if (!charts.length)
+    return <EmptyState text={range?.from ? t("No measurements in this time range.") : t("No measurements yet.")} />;
   return (
     <>
       <StaleNotice polled={polled} />
@@ -71,6 +46,8 @@ export default function MetricCharts({ job, tasks, live, byRole = false }: Props
                 height={170}
                 syncKey="usage"
                 formatValue={valueFormatter(unit)}
+                extent={{ ...VALUE_EXTENTS[unit], ...(span ? { x: span } : {}) }}
+                {...(range ? { onSelect: selectRange } : {})}
               />
             </section>
           );
@@ -80,52 +57,35 @@ export default function MetricCharts({ job, tasks, live, byRole = false }: Props
   );
 }
 
+/** Ticks of sizes stand at powers of two: 256 KiB, 64 MiB. */
+const BINARY_STEPS = Array.from({ length: 50 }, (_, index) => 2 ** (index - 20));
+
+const VALUE_EXTENTS: Record<string, ChartExtent> = {
+  MiB: { atLeast: 1, steps: BINARY_STEPS },
+  "MiB/s": { atLeast: 0.0625, steps: BINARY_STEPS },
+  share: { atLeast: 1 },
+  cores: { atLeast: 0.1 },
+};
+
+/** Returns the time that all charts have in common, so that they lie below each other; undefined for a moment. */
+function timeSpan(
+  series: NonNullable<SeriesResponse["series"]>,
+  range: TimeRange | undefined,
+): [from: number, to: number] | undefined {
+  if (range?.from !== undefined && range.to !== undefined) return [range.from, range.to];
+  let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (const { points } of series) {
+    const [first, last] = [points[0]?.[0], points.at(-1)?.[0]];
+    if (first === undefined || last === undefined) continue;
+    from = Math.min(from, first);
+    to = Math.max(to, last);
+  }
+  return from < to ? [from, to] : undefined;
+}
+
 function valueFormatter(unit: string): (value: number) => string {
   if (unit === "MiB") return (value) => formatBytes(value * 1048576);
   if (unit === "MiB/s") return (value) => `${formatBytes(value * 1048576)}/s`;
   if (unit === "share") return formatPercent;
   return (value) => formatNumber(value, 3);
-}
-
-interface Chart {
-  name: string;
-  unit: string;
-  lines: ChartLine[];
-}
-
-function toCharts(series: NonNullable<SeriesResponse["series"]>, byRole: boolean): Chart[] {
-  const charts = new Map<string, Chart>();
-  for (const { task, name, unit, points } of series) {
-    if (!points.some(([, , mean]) => mean !== null)) continue;
-    const chart = charts.get(name) ?? { name, unit, lines: [] };
-    charts.set(name, chart);
-    chart.lines.push({
-      name: task,
-      colour: chart.lines.length,
-      x: points.map(([time]) => time),
-      y: points.map(([, , mean]) => mean),
-      low: points.map(([, low]) => low),
-      high: points.map(([, , , high]) => high),
-    });
-  }
-  const order = (name: string): number =>
-    RESOURCE_METRICS.includes(name) ? RESOURCE_METRICS.indexOf(name) : RESOURCE_METRICS.length;
-  const all = [...charts.values()].sort((a, b) => order(a.name) - order(b.name));
-  return all.map((chart) => ({ ...chart, lines: byRole ? averageByRole(chart.lines) : dropRanges(chart.lines) }));
-}
-
-/** Removes the ranges of all lines if there are many, because the ranges would cover each other. */
-function dropRanges(lines: ChartLine[]): ChartLine[] {
-  return lines.length <= 3 ? lines : lines.map(({ name, colour, x, y }) => ({ name, colour, x, y }));
-}
-
-function averageByRole(lines: ChartLine[]): ChartLine[] {
-  const linesByRole = new Map<string, ChartLine[]>();
-  for (const line of lines) {
-    const role = line.name.split(":")[0] as string;
-    linesByRole.set(role, [...(linesByRole.get(role) ?? []), line]);
-  }
-  return [...linesByRole].map(([role, roleLines], index) =>
-    averageLines(roleLines, MAX_POINTS, `${role} × ${roleLines.length}`, index),
-  );
 }

@@ -2,7 +2,7 @@
 
 import type { Job } from "../api";
 
-const MAX_TASKS_PER_REQUEST = 64;
+export const MAX_TASKS_PER_REQUEST = 64;
 
 export function taskNames(job: Job): string[] {
   return job.roles.flatMap(({ name, replicas }) => Array.from({ length: replicas }, (_, index) => `${name}:${index}`));
