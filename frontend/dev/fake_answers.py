@@ -1,4 +1,4 @@
-"""Invented answers of a server about a running job with one failed task, for looking at the page without a job.
+"""Invented answers of a server about a job, by default a running one, for looking at the page without a job.
 
 The answers have the shapes of the API's document: tests/unit/test_page_dev_answers.py compares both.
 """
@@ -29,6 +29,7 @@ FAILED_STARTS = [
 ]
 """State, exit, begin and end of each start of the task that fails."""
 STATES = ("SUCCEEDED", "FAILED", "RUNNING", "CANCELLED", "PENDING")
+ENDED = ("SUCCEEDED", "FAILED", "CANCELLED")
 
 
 def parse_query(text: str) -> dict[str, str]:
@@ -51,10 +52,12 @@ def action_answer(action: str) -> dict[str, Any] | None:
     return answers.get(action)
 
 
-def answer(path: str, params: dict[str, str], kind: str = "history", count: int = 12, points: int = 0) -> Any:
+def answer(
+    path: str, params: dict[str, str], kind: str = "history", count: int = 12, points: int = 0, state: str = "RUNNING"
+) -> Any:
     """Return what a server of this kind answers to a call below `api/v1/`, or None for an unknown call.
 
-    Every scalar series has `points` points, unless that is 0.
+    The job has `count` tasks and is in this state. Every scalar series has `points` points, unless that is 0.
     """
     if path in ("server", "session"):
         return server(kind) if path == "server" else {"path": "", "token": ""}
@@ -63,8 +66,10 @@ def answer(path: str, params: dict[str, str], kind: str = "history", count: int 
     if path in ("users", "compare", "trace"):
         return {"users": users, "compare": compare, "trace": trace}[path]()
     call, _, more = path.removeprefix("jobs/").partition("/")[2].partition("/")
-    if call in ("", "tasks", "timeline"):
-        return {"": job, "tasks": tasks, "timeline": timeline}[call](count)
+    if call in ("", "tasks"):
+        return {"": job, "tasks": tasks}[call](count, state)
+    if call == "timeline":
+        return timeline(count)
     if (call, more) == ("curves", "scalars") and points:
         return {"version": 1, "unchanged": True} if "since" in params else many_points(points)
     name = f"{call}_{more}".rstrip("_") if call in ("curves", "checkpoints") else call
@@ -103,15 +108,15 @@ def _names(count: int) -> list[str]:
     return ["chief:0", *(f"worker:{index}" for index in range(count - 1))]
 
 
-def job(count: int) -> dict[str, Any]:
+def job(count: int, state: str) -> dict[str, Any]:
     failed = {
         "task": "worker:1",
         "node": "node7.example",
         "exit": "exit code 1",
         "exception": f"ValueError: {HTML_ATTACK}",
-        "advice": "",
-        "lines": ["Traceback (most recent call last):", f"ValueError: {HTML_ATTACK}"],
-        "user_lines": [],
+        "advice": "Mend the program; a task that fails in this way fails again.",
+        "lines": ["Traceback (most recent call last):", '  File "train.py", line 7', f"ValueError: {HTML_ATTACK}"],
+        "user_lines": [1],
     }
     save = {
         "number": 1,
@@ -130,6 +135,11 @@ def job(count: int) -> dict[str, Any]:
         "skipped": [],
         "removed": False,
     }
+    wait = {
+        "since": STARTED,
+        "missing": {"worker": 2},
+        "reasons": [f"queue {HTML_ATTACK} is stopped: it grants nothing"],
+    }
     return {
         "version": int(time.time()),
         "id": ID,
@@ -138,25 +148,23 @@ def job(count: int) -> dict[str, Any]:
         "queue": "research.vision",
         "engine": "yarn",
         "framework": "tensorflow",
-        "state": "RUNNING",
+        "state": state,
         "epoch": 2,
         "host": "node3.example",
         "python": "3.11.9 /usr/bin/python3",
-        "progress": 0.42,
-        "eta_s": 1260,
-        "asked": STARTED - 20,
+        "progress": {"PENDING": 0.0, "SUCCEEDED": 1.0}.get(state, 0.42),
+        "eta_s": 1260 if state == "RUNNING" else None,
+        "asked": STARTED - 120,
         "started": STARTED,
-        "running": STARTED + 31,
-        "finished": 0,
-        "diagnostics": "worker:1 on node7.example: exit code 1 (retry 1 of 3)",
-        "failure": failed,
-        "waiting": {
-            "since": STARTED,
-            "missing": {"worker": 2},
-            "reasons": [f"queue {HTML_ATTACK} is stopped: it grants nothing"],
-        },
+        "running": 0 if state == "PENDING" else STARTED + 31,
+        "finished": STARTED + 880 if state in ENDED else 0,
+        "gpu_hours": 0 if state == "PENDING" else count * 0.21,
+        "diagnostics": "worker:1 on node7.example: exit code 1 (retry 3 of 3)" if state == "FAILED" else "",
+        "failure": failed if state == "FAILED" else None,
+        "waiting": wait if state == "PENDING" else None,
+        "stacks": ["hdfs://nn/user/ann/.howdah/stacks/20261122-160340-407.txt"],
         "resumed": "hdfs://nn/user/ann/digits/checkpoints/ckpt-1200",
-        "outputs": ["hdfs://nn/user/ann/digits/model"],
+        "outputs": ["hdfs://nn/user/ann/digits/model"] if state == "SUCCEEDED" else [],
         "links": [{"name": "dashboard", "url": "http://example.org/", "kind": "user"}],
         "notes": [{"time": STARTED + 200, "text": f"worker:1 restarted: {HTML_ATTACK}"}],
         "tensorboard_ended": None,
@@ -167,10 +175,7 @@ def job(count: int) -> dict[str, Any]:
             "name": "digits",
             "roles": {"worker": {"command": ["python", "train.py", HTML_ATTACK], "replicas": count}},
         },
-        "resolved": {
-            "name": "digits",
-            "roles": {"worker": {"command": ["python", "train.py", HTML_ATTACK], "replicas": count}},
-        },
+        "resolved": _resolved(count),
         "captured": {
             "git_commit": "3e12c95",
             "git_dirty": True,
@@ -179,12 +184,35 @@ def job(count: int) -> dict[str, Any]:
             "client": "howdah 0.1.0",
             "user": "ann",
             "submitted_at": STARTED - 20,
-            "variables": {"EPOCHS": "10"},
+            "variables": {"EPOCHS": "10", "NCCL_DEBUG": "WARN", "WANDB_API_KEY": "***"},
         },
-        "roles": [_role("chief", 1), _role("worker", count - 1)],
+        "roles": [_role("chief", 1, state), _role("worker", count - 1, state)],
         "hints": [_hint("worker", {"role": "worker", "asked": "8.0", "used": "1.2"})],
         "labels": {"team": "vision"},
         "tags": ["nightly"],
+    }
+
+
+def _resolved(count: int) -> dict[str, Any]:
+    chief = "python train.py --epochs $EPOCHS --learning-rate 3e-4 --batch-size 256 --mixed-precision bf16 --data input"
+    return {
+        "name": "digits",
+        "env": {"EPOCHS": "10"},
+        "roles": {
+            "chief": {"command": chief, "replicas": 1},
+            "worker": {
+                "command": ["python", "train.py", HTML_ATTACK],
+                "replicas": count - 1,
+                "env": {"OMP_NUM_THREADS": "4"},
+            },
+        },
+        "inputs": [
+            {"path": "hdfs://nn/data/digits/2026-11/train", "to": "input"},
+            {"path": "https://example.org/data/classes.json", "to": "classes.json", "roles": ["chief"]},
+        ],
+        "outputs": [{"path": "hdfs://nn/user/ann/digits/model", "from": "model"}],
+        "checkpoint": {"path": "hdfs://nn/user/ann/digits/checkpoints"},
+        "board": {"path": "hdfs://nn/user/ann/digits/board"},
     }
 
 
@@ -192,17 +220,19 @@ def _hint(role: str, values: dict[str, Any]) -> dict[str, Any]:
     return {"task": "", "role": role, "text": MEMORY.format(**values), "template": MEMORY, "values": values}
 
 
-def _role(name: str, count: int) -> dict[str, Any]:
+def _role(name: str, count: int, state: str) -> dict[str, Any]:
     resources = {"memory_mib": 8192, "vcores": 4, "gpus": 1}
-    states = {"running": count, "succeeded": 0, "failed": 0, "pending": 0, "cancelled": 0, "stopped": 0}
+    states = dict.fromkeys(("running", "succeeded", "failed", "pending", "cancelled", "stopped"), 0)
+    states[state.lower()] = count
     return {"name": name, "replicas": count, **states, "resources": resources}
 
 
-def tasks(count: int) -> dict[str, Any]:
-    return {"version": int(time.time()), "tasks": [_task(rank, name) for rank, name in enumerate(_names(count))]}
+def tasks(count: int, state: str) -> dict[str, Any]:
+    rows = [_task(rank, name, state) for rank, name in enumerate(_names(count))]
+    return {"version": int(time.time()), "tasks": rows}
 
 
-def _task(rank: int, name: str) -> dict[str, Any]:
+def _task(rank: int, name: str, state: str) -> dict[str, Any]:
     container = f"container_1795222800000_0042_01_{rank + 2:06d}"
     exits = FAILED_STARTS if rank == FAILED_RANK else [("RUNNING", "", 31.0, 0.0)]
     attempts = [
@@ -214,18 +244,18 @@ def _task(rank: int, name: str) -> dict[str, Any]:
             "started": STARTED + begin,
             "finished": end and STARTED + end,
             "exit": exit,
-            "state": state,
+            "state": start_state,
             "log_url": "",
             "log_offset": 65536 * (number - 1),
         }
-        for number, (state, exit, begin, end) in enumerate(exits, 1)
+        for number, (start_state, exit, begin, end) in enumerate(exits, 1)
     ]
     return {
         "task": name,
         "role": name.partition(":")[0],
         "rank": rank,
-        "state": "FAILED" if rank == FAILED_RANK else "RUNNING",
-        "phase": "running",
+        "state": "FAILED" if rank == FAILED_RANK and state == "RUNNING" else state,
+        "phase": "asked" if state == "PENDING" else "running",
         "attempt": 1,
         "tries": len(attempts),
         "container": container,
@@ -239,10 +269,10 @@ def _task(rank: int, name: str) -> dict[str, Any]:
         "started": STARTED + 31 + rank % 5,
         "finished": STARTED + 400 if rank == FAILED_RANK else 0,
         "progress": (rank * 37 % 100) / 100,
-        "memory_mib": 1200 + rank % 300,
-        "peak_mib": 1700,
-        "cpu": 3.2,
-        "gpu": 0.87,
+        "memory_mib": 4200 + 7 * (rank * 37 % 300),
+        "peak_mib": 6300,
+        "cpu": 0.3 if rank == 5 else 3.2 - 0.1 * (rank % 7),
+        "gpu": 0.06 if rank == 5 else 0.87 - 0.01 * (rank * 13 % 11),
         "gpu_memory_mib": 20000,
         "read_mib": 100,
         "written_mib": 3,
@@ -250,7 +280,7 @@ def _task(rank: int, name: str) -> dict[str, Any]:
         "sent_mib": 880,
         "data_bytes": 0,
         "data_total_bytes": 0,
-        "metrics": {"loss": 0.31},
+        "metrics": {"examples/s": 812.0, "loss": 0.31} if rank == 0 else {},
         "exit": f"its container could not be started: {HTML_ATTACK}" if rank == FAILED_RANK else "",
         "log_url": "",
         "straggler": "steps a minute 20, its role's median 62" if rank == 5 else "",
@@ -309,7 +339,7 @@ LEVELS = {"memory_mib": 6000.0, "received_mib_s": 90.0, "sent_mib_s": 0.0}
 def series(params: dict[str, str]) -> dict[str, Any]:
     units = {"cpu": "cores", "memory_mib": "MiB", "gpu": "share", "received_mib_s": "MiB/s", "sent_mib_s": "MiB/s"}
     known = [{"name": name, "unit": unit, "kind": "sampled"} for name, unit in units.items()]
-    known.append({"name": f"here/{HTML_ATTACK}", "unit": "", "kind": "told"})
+    known += [{"name": name, "unit": "", "kind": "told"} for name in ("examples/s", "loss", f"here/{HTML_ATTACK}")]
     begin, end = _moment(params.get("from") or str(STARTED)), _moment(params.get("to", ""))
     wanted = {"": (), "all": ("sampled", "told")}.get(params.get("kind", ""), (params.get("kind"),))
     found = []
@@ -395,7 +425,7 @@ def curves_scalars(params: dict[str, str]) -> dict[str, Any]:
     points = [[step, when, value - 0.1, value, value + 0.1] for step, when, _, value, _ in random_walk(1000)]
     points[500][2:] = [None, None, None]  # type: ignore[list-item]
     odd = [[500, STARTED + 300, "NaN"], [700, STARTED + 420, "Infinity"], [710, STARTED + 426, "-Infinity"]]
-    series = [_line(run, params["tag"], points, odd) for run in params["run"].split(",")]
+    series = [_line(run, tag, points, odd) for run in params["run"].split(",") for tag in params["tag"].split(",")]
     return {"version": 1, "complete": True, "series": series}
 
 

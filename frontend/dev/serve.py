@@ -1,4 +1,4 @@
-"""Serve the page with invented answers, to look at it without a job: `python dev/serve.py [--tasks N] [--points N]`.
+"""Serve the page with invented answers, to look at it without a job: `python dev/serve.py [--tasks N] [--state STATE]`.
 
 The server answers as docs/api.md says. Some names would do harm if the page took them for HTML.
 """
@@ -42,7 +42,7 @@ class Handler(BaseHTTPRequestHandler):
         else:
             options = self.options
             value = fake_answers.answer(
-                path.removeprefix("/api/v1/"), params, options.kind, options.tasks, options.points
+                path.removeprefix("/api/v1/"), params, options.kind, options.tasks, options.points, options.state
             )
             status = 404 if value is None else 200
             self._send(status, json.dumps(value or {"error": f"nothing at {path}"}).encode(), "application/json")
@@ -89,6 +89,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--tasks", type=int, default=12)
     parser.add_argument("--points", type=int, default=0, help="points of every scalar series, not down-sampled")
+    parser.add_argument("--state", choices=fake_answers.STATES, default="RUNNING", help="the state of the job")
     parser.add_argument("--kind", choices=("master", "history"), default="history")
     parser.add_argument("--port", type=int, default=0)
     Handler.options = parser.parse_args()

@@ -69,6 +69,7 @@ def test_the_calls_of_a_job(running: Running) -> None:
     job = look(running, "")
     assert (job["state"], job["roles"][0]["running"]) == ("RUNNING", 1)
     assert set(job["can"]) >= {"cancel", "save"}
+    assert (job["gpu_hours"], job["stacks"]) == (0, [])
     (task,) = look(running, "/tasks")["tasks"]
     assert (task["task"], task["rank"], task["state"], task["ports"]) == ("worker:0", 0, "RUNNING", {"main": 4321})
     assert [(each["attempt"], each["state"], each["log_offset"]) for each in task["attempts"]] == [(1, "RUNNING", 120)]

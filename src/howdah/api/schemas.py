@@ -192,6 +192,7 @@ class Hint(TypedDict):
 
 class Job(TypedDict):
     """A job. `can` lists all actions, and for each whether it is possible now; `eta_s` is null while it is not known;
+    `gpu_hours` are those that its containers have held; `stacks` are the URIs of the newest stacks that were kept;
     `tensorboard_ended` says how the job's TensorBoard ended, null if it did not, or was started again."""
 
     id: str
@@ -210,9 +211,11 @@ class Job(TypedDict):
     started: float
     running: float
     finished: float
+    gpu_hours: float
     diagnostics: Sentence
     failure: Failure | None
     waiting: Wait | None
+    stacks: list[str]
     resumed: str
     outputs: list[str]
     links: list[Link]

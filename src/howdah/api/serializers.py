@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
+from howdah.api.gpu_hours import gpu_hours
 from howdah.api.hints import ResourceHint, hints
 from howdah.spec import JobSpec, State, TaskId, redaction
 from howdah.spec.advice import advice
@@ -48,9 +49,11 @@ def job(view: JobView, can: Mapping[str, bool], now: float, tensorboard_url: str
         "started": view.started,
         "running": view.running,
         "finished": view.finished,
+        "gpu_hours": round(gpu_hours(view, now), 4),
         "diagnostics": view.outcome.diagnostics if view.outcome else "",
         "failure": failure(view),
         "waiting": _wait(view.waiting),
+        "stacks": list(view.stacks),
         "resumed": view.resumed,
         "outputs": list(view.outputs),
         "links": list(_links(view, tensorboard_url)),
