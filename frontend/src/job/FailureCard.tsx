@@ -29,10 +29,15 @@ export function FailureCard({ job }: { job: Job }): ReactNode {
         </p>
       )}
       {failure && failure.lines.length > 0 && <LastLines failure={failure} />}
+      {job.stacks.length > 0 && (
+        <p>
+          {t("Stack traces")}: <span className="mono">{job.stacks.at(-1)}</span>
+        </p>
+      )}
       {failure && (
         <div className="row">
           <a href={href(["jobs", job.id, "logs"], { task: failure.task, stream: "both" })}>
-            {t("Open the logs of this task")}
+            {t("Open log here")}
           </a>
           <Button size="small" onClick={() => void copyToClipboard(asTicket(job, failure))}>
             {t("Copy for a ticket")}
