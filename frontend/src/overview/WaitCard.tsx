@@ -1,8 +1,8 @@
-// What a job waits for: the containers, since when, and why as far as the engine tells.
+// What a job waits for: the containers, the queue, since when, and why as far as the engine tells.
 
 import type { ReactNode } from "react";
 import type { Job } from "../api";
-import { formatTime } from "../format";
+import { formatDuration, formatTime } from "../format";
 import { t } from "../language";
 
 export function WaitCard({ job }: { job: Job }): ReactNode {
@@ -14,6 +14,7 @@ export function WaitCard({ job }: { job: Job }): ReactNode {
   return (
     <section className="card waiting" aria-label={t("What the job waits for")}>
       <h2>{t("Waits for containers since {time}: {missing}", { time: formatTime(waiting.since), missing })}</h2>
+      <p>{describePlace(job, waiting.since)}</p>
       {waiting.reasons.length > 0 ? (
         <ul>
           {waiting.reasons.map((reason) => (
@@ -28,4 +29,17 @@ export function WaitCard({ job }: { job: Job }): ReactNode {
       )}
     </section>
   );
+}
+
+function describePlace({ queue, engine, roles }: Job, since: number): string {
+  const values = {
+    queue,
+    engine,
+    time: formatDuration(Math.max(0, Math.round(Date.now() / 1000 - since))),
+    running: roles.reduce((sum, role) => sum + role.running, 0),
+    all: roles.reduce((sum, role) => sum + role.replicas, 0),
+  };
+  return queue
+    ? t("In queue {queue} of {engine}, for {time} so far. {running} of {all} tasks run.", values)
+    : t("On {engine}, for {time} so far. {running} of {all} tasks run.", values);
 }
