@@ -25,6 +25,8 @@ interface Props {
   extent?: ChartExtent;
   /** Called with the part of the axis that the reader selects by dragging. Without it the chart zooms by itself. */
   onSelect?: (from: number, to: number) => void;
+  /** Leaves out the legend, and room at the axes. */
+  compact?: boolean;
 }
 
 export interface ChartExtent {
@@ -37,7 +39,7 @@ export interface ChartExtent {
 }
 
 export function LineChart(props: Props): ReactNode {
-  const { label, lines, axis, height = 200, log = false, syncKey, formatValue = formatNumber } = props;
+  const { label, lines, axis, height = 200, log = false, syncKey, formatValue = formatNumber, compact = false } = props;
   const current = useRef(props);
   current.current = props;
   const dark = useDarkMode();
@@ -51,7 +53,8 @@ export function LineChart(props: Props): ReactNode {
     if (!element) return;
     const startedAt = performance.now();
     const extent = (): ChartExtent => current.current.extent ?? {};
-    const options = plotOptions({ lines, axis, log, dark, height, width: element.clientWidth, formatValue, extent });
+    const width = element.clientWidth;
+    const options = plotOptions({ lines, axis, log, dark, height, width, formatValue, extent, compact });
     options.cursor = { ...options.cursor, ...(syncKey ? { sync: { key: syncKey } } : {}) };
     if (current.current.onSelect) options.cursor.drag = { x: true, y: false, setScale: false };
     let first = true;
@@ -74,7 +77,7 @@ export function LineChart(props: Props): ReactNode {
       chart.current = null;
     };
     // eslint-disable-next-line react-hooks/exhaustive-deps -- new data alone updates the existing plot
-  }, [names, axis, log, dark, height, syncKey]);
+  }, [names, axis, log, dark, height, syncKey, compact]);
   const [from, to] = props.extent?.x ?? [];
   useEffect(() => {
     if (chart.current) chart.current.setData(data);
@@ -87,13 +90,15 @@ export function LineChart(props: Props): ReactNode {
         aria-label={`${label}: ${lines.filter((line) => !line.faint).length}`}
         style={{ minHeight: height }}
       />
-      <Legend
-        label={label}
-        lines={lines}
-        x={cursorIndex === null ? null : (data[0][cursorIndex] ?? null)}
-        axis={axis}
-        formatValue={formatValue}
-      />
+      {!compact && (
+        <Legend
+          label={label}
+          lines={lines}
+          x={cursorIndex === null ? null : (data[0][cursorIndex] ?? null)}
+          axis={axis}
+          formatValue={formatValue}
+        />
+      )}
     </figure>
   );
 }
@@ -177,6 +182,7 @@ interface PlotSettings {
   width: number;
   formatValue: (value: number) => string;
   extent: () => ChartExtent;
+  compact: boolean;
 }
 
 const MARK_SIZE = 4;
@@ -238,7 +244,8 @@ function valueRange(min: number, max: number, atLeast = 0): uPlot.Range.MinMax {
   return uPlot.rangeNum(min, max, 0.1, true);
 }
 
-function plotOptions({ lines, axis, log, dark, height, width, formatValue, extent }: PlotSettings): uPlot.Options {
+function plotOptions(settings: PlotSettings): uPlot.Options {
+  const { lines, axis, log, dark, height, width, formatValue, extent, compact } = settings;
   const colours = cssVariables(dark);
   const axisStyle = {
     stroke: colours["--muted"],
@@ -260,6 +267,7 @@ function plotOptions({ lines, axis, log, dark, height, width, formatValue, exten
   }
   // The width of "15:49:30" and a gap.
   const x: uPlot.Axis = { ...axisStyle, font: "11px system-ui", ...(axis === "step" ? {} : { space: 64 }) };
+  if (compact) x.size = 28;
   if (axis === "relative") x.values = (_, splits) => splits.map((value) => formatDuration(value));
   if (axis === "time") x.values = (_, splits, __, ___, step) => splits.map((value) => formatAxisTick(value, step));
   const around = axis === "step" ? 1 : 30; // what is shown beside a single point: steps, or seconds
@@ -285,7 +293,8 @@ function plotOptions({ lines, axis, log, dark, height, width, formatValue, exten
       {
         ...axisStyle,
         font: "11px system-ui",
-        size: 76,
+        size: compact ? 52 : 76,
+        space: compact ? 20 : 30,
         ...(extent().steps ? { incrs: extent().steps as number[] } : {}),
         values: (_, splits) => splits.map((value) => (value === null ? "" : formatValue(value))),
       },

@@ -13,7 +13,7 @@ import { usePolling } from "../usePolling";
 import { JobEndNotice } from "./JobEndNotice";
 import { JobHeader } from "./JobHeader";
 import { hasEnded } from "./jobState";
-import { OverviewTab } from "./OverviewTab";
+import { loadActivityCards, OverviewTab } from "./OverviewTab";
 import TasksTab from "./TasksTab";
 
 const LAZY_TABS = {
@@ -38,7 +38,7 @@ export function JobPage({ id, server }: { id: string; server: ServerInfo | undef
   const job = polled.data;
   useEffect(() => {
     const timer = window.setTimeout(() => {
-      for (const part of [...Object.values(LAZY_TABS), () => import("../charts/EChart")]) part().catch(() => undefined);
+      for (const part of [...Object.values(LAZY_TABS), loadActivityCards, () => import("../charts/EChart")]) part().catch(() => undefined);
     }, PRELOAD_AFTER_MS);
     return () => window.clearTimeout(timer);
   }, []);

@@ -1,7 +1,8 @@
-// The overview: the outcome or what the job waits for, key figures, its definition, details.
+// The overview: the outcome or what the job waits for, key figures, what its programs do now, its definition, details.
 
-import type { ReactNode } from "react";
+import { lazy, type ReactNode, Suspense } from "react";
 import type { Job } from "../api";
+import { ErrorBoundary } from "../components/ErrorBoundary";
 import { t } from "../language";
 import { DefinitionCards } from "../overview/DefinitionCards";
 import { DetailCards } from "../overview/DetailCards";
@@ -10,10 +11,15 @@ import { RoleTable } from "../overview/RoleTable";
 import { WaitCard } from "../overview/WaitCard";
 import { FailureCard } from "./FailureCard";
 
+export const loadActivityCards = (): Promise<typeof import("../overview/ActivityCards")> =>
+  import("../overview/ActivityCards");
+const ActivityCards = lazy(loadActivityCards);
+
 /** `canSearch`: whether the server lists jobs. */
 export function OverviewTab({ job, canSearch }: { job: Job; canSearch: boolean }): ReactNode {
+  const hasRun = job.running > 0;
   return (
-    <div className="dashboard not-run">
+    <div className={`dashboard ${hasRun ? "" : "not-run"}`}>
       <div className="summary">
         <WaitCard job={job} />
         <FailureCard job={job} />
@@ -24,6 +30,13 @@ export function OverviewTab({ job, canSearch }: { job: Job; canSearch: boolean }
           <h2>{t("Roles")}</h2>
           <RoleTable job={job} />
         </section>
+        {hasRun && (
+          <ErrorBoundary resetKey={job.id}>
+            <Suspense fallback={<section className="card" style={{ minHeight: 420 }} />}>
+              <ActivityCards job={job} />
+            </Suspense>
+          </ErrorBoundary>
+        )}
       </div>
       <div className="definition">
         <DefinitionCards job={job} />

@@ -8,7 +8,7 @@ import { t } from "../language";
 import { getActionToken } from "../tokens";
 import { useJobAction } from "./useJobAction";
 
-export function StackTracesButton({ job, task }: { job: Job; task: Task }): ReactNode {
+export function StackTracesButton({ job, task }: { job: Job; task: Pick<Task, "task"> }): ReactNode {
   const { pending, run } = useJobAction(job.id, "stacks", "");
   const [result, setResult] = useState<ActionResponse<"stacks">>();
   const [open, setOpen] = useState(false);

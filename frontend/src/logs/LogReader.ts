@@ -8,6 +8,7 @@ const CHUNK_BYTES = 65536;
 const STEP_BYTES = 4 * CHUNK_BYTES;
 /** How much is read before the requested offset, bytes. */
 const LEAD_BYTES = CHUNK_BYTES / 4;
+const DEFAULT_POLL_MS = 1000;
 /** The position of a log's first line. */
 export const BEGINNING = "start";
 
@@ -27,12 +28,14 @@ export class LogReader {
   private readingBack = false;
   private readonly closed = new AbortController();
 
-  /** Begins at `position`: an offset in bytes, BEGINNING, or empty for the end. `live`: more may be written. */
+  /** Begins at `position`: an offset in bytes, BEGINNING, or empty for the end. `live`: more may be written, and is
+   * requested every `pollMs` milliseconds. */
   constructor(
     private readonly fetchChunk: FetchChunk,
     private readonly onChange: OnLogChange,
     position: string,
     private live: boolean,
+    private readonly pollMs = DEFAULT_POLL_MS,
   ) {
     const at = position === BEGINNING ? 0 : Number(position);
     this.startOffset = position === "" ? -CHUNK_BYTES : Math.max(0, at - LEAD_BYTES);
@@ -82,7 +85,7 @@ export class LogReader {
   }
 
   private async readForward(): Promise<void> {
-    let wait: number | undefined = 1000;
+    let wait: number | undefined = this.pollMs;
     try {
       if (!document.hidden) wait = await this.readNextChunk();
     } catch (error) {
@@ -107,7 +110,7 @@ export class LogReader {
     if (chunk.size - chunk.next <= STEP_BYTES) this.targetOffset = Infinity;
     this.setLog(appendChunk(this.log, chunk));
     if (chunk.text && chunk.next < chunk.size) return 0;
-    return chunk.complete || !this.live ? undefined : 1000;
+    return chunk.complete || !this.live ? undefined : this.pollMs;
   }
 
   /** Reads the stream between two offsets. A server may answer with less than was requested. */

@@ -13,6 +13,8 @@ export interface LogRequest {
   live: boolean;
   /** Where to begin: an offset in bytes, BEGINNING, or empty for the end. */
   position: string;
+  /** The milliseconds between two requests for new lines; 1,000 by default. */
+  pollMs?: number;
 }
 
 interface LogHandle {
@@ -23,7 +25,7 @@ interface LogHandle {
   loadLater: () => void;
 }
 
-export function useLog({ job, task, attempt, stream, live, position }: LogRequest): LogHandle {
+export function useLog({ job, task, attempt, stream, live, position, pollMs }: LogRequest): LogHandle {
   const [{ log, following }, setState] = useState({ log: EMPTY_LOG, following: false });
   const reader = useRef<LogReader>(null);
   const isLive = useRef(live);
@@ -34,10 +36,11 @@ export function useLog({ job, task, attempt, stream, live, position }: LogReques
       (read, isFollowing) => setState({ log: read, following: isFollowing }),
       position,
       isLive.current,
+      pollMs,
     );
     reader.current = opened;
     return () => opened.close();
-  }, [job, task, attempt, stream, position]);
+  }, [job, task, attempt, stream, position, pollMs]);
   useEffect(() => {
     isLive.current = live;
     reader.current?.setLive(live);

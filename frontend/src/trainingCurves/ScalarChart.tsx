@@ -121,7 +121,7 @@ async function fetchChangedScalars(
   return all;
 }
 
-function scalarLines(seriesByRun: SeriesByRun, runs: ChartRun[], { axis, smoothing }: ChartSettings): ChartLine[] {
+export function scalarLines(seriesByRun: SeriesByRun, runs: ChartRun[], { axis, smoothing }: ChartSettings): ChartLine[] {
   const showRange = !smoothing && runs.length <= 3;
   return runs.flatMap(({ id, label, colour }) => {
     const series = seriesByRun[id];
