@@ -378,7 +378,9 @@ def logs(params: dict[str, str]) -> dict[str, Any]:
     begin = max(0, len(LOG) + offset) if offset < 0 else min(offset, len(LOG))
     text = LOG[begin : begin + int(params.get("limit") or 65536)]
     end = begin + len(text)
-    return {"offset": begin, "size": len(LOG), "next": end, "text": text, "complete": False, "attempts": [1, 2]}
+    lines = {"first_line": LOG.count("\n", 0, begin) + 1, "times": [[0, STARTED + begin / 1000]]}
+    part = {"offset": begin, "size": len(LOG), "next": end, "text": text, "complete": False}
+    return {**part, **lines, "attempts": [1, 2]}
 
 
 def search(params: dict[str, str]) -> dict[str, Any]:

@@ -48,8 +48,13 @@ export function formatDuration(seconds: number): string {
 export function formatTime(seconds: number | null | undefined): string {
   if (!seconds) return NO_VALUE;
   const when = new Date(seconds * 1000);
-  const clock = when.toTimeString().slice(0, 8);
+  const clock = formatClock(seconds);
   return when.toDateString() === new Date().toDateString() ? clock : `${formatDate(seconds)} ${clock}`;
+}
+
+/** Formats the time of day in the local time zone. */
+export function formatClock(seconds: number): string {
+  return new Date(seconds * 1000).toTimeString().slice(0, 8);
 }
 
 /** Formats a tick of a time axis whose ticks are `step` seconds apart. */

@@ -196,3 +196,79 @@ def test_a_search_is_repeated(jobs: LocalJobs, browser: Browser) -> None:
     assert tab.looked_over("search") == []
     assert tab.wrong == []
     jobs("cancel", run.job)
+
+
+PLAIN_SCRIPT = "<script>document.title='executed'</script>"
+STYLED = (
+    r"printf 'first\n\033[31mred\033[0m and \033[1;4;38;2;10;20;30mbold\033[0m\033[2J\n'; "
+    f'echo "{PLAIN_SCRIPT}"; printf "%0300d\\n" 7; echo last; '
+)
+
+
+@pytest.fixture(scope="module")
+def styled(jobs: LocalJobs) -> RunningCommand:
+    """A job that has printed five lines: colours, a script, a long line."""
+    return jobs.start("run", jobs.job_file(STYLED + "sleep 600", replicas=2), "--logs", "none")
+
+
+def opened_log(run: RunningCommand, browser: Browser, place: str, theme: str = "light") -> Tab:
+    opened = Tab(browser, run.link, theme)
+    opened.go(f"jobs/{run.job}/logs?{place}")
+    box(opened).get_by_text("last", exact=True).first.wait_for()
+    return opened
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_colours_numbers_and_times_of_lines(styled: RunningCommand, browser: Browser, theme: str) -> None:
+    tab = opened_log(styled, browser, "task=worker:0&times=1", theme)
+    bold = box(tab).get_by_text("bold", exact=True)
+    expect(bold).to_have_css("font-weight", "700")
+    expect(bold).to_have_css("text-decoration-line", "underline")
+    assert bold.evaluate("part => part.parentElement.textContent") == "red and bold"
+    expect(box(tab).get_by_text(PLAIN_SCRIPT)).to_be_visible()
+    assert box(tab).locator("a.place").all_inner_texts() == ["1", "2", "3", "4", "5"]
+    expect(box(tab).locator(".gutter").first).to_contain_text(re.compile(r"\d\d:\d\d:\d\d"))
+    assert tab.looked_over("log-lines") == []
+    assert tab.page.title() != "executed"
+    assert tab.wrong == []
+    tab.page.context.close()
+
+
+def test_lines_are_wrapped_and_copied_whole(styled: RunningCommand, browser: Browser) -> None:
+    tab = opened_log(styled, browser, "task=worker:0")
+    tab.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    fits = "box => box.scrollWidth <= box.clientWidth"
+    assert not box(tab).evaluate(fits)
+    tab.page.get_by_role("switch", name="Wrap lines").click()
+    eventually(lambda: box(tab).evaluate(fits), "lines that fit")
+    assert "wrap=1" in tab.page.url
+    box(tab).focus()
+    tab.page.keyboard.press("ControlOrMeta+a")
+    assert copied(tab).rstrip("\n").split("\n") == ["first", "red and bold", PLAIN_SCRIPT, "7".zfill(300), "last"]
+    tab.page.get_by_role("switch", name="Line numbers").click()
+    expect(box(tab).locator("a.place")).to_have_count(0)
+    tab.page.reload()
+    box(tab).get_by_text("last", exact=True).wait_for()
+    assert box(tab).evaluate(fits)
+    assert tab.page.get_by_role("switch", name="Line numbers").get_attribute("aria-checked") == "false"
+    tab.page.context.close()
+
+
+def test_a_line_has_a_link(tab: Tab, long: RunningCommand, browser: Browser) -> None:
+    box(tab).evaluate("box => { box.scrollTop = 3600 }")
+    number, place = top_line(tab)
+    row = box(tab).locator(".rows > div").filter(has_text=line(number + 3))
+    link = row.locator("a.place")
+    assert link.inner_text() == str(number + 4)  # the program counts from 0
+    link.click()
+    expect(row).to_have_class(re.compile("found"))
+    assert top_line(tab) == (number, place)
+    tab.page.keyboard.press("ArrowDown")
+    tab.page.keyboard.press("Enter")
+    following = box(tab).locator(".found")
+    expect(following).to_contain_text(line(number + 4))
+    other = Tab(browser, long.link)
+    other.go(tab.page.url.partition("#/")[2])
+    expect(box(other).locator(".found")).to_contain_text(line(number + 4))
+    assert other.wrong == []
+    other.page.context.close()

@@ -114,6 +114,29 @@ def test_what_is_being_printed_is_cut_at_characters(running: Running) -> None:
     say(executor, next(numbers), Phase.ENDED, exit=Exit("exit", 0), **status)
 
 
+def test_the_numbers_and_times_of_printed_lines(running: Running) -> None:
+    executor, printed = running.executor(), b"one\ntwo\nthree\n"
+    streams = {"stdout": printed, "times": b"100.0 0 0 0 0\n200.5 8 0 2 0\n"}
+    say(executor, 1, Phase.HELLO)
+    say(executor, 2, Phase.JOINED, ports={"main": 4321})
+    numbers, status = itertools.count(3), {"ports": {"main": 4321}, "program_pid": 9}
+    with ThreadPoolExecutor(1) as caller:
+        page = caller.submit(look, running, "/logs/worker:0?offset=5&lines=1")
+        while not page.done():
+            chunks: list[LogChunk] = []
+            for one in say(executor, next(numbers), Phase.RUNNING, wait=0.2, **status).log_requests:
+                data = streams[one.stream]
+                begin = one.offset if one.offset >= 0 else max(0, len(data) + one.offset)
+                text = data[begin : begin + one.limit].decode("latin-1")
+                chunks.append(LogChunk(request=one.request, offset=begin, size=len(data), text=text))
+            if chunks:
+                say(executor, next(numbers), Phase.RUNNING, chunks=tuple(chunks), **status)
+    found = page.result()
+    assert (found["text"], found["first_line"]) == ("wo\nthree\n", 2)
+    assert found["times"] == [[0, 100.0], [1, 200.5]]
+    say(executor, next(numbers), Phase.ENDED, exit=Exit("exit", 0), **status)
+
+
 def test_a_variable_that_looks_secret_is_not_shown(running: Running) -> None:
     events, job = look(running, "/events"), look(running, "")
     for spec in (events["events"][0]["job"], job["spec"]):

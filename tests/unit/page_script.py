@@ -15,19 +15,26 @@ CATALOGUE = FRONTEND / "generated" / "zh.json"
 COMPILER = FRONTEND / "node_modules" / "typescript"
 SCRIPT = """
 const fs = require("fs");
+const path = require("path");
 const [compiler, source, catalogue, name] = process.argv.slice(1);
 const options = { compilerOptions: { module: 1, target: 9 } };
-const made = require(compiler).transpileModule(fs.readFileSync(source, "utf8"), options);
 const table = JSON.parse(fs.readFileSync(catalogue, "utf8"));
 const imported = { __esModule: true, default: table, currentLanguage: () => "zh" };
-const page = {};
-new Function("exports", "require", made.outputText)(page, () => imported);
-console.log(JSON.stringify(JSON.parse(fs.readFileSync(0, "utf8")).map((value) => page[name](value))));
+const load = (file) => {
+  const made = require(compiler).transpileModule(fs.readFileSync(file, "utf8"), options);
+  const exported = {};
+  const beside = (other) => path.join(path.dirname(file), other + ".ts");
+  const find = (other) => (other.startsWith("./") && fs.existsSync(beside(other)) ? load(beside(other)) : imported);
+  new Function("exports", "require", made.outputText)(exported, find);
+  return exported;
+};
+const page = load(source);
+console.log(JSON.stringify(JSON.parse(fs.readFileSync(0, "utf8")).map((value) => page[name](...(Array.isArray(value) ? value : [value])))));
 """
 
 
 def called(script: str, name: str, values: list[Any]) -> list[Any]:
-    """Return what the function `name` of `frontend/src/SCRIPT` returns for each value."""
+    """Return what the function `name` of `frontend/src/SCRIPT` returns for each value; a list holds its arguments."""
     answer: list[Any] = run_node(SCRIPT, [str(FRONTEND / "src" / script), str(CATALOGUE), name], values)
     return answer
 

@@ -119,6 +119,8 @@ export class LogReader {
     while (joined.next < to) {
       const chunk = await this.fetchChunk(joined.next, to - joined.next, this.closed.signal);
       if (chunk.next <= joined.next) break;
+      if (chunk.offset !== joined.next) joined.first_line = null; // bytes between are not kept
+      joined.times.push(...timesAfter(joined.text, chunk.times));
       joined.text += chunk.text;
       joined.next = chunk.next;
     }
@@ -133,4 +135,10 @@ export class LogReader {
   private setError(error: Error): void {
     if (!this.closed.signal.aborted) this.setLog({ ...this.log, error: error.message });
   }
+}
+
+/** Returns the times of a chunk's lines as those of the text that the chunk is added to. */
+function timesAfter(text: string, times: LogChunk["times"]): LogChunk["times"] {
+  const lines = text.split("\n").length - 1;
+  return times.map(([number, time]) => [number + lines, time]);
 }

@@ -1,71 +1,103 @@
-// One task's log, with buttons to load other parts of it. Only the lines in view are in the document.
+// One task's log, with buttons to load other parts of it.
 
 import { Button } from "antd";
-import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useState } from "react";
+import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import { copyToClipboard } from "../components/clipboard";
 import { formatBytes } from "../format";
 import { t } from "../language";
-import { filterByLevel, findLineIndex, type LogLine, parseLogLines } from "./logLines";
+import { href, useRoute } from "../router";
+import { type GutterLayout, LogRows, TIME_COLUMNS, useLogRows } from "./LogRows";
+import { filterByLevel, type LogLine, parseLogLines } from "./logLines";
 import { BEGINNING } from "./LogReader";
-import { lineNumberAt } from "./logText";
+import { byteOffsets, lineNumberAt, lineTime, type LogText, streamLineNumber } from "./logText";
 import { useLog, type LogRequest } from "./useLog";
-import { LINE_HEIGHT, useLogScrolling } from "./useLogScrolling";
-import { useLogSelection } from "./useLogSelection";
+
+/** What is shown beside the lines, and how. */
+export interface LogOptions {
+  numbers: boolean;
+  times: boolean;
+  wrap: boolean;
+}
+
+const DEFAULT_OPTIONS: LogOptions = { numbers: true, times: false, wrap: false };
 
 interface Props extends LogRequest {
   level: string;
   height: string;
+  options?: LogOptions;
   onAttempts?: (attempts: number[]) => void;
   /** Called with the position to show: BEGINNING, or empty for the end. */
   onPositionChange: (at: string) => void;
+  /** Called when a line is chosen, with the part of its address after `?`. Without it the address is opened. */
+  onChooseLine?: (query: Record<string, string>) => void;
 }
 
-/** Shows a log. Another log, or another position in it, is read from scratch. */
+/** Shows a log. Another log, or another position in it, is read from scratch; a line that is chosen is only marked. */
 export function LogView(props: Props): ReactNode {
   const [openCount, setOpenCount] = useState(0);
+  const key = viewKey(props);
+  const opened = useRef({ key, attempt: props.attempt, position: props.position });
+  const chosenKey = useRef("");
+  if (key !== chosenKey.current) {
+    opened.current = { key, attempt: props.attempt, position: props.position };
+    chosenKey.current = "";
+  }
   const openPosition = (at: string): void => {
+    chosenKey.current = "";
     setOpenCount((last) => last + 1);
     props.onPositionChange(at);
   };
+  const { onChooseLine } = props;
+  const chooseLine = (address: string): void => {
+    const query = Object.fromEntries(new URLSearchParams(address.split("?")[1]));
+    chosenKey.current = viewKey({ ...props, attempt: query.attempt ?? "", position: query.at ?? "" });
+    onChooseLine?.(query);
+  };
   return (
     <LogPanel
-      key={`${props.task} ${props.attempt} ${props.stream} ${props.position} ${openCount}`}
+      key={`${opened.current.key} ${openCount}`}
       {...props}
+      attempt={opened.current.attempt}
+      position={opened.current.position}
+      markedPosition={props.position}
       onPositionChange={openPosition}
+      onChoose={onChooseLine && chooseLine}
     />
   );
 }
 
-function LogPanel({ level, height, onAttempts, onPositionChange, ...request }: Props): ReactNode {
+function viewKey({ task, attempt, stream, position }: LogRequest): string {
+  return `${task} ${attempt} ${stream} ${position}`;
+}
+
+interface PanelProps extends Omit<Props, "onChooseLine"> {
+  /** The position whose line is marked. */
+  markedPosition: string;
+  onChoose: ((address: string) => void) | undefined;
+}
+
+function LogPanel(props: PanelProps): ReactNode {
+  const { level, height, options = DEFAULT_OPTIONS, onAttempts, onPositionChange } = props;
+  const { markedPosition, onChoose, ...request } = props;
   const { log, following, loadEarlier, loadLater } = useLog(request);
-  const { position } = request;
   const lines = useMemo(
     () => filterByLevel(parseLogLines(log.text, log.firstLine), level),
     [log.text, log.firstLine, level],
   );
-  const isPosition = position !== "" && position !== BEGINNING && !level && log.text !== "";
-  const foundLine = useMemo(
-    () => (isPosition ? lineNumberAt(log, Number(position)) : undefined),
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- a line keeps its number when lines are added
-    [isPosition, position],
-  );
-  const scrolling = useLogScrolling(lines, foundLine, position === BEGINNING);
+  const foundLine = useFoundLine(log, level ? "" : markedPosition);
+  const gutter = useGutter(log, request, options, lines.at(-1)?.number ?? 0);
+  const rows = useLogRows(lines, { wrap: options.wrap, gutter, foundLine, atTop: request.position === BEGINNING });
   const attemptsKey = log.attempts.join(",");
   useEffect(() => {
     if (log.attempts.length) onAttempts?.(log.attempts);
     // eslint-disable-next-line react-hooks/exhaustive-deps -- called only when the attempts change
   }, [attemptsKey]);
+  const { scrolling } = rows;
   const goToBeginning = (): void => (log.from ? onPositionChange(BEGINNING) : scrolling.scrollToTop());
   const goToEnd = (): void => (following ? scrolling.scrollToBottom() : onPositionChange(""));
   return (
     <>
-      <LogLines
-        lines={lines}
-        foundLine={foundLine}
-        height={height}
-        label={t("Log of {task}", { task: request.task })}
-        scrolling={scrolling}
-      />
+      <LogRows state={rows} height={height} label={t("Log of {task}", { task: request.task })} onChooseLine={onChoose} />
       <div className="row muted" style={{ marginTop: 4 }}>
         <Button size="small" onClick={goToBeginning}>
           {t("To the beginning")}
@@ -83,14 +115,7 @@ function LogPanel({ level, height, onAttempts, onPositionChange, ...request }: P
         <Button size="small" onClick={goToEnd}>
           {t("To the end")}
         </Button>
-        <Button
-          size="small"
-          title={t("Copy all loaded lines")}
-          disabled={!lines.length}
-          onClick={() => void copyToClipboard(lines.map((line) => `${line.text}\n`).join(""))}
-        >
-          {t("Copy")}
-        </Button>
+        <CopyLinesButton lines={lines} />
         <span>
           {t("{lines} lines, {part} of {size}", {
             lines: lines.length,
@@ -105,67 +130,62 @@ function LogPanel({ level, height, onAttempts, onPositionChange, ...request }: P
   );
 }
 
-interface LogLinesProps {
-  lines: LogLine[];
-  foundLine: number | undefined;
-  height: string;
-  label: string;
-  scrolling: ReturnType<typeof useLogScrolling>;
-}
-
-function LogLines({ lines, foundLine, height, label, scrolling }: LogLinesProps): ReactNode {
-  const { container, firstRow, rowCount, onScroll } = scrolling;
-  const { keptLines, selectAll, onCopy } = useLogSelection(container, lines);
-  const onKeyDown = (event: KeyboardEvent): void => {
-    if (event.key !== "a" || !(event.ctrlKey || event.metaKey)) return;
-    event.preventDefault();
-    selectAll();
-  };
+/** Copies all lines that are loaded. */
+export function CopyLinesButton({ lines }: { lines: LogLine[] }): ReactNode {
   return (
-    <div
-      className="log"
-      ref={container}
-      role="log"
-      aria-live="off"
-      aria-label={label}
-      tabIndex={0}
-      onScroll={onScroll}
-      onKeyDown={onKeyDown}
-      onCopy={onCopy}
-      style={{ height }}
+    <Button
+      size="small"
+      title={t("Copy all loaded lines")}
+      disabled={!lines.length}
+      onClick={() => void copyToClipboard(lines.map((line) => `${line.text}\n`).join(""))}
     >
-      <div className="rows" style={{ height: lines.length * LINE_HEIGHT }}>
-        {visibleRows(lines, firstRow, rowCount, keptLines).map(({ line, hiddenAbove }) => (
-          <div
-            key={line.number}
-            data-line={line.number}
-            className={`${line.level} ${line.number === foundLine ? "found" : ""}`}
-            style={{ marginTop: hiddenAbove * LINE_HEIGHT }}
-          >
-            {line.text || " "}
-          </div>
-        ))}
-      </div>
-    </div>
+      {t("Copy")}
+    </Button>
   );
 }
 
-interface LogRow {
-  line: LogLine;
-  /** How many lines directly above are not in the document. */
-  hiddenAbove: number;
+/** Returns the number of the line at this position, an offset in bytes. */
+function useFoundLine(log: LogText, position: string): number | undefined {
+  const isPosition = position !== "" && position !== BEGINNING && log.text !== "";
+  return useMemo(
+    () => (isPosition ? lineNumberAt(log, Number(position)) : undefined),
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- a line keeps its number when lines are added
+    [isPosition, position],
+  );
 }
 
-/** Returns `count` lines from `begin` on, and the lines with the numbers `keptLines`, in the log's order. */
-function visibleRows(lines: LogLine[], begin: number, count: number, keptLines: number[]): LogRow[] {
-  const end = Math.min(lines.length, begin + count);
-  const inView = Array.from({ length: Math.max(0, end - begin) }, (_, index) => begin + index);
-  const outOfView = keptLines
-    .map((number) => findLineIndex(lines, number))
-    .filter((index) => index < begin || index >= end);
-  const indexes = [...new Set([...inView, ...outOfView])].sort((one, other) => one - other);
-  return indexes.flatMap((index, order) => {
-    const line = lines[index];
-    return line ? [{ line, hiddenAbove: index - (indexes[order - 1] ?? -1) - 1 }] : [];
-  });
+/** Returns the numbers and times beside the lines. A line without a known number is named by its offset in bytes. */
+function useGutter(
+  log: LogText,
+  request: LogRequest,
+  { numbers, times }: LogOptions,
+  lastLine: number,
+): GutterLayout {
+  const { path, query } = useRoute();
+  const { job, task, stream } = request;
+  const attempt = request.attempt || `${log.attempts.at(-1) ?? ""}`;
+  const current = path[2] === "logs" ? Object.fromEntries(query) : {};
+  const contents = (lines: LogLine[]): ReturnType<GutterLayout["contents"]> => {
+    const offsets = byteOffsets(
+      log,
+      lines.map(({ from }) => from),
+    );
+    return lines.map((line, index) => {
+      const number = streamLineNumber(log, line.number);
+      const at = offsets[index] ?? 0;
+      const place = {
+        text: number === undefined ? `@${at}` : `${number}`,
+        href: href(["jobs", job, "logs"], { ...current, task, stream, attempt, at }),
+        title: number === undefined ? t("Link to this line, at byte {at}", { at }) : t("Link to this line"),
+      };
+      return { time: lineTime(log, line.number), ...(numbers ? { place } : {}) };
+    });
+  };
+  const largest = log.numbering.every(({ value }) => value) ? streamLineNumber(log, lastLine) : undefined;
+  return {
+    taskColumns: 0,
+    timeColumns: times ? TIME_COLUMNS : 0,
+    placeColumns: numbers ? `${largest ?? `@${log.to}`}`.length : 0,
+    contents,
+  };
 }

@@ -4,13 +4,14 @@ import { Input, Segmented, Select } from "antd";
 import { type ReactNode, useState } from "react";
 import type { Job } from "../api";
 import { apiUrl } from "../apiClient";
+import { LabeledSwitch } from "../components/LabeledSwitch";
 import { hasEnded } from "../job/jobState";
 import { taskNames } from "../job/taskNames";
 import { t } from "../language";
 import { updateQuery, useRoute } from "../router";
 import { BEGINNING } from "./LogReader";
 import { SHOWN_TASK, LogSearchResults } from "./LogSearchResults";
-import { LogView } from "./LogView";
+import { type LogOptions, LogView } from "./LogView";
 
 export default function LogsTab({ job }: { job: Job }): ReactNode {
   const { query } = useRoute();
@@ -28,6 +29,11 @@ export default function LogsTab({ job }: { job: Job }): ReactNode {
   const chooseLevel = (value: string): void => {
     const scope = value ? SHOWN_TASK : "";
     updateQuery({ level: value, ...(searchText || (level && value) ? {} : { among: scope }) });
+  };
+  const options = {
+    numbers: query.get("numbers") !== "0",
+    times: query.get("times") === "1",
+    wrap: query.get("wrap") === "1",
   };
   const showLog = (changes: Record<string, string>): void => updateQuery({ at: "", ...changes });
   const search = (text: string): void => {
@@ -99,6 +105,7 @@ export default function LogsTab({ job }: { job: Job }): ReactNode {
           onRepeat={() => setSearchCount((last) => last + 1)}
         />
       )}
+      <LogOptionSwitches options={options} />
       {task && (
         <LogView
           job={job.id}
@@ -108,11 +115,28 @@ export default function LogsTab({ job }: { job: Job }): ReactNode {
           level={position && position !== BEGINNING ? "" : level}
           live={!hasEnded(job)}
           position={position}
-          height={searching ? "calc(100vh - 560px)" : "calc(100vh - 300px)"}
+          height={searching ? "calc(100vh - 590px)" : "calc(100vh - 330px)"}
+          options={options}
           onAttempts={setAttempts}
           onPositionChange={(value) => showLog({ at: value })}
+          onChooseLine={updateQuery}
         />
       )}
     </>
+  );
+}
+
+/** Says what is shown beside the lines, and how; the address keeps it. */
+function LogOptionSwitches({ options: { numbers, times, wrap } }: { options: LogOptions }): ReactNode {
+  return (
+    <div className="row" style={{ marginBottom: 6, columnGap: 16 }}>
+      <LabeledSwitch
+        text={t("Line numbers")}
+        on={numbers}
+        onChange={(on) => updateQuery({ numbers: on ? "" : "0" })}
+      />
+      <LabeledSwitch text={t("Times")} on={times} onChange={(on) => updateQuery({ times: on ? "1" : "" })} />
+      <LabeledSwitch text={t("Wrap lines")} on={wrap} onChange={(on) => updateQuery({ wrap: on ? "1" : "" })} />
+    </div>
   );
 }

@@ -1,19 +1,23 @@
-// Splits a log's text into lines, without colours and without text that a terminal would have overwritten.
+// Splits a log's text into lines, as a terminal shows them: without text that was overwritten.
+
+import { type StyledRun, stripEscapes, styledRuns } from "./ansi";
 
 type LogLevel = "error" | "warning" | "";
 
 export interface LogLine {
   /** The line keeps its number when lines before it are loaded or dropped. */
   number: number;
+  /** Where the line begins in the log's text, and where the next one begins. */
+  from: number;
+  to: number;
   text: string;
   level: LogLevel;
+  /** Which parts of `text` are coloured, bold or underlined. */
+  runs: StyledRun[];
 }
 
 const MAX_LINE_LENGTH = 4000;
-/** Also one that the end of the line has cut off, as in howdah.logs.output_text. */
-const ANSI_ESCAPES =
-  /\u001b(?:\[[0-?]*[ -/]*(?:[@-~]|$)|\][^\u0007\u001b]*(?:\u0007|\u001b\\|\u001b?$)|[@-Z\\^_=>]|$)/g;
-/** The words of howdah.logs.search, so that the page colours the lines that a search finds. */
+/** The words of howdah.logs.levels, so that the page colours the lines that a search finds. */
 const ERROR_WORDS = [
   "error",
   "Error",
@@ -33,13 +37,19 @@ const GLOG_WARNING = /^W[01]\d[0-3]\d /;
 
 /** Splits a text into lines; `first` is the number of the first line. */
 export function parseLogLines(text: string, first = 0): LogLine[] {
-  const lines = text.split("\n");
-  if (lines.at(-1) === "") lines.pop();
-  return lines.map((line, index) => ({ number: first + index, ...parseLine(line) }));
+  const lines: LogLine[] = [];
+  for (let from = 0; from < text.length;) {
+    const end = text.indexOf("\n", from);
+    const to = end < 0 ? text.length : end + 1;
+    const raw = text.slice(from, end < 0 ? to : end);
+    lines.push({ number: first + lines.length, from, to, ...parseLine(raw) });
+    from = to;
+  }
+  return lines;
 }
 
 /** Returns the index of the line with this number, or of the next line, or of the last. */
-export function findLineIndex(lines: LogLine[], number: number): number {
+export function findLineIndex(lines: { number: number }[], number: number): number {
   let [low, high] = [0, lines.length - 1];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -49,14 +59,26 @@ export function findLineIndex(lines: LogLine[], number: number): number {
   return low;
 }
 
-function parseLine(raw: string): Omit<LogLine, "number"> {
-  const shortened =
-    raw.length > MAX_LINE_LENGTH * 4 ? `${raw.slice(0, MAX_LINE_LENGTH)} … (+${raw.length - MAX_LINE_LENGTH})` : raw;
-  const plainText = shortened.replace(ANSI_ESCAPES, "").replace(/\r+$/, "");
-  const text = plainText.slice(plainText.lastIndexOf("\r") + 1);
-  const limited =
-    text.length > MAX_LINE_LENGTH ? `${text.slice(0, MAX_LINE_LENGTH)} … (+${text.length - MAX_LINE_LENGTH})` : text;
-  return { text: limited, level: detectLevel(limited) };
+/** Parses one line without its end. */
+export function parseLine(raw: string): Pick<LogLine, "text" | "level" | "runs"> {
+  const lastWritten = raw.replace(/\r+$/, "");
+  const visible = lastWritten.slice(lastWritten.lastIndexOf("\r") + 1);
+  const shortened = visible.slice(0, MAX_LINE_LENGTH * 4);
+  const plainText = stripEscapes(shortened);
+  const end = Math.min(plainText.length, MAX_LINE_LENGTH);
+  const left = plainText.length - end + visible.length - shortened.length;
+  const text = plainText.slice(0, end) + (left ? ` … (+${left})` : "");
+  const runs = shortened.includes("\u001b") ? clipRuns(styledRuns(shortened), 0, end) : NO_RUNS;
+  return { text, level: detectLevel(text), runs };
+}
+
+const NO_RUNS: StyledRun[] = [];
+
+/** Returns what of the runs lies from `start` to `end` of a text, with places that count from `start`. */
+export function clipRuns(runs: StyledRun[], start: number, end: number): StyledRun[] {
+  return runs
+    .map(({ from, to, style }) => ({ from: Math.max(from, start) - start, to: Math.min(to, end) - start, style }))
+    .filter(({ from, to }) => from < to);
 }
 
 function detectLevel(text: string): LogLevel {

@@ -8,9 +8,19 @@ interface OffsetMark {
   offset: number;
 }
 
+/** What is known of a line and of the lines after it, by the line's number in the text (see `firstLine`). */
+interface LineMark {
+  line: number;
+  /** For `numbering` the number of the line in the stream, undefined if it is not known; for `times` Unix seconds. */
+  value: number | undefined;
+}
+
 export interface LogText {
   text: string;
   marks: OffsetMark[];
+  /** The numbers of lines in the stream, and since when lines were printed. */
+  numbering: LineMark[];
+  times: LineMark[];
   /** The number of the text's first line. Line 0 is the line with which reading began, so lines before it have negative
    * numbers, and a line keeps its number when chunks are added or dropped. */
   firstLine: number;
@@ -32,6 +42,8 @@ const MARK_INTERVAL = 16384;
 export const EMPTY_LOG: LogText = {
   text: "",
   marks: [],
+  numbering: [],
+  times: [],
   firstLine: 0,
   from: 0,
   to: 0,
@@ -51,10 +63,15 @@ export function appendChunk(log: LogText, chunk: LogChunk): LogText {
   const keptMarks =
     text.length > MAX_CHARACTERS ? marks.filter((mark) => mark.at >= text.length - MAX_CHARACTERS) : marks;
   const { at, offset } = keptMarks[0] ?? { at: 0, offset: log.from };
+  const firstLine = log.firstLine + countLineEnds(text.slice(0, at));
+  const line = log.firstLine + countLineEnds(log.text);
+  const numbers = appendNumber(log.numbering, line, chunk, chunk.offset === log.to && log.text !== "");
   return {
     text: text.slice(at),
     marks: keptMarks.map((mark) => ({ ...mark, at: mark.at - at })),
-    firstLine: log.firstLine + countLineEnds(text.slice(0, at)),
+    numbering: dropUnused(numbers, firstLine),
+    times: dropUnused([...log.times, ...timesOf(chunk, line)], firstLine),
+    firstLine,
     from: offset,
     to: chunk.next,
     size: chunk.size,
@@ -69,18 +86,75 @@ export function prependChunk(log: LogText, chunk: LogChunk): LogText {
   const shiftedMarks = log.marks.map((mark) => ({ ...mark, at: mark.at + chunk.text.length }));
   const marks = [{ at: 0, offset: chunk.offset }, ...shiftedMarks.filter((mark) => mark.at > 0)];
   const joined = chunk.text + log.text;
+  const firstLine = log.firstLine - countLineEnds(chunk.text);
   const end =
     joined.length > MAX_CHARACTERS ? marks.findLast((mark) => mark.at > 0 && mark.at <= MAX_CHARACTERS) : undefined;
   return {
     ...log,
     text: end ? joined.slice(0, end.at) : joined,
     marks: end ? marks.filter((mark) => mark.at < end.at) : marks,
-    firstLine: log.firstLine - countLineEnds(chunk.text),
+    numbering: [{ line: firstLine, value: chunk.first_line ?? undefined }, ...log.numbering],
+    times: [...timesOf(chunk, firstLine), ...log.times],
+    firstLine,
     from: chunk.offset,
     to: end ? end.offset : log.to,
     error: "",
     complete: log.complete && !end,
   };
+}
+
+/** Adds the number of a chunk's first line, unless it follows from the number of an earlier line. */
+function appendNumber(numbering: LineMark[], line: number, chunk: LogChunk, adjoins: boolean): LineMark[] {
+  const value = chunk.first_line ?? undefined;
+  const follows = adjoins && (value === undefined || value === valueWithSteps(numbering, line));
+  return follows || (value === undefined && !numbering.length) ? numbering : [...numbering, { line, value }];
+}
+
+function timesOf(chunk: LogChunk, line: number): LineMark[] {
+  return (chunk.times ?? []).map(([number, time]) => ({ line: line + number, value: time }));
+}
+
+/** Drops the marks that say nothing about the line `firstLine` and the lines after it. */
+function dropUnused(marks: LineMark[], firstLine: number): LineMark[] {
+  const first = marks.findLastIndex(({ line }) => line <= firstLine);
+  return first > 0 ? marks.slice(first) : marks;
+}
+
+function markOf(marks: LineMark[], line: number): LineMark | undefined {
+  let [low, high] = [0, marks.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((marks[middle]?.line ?? 0) <= line) low = middle + 1;
+    else high = middle;
+  }
+  return marks[low - 1];
+}
+
+function valueWithSteps(numbering: LineMark[], line: number): number | undefined {
+  const mark = markOf(numbering, line);
+  return mark?.value === undefined ? undefined : mark.value + line - mark.line;
+}
+
+/** Returns the number in the stream, from 1, of a line of the text; undefined if it is not known. */
+export function streamLineNumber(log: LogText, line: number): number | undefined {
+  return valueWithSteps(log.numbering, line);
+}
+
+/** Returns since when a line of the text was printed, Unix seconds; undefined if it is not known. */
+export function lineTime(log: LogText, line: number): number | undefined {
+  return markOf(log.times, line)?.value;
+}
+
+/** Returns the offsets in the stream, in bytes, of the characters at these places of the text, which must ascend. */
+export function byteOffsets({ text, marks, from }: LogText, places: number[]): number[] {
+  let known: OffsetMark = { at: 0, offset: from };
+  const encoder = new TextEncoder();
+  return places.map((place) => {
+    const mark = marks.findLast(({ at }) => at <= place);
+    if (mark && mark.at > known.at) known = mark;
+    known = { at: place, offset: known.offset + encoder.encode(text.slice(known.at, place)).length };
+    return known.offset;
+  });
 }
 
 function countLineEnds(text: string): number {

@@ -32,7 +32,7 @@ export function useLog({ job, task, attempt, stream, live, position, pollMs }: L
   useEffect(() => {
     const opened = new LogReader(
       (offset, limit, signal) =>
-        apiGet("jobs/{job}/logs/{task}", { job, task }, { stream, attempt, offset, limit }, signal),
+        apiGet("jobs/{job}/logs/{task}", { job, task }, { stream, attempt, offset, limit, lines: 1 }, signal),
       (read, isFollowing) => setState({ log: read, following: isFollowing }),
       position,
       isLive.current,

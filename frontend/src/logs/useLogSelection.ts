@@ -9,20 +9,26 @@ interface TextPosition {
   offset: number;
 }
 
+/** Names a row: the number of its line, and the place in the line's text where the row begins. */
+export interface RowPlace {
+  number: number;
+  from: number;
+}
+
 interface LogSelection {
-  /** The numbers of lines that must stay in the document, because a selection begins or ends in them. */
-  keptLines: number[];
+  /** Rows that must stay in the document, because a selection begins or ends in them. */
+  keptPlaces: RowPlace[];
   selectAll: () => void;
   onCopy: (event: ClipboardEvent) => void;
 }
 
 export function useLogSelection(container: RefObject<HTMLDivElement | null>, lines: LogLine[]): LogSelection {
-  const [keptLines, setKeptLines] = useState<number[]>([]);
+  const [keptPlaces, setKeptPlaces] = useState<RowPlace[]>([]);
   const [selectingAll, setSelectingAll] = useState(false);
   useEffect(() => {
     const onSelectionChange = (): void => {
-      const endLines = selectionEndLines(container.current);
-      setKeptLines((last) => (last.join() === endLines.join() ? last : endLines));
+      const ends = selectionEnds(container.current);
+      setKeptPlaces((last) => (JSON.stringify(last) === JSON.stringify(ends) ? last : ends));
     };
     document.addEventListener("selectionchange", onSelectionChange);
     return () => document.removeEventListener("selectionchange", onSelectionChange);
@@ -37,7 +43,10 @@ export function useLogSelection(container: RefObject<HTMLDivElement | null>, lin
   const selectAll = (): void => {
     const [first, last] = [lines[0], lines.at(-1)];
     if (!first || !last) return;
-    setKeptLines([first.number, last.number]);
+    setKeptPlaces([
+      { number: first.number, from: 0 },
+      { number: last.number, from: last.text.length },
+    ]);
     setSelectingAll(true);
   };
   const onCopy = (event: ClipboardEvent): void => {
@@ -46,15 +55,19 @@ export function useLogSelection(container: RefObject<HTMLDivElement | null>, lin
     event.clipboardData.setData("text/plain", text);
     event.preventDefault();
   };
-  return { keptLines, selectAll, onCopy };
+  return { keptPlaces, selectAll, onCopy };
 }
 
-/** Returns the lines in which the selection begins and ends. A click alone is an empty selection that Shift extends. */
-function selectionEndLines(box: HTMLElement | null): number[] {
+/** Returns the rows in which the selection begins and ends. A click alone is an empty selection that Shift extends. */
+function selectionEnds(box: HTMLElement | null): RowPlace[] {
   const selection = window.getSelection();
   if (!selection) return [];
   const rows = [selection.anchorNode, selection.focusNode].map((node) => closestRow(box, node));
-  return rows.flatMap((row) => (row ? [Number(row.dataset.line)] : []));
+  return rows.flatMap((row) => (row ? [rowPlace(row)] : []));
+}
+
+function rowPlace(row: HTMLElement): RowPlace {
+  return { number: Number(row.dataset.line), from: Number(row.dataset.from) };
 }
 
 function closestRow(box: HTMLElement | null, node: Node | null): HTMLElement | undefined {
@@ -81,14 +94,26 @@ function selectedText(box: HTMLElement | null, lines: LogLine[]): string | undef
 function textPositionOf(box: HTMLElement, lines: LogLine[], node: Node, offset: number): TextPosition | undefined {
   const row = closestRow(box, node);
   if (row) {
-    const index = findLineIndex(lines, Number(row.dataset.line));
-    if (node.nodeType === Node.TEXT_NODE) return { index, offset };
-    return { index, offset: offset ? (lines[index]?.text.length ?? 0) : 0 };
+    const { number, from } = rowPlace(row);
+    return { index: findLineIndex(lines, number), offset: from + offsetInRow(row, node, offset) };
   }
   if (!box.contains(node)) return undefined;
   const next = node.childNodes[offset]; // between the rows
   const nextRow = next && closestRow(box, next);
-  return nextRow ? { index: findLineIndex(lines, Number(nextRow.dataset.line)), offset: 0 } : endPosition(lines);
+  if (!nextRow) return endPosition(lines);
+  const { number, from } = rowPlace(nextRow);
+  return { index: findLineIndex(lines, number), offset: from };
+}
+
+/** Returns how many characters of a row's text lie before a position in the row. */
+function offsetInRow(row: HTMLElement, node: Node, offset: number): number {
+  const text = row.querySelector(".text");
+  if (!text) return 0;
+  const before = document.createRange();
+  before.selectNodeContents(text);
+  if (text.contains(node)) before.setEnd(node, offset);
+  else if (node !== row || offset < row.childNodes.length) return 0; // in the gutter, or before the text
+  return before.toString().length;
 }
 
 function endPosition(lines: LogLine[]): TextPosition {

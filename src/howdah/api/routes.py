@@ -219,6 +219,7 @@ ROUTES: tuple[Route, ...] = (
             Parameter("attempt", "The attempt; the latest by default.", "integer"),
             Parameter("offset", "Offset of the first byte; from the end if negative.", "integer"),
             Parameter("limit", "The most bytes, 65536 by default.", "integer"),
+            Parameter("lines", "1: also the number of the first line, and when the lines were printed.", "integer"),
         ),
         "Log",
     ),

@@ -306,12 +306,16 @@ class Events(TypedDict):
 
 class Log(TypedDict):
     """The `text` of a log of `size` bytes from `offset` on; `next` is the offset of the next piece. If `complete`, no
-    more will come."""
+    more will come. If the request asks for `lines`: the number, from 1, of the line with which `text` begins, null if it
+    is not known; and `times`, where a line [n, time] says that the text was printed since then from its n-th line on,
+    counted from 0."""
 
     offset: int
     size: int
     next: int
     text: str
+    first_line: int | None
+    times: list[Annotated[list[Any], Columns(int, float)]]
     complete: bool
     attempts: list[int]
 

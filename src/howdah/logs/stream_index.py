@@ -60,8 +60,10 @@ class StreamIndex:
         return f"{self.times[number]:.3f} {out[0]} {err[0]} {out[1]} {err[1]}\n"
 
     def place(self, stream: str, number: int) -> tuple[int, int]:
-        """Return the offset in a stream that line `number` of the index holds, and the number of lines before it."""
-        return self._offset(stream, number), self._lines[stream][number]
+        """Return the offset in a stream (or in `both`) that line `number` of the index holds, and the number of lines
+        before it."""
+        names = STREAMS if stream == BOTH else (stream,)
+        return self._offset(stream, number), sum(self._lines[name][number] for name in names)
 
     def before(self, stream: str, offset: int) -> tuple[int, int]:
         """Return the last such place at or before `offset`."""
@@ -75,7 +77,13 @@ class StreamIndex:
 
     def _line_at(self, stream: str, offset: int) -> int:
         """Return the number of the last line whose offset is not greater; -1 if there is none."""
+        if stream == BOTH:
+            return _last_that_holds(len(self), lambda number: self._offset(BOTH, number) <= offset)
         return bisect.bisect_right(self.stdout if stream == "stdout" else self.stderr, offset) - 1
+
+    def between(self, stream: str, begin: int, end: int) -> range:
+        """Return the numbers of the lines whose offsets lie after `begin` and before `end`."""
+        return range(self._line_at(stream, begin) + 1, self._line_at(stream, end - 1) + 1)
 
     def span(self, stream: str, since: float, until: float) -> tuple[int, int]:
         """Return the offsets between which all bytes of `stream` lie that were printed, or may have been printed, in a
@@ -90,6 +98,8 @@ class StreamIndex:
         return start, self._offset(stream, last + 1) if last + 1 < len(self) else end
 
     def _offset(self, stream: str, number: int) -> int:
+        if stream == BOTH:
+            return self.stdout[number] + self.stderr[number]
         return (self.stdout if stream == "stdout" else self.stderr)[number]
 
     def pieces(self, sizes: Mapping[str, int], position: int) -> Iterator[tuple[int, str, int, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import functools
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -10,14 +11,17 @@ from howdah.api import schemas
 from howdah.api.http_server import Response
 from howdah.api.routes import ApiRequest
 from howdah.api.sources import JobSource
-from howdah.errors import InvalidRequest, NotFound, NotReady
+from howdah.errors import InvalidRequest, NotFound, NotReady, RequestRefused
+from howdah.logs.line_places import first_line_number, line_times
 from howdah.logs.query import search_arguments, stream_of
-from howdah.logs.stream_index import BOTH
+from howdah.logs.stream_index import BOTH, TIMES, StreamIndex
 from howdah.spec import TaskId
 from howdah.wire.messages import LogChunk
 
 MAX_LOG_BYTES = 1 << 20
 MAX_CHARACTER_BYTES = 4
+INDEX_TAIL_BYTES = 16 << 10
+"""Bytes of the end of an index, which suffice for a page that follows the end of a log."""
 PIECE_BYTES, MAX_BYTES = 512 << 10, 2 << 30
 """Bytes of a piece of a download, and the most bytes of a download."""
 MAX_DOWNLOADS = 4
@@ -34,14 +38,53 @@ async def logs(call: ApiRequest) -> schemas.Log:
     view = call.job.view.tasks[task]
     complete = view.state.ended or attempt not in (0, view.attempt)
     offset, text, end = whole_characters(chunk, complete)
+    first_line, times = None, list[tuple[int, float]]()
+    if text and call.number("lines", 0):
+        data = chunk.text[offset - chunk.offset : end - chunk.offset].encode("latin-1")
+        reader = AttemptReader(call.job, task, attempt)
+        index = await reader.index(stream, offset)
+        times = line_times(index, stream, offset, data)
+        first_line = await first_line_number(index, stream, offset, data, functools.partial(reader.read, stream))
     return {
         "offset": offset,
         "size": chunk.size,
         "next": end,
         "text": text,
+        "first_line": first_line,
+        "times": times,
         "complete": complete and end >= chunk.size,
         "attempts": list(dict.fromkeys(each.attempt for each in view.attempts)),
     }
+
+
+class AttemptReader:
+    """Reads the output of one attempt, and the index of its streams."""
+
+    def __init__(self, job: JobSource, task: TaskId, attempt: int) -> None:
+        self._job, self._task, self._attempt = job, task, attempt
+
+    async def read(self, stream: str, offset: int, limit: int) -> tuple[int, bytes]:
+        """Return up to `limit` bytes of a stream, and the offset at which they begin.
+
+        Raises:
+            RequestRefused: the stream can't be read.
+        """
+        chunk = await self._job.log(self._task, stream, self._attempt, offset, limit)
+        return chunk.offset, chunk.text.encode("latin-1")
+
+    async def index(self, stream: str, offset: int) -> StreamIndex:
+        """Return the index of the streams, as much of it as the bytes of `stream` from `offset` on need; an empty one
+        where there is none."""
+        try:
+            begin, data = await self.read(TIMES, -INDEX_TAIL_BYTES, INDEX_TAIL_BYTES)
+            if not begin:
+                return StreamIndex.parse(data)
+            end = StreamIndex.parse(data.partition(b"\n")[2])
+            if len(end) and end.place(stream, 0)[0] <= offset:
+                return end
+            return StreamIndex.parse((await self.read(TIMES, 0, MAX_LOG_BYTES))[1])
+        except RequestRefused:
+            return StreamIndex()
 
 
 def whole_characters(chunk: LogChunk, complete: bool) -> tuple[int, str, int]:

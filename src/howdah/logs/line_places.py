@@ -1,0 +1,53 @@
+"""Says of a piece of a log which lines it holds and when they were printed, from the index of the task's streams.
+
+The rule: a number is the true one or None. Where the index has no place in the piece, the lines since the last known
+place are counted, if that takes few bytes to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from howdah.logs.stream_index import StreamIndex
+
+MAX_COUNTED_BYTES = 4 << 20
+"""Bytes that are read at most to count the lines before a piece."""
+MAX_TIMES = 1000
+"""The most times of one piece."""
+_READ_BYTES = 512 << 10
+ReadLog = Callable[[int, int], Awaitable[tuple[int, bytes]]]
+"""Reads a log from an offset on, some bytes at most; returns where the bytes begin, and the bytes."""
+
+
+def line_times(index: StreamIndex, stream: str, offset: int, data: bytes) -> list[tuple[int, float]]:
+    """Return the times that are known of the lines of `data`, which begins at `offset`: pairs of the number of a line
+    within `data`, from 0, and the time since which it and the lines after it were printed."""
+    times: dict[int, float] = {}
+    first = index.when(stream, offset)
+    if first is not None:
+        times[0] = first
+    counted = line = 0
+    for number in index.between(stream, offset, offset + len(data)):
+        at = index.place(stream, number)[0] - offset
+        line, counted = line + data.count(b"\n", counted, at), at
+        times[line] = index.times[number]
+    return list(times.items())[:: 1 + len(times) // MAX_TIMES]
+
+
+async def first_line_number(
+    index: StreamIndex, stream: str, offset: int, data: bytes, read: ReadLog
+) -> int | None:
+    """Return the number, from 1, of the line with which `data` begins, which is at `offset` of the stream."""
+    known, lines = index.before(stream, offset)
+    inside = index.between(stream, offset, offset + len(data))
+    if known < offset and inside:
+        at, lines_before = index.place(stream, inside[0])
+        return lines_before - data.count(b"\n", 0, at - offset) + 1
+    if offset - known > MAX_COUNTED_BYTES:
+        return None
+    while known < offset:
+        begin, before = await read(known, min(_READ_BYTES, offset - known))
+        if begin != known or not before:
+            return None  # the bytes between are not kept
+        known, lines = known + len(before), lines + before.count(b"\n")
+    return lines + 1
