@@ -29,7 +29,8 @@ const load = (file) => {
   return exported;
 };
 const page = load(source);
-console.log(JSON.stringify(JSON.parse(fs.readFileSync(0, "utf8")).map((value) => page[name](...(Array.isArray(value) ? value : [value])))));
+const call = (value) => page[name](...(Array.isArray(value) ? value : [value]));
+console.log(JSON.stringify(JSON.parse(fs.readFileSync(0, "utf8")).map(call)));
 """
 
 

@@ -59,6 +59,45 @@ def test_as_looking_at_each_line_finds_them(lines: list[bytes], size: int) -> No
         assert [(one.line, one.text.encode()) for one in hits(data, wish, size)] == expected
 
 
+TRACEBACK = """\
+step 1
+[rank0]: Traceback (most recent call last):
+[rank0]:   File "train.py", line 3, in main
+[rank0]:     forward(x)
+other
+Traceback (most recent call last):
+  File "train.py", line 9, in <module>
+    wait()
+    ~~~~^^
+Timeout
+after
+KeyError
+"""
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 40])
+@pytest.mark.parametrize("level", ["error", "warning"])
+def test_a_search_for_a_level_finds_whole_tracebacks(size: int, level: str) -> None:
+    found = hits(TRACEBACK.encode(), LogQuery(level=level), size)
+    assert [one.line for one in found] == [2, 3, 4, 6, 7, 8, 9, 10, 12]
+    assert {one.level for one in found} == {"error"}
+    lines = TRACEBACK.splitlines()
+    assert [one.text for one in found] == [lines[one.line - 1] for one in found]
+
+
+def test_a_search_for_a_text_of_a_level_finds_lines_with_both() -> None:
+    assert [one.line for one in hits(TRACEBACK.encode(), LogQuery("e", level="error"))] == [2, 6, 12]
+
+
+@pytest.mark.parametrize("block", [64, 100, 150])
+def test_a_traceback_across_blocks_is_found_whole(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    monkeypatch.setattr(logsearch, "BLOCK", block)
+    found = hits(TRACEBACK.encode() * 9, LogQuery(level="error"))
+    assert [one.line for one in found] == [
+        12 * turn + line for turn in range(9) for line in (2, 3, 4, *range(6, 11), 12)
+    ]
+
+
 def test_matches_across_blocks_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     data = (b"x" * 99 + b"\n") * (logsearch.BLOCK // 100) + b"a needle\n" + b"y\n" * 10
     assert [one.text for one in hits(data, LogQuery("needle"), 1 << 16)] == ["a needle"]

@@ -32,6 +32,7 @@ const ERROR_WORDS = [
   ": E ",
 ];
 const WARNING_WORDS = ["warn", "Warn", "WARN", ": W "];
+const TRACEBACK_BEGIN = "Traceback (most recent call last):";
 const GLOG_ERROR = /^[EF][01]\d[0-3]\d /;
 const GLOG_WARNING = /^W[01]\d[0-3]\d /;
 
@@ -87,8 +88,20 @@ function detectLevel(text: string): LogLevel {
   return GLOG_WARNING.test(text) || WARNING_WORDS.some(holds) ? "warning" : "";
 }
 
-/** Returns the lines of at least this level; all lines if the level is empty. */
+/** Returns the lines of at least this level, with whole tracebacks; all lines if the level is empty. */
 export function filterByLevel(lines: LogLine[], level: string): LogLine[] {
-  if (level === "error") return lines.filter((line) => line.level === "error");
-  return level === "warning" ? lines.filter((line) => line.level) : lines;
+  if (!level) return lines;
+  let traceback: string | undefined; // what stands before each of its lines, such as a rank
+  return lines.flatMap((line) => {
+    const begin = line.text.indexOf(TRACEBACK_BEGIN);
+    let inTraceback = begin >= 0;
+    if (inTraceback) traceback = line.text.slice(0, begin);
+    else if (traceback !== undefined) {
+      const rest = line.text.startsWith(traceback) ? line.text.slice(traceback.length) : "";
+      inTraceback = rest.trim() !== "";
+      if (!/^[ \t]/.test(rest)) traceback = undefined; // the line with the exception, or a line of something else
+    }
+    if (inTraceback) return line.level === "error" ? line : { ...line, level: "error" as const };
+    return line.level === "error" || line.level === level ? line : [];
+  });
 }

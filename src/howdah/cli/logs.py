@@ -19,7 +19,8 @@ from howdah.cli.terminal import coloured_task, shown_line
 from howdah.client.follow import Follower, fetch_update, settled_report
 from howdah.engines import Engine
 from howdah.errors import NotFound, SpecError
-from howdah.logs.archive import parse_heading
+from howdah.logs.archive import StreamKey, parse_heading
+from howdah.logs.levels import Traceback
 from howdah.logs.lines import ArchivedLines, AttemptLines, LineFilter, LogLine, merge_by_time
 from howdah.logs.query import tasks_of
 from howdah.logs.store import PIECE_BYTES, LiveLogs
@@ -228,7 +229,7 @@ def _archived_lines(engine: Engine, report: JobReport, selection: LogSelection) 
 def _live_lines(engine: Engine, report: JobReport, selection: LogSelection) -> Iterator[LogLine]:
     follower = Follower(engine, report.id)
     attempts_read: dict[tuple[TaskId, int], AttemptLines] = {}
-    choice = selection.choice
+    choice, tracebacks = selection.choice, dict[StreamKey, Traceback]()
     for update in follower.updates():
         if follower.master is None or not update.view.tasks:
             continue
@@ -241,7 +242,8 @@ def _live_lines(engine: Engine, report: JobReport, selection: LogSelection) -> I
                 )
                 number = attempt or update.view.tasks[task].attempt
                 with _ignoring_silence():
-                    fresh.append(list(choice.select(lines.read(number, last=not selection.follow))))
+                    new = lines.read(number, last=not selection.follow)
+                    fresh.append(list(choice.select(new, tracebacks)))
         together = list(merge_by_time(fresh)) if selection.merge else [line for lines in fresh for line in lines]
         yield from together[-choice.tail :] if selection.merge and choice.tail else together
         choice = choice._replace(tail=0)

@@ -36,3 +36,30 @@ def level_of(line: bytes) -> str:
 def _has_level(level: str, line: bytes) -> bool:
     begins = line.startswith(BEGINNINGS[level]) and re.match(DAY, line[2:]) is not None
     return begins or any(word in line for word in LEVELS[level])
+
+
+class Traceback:
+    """Follows a Python traceback in a stream, line by line. A rank, or other text, may stand before each line."""
+
+    _BEGIN = b"Traceback (most recent call last):"
+
+    def __init__(self) -> None:
+        self._prefix: bytes | None = None
+
+    @property
+    def goes_on(self) -> bool:
+        """Return whether the last line that was added lies in a traceback, and is not its end."""
+        return self._prefix is not None
+
+    def add(self, line: bytes) -> bool:
+        """Return whether the next line of the stream belongs to a traceback, from its beginning to the exception."""
+        begin = line.find(self._BEGIN)
+        if begin >= 0:
+            self._prefix = line[:begin]
+            return True
+        if self._prefix is None:
+            return False
+        rest = line[len(self._prefix) :] if line.startswith(self._prefix) else b""
+        if not rest.startswith((b" ", b"\t")):
+            self._prefix = None  # the line with the exception, or a line of something else
+        return bool(rest.strip())

@@ -34,9 +34,7 @@ def line_times(index: StreamIndex, stream: str, offset: int, data: bytes) -> lis
     return list(times.items())[:: 1 + len(times) // MAX_TIMES]
 
 
-async def first_line_number(
-    index: StreamIndex, stream: str, offset: int, data: bytes, read: ReadLog
-) -> int | None:
+async def first_line_number(index: StreamIndex, stream: str, offset: int, data: bytes, read: ReadLog) -> int | None:
     """Return the number, from 1, of the line with which `data` begins, which is at `offset` of the stream."""
     known, lines = index.before(stream, offset)
     inside = index.between(stream, offset, offset + len(data))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from howdah.localfiles.temporary_directory import TemporaryDirectory
 from howdah.logs.archive import LogArchive, StreamKey, copy_streams
-from howdah.logs.levels import LEVELS, level_of
+from howdah.logs.levels import LEVELS, Traceback, level_of
 from howdah.logs.output_text import plain
 from howdah.logs.search import MAX_LINE
 from howdah.logs.store import PIECE_BYTES, AttemptLogs, DirectoryLogs
@@ -32,6 +32,8 @@ class LogLine(NamedTuple):
     stream: str
     text: bytes
     """The line without its end."""
+    offset: int = 0
+    """Where the line begins in its stream."""
 
 
 class LineFilter(NamedTuple):
@@ -46,20 +48,30 @@ class LineFilter(NamedTuple):
     tail: int = 0
     """The number of last lines to keep; 0: all."""
 
-    def matches(self, line: LogLine) -> bool:
-        """Return whether the line is chosen, `tail` aside."""
+    def matches(self, line: LogLine, in_traceback: bool = False) -> bool:
+        """Return whether the line is chosen, `tail` aside. A line in a traceback is an error, whatever it says."""
         if line.time and line.time < self.since:
             return False
         shown = plain(line.text)
-        found = level_of(shown) if self.level else ""
+        found = "error" if in_traceback else level_of(shown) if self.level else ""
         if self.level and found not in ("error", self.level):
             return False
         return self.pattern is None or self.pattern.search(shown) is not None
 
-    def select(self, lines: Iterable[LogLine]) -> Iterable[LogLine]:
-        """Return those of `lines` that are chosen."""
-        chosen = filter(self.matches, lines)
+    def select(
+        self, lines: Iterable[LogLine], tracebacks: dict[StreamKey, Traceback] | None = None
+    ) -> Iterable[LogLine]:
+        """Return those of `lines` that are chosen. `tracebacks`: those in which earlier lines of a stream lay, for
+        lines that come in several calls."""
+        known = {} if tracebacks is None else tracebacks
+        chosen = (line for line in lines if self.matches(line, self.level != "" and _in_traceback(line, known)))
         return deque(chosen, self.tail) if self.tail else chosen
+
+
+def _in_traceback(line: LogLine, tracebacks: dict[StreamKey, Traceback]) -> bool:
+    """Return whether the next line of a stream lies in a traceback."""
+    key = StreamKey(line.task, line.attempt, line.stream)
+    return tracebacks.setdefault(key, Traceback()).add(plain(line.text))
 
 
 assert set(LEVELS) == {"error", "warning"}  # `matches` knows that a warning's lines hold errors, too
@@ -73,13 +85,13 @@ def split_lines(
     for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")
         for text in whole:
-            yield LogLine(when(base), task, attempt, stream, text)
+            yield LogLine(when(base), task, attempt, stream, text, base)
             base += len(text) + 1
         if len(rest) > MAX_LINE:
-            yield LogLine(when(base), task, attempt, stream, rest)
+            yield LogLine(when(base), task, attempt, stream, rest, base)
             base, rest = base + len(rest), b""
     if rest:
-        yield LogLine(when(base), task, attempt, stream, rest)
+        yield LogLine(when(base), task, attempt, stream, rest, base)
 
 
 def merge_by_time(streams: Iterable[Iterable[LogLine]]) -> Iterator[LogLine]:

@@ -4,6 +4,7 @@ only."""
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -234,7 +235,8 @@ class SearchResults:
 
     def answer(self, seconds: float) -> dict[str, Any]:
         """Return the answer of the API's `search`."""
-        hits = sorted(self._hits, key=lambda hit: (hit["time"] or 0.0, hit["task"], hit["attempt"], hit["offset"]))
+        place = operator.itemgetter("task", "attempt", "stream", "offset")
+        hits = sorted(self._hits, key=lambda hit: (hit["time"] or 0.0, *place(hit)))
         return {
             "hits": hits[: self._limit],
             "scanned_bytes": self._scanned,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from howdah.logs.archive import StreamKey, archived_streams
-from howdah.logs.levels import level_of
+from howdah.logs.levels import Traceback, level_of
 from howdah.logs.matching import line_finders
 from howdah.logs.query import LogMatch, LogQuery, LogSearchReply, LogSearchRequest, SearchedStream
 from howdah.logs.store import DirectoryLogs, NodeManagerLogs, http_errors_as_os_errors, open_log
@@ -49,6 +49,7 @@ class Search:
         self.numbers: Callable[[int], int] | None = None
         self.span = 0, 1 << 62
         self._find, self._holds = line_finders(query)
+        self._traceback = Traceback()
 
     @property
     def key(self) -> StreamKey:
@@ -70,7 +71,7 @@ class Search:
             self.scanned += count
             end = _end_of_complete_lines(buffer, kept + count, last=not count)
             counted = 0
-            for start, stop in self._matching_lines(buffer, end):
+            for start, stop, level in self._matching_lines(buffer, end):
                 if base + start < self.span[0]:
                     continue
                 if base + start >= self.span[1]:
@@ -79,7 +80,7 @@ class Search:
                     line, counted = line + buffer.count(b"\n", counted, start), start
                 else:
                     line = self.numbers(base + start) + 1
-                hit = self._match(bytes(view[start : min(stop, start + MAX_LINE)]), base + start, line)
+                hit = self._match(bytes(view[start : min(stop, start + MAX_LINE)]), base + start, line, level)
                 if not _is_in_time_range(hit, self.query):
                     continue
                 yield hit
@@ -95,21 +96,33 @@ class Search:
             view[:left] = bytes(view[end : kept + count])
             kept = left
 
-    def _matching_lines(self, buffer: bytearray, end: int) -> Iterator[tuple[int, int]]:
-        place = 0
-        while (at := self._find(buffer, place, end)) >= 0:
-            start = max(place, buffer.rfind(b"\n", place, at) + 1)
-            stop = buffer.find(b"\n", at, end)
+    def _matching_lines(self, buffer: bytearray, end: int) -> Iterator[tuple[int, int, str]]:
+        """Yield where each matching line begins and ends, and its level if its text does not show it: a search for a
+        level alone also finds the frames of a traceback."""
+        whole_tracebacks = bool(self.query.level) and not self.query.text
+        place, at = 0, self._find(buffer, 0, end)
+        while place < end:
+            if not self._traceback.goes_on:
+                if at < 0:
+                    return
+                start = max(place, buffer.rfind(b"\n", place, at) + 1)
+            else:
+                start = place
+            stop = buffer.find(b"\n", start, end)
             stop = end if stop < 0 else stop
-            if self._holds(buffer, start, stop) >= 0:
-                yield start, stop
+            in_traceback = whole_tracebacks and self._traceback.add(bytes(buffer[start : min(stop, start + MAX_LINE)]))
+            if in_traceback:
+                yield start, stop, "error"
+            elif start <= at <= stop and self._holds(buffer, start, stop) >= 0:
+                yield start, stop, ""
             place = stop + 1
-            if place >= end:
-                return
+            if 0 <= at < place:
+                at = self._find(buffer, place, end) if place < end else -1
 
-    def _match(self, line: bytes, offset: int, number: int) -> LogMatch:
+    def _match(self, line: bytes, offset: int, number: int, level: str) -> LogMatch:
         when = self.order.when(self.stream, offset) if self.order is not None else None
-        return LogMatch(self.task, self.attempt, self.stream, offset, number, self._excerpt(line), level_of(line), when)
+        level = level_of(line) or level
+        return LogMatch(self.task, self.attempt, self.stream, offset, number, self._excerpt(line), level, when)
 
     def _excerpt(self, line: bytes) -> str:
         """Return the text of a line, or of a long one the part around the match."""
