@@ -72,7 +72,8 @@ def answer(
         return timeline(count)
     if (call, more) == ("curves", "scalars") and points:
         return {"version": 1, "unchanged": True} if "since" in params else many_points(points)
-    name = f"{call}_{more}".rstrip("_") if call in ("curves", "checkpoints") else call
+    named_whole = call in ("curves", "checkpoints") or more == "merged"
+    name = f"{call}_{more}".rstrip("_") if named_whole else call
     found = globals().get(name)
     return found(params) if found else None
 
@@ -381,6 +382,20 @@ def logs(params: dict[str, str]) -> dict[str, Any]:
     lines = {"first_line": LOG.count("\n", 0, begin) + 1, "times": [[0, STARTED + begin / 1000]]}
     part = {"offset": begin, "size": len(LOG), "next": end, "text": text, "complete": False}
     return {**part, **lines, "attempts": [1, 2]}
+
+
+def logs_merged(params: dict[str, str]) -> dict[str, Any]:
+    lines = [
+        {
+            "task": f"worker:{n % 3}",
+            "attempt": 1,
+            "offset": 40 * n,
+            "time": STARTED + n,
+            "text": f"step {n} {HTML_ATTACK}",
+        }
+        for n in range(300)
+    ]
+    return {"lines": lines, "complete_since": STARTED + 20, "tasks": 3, "left_out": 0, "problems": []}
 
 
 def search(params: dict[str, str]) -> dict[str, Any]:

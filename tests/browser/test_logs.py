@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
+import zipfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -272,3 +274,45 @@ def test_a_line_has_a_link(tab: Tab, long: RunningCommand, browser: Browser) -> 
     expect(box(other).locator(".found")).to_contain_text(line(number + 4))
     assert other.wrong == []
     other.page.context.close()
+
+
+def downloaded(tab: Tab, link: str) -> Path:
+    with tab.page.expect_download() as started:
+        tab.page.get_by_role("link", name=link, exact=True).click()
+    return Path(started.value.path())
+
+
+def test_all_tasks_are_merged_and_downloaded(styled: RunningCommand, browser: Browser) -> None:
+    tab = opened_log(styled, browser, "task=*&times=1")
+    expect(box(tab).get_by_text("last", exact=True)).to_have_count(2)
+    assert set(box(tab).locator("a.place").all_inner_texts()) == {"worker:0", "worker:1"}
+    tab.sees("10 lines of 2 tasks")
+    assert tab.looked_over("log-merged") == []
+    with zipfile.ZipFile(downloaded(tab, "Download all")) as archive:
+        assert sorted(archive.namelist()) == ["worker-0/1/stdout.txt", "worker-1/1/stdout.txt"]
+        assert archive.read("worker-1/1/stdout.txt").startswith(b"first\n\x1b[31mred")
+    box(tab).locator(".rows > div").filter(has_text="last").filter(has_text="worker:1").locator("a.place").click()
+    expect(box(tab).locator(".found")).to_contain_text("last")
+    assert "task=worker%3A1" in tab.page.url
+    assert tab.wrong == []
+    tab.page.context.close()
+
+
+def test_a_level_keeps_a_traceback_whole_and_its_matches_are_downloaded(jobs: LocalJobs, browser: Browser) -> None:
+    program = "print('step', flush=True)\ntry:\n    {}['x']\nfinally:\n    print('after', flush=True)\n"
+    (jobs.directory / "broken.py").write_text(program)
+    command = f"{sys.executable} {jobs.directory}/broken.py; sleep 600"
+    run = jobs.start("run", jobs.job_file(command), "--logs", "none")
+    tab = Tab(browser, run.link)
+    tab.go(f"jobs/{run.job}/logs?task=worker:0&level=error&among=here")
+    shown = box(tab).locator(".rows > div .text")
+    expect(shown).to_contain_text(["Traceback (most", "File ", "{}['x']", "KeyError: 'x'"])
+    assert "step" not in shown.all_inner_texts()
+    found = tab.page.get_by_label("Search results")
+    tab.page.get_by_role("button", name="Search again").click()
+    expect(found.get_by_role("status")).to_contain_text(f"{shown.count()} matches")
+    lines = downloaded(tab, "Download matches").read_text().splitlines()
+    assert [line.split("\t")[5] for line in lines[1:]] == shown.all_inner_texts()
+    assert tab.wrong == []
+    tab.page.context.close()
+    jobs("cancel", run.job)

@@ -1,4 +1,4 @@
-// The lines of a log, with their numbers, times or tasks beside them. Only the rows in view are in the document.
+// The lines of a log, with their numbers or tasks, and times, beside them. Only the rows in view are in the document.
 
 import { type KeyboardEvent, type MouseEvent, type ReactNode, useMemo, useRef } from "react";
 import { formatClock, formatTime } from "../format";
@@ -12,17 +12,14 @@ import { findRowIndex, type LogRow, wrapLines } from "./wrapLines";
 
 /** What stands beside a line. */
 export interface LineGutter {
-  /** Whose line it is. */
-  task?: { name: string; colour: string };
   /** Since when it was printed, Unix seconds. */
   time?: number | undefined;
   /** Its number, or another name for its place, and the address of the line. */
-  place?: { text: string; href: string; title: string };
+  place?: { text: string; href: string; title: string; colour?: string | undefined };
 }
 
 /** The gutter of a log: the widths of its columns, in characters (0: without the column), and its contents. */
 export interface GutterLayout {
-  taskColumns: number;
   timeColumns: number;
   placeColumns: number;
   /** Returns what stands beside each of these lines, which are in the log's order. */
@@ -57,8 +54,8 @@ export function useLogRows(lines: LogLine[], options: RowsOptions): LogRowsState
 }
 
 /** Returns the width of a gutter with the spaces after its columns, in characters. */
-function gutterWidth({ taskColumns, timeColumns, placeColumns }: GutterLayout): number {
-  return [taskColumns, timeColumns, placeColumns].reduce((sum, columns) => sum + (columns ? columns + 1 : 0), 0);
+function gutterWidth({ timeColumns, placeColumns }: GutterLayout): number {
+  return [timeColumns, placeColumns].reduce((sum, columns) => sum + (columns ? columns + 1 : 0), 0);
 }
 
 interface Props {
@@ -144,9 +141,9 @@ interface GutterProps {
 }
 
 function Gutter({ layout, contents, focusable }: GutterProps): ReactNode {
-  const { taskColumns, timeColumns, placeColumns } = layout;
+  const { timeColumns, placeColumns } = layout;
   const width = (columns: number): { width: string } => ({ width: `${columns}ch` });
-  if (!taskColumns && !timeColumns && !placeColumns) return null;
+  if (!timeColumns && !placeColumns) return null;
   return (
     <span className="gutter">
       {placeColumns > 0 && (
@@ -156,6 +153,7 @@ function Gutter({ layout, contents, focusable }: GutterProps): ReactNode {
               className="place"
               href={contents.place.href}
               title={contents.place.title}
+              style={{ color: contents.place.colour }}
               tabIndex={focusable ? 0 : -1}
               draggable={false}
             >
@@ -168,9 +166,6 @@ function Gutter({ layout, contents, focusable }: GutterProps): ReactNode {
         <span style={width(timeColumns)} title={contents?.time ? formatTime(contents.time) : ""}>
           {contents?.time ? formatClock(contents.time) : ""}
         </span>
-      )}
-      {taskColumns > 0 && (
-        <span style={{ ...width(taskColumns), color: contents?.task?.colour }}>{contents?.task?.name}</span>
       )}
     </span>
   );

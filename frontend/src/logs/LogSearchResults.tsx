@@ -1,22 +1,24 @@
 // The matches of a search in the whole logs of all or some tasks. A match opens its line in the log below.
 
-import { Button, Select } from "antd";
+import { Button } from "antd";
 import { type ReactNode, useMemo } from "react";
 import type { LogMatch, Job } from "../api";
+import { apiUrl } from "../apiClient";
 import { LabeledSwitch } from "../components/LabeledSwitch";
 import { type TableColumn, VirtualTable } from "../components/VirtualTable";
 import { formatBytes, formatDuration, formatTime } from "../format";
-import { taskNames } from "../job/taskNames";
 import { t } from "../language";
 import { updateQuery, useRoute } from "../router";
 import { usePolling } from "../usePolling";
+import { stripEscapes } from "./ansi";
+import { SHOWN_TASK, TaskScope } from "./TaskScope";
 
 interface Props {
   job: Job;
   /** The text to search for; empty to find all lines of the level. */
   text: string;
   level: string;
-  /** The task whose log is shown below. */
+  /** The task whose log is shown below; empty if there is more than one. */
   task: string;
   /** How often the search was repeated; another number searches again. */
   searchCount: number;
@@ -25,14 +27,12 @@ interface Props {
 
 const MAX_MATCHES = 500;
 
-/** The value of `among` for the task whose log is shown, whichever that is. */
-export const SHOWN_TASK = "here";
-
 export function LogSearchResults({ job, text, level, task, searchCount, onRepeat }: Props): ReactNode {
   const { query } = useRoute();
   const regex = query.get("regex") === "1" ? 1 : 0;
   const scope = query.get("among") ?? "";
-  const params = { text, regex, level, task: scope === SHOWN_TASK ? task : scope, limit: MAX_MATCHES };
+  const searched = { text, regex, level, task: scope === SHOWN_TASK ? task : scope };
+  const params = { ...searched, limit: MAX_MATCHES };
   const polled = usePolling("jobs/{job}/search", { job: job.id }, params, 0, false, searchCount);
   const columns = useMemo(() => matchColumns(), []);
   const response = polled.data;
@@ -44,7 +44,7 @@ export function LogSearchResults({ job, text, level, task, searchCount, onRepeat
           on={regex === 1}
           onChange={(on) => updateQuery({ regex: on ? 1 : "" })}
         />
-        <SearchScope job={job} scope={scope} />
+        <TaskScope job={job} scope={scope} withShownTask={task !== ""} />
         <span role="status" className={polled.error ? "bad" : "muted"}>
           {!response && (polled.error?.message ?? t("Searching…"))}
           {response &&
@@ -59,6 +59,9 @@ export function LogSearchResults({ job, text, level, task, searchCount, onRepeat
         <Button size="small" onClick={onRepeat}>
           {t("Search again")}
         </Button>
+        <a href={apiUrl("jobs/{job}/search/download", { job: job.id }, searched)} download>
+          {t("Download matches")}
+        </a>
       </div>
       {response?.problems?.map((problem) => (
         <p key={problem} className="bad" style={{ margin: "0 0 6px" }}>
@@ -75,33 +78,6 @@ export function LogSearchResults({ job, text, level, task, searchCount, onRepeat
         />
       )}
     </section>
-  );
-}
-
-/** Chooses the tasks, roles or ranks to search, from a list or by typing. An empty choice means all tasks. */
-function SearchScope({ job, scope }: { job: Job; scope: string }): ReactNode {
-  const names = [...job.roles.map(({ name }) => name), ...taskNames(job)];
-  const options = [
-    { value: SHOWN_TASK, label: t("The task shown below") },
-    ...names.map((value) => ({ value, label: value })),
-  ];
-  const choose = (values: string[]): void => {
-    const newest = values.at(-1);
-    const scopes = newest === SHOWN_TASK ? [SHOWN_TASK] : values.filter((value) => value !== SHOWN_TASK);
-    updateQuery({ among: scopes.join(",") });
-  };
-  return (
-    <Select
-      mode="tags"
-      size="small"
-      aria-label={t("Search in")}
-      placeholder={t("All tasks; or worker:0-7")}
-      value={scope.split(",").filter(Boolean)}
-      options={options}
-      onChange={choose}
-      tokenSeparators={[",", " "]}
-      style={{ minWidth: 220, maxWidth: 480 }}
-    />
   );
 }
 
@@ -145,8 +121,12 @@ function matchColumns(): TableColumn<LogMatch>[] {
       key: "text",
       title: t("Text"),
       width: "minmax(300px, 1fr)",
-      tooltip: (hit) => hit.text.slice(0, 1000),
-      cell: (hit) => <span className={`mono ${hit.level === "error" ? "bad" : ""}`}>{hit.text}</span>,
+      tooltip: (hit) => stripEscapes(hit.text).slice(0, 1000),
+      cell: (hit) => (
+        <span className={`mono ${hit.level === "error" ? "bad" : ""}`} style={{ whiteSpace: "pre" }}>
+          {stripEscapes(hit.text)}
+        </span>
+      ),
     },
   ];
 }

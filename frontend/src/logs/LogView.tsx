@@ -183,7 +183,6 @@ function useGutter(
   };
   const largest = log.numbering.every(({ value }) => value) ? streamLineNumber(log, lastLine) : undefined;
   return {
-    taskColumns: 0,
     timeColumns: times ? TIME_COLUMNS : 0,
     placeColumns: numbers ? `${largest ?? `@${log.to}`}`.length : 0,
     contents,

@@ -129,16 +129,18 @@ function paletteColour(index: number): Rgb | undefined {
 const MIN_CONTRAST = 4.5;
 const BLACK: Rgb = [0, 0, 0];
 const WHITE: Rgb = [255, 255, 255];
-/** The least favourable of the backgrounds on which the theme shows a line, and the theme's text. */
-const LIGHT_THEME: Record<"background" | "text", Rgb> = { background: [238, 241, 244], text: [27, 31, 35] };
-const DARK_THEME: typeof LIGHT_THEME = { background: [35, 40, 46], text: [230, 232, 234] };
+/** The least favourable of the backgrounds on which each theme shows a line, and the theme's text. */
+const LIGHT_BACKGROUND: Rgb = [238, 241, 244];
+const DARK_BACKGROUND: Rgb = [35, 40, 46];
+const LIGHT_TEXT: Rgb = [27, 31, 35];
+const DARK_TEXT: Rgb = [230, 232, 234];
 
 /** Returns the CSS of a style. The colour of the text is changed where it could not be read on its background. */
 export function styleToCss(style: TextStyle, dark: boolean): Record<string, string> {
-  const theme = dark ? DARK_THEME : LIGHT_THEME;
-  const colour = style.colour ?? (style.background && theme.text);
+  const background = dark ? DARK_BACKGROUND : LIGHT_BACKGROUND;
+  const colour = style.colour ?? (style.background && textOn(style.background));
   const css: Record<string, string> = {};
-  if (colour) css.color = toCss(readableColour(colour, style.background ?? theme.background));
+  if (colour) css.color = toCss(readableColour(colour, style.background ?? background));
   if (style.background) css.backgroundColor = toCss(style.background);
   if (style.bold) css.fontWeight = "700";
   if (style.underline) css.textDecoration = "underline";
@@ -149,7 +151,12 @@ export function styleToCss(style: TextStyle, dark: boolean): Record<string, stri
 export function readableHex(hex: string, dark: boolean): string {
   const value = Number.parseInt(hex.slice(1), 16);
   const colour: Rgb = [value >> 16, (value >> 8) & 255, value & 255];
-  return toCss(readableColour(colour, (dark ? DARK_THEME : LIGHT_THEME).background));
+  return toCss(readableColour(colour, dark ? DARK_BACKGROUND : LIGHT_BACKGROUND));
+}
+
+/** Returns the text of the theme that is easier to read on a background. */
+function textOn(background: Rgb): Rgb {
+  return contrast(LIGHT_TEXT, background) > contrast(DARK_TEXT, background) ? LIGHT_TEXT : DARK_TEXT;
 }
 
 /** Mixes a colour with black or white until it has enough contrast to its background. */

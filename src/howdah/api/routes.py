@@ -132,6 +132,18 @@ IMAGE = (
     Parameter("step", "The step; the last by default.", "integer"),
     Parameter("index", "The number of the image within the step, from 0.", "integer"),
 )
+SCOPE = Parameter("task", "These tasks, roles or ranks (worker:0-7), separated by commas.")
+SEARCH = (
+    Parameter("text", "The text that the lines contain."),
+    Parameter("regex", "1: the text is a regular expression.", "integer"),
+    Parameter("level", "Only errors (error), or errors and warnings (warning)."),
+    SCOPE,
+    Parameter("attempt", "Only this attempt.", "integer"),
+    Parameter("stream", "Only stdout or stderr."),
+    Parameter("since", "Only lines printed after this time (epoch seconds).", "number"),
+    Parameter("until", "Only lines printed before this time.", "number"),
+    Parameter("limit", "The most lines, 200 by default.", "integer"),
+)
 STEPS = Parameter("steps", "The most steps, 50 by default.", "integer")
 STEP = Parameter("step", "Only this step, as bars; by default a map of all steps.", "integer")
 URI = Parameter("uri", "The checkpoint's URI, as in the list.")
@@ -211,6 +223,20 @@ ROUTES: tuple[Route, ...] = (
         "Events",
     ),
     Route(
+        "jobs/{job}/logs/merged",
+        "merged_logs:merged",
+        "The last lines of several tasks, 64 at most, in the order of time.",
+        (SCOPE,),
+        "MergedLog",
+    ),
+    Route(
+        "jobs/{job}/logs/archive",
+        "log_downloads:archive",
+        "What all attempts of all tasks have printed, as a zip archive.",
+        (SCOPE,),
+        "application/zip",
+    ),
+    Route(
         "jobs/{job}/logs/{task}",
         "logs:logs",
         "The output of a task.",
@@ -237,18 +263,15 @@ ROUTES: tuple[Route, ...] = (
         "jobs/{job}/search",
         "logs:search",
         "A search of the output of all tasks, in all attempts.",
-        (
-            Parameter("text", "The text that the lines contain."),
-            Parameter("regex", "1: the text is a regular expression.", "integer"),
-            Parameter("level", "Only errors (error), or errors and warnings (warning)."),
-            Parameter("task", "These tasks, roles or ranks (worker:0-7), separated by commas."),
-            Parameter("attempt", "Only this attempt.", "integer"),
-            Parameter("stream", "Only stdout or stderr."),
-            Parameter("since", "Only lines printed after this time (epoch seconds).", "number"),
-            Parameter("until", "Only lines printed before this time.", "number"),
-            Parameter("limit", "The most lines, 200 by default.", "integer"),
-        ),
+        SEARCH,
         "SearchResult",
+    ),
+    Route(
+        "jobs/{job}/search/download",
+        "log_downloads:search_matches",
+        "The matches of a search as a file, with tabs between time, task, attempt, stream, line and text.",
+        SEARCH,
+        "text/plain",
     ),
     Route(
         "jobs/{job}/series",

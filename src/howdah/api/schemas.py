@@ -306,9 +306,9 @@ class Events(TypedDict):
 
 class Log(TypedDict):
     """The `text` of a log of `size` bytes from `offset` on; `next` is the offset of the next piece. If `complete`, no
-    more will come. If the request asks for `lines`: the number, from 1, of the line with which `text` begins, null if it
-    is not known; and `times`, where a line [n, time] says that the text was printed since then from its n-th line on,
-    counted from 0."""
+    more will come. If the request asks for `lines`, `first_line` is the number, from 1, of the line with which `text`
+    begins, null if it is not known; and [n, time] in `times` says that the lines of `text` from line n on, counted from
+    0, were printed since then."""
 
     offset: int
     size: int
@@ -318,6 +318,27 @@ class Log(TypedDict):
     times: list[Annotated[list[Any], Columns(int, float)]]
     complete: bool
     attempts: list[int]
+
+
+class MergedLine(TypedDict):
+    """A line of a task's log: its offset in both streams together, and when it was printed, if that is known."""
+
+    task: str
+    attempt: int
+    offset: int
+    time: float | None
+    text: str
+
+
+class MergedLog(TypedDict):
+    """The last lines of `tasks` tasks in the order of time; `left_out` tasks are too many. The lines are all that were
+    printed since `complete_since`; before it, those of busy tasks are missing."""
+
+    lines: list[MergedLine]
+    complete_since: float
+    tasks: int
+    left_out: int
+    problems: list[Sentence]
 
 
 class SearchMatch(TypedDict):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import functools
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -26,6 +27,7 @@ PIECE_BYTES, MAX_BYTES = 512 << 10, 2 << 30
 """Bytes of a piece of a download, and the most bytes of a download."""
 MAX_DOWNLOADS = 4
 """The most downloads of this process at a time: each has a few pieces in memory."""
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
 async def logs(call: ApiRequest) -> schemas.Log:
@@ -127,15 +129,30 @@ async def search(call: ApiRequest) -> Any:
     return await call.job.search(*search_arguments(call.job.view, call.query))
 
 
-class Download:
-    """Reads a whole stream, a piece at a time. At most MAX_DOWNLOADS are open at a time."""
+class CountedDownload:
+    """Counts among the downloads of this process, of which at most MAX_DOWNLOADS are open at a time.
+
+    Raises:
+        NotReady: as many are open.
+    """
 
     open_downloads = 0
 
-    def __init__(self, job: JobSource, task: TaskId, stream: str, attempt: int) -> None:
-        if Download.open_downloads >= MAX_DOWNLOADS:
+    def __init__(self) -> None:
+        if CountedDownload.open_downloads >= MAX_DOWNLOADS:
             raise NotReady(f"{MAX_DOWNLOADS} logs are being downloaded, which is the limit: try again later")
-        Download.open_downloads += 1
+        CountedDownload.open_downloads += 1
+
+    async def aclose(self) -> None:
+        """Close the file, so that another download may begin."""
+        CountedDownload.open_downloads -= 1
+
+
+class Download(CountedDownload):
+    """Reads a whole stream, a piece at a time."""
+
+    def __init__(self, job: JobSource, task: TaskId, stream: str, attempt: int) -> None:
+        super().__init__()
         self._source = job, task, stream, attempt
         self._offset, self._first = 0, b""
 
@@ -163,9 +180,20 @@ class Download:
         self._offset = chunk.offset + len(chunk.text)
         return chunk.text.encode("latin-1")
 
-    async def aclose(self) -> None:
-        """Close the file, so that another download may begin."""
-        Download.open_downloads -= 1
+
+def safe_name(text: str) -> str:
+    """Return a part of a file's name that is safe in headers, archives and file systems."""
+    return _UNSAFE.sub("_", text)
+
+
+def attachment(file_name: str) -> dict[str, str]:
+    """Return the headers of a file that the browser stores and never shows."""
+    return {
+        "Content-Disposition": f'attachment; filename="{file_name}"',
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
+        "Cache-Control": "no-store",
+    }
 
 
 async def download(call: ApiRequest) -> Response:
@@ -174,11 +202,5 @@ async def download(call: ApiRequest) -> Response:
     attempt = call.number("attempt", 0, minimum=0)
     pieces = Download(call.job, task, stream, attempt)
     await pieces.begin()
-    file_name = f"{task.slug}-{attempt or call.job.view.tasks[task].attempt}-{stream}.txt"
-    headers = {
-        "Content-Disposition": f'attachment; filename="{file_name}"',
-        "X-Content-Type-Options": "nosniff",
-        "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
-        "Cache-Control": "no-store",
-    }
-    return Response(200, content_type="text/plain; charset=utf-8", headers=headers, pieces=pieces)
+    file_name = f"{safe_name(task.slug)}-{attempt or call.job.view.tasks[task].attempt}-{stream}.txt"
+    return Response(200, content_type="text/plain; charset=utf-8", headers=attachment(file_name), pieces=pieces)

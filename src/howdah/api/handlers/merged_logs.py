@@ -1,0 +1,73 @@
+"""The handler of the merged log: the ends of the logs of several tasks, in the order of time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+from howdah.api import schemas
+from howdah.api.handlers.logs import AttemptReader
+from howdah.api.routes import ApiRequest
+from howdah.api.sources import JobSource
+from howdah.errors import RequestRefused
+from howdah.logs.lines import LogLine, merge_by_time, split_lines
+from howdah.logs.query import tasks_of
+from howdah.logs.stream_index import BOTH
+from howdah.spec import TaskId
+from howdah.spec.message import message
+
+MAX_TASKS, MAX_MERGED_BYTES, MAX_TASK_BYTES = 64, 512 << 10, 64 << 10
+"""The most tasks whose logs are merged, and the most bytes that are read of all logs and of one."""
+MAX_MERGES = 2
+"""Merges of this process at a time; others wait."""
+_merges = asyncio.Semaphore(MAX_MERGES)
+
+
+class LogEnd(NamedTuple):
+    """The end of what a task printed."""
+
+    lines: list[LogLine]
+    """The whole lines."""
+    cut: bool = False
+    """There are lines before these."""
+    problem: str = ""
+    """Why the log can't be read."""
+
+
+async def merged(call: ApiRequest) -> schemas.MergedLog:
+    """Return the last lines of several tasks in the order in which they were printed."""
+    tasks = tasks_of(call.job.view, call.query.get("task", ""))
+    chosen = tasks[:MAX_TASKS]
+    limit = min(MAX_TASK_BYTES, MAX_MERGED_BYTES // max(1, len(chosen)))
+    async with _merges:
+        ends = await asyncio.gather(*(_read_end(call.job, task, limit) for task in chosen))
+    lines = merge_by_time(end.lines for end in ends)
+    return {
+        "lines": [
+            {
+                "task": line.task,
+                "attempt": line.attempt,
+                "offset": line.offset,
+                "time": line.time or None,
+                "text": line.text.decode("utf-8", "replace"),
+            }
+            for line in lines
+        ],
+        "complete_since": max((end.lines[0].time for end in ends if end.cut and end.lines), default=0.0),
+        "tasks": len(chosen),
+        "left_out": len(tasks) - len(chosen),
+        "problems": [end.problem for end in ends if end.problem],
+    }
+
+
+async def _read_end(job: JobSource, task: TaskId, limit: int) -> LogEnd:
+    """Read the last `limit` bytes of both streams of a task, as far as they are whole lines."""
+    attempt = job.view.tasks[task].attempt
+    reader = AttemptReader(job, task, 0)
+    try:
+        offset, data = await reader.read(BOTH, -limit, limit)
+    except RequestRefused as refused:
+        return LogEnd([], problem=message("{task}: {reason}", task=task, reason=str(refused)))
+    index = await reader.index(BOTH, offset)
+    lines = split_lines([data], lambda at: index.when(BOTH, at) or 0.0, str(task), attempt, BOTH, offset)
+    return LogEnd([*lines][1:] if offset else [*lines], cut=offset > 0)
