@@ -6,7 +6,7 @@ import asyncio
 import io
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pytest
@@ -19,7 +19,6 @@ from howdah.logs.query import LogMatch, LogQuery
 from howdah.logs.stream_index import STREAMS, StreamIndex, read_both
 from howdah.spec import TaskId
 from howdah.spec.attempt import AttemptView
-from howdah.spec.codec import encode
 from howdah.spec.view import JobView, TaskView
 from howdah.wire.messages import LogChunk
 
@@ -67,7 +66,7 @@ class Job:
 
     async def search(self, query: LogQuery, tasks: Sequence[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
         self.searched.append(query)
-        return {"hits": [encode(hit) for hit in self.hits], "complete": not self.hits, "problems": []}
+        return {"hits": [asdict(hit) for hit in self.hits], "complete": not self.hits, "problems": []}
 
 
 def called(job: Job, **query: str) -> ApiRequest:

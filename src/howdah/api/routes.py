@@ -227,7 +227,7 @@ ROUTES: tuple[Route, ...] = (
         "merged_logs:merged",
         "The last lines of several tasks, 64 at most, in the order of time.",
         (SCOPE,),
-        "MergedLog",
+        "MergedLines",
     ),
     Route(
         "jobs/{job}/logs/archive",

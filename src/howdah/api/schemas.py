@@ -330,7 +330,7 @@ class MergedLine(TypedDict):
     text: str
 
 
-class MergedLog(TypedDict):
+class MergedLines(TypedDict):
     """The last lines of `tasks` tasks in the order of time; `left_out` tasks are too many. The lines are all that were
     printed since `complete_since`; before it, those of busy tasks are missing."""
 

@@ -43,6 +43,9 @@ class ArchiveSink:
     def flush(self) -> None:
         """Do nothing: `take` returns what was written."""
 
+    def close(self) -> None:
+        """Do nothing: nothing is open."""
+
     def take(self) -> bytes:
         """Return what was written since the last call."""
         data, self._data = bytes(self._data), bytearray()
@@ -59,7 +62,7 @@ class LogArchiveDownload(CountedDownload):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         sink = ArchiveSink()
-        with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:  # type: ignore[arg-type]
+        with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             for task, attempt, stream in self._streams():
                 name = f"{safe_name(task.slug)}/{attempt}/{stream}.txt"
                 first = await self._first_piece(name, task, attempt, stream)

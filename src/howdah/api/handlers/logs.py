@@ -40,12 +40,12 @@ async def logs(call: ApiRequest) -> schemas.Log:
     view = call.job.view.tasks[task]
     complete = view.state.ended or attempt not in (0, view.attempt)
     offset, text, end = whole_characters(chunk, complete)
-    first_line, times = None, list[tuple[int, float]]()
+    first_line, times = None, list[list[Any]]()
     if text and call.number("lines", 0):
         data = chunk.text[offset - chunk.offset : end - chunk.offset].encode("latin-1")
         reader = AttemptReader(call.job, task, attempt)
         index = await reader.index(stream, offset)
-        times = line_times(index, stream, offset, data)
+        times = [[*pair] for pair in line_times(index, stream, offset, data)]
         first_line = await first_line_number(index, stream, offset, data, functools.partial(reader.read, stream))
     return {
         "offset": offset,

@@ -34,7 +34,7 @@ class LogEnd(NamedTuple):
     """Why the log can't be read."""
 
 
-async def merged(call: ApiRequest) -> schemas.MergedLog:
+async def merged(call: ApiRequest) -> schemas.MergedLines:
     """Return the last lines of several tasks in the order in which they were printed."""
     tasks = tasks_of(call.job.view, call.query.get("task", ""))
     chosen = tasks[:MAX_TASKS]
