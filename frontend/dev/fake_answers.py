@@ -64,7 +64,7 @@ def answer(
     if path == "jobs":
         return jobs(params)
     if path in ("users", "compare", "trace"):
-        return {"users": users, "compare": compare, "trace": trace}[path]()
+        return {"users": users, "compare": compare, "trace": trace}[path](params)
     call, _, more = path.removeprefix("jobs/").partition("/")[2].partition("/")
     if call in ("", "tasks"):
         return {"": job, "tasks": tasks}[call](count, state)
@@ -507,7 +507,9 @@ def checkpoints_statistics(params: dict[str, str]) -> dict[str, Any]:
 def jobs(params: dict[str, str]) -> dict[str, Any]:
     after = int(params.get("after") or 0)
     rows = [_row(n) for n in range(after, after + int(params.get("limit") or 50))]
-    return {"jobs": rows, "next": str(after + len(rows)), "total": 100_000, "problems": [], "version": 1}
+    names = {"metrics": sorted(rows[0]["metrics"]), "params": sorted(rows[0]["params"])}
+    listed = {"jobs": rows, "next": str(after + len(rows)), "total": 100_000, "names": names}
+    return {**listed, "problems": [], "version": 1}
 
 
 def _row(n: int) -> dict[str, Any]:
@@ -528,30 +530,54 @@ def _row(n: int) -> dict[str, Any]:
         "gpus": 8,
         "gpu_hours": 2,
         "wasted_gpu_hours": 0.4,
+        "cpu_hours": 12.5,
+        "memory_gib_hours": 64,
         "cause": "program" if state == "FAILED" else "",
         "progress": 0.3,
         "diagnostics": f"worker:1 on node7: its executor ended with 1: {HTML_ATTACK}" if state == "FAILED" else "",
         "url": "http://example.org/proxy/" if state == "RUNNING" else "",
+        "tags": ["nightly", f"sweep-{n % 4}", *([HTML_ATTACK] if n % 9 == 3 else [])],
+        "metrics": {
+            "train/loss": {"last": 0.31 + n / 100, "min": 0.25, "max": 2.3},
+            "eval/accuracy": {"last": 0.9 - n / 1000, "min": 0.1, "max": 0.93},
+        },
+        "params": {"lr": str(10.0 ** -(n % 5)), "optimizer": ("adam", "sgd", HTML_ATTACK)[n % 3], "batch-size": "256"},
     }
 
 
-def users() -> dict[str, Any]:
-    causes = {"program": 3.0, "lost": 1.2}
-    rows = [{"user": user, "jobs": 40, "gpu_hours": 120.5, "wasted_gpu_hours": 4.2} for user in ("ann", "bob")]
-    return {"users": [{**row, "by_cause": causes} for row in rows]}
+def users(params: dict[str, str]) -> dict[str, Any]:
+    by = params.get("by") or "user"
+    groups = {
+        "user": ["ann", "bob"],
+        "queue": ["research", HTML_ATTACK],
+        "tag": ["nightly", ""],
+        "day": ["2026-11-28", "2026-11-27"],
+    }[by]
+    return {"by": by, "users": [_usage(by, group, 40) for group in groups], "total": _usage("", "", 80)}
 
 
-def compare() -> dict[str, Any]:
-    rows = [_row(1), _row(2)]
-    captured = [{"path": "git_commit", "a": "3e12c95", "b": "9d1b5d6"}]
-    return {
-        "jobs": rows,
-        "captured": captured,
-        "spec": [{"path": "roles.worker.replicas", "a": 1, "b": 8}, {"path": "env.RATE", "a": HTML_ATTACK, "b": None}],
+def _usage(by: str, group: str, jobs: int) -> dict[str, Any]:
+    who = {"user": group if by == "user" else "", "group": group, "jobs": jobs}
+    gpu = {"gpu_hours": 3.0125 * jobs, "wasted_gpu_hours": 4.2, "by_cause": {"program": 3.0, "lost": 1.2}}
+    return {**who, **gpu, "cpu_hours": 24 * jobs, "memory_gib_hours": 96.5 * jobs}
+
+
+def compare(params: dict[str, str]) -> dict[str, Any]:
+    rows = [_row(n) for n in range(1, 1 + len((params.get("jobs") or "a,b").split(",")))]
+    places = {
+        "spec": {"roles.worker.replicas": [1, 8], "env.RATE": [HTML_ATTACK, None], "framework": ["pytorch"]},
+        "captured": {"git_commit": ["3e12c95", "9d1b5d6"], "python": ["3.12.1 /opt/venv/bin/python"]},
     }
+    return {"jobs": rows, **{part: list(_places(found, len(rows))) for part, found in places.items()}}
 
 
-def trace() -> dict[str, Any]:
+def _places(found: dict[str, list[Any]], count: int) -> Any:
+    for path, different in found.items():
+        values = [different[n % len(different)] for n in range(count)]
+        yield {"path": path, "a": values[0], "b": values[1], "values": values}
+
+
+def trace(params: dict[str, str]) -> dict[str, Any]:
     who = {"name": "digits", "state": "RUNNING", "user": "alice", "queue": "prod", "engine": "yarn"}
     task = {"task": "worker:1", "role": "worker", "index": 1, "rank": 1, "attempt": 1}
     where = {"host": "node2", "container": "container_1", "pid": 4711, "gpus": ["0"], "since": 1.0, "until": 0.0}

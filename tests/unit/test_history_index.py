@@ -407,12 +407,6 @@ class TestPages:
         ids = [row["id"] for row in first["jobs"] + second["jobs"]]
         assert len(ids) == len(set(ids)) == 13
 
-    def test_users(self, many: Index) -> None:
-        found = queries.users(many.connection, {})
-        assert [row["user"] for row in found] == ["user2", "user0", "user1"]
-        assert [row["by_cause"] for row in found] == [{"memory": 8.0}, {}, {"memory": 8.0}]
-        assert [row["jobs"] for row in queries.users(many.connection, {"to": str(BEGAN + 1)})] == [1]
-
     def test_back_from_a_container_and_a_process(self, many: Index, home: Path) -> None:
         directory = f"{uris.of_local(home)}/jobs/{job_id(5)}"
         wanted = {"job": job_id(5), "task": "worker:1", "attempt": 1, "directory": directory}

@@ -123,11 +123,32 @@ class TestAnswers:
     def test_two_jobs_side_by_side(self, tmp_path: Path, home: Path) -> None:
         def questions(_: HistoryServer, caller: Caller) -> None:
             _, found = caller.get(f"compare?jobs={job_id(1)},{job_id(2)}")
-            assert {"path": "queue", "a": None, "b": "prod"} in found["spec"]
-            assert {"path": "env", "a": None, "b": {"A": "1", "DB_PASSWORD": "***"}} in found["spec"]
+            spec = {row["path"]: (row["a"], row["b"]) for row in found["spec"]}
+            assert spec["queue"] == (None, "prod")
+            assert spec["env"] == (None, {"A": "1", "DB_PASSWORD": "***"})
             assert [row["id"] for row in found["jobs"]] == [job_id(1), job_id(2)]
-            assert caller.get("compare?jobs=one")[0] == 400
+            assert [row["params"] for row in found["jobs"]] == [{}, {"A": "1", "DB_PASSWORD": "***"}]
+            _, several = caller.get(f"compare?jobs={job_id(1)},{job_id(2)},{job_id(1)}&equal=1")
+            values = {row["path"]: row["values"] for row in several["spec"]}
+            assert values["queue"] == [None, "prod", None]
+            assert values["roles.worker.command"] == ["train"] * 3
+            assert caller.get("compare?jobs=one")[0] == caller.get(f"compare?jobs={'x,' * 10}x")[0] == 400
             assert caller.get(f"compare?jobs={job_id(1)},nix")[0] == 404
+
+        ask(options(tmp_path), questions)
+
+    def test_the_list_and_the_hours_as_files(self, tmp_path: Path, home: Path) -> None:
+        def questions(_: HistoryServer, caller: Caller) -> None:
+            rows = {
+                "jobs.csv?columns=id,queue,param:A&user=user2": f"id,queue,param:A\r\n{job_id(2)},prod,1\r\n",
+                "users.csv?by=queue&queue=prod": "queue,jobs,gpu_hours,cpu_hours,memory_gib_hours,wasted_gpu_hours\r\n",
+            }
+            for address, begin in rows.items():
+                with urllib.request.urlopen(f"{caller.base}/api/v1/{address}&token={caller.token}") as answer:
+                    assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
+                    assert answer.headers["Content-Disposition"].startswith("attachment; filename=")
+                    assert answer.read().decode().startswith(begin)
+            assert caller.get("jobs.csv?columns=moon")[0] == caller.get("users.csv?by=moon")[0] == 400
 
         ask(options(tmp_path), questions)
 

@@ -148,6 +148,38 @@ STEPS = Parameter("steps", "The most steps, 50 by default.", "integer")
 STEP = Parameter("step", "Only this step, as bars; by default a map of all steps.", "integer")
 URI = Parameter("uri", "The checkpoint's URI, as in the list.")
 NAME = Parameter("name", "The tensor's name.")
+JOB_FILTERS = (
+    Parameter("user", "Jobs of these users, separated by commas."),
+    Parameter("queue", "Jobs in these queues."),
+    Parameter("tag", "Jobs with one of these tags."),
+    Parameter("name", "Jobs whose name contains this text."),
+    Parameter("state", "Jobs in these states."),
+    Parameter("framework", "Jobs with these frameworks."),
+    Parameter("engine", "Jobs on these engines."),
+    Parameter("text", "Jobs with all these words in name, id, user, queue, tags, labels or diagnostics."),
+    *RANGE,
+)
+SORT = Parameter(
+    "sort",
+    "A field of the rows that is no list (started, duration_s, gpu_hours, …), metric:NAME:last (min, max) or "
+    "param:NAME; - reverses.",
+)
+JOB_PAGE = (
+    Parameter("limit", "The most jobs, 50 by default.", "integer"),
+    Parameter("after", "The `next` of the previous page."),
+)
+JOB_COLUMNS = Parameter(
+    "columns",
+    "The metrics and hyper-parameters that the rows hold: metric:NAME, param:NAME, separated by commas, or all. In a "
+    "name , and % are percent-encoded.",
+)
+USAGE = (
+    Parameter("by", "user (the default), queue, tag or day, by the server's clock."),
+    Parameter("user", "Jobs of these users, separated by commas."),
+    Parameter("queue", "Jobs in these queues."),
+    Parameter("tag", "Jobs with one of these tags."),
+    *RANGE,
+)
 
 ROUTES: tuple[Route, ...] = (
     Route("server", "job:server", "The server that answers.", answer="Server"),
@@ -156,32 +188,31 @@ ROUTES: tuple[Route, ...] = (
         "jobs",
         "jobs:jobs",
         "A page of the list of jobs (history server).",
-        (
-            Parameter("user", "Jobs of these users, separated by commas."),
-            Parameter("queue", "Jobs in these queues."),
-            Parameter("name", "Jobs whose name contains this text."),
-            Parameter("state", "Jobs in these states."),
-            Parameter("framework", "Jobs with these frameworks."),
-            Parameter("engine", "Jobs on these engines."),
-            Parameter("text", "Jobs with all these words in name, id, tags, labels or diagnostics."),
-            *RANGE,
-            Parameter(
-                "sort",
-                "started, finished, name, user, state, duration, gpu_hours, wasted_gpu_hours; - reverses.",
-            ),
-            Parameter("limit", "The most jobs, 50 by default.", "integer"),
-            Parameter("after", "The `next` of the previous page."),
-            SINCE,
-        ),
+        (*JOB_FILTERS, SORT, *JOB_PAGE, JOB_COLUMNS, SINCE),
         "Jobs",
         cached=True,
     ),
-    Route("users", "jobs:users", "GPU-hours by user (history server).", (*RANGE, SINCE), "Users", cached=True),
+    Route(
+        "jobs.csv",
+        "jobs:jobs_csv",
+        "The list of jobs as a file, 10,000 jobs at most (history server).",
+        (
+            *JOB_FILTERS,
+            SORT,
+            Parameter("columns", "Columns as in the rows of `jobs`, and metric:NAME:last (min, max), param:NAME."),
+        ),
+        "text/csv",
+    ),
+    Route("users", "jobs:users", "What jobs used, by user (history server).", (*USAGE, SINCE), "Users", cached=True),
+    Route("users.csv", "jobs:users_csv", "What jobs used, as a file (history server).", USAGE, "text/csv"),
     Route(
         "compare",
         "jobs:compare",
-        "Two jobs side by side (history server).",
-        (Parameter("jobs", "The ids of two jobs, separated by a comma."),),
+        "Jobs side by side (history server).",
+        (
+            Parameter("jobs", "The ids of 2 to 10 jobs, separated by commas."),
+            Parameter("equal", "1: also what is the same in all of them.", "integer"),
+        ),
         "Compare",
     ),
     Route(

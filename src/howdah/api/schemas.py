@@ -392,10 +392,19 @@ class Series(TypedDict):
     series: list[TaskSeries]
 
 
+class MetricValues(TypedDict):
+    """The last, the least and the greatest value of a metric that the job's programs reported."""
+
+    last: float
+    min: float
+    max: float
+
+
 class JobRow(TypedDict):
     """A job in the list. `cluster` is the profile that leads to the job's cluster, "" if it has no name; `url` is the
-    page of a running job, "" for others; `cause` is one word for why the job did not succeed; GPU-hours are those of
-    ended attempts, wasted GPU-hours those of attempts whose work was lost."""
+    page of a running job, "" for others; `cause` is one word for why the job did not succeed. GPU-hours, hours of
+    virtual cores (`cpu_hours`) and GiB-hours of memory are those of ended attempts, wasted GPU-hours those of attempts
+    whose work was lost. `metrics` and `params` (hyper-parameters) hold those that `columns` names."""
 
     id: str
     name: str
@@ -412,10 +421,22 @@ class JobRow(TypedDict):
     gpus: int
     gpu_hours: float
     wasted_gpu_hours: float
+    cpu_hours: float
+    memory_gib_hours: float
     cause: str
     progress: float
     diagnostics: Sentence
     url: str
+    tags: list[str]
+    metrics: dict[str, MetricValues]
+    params: dict[str, str]
+
+
+class RunNames(TypedDict):
+    """The names of the metrics and hyper-parameters that any of the jobs of this page has."""
+
+    metrics: list[str]
+    params: list[str]
 
 
 class Jobs(TypedDict):
@@ -425,35 +446,46 @@ class Jobs(TypedDict):
     jobs: list[JobRow]
     next: str | None
     total: int
+    names: RunNames
     problems: list[Sentence]
 
 
 class UserRow(TypedDict):
-    """The GPU-hours of one user's jobs; `by_cause` are the wasted GPU-hours by cause."""
+    """What the jobs of one user used, or of another group: a queue, a tag, a day; `user` is "" then. `cpu_hours` are
+    hours of virtual cores; `by_cause` are the wasted GPU-hours by cause."""
 
     user: str
+    group: str
     jobs: int
     gpu_hours: float
+    cpu_hours: float
+    memory_gib_hours: float
     wasted_gpu_hours: float
     by_cause: dict[str, float]
 
 
 class Users(TypedDict):
-    """All users with jobs in that time, the most GPU-hours first."""
+    """All groups with jobs in that time: days with the latest first, others with the most GPU-hours first. The total
+    counts each job once, also one of several tags."""
 
+    by: Annotated[str, AllowedValues(("user", "queue", "tag", "day"))]
     users: list[UserRow]
+    total: UserRow
 
 
 class Difference(TypedDict):
-    """A place where two values differ; a value that is missing, or is the default, is null."""
+    """A place in several jobs and their `values` there; one that is missing, or is the default, is null. `a` and `b`
+    are the values of the first two."""
 
     path: str
     a: Any
     b: Any
+    values: list[Any]
 
 
 class Compare(TypedDict):
-    """Two jobs: their rows, the differences of their specs, and the differences of what was recorded at submission."""
+    """Several jobs: their rows, where their specs differ, and where what was recorded at submission differs; with
+    `equal` also where they do not."""
 
     jobs: list[JobRow]
     spec: list[Difference]

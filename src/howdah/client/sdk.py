@@ -183,9 +183,9 @@ class Client:
         found: list[UserRow] = self._jobs.history().get("users", **{"from": begin, "to": end})["users"]
         return found
 
-    def compare(self, one: str, other: str) -> Compare:
-        """Compare two jobs side by side: `compare` in docs/api.md."""
-        found: Compare = self._jobs.history().get("compare", jobs=f"{one},{other}")
+    def compare(self, one: str, other: str, *more: str) -> Compare:
+        """Compare two or more jobs side by side: `compare` in docs/api.md."""
+        found: Compare = self._jobs.history().get("compare", jobs=",".join((one, other, *more)))
         return found
 
     def cancel(self, job_id: str) -> None:

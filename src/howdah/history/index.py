@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import sqlite3
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import IO, Any
@@ -18,7 +19,7 @@ from typing import IO, Any
 from howdah.history.job_summary import JobSummary
 from howdah.spec.values import dataclass
 
-VERSION = 2
+VERSION = 3
 """Of the tables, whose names stay: `folder_ms` is `FoundJob.directory_ms`."""
 BUSY_S = 10.0
 _TABLES = """
@@ -26,6 +27,7 @@ CREATE TABLE job (
   number INTEGER PRIMARY KEY, id TEXT NOT NULL, directory TEXT NOT NULL, root TEXT NOT NULL,
   name TEXT, user TEXT, queue TEXT, engine TEXT, framework TEXT, state TEXT,
   started REAL, finished REAL, duration REAL, tasks INTEGER, gpus INTEGER, gpu_hours REAL, wasted REAL,
+  cpu_hours REAL, memory_gib_hours REAL,
   cause TEXT, progress REAL, diagnostics TEXT, words TEXT, url TEXT NOT NULL DEFAULT '',
   over INTEGER, offset INTEGER, skipping INTEGER, size INTEGER, written_ms INTEGER, folder_ms INTEGER, kept TEXT,
   UNIQUE (id, root)
@@ -43,15 +45,20 @@ CREATE TABLE attempt (
 CREATE INDEX attempt_pid ON attempt (pid) WHERE pid;
 CREATE INDEX attempt_gpu ON attempt (host) WHERE held;
 CREATE TABLE waste (job INTEGER, cause TEXT, hours REAL, PRIMARY KEY (job, cause)) WITHOUT ROWID;
+CREATE TABLE metric (job INTEGER, name TEXT, last REAL, least REAL, most REAL, PRIMARY KEY (job, name)) WITHOUT ROWID;
+CREATE TABLE parameter (job INTEGER, name TEXT, text TEXT, value, PRIMARY KEY (job, name)) WITHOUT ROWID;
+CREATE TABLE tag (job INTEGER, name TEXT, PRIMARY KEY (job, name)) WITHOUT ROWID;
 CREATE TABLE dropped (root TEXT, id TEXT, folder_ms INTEGER, PRIMARY KEY (root, id)) WITHOUT ROWID;
 CREATE TABLE changes (number INTEGER);
 INSERT INTO changes VALUES (1);
 """
 _OF_SUMMARY = (
     *("queue", "engine", "framework", "state", "finished", "duration", "tasks", "gpu_hours", "cause", "progress"),
-    "diagnostics",
+    *("diagnostics", "cpu_hours", "memory_gib_hours"),
 )
 """Columns that are attributes of the summary, unchanged."""
+_DETAILS = {"attempt": 11, "waste": 3, "metric": 5, "parameter": 4, "tag": 2}
+"""Tables with rows for each job, and the number of their columns."""
 _OF_JOB = ("id", "directory", "offset", "skipping", "size")
 """Columns that are attributes of the indexed job."""
 _OTHERS = ("root", "name", "user", "started", "gpus", "wasted", "words", "over", "kept", "written_ms", "folder_ms")
@@ -255,9 +262,9 @@ class Index:
     def put(self, root: str, jobs: Iterable[IndexedJob]) -> None:
         """Write the present state of these jobs below `root`."""
         with self.change() as connection:
-            for job in jobs:
-                number = connection.execute(_UPSERT, _row(root, job)).fetchone()[0]
-                _put_attempts(connection, number, job)
+            _put_details(
+                connection, [(connection.execute(_UPSERT, _row(root, job)).fetchone()[0], job) for job in jobs]
+            )
 
     def update_listing(self, root: str, listing: Iterable[FoundJob]) -> int:
         """Store the directories below `root`, and remove jobs that are not among them; return how many were removed."""
@@ -377,23 +384,38 @@ def _row(root: str, job: IndexedJob) -> dict[str, object]:
     }
 
 
-def _put_attempts(connection: sqlite3.Connection, number: int, job: IndexedJob) -> None:
-    summary = job.summary
-    if job.read_from_start:
-        connection.execute("DELETE FROM attempt WHERE job = ?", (number,))
-        connection.execute("DELETE FROM waste WHERE job = ?", (number,))
-    rows = (
-        (number, a.task, a.attempt, a.container, a.node, a.host or a.node, a.pid, a.gpus, a.held, a.since, a.until)
-        for a in summary.changed.values()
-    )
-    connection.executemany("INSERT OR REPLACE INTO attempt VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
-    summary.changed = {}
-    if summary.wasted:
-        waste = ((number, cause, hours) for cause, hours in summary.wasted.items())
-        connection.executemany("INSERT OR REPLACE INTO waste VALUES (?, ?, ?)", waste)
+def _put_details(connection: sqlite3.Connection, jobs: Sequence[tuple[int, IndexedJob]]) -> None:
+    """Write the rows of the jobs' other tables, given each job with the number of its row."""
+    anew = [(number,) for number, job in jobs if job.read_from_start]
+    rows: dict[str, list[tuple[object, ...]]] = {table: [] for table in _DETAILS}
+    for number, job in jobs:
+        summary = job.summary
+        rows["attempt"] += (
+            (number, a.task, a.attempt, a.container, a.node, a.host or a.node, a.pid, a.gpus, a.held, a.since, a.until)
+            for a in summary.changed.values()
+        )
+        summary.changed = {}
+        rows["waste"] += ((number, cause, hours) for cause, hours in summary.wasted.items())
+        rows["metric"] += ((number, name, *values) for name, values in summary.metrics.items())
+        rows["parameter"] += ((number, name, text, _sorted_by(text)) for name, text in summary.params.items())
+        rows["tag"] += ((number, name) for name in summary.tags)
+    for table, columns in _DETAILS.items():
+        connection.executemany(f"DELETE FROM {table} WHERE job = ?", anew)  # noqa: S608 - our own names
+        places = ", ".join("?" * columns)
+        connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({places})", rows[table])  # noqa: S608
+
+
+def _sorted_by(text: str) -> float | str:
+    """Return the number that a text is, so that 1e-3 comes before 0.1; else the text, which SQLite sorts behind all
+    numbers."""
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return number if math.isfinite(number) else text
 
 
 def _delete_jobs(connection: sqlite3.Connection, numbers: list[int]) -> None:
     for number in numbers:
-        for table in ("attempt WHERE job", "waste WHERE job", "job WHERE number"):
+        for table in (*(f"{name} WHERE job" for name in _DETAILS), "job WHERE number"):
             connection.execute(f"DELETE FROM {table} = ?", (number,))  # noqa: S608 - our own names

@@ -14,16 +14,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Any
 
-from howdah.spec import State
+from howdah.history import run_facts
+from howdah.spec import Resources, State
 from howdah.spec.values import dataclass
 
 NAME, WORD, SENTENCE = 200, 100, 400
 """The most characters of a name, of a word such as a queue's name, and of the diagnostics."""
 _IGNORED = tuple(
     b'{"kind":"%b"' % kind
-    for kind in (b"Measured", b"Asked", b"Allocated", b"Greeted", b"Noted", b"SaveAdvanced", b"ContainerEnded")
+    for kind in (b"Asked", b"Allocated", b"Greeted", b"Noted", b"SaveAdvanced", b"ContainerEnded")
 )
-_USED = b'{"kind":"Used"'
+_USED, _MEASURED = b'{"kind":"Used"', b'{"kind":"Measured"'
+_RESOURCES = Resources()
+MAX_TAGS = 20
+"""The most tags of a job."""
 _PROGRESS = re.compile(rb'"task":\{"role":"([^"\\]{1,100})","index":(\d{1,6})\}.*"progress":([0-9.eE-]{1,30})[,}]')
 
 
@@ -59,6 +63,11 @@ class JobSummary:
     framework: str = ""
     words: str = ""
     """Tags and labels, for the search of words."""
+    tags: list[str] = field(default_factory=list)
+    params: dict[str, str] = field(default_factory=dict)
+    """Hyper-parameters by name."""
+    metrics: dict[str, list[float]] = field(default_factory=dict)
+    """The last, the least and the greatest value of each metric that the programs reported."""
     state: str = State.PENDING.value
     started: float = 0.0
     finished: float = 0.0
@@ -66,9 +75,14 @@ class JobSummary:
     """Time of the latest event."""
     tasks: int = 0
     gpus: dict[str, int] = field(default_factory=dict)
+    vcores: dict[str, int] = field(default_factory=dict)
+    memory_mib: dict[str, int] = field(default_factory=dict)
     replicas: dict[str, int] = field(default_factory=dict)
     gpu_hours: float = 0.0
     """GPU-hours that ended attempts held."""
+    cpu_hours: float = 0.0
+    """Hours of virtual cores that ended attempts held."""
+    memory_gib_hours: float = 0.0
     wasted: dict[str, float] = field(default_factory=dict)
     """Those of attempts whose work was lost, by cause."""
     stopped_hours: float = 0.0
@@ -130,6 +144,8 @@ class JobSummary:
                     self._apply(pending)
                     pending = []
                     self._progress_reported(line)
+            elif line.startswith(_MEASURED):
+                run_facts.add_point(self.metrics, line)
             elif line and not line.startswith(_IGNORED):
                 pending.append(line)
         self._apply(pending)
@@ -171,8 +187,12 @@ class JobSummary:
             "queue": _text(job.get("queue"), WORD),
             "framework": _text(job.get("framework", "generic"), WORD),
             "words": _text(" ".join([*map(str, job.get("tags") or ()), *labels]), SENTENCE),
+            "tags": [_text(tag, WORD) for tag in dict.fromkeys(job.get("tags") or ())][:MAX_TAGS],
+            "params": run_facts.hyperparameters(job),
             "replicas": {name: _parse_int(role.get("replicas", 1)) for name, role in roles.items()},
-            "gpus": {name: _parse_int((role.get("resources") or {}).get("gpus")) for name, role in roles.items()},
+            "gpus": _of_roles(roles, "gpus", 0),
+            "vcores": _of_roles(roles, "vcores", _RESOURCES.vcores),
+            "memory_mib": _of_roles(roles, "memory_mib", _RESOURCES.memory_mib),
         }
         vars(self).update(fields)  # all fields, or none if one of them is malformed
         self.tasks = sum(self.replicas.values())
@@ -224,8 +244,11 @@ class JobSummary:
             return
         attempt.until = max(moment, attempt.since)
         self.changed[attempt.task, attempt.attempt] = attempt
-        hours = attempt.held * (attempt.until - attempt.since) / 3600
+        held_hours, role = (attempt.until - attempt.since) / 3600, task.rpartition(":")[0]
+        hours = attempt.held * held_hours
         self.gpu_hours += hours
+        self.cpu_hours += self.vcores.get(role, 0) * held_hours
+        self.memory_gib_hours += self.memory_mib.get(role, 0) / 1024 * held_hours
         if cause == "stopped":
             self.stopped_hours += hours
         elif cause and hours:
@@ -295,6 +318,11 @@ def _number(value: Any) -> float:
 
 def _parse_int(value: Any) -> int:
     return max(0, min(int(value or 0), 1 << 40))
+
+
+def _of_roles(roles: Mapping[str, Mapping[str, Any]], resource: str, default: int) -> dict[str, int]:
+    """Return how much of a resource a container of each role gets; the log leaves out the default."""
+    return {name: _parse_int((role.get("resources") or {}).get(resource, default)) for name, role in roles.items()}
 
 
 def _task(record: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Queries of the index: a page of jobs, users and their GPU-hours, the job of a process or a GPU.
+"""Queries of the index: a page of jobs, the job of a process or a GPU.
 
 The rule: a page begins behind the values of the last row of the page before, not at a row number, so that no job is
 shown twice or left out when jobs come in between. Words are searched in one case-folded text per job, which is scanned
@@ -17,67 +17,89 @@ from typing import Any
 from howdah.api.trace import GPU, PROCESS
 from howdah.engines.info import job_of_container
 from howdah.errors import InvalidRequest
+from howdah.history import run_columns
 from howdah.spec import State
 
 MAX_PAGE, DEFAULT_PAGE = 500, 50
+MAX_CHOICES = 500
+"""The most values of one filter."""
 SORTS = {
-    "started": "started",
-    "finished": "finished",
-    "name": "name",
-    "user": "user",
-    "state": "state",
-    "duration": "duration",
-    "gpu_hours": "gpu_hours",
-    "wasted_gpu_hours": "wasted",
+    **{name: name for name in ("started", "finished", "name", "id", "user", "queue", "engine", "framework", "state")},
+    **{name: name for name in ("tasks", "gpus", "duration", "gpu_hours", "cpu_hours", "memory_gib_hours")},
+    **{"duration_s": "duration", "wasted_gpu_hours": "wasted"},
 }
+"""The column of each order; beside these a list is sorted by a metric or a hyper-parameter (`run_columns`)."""
 _EXACT = ("user", "queue", "state", "framework", "engine")
 _COLUMNS = (
     "number, id, name, user, queue, engine, framework, state, started, finished, duration AS duration_s, tasks, gpus, "
-    "gpu_hours, wasted AS wasted_gpu_hours, cause, progress, diagnostics, url, over, root"
+    "gpu_hours, wasted AS wasted_gpu_hours, cpu_hours, memory_gib_hours, cause, progress, diagnostics, url, over, root"
 )
-_DIGITS = {"started": 3, "finished": 3, "duration_s": 3, "gpu_hours": 4, "wasted_gpu_hours": 4, "progress": 4}
+_DIGITS = {
+    **{"started": 3, "finished": 3, "duration_s": 3, "progress": 4},
+    **{"gpu_hours": 4, "wasted_gpu_hours": 4, "cpu_hours": 4, "memory_gib_hours": 4},
+}
 """The decimal digits of the numbers in a row of the list."""
 
 
-def page(connection: sqlite3.Connection, query: Mapping[str, str], now: float) -> dict[str, Any]:
-    """Return `{"jobs": […], "next": cursor or None, "total": n}` for the query of a list of jobs.
+def page(
+    connection: sqlite3.Connection, query: Mapping[str, str], now: float, max_rows: int = MAX_PAGE
+) -> dict[str, Any]:
+    """Return `{"jobs": […], "next": cursor or None, "total": n, "names": …}` for the query of a list of jobs.
 
     Raises:
         InvalidRequest: a parameter has a value that is not allowed.
     """
-    where, values = _where_clause(query)
+    where, values = where_clause(query)
     sort = query.get("sort", "") or "-started"
-    column, down = SORTS.get(sort.lstrip("-")), sort.startswith("-")
-    if column is None:
-        raise InvalidRequest(
-            f"sort is {sort[:40]!r}, must be one of {', '.join(SORTS)}, with - for the other way", "sort"
-        )
-    limit = _parse_int(query, "limit", DEFAULT_PAGE)
+    down = sort.startswith("-")
+    order_by, order_values = _order_by(sort.removeprefix("-"), down)
+    limit = _parse_int(query, "limit", min(DEFAULT_PAGE, max_rows), max_rows)
     total = connection.execute(f"SELECT count(*) FROM job {where}", values).fetchone()[0]  # noqa: S608
     if query.get("after"):
         after = _cursor(query["after"], sort)
-        where += (" AND " if where else "WHERE ") + f"({column}, number) {'<' if down else '>'} (?, ?)"
+        where += (" AND " if where else "WHERE ") + f"(sorted_by, number) {'<' if down else '>'} (?, ?)"
         values = [*values, *after]
     order = "DESC" if down else "ASC"
     found = connection.execute(
-        f"SELECT {_COLUMNS}, {column} AS sorted_by FROM job {where} "  # noqa: S608 - our own names
-        f"ORDER BY {column} {order}, number {order} LIMIT ?",
-        [*values, limit + 1],
+        f"SELECT {_COLUMNS}, {order_by} AS sorted_by FROM job {where} "  # noqa: S608 - our own names
+        f"ORDER BY sorted_by {order}, number {order} LIMIT ?",
+        [*order_values, *values, limit + 1],
     )
     rows = _rows(found)
     more, rows = len(rows) > limit, rows[:limit]
     next_ = _to_cursor(sort, rows[-1]["sorted_by"], rows[-1]["number"]) if more else None
-    return {"jobs": [_job(row, now) for row in rows], "next": next_, "total": total}
+    names = run_columns.add_values(connection, rows, query.get("columns", ""))
+    return {"jobs": [_job(row, now) for row in rows], "next": next_, "total": total, "names": names}
 
 
-def _where_clause(query: Mapping[str, str]) -> tuple[str, list[Any]]:
+def _order_by(name: str, down: bool) -> tuple[str, list[Any]]:
+    """Return the SQL expression by which a list is sorted, and its values."""
+    if name in SORTS:
+        return SORTS[name], []
+    column = run_columns.parse(name)
+    if column is None:
+        allowed = f"{', '.join(SORTS)}, metric:NAME:last (min, max), param:NAME"
+        raise InvalidRequest(f"sort is {name[:40]!r}, must be one of {allowed}, with - for the other way", "sort")
+    return column.order_by(down)
+
+
+def where_clause(query: Mapping[str, str]) -> tuple[str, list[Any]]:
+    """Return the SQL condition of the filters of a query, "" if there are none, and its values.
+
+    Raises:
+        InvalidRequest: a time is none.
+    """
     clauses: list[str] = []
     values: list[Any] = []
     for name in _EXACT:
-        choices = [choice for choice in query.get(name, "").split(",") if choice]
+        choices = _choices(query, name)
         if choices:
             clauses.append(f"{name} IN ({', '.join('?' * len(choices))})")
             values += choices
+    if tags := _choices(query, "tag"):
+        tagged = f"SELECT job FROM tag WHERE tag.name IN ({', '.join('?' * len(tags))})"  # noqa: S608 - our own words
+        clauses.append(f"number IN ({tagged})")
+        values += tags
     if query.get("name"):
         clauses.append("instr(folded(name), ?)")
         values.append(query["name"].casefold())
@@ -89,6 +111,10 @@ def _where_clause(query: Mapping[str, str]) -> tuple[str, list[Any]]:
             clauses.append(f"started {sign} ?")
             values.append(_parse_time(query, name))
     return (f"WHERE {' AND '.join(clauses)}" if clauses else ""), values
+
+
+def _choices(query: Mapping[str, str], name: str) -> list[str]:
+    return [choice for choice in query.get(name, "").split(",") if choice][:MAX_CHOICES]
 
 
 def _rows(cursor: sqlite3.Cursor) -> list[dict[str, Any]]:
@@ -118,25 +144,8 @@ def row_of(connection: sqlite3.Connection, job_id: str, directory: str, now: flo
     """Return the row of the job of this id in `directory`, None if there is none."""
     which = f"SELECT {_COLUMNS} FROM job WHERE id = ? AND directory = ?"  # noqa: S608 - our own names
     found = _rows(connection.execute(which, (job_id, directory)))
+    run_columns.add_values(connection, found, run_columns.ALL)
     return _job(found[0], now) if found else None
-
-
-def users(connection: sqlite3.Connection, query: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return jobs and GPU-hours by user, the most hours first, of jobs that started between `from` and `to`.
-
-    Raises:
-        InvalidRequest: `from` or `to` is no time.
-    """
-    where, values = _where_clause({name: query.get(name, "") for name in ("from", "to")})
-    found: dict[str, dict[str, Any]] = {}
-    totals = "SELECT user, count(*), sum(gpu_hours), sum(wasted) FROM job"
-    for user, jobs, hours, wasted in connection.execute(f"{totals} {where} GROUP BY user", values):
-        row = {"user": user, "jobs": jobs, "gpu_hours": round(hours, 4), "wasted_gpu_hours": round(wasted, 4)}
-        found[user] = {**row, "by_cause": {}}
-    causes = "SELECT user, waste.cause, sum(hours) FROM waste JOIN job ON job = number"
-    for user, cause, hours in connection.execute(f"{causes} {where} GROUP BY user, waste.cause", values):
-        found[user]["by_cause"][cause] = round(hours, 4)
-    return sorted(found.values(), key=lambda row: (-row["gpu_hours"], -row["jobs"], row["user"]))
 
 
 def trace(connection: sqlite3.Connection, of: str, live: bool = False) -> dict[str, Any] | None:
@@ -192,8 +201,8 @@ def _parse_time(query: Mapping[str, str], name: str) -> float:
     return moment
 
 
-def _parse_int(query: Mapping[str, str], name: str, usual: int) -> int:
+def _parse_int(query: Mapping[str, str], name: str, usual: int, maximum: int) -> int:
     text = query.get(name) or str(usual)
     if not text.isascii() or not text.isdigit():
         raise InvalidRequest(f"{name} is {text[:40]!r}, must be a whole number", name)
-    return max(1, min(int(text[:9]), MAX_PAGE))
+    return max(1, min(int(text[:9]), maximum))

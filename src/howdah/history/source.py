@@ -7,7 +7,7 @@ import functools
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from howdah.api.recorded_job import ReadOnlyAccess, ReadOnlySource, RecordedJob, event_file_service
@@ -19,10 +19,11 @@ from howdah.engines import Engine
 from howdah.engines.info import name_of_id
 from howdah.errors import Conflict, EngineUnavailable, HowdahError, NotFound, NotReady, RequestRefused
 from howdah.eventfiles.client import EventFileService
-from howdah.history import queries
+from howdah.history import csv_tables, queries
 from howdah.history.index import Index
 from howdah.history.job_log_cache import JobLogCache
 from howdah.history.options import ShownCluster, conf_dir_of, find_cluster, job_key, user_on
+from howdah.history.usage import usage
 from howdah.logs.archived_logs import ArchivedLogs
 from howdah.spec import redaction, uris
 from howdah.spec.view import JobView
@@ -147,23 +148,37 @@ class HistorySource(ReadOnlySource):
         found = await self._read(lambda connection: queries.page(connection, query, time.time()))
         return {**found, "jobs": list(map(self._with_cluster, found["jobs"])), "problems": list(self.problems)}
 
-    async def users(self, query: Mapping[str, str]) -> Mapping[str, Any]:
-        """Return jobs and GPU-hours by user."""
-        return {"users": await self._read(lambda connection: queries.users(connection, query))}
+    async def jobs_csv(self, query: Mapping[str, str]) -> str:
+        """Return the jobs that the query asks for as CSV, as many as one file may have."""
+        query = {"limit": str(csv_tables.MAX_ROWS), **query}
+        found = await self._read(lambda connection: queries.page(connection, query, time.time(), csv_tables.MAX_ROWS))
+        columns = query.get("columns", "")
+        return await asyncio.to_thread(lambda: csv_tables.jobs_table(map(self._with_cluster, found["jobs"]), columns))
 
-    async def compare(self, one: str, other: str) -> Mapping[str, Any]:
-        """Return where the specs of two jobs differ, and the facts that were recorded at their submission."""
-        found = [await self.job(one), await self.job(other)]
-        if None in found:
-            raise NotFound(f"no job {(one, other)[found.index(None)][:80]}", "jobs")
-        views = [job.view for job in found if job is not None]
+    async def users(self, query: Mapping[str, str]) -> Mapping[str, Any]:
+        """Return what the jobs used, by user or another group."""
+        return await self._read(lambda connection: usage(connection, query))
+
+    async def users_csv(self, query: Mapping[str, str]) -> str:
+        """Return the answer of `users` as CSV."""
+        return csv_tables.usage_table(await self.users(query))
+
+    async def compare(self, ids: Sequence[str], equal: bool = False) -> Mapping[str, Any]:
+        """Return where the specs of jobs differ, and the facts that were recorded at their submission; with `equal`
+        also the places where all jobs have the same."""
+        views: list[JobView] = []
+        for id_ in ids:
+            job = await self.job(id_)
+            if job is None:
+                raise NotFound(f"no job {id_[:80]}", "jobs")
+            views.append(job.view)
         specs = [mask_spec(view.job) if view.job else {} for view in views]
-        spec, noted = (
-            differences(specs[0], specs[1]),
-            differences(_submission_record(views[0]), _submission_record(views[1])),
-        )
-        both = [await asyncio.to_thread(self._row, id_) for id_ in (one, other)]
-        return {"jobs": [row for row, _ in both], "spec": list(spec), "captured": list(noted)}
+        rows = [row for row, _ in [await asyncio.to_thread(self._row, id_) for id_ in ids]]
+        return {
+            "jobs": rows,
+            "spec": list(differences(specs, equal=equal)),
+            "captured": list(differences(list(map(_submission_record, views)), equal=equal)),
+        }
 
     async def trace(self, of: str) -> Mapping[str, Any] | None:
         """Return the job and task that a container, process or GPU belongs to, or did last."""
@@ -181,17 +196,18 @@ class HistorySource(ReadOnlySource):
         return {**described, **known, "url": (row or {}).get("url") or described["url"]}
 
 
-def differences(one: Any, other: Any, path: str = "") -> Iterator[dict[str, Any]]:
-    """Yield `{"path", "a", "b"}` for each place where two JSON values differ; a value that is missing is null."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        for key in [*one, *(key for key in other if key not in one)]:
-            yield from differences(one.get(key), other.get(key), f"{path}.{key}" if path else str(key))
-    elif isinstance(one, list) and isinstance(other, list) and any(isinstance(each, dict) for each in one + other):
-        for number in range(max(len(one), len(other))):
-            left, right = (values[number] if number < len(values) else None for values in (one, other))
-            yield from differences(left, right, f"{path}.{number}")
-    elif one != other:
-        yield {"path": path, "a": one, "b": other}
+def differences(values: Sequence[Any], path: str = "", equal: bool = False) -> Iterator[dict[str, Any]]:
+    """Yield `{"path", "a", "b", "values"}` for each place where JSON values differ; with `equal` for all others, too.
+    `a` and `b` are the first two of the `values`; one that is missing is null."""
+    if all(isinstance(value, dict) for value in values):
+        for key in dict.fromkeys(key for value in values for key in value):
+            yield from differences([value.get(key) for value in values], f"{path}.{key}" if path else str(key), equal)
+    elif all(isinstance(value, list) for value in values) and any(isinstance(x, dict) for each in values for x in each):
+        for number in range(max(map(len, values))):
+            items = [value[number] if number < len(value) else None for value in values]
+            yield from differences(items, f"{path}.{number}", equal)
+    elif equal or any(value != values[0] for value in values):
+        yield {"path": path, "a": values[0], "b": values[1], "values": list(values)}
 
 
 def _submission_record(view: JobView) -> dict[str, Any]:

@@ -1,14 +1,23 @@
-"""Handlers about many jobs: the list, users, two jobs side by side, and the job of a container or process."""
+"""Handlers about many jobs: the list, what they used, jobs side by side, and the job of a container or process."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast, runtime_checkable
 
 from howdah.api import schemas
+from howdah.api.http_server import Response
 from howdah.api.routes import ApiRequest
 from howdah.api.trace import trace as trace_within_job
 from howdah.errors import InvalidRequest, NotFound
+
+MAX_COMPARED = 10
+"""The most jobs of one comparison."""
+_CSV_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
+    "Cache-Control": "no-store",
+}
 
 
 @runtime_checkable
@@ -18,11 +27,17 @@ class Catalogue(Protocol):
     async def jobs(self, query: Mapping[str, str]) -> Mapping[str, Any]:
         """Return the jobs that the query asks for, one page of them."""
 
-    async def users(self, query: Mapping[str, str]) -> Mapping[str, Any]:
-        """Return jobs and GPU-hours by user."""
+    async def jobs_csv(self, query: Mapping[str, str]) -> str:
+        """Return the jobs that the query asks for as CSV."""
 
-    async def compare(self, one: str, other: str) -> Mapping[str, Any]:
-        """Return the keys and values in which two jobs differ."""
+    async def users(self, query: Mapping[str, str]) -> Mapping[str, Any]:
+        """Return what the jobs used, by user or another group."""
+
+    async def users_csv(self, query: Mapping[str, str]) -> str:
+        """Return the answer of `users` as CSV."""
+
+    async def compare(self, ids: Sequence[str], equal: bool = False) -> Mapping[str, Any]:
+        """Return the keys and values in which jobs differ; with `equal` all others, too."""
 
     async def trace(self, of: str) -> Mapping[str, Any] | None:
         """Return the job and task of a container, process or GPU, None if there is none."""
@@ -33,17 +48,32 @@ async def jobs(call: ApiRequest) -> schemas.Jobs:
     return cast(schemas.Jobs, await _catalogue(call).jobs(call.query))
 
 
+async def jobs_csv(call: ApiRequest) -> Response:
+    """Answer `jobs.csv`: the list of jobs as a file."""
+    return _csv_file("jobs.csv", await _catalogue(call).jobs_csv(call.query))
+
+
 async def users(call: ApiRequest) -> schemas.Users:
-    """Answer `users`: how many jobs and GPU hours each user has."""
+    """Answer `users`: what the jobs of each user, or another group, used."""
     return cast(schemas.Users, await _catalogue(call).users(call.query))
 
 
+async def users_csv(call: ApiRequest) -> Response:
+    """Answer `users.csv`: the answer of `users` as a file."""
+    return _csv_file("usage.csv", await _catalogue(call).users_csv(call.query))
+
+
+def _csv_file(name: str, text: str) -> Response:
+    headers = {**_CSV_HEADERS, "Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(200, text.encode(), "text/csv; charset=utf-8", headers)
+
+
 async def compare(call: ApiRequest) -> schemas.Compare:
-    """Answer `compare`: the keys and values in which two jobs differ."""
+    """Answer `compare`: the keys and values in which jobs differ."""
     ids = call.query.get("jobs", "").split(",")
-    if len(ids) != 2:
-        raise InvalidRequest("jobs must be two ids with a comma between", "jobs")
-    return cast(schemas.Compare, await _catalogue(call).compare(*ids))
+    if not 2 <= len(ids) <= MAX_COMPARED:
+        raise InvalidRequest(f"jobs must be 2 to {MAX_COMPARED} ids with commas between", "jobs")
+    return cast(schemas.Compare, await _catalogue(call).compare(ids, call.query.get("equal") == "1"))
 
 
 async def trace(call: ApiRequest) -> schemas.TraceResult:

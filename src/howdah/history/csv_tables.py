@@ -1,0 +1,88 @@
+"""Writes the list of jobs, and what they used, as CSV.
+
+The rule: no cell is a formula. A text that a spreadsheet would take for one (OWASP: CSV injection) gets an apostrophe
+before it; a number stays.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import urllib.parse
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+from howdah.errors import InvalidRequest
+from howdah.history import run_columns
+
+MAX_ROWS = 10_000
+"""The most jobs of one file."""
+JOB_COLUMNS = (
+    *("id", "name", "state", "user", "queue", "engine", "cluster", "framework", "started", "finished", "duration_s"),
+    *("tasks", "gpus", "gpu_hours", "wasted_gpu_hours", "cpu_hours", "memory_gib_hours", "tags", "cause"),
+    *("progress", "diagnostics"),
+)
+"""Columns of a list of jobs that are no metrics or hyper-parameters, as in the answer in JSON."""
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_TIMES = ("started", "finished")
+
+
+def jobs_table(rows: Iterable[Mapping[str, Any]], columns: str) -> str:
+    """Return rows of the list of jobs as CSV: the columns that are named, all but metrics and hyper-parameters by
+    default. Times are in UTC.
+
+    Raises:
+        InvalidRequest: a column is not known.
+    """
+    names = [urllib.parse.unquote(name) for name in columns.split(",") if name] or list(JOB_COLUMNS)
+    return _table(names, ([value(row) for value in map(_reader, names)] for row in rows))
+
+
+def usage_table(answer: Mapping[str, Any]) -> str:
+    """Return the rows of `usage`, and their total, as CSV."""
+    names = ("jobs", "gpu_hours", "cpu_hours", "memory_gib_hours", "wasted_gpu_hours")
+    rows = [[row["group"], *(row[name] for name in names)] for row in answer["users"]]
+    total = ["total", *(answer["total"][name] for name in names)]
+    return _table([answer["by"], *names], [*rows, total])
+
+
+def _reader(name: str) -> Callable[[Mapping[str, Any]], Any]:
+    """Return the function that reads a column of a row."""
+    column = run_columns.parse(name)
+    if column is not None:
+        return lambda row: column.of(dict(row))
+    if name in _TIMES:
+        return lambda row: _time(row[name])
+    if name == "tags":
+        return lambda row: " ".join(row[name])
+    if name not in JOB_COLUMNS:
+        allowed = f"{', '.join(JOB_COLUMNS)}, metric:NAME:last (min, max), param:NAME"
+        raise InvalidRequest(f"columns has {name[:40]!r}, must be of {allowed}", "columns")
+    return lambda row: row[name]
+
+
+def _table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(map(_cell, names))
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return out.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(_FORMULA) and not _is_number(value) else value
+    return "" if value is None else value
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds") if seconds else ""

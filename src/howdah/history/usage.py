@@ -1,0 +1,64 @@
+"""Adds up what jobs used: GPU-, CPU- and memory-hours by user, queue, tag or day."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from typing import Any
+
+from howdah.errors import InvalidRequest
+from howdah.history.queries import where_clause
+
+GROUPS = {
+    "user": "user",
+    "queue": "queue",
+    "tag": "coalesce(tag.name, '')",
+    "day": "date(started, 'unixepoch', 'localtime')",
+}
+"""The SQL expression of each group. A job counts for the day on which it started, by this machine's clock."""
+MAX_GROUPS = 5000
+FILTERS = ("user", "queue", "tag", "from", "to")
+_SUMS = "count(*), sum(gpu_hours), sum(cpu_hours), sum(memory_gib_hours), sum(wasted)"
+_NAMES = ("gpu_hours", "cpu_hours", "memory_gib_hours", "wasted_gpu_hours")
+
+
+def usage(connection: sqlite3.Connection, query: Mapping[str, str]) -> dict[str, Any]:
+    """Return `{"by", "users": […], "total": …}`: a row for each group, days in order and others by their GPU-hours, of
+    the jobs that the filters of the query leave. A job with several tags counts for each, and once in the total.
+
+    Raises:
+        InvalidRequest: a parameter has a value that is not allowed.
+    """
+    by = query.get("by") or "user"
+    if by not in GROUPS:
+        raise InvalidRequest(f"by is {by[:40]!r}, must be one of {', '.join(GROUPS)}", "by")
+    where, values = where_clause({name: query.get(name, "") for name in FILTERS})
+    tags = "LEFT JOIN tag ON tag.job = number" if by == "tag" else ""
+    rows = _groups(connection, GROUPS[by], tags, where, values)
+    total = _groups(connection, "''", "", where, values)
+    for row in rows:
+        row["user"] = row["group"] if by == "user" else ""
+    if by == "day":
+        rows.sort(key=lambda row: row["group"], reverse=True)
+    else:
+        rows.sort(key=lambda row: (-row["gpu_hours"], -row["jobs"], row["group"]))
+    return {"by": by, "users": rows[:MAX_GROUPS], "total": {**(total[0] if total else _row("", 0)), "user": ""}}
+
+
+def _groups(
+    connection: sqlite3.Connection, group: str, tags: str, where: str, values: list[Any]
+) -> list[dict[str, Any]]:
+    sums = f"SELECT {group} AS part, {_SUMS} FROM job {tags} {where} GROUP BY part"  # noqa: S608 - our own words
+    found = {part: _row(part, jobs, *hours) for part, jobs, *hours in connection.execute(sums, values)}
+    causes = (
+        f"SELECT {group} AS part, waste.cause, sum(hours) FROM waste JOIN job ON waste.job = number {tags} "  # noqa: S608
+        f"{where} GROUP BY part, waste.cause"
+    )
+    for part, cause, hours in connection.execute(causes, values):
+        found[part]["by_cause"][cause] = round(hours, 4)
+    return list(found.values())
+
+
+def _row(group: str | None, jobs: int, *hours: float) -> dict[str, Any]:
+    sums = dict(zip(_NAMES, (round(each, 4) for each in hours or (0.0,) * len(_NAMES)), strict=True))
+    return {"group": group or "", "jobs": jobs, **sums, "by_cause": {}}
