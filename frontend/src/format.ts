@@ -57,6 +57,11 @@ export function formatClock(seconds: number): string {
   return new Date(seconds * 1000).toTimeString().slice(0, 8);
 }
 
+/** Formats a time in the local time zone, always with its date. */
+export function formatDateTime(seconds: number | null | undefined): string {
+  return seconds ? `${formatDate(seconds)} ${new Date(seconds * 1000).toTimeString().slice(0, 8)}` : NO_VALUE;
+}
+
 /** Formats a tick of a time axis whose ticks are `step` seconds apart. */
 export function formatAxisTick(seconds: number, step: number): string {
   if (step >= 86400) return formatDate(seconds).slice(5);

@@ -53,10 +53,10 @@ export function navigate(path: string[], query: QueryValues = {}, replace = fals
   } else window.location.hash = to;
 }
 
-/** Changes parameters of the current view in the address. */
-export function updateQuery(changes: QueryValues): void {
+/** Changes parameters of the current view in the address. With `push` the browser's back button undoes the change. */
+export function updateQuery(changes: QueryValues, push = false): void {
   const query: QueryValues = { ...Object.fromEntries(currentRoute.query), ...changes };
-  navigate(currentRoute.path, query, true);
+  navigate(currentRoute.path, query, !push);
 }
 
 export function useRoute(): Route {

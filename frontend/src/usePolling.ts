@@ -53,6 +53,13 @@ export function usePolling<C extends ApiPath>(
   return result;
 }
 
+/** Returns the newest data, also while a changed request has no answer yet, so that the view stays. */
+export function useLatestData<T>({ data, error }: PollingResult<T>): T | undefined {
+  const [latest, setLatest] = useState(data);
+  if (data && data !== latest) setLatest(data);
+  return data ?? (error ? undefined : latest);
+}
+
 type ApiRequest = [path: ApiPath, pathParams: Record<string, string>, query: object];
 type UpdateResult<T> = (change: (last: PollingResult<T>) => PollingResult<T>) => void;
 

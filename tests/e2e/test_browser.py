@@ -265,7 +265,7 @@ def test_found_in_the_history(howdah: CommandLine, running: Running, browser: Br
     assert chinese.looked_over("zh-failure") == []
     for place, text in (
         ("users", "Wasted GPU hours"),
-        (f"compare?a={job}&b={failed}", "Differences between the specs"),
+        (f"compare?jobs={job},{failed}", "Environment and code"),
     ):
         tab.go(place)
         tab.sees(text)

@@ -89,6 +89,8 @@ export function VirtualTable<T>(props: Props<T>): ReactNode {
     };
   }, [label]);
   const gridColumns = { gridTemplateColumns: columns.map((column) => column.width).join(" ") };
+  // Where the window is narrower than this, the table scrolls sideways; its first column stays.
+  const minWidth = columns.reduce((sum, { width }) => sum + Number(/\d+(?=px)/.exec(width)?.[0] ?? 0), 0);
   const visibleRows = sorted.slice(view.first, view.first + view.count);
   return (
     <div
@@ -100,7 +102,7 @@ export function VirtualTable<T>(props: Props<T>): ReactNode {
       ref={container}
       tabIndex={0}
     >
-      <div role="rowgroup" className="header-rows">
+      <div role="rowgroup" className="header-rows" style={{ minWidth }}>
         <div role="row" className="table-row" style={gridColumns} aria-rowindex={1}>
           {columns.map((column) => (
             <ColumnHeader
@@ -113,7 +115,7 @@ export function VirtualTable<T>(props: Props<T>): ReactNode {
           ))}
         </div>
       </div>
-      <div role="rowgroup" className="rows" style={{ height: sorted.length * ROW_HEIGHT }}>
+      <div role="rowgroup" className="rows" style={{ height: sorted.length * ROW_HEIGHT, minWidth }}>
         {visibleRows.map((row, index) => (
           <div
             role="row"
@@ -158,6 +160,7 @@ function ColumnHeader<T>({ column, sorting, sortable, onSort }: ColumnHeaderProp
       aria-sort={ariaSort}
       aria-label={column.header ? column.title : undefined}
       className={column.header ? column.className : column.alignEnd ? "align-end" : ""}
+      title={column.header ? undefined : column.title}
     >
       {column.header ?? (sortable ? (
         <button type="button" onClick={toggleSorting}>

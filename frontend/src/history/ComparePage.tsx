@@ -1,13 +1,14 @@
-// Compares two jobs: the differences between their specs, and their training curves in the same charts.
+// Compares jobs: outcome, metrics, hyper-parameters, spec and environment row by row, and their training curves.
 
 import { Button, Input } from "antd";
 import { lazy, type ReactNode, useState } from "react";
-import type { SpecDifference, ServerInfo } from "../api";
+import type { ApiResponse, JobRow, ServerInfo } from "../api";
 import { EmptyState } from "../components/EmptyState";
-import { toPlainText } from "../format";
+import { LabeledSwitch } from "../components/LabeledSwitch";
 import { t } from "../language";
-import { navigate, href, useRoute } from "../router";
+import { href, navigate, updateQuery, useRoute } from "../router";
 import { usePolling } from "../usePolling";
+import { type CompareRow, comparisonParts } from "./comparisonRows";
 
 const ScalarCharts = lazy(() =>
   import("../trainingCurves/ScalarCharts").then((module) => ({ default: module.ScalarCharts })),
@@ -15,107 +16,118 @@ const ScalarCharts = lazy(() =>
 
 export default function ComparePage({ server }: { server: ServerInfo }): ReactNode {
   const { query } = useRoute();
-  const [a, b] = [query.get("a") ?? "", query.get("b") ?? ""];
+  const ids = toIds(query.get("jobs") ?? `${query.get("a") ?? ""},${query.get("b") ?? ""}`);
+  const [first] = ids;
+  const text = ids.join(", ");
   return (
     <>
       <h1 className="visually-hidden">{t("Compare")}</h1>
-      <JobPairForm key={`${a} ${b}`} a={a} b={b} />
-      {a && b && <Differences a={a} b={b} />}
-      {a && b && server.kind === "history" && <ScalarComparison jobId={a} />}
+      <JobsForm key={text} text={text} />
+      {ids.length > 1 && <Comparison ids={ids} />}
+      {first && ids.length > 1 && server.kind === "history" && <ScalarComparison jobId={first} />}
     </>
   );
 }
 
-function JobPairForm({ a, b }: { a: string; b: string }): ReactNode {
-  const [first, setFirst] = useState(a);
-  const [second, setSecond] = useState(b);
-  const openComparison = (): void => navigate(["compare"], { a: first.trim(), b: second.trim() });
+function toIds(text: string): string[] {
+  return [...new Set(text.split(/[\s,]+/).filter(Boolean))];
+}
+
+function JobsForm({ text }: { text: string }): ReactNode {
+  const [typed, setTyped] = useState(text);
+  const ids = toIds(typed);
   return (
     <form
       className="row"
       style={{ marginBottom: 10 }}
       onSubmit={(event) => {
         event.preventDefault();
-        openComparison();
+        navigate(["compare"], { jobs: ids.join(",") });
       }}
     >
       <Input
-        aria-label={t("First job's id")}
-        placeholder={t("First job's id")}
-        value={first}
-        onChange={(event) => setFirst(event.target.value)}
-        style={{ width: 290 }}
+        aria-label={t("Ids of 2 to 10 jobs")}
+        placeholder={t("Ids of 2 to 10 jobs")}
+        value={typed}
+        onChange={(event) => setTyped(event.target.value)}
+        style={{ flex: "1 1 290px", maxWidth: 900 }}
       />
-      <Input
-        aria-label={t("Second job's id")}
-        placeholder={t("Second job's id")}
-        value={second}
-        onChange={(event) => setSecond(event.target.value)}
-        style={{ width: 290 }}
-      />
-      <Button type="primary" htmlType="submit" disabled={!first.trim() || !second.trim()}>
+      <Button type="primary" htmlType="submit" disabled={ids.length < 2}>
         {t("Compare")}
       </Button>
     </form>
   );
 }
 
-function Differences({ a, b }: { a: string; b: string }): ReactNode {
-  const polled = usePolling("compare", {}, { jobs: `${a},${b}` }, 0);
+function Comparison({ ids }: { ids: string[] }): ReactNode {
+  const polled = usePolling("compare", {}, { jobs: ids.join(","), equal: 1 }, 0);
   const comparison = polled.data;
   if (!comparison) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;
-  const environmentDifferences = comparison.captured;
-  return (
-    <>
-      {!comparison.spec.length && <EmptyState text={t("Both jobs have the same spec.")} />}
-      {comparison.spec.length > 0 && (
-        <DifferenceTable title={t("Differences between the specs")} a={a} b={b} rows={comparison.spec} />
-      )}
-      {environmentDifferences.length > 0 && (
-        <DifferenceTable title={t("Differences between the environments")} a={a} b={b} rows={environmentDifferences} />
-      )}
-    </>
-  );
+  return <ComparisonTable comparison={comparison} />;
 }
 
-function DifferenceTable({
-  title,
-  a,
-  b,
-  rows,
-}: {
-  title: string;
-  a: string;
-  b: string;
-  rows: SpecDifference[];
-}): ReactNode {
+function ComparisonTable({ comparison }: { comparison: ApiResponse<"compare"> }): ReactNode {
+  const withEqual = useRoute().query.get("equal") === "1";
+  const { jobs } = comparison;
+  const parts = comparisonParts(comparison);
   return (
     <section className="card" style={{ marginBottom: 12 }}>
-      <h2>{title}</h2>
-      <div className="scroll" tabIndex={0} style={{ maxHeight: 300 }}>
-        <table className="small">
+      <div className="row">
+        <LabeledSwitch
+          text={t("Only differences")}
+          on={!withEqual}
+          onChange={(on) => updateQuery({ equal: on ? "" : 1 })}
+        />
+      </div>
+      <div className="scroll" tabIndex={0} role="group" aria-label={t("Compare")}>
+        <table className="small compare-table">
           <thead>
             <tr>
               <th scope="col">{t("Field")}</th>
-              {[a, b].map((id) => (
-                <th key={id} scope="col">
-                  <a href={href(["jobs", id])}>{id}</a>
+              {jobs.map((job) => (
+                <th key={job.id} scope="col">
+                  <JobHeading job={job} />
                 </th>
               ))}
             </tr>
           </thead>
-          <tbody>
-            {rows.map((row) => (
-              <tr key={row.path}>
-                <td className="mono">{row.path}</td>
-                <td className="mono">{row.a === null ? "–" : toPlainText(row.a)}</td>
-                <td className="mono">{row.b === null ? "–" : toPlainText(row.b)}</td>
-              </tr>
-            ))}
-          </tbody>
+          {parts.map(({ title, rows }) => (
+            <Part key={title} title={title} rows={withEqual ? rows : rows.filter((row) => row.differs)} jobs={jobs} />
+          ))}
         </table>
       </div>
     </section>
+  );
+}
+
+function JobHeading({ job }: { job: JobRow }): ReactNode {
+  return (
+    <>
+      <a href={href(["jobs", job.id])}>{job.name}</a>
+      <br />
+      <span className="mono">{job.id}</span>
+    </>
+  );
+}
+
+function Part({ title, rows, jobs }: { title: string; rows: CompareRow[]; jobs: JobRow[] }): ReactNode {
+  if (!rows.length) return null;
+  return (
+    <tbody>
+      <tr className="part">
+        <th scope="rowgroup" colSpan={jobs.length + 1}>
+          {title}
+        </th>
+      </tr>
+      {rows.map((row) => (
+        <tr key={row.label} className={row.differs ? "differs" : ""}>
+          <th scope="row">{row.label}</th>
+          {jobs.map((job, index) => (
+            <td key={job.id}>{row.values[index]}</td>
+          ))}
+        </tr>
+      ))}
+    </tbody>
   );
 }
 

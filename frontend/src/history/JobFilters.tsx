@@ -5,20 +5,21 @@ import { type ReactNode, useEffect, useState } from "react";
 import { t } from "../language";
 import { updateQuery, navigate, useRoute } from "../router";
 
-export const FILTER_NAMES = ["text", "user", "queue", "name", "state", "framework", "engine"] as const;
+export const FILTER_NAMES = ["text", "user", "queue", "tag", "name", "state", "framework", "engine"] as const;
 
 const STATES = ["PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED"];
 const TYPING_PAUSE_MS = 300;
 
 export function JobFilters(): ReactNode {
   const { query, path } = useRoute();
-  const setFilter = (name: string, value: string): void => updateQuery({ [name]: value, pages: "" });
+  const setFilter = (name: string, value: string): void => updateQuery({ [name]: value, pages: "" }, true);
   return (
     <div className="row" style={{ marginBottom: 8 }}>
-      <TextFilter name="text" label={t("Search")} width={200} onChange={setFilter} />
-      <TextFilter name="name" label={t("Name")} width={130} onChange={setFilter} />
+      <TextFilter name="text" label={t("Search")} width={150} onChange={setFilter} />
+      <TextFilter name="name" label={t("Name")} width={120} onChange={setFilter} />
       <TextFilter name="user" label={t("User")} width={110} onChange={setFilter} />
       <TextFilter name="queue" label={t("Queue")} width={110} onChange={setFilter} />
+      <TextFilter name="tag" label={t("Tag")} width={110} onChange={setFilter} />
       <TextFilter name="framework" label={t("Framework")} width={120} onChange={setFilter} />
       <TextFilter name="engine" label={t("Engine")} width={110} onChange={setFilter} />
       <Select

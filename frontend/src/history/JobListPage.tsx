@@ -2,36 +2,37 @@
 
 import { Button } from "antd";
 import { type ReactNode, useMemo } from "react";
-import type { JobRow, QueryParams } from "../api";
+import type { ApiResponse, JobRow, QueryParams } from "../api";
+import { apiUrl } from "../apiClient";
+import { ColumnPicker, useVisibleColumns } from "../components/ColumnPicker";
 import { EmptyState } from "../components/EmptyState";
-import { SafeLink } from "../components/SafeLink";
 import { StaleNotice } from "../components/StaleNotice";
-import { StateTag } from "../components/StateTag";
-import { type TableColumn, VirtualTable, type Sorting } from "../components/VirtualTable";
-import { formatElapsed, formatDuration, formatNumber, formatPercent, formatTime } from "../format";
+import { type Sorting, type TableColumn, VirtualTable } from "../components/VirtualTable";
 import { t } from "../language";
-import { updateQuery, href, useRoute } from "../router";
-import { usePolling } from "../usePolling";
+import { updateQuery, useRoute } from "../router";
+import { useLatestData, usePolling } from "../usePolling";
+import { jobColumns, UNSORTABLE } from "./jobColumns";
 import { FILTER_NAMES, JobFilters, dateToEpochSeconds } from "./JobFilters";
+import { runColumns } from "./runColumns";
+import { CompareButton } from "./selection";
 
 const JOBS_PER_PAGE = 50;
-const SORTABLE_COLUMNS = ["started", "name", "duration", "gpu_hours"];
+/** The most jobs in one answer, and so in the list as JSON. */
+const MAX_JOBS = 500;
+const NO_NAMES = { metrics: [], params: [] };
 
 export default function JobListPage(): ReactNode {
   const { query } = useRoute();
-  const sort = query.get("sort") ?? "-started";
   const cursors = (query.get("pages") ?? "").split("~").filter(Boolean);
-  const params: QueryParams<"jobs"> = { sort, limit: JOBS_PER_PAGE, after: cursors.at(-1) ?? "" };
-  for (const name of FILTER_NAMES) params[name] = query.get(name) ?? "";
-  for (const name of ["from", "to"] as const) params[name] = dateToEpochSeconds(query.get(name), name === "to");
-  const polled = usePolling("jobs", {}, params, 10);
-  const response = polled.data;
-  const withClusters = response?.jobs.some((row) => row.cluster) ?? false;
-  const columns = useMemo(() => jobColumns(withClusters), [withClusters]);
+  const params = listParams(query);
+  const polled = usePolling("jobs", {}, { ...params, limit: JOBS_PER_PAGE, after: cursors.at(-1) ?? "" }, 10);
+  const response = useLatestData(polled);
+  const columns = useJobColumns(response);
+  const visible = useVisibleColumns(columns);
+  const sort = params.sort as string;
   const sorting: Sorting = { key: sort.replace(/^-/, ""), descending: sort.startsWith("-") };
   const setSorting = ({ key, descending }: Sorting): void =>
-    updateQuery({ sort: (descending ? "-" : "") + key, pages: "" });
-  const next = response?.next;
+    updateQuery({ sort: (descending ? "-" : "") + key, pages: "" }, true);
   return (
     <>
       <StaleNotice polled={polled} />
@@ -42,123 +43,83 @@ export default function JobListPage(): ReactNode {
         </p>
       ))}
       <JobFilters />
+      <div className="row" style={{ marginBottom: 8 }}>
+        <CompareButton />
+        <span className="grow" />
+        <ColumnPicker columns={columns} visible={visible} />
+        <ListLinks params={params} columns={visible} />
+      </div>
       {!response && <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />}
       {response && (
-        <VirtualTable
-          label={t("Jobs")}
-          columns={columns}
-          rows={response.jobs}
-          rowKey={(row) => `${row.cluster} ${row.id}`}
-          sorting={sorting}
-          onSort={setSorting}
-          sortable={SORTABLE_COLUMNS}
-          height="calc(100vh - 190px)"
-        />
-      )}
-      {response && (
-        <div className="row" style={{ marginTop: 8 }}>
-          <span className="muted" role="status">
-            {response.total === 0
-              ? t("No matching jobs.")
-              : t("{from}–{to} of {total} jobs", {
-                  from: cursors.length * JOBS_PER_PAGE + 1,
-                  to: cursors.length * JOBS_PER_PAGE + response.jobs.length,
-                  total: response.total,
-                })}
-          </span>
-          <span className="grow" />
-          <Button disabled={!cursors.length} onClick={() => updateQuery({ pages: cursors.slice(0, -1).join("~") })}>
-            {t("Previous")}
-          </Button>
-          <Button disabled={!next} onClick={() => updateQuery({ pages: [...cursors, next].join("~") })}>
-            {t("Next")}
-          </Button>
+        <div aria-busy={!polled.data}>
+          <VirtualTable
+            label={t("Jobs")}
+            columns={visible}
+            rows={response.jobs}
+            rowKey={(row) => `${row.cluster} ${row.id}`}
+            sorting={sorting}
+            onSort={setSorting}
+            sortable={visible.map(({ key }) => key).filter((key) => !UNSORTABLE.includes(key))}
+            height="max(320px, calc(100vh - 230px))"
+          />
+          <PageButtons response={response} cursors={cursors} />
         </div>
       )}
     </>
   );
 }
 
-function jobColumns(withClusters: boolean): TableColumn<JobRow>[] {
-  return [
-    {
-      key: "name",
-      title: t("Job"),
-      width: "minmax(200px, 2fr)",
-      tooltip: (row) => `${row.name} ${row.id}`,
-      cell: (row) => (
-        <>
-          <a href={href(["jobs", row.id])}>{row.name || row.id}</a>
-          {row.url && (
-            <>
-              {" "}
-              <SafeLink url={row.url}>({t("live page")})</SafeLink>
-            </>
-          )}
-        </>
-      ),
-    },
-    {
-      key: "state",
-      title: t("State"),
-      width: "165px",
-      cell: (row) => (
-        <StateTag
-          state={row.state}
-          text={row.state === "RUNNING" && row.progress ? `${t("RUNNING")} ${formatPercent(row.progress)}` : undefined}
-        />
-      ),
-    },
-    {
-      key: "user",
-      title: t("User"),
-      width: "minmax(80px, 0.7fr)",
-      cell: (row) => row.user,
-      tooltip: (row) => row.user,
-    },
-    {
-      key: "queue",
-      title: t("Queue"),
-      width: "minmax(80px, 0.7fr)",
-      cell: (row) => row.queue,
-      tooltip: (row) => row.queue,
-    },
-    { key: "engine", title: t("Engine"), width: "100px", cell: (row) => row.engine },
-    ...(withClusters ? [clusterColumn()] : []),
-    { key: "framework", title: t("Framework"), width: "110px", cell: (row) => row.framework },
-    { key: "started", title: t("Started"), width: "165px", cell: (row) => formatTime(row.started) },
-    {
-      key: "duration",
-      title: t("Duration"),
-      width: "100px",
-      alignEnd: true,
-      cell: (row) => (row.duration_s ? formatDuration(row.duration_s) : formatElapsed(row.started, row.finished)),
-    },
-    { key: "tasks", title: t("Tasks"), width: "70px", alignEnd: true, cell: (row) => row.tasks },
-    {
-      key: "gpu_hours",
-      title: t("GPU hours"),
-      width: "100px",
-      alignEnd: true,
-      cell: (row) => (row.gpu_hours ? formatNumber(row.gpu_hours) : ""),
-    },
-    {
-      key: "cause",
-      title: t("Diagnostics"),
-      width: "minmax(120px, 2fr)",
-      cell: (row) => row.diagnostics || row.cause,
-      tooltip: (row) => row.diagnostics,
-    },
-  ];
+/** Returns the filters, the order and the columns of the address as the server takes them. */
+function listParams(query: URLSearchParams): QueryParams<"jobs"> {
+  const params: QueryParams<"jobs"> = {
+    sort: (query.get("sort") ?? "-started").replace(/^(-?)duration$/, "$1duration_s"),
+    columns: query.get("columns") ?? "",
+  };
+  for (const name of FILTER_NAMES) params[name] = query.get(name) ?? "";
+  for (const name of ["from", "to"] as const) params[name] = dateToEpochSeconds(query.get(name), name === "to");
+  return params;
 }
 
-/** Returns the column of profiles, which is shown where a job's cluster has a name. */
-function clusterColumn(): TableColumn<JobRow> {
-  return {
-    key: "cluster",
-    title: t("Cluster"),
-    width: "minmax(80px, 0.6fr)",
-    cell: (row) => row.cluster,
-    tooltip: (row) => row.cluster,
-  };
+function useJobColumns(response: ApiResponse<"jobs"> | undefined): TableColumn<JobRow>[] {
+  const chosen = useRoute().query.get("columns") ?? "";
+  const withClusters = response?.jobs.some((row) => row.cluster) ?? false;
+  const names = response?.names ?? NO_NAMES;
+  return useMemo(() => jobColumns(withClusters, runColumns(names, chosen)), [withClusters, names, chosen]);
+}
+
+/** Links to what is seen, of all pages, as files. */
+function ListLinks({ params, columns }: { params: QueryParams<"jobs">; columns: TableColumn<JobRow>[] }): ReactNode {
+  const keys = columns.map(({ key }) => key).join(",");
+  return (
+    <>
+      <a href={apiUrl("jobs.csv", {}, { ...params, columns: keys })} download>
+        CSV
+      </a>
+      <a href={apiUrl("jobs", {}, { ...params, limit: MAX_JOBS })} target="_blank" rel="noopener">
+        JSON
+      </a>
+    </>
+  );
+}
+
+function PageButtons({ response, cursors }: { response: ApiResponse<"jobs">; cursors: string[] }): ReactNode {
+  const { next, jobs, total } = response;
+  const first = cursors.length * JOBS_PER_PAGE;
+  const open = (pages: string[]): void => updateQuery({ pages: pages.join("~") }, true);
+  return (
+    <div className="row" style={{ marginTop: 8 }}>
+      <span className="muted" role="status">
+        {total === 0
+          ? t("No matching jobs.")
+          : t("{from}–{to} of {total} jobs", { from: first + 1, to: first + jobs.length, total })}
+      </span>
+      <span className="grow" />
+      <Button disabled={!cursors.length} onClick={() => open(cursors.slice(0, -1))}>
+        {t("Previous")}
+      </Button>
+      <Button disabled={!next} onClick={() => next && open([...cursors, next])}>
+        {t("Next")}
+      </Button>
+    </div>
+  );
 }

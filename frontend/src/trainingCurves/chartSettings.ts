@@ -10,9 +10,11 @@ export interface ChartSettings {
   tag: string;
   /** The ids of hidden runs and tasks. */
   hidden: string[];
-  /** The ids of jobs to compare with; on the compare page that is the second job. */
+  /** The ids of jobs to compare with; on the compare page all but the first job. */
   with: string[];
 }
+
+const MAX_COMPARED = 9;
 
 export function readChartSettings(query: URLSearchParams): ChartSettings {
   const axis = query.get("x");
@@ -23,8 +25,13 @@ export function readChartSettings(query: URLSearchParams): ChartSettings {
     smoothing: smoothing > 0 && smoothing < 1 ? smoothing : 0,
     tag: query.get("tag") ?? "",
     hidden: parseNames(query.get("hide")),
-    with: (query.get("with") ?? query.get("b") ?? "").split(",").filter(Boolean).slice(0, 5),
+    with: comparedIds(query).filter(Boolean).slice(0, MAX_COMPARED),
   };
+}
+
+function comparedIds(query: URLSearchParams): string[] {
+  const compared = query.get("jobs")?.split(",").slice(1);
+  return query.get("with")?.split(",") ?? compared ?? [query.get("b") ?? ""];
 }
 
 function parseNames(text: string | null): string[] {

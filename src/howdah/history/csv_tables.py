@@ -36,8 +36,9 @@ def jobs_table(rows: Iterable[Mapping[str, Any]], columns: str) -> str:
     Raises:
         InvalidRequest: a column is not known.
     """
-    names = [urllib.parse.unquote(name) for name in columns.split(",") if name] or list(JOB_COLUMNS)
-    return _table(names, ([value(row) for value in map(_reader, names)] for row in rows))
+    names = [name for name in columns.split(",") if name] or list(JOB_COLUMNS)
+    readers = list(map(_reader, names))
+    return _table([urllib.parse.unquote(name) for name in names], ([read(row) for read in readers] for row in rows))
 
 
 def usage_table(answer: Mapping[str, Any]) -> str:

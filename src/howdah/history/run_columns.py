@@ -1,7 +1,7 @@
 """Columns of the list of jobs that jobs have under names of their own: metrics, hyper-parameters; and tags.
 
-A column is named `metric:NAME:last`, `:min` or `:max`, and `param:NAME`. Where names stand in a list, a comma and a
-percent sign in a name are percent-encoded.
+A column is named `metric:NAME:last`, `:min` or `:max`, and `param:NAME`. In a name a comma and a percent sign are
+percent-encoded, so that columns can stand in a list.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RunColumn:
 
 def parse(text: str) -> RunColumn | None:
     """Return the column of this name; None if it is the name of no such column. A metric alone means its last value."""
-    kind, _, name = text.partition(":")
+    kind, _, name = urllib.parse.unquote(text).partition(":")
     if kind == PARAM and name:
         return RunColumn(PARAM, name)
     if kind != METRIC or not name:
@@ -66,7 +66,7 @@ def parse(text: str) -> RunColumn | None:
 
 def parse_list(text: str) -> list[RunColumn]:
     """Return the columns of metrics and hyper-parameters in a list of columns."""
-    found = (parse(urllib.parse.unquote(each)) for each in text.split(","))
+    found = map(parse, text.split(","))
     return [column for column in found if column is not None]
 
 

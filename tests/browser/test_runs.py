@@ -1,0 +1,86 @@
+"""Tests the history as a table of runs: columns, order, back button, comparison, files, and hits of the search box."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+
+pytest.importorskip("playwright")
+from browser import NASTY, Tab, missing
+from local_jobs import LocalJobs
+from playwright.sync_api import Browser, expect
+
+pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(600)]
+
+RATES = {"0.1": "0.5", "0.01": "0.25", "1": "9"}
+"""The loss that a run reports, by its learning rate."""
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalJobs]:
+    made = LocalJobs(tmp_path_factory.mktemp("runs"))
+    yield made
+    made.end_all()
+
+
+@pytest.fixture(scope="module")
+def runs(jobs: LocalJobs) -> dict[str, str]:
+    """The ids of three runs, by their learning rate."""
+    train = jobs.directory / "train.py"
+    train.write_text("import sys\nfrom howdah import here\nhere.metric('train/loss', float(sys.argv[4]), 1)\n")
+    found = {}
+    for rate, loss in RATES.items():
+        command = [sys.executable, str(train), "--lr", rate, "--", loss]
+        run = jobs.start("run", jobs.job_file([*command], name=f"sweep {rate}", tags=["sweep", NASTY]))
+        assert run.done() == 0, run.text
+        found[rate] = run.job
+    return found
+
+
+@pytest.fixture
+def tab(jobs: LocalJobs, runs: dict[str, str], browser: Browser) -> Tab:
+    return Tab(browser, jobs.start("history", "--port", "0").link)
+
+
+def test_runs_are_ranked_and_compared(tab: Tab, runs: dict[str, str]) -> None:
+    loss, rate = "metric:train/loss:last", "param:lr"
+    tab.go(f"jobs?columns={quote(f'id,tags,{loss},{rate}')}")
+    table = tab.page.get_by_role("table", name="Jobs")
+    expect(table.get_by_role("row")).to_have_count(4)
+    expect(table).to_contain_text(runs["0.1"])
+    expect(table).to_contain_text(NASTY)
+    for order in (["0.01", "0.1", "1"], ["1", "0.1", "0.01"]):
+        table.get_by_role("button", name="train/loss").click()
+        expect(table.get_by_role("link")).to_have_text([f"sweep {each}" for each in reversed(order)])
+        tab.page.wait_for_url(re.compile("sort="))
+    tab.page.go_back()
+    expect(table.get_by_role("link")).to_have_text(["sweep 1", "sweep 0.1", "sweep 0.01"])
+    for name in ("sweep 1", "sweep 0.01"):
+        table.get_by_role("checkbox", name=f"Select {name} to compare it").check()
+    tab.page.get_by_role("button", name="Compare 2 jobs").click()
+    compared = tab.page.locator(".compare-table")
+    expect(compared.get_by_role("row", name="train/loss")).to_contain_text(re.compile("0.25.*9|9.*0.25"))
+    expect(compared.get_by_role("rowheader", name="lr", exact=True)).to_be_visible()
+    expect(compared.get_by_role("rowheader", name="Engine", exact=True)).to_have_count(0)
+    tab.page.get_by_role("switch", name="Only differences").click()
+    expect(compared.get_by_role("rowheader", name="Engine", exact=True)).to_be_visible()
+    assert tab.looked_over("compare") == tab.wrong == []
+
+
+def test_what_is_seen_comes_as_files(tab: Tab, runs: dict[str, str]) -> None:
+    tab.go(f"jobs?columns={quote('id,metric:train/loss:min')}&sort=param:lr&name=sweep")
+    tab.sees("1–3 of 3 jobs")
+    with tab.page.expect_download() as download:
+        tab.page.get_by_role("link", name="CSV").click()
+    head, *values = [row.split(",") for row in download.value.path().read_text().splitlines()]
+    assert head == ["name", "id", "metric:train/loss:min"]
+    assert [value[1] for value in values] == [runs["0.01"], runs["0.1"], runs["1"]]
+    with tab.page.context.expect_page() as opened:
+        tab.page.get_by_role("link", name="JSON").click()
+    shown = json.loads(opened.value.locator("pre").inner_text())
+    assert [job["metrics"]["train/loss"]["min"] for job in shown["jobs"]] == [0.25, 0.5, 9.0]
