@@ -190,7 +190,7 @@ def test_the_box_at_the_top_finds_jobs_by_name_and_id(
     history: str, stopped: str, unmade: str, browser: Browser
 ) -> None:
     tab = Tab(browser, history)
-    box = tab.page.get_by_role("searchbox", name="Find a job by name, id")
+    box = tab.page.get_by_role("combobox", name="Find a job by name, id")
     for words, place in (("unmade", f"jobs/{unmade}"), (stopped[-4:], f"jobs/{stopped}"), ("local", "jobs?text=local")):
         tab.go("users")
         box.fill(words)

@@ -84,3 +84,16 @@ def test_what_is_seen_comes_as_files(tab: Tab, runs: dict[str, str]) -> None:
         tab.page.get_by_role("link", name="JSON").click()
     shown = json.loads(opened.value.locator("pre").inner_text())
     assert [job["metrics"]["train/loss"]["min"] for job in shown["jobs"]] == [0.25, 0.5, 9.0]
+
+
+def test_hits_are_below_the_search_box(tab: Tab, runs: dict[str, str]) -> None:
+    box = tab.page.get_by_role("combobox", name="Find a job by name, id")
+    box.fill("sweep 0.01")
+    hits = tab.page.locator(".hit")
+    expect(hits).to_have_count(1)
+    expect(hits).to_contain_text(runs["0.01"])
+    expect(hits).to_contain_text(NASTY)
+    box.press("ArrowDown")
+    box.press("Enter")
+    expect(tab.page).to_have_url(re.compile(runs["0.01"]))
+    assert tab.wrong == []

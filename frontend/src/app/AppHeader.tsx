@@ -32,7 +32,7 @@ export function AppHeader({ server, theme, onThemeChange, onLanguageChange }: Pr
       </a>
       {server?.kind === "history" && <MainNavigation />}
       <span className="grow" />
-      {server && <JobFinder />}
+      {server && <JobFinder listsJobs={server.kind === "history"} />}
       {server && <CopyLinkButton />}
       <Select
         size="small"
