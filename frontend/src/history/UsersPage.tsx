@@ -1,84 +1,112 @@
-// How many GPU hours each user used and wasted.
+// What jobs used and wasted: GPU-, CPU- and memory-hours by user, queue, tag or day.
 
+import { Select } from "antd";
 import { type ReactNode, useMemo } from "react";
-import type { UserUsage } from "../api";
+import type { ApiResponse, QueryParams, UserUsage } from "../api";
+import { apiUrl } from "../apiClient";
 import { EmptyState } from "../components/EmptyState";
 import { StaleNotice } from "../components/StaleNotice";
 import { type TableColumn, VirtualTable } from "../components/VirtualTable";
 import { formatNumber, formatPercent } from "../format";
 import { t } from "../language";
 import { updateQuery, href, useRoute } from "../router";
-import { usePolling } from "../usePolling";
+import { useLatestData, usePolling } from "../usePolling";
 import { DateRangeFilter, dateToEpochSeconds } from "./JobFilters";
+
+type Group = ApiResponse<"users">["by"];
 
 export default function UsersPage(): ReactNode {
   const { query } = useRoute();
-  const params = { from: dateToEpochSeconds(query.get("from"), false), to: dateToEpochSeconds(query.get("to"), true) };
+  const params: QueryParams<"users"> = {
+    by: query.get("by") ?? "user",
+    from: dateToEpochSeconds(query.get("from"), false),
+    to: dateToEpochSeconds(query.get("to"), true),
+  };
   const polled = usePolling("users", {}, params, 30);
-  const columns = useMemo(() => userColumns(), []);
-  const rows = polled.data?.users;
+  const answer = useLatestData(polled);
+  const by = answer?.by ?? "user";
+  const columns = useMemo(() => usageColumns(by), [by]);
   return (
     <>
       <h1 className="visually-hidden">{t("Users")}</h1>
       <StaleNotice polled={polled} />
       <div className="row" style={{ marginBottom: 8 }}>
-        <DateRangeFilter onChange={(name, value) => updateQuery({ [name]: value })} />
+        <GroupSelect by={query.get("by") ?? "user"} />
+        <DateRangeFilter onChange={(name, value) => updateQuery({ [name]: value }, true)} />
+        <span className="grow" />
+        <a href={apiUrl("users.csv", {}, params)} download>
+          CSV
+        </a>
       </div>
-      {!rows && <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />}
-      {rows && (
-        <VirtualTable
-          label={t("Users")}
-          columns={columns}
-          rows={rows}
-          rowKey={(row) => row.user}
-          height="calc(100vh - 150px)"
-        />
+      {!answer && <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />}
+      {answer && (
+        <>
+          <Total total={answer.total} />
+          <VirtualTable
+            label={t("Users")}
+            columns={columns}
+            rows={answer.users}
+            rowKey={(row) => row.group}
+            height="max(320px, calc(100vh - 190px))"
+          />
+        </>
       )}
     </>
   );
 }
 
-function userColumns(): TableColumn<UserUsage>[] {
+function GroupSelect({ by }: { by: string }): ReactNode {
+  const groups: { value: Group; label: string }[] = [
+    { value: "user", label: t("By user") },
+    { value: "queue", label: t("By queue") },
+    { value: "tag", label: t("By tag") },
+    { value: "day", label: t("By day") },
+  ];
+  return (
+    <Select
+      aria-label={t("Group")}
+      value={by}
+      options={groups}
+      onChange={(value) => updateQuery({ by: value === "user" ? "" : value }, true)}
+      style={{ minWidth: 120 }}
+    />
+  );
+}
+
+function Total({ total }: { total: UserUsage }): ReactNode {
+  return (
+    <p role="status" style={{ margin: "0 0 8px" }}>
+      {t("{jobs} jobs: {gpu} GPU hours, {wasted} of them wasted, {cpu} CPU hours, {memory} GiB hours of memory", {
+        jobs: total.jobs,
+        gpu: formatNumber(total.gpu_hours),
+        wasted: formatNumber(total.wasted_gpu_hours),
+        cpu: formatNumber(total.cpu_hours),
+        memory: formatNumber(total.memory_gib_hours),
+      })}
+    </p>
+  );
+}
+
+function usageColumns(by: Group): TableColumn<UserUsage>[] {
+  const titles: Record<Group, string> = { user: t("User"), queue: t("Queue"), tag: t("Tag"), day: t("Day") };
   return [
     {
-      key: "user",
-      title: t("User"),
+      key: "group",
+      title: titles[by],
       width: "minmax(140px, 1fr)",
-      sortValue: (row) => row.user,
-      cell: (row) => <a href={href(["jobs"], { user: row.user })}>{row.user}</a>,
+      sortValue: (row) => row.group,
+      tooltip: (row) => row.group,
+      cell: (row) => <GroupCell by={by} group={row.group} />,
     },
+    numberColumn("jobs", t("Jobs"), 90, (row) => row.jobs),
+    numberColumn("gpu_hours", t("GPU hours"), 110, (row) => row.gpu_hours),
+    numberColumn("wasted", t("Wasted GPU hours"), 180, (row) => row.wasted_gpu_hours),
     {
-      key: "jobs",
-      title: t("Jobs"),
-      width: "100px",
-      alignEnd: true,
-      sortValue: (row) => row.jobs,
-      cell: (row) => row.jobs,
+      ...numberColumn("share", t("Wasted share"), 140, (row) => wastedShare(row)),
+      cell: (row) => (row.gpu_hours ? formatPercent(wastedShare(row)) : ""),
     },
-    {
-      key: "gpu_hours",
-      title: t("GPU hours"),
-      width: "120px",
-      alignEnd: true,
-      sortValue: (row) => row.gpu_hours,
-      cell: (row) => formatNumber(row.gpu_hours),
-    },
-    {
-      key: "wasted",
-      title: t("Wasted GPU hours"),
-      width: "150px",
-      alignEnd: true,
-      sortValue: (row) => row.wasted_gpu_hours,
-      cell: (row) => formatNumber(row.wasted_gpu_hours),
-    },
-    {
-      key: "share",
-      title: t("Wasted share"),
-      width: "100px",
-      alignEnd: true,
-      sortValue: (row) => (row.gpu_hours ? row.wasted_gpu_hours / row.gpu_hours : 0),
-      cell: (row) => (row.gpu_hours ? formatPercent(row.wasted_gpu_hours / row.gpu_hours) : ""),
-    },
+    numberColumn("cpu_hours", t("CPU hours"), 110, (row) => row.cpu_hours),
+    numberColumn("memory", t("Memory (GiB hours)"), 190, (row) => row.memory_gib_hours),
     {
       key: "cause",
       title: t("By cause (GPU hours)"),
@@ -87,6 +115,27 @@ function userColumns(): TableColumn<UserUsage>[] {
       tooltip: (row) => describeCauses(row),
     },
   ];
+}
+
+/** Links to the jobs of a group. */
+function GroupCell({ by, group }: { by: Group; group: string }): ReactNode {
+  if (!group) return <span className="muted">{t("none")}</span>;
+  const filter = by === "day" ? { from: group, to: group } : { [by]: group };
+  return <a href={href(["jobs"], filter)}>{group}</a>;
+}
+
+function numberColumn(
+  key: string,
+  title: string,
+  width: number,
+  value: (row: UserUsage) => number,
+): TableColumn<UserUsage> {
+  const cell = (row: UserUsage): string => formatNumber(value(row));
+  return { key, title, width: `${width}px`, alignEnd: true, sortValue: value, cell };
+}
+
+function wastedShare(row: UserUsage): number {
+  return row.gpu_hours ? row.wasted_gpu_hours / row.gpu_hours : 0;
 }
 
 function describeCauses(row: UserUsage): string {
