@@ -198,4 +198,4 @@ def test_the_box_at_the_top_finds_jobs_by_name_and_id(
         expect(tab.page).to_have_url(re.compile(re.escape(f"#/{place}")))
     box.fill("nobody-has-this")
     box.press("Enter")
-    expect(tab.page.get_by_text("nobody-has-this").first).to_be_visible()
+    expect(tab.page.get_by_text("no job here had nobody-has-this").first).to_be_visible()

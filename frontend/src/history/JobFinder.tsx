@@ -40,7 +40,8 @@ export function JobFinder({ listsJobs }: { listsJobs: boolean }): ReactNode {
     <AutoComplete
       className="job-finder"
       value={text}
-      options={hits}
+      options={hits ?? []}
+      notFoundContent={hits ? t("No matching jobs.") : null}
       onChange={(typed: string) => setText(typed)}
       onSelect={(_: string, hit: Hit) => open(hit)}
       popupMatchSelectWidth={380}
@@ -57,7 +58,8 @@ export function JobFinder({ listsJobs }: { listsJobs: boolean }): ReactNode {
   );
 }
 
-function useHits(text: string): Hit[] {
+/** Returns the hits of the text, or, while one types on, of its beginning; undefined while there is no answer. */
+function useHits(text: string): Hit[] | undefined {
   const [found, setFound] = useState<{ text: string; hits: Hit[] }>({ text: "", hits: [] });
   useEffect(() => {
     if (!text) return;
@@ -70,7 +72,7 @@ function useHits(text: string): Hit[] {
       window.clearTimeout(timer);
     };
   }, [text]);
-  return text && text.startsWith(found.text) ? found.hits : [];
+  return found.text && text.startsWith(found.text) ? found.hits : undefined;
 }
 
 async function findHits(text: string, signal: AbortSignal): Promise<Hit[]> {
