@@ -72,6 +72,19 @@ def test_runs_are_ranked_and_compared(tab: Tab, runs: dict[str, str]) -> None:
     assert tab.looked_over("compare") == tab.wrong == []
 
 
+def test_runs_are_drawn(tab: Tab, runs: dict[str, str]) -> None:
+    tab.go(f"jobs?name=sweep&view=parallel&columns={quote('metric:train/loss:last,param:lr')}")
+    expect(tab.page.get_by_role("img", name="train/loss, lr").locator("canvas")).to_be_visible()
+    tab.sees("3 of 3 jobs have a value on each axis")
+    tab.page.get_by_text("Scatter plot").click()
+    chart = tab.page.get_by_role("img", name="lr, train/loss, train/loss")
+    expect(chart.locator("canvas")).to_be_visible()
+    assert tab.looked_over("scatter") == []
+    tab.page.go_back()
+    expect(tab.page.get_by_role("img", name="train/loss, lr")).to_be_visible()
+    assert tab.wrong == []
+
+
 def test_what_is_seen_comes_as_files(tab: Tab, runs: dict[str, str]) -> None:
     tab.go(f"jobs?columns={quote('id,metric:train/loss:min')}&sort=param:lr&name=sweep")
     tab.sees("1–3 of 3 jobs")

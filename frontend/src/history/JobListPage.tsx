@@ -1,7 +1,7 @@
 // The list of jobs, by page. The server filters and sorts, so that a hundred thousand jobs are as fast as ten.
 
-import { Button } from "antd";
-import { type ReactNode, useMemo } from "react";
+import { Button, Segmented } from "antd";
+import { lazy, type ReactNode, Suspense, useMemo } from "react";
 import type { ApiResponse, JobRow, QueryParams } from "../api";
 import { apiUrl } from "../apiClient";
 import { ColumnPicker, useVisibleColumns } from "../components/ColumnPicker";
@@ -13,8 +13,10 @@ import { updateQuery, useRoute } from "../router";
 import { useLatestData, usePolling } from "../usePolling";
 import { jobColumns, UNSORTABLE } from "./jobColumns";
 import { FILTER_NAMES, JobFilters, dateToEpochSeconds } from "./JobFilters";
-import { runColumns } from "./runColumns";
+import { fixedNumberColumns, type RunColumn, runColumns } from "./runColumns";
 import { CompareButton } from "./selection";
+
+const RunCharts = lazy(() => import("./RunCharts"));
 
 const JOBS_PER_PAGE = 50;
 /** The most jobs in one answer, and so in the list as JSON. */
@@ -27,7 +29,9 @@ export default function JobListPage(): ReactNode {
   const params = listParams(query);
   const polled = usePolling("jobs", {}, { ...params, limit: JOBS_PER_PAGE, after: cursors.at(-1) ?? "" }, 10);
   const response = useLatestData(polled);
-  const columns = useJobColumns(response);
+  const [columns, axes] = useColumns(response);
+  const view = query.get("view");
+  const chart = view === "parallel" || view === "scatter" ? view : undefined;
   const visible = useVisibleColumns(columns);
   const sort = params.sort as string;
   const sorting: Sorting = { key: sort.replace(/^-/, ""), descending: sort.startsWith("-") };
@@ -45,12 +49,22 @@ export default function JobListPage(): ReactNode {
       <JobFilters />
       <div className="row" style={{ marginBottom: 8 }}>
         <CompareButton />
+        <ViewSelect view={chart ?? ""} />
         <span className="grow" />
         <ColumnPicker columns={columns} visible={visible} />
         <ListLinks params={params} columns={visible} />
       </div>
+      {response && chart && (
+        <Suspense fallback={<EmptyState text={t("Loading…")} />}>
+          <RunCharts
+            kind={chart}
+            params={params}
+            columns={axes.filter(({ key }) => visible.some((column) => column.key === key))}
+          />
+        </Suspense>
+      )}
       {!response && <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />}
-      {response && (
+      {response && !chart && (
         <div aria-busy={!polled.data}>
           <VirtualTable
             label={t("Jobs")}
@@ -80,11 +94,30 @@ function listParams(query: URLSearchParams): QueryParams<"jobs"> {
   return params;
 }
 
-function useJobColumns(response: ApiResponse<"jobs"> | undefined): TableColumn<JobRow>[] {
+/** Returns all columns of the table, and those of them that can be axes of a chart. */
+function useColumns(response: ApiResponse<"jobs"> | undefined): [TableColumn<JobRow>[], RunColumn[]] {
   const chosen = useRoute().query.get("columns") ?? "";
   const withClusters = response?.jobs.some((row) => row.cluster) ?? false;
   const names = response?.names ?? NO_NAMES;
-  return useMemo(() => jobColumns(withClusters, runColumns(names, chosen)), [withClusters, names, chosen]);
+  return useMemo(() => {
+    const more = runColumns(names, chosen);
+    return [jobColumns(withClusters, more), [...more, ...fixedNumberColumns()]];
+  }, [withClusters, names, chosen]);
+}
+
+function ViewSelect({ view }: { view: string }): ReactNode {
+  return (
+    <Segmented
+      aria-label={t("View")}
+      value={view}
+      options={[
+        { value: "", label: t("Table") },
+        { value: "parallel", label: t("Parallel coordinates") },
+        { value: "scatter", label: t("Scatter plot") },
+      ]}
+      onChange={(value) => updateQuery({ view: value }, true)}
+    />
+  );
 }
 
 /** Links to what is seen, of all pages, as files. */

@@ -1,7 +1,8 @@
 // Names of columns that jobs have under names of their own, as in the API: `metric:NAME:last`, `param:NAME`.
 
 import type { JobRow } from "../api";
-import { formatNumber } from "../format";
+import { formatDuration, formatNumber } from "../format";
+import { t } from "../language";
 
 export interface RunColumn {
   /** The column's name, in the address and in requests. */
@@ -9,6 +10,8 @@ export interface RunColumn {
   title: string;
   numeric: boolean;
   value: (row: JobRow) => string;
+  /** Returns the value for an axis; undefined if the job has none. */
+  raw: (row: JobRow) => number | string | undefined;
 }
 
 interface RunNames {
@@ -40,6 +43,7 @@ function metricColumn(name: string, value: (typeof METRIC_VALUES)[number]): RunC
     title: value === "last" ? name : `${name} (${value})`,
     numeric: true,
     value: ({ metrics }) => (metrics[name] ? formatNumber(metrics[name][value], 4) : ""),
+    raw: ({ metrics }) => metrics[name]?.[value],
   };
 }
 
@@ -49,7 +53,29 @@ function paramColumn(name: string): RunColumn {
     title: name,
     numeric: false,
     value: ({ params }) => params[name] ?? "",
+    raw: ({ params }) => numberOrText(params[name]),
   };
+}
+
+/** Returns the columns of numbers that every job has, which can be axes of charts, too. */
+export function fixedNumberColumns(): RunColumn[] {
+  const columns: [key: "duration_s" | "gpu_hours" | "cpu_hours" | "memory_gib_hours", title: string][] = [
+    ["duration_s", t("Duration")],
+    ["gpu_hours", t("GPU hours")],
+    ["cpu_hours", t("CPU hours")],
+    ["memory_gib_hours", t("Memory (GiB hours)")],
+  ];
+  return columns.map(([key, title]) => ({
+    key,
+    title,
+    numeric: true,
+    value: (row) => (key === "duration_s" ? formatDuration(row[key]) : formatNumber(row[key])),
+    raw: (row) => row[key],
+  }));
+}
+
+function numberOrText(text: string | undefined): number | string | undefined {
+  return text?.trim() && Number.isFinite(Number(text)) ? Number(text) : text;
 }
 
 function encodeName(name: string): string {
