@@ -23,7 +23,7 @@ from leftovers import MARK
 import howdah
 from howdah.executor.process.process_tree import children, kill
 from howdah.spec.codec import decode, encode
-from howdah.wire import auth
+from howdah.wire import auth, program_protocol
 from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX, Credentials
 from howdah.wire.launch_messages import executor_command
 from howdah.wire.messages import (
@@ -96,6 +96,8 @@ class Conductor:
         self.files: dict[str, str] = {}
         self.notice: PreemptionNotice | None = None
         self.statuses: list[Status] = []
+        self.points: list[list[Any]] = []
+        self.metrics_problem = ""
         self.chunks: list[LogChunk] = []
         self.executor: subprocess.Popen[bytes] | None = None
         self.attempt = "worker:1/1"
@@ -330,6 +332,11 @@ class Conductor:
                     signed = genuine and not conductor.stranger
                     digest = auth.digest_of(words)
                     self._send(status, words, auth.sign_answer(key, asked, self.path, status, digest) if signed else "")
+                    return
+                if self.path == f"{program_protocol.PATH}metrics":
+                    conductor.points += json.loads(body)["points"]
+                    answer = json.dumps({"problem": conductor.metrics_problem}).encode()
+                    self._send(200, answer, auth.sign_answer(key, asked, self.path, 200, auth.digest_of(answer)))
                     return
                 wait = float(urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query).get("wait", ["0"])[0])
                 orders = conductor._answer(decode(Status, json.loads(body)), wait)

@@ -32,7 +32,7 @@ def test_each_epoch_has_a_private_key_and_no_file_is_left(conduct: Start) -> Non
     master.until(lambda status: status.epoch == 2 and status.phase is Phase.ENDED)
     first, second = master.output().decode().splitlines()
     url = f"http://127.0.0.1:{master._server.server_port}"
-    assert first == f"0o700 0o600 0o600 {key(master, 1)} {url} ['key', 'master', 'python']"
+    assert first == f"0o700 0o600 0o600 {key(master, 1)} {url} ['key', 'master', 'python', 'trainer-token']"
     assert second == first.replace(key(master, 1), key(master, 2))
     assert (master.directory / "howdah-here").exists()
     master.leave()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -143,3 +144,30 @@ def test_a_program_that_is_started_again_is_its_second_attempt(directory: Path, 
         second.stdout == "==> worker:0 attempt 1 stdout <==\nonce\nonce\n" + second.stdout.partition("once\nonce\n")[2]
     )
     assert "attempt 2 of worker:0 ran in the container of attempt 1, and printed into its files" in second.stderr
+
+
+REPORTS = """
+import json, os, urllib.request
+def report(progress, **metrics):
+    status = {"lastUpdatedTime": "2026-06-12T03:00:00+00:00", "progressPercentage": progress}
+    status["metrics"] = [{"name": name, "value": str(value)} for name, value in metrics.items()]
+    token = open(os.environ["KUBEFLOW_TRAINER_SERVER_TOKEN"]).read().strip()
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    body = json.dumps({"trainerStatus": status}).encode()
+    request = urllib.request.Request(os.environ["KUBEFLOW_TRAINER_SERVER_URL"], body, headers, method="POST")
+    with urllib.request.urlopen(request, timeout=5) as answer:
+        assert answer.read() == body
+report(0, total_steps=8)
+report(50, loss=0.5, current_step=4, total_steps=8)
+report(100, loss=0.25)
+"""
+
+
+def test_what_the_trainer_reports_is_kept(directory: Path, howdah: Howdah, howdah_home: Path) -> None:
+    (directory / "train.py").write_text(REPORTS)
+    done = howdah("run", "--memory", "128MiB", "--", sys.executable, "train.py")
+    assert done.returncode == 0, done
+    (log,) = howdah_home.glob("state/jobs/*/events.jsonl")
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    points = [(event["name"], event["step"], event["value"]) for event in events if event["kind"] == "Measured"]
+    assert points == [("loss", 4, 0.5), ("loss", 8, 0.25)]

@@ -349,6 +349,7 @@ class Executor:
         if self.directory_syncs is not None:
             variables = self.directory_syncs.local_variables(variables)
         variables = self.program_api.variables(variables, self.epoch)
+        variables = self.monitor.trainer_reports.variables(variables, self.epoch)
         self.gpus.add_to(variables, assignment.gpus)
         if assignment.program_path or assignment.image is not None or not default_python.is_missing(variables):
             return variables
@@ -490,6 +491,7 @@ class Executor:
             log(f"{process_tree.name(pid)} (pid {pid}) could not be killed")
         orphan_killer.dismiss(self._orphan_killer)
         self.link.close()
+        self.monitor.trainer_reports.close()
         self.program_api.close()
         self.output.close()
         if self.log_sync is not None:

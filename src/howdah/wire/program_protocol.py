@@ -15,9 +15,10 @@ over), and `progress`, which the program writes."""
 DIRECTORY = "howdah-here"
 """The name of that directory, in the container's directory."""
 KEY_FILE, MASTER_FILE, PROGRESS_FILE = "key", "master", "progress"
-BEAT_FILE, NOTICE_FILE = "beat", "notice"
+BEAT_FILE, NOTICE_FILE, TOKEN_FILE = "beat", "notice", "trainer-token"
 """The program touches `beat` to show that it goes on. `notice` exists when the container will be taken away: JSON with
-`kind`, `until` (epoch seconds of this node, 0 when not known) and `text`."""
+`kind`, `until` (epoch seconds of this node, 0 when not known) and `text`. `trainer-token` is the token with which
+training libraries report to the executor."""
 
 FUNCTION_RESULTS = "howdah-results"
 """The output, in the working directory, in which tasks keep what a function returns, or a notebook's cell. Who has sent

@@ -1,4 +1,5 @@
-"""`ProgramMonitor` watches a running program: progress, stack dumps and log search on request, preemption notices."""
+"""`ProgramMonitor` watches a running program: progress, reports of training libraries, stack dumps and log search on
+request, preemption notices."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Callable, List, Optional, Set
 from howdah.executor.diagnostics.log_search import LogSearches
 from howdah.executor.diagnostics.preemption_notices import PreemptionNotices
 from howdah.executor.diagnostics.stacks import STREAMS, StackDumps
+from howdah.executor.diagnostics.trainer_reports import TrainerReports
 from howdah.executor.io.program_api_files import ProgramApiDir
 from howdah.executor.io.task_output import TaskOutput
 from howdah.executor.master_link.heartbeat import Heartbeat
@@ -36,6 +38,7 @@ class ProgramMonitor:
         self._program: Optional[Program] = None
         self._signs = ProgressDetector()
         self._notices = PreemptionNotices(program_api, warn)
+        self.trainer_reports = TrainerReports(link, program_api, warn)
         secrets = tuple(link.identity.secrets.values())
         self._stacks = StackDumps(link.loop, directory, path, self._pids, link.answer, secrets)
         self._searches = LogSearches(link.loop, link.identity, output, link.answer)

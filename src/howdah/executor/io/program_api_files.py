@@ -63,6 +63,23 @@ class ProgramApiDir:
         except OSError as error:
             sys.stderr.write(f"the program can't be told where the master is now: {error}\n")
 
+    def write_progress(self, fraction: float) -> None:
+        """Write the progress that the program has reported to the executor, as `howdah.program.progress` does.
+
+        Raises:
+            OSError: the file can't be written.
+        """
+        self._write(wire.PROGRESS_FILE, f"{fraction:.6f}\n")
+
+    def write_token(self, token: str) -> str:
+        """Write the token of the program's reports to the executor, and return the file's path.
+
+        Raises:
+            OSError: the file can't be written.
+        """
+        self._write(wire.TOKEN_FILE, token)
+        return os.path.join(self.path, wire.TOKEN_FILE)
+
     @property
     def progress(self) -> Optional[float]:
         """Return the progress that the program has written; None without any."""
