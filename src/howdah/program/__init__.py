@@ -40,7 +40,9 @@ __all__ = [
     "delete",
     "get",
     "heartbeat",
+    "keras_callback",
     "keys",
+    "lightning_callback",
     "metric",
     "notice",
     "progress",
@@ -153,6 +155,30 @@ def metric(name: str, value: float, step: Optional[int] = None) -> None:
 
     metrics.add(_checked_name("metric", name), value, step)
     heartbeat()
+
+
+def keras_callback() -> Any:
+    """Return a callback for Keras's fit() that reports progress after each batch, and the metrics of each epoch, whose
+    number is their step.
+
+    Raises:
+        HereError: Keras can't be imported.
+    """
+    from howdah.program import callbacks
+
+    return callbacks.keras_callback(callbacks.Reports(progress, metric, heartbeat))
+
+
+def lightning_callback() -> Any:
+    """Return a callback for Lightning's Trainer that reports progress after each batch, and metrics as often as the
+    trainer logs. The first of its processes reports alone.
+
+    Raises:
+        HereError: Lightning can't be imported.
+    """
+    from howdah.program import callbacks
+
+    return callbacks.lightning_callback(callbacks.Reports(progress, metric, heartbeat))
 
 
 def save(wait: Optional[float] = None) -> Tuple[str, ...]:
