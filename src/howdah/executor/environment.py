@@ -7,6 +7,7 @@ from typing import Dict, List, Mapping, Sequence, Tuple, Union
 
 from howdah.executor.identity import PRIVATE
 from howdah.executor.process import libhdfs
+from howdah.executor.process.experiment_trackers import tracker_variables
 from howdah.executor.process.pipelines import watch_pipelines, watch_words
 from howdah.wire.messages import Assignment
 
@@ -35,6 +36,7 @@ def build(
     environment.update(assignment.environment)
     environment.update(world)
     environment.update({name: value for name, value in secrets.items() if name in assignment.secrets})
+    environment.update(tracker_variables(environment))
     environment.setdefault("PYTHONUNBUFFERED", "1")
     _check_directories(paths_on_node(assignment, directory))
     own = [os.path.join(directory, entry) for entry in assignment.program_path]
