@@ -102,6 +102,9 @@ def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
     command = click.option("--json", "as_json", is_flag=True, help="JSON, for programs.")(command)
     command = click.option("--overwrite", is_flag=True, help="Replace outputs that exist.")(command)
     command = click.option("--stdin", is_flag=True, help="Send standard input along, for each task to read.")(command)
+    command = click.option(
+        "--like", default="", metavar="JOB_ID", help="Take the file and values of an earlier job, and its engine."
+    )(command)
     command = options_without_file(command)
     # As many as there are: of two the second was meant as the program's argument, which can be said.
     return click.argument("job_files", nargs=-1, metavar="JOB_FILE", type=click.Path(path_type=Path))(command)
@@ -157,6 +160,18 @@ def chosen_job(
         first = options.given[0]
         raise click.UsageError(_("{option} is for a command after --; a job file's fields are --set", option=first))
     return load(job_files[0], pairs(sets), fields=fields), job_files[0]
+
+
+def refuse_beside_like(job_files: tuple[Path, ...], options: CommandOptions, has_stdin: bool) -> None:
+    """Refuse a job file, a command, and what belongs to a command, beside an earlier job.
+
+    Raises:
+        click.UsageError: there is one.
+    """
+    given = [*map(str, job_files), *(["--"] if program_words() is not None else []), *options.given]
+    given += ["--stdin"] if has_stdin else []
+    if given:
+        raise click.UsageError(_("--like stands for a job file or a command: leave out {name}", name=given[0]))
 
 
 def pairs(sets: tuple[str, ...]) -> dict[str, str]:

@@ -10,7 +10,7 @@ import click
 
 from howdah.cli.i18n import _, translate_stored
 from howdah.cli.terminal import place_text
-from howdah.client.job_names import LAST, find_job
+from howdah.client.job_names import LAST, NamedJob, find_job
 from howdah.engines import Engine
 from howdah.errors import HowdahError
 
@@ -25,9 +25,14 @@ def job_argument(required: bool = False) -> Decorator:
 
 
 def choose_job(wanted: str | None, profile: str = "", *, acts: bool = False) -> tuple[Engine, str]:
-    """Return the job that `wanted` means, by its engine and its id; None means the job that was submitted last. Which
-    job it is, is said where the user has not given the id. A command that `acts` on the job wants an answer of each
-    cluster that may have it.
+    """Return the job that `wanted` means, by its engine and its id, as `choose_named_job` does."""
+    found = choose_named_job(wanted, profile, acts=acts)
+    return found.engine, found.id
+
+
+def choose_named_job(wanted: str | None, profile: str = "", *, acts: bool = False) -> NamedJob:
+    """Return the job that `wanted` means; None means the job that was submitted last. Which job it is, is said where
+    the user has not given the id. A command that `acts` on the job wants an answer of each cluster that may have it.
 
     Raises:
         HowdahError: as `find_job` does.
@@ -41,7 +46,7 @@ def choose_job(wanted: str | None, profile: str = "", *, acts: bool = False) -> 
         waits.cancel()
     if found.report is not None and found.id != wanted:
         click.echo(_("{id}  {name}", id=found.id, name=found.report.name), err=True)
-    return found.engine, found.id
+    return found
 
 
 def _tell_wait() -> None:

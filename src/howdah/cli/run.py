@@ -13,7 +13,15 @@ import click
 
 from howdah.cli.i18n import _, examples, translate_stored
 from howdah.cli.interrupts import Interrupts
-from howdah.cli.job_arguments import CommandWithProgram, chosen_job, dry_run_option, fresh_option, job_options
+from howdah.cli.job_arguments import (
+    CommandWithProgram,
+    chosen_job,
+    dry_run_option,
+    fresh_option,
+    job_options,
+    pairs,
+    refuse_beside_like,
+)
 from howdah.cli.streams import has_unread_input
 from howdah.client import submission
 from howdah.client.command_job import CommandOptions
@@ -25,6 +33,8 @@ from howdah.spec.codec import encode, to_json
 
 if TYPE_CHECKING:
     from howdah.cli.follow import Screen
+    from howdah.client.job_names import NamedJob
+    from howdah.config.job_file import LoadedJob
 
 INTERRUPT = ["ask", "cancel", "detach"]
 RUN_EXAMPLES = examples(
@@ -116,12 +126,24 @@ def prepared_job(
     install: bool = True,
     stdin: bool = False,
     fresh: bool = False,
+    like: str = "",
     **of_command: Any,
 ) -> PreparedJob:
-    """Plan the job of a file, or of a command, with the command line's changes, and then as `change` returns it."""
+    """Plan the job of a file, of a command, or of the earlier job `like`, with the command line's changes, and then as
+    `change` returns it."""
     fields = {key: value for key, value in (("name", name), ("queue", queue)) if value}
-    given = str(_keep_input()) if stdin and not job_files else ""
-    loaded, file = chosen_job(job_files, CommandOptions(**of_command, stdin=given), sets, fields, notice)
+    given = str(_keep_input()) if stdin and not job_files and not like else ""
+    options = CommandOptions(**of_command, stdin=given)
+    if like:
+        from howdah.cli.job_choice import choose_named_job
+
+        refuse_beside_like(job_files, options, stdin)
+        earlier = choose_named_job(like, profile)
+        if not engine:
+            engine, profile = earlier.engine.name, earlier.profile
+        loaded, file = _job_like(earlier, sets, fields)
+    else:
+        loaded, file = chosen_job(job_files, options, sets, fields, notice)
     if not given and has_unread_input():
         hint = _("standard input is not sent to the job: --stdin sends it to a command after --")
         notice(f"howdah: {hint}")
@@ -142,9 +164,20 @@ def prepared_job(
         origins=origins,
         file=file,
         text=text,
+        overrides=loaded.overrides,
         install=install,
     )
     return replace(prepared, fresh=fresh)
+
+
+def _job_like(earlier: NamedJob, sets: tuple[str, ...], fields: dict[str, str]) -> tuple[LoadedJob, Path | None]:
+    """Return a job like an earlier one, and the path that its file had."""
+    from howdah.client.follow import fetch_update
+    from howdah.client.kept_job import load_kept_job
+
+    submission = fetch_update(earlier.engine, earlier.id).view.submission
+    loaded = load_kept_job(earlier.id, submission, pairs(sets), fields, notice)
+    return loaded, Path(submission.file) if submission.file else None
 
 
 def _keep_input() -> Path:

@@ -40,6 +40,8 @@ class NamedJob:
     """The engine that has the job, with the settings that lead to its cluster."""
     report: JobReport | None
     """What its engine says of it; None if the user gave the whole id."""
+    profile: str = ""
+    """The profile that leads to its cluster."""
 
 
 def find_job(
@@ -64,7 +66,7 @@ def find_job(
     if engine_name:
         engine = engine_of(wanted, profile)
         if engine.describe(wanted):
-            return NamedJob(wanted, engine, None)
+            return NamedJob(wanted, engine, None, profile)
     elif not wanted.strip(" ."):
         raise JobNotFound(f"no job {wanted!r}; `howdah list` shows yours")
     clusters = find_clusters("", profile, report_silent)
@@ -90,7 +92,9 @@ def _newest_first(clusters: Sequence[ConfiguredCluster], answers: Sequence[Clust
     found: dict[tuple[str, float], NamedJob] = {}  # two profiles may lead to one cluster
     for cluster, answer in zip(clusters, answers, strict=True):
         for report in answer.reports:
-            found.setdefault((report.id, report.submitted), NamedJob(report.id, cluster.engine, report))
+            found.setdefault(
+                (report.id, report.submitted), NamedJob(report.id, cluster.engine, report, cluster.profile)
+            )
     return sorted(found.values(), key=_submission, reverse=True)
 
 

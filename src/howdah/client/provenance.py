@@ -28,10 +28,18 @@ MAX_LETTERS = 300
 
 class Provenance:
     """Collects the provenance while the job is staged. `file` is the job file, if there is one, `text` its content, or
-    what that would be."""
+    what that would be, and `overrides` is what replaced values of it."""
 
-    def __init__(self, job: JobSpec, base_directory: Path, file: Path | None = None, text: str = "") -> None:
+    def __init__(
+        self,
+        job: JobSpec,
+        base_directory: Path,
+        file: Path | None = None,
+        text: str = "",
+        overrides: Mapping[str, str] | None = None,
+    ) -> None:
         self._job, self._base_directory, self._file, self._text = job, base_directory, file, text
+        self._overrides = overrides or {}
         self._git = _start_git_status(base_directory)
 
     def __enter__(self) -> Provenance:
@@ -58,6 +66,8 @@ class Provenance:
                 command=(*words[:MAX_WORDS], *(["…"] if len(words) > MAX_WORDS else [])),
                 client=socket.gethostname(),
                 user=getpass.getuser(),
+                directory=str(self._base_directory.absolute()),
+                overrides=_masked_overrides(self._overrides, known),
                 time=round(time.time(), 3),
             )
         return Submission(time=round(time.time(), 3))
@@ -67,6 +77,16 @@ def _secret_values(job: JobSpec) -> Iterator[str]:
     """Yield the values of variables in the job that look like secrets."""
     for env in (job.env, *(role.env for role in job.roles.values())):
         yield from (env[name] for name, shown in redaction.variables(env).items() if shown == redaction.MASK)
+
+
+def _masked_overrides(overrides: Mapping[str, str], known: Iterable[str]) -> Mapping[str, str]:
+    """Return the values without those that look secret, by the last part of their name, and those that are too long."""
+    known, found = list(known), {}
+    for name, value in overrides.items():
+        leaf = name.rpartition(".")[2]
+        shown = redaction.variables({leaf: value})[leaf]
+        found[name] = redaction.MASK if len(value) > MAX_TEXT else redaction.line(shown, known)
+    return found
 
 
 def _shorten(text: str) -> str:

@@ -69,19 +69,21 @@ def prepare(
     origins: Mapping[str, str] | None = None,
     file: Path | None = None,
     text: str = "",
+    overrides: Mapping[str, str] | None = None,
     install: bool = True,
 ) -> PreparedJob:
     """Make the plan of `job`, whose relative paths start at `base_directory`.
 
     `flags` are settings from the command line, and `notice` is called with a sentence before each step that takes time.
     `overwrite` lets outputs exist already. `origins` has what the user typed, by the path in the spec; `file` is the
-    job file that the job was read from, and `text` its content, or what the content would be. Without `install` an
-    environment that has not been installed is only named: the plan can be shown, and not submitted.
+    job file that the job was read from, `text` its content, or what the content would be, and `overrides` is what
+    replaced values of it. Without `install` an environment that has not been installed is only named: the plan can be
+    shown, and not submitted.
 
     Raises:
         SpecError, StagingError, EngineRejected, EngineUnavailable: the job cannot run; the message says why.
     """
-    with Provenance(job, base_directory, file, text) as provenance:
+    with Provenance(job, base_directory, file, text, overrides) as provenance:
         return _prepare(job, base_directory, flags, notice, overwrite, origins or {}, provenance, install)
 
 

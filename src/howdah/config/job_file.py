@@ -42,6 +42,8 @@ class LoadedJob:
     (`environment steps`)."""
     text: str = ""
     """The text of the file."""
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    """What replaced values of the file, as `Submission.overrides` has it."""
 
 
 def load(
@@ -68,8 +70,33 @@ def load(
         raise StagingError(f"{path}: {error.strerror}. Give the path of a job file") from error
     if path.suffix in _PROGRAMS:
         raise SpecError.at(str(path), f"is a program, no job file: write `-- {_PROGRAMS[path.suffix]} {path}`")
-    spec, sources = loads(text, path.name, sets or {}, os.environ if environ is None else environ, fields or {})
-    return LoadedJob(spec, path.resolve().parent if path.is_file() else Path.cwd(), sources, text)
+    base_directory = path.resolve().parent if path.is_file() else Path.cwd()
+    return load_text(
+        text, path.name, base_directory, sets or {}, os.environ if environ is None else environ, fields or {}
+    )
+
+
+def load_text(
+    text: str,
+    file: str,
+    base_directory: Path,
+    sets: Mapping[str, str],
+    environ: Mapping[str, str],
+    fields: Mapping[str, str],
+) -> LoadedJob:
+    """Return the job in the text of a job file, as `load` does.
+
+    Raises:
+        SpecError: every mistake in it.
+    """
+    spec, sources = loads(text, file, sets, environ, fields)
+    from_environment = {
+        name: environ[name]
+        for place, source in sources.items()
+        if source == f"environment {(name := place.removeprefix('vars.'))}"
+    }
+    options = {f"--{name}": value for name, value in fields.items()}
+    return LoadedJob(spec, base_directory, sources, text, {**from_environment, **sets, **options})
 
 
 def loads(

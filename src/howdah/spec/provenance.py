@@ -31,5 +31,10 @@ class Submission:
     """The host of the submitter."""
     user: str = ""
     """The user who submitted the job."""
+    directory: str = ""
+    """The directory at which the job file's relative paths begin; "" for jobs of earlier versions."""
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    """What replaced values of the job file: `--set` and variables of the environment by the name of a variable or the
+    path of a field, other options by their names with `--`."""
     time: float = 0.0
     """When the job was submitted, in epoch seconds."""

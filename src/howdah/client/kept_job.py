@@ -1,0 +1,71 @@
+"""Makes a job like an earlier one, of the job file and the values that were kept at its submission."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from howdah.config.job_file import LoadedJob, load_text
+from howdah.errors import Mistake, SpecError
+from howdah.spec import redaction
+from howdah.spec.job_file_keys import job_file_record
+from howdah.spec.message import message
+from howdah.spec.provenance import MAX_TEXT, Submission
+
+
+def load_kept_job(
+    job_id: str,
+    submission: Submission,
+    sets: Mapping[str, str],
+    fields: Mapping[str, str],
+    notice: Callable[[str], None],
+) -> LoadedJob:
+    """Return the job as it was submitted, with what replaced its file's values then, and with `sets` and `fields` over
+    both. Variables of today's environment don't count. `notice` is called with the directory whose files it takes.
+
+    Raises:
+        SpecError: its job file was not kept, or not whole; a value was hidden because it looked secret; or what is
+            wrong with `sets`.
+    """
+    if not submission.text:
+        raise SpecError.at("--like", f"the job file of {job_id} was not kept")
+    if len(submission.text) > MAX_TEXT:
+        raise SpecError.at("--like", f"the job file of {job_id} was too long to be kept whole")
+    options = {name[2:]: value for name, value in submission.overrides.items() if name.startswith("--")}
+    kept = {name: value for name, value in submission.overrides.items() if not name.startswith("--")}
+    loaded = load_text(
+        submission.text,
+        Path(submission.file).name or job_id,
+        _base_directory(submission, notice),
+        {**kept, **sets},
+        {},
+        {**options, **fields},
+    )
+    hidden = list(redaction.masked_places(job_file_record(loaded.spec)))
+    if hidden:
+        raise SpecError([_hidden_value(place) for place in hidden])
+    return loaded
+
+
+def _hidden_value(place: str) -> Mistake:
+    text = f"was hidden when the job was submitted: give it with --set {place}=VALUE, or name it under `secrets`"
+    return Mistake(place, text)
+
+
+def _base_directory(submission: Submission, notice: Callable[[str], None]) -> Path:
+    """Return where relative paths of the job begin: where they did, if this is the machine of the submission."""
+    kept = Path(submission.directory)
+    if submission.directory and submission.client == socket.gethostname() and kept.is_dir():
+        notice(message("the job's files are taken from {directory}, as they are now", directory=kept))
+        return kept
+    here = Path.cwd()
+    notice(
+        message(
+            "the job's files are taken from {directory}; the earlier job was submitted on {host} in {there}",
+            directory=here,
+            host=submission.client or "?",
+            there=submission.directory or "?",
+        )
+    )
+    return here
