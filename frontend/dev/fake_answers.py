@@ -171,7 +171,11 @@ def job(count: int, state: str) -> dict[str, Any]:
         "tensorboard_ended": None,
         "saves": [save, {**save, "number": 2, "state": "RUNNING", "done": 3, "finished": 0}],
         "can": {"save": True, "stacks": True, "tensorboard": True},
-        "submitted": {"yaml": "name: digits\nroles:\n  worker:\n    command: python train.py\n", "file": "job.yaml"},
+        "submitted": {
+            "yaml": "name: digits\nvars: {steps: 10}\nroles:\n  worker:\n    command: python train.py ${steps}\n",
+            "file": "job.yaml",
+            "overrides": {"steps": "1000", "--name": "digits-again"},
+        },
         "spec": {
             "name": "digits",
             "roles": {"worker": {"command": ["python", "train.py", HTML_ATTACK], "replicas": count}},
@@ -366,7 +370,8 @@ def _moment(text: str) -> float:
 def events(params: dict[str, str]) -> dict[str, Any]:
     since = int(params.get("since") or 0)
     facts = [{"time": STARTED + n, "kind": "Noted", "text": f"{n} {HTML_ATTACK}"} for n in range(since, 2500)]
-    return {"next": since + len(facts[:1000]), "events": facts[:1000]}
+    found = facts[:1000]
+    return {"next": since + len(found), "events": found, "sentences": [fact["text"] for fact in found]}
 
 
 LOG = "".join(

@@ -1,4 +1,4 @@
-"""Tests that both specs on a job's page can be copied as job files which `howdah plan` accepts."""
+"""Tests that what a job's page says of its spec can be used: both job files, and the command to run it again."""
 
 from __future__ import annotations
 
@@ -52,4 +52,28 @@ def test_both_specs_are_planned_as_they_are_copied(jobs: LocalJobs, browser: Bro
         assert "env.DB_PASSWORD: *** stands for a value that was hidden" in planned
         assert "copied: pytorch on local" in planned
         tab.page.locator(".ant-message-notice").first.wait_for(state="detached")
+    assert tab.wrong == []
+
+
+def test_run_again_and_events(jobs: LocalJobs, browser: Browser) -> None:
+    file = jobs.directory / "job.yaml"
+    file.write_text("name: again\nvars: {words: some}\nroles: {worker: {command: 'echo ${words} words'}}\n")
+    run = jobs.start("run", "--set", "words=other", str(file))
+    assert run.done() == 0, run.text
+    tab = Tab(browser, jobs("page", run.job).split()[-1], language="zh-CN")
+    tab.page.get_by_role("button", name="再次运行…").click()
+    dialog = tab.page.get_by_role("dialog")
+    dialog.get_by_text(f"howdah submit --like {run.job}", exact=True).wait_for()
+    dialog.get_by_text("echo ${words} words").wait_for()
+    assert not tab.looked_over("run again")
+    tab.page.keyboard.press("Escape")
+    again = jobs.start("run", "--like", run.job)
+    assert again.done() == 0, again.text
+    assert "other words" in again.text
+    tab.go(f"jobs/{run.job}/events?task=worker:0")
+    tab.sees("worker:0 已加入")
+    tab.go(f"jobs/{run.job}/events?kind=JobFinished")
+    tab.sees("作业已结束：SUCCEEDED")
+    assert not tab.page.get_by_text("worker:0 已加入").count()
+    assert not tab.looked_over("events")
     assert tab.wrong == []

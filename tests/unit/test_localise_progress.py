@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from howdah.cli.event_sentences import sentence
+from howdah.cli.progress_lines import event_line
 from howdah.cli.terminal import phase
 from howdah.spec import Role, TaskId
 from howdah.spec.events import Greeted, JobStarted, Joined, Launched, Used
@@ -33,7 +33,7 @@ def test_samples_are_taken_while_files_come() -> None:
         data_cached_bytes=9 << 20,
     )
     (joined,) = gang.recorded(Joined)
-    assert sentence(joined).endswith(": 3 files, 40 MiB in 2.0 s, 9.0 MiB of them kept on the node")
+    assert event_line(joined).endswith(": 3 files, 40 MiB in 2.0 s, 9.0 MiB of them kept on the node")
 
 
 def test_a_task_without_input_says_nothing_of_it() -> None:
@@ -42,4 +42,4 @@ def test_a_task_without_input_says_nothing_of_it() -> None:
     gang.say("worker:0", Phase.LOCALISING)
     gang.join("worker:0")
     assert gang.recorded(Used) == []
-    assert sentence(gang.recorded(Joined)[0]) == "worker:0 joined on host-worker:0"
+    assert event_line(gang.recorded(Joined)[0]) == "worker:0 joined on host-worker:0"

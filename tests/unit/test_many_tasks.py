@@ -9,8 +9,7 @@ from collections.abc import Iterator
 import pytest
 from rich.console import Console
 
-from howdah.cli.event_sentences import sentence
-from howdah.cli.progress_lines import FEW, HOLD_S, TaskProgressLines, task_ranges
+from howdah.cli.progress_lines import FEW, HOLD_S, TaskProgressLines, event_line, task_ranges
 from howdah.cli.terminal import Plain, task_table
 from howdah.client.follow import Update
 from howdah.spec import Container, Exit, JobReport, JobSpec, Role, State, TaskId
@@ -43,7 +42,7 @@ def printed(count: int, update_size: int, failing: TaskId | None = None) -> list
     tasks = [TaskId("worker", index) for index in range(count)]
     out, clock = io.StringIO(), Clock()
     screen = Plain(out)
-    screen._progress = TaskProgressLines(sentence, clock)
+    screen._progress = TaskProgressLines(event_line, clock)
     job = JobSpec({"worker": Role("true", replicas=count)})
     view = fold([JobStarted(0.0, "job_1", "local", "me", job, "3.11", "here")], JobView(id="job_1"))
     report = JobReport("job_1", "j", State.RUNNING, "local")

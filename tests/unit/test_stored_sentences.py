@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sentences_said import said
 
-from howdah.cli.event_sentences import sentence
 from howdah.cli.i18n import choose
+from howdah.cli.progress_lines import event_line
 from howdah.engines.yarn.exit_codes import REFUSED, STATUSES
 from howdah.engines.yarn.images import NOT_USED, UNKNOWN
 from howdah.engines.yarn.placement_constraints import _NOT_SAID
@@ -124,8 +124,8 @@ def test_the_command_line_tells_them() -> None:
     ended = Ended(1.0, TaskId("worker", 1), 1, 1, Exit("exit", 3), "node7")
     try:
         choose("zh")
-        assert sentence(ended) == "worker:1（node7）：退出码 3"
-        assert sentence(Noted(1.0, "memory limits are not enforced: no cgroup")) == "内存限制无效：no cgroup"
+        assert event_line(ended) == "worker:1（node7）：退出码 3"
+        assert event_line(Noted(1.0, "memory limits are not enforced: no cgroup")) == "内存限制无效：no cgroup"
     finally:
         choose("en")
-    assert sentence(ended) == "worker:1 on node7: exit code 3"
+    assert event_line(ended) == "worker:1 on node7: exit code 3"

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 
 from howdah.api.serializers import job as described
-from howdah.cli.event_sentences import sentence
+from howdah.cli.progress_lines import event_line
 from howdah.engines.pending_reasons import PendingReason
 from howdah.errors import EngineUnavailable
 from howdah.master import waiting
@@ -66,7 +66,7 @@ def test_each_change_is_recorded_once(allocator: Telling) -> None:
     assert [event.missing for event in found] == [{"worker": 3}, {"worker": 2}, {"worker": 1}]
     assert len({event.since for event in found}) == 1
     assert found[0].reasons == ("2 jobs wait in queue q",)
-    assert sentence(found[1]) == "still waiting for containers: 2 × worker: 2 jobs wait in queue q"
+    assert event_line(found[1]) == "still waiting for containers: 2 × worker: 2 jobs wait in queue q"
 
 
 def test_that_nothing_is_missing_any_more_is_recorded(allocator: Telling) -> None:
@@ -86,7 +86,7 @@ def test_that_nothing_is_missing_any_more_is_recorded(allocator: Telling) -> Non
 
     last = done(until_all_are_there())[-1]
     assert isinstance(last, Waiting)
-    assert (last.missing, sentence(last)) == ({}, "")
+    assert (last.missing, event_line(last)) == ({}, "")
 
 
 def test_the_next_master_records_that_the_wait_is_over(allocator: Telling) -> None:
@@ -116,7 +116,7 @@ def test_an_engine_that_does_not_say_why_keeps_nothing_from_being_recorded(alloc
     allocator.reasons = []
     (found,) = done(recorded(Gang(JOB), allocator, 1))
     assert (found.missing, found.reasons) == ({"worker": 3}, ())
-    assert sentence(found) == "still waiting for containers: 3 × worker"
+    assert event_line(found) == "still waiting for containers: 3 × worker"
 
 
 def test_an_engine_with_a_fault_ends_no_job(allocator: Telling, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
-// The job's event log, newest event first.
+// The job's events as sentences, newest first, filtered by kind, task and words.
 
-import { Input } from "antd";
+import { Input, Select } from "antd";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
 import type { Job } from "../api";
 import { apiGet } from "../apiClient";
@@ -15,6 +15,9 @@ interface EventRow {
   time: number;
   kind: string;
   task: string;
+  /** The event in the reader's language, "" where none is known. */
+  sentence: string;
+  /** All fields of the event, as the event log has them. */
   details: string;
 }
 
@@ -23,15 +26,17 @@ const MAX_EVENTS = 100_000;
 
 export default function EventsTab({ job }: { job: Job }): ReactNode {
   const { rows, error } = useEvents(job.id, !hasEnded(job));
-  const search = useRoute().query.get("text") ?? "";
+  const { query } = useRoute();
+  const [search, kind, task] = ["text", "kind", "task"].map((name) => query.get(name) ?? "") as [string, string, string];
   const visibleEvents = useMemo(() => {
     const words = search.toLowerCase().split(/\s+/).filter(Boolean);
     const matching = rows.filter((row) => {
-      const text = `${row.kind} ${row.task} ${row.details}`.toLowerCase();
+      if ((kind && row.kind !== kind) || (task && row.task !== task)) return false;
+      const text = `${row.kind} ${row.task} ${row.sentence} ${row.details}`.toLowerCase();
       return words.every((word) => text.includes(word));
     });
     return matching.reverse();
-  }, [rows, search]);
+  }, [rows, search, kind, task]);
   return (
     <>
       <div className="row" style={{ marginBottom: 8 }}>
@@ -41,8 +46,10 @@ export default function EventsTab({ job }: { job: Job }): ReactNode {
           placeholder={t("Kind, task, text")}
           defaultValue={search}
           onChange={(event) => updateQuery({ text: event.target.value })}
-          style={{ width: 260 }}
+          style={{ width: 220 }}
         />
+        <ValueFilter label={t("Kind")} name="kind" value={kind} values={rows.map((row) => row.kind)} />
+        <ValueFilter label={t("Task")} name="task" value={task} values={rows.map((row) => row.task)} />
         <span className="muted" role="status">
           {t("{shown} of {all} events, newest first", { shown: visibleEvents.length, all: rows.length })}
         </span>
@@ -58,32 +65,48 @@ export default function EventsTab({ job }: { job: Job }): ReactNode {
   );
 }
 
+interface ValueFilterProps {
+  label: string;
+  /** The name in the address. */
+  name: string;
+  value: string;
+  values: string[];
+}
+
+function ValueFilter({ label, name, value, values }: ValueFilterProps): ReactNode {
+  const options = [...new Set(values)].filter(Boolean).sort();
+  return (
+    <Select
+      aria-label={label}
+      allowClear
+      showSearch
+      placeholder={label}
+      value={value || undefined}
+      onChange={(chosen: string | undefined) => updateQuery({ [name]: chosen ?? "" })}
+      options={options.map((option) => ({ value: option, label: option }))}
+      style={{ width: 150 }}
+    />
+  );
+}
+
 function eventColumns(): TableColumn<EventRow>[] {
   return [
-    {
-      key: "number",
-      title: t("Number"),
-      width: "80px",
-      alignEnd: true,
-      sortValue: (row) => row.number,
-      cell: (row) => row.number,
-    },
     {
       key: "time",
       title: t("Time"),
       width: "165px",
-      sortValue: (row) => row.time,
+      sortValue: (row) => row.number,
       cell: (row) => formatTime(row.time),
     },
-    { key: "kind", title: t("Kind"), width: "150px", sortValue: (row) => row.kind, cell: (row) => row.kind },
-    { key: "task", title: t("Task"), width: "120px", sortValue: (row) => row.task, cell: (row) => row.task },
+    { key: "task", title: t("Task"), width: "110px", sortValue: (row) => row.task, cell: (row) => row.task },
     {
-      key: "rest",
-      title: t("Details"),
-      width: "minmax(200px, 1fr)",
-      cell: (row) => <span className="mono">{row.details}</span>,
+      key: "event",
+      title: t("Event"),
+      width: "minmax(260px, 1fr)",
+      cell: (row) => row.sentence || <span className="mono muted">{row.details}</span>,
       tooltip: (row) => row.details.slice(0, 2000),
     },
+    { key: "kind", title: t("Kind"), width: "150px", sortValue: (row) => row.kind, cell: (row) => row.kind },
   ];
 }
 
@@ -110,9 +133,12 @@ function useEvents(job: string, live: boolean): { rows: EventRow[]; error: strin
           if (response.events.length) {
             waitMs = 0;
             setRows((last) =>
-              [...last, ...response.events.map((event, index) => toEventRow(event, firstNumber + index))].slice(
-                -MAX_EVENTS,
-              ),
+              [
+                ...last,
+                ...response.events.map((event, index) =>
+                  toEventRow(event, response.sentences[index] ?? "", firstNumber + index),
+                ),
+              ].slice(-MAX_EVENTS),
             );
           } else if (!live) return;
         }
@@ -139,13 +165,14 @@ function taskName(task: unknown): string {
   return role === undefined ? toPlainText(task) : `${role}:${index ?? 0}`;
 }
 
-function toEventRow(event: Record<string, unknown>, number: number): EventRow {
+function toEventRow(event: Record<string, unknown>, sentence: string, number: number): EventRow {
   const { time: when, kind, event: name, task, ...rest } = event;
   return {
     number,
     time: Number(when),
     kind: toPlainText(kind ?? name),
     task: taskName(task),
+    sentence,
     details: toPlainText(rest),
   };
 }

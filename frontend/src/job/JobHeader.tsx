@@ -9,6 +9,7 @@ import { formatElapsed, formatDuration, formatPercent } from "../format";
 import { t } from "../language";
 import { CancelButton } from "./CancelButton";
 import { hasEnded } from "./jobState";
+import { RunAgainButton } from "./RunAgainButton";
 import { SnapshotButton } from "./SnapshotButton";
 import { TensorBoardButton } from "./TensorBoardButton";
 import { useActionPermission } from "./useActionPermission";
@@ -38,6 +39,7 @@ export function JobHeader({ job, unreachable }: { job: Job; unreachable: boolean
         {hasActions && <SnapshotButton job={job} permitted={permission === "yes"} />}
         {!hasActions && job.saves.length > 0 && <SnapshotButton job={job} permitted={false} />}
         <TensorBoardButton job={job} permitted={permission === "yes"} />
+        <RunAgainButton job={job} />
         {hasActions && <CancelButton job={job} permitted={permission === "yes"} />}
         {job.links.map((link) => (
           <SafeLink key={`${link.kind} ${link.name} ${link.url}`} url={link.url}>

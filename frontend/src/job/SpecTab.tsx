@@ -1,15 +1,17 @@
 // The job's spec as resolved and as submitted, and the environment of the submission.
 
-import { Button, Input, Segmented } from "antd";
+import { Input, Segmented } from "antd";
 import { type ReactNode, useState } from "react";
 import type { CapturedEnvironment, Job } from "../api";
-import { copyToClipboard } from "../components/clipboard";
+import { CopyableText } from "../components/CopyableText";
 import { DescriptionList } from "../components/DescriptionList";
 import { EmptyState } from "../components/EmptyState";
 import { toPlainText, formatTime } from "../format";
 import { t } from "../language";
 import { updateQuery, useRoute } from "../router";
 import { toYaml } from "./toYaml";
+
+const TEXT_HEIGHT = "calc(100vh - 320px)";
 
 export default function SpecTab({ job }: { job: Job }): ReactNode {
   const kind = useRoute().query.get("kind") ?? "resolved";
@@ -29,27 +31,17 @@ export default function SpecTab({ job }: { job: Job }): ReactNode {
         />
         {kind === "submitted" && <span className="muted mono">{job.submitted?.file}</span>}
       </div>
-      {kind === "resolved" && <CopyableText text={toYaml(job.resolved)} />}
+      {kind === "resolved" && <CopyableText text={toYaml(job.resolved)} maxHeight={TEXT_HEIGHT} />}
       {kind === "submitted" &&
         (submitted ? (
-          <CopyableText text={submitted} />
+          <>
+            <DescriptionList items={Object.entries(job.submitted.overrides ?? {})} />
+            <CopyableText text={submitted} maxHeight={TEXT_HEIGHT} />
+          </>
         ) : (
           <EmptyState text={t("The submitted job file was not kept.")} />
         ))}
       {kind === "captured" && <SubmissionEnvironment captured={job.captured} />}
-    </>
-  );
-}
-
-function CopyableText({ text }: { text: string }): ReactNode {
-  return (
-    <>
-      <pre className="text" tabIndex={0} style={{ maxHeight: "calc(100vh - 320px)" }}>
-        {text}
-      </pre>
-      <Button size="small" style={{ marginTop: 8 }} onClick={() => void copyToClipboard(text)}>
-        {t("Copy")}
-      </Button>
     </>
   );
 }

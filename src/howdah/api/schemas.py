@@ -160,10 +160,13 @@ class RoleRow(TypedDict):
 
 
 class Submitted(TypedDict):
-    """The job file as it was submitted; both fields are empty for a job without a job file."""
+    """The job file as it was submitted, its path, and what replaced values of it: `--set` and variables of the
+    environment by the name of a variable or the path of a field, other options with `--`. All are empty for a job
+    without a job file."""
 
     yaml: str
     file: str
+    overrides: dict[str, str]
 
 
 class Captured(TypedDict):
@@ -298,10 +301,12 @@ class Tasks(TypedDict):
 
 
 class Events(TypedDict):
-    """Events as in the event log, and the number from which to ask next."""
+    """Events as in the event log, and the number from which to ask next. `sentences` has a sentence for each of the
+    events, "" for samples of usage and metrics."""
 
     next: int
     events: list[dict[str, Any]]
+    sentences: list[Sentence]
 
 
 class Log(TypedDict):

@@ -14,6 +14,8 @@ from howdah.spec.advice import advice
 from howdah.spec.attempt import AttemptView
 from howdah.spec.codec import encode
 from howdah.spec.eta import eta
+from howdah.spec.event_lines import read_record
+from howdah.spec.event_sentences import detailed_sentence
 from howdah.spec.events import BoardChanged, Waiting
 from howdah.spec.job_file_keys import job_file_record
 from howdah.spec.links import resolve_links
@@ -61,7 +63,11 @@ def job(view: JobView, can: Mapping[str, bool], now: float, tensorboard_url: str
         "saves": [_snapshot_row(save) for save in view.snapshots],
         "tensorboard_ended": _tensorboard_end(view.tensorboard),
         "can": dict(can),
-        "submitted": {"yaml": redaction.lines(note.text), "file": note.file},
+        "submitted": {
+            "yaml": redaction.lines(note.text),
+            "file": note.file,
+            "overrides": dict(redaction.record(dict(note.overrides))),
+        },
         "spec": mask_spec(spec) if spec else {},
         "resolved": redaction.record(job_file_record(spec)) if spec else {},
         "captured": {
@@ -101,6 +107,13 @@ def masked_record(record: Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(note, dict) and isinstance(note.get("text"), str):
         note["text"] = redaction.lines(note["text"])
     return shown
+
+
+def event_sentence(record: Mapping[str, Any]) -> str:
+    """Return a sentence about an event of the log; "" for a sample of usage or metrics, and for one that cannot be
+    read."""
+    event = read_record(record)
+    return detailed_sentence(event) if event is not None else ""
 
 
 def failure(view: JobView) -> schemas.Failure | None:

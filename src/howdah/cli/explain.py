@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from howdah.cli.event_sentences import sentence
 from howdah.cli.i18n import _, examples, translate_stored
 from howdah.cli.job_choice import choose_job, job_argument
+from howdah.cli.progress_lines import event_line
 from howdah.cli.terminal import columns, styled_state
 from howdah.client.explain import Explanation
 from howdah.client.explain import explain as look
@@ -45,7 +45,7 @@ def lines(explanation: Explanation) -> Iterator[str]:
     if explanation.moments or len(explanation.failures) > 1:
         yield _("what happened:")
         yield from (
-            f"  {_clock(event.time)} {text}" for event in _event_sentences(explanation) if (text := sentence(event))
+            f"  {_clock(event.time)} {text}" for event in _event_sentences(explanation) if (text := event_line(event))
         )
     if explanation.accounting:
         yield _("from the cluster's accounting:")
@@ -137,4 +137,4 @@ def as_object(explanation: Explanation) -> dict[str, Any]:
 
 
 def _event_record(event: Event) -> dict[str, Any]:
-    return {"time": event.time, "kind": type(event).__name__, "text": sentence(event)}
+    return {"time": event.time, "kind": type(event).__name__, "text": event_line(event)}

@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from howdah.cli.event_sentences import mib
-from howdah.cli.i18n import _
+from howdah.cli.i18n import _, translate_stored
 from howdah.spec import TaskId
+from howdah.spec.event_sentences import mib, sentence
 from howdah.spec.events import Ended, Event, Joined, Launched, Started
 
 FEW = 8
@@ -20,6 +20,11 @@ HOLD_S = 1.0
 MAX_NODES = 3
 
 Kind = type[Launched] | type[Joined] | type[Started] | type[Ended]
+
+
+def event_line(event: Event) -> str:
+    """Return one line about an event in the user's language; "" for one that people need not see."""
+    return translate_stored(sentence(event))
 
 
 class TaskProgressLines:

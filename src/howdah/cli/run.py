@@ -42,7 +42,11 @@ RUN_EXAMPLES = examples(
     "howdah run --on yarn --set steps=1000 job.yaml",
     "howdah run --replicas 4 --gpus 1 --input hdfs:///data/train#data -- python train.py --data data",
 )
-SUBMIT_EXAMPLES = examples("howdah submit --on yarn job.yaml", "howdah submit --wait job.yaml && ./publish.sh")
+SUBMIT_EXAMPLES = examples(
+    "howdah submit --on yarn job.yaml",
+    "howdah submit --wait job.yaml && ./publish.sh",
+    "howdah submit --like @last --set lr=0.01",
+)
 
 
 @click.command(cls=CommandWithProgram, epilog=RUN_EXAMPLES)

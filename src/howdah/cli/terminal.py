@@ -15,15 +15,15 @@ import click
 
 from howdah.api.hints import hints
 from howdah.api.serializers import masked_record
-from howdah.cli.event_sentences import mib, sentence
 from howdah.cli.i18n import _, translate_stored
-from howdah.cli.progress_lines import TaskProgressLines
+from howdah.cli.progress_lines import TaskProgressLines, event_line
 from howdah.client.follow import Update
 from howdah.logs.output_text import newest, readable
 from howdah.spec import JobReport, State, TaskId
 from howdah.spec.advice import advice
 from howdah.spec.codec import encode, to_json
 from howdah.spec.eta import eta
+from howdah.spec.event_sentences import mib
 from howdah.spec.events import Ended, Event
 from howdah.spec.view import JobView, TaskView
 
@@ -50,7 +50,7 @@ class Plain:
         self._rest: dict[tuple[TaskId, str], bytes] = {}
         self._bars: dict[tuple[TaskId, str], tuple[float, str]] = {}
         self._waits: deque[str] = deque(maxlen=MAX_WAITS)
-        self._progress = TaskProgressLines(sentence)
+        self._progress = TaskProgressLines(event_line)
 
     def close(self) -> None:
         """Stop showing the job."""

@@ -29,6 +29,15 @@ def parse_line(line: Union[str, bytes]) -> Optional[Dict[str, Any]]:
     return record if isinstance(record, dict) else None
 
 
+def read_record(record: Mapping[str, Any]) -> Optional[Event]:
+    """Return the event of one JSON object; None for an unknown kind, and for one that is garbled."""
+    try:
+        event = from_record(record)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    return event if event is not None and is_well_typed(type(event), event) else None
+
+
 def read_lines(lines: Iterable[str]) -> Iterator[Event]:
     """Return the events of a log; ignore lines that cannot be read."""
     return (event for event in read_log(lines) if event is not None)

@@ -71,7 +71,11 @@ async def timeline(call: ApiRequest) -> curve_schemas.Timeline:
 
 
 async def events(call: ApiRequest) -> schemas.Events:
-    """Answer `jobs/ID/events`: the events of a range of the log."""
+    """Answer `jobs/ID/events`: the events of a range of the log, and each as a sentence."""
     since, limit = call.number("since", 0, minimum=0), call.number("limit", 1000, 1, MAX_EVENTS)
     next_number, records = call.job.records(since, limit)
-    return {"next": next_number, "events": [dict(serializers.masked_record(record)) for record in records]}
+    return {
+        "next": next_number,
+        "events": [dict(serializers.masked_record(record)) for record in records],
+        "sentences": [serializers.event_sentence(record) for record in records],
+    }
