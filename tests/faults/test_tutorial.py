@@ -1,0 +1,50 @@
+"""Tests the tutorial's steps on this machine as a reader would: files are written, commands typed, output compared."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import tutorial_pages
+from printed_commands import Reader
+
+SANDBOX, CLUSTER, FAILURE = 7, 8, 9
+
+
+@pytest.fixture
+def reader(tmp_path: Path, howdah_home: Path) -> Reader:
+    """In an empty directory, with a home of their own; the environments are everybody's, for they take time to make."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "howdah", "environments")
+    cache.mkdir(parents=True, exist_ok=True)
+    (howdah_home / "cache").mkdir(parents=True)
+    (howdah_home / "cache" / "environments").symlink_to(cache)
+    directory = tmp_path / "digits"
+    directory.mkdir()
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HOWDAH_", "HADOOP_", "LC_"))}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
+    environment = {**kept, "PATH": path, "HOWDAH_HOME": str(howdah_home), "LC_ALL": "C.UTF-8"}
+    return Reader(environment, directory, {tutorial_pages.CLONE: str(tutorial_pages.ROOT)})
+
+
+@pytest.mark.timeout(600)
+def test_what_is_printed_is_what_happens(reader: Reader) -> None:
+    steps = tutorial_pages.sections("tutorial.md")
+    assert len(steps) == 10
+    for number, section in enumerate(steps, 1):
+        if number not in (SANDBOX, CLUSTER):
+            tutorial_pages.follow(reader, section, code=1 if number == FAILURE else 0)
+
+
+def test_the_chinese_tutorial_asks_for_the_same() -> None:
+    def bare(name: str) -> list[list[tuple[object, ...]]]:
+        return [
+            [
+                (part.file, [line.partition("#")[0].rstrip() for line in part.text.splitlines()], part.step)
+                for part in one
+            ]
+            for one in tutorial_pages.sections(name)
+        ]
+
+    assert bare("tutorial.zh-CN.md") == bare("tutorial.md")
