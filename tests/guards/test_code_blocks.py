@@ -17,6 +17,7 @@ from source import ROOT, documents
 from source import text as text_of
 
 from howdah.cli import COMMANDS
+from howdah.config.job_file import loads
 from howdah.config.job_schema import schema
 
 BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.M | re.S)
@@ -45,6 +46,13 @@ def blocks_of(paper: Path) -> Iterator[Block]:
         yield Block(paper, text.count("\n", 0, match.start()) + 1, match[2], inner)
 
 
+def guides_job_files() -> list[Block]:
+    """The whole job files of tutorials, and of pages for who comes from another system."""
+    guides = re.compile(re.escape(f"{ROOT}/docs/") + "(tutorial|coming-from)")
+    whole = re.compile("^roles:", re.M)
+    return [block for block in blocks("yaml") if guides.match(str(block.paper)) and whole.search(block.text)]
+
+
 @pytest.mark.parametrize("block", blocks("python", "py"), ids=str)
 def test_python_compiles_and_imports_what_exists(block: Block) -> None:
     tree = ast.parse(block.text)
@@ -65,6 +73,19 @@ def test_job_files_have_known_keys(block: Block) -> None:
     known = set(schema()["properties"])
     if isinstance(read, dict) and ("roles" in read or set(read) & {"inputs", "outputs", "framework"}):
         assert set(read) <= known | {"include"}
+
+
+@pytest.mark.parametrize("block", guides_job_files(), ids=str)
+def test_job_files_of_guides_have_no_mistake(block: Block) -> None:
+    loads(block.text, str(block), {}, {})
+
+
+@pytest.mark.parametrize("paper", sorted((ROOT / "docs").rglob("*.zh-CN.md")), ids=lambda paper: paper.name)
+def test_chinese_pages_have_the_same_code(paper: Path) -> None:
+    def bare(page: Path) -> list[list[str]]:
+        return [re.sub(r"\s*#(?!SBATCH|!).*", "", block.text).split("\n") for block in blocks_of(page)]
+
+    assert bare(paper) == bare(paper.with_name(paper.name.replace(".zh-CN", "")))
 
 
 def commands() -> list[tuple[str, list[str]]]:
