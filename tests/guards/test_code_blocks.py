@@ -80,6 +80,15 @@ def test_job_files_of_guides_have_no_mistake(block: Block) -> None:
     loads(block.text, str(block), {}, {})
 
 
+@pytest.mark.parametrize("paper", sorted((ROOT / "docs" / "tutorials").glob("*.md")), ids=lambda paper: paper.name)
+def test_tutorials_show_parts_of_the_examples_job_files(paper: Path) -> None:
+    shown = next(block for block in blocks_of(paper) if block.language == "yaml")
+    example = re.search(r"howdah run (examples/\S+)", text_of(paper))
+    assert example
+    whole, part = yaml.safe_load(text_of(ROOT / example[1])), yaml.safe_load(shown.text)
+    assert {key: whole.get(key) for key in part} == part
+
+
 @pytest.mark.parametrize("paper", sorted((ROOT / "docs").rglob("*.zh-CN.md")), ids=lambda paper: paper.name)
 def test_chinese_pages_have_the_same_code(paper: Path) -> None:
     def bare(page: Path) -> list[list[str]]:
