@@ -1,7 +1,7 @@
 # Two commands: `make demo` shows howdah at work on this machine, `make test` checks it, also on a real YARN.
 # Both prepare what they need, once: Python packages into .venv and, as root, Debian packages.
 .PHONY: demo test test-all check unit test-yarn test-browser test-ssh test-slurm test-spark test-kubernetes \
-	test-engines simulate mutants bench bench-quick proto lock clean
+	test-engines simulate mutants bench bench-quick proto docs lock clean
 
 PYTHON := .venv/bin/python
 
@@ -72,6 +72,10 @@ proto: .venv/.test
 		src/howdah/hadoop/proto/namenode.proto src/howdah/hadoop/proto/datanode.proto \
 		src/howdah/engines/yarn/proto/hadoop.proto src/howdah/eventfiles/proto/event.proto
 
+# The documents as a site in build/site, in English and Chinese; once its packages are there, without a network.
+docs: .venv/docs
+	.venv/docs/bin/python tools/site.py
+
 lock: .venv/.test
 	tools/lock
 
@@ -82,6 +86,11 @@ lock: .venv/.test
 .venv/.test: requirements/test.txt pyproject.toml tools/prepare
 	tools/prepare test
 	touch $@ .venv/.demo
+
+.venv/docs: requirements/docs.txt | .venv/.demo
+	$(PYTHON) -m venv --clear $@
+	$@/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	touch $@
 
 .venv/.engines: .venv/.test
 	tools/prepare engines

@@ -167,6 +167,14 @@ def test_each_remedy_is_explained_in_both_languages() -> None:
             assert f"\n> {translate(remedy)}\n" in entry.partition("\n### ")[0], f"{name}: {cause}"
 
 
+def test_the_site_leads_to_every_page() -> None:
+    listed = set(re.findall(r"[\w./-]+\.md", text(ROOT / "mkdocs.yml").partition("\nnav:")[2]))
+    assert sorted(name for name in listed if not (ROOT / name).exists()) == []
+    pages = {path.relative_to(ROOT).as_posix() for path in documents()}
+    guides = {page for page in pages if re.fullmatch(r"docs/(tutorials/)?[\w-]+\.md", page)}
+    assert sorted(guides - listed) == []
+
+
 def test_the_readme_is_one_screen() -> None:
     for name in ("README.md", "README.zh-CN.md"):
         assert len(text(ROOT / name).splitlines()) <= 120, name
