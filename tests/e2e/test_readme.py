@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 
 import pytest
-from printed_commands import Reader, Step, console_steps
+from printed_commands import Reader, Step, console_steps, readers_variables
 
 from howdah.sandbox import Sandbox
 
@@ -44,15 +42,8 @@ def follow(reader: Reader, step: Step) -> None:
 
 @pytest.fixture
 def reader(sandbox: Sandbox, tmp_path: Path) -> Reader:
-    """With a home of their own, in which the sandbox is everybody's and so are the environments, for they are big."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "howdah", "environments")
-    cache.mkdir(parents=True, exist_ok=True)
-    for name, target in (("cache/environments", cache), ("state/sandbox", sandbox.run_dir)):
-        (tmp_path / name).parent.mkdir(parents=True)
-        (tmp_path / name).symlink_to(target)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HOWDAH_", "HADOOP_", "LC_"))}
-    path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
-    return Reader({**kept, "PATH": path, "HOWDAH_HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}, ROOT)
+    """With a home of their own."""
+    return Reader(readers_variables(tmp_path, sandbox.run_dir), ROOT)
 
 
 def test_what_is_printed_is_what_happens(reader: Reader) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import tutorial_pages
-from printed_commands import Reader, Step
+from printed_commands import Reader, Step, readers_variables
 
 from howdah.sandbox import Sandbox
 
@@ -21,21 +19,14 @@ ALREADY_UP = "howdah sandbox up"
 
 @pytest.fixture
 def reader(sandbox: Sandbox, tmp_path: Path) -> Reader:
-    """After the steps before the sandbox, with a home of their own in which the sandbox is everybody's."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "howdah", "environments")
-    cache.mkdir(parents=True, exist_ok=True)
-    for name, target in (("home/cache/environments", cache), ("home/state/sandbox", sandbox.run_dir)):
-        (tmp_path / name).parent.mkdir(parents=True)
-        (tmp_path / name).symlink_to(target)
+    """After the steps before the sandbox, with a home of their own."""
     directory = tmp_path / "digits"
     shutil.copytree(tutorial_pages.ROOT / "examples" / "data" / "digits", directory / "data")
     for section in tutorial_pages.sections("tutorial.md")[BEFORE]:
         for part in section:
             if part.file:
                 tutorial_pages.write(part, directory)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HOWDAH_", "HADOOP_", "LC_"))}
-    path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
-    return Reader({**kept, "PATH": path, "HOWDAH_HOME": str(tmp_path / "home"), "LC_ALL": "C.UTF-8"}, directory)
+    return Reader(readers_variables(tmp_path / "home", sandbox.run_dir), directory)
 
 
 def test_what_is_printed_is_what_happens(sandbox: Sandbox, reader: Reader) -> None:

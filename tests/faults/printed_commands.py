@@ -7,8 +7,10 @@ looked at.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -37,6 +39,20 @@ class Step:
 
     command: str
     printed: list[str] = field(default_factory=list)
+
+
+def readers_variables(home: Path, sandbox: Path | None = None) -> dict[str, str]:
+    """The variables of somebody whose jobs are in `home`, in which environments are everybody's, for they are big, and
+    so is the sandbox, if its directory is given."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "howdah", "environments")
+    cache.mkdir(parents=True, exist_ok=True)
+    links = {"cache/environments": cache} | ({"state/sandbox": sandbox} if sandbox else {})
+    for name, target in links.items():
+        (home / name).parent.mkdir(parents=True)
+        (home / name).symlink_to(target)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HOWDAH_", "HADOOP_", "LC_"))}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
+    return {**kept, "PATH": path, "HOWDAH_HOME": str(home), "LC_ALL": "C.UTF-8"}
 
 
 def console_steps(text: str) -> list[Step]:

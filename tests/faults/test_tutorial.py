@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 
 import pytest
 import tutorial_pages
-from printed_commands import Reader
+from printed_commands import Reader, readers_variables
 
 SANDBOX, CLUSTER, FAILURE = 7, 8, 9
 
 
 @pytest.fixture
 def reader(tmp_path: Path, howdah_home: Path) -> Reader:
-    """In an empty directory, with a home of their own; the environments are everybody's, for they take time to make."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "howdah", "environments")
-    cache.mkdir(parents=True, exist_ok=True)
-    (howdah_home / "cache").mkdir(parents=True)
-    (howdah_home / "cache" / "environments").symlink_to(cache)
+    """In an empty directory, with a home of their own."""
     directory = tmp_path / "digits"
     directory.mkdir()
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HOWDAH_", "HADOOP_", "LC_"))}
-    path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
-    environment = {**kept, "PATH": path, "HOWDAH_HOME": str(howdah_home), "LC_ALL": "C.UTF-8"}
-    return Reader(environment, directory, {tutorial_pages.CLONE: str(tutorial_pages.ROOT)})
+    return Reader(readers_variables(howdah_home), directory, {tutorial_pages.CLONE: str(tutorial_pages.ROOT)})
 
 
 @pytest.mark.timeout(600)
