@@ -107,12 +107,13 @@ def test_readmes_of_packages_list_what_is_in_them() -> None:
 
 def test_every_extra_is_listed_with_what_it_brings() -> None:
     optional = text(ROOT / "pyproject.toml").partition("[project.optional-dependencies]")[2]
-    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", text(ROOT / "docs/install.md"), re.M))
     extras = re.findall(r"^(\w+) = \[([^\]]*)\]", optional.partition("[project.scripts]")[0], re.MULTILINE)
     listed = {
         name: [re.match(r"[\w.-]+", each)[0] for each in re.findall(r'"([^"]+)"', needs)] for name, needs in extras
     }  # type: ignore[index]
-    assert {name: row.split(", ") for name, row in rows.items()} == listed
+    for page, comma in (("install.md", ", "), ("install.zh-CN.md", "、")):
+        rows = re.findall(r"^\| `(\w+)` \| ([^|]*) \|", text(ROOT / "docs" / page), re.M)
+        assert {name: row.split(comma) for name, row in rows} == listed, page
 
 
 def first_column(name: str) -> set[str]:
