@@ -151,7 +151,8 @@ def test_the_page_names_every_option_of_a_command() -> None:
 
 
 def test_the_page_lists_every_option_of_xlearning() -> None:
-    assert {f"--{option}" for option in OPTION_NAMES} <= first_column("coming-from-xlearning.md")
+    for page in ("coming-from-xlearning.md", "coming-from-xlearning.zh-CN.md"):
+        assert {f"--{option}" for option in OPTION_NAMES} <= first_column(page), page
 
 
 def test_the_page_lists_every_option_of_submarine() -> None:
