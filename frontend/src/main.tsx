@@ -1,6 +1,11 @@
 import { createRoot } from "react-dom/client";
 import { openSession, readTokensFromUrl } from "./tokens";
 import "./style.css";
+import "./history/history.css";
+import "./job/overview.css";
+import "./job/timeline.css";
+import "./logs/logs.css";
+import "./trainingCurves/curves.css";
 import { App } from "./app/App";
 
 readTokensFromUrl();

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,18 +13,15 @@ from test_api_openapi import DOCUMENT, JSON, fits
 
 from howdah.api.routes import ACTIONS, Action
 
-FAKE_ANSWERS = Path(__file__).parents[2] / "frontend" / "dev" / "fake_answers.py"
+DIRECTORY = Path(__file__).parents[2] / "frontend" / "dev"
 QUERIES = {"jobs/{job}/series": {"kind": "all", "task": "worker:0"}}
 
 
 @pytest.fixture(scope="module")
 def fake_answers() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("fake_answers", FAKE_ANSWERS)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(DIRECTORY)
+        return importlib.import_module("fake_answers")
 
 
 @pytest.mark.parametrize("call", sorted(JSON.keys() - {"openapi.json"}))

@@ -19,17 +19,21 @@ interface Props {
   label: string;
   option: object;
   height: number;
+  onItemClick?: (name: string) => void;
 }
 
-export default function EChart({ label, option, height }: Props): ReactNode {
+export default function EChart({ label, option, height, onItemClick }: Props): ReactNode {
   const box = useRef<HTMLDivElement>(null);
   const dark = useDarkMode();
   const chart = useRef<ReturnType<typeof init>>(null);
+  const onClick = useRef(onItemClick);
+  onClick.current = onItemClick;
   useEffect(() => {
     const element = box.current;
     if (!element) return;
     const created = init(element, null, { renderer: "canvas" });
     chart.current = created;
+    created.on("click", (event) => onClick.current?.(event.name));
     const observer = new ResizeObserver(() => created.resize());
     observer.observe(element);
     return () => {

@@ -11,7 +11,8 @@ import typing
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from howdah.api import curve_schemas, schemas
+from howdah.api import schemas
+from howdah.api.answer_shapes import find_shape
 from howdah.api.http_server import Request
 from howdah.locale.messages import render
 
@@ -55,7 +56,7 @@ def translate_answer(answer: Any, shape: str, language: str) -> Any:
 
 @functools.cache
 def _translator_of(shape: str) -> Translate | None:
-    kind = getattr(schemas, shape, None) or getattr(curve_schemas, shape, None)
+    kind = find_shape(shape)
     return None if kind is None else _translator(kind)
 
 

@@ -7,7 +7,8 @@ import typing
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from howdah.api import curve_schemas, schemas
+from howdah.api import schemas
+from howdah.api.answer_shapes import find_shape
 from howdah.api.routes import ACTIONS, PREFIX, ROUTES, SINCE, Action, Parameter, Route
 
 INTRODUCTION = """The calls that the page uses, for programs. Every call needs the token of the job's link, as `?token=`
@@ -139,7 +140,7 @@ def _text() -> dict[str, Any]:
 
 def _shape(name: str, named: dict[str, Any]) -> dict[str, Any]:
     """Return the shape of the record of this name."""
-    return _schema(getattr(schemas, name, None) or getattr(curve_schemas, name), named)
+    return _schema(find_shape(name), named)
 
 
 def _schema(kind: Any, named: dict[str, Any]) -> dict[str, Any]:

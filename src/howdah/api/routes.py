@@ -45,7 +45,7 @@ class Route:
     parameters: tuple[Parameter, ...] = ()
     """The parameters of the query."""
     answer: str = ""
-    """The name of the answer's shape in `howdah.api.schemas` or `curve_schemas`, or its content type."""
+    """The name of the answer's shape, which `howdah.api.answer_shapes` finds, or its content type."""
     cached: bool = False
     """True if the answer depends on the job's version alone: it is rendered at most once a second, and a request with
     `since=` gets a short answer if nothing has changed."""

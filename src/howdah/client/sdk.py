@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, Literal, overload
 
 from howdah.api.curve_schemas import Lines, Runs, Stacks
-from howdah.api.schemas import Compare, TraceResult, UserRow
+from howdah.api.history_schemas import Compare, UserRow
+from howdah.api.schemas import TraceResult
 from howdah.client.api_client import ApiClient
 from howdah.client.jobs_api import ALL_OUTPUTS, BegunSnapshot, JobsApi
 from howdah.client.local_jobs import LocalJobs

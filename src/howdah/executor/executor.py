@@ -89,8 +89,7 @@ class Executor:
         self.activity: Optional[Activity] = None
         self.snapshots = SnapshotProcesses(self.loop, self.directory, self.link.send_now)
         self.requested_snapshots = self._orphan_killer = 0
-        path = container.get("PATH", "")
-        self.monitor = ProgramMonitor(self.link, self.program_api, self.output, self.directory, path, self.output.tell)
+        self.monitor = ProgramMonitor(self.link, self.program_api, self.output, self.directory, container)
         self.relay = RelayStarter(self.loop, identity, self.program_api.path, container, log)
         self.exit_status: Optional[int] = None
 
@@ -108,8 +107,7 @@ class Executor:
         """Return the whole status but the sequence number and log chunks, which `Heartbeat` adds."""
         fetched = self.localisation.progress if self.localisation else TransferProgress()
         usage = self.program.usage if self.program is not None else Usage()
-        if self.streams is not None:
-            usage = self.streams.added_to(usage)
+        usage = self.streams.added_to(usage) if self.streams is not None else usage
         return Status(
             task=self.identity.task,
             attempt=self.identity.attempt,
@@ -348,8 +346,9 @@ class Executor:
         variables = environment.build(container, assignment, known, self.identity.secrets, self.directory)
         if self.directory_syncs is not None:
             variables = self.directory_syncs.local_variables(variables)
-        variables = self.program_api.variables(variables, self.epoch)
-        variables = self.monitor.trainer_reports.variables(variables, self.epoch)
+        variables = self.monitor.trainer_reports.variables(
+            self.program_api.variables(variables, self.epoch), self.epoch
+        )
         self.gpus.add_to(variables, assignment.gpus)
         if assignment.program_path or assignment.image is not None or not default_python.is_missing(variables):
             return variables

@@ -47,7 +47,7 @@ class Reports:
 def keras_callback(reports: Reports) -> Any:
     """Make a `keras.callbacks.Callback`; see `howdah.program.keras_callback`."""
     current()
-    base = _imported("keras_callback", "Keras", "keras").callbacks.Callback
+    base: Any = _imported("keras_callback", "Keras", "keras").callbacks.Callback
 
     class HowdahCallback(base):  # type: ignore[misc]
         """Reports progress after each batch, and the metrics of each epoch."""
@@ -78,7 +78,7 @@ def lightning_callback(reports: Reports) -> Any:
     """Make a `lightning.pytorch.Callback`; see `howdah.program.lightning_callback`."""
     current()
     names = sorted(_LIGHTNING, key=lambda name: name not in sys.modules)  # the one that the program uses
-    base = _imported("lightning_callback", "Lightning", *names).Callback
+    base: Any = _imported("lightning_callback", "Lightning", *names).Callback
 
     class HowdahCallback(base):  # type: ignore[misc]
         """Reports progress after each batch, and metrics as often as the trainer logs, from the first process alone."""

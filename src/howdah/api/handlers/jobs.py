@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast, runtime_checkable
 
-from howdah.api import schemas
+from howdah.api import history_schemas, schemas
 from howdah.api.http_server import Response
 from howdah.api.routes import ApiRequest
 from howdah.api.trace import trace as trace_within_job
@@ -43,9 +43,9 @@ class Catalogue(Protocol):
         """Return the job and task of a container, process or GPU, None if there is none."""
 
 
-async def jobs(call: ApiRequest) -> schemas.Jobs:
+async def jobs(call: ApiRequest) -> history_schemas.Jobs:
     """Answer `jobs`: the jobs of all engines, one page of them."""
-    return cast(schemas.Jobs, await _catalogue(call).jobs(call.query))
+    return cast(history_schemas.Jobs, await _catalogue(call).jobs(call.query))
 
 
 async def jobs_csv(call: ApiRequest) -> Response:
@@ -53,9 +53,9 @@ async def jobs_csv(call: ApiRequest) -> Response:
     return _csv_file("jobs.csv", await _catalogue(call).jobs_csv(call.query))
 
 
-async def users(call: ApiRequest) -> schemas.Users:
+async def users(call: ApiRequest) -> history_schemas.Users:
     """Answer `users`: what the jobs of each user, or another group, used."""
-    return cast(schemas.Users, await _catalogue(call).users(call.query))
+    return cast(history_schemas.Users, await _catalogue(call).users(call.query))
 
 
 async def users_csv(call: ApiRequest) -> Response:
@@ -68,12 +68,12 @@ def _csv_file(name: str, text: str) -> Response:
     return Response(200, text.encode(), "text/csv; charset=utf-8", headers)
 
 
-async def compare(call: ApiRequest) -> schemas.Compare:
+async def compare(call: ApiRequest) -> history_schemas.Compare:
     """Answer `compare`: the keys and values in which jobs differ."""
     ids = call.query.get("jobs", "").split(",")
     if not 2 <= len(ids) <= MAX_COMPARED:
         raise InvalidRequest(f"jobs must be 2 to {MAX_COMPARED} ids with commas between", "jobs")
-    return cast(schemas.Compare, await _catalogue(call).compare(ids, call.query.get("equal") == "1"))
+    return cast(history_schemas.Compare, await _catalogue(call).compare(ids, call.query.get("equal") == "1"))
 
 
 async def trace(call: ApiRequest) -> schemas.TraceResult:

@@ -4,7 +4,7 @@ request, preemption notices."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Callable, List, Optional, Set
+from typing import List, Mapping, Optional, Set
 
 from howdah.executor.diagnostics.log_search import LogSearches
 from howdah.executor.diagnostics.preemption_notices import PreemptionNotices
@@ -22,7 +22,7 @@ from howdah.wire.messages import SEARCH, Orders
 
 
 class ProgramMonitor:
-    """Watches the programs of one executor, one after another. `warn` writes a line to the task's log."""
+    """Watches the programs of one executor, one after another. `environ` is the container's environment."""
 
     def __init__(
         self,
@@ -30,17 +30,16 @@ class ProgramMonitor:
         program_api: ProgramApiDir,
         output: TaskOutput,
         directory: str,
-        path: str,
-        warn: Callable[[str], None],
+        environ: Mapping[str, str],
     ) -> None:
         self.program_api, self.loop = program_api, link.loop
         self._known: Set[int] = set()
         self._program: Optional[Program] = None
         self._signs = ProgressDetector()
-        self._notices = PreemptionNotices(program_api, warn)
-        self.trainer_reports = TrainerReports(link, program_api, warn)
+        self._notices = PreemptionNotices(program_api, output.tell)
+        self.trainer_reports = TrainerReports(link, program_api, output.tell)
         secrets = tuple(link.identity.secrets.values())
-        self._stacks = StackDumps(link.loop, directory, path, self._pids, link.answer, secrets)
+        self._stacks = StackDumps(link.loop, directory, environ.get("PATH", ""), self._pids, link.answer, secrets)
         self._searches = LogSearches(link.loop, link.identity, output, link.answer)
 
     def began(self, program: Program) -> None:

@@ -1,0 +1,107 @@
+"""Shapes of the answers about many jobs: the list, usage and comparisons, as `openapi.json` describes them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypedDict
+
+from howdah.api.schemas import AllowedValues, JobStateName, Sentence
+
+
+class MetricValues(TypedDict):
+    """The last, the least and the greatest value of a metric that the job's programs reported."""
+
+    last: float
+    min: float
+    max: float
+
+
+class JobRow(TypedDict):
+    """A job in the list. `cluster` is the profile that leads to the job's cluster, "" if it has no name; `url` is the
+    page of a running job, "" for others; `cause` is one word for why the job did not succeed. GPU-hours, hours of
+    virtual cores (`cpu_hours`) and GiB-hours of memory are those of ended attempts, wasted GPU-hours those of attempts
+    whose work was lost. `metrics` and `params` (hyper-parameters) hold those that `columns` names."""
+
+    id: str
+    name: str
+    user: str
+    queue: str
+    engine: str
+    cluster: str
+    framework: str
+    state: JobStateName
+    started: float
+    finished: float
+    duration_s: float
+    tasks: int
+    gpus: int
+    gpu_hours: float
+    wasted_gpu_hours: float
+    cpu_hours: float
+    memory_gib_hours: float
+    cause: str
+    progress: float
+    diagnostics: Sentence
+    url: str
+    tags: list[str]
+    metrics: dict[str, MetricValues]
+    params: dict[str, str]
+
+
+class RunNames(TypedDict):
+    """The names of the metrics and hyper-parameters that any of the jobs of this page has."""
+
+    metrics: list[str]
+    params: list[str]
+
+
+class Jobs(TypedDict):
+    """A page of the list; `next` is the cursor of the next page. `total` counts all jobs that match the filters;
+    `problems` are sentences for people, such as that the list cannot be updated now."""
+
+    jobs: list[JobRow]
+    next: str | None
+    total: int
+    names: RunNames
+    problems: list[Sentence]
+
+
+class UserRow(TypedDict):
+    """What the jobs of one user used, or of another group: a queue, a tag, a day; `user` is "" then. `cpu_hours` are
+    hours of virtual cores; `by_cause` are the wasted GPU-hours by cause."""
+
+    user: str
+    group: str
+    jobs: int
+    gpu_hours: float
+    cpu_hours: float
+    memory_gib_hours: float
+    wasted_gpu_hours: float
+    by_cause: dict[str, float]
+
+
+class Users(TypedDict):
+    """All groups with jobs in that time: days with the latest first, others with the most GPU-hours first. The total
+    counts each job once, also one of several tags."""
+
+    by: Annotated[str, AllowedValues(("user", "queue", "tag", "day"))]
+    users: list[UserRow]
+    total: UserRow
+
+
+class Difference(TypedDict):
+    """A place in several jobs and their `values` there; one that is missing, or is the default, is null. `a` and `b`
+    are the values of the first two."""
+
+    path: str
+    a: Any
+    b: Any
+    values: list[Any]
+
+
+class Compare(TypedDict):
+    """Several jobs: their rows, where their specs differ, and where what was recorded at submission differs; with
+    `equal` also where they do not."""
+
+    jobs: list[JobRow]
+    spec: list[Difference]
+    captured: list[Difference]
