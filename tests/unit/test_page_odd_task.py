@@ -11,7 +11,7 @@ from page_script import called
 def odd(*values: float | None, roles: str = "") -> Any:
     """Return the index of the task that the page names, None for none; `roles` has a letter for each task."""
     tasks = [{"role": role, "value": value} for role, value in zip(roles or "w" * len(values), values, strict=True)]
-    (found,) = called("overview/oddTask.ts", "findOddTask", [tasks])
+    (found,) = called("overview/oddTask.ts", "findOddTask", [[tasks]])
     return found and found["index"]
 
 

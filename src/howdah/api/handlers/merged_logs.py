@@ -67,7 +67,7 @@ async def _read_end(job: JobSource, task: TaskId, limit: int) -> LogEnd:
     try:
         offset, data = await reader.read(BOTH, -limit, limit)
     except RequestRefused as refused:
-        return LogEnd([], problem=message("{task}: {reason}", task=task, reason=str(refused)))
+        return LogEnd([], problem=message("{task}: {what}", task=task, what=str(refused)))
     index = await reader.index(BOTH, offset)
     lines = split_lines([data], lambda at: index.when(BOTH, at) or 0.0, str(task), attempt, BOTH, offset)
     return LogEnd([*lines][1:] if offset else [*lines], cut=offset > 0)
