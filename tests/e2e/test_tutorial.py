@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import local_jobs
 import pytest
 import tutorial_pages
 from printed_commands import Reader, readers_variables
@@ -12,11 +14,12 @@ SANDBOX, CLUSTER, FAILURE = 7, 8, 9
 
 
 @pytest.fixture
-def reader(tmp_path: Path, howdah_home: Path) -> Reader:
+def reader(tmp_path: Path) -> Iterator[Reader]:
     """In an empty directory, with a home of their own."""
     directory = tmp_path / "digits"
     directory.mkdir()
-    return Reader(readers_variables(howdah_home), directory, {tutorial_pages.CLONE: str(tutorial_pages.ROOT)})
+    with local_jobs.howdah_home(tmp_path / "home") as home:
+        yield Reader(readers_variables(home), directory, {tutorial_pages.CLONE: str(tutorial_pages.ROOT)})
 
 
 @pytest.mark.timeout(600)
