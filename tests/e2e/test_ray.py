@@ -80,10 +80,12 @@ def test_a_cluster_that_waits_for_programs(cluster: str) -> None:
     dashboard = f"http://127.0.0.1:{task(cluster, 'head:0')['ports']['dashboard']}"
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(f"{dashboard}/api/jobs/", timeout=60)
-    assert refused.value.code == 401, "nobody is let in without the token"
+    with refused.value:
+        assert refused.value.code == 401, "nobody is let in without the token"
     token = howdah("exec", cluster, "head:0", "--", "printenv", "RAY_AUTH_TOKEN").strip()
     request = urllib.request.Request(f"{dashboard}/api/jobs/", headers={"Authorization": f"Bearer {token}"})
-    assert len(json.load(urllib.request.urlopen(request, timeout=60))) >= 1
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        assert len(json.load(answer)) >= 1
     assert token not in howdah("logs", cluster)
 
     os.kill(task(cluster, "node:1")["pid"], signal.SIGKILL)

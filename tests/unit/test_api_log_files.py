@@ -179,6 +179,14 @@ def test_of_long_logs_the_last_whole_lines_are_merged(monkeypatch: pytest.Monkey
     assert found["complete_since"] == 4.0
 
 
+def test_of_a_progress_bar_that_goes_on_the_last_state_is_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merged_logs, "MAX_TASK_BYTES", 12)
+    bar = b"10%|#   |\r20%|##  |\r30%|### |\r"
+    found = merged(Job({("worker:0", 1, "stdout"): bar, ("worker:0", 1, "times"): b"5.0 0 0 0 0\n"}))
+    assert [(line["text"], line["time"]) for line in found["lines"]] == [("30%|### |", 5.0)]
+    assert found["complete_since"] == 5.0
+
+
 def test_not_more_tasks_are_merged_than_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merged_logs, "MAX_TASKS", 1)
     found = merged(Job(MERGED))

@@ -57,6 +57,14 @@ class TestSigns:
         self.look(signs, clock)
         assert self.look(signs, clock, cpu=0.02) == 10
 
+    def test_a_library_that_reports_by_itself_may_evaluate_in_silence(self) -> None:
+        clock = Clock()
+        signs = ProgressDetector(clock)
+        self.look(signs, clock)
+        for share, reported_at in ((0.1, 1.0), (0.2, 2.0)):
+            signs.update(Usage(progress=share), 0, reported_at, is_automatic=True)
+        assert self.look(signs, clock, spoke=2.0, progress=0.2, cpu=0.9) == 0
+
     def test_who_speaks_is_taken_at_its_word(self) -> None:
         """It spins in a collective: its CPU is no sign any more."""
         clock = Clock()

@@ -66,6 +66,28 @@ def ids(index: Index, **query: str) -> list[str]:
     return [row["id"][-1] for row in page(index, **query)["jobs"]]
 
 
+class TestParameters:
+    @pytest.mark.parametrize(
+        "job",
+        [
+            {"command": "spark-submit --conf spark.hadoop.fs.s3a.secret.key=hunter2 --lr 1"},
+            {"command": "train.sh --env HF_TOKEN=hunter2"},
+            {"command": ["bash", "-c", "LR=1 TOKEN=hunter2 python t.py"]},
+            {"command": "python t.py", "env": {"EXTRA_ARGS": "--password hunter2"}},
+            {"command": "python t.py --url http://me:hunter2@host/"},
+        ],
+    )
+    def test_hold_no_secret_under_another_name(self, job: dict[str, Any]) -> None:
+        assert "hunter2" not in str(params_of(**job))
+
+    @pytest.mark.parametrize(
+        "command",
+        ["t.py --fp16 \\\n --lr 0.1", "t.py --lr 0.1 --fp16 2>&1 | tee log", "t.py --lr 0.1 --fp16 && echo done"],
+    )
+    def test_an_option_alone_is_true_whatever_follows(self, command: str) -> None:
+        assert params_of(command) == {"fp16": "true", "lr": "0.1"}
+
+
 class TestMetrics:
     def test_the_last_the_least_and_the_greatest_of_all_tasks(self) -> None:
         found = summary_of(*points("loss", 0.5, 0.25), *points("loss", 0.75, None, task=SECOND))

@@ -54,6 +54,17 @@ class TestTheSameJob:
         assert (made.spec.name, made.spec.roles["worker"].command) == ("day", "train --steps 8 --rate 0.1")
         assert made.overrides == {"steps": "8", "--name": "day"}  # which is kept in its turn
 
+    def test_set_comes_before_the_names_own_option(self, tmp_path):
+        _, submission = submitted(tmp_path, fields={"name": "night"})
+        assert again(submission, {"name": "day"}).spec.name == "day"
+
+    def test_stars_of_the_users_own_are_no_secret(self, tmp_path):
+        file = tmp_path / "job.yaml"
+        file.write_text("roles: {worker: {command: 'echo \"** start **\"'}}\n")
+        loaded = load(file)
+        with Provenance(loaded.spec, tmp_path, file, loaded.text, loaded.overrides) as provenance:
+            assert again(provenance.submission([])).spec == loaded.spec
+
 
 class TestItsFiles:
     def test_are_those_of_its_directory(self, tmp_path, monkeypatch):
@@ -76,6 +87,11 @@ class TestItsFiles:
 
 
 class TestWhatCannotBeHadAgain:
+    def test_an_earlier_version_kept_no_values_of_set(self):
+        told = []
+        again(Submission(text=JOB % "x"), notices=told.append)
+        assert told[0] == "values that --set gave to local-1 were not kept by that version of howdah"
+
     def test_a_hidden_value_is_asked_for(self, tmp_path):
         _, submission = submitted(tmp_path, key="sk-12345678")
         assert "sk-12345678" not in repr(submission)

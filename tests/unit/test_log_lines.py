@@ -35,3 +35,24 @@ def test_a_pattern_chooses_among_the_lines_of_the_level() -> None:
     filters = LineFilter("error", re.compile(b"File"))
     assert {line.text.strip() for line in filters.select(two_tasks())} == {LINES[2], LINES[6].strip()}
     assert [*LineFilter().select(two_tasks())] == two_tasks()
+
+
+def in_traceback(text: str) -> str:
+    """Return a letter for each line: `x` in a traceback, `.` outside."""
+    follows = Traceback()
+    return "".join("x" if follows.add(line.encode()) else "." for line in text.splitlines())
+
+
+BEGIN = "Traceback (most recent call last):"
+
+
+def test_a_traceback_behind_a_progress_bar_is_whole() -> None:
+    assert in_traceback(f" 5%|#  | 5/100 [00:01<?]{BEGIN}\n  File x\n    f()\nValueError: 1\nmore") == "xxxx."
+    assert in_traceback(f"2026-11-29 12:00 ERROR {BEGIN}\n  File x\nValueError: 1\nmore") == "xxx."
+
+
+def test_tracebacks_of_ranks_between_each_other_are_whole() -> None:
+    lines = [f"[rank{rank}]: {text}" for text in (BEGIN, "  File x", "ValueError: 1", "more") for rank in (0, 1)]
+    assert in_traceback("\n".join(lines)) == "xxxxxx.."
+    assert in_traceback(f"{BEGIN}\n  File x\n[rank1]: step 3\n    f()\nValueError: 1") == "xx.xx"
+    assert in_traceback(f"(train pid=7) {BEGIN}\n(train pid=7)   File x\n(train pid=7) ValueError: 1\nx") == "xxx."

@@ -47,8 +47,13 @@ const UNSORTED: Sorting = { key: "", descending: false };
 const scrollPositions = new Map<string, number>();
 const MAX_SCROLL_POSITIONS = 100;
 
+/** Returns the key of a table's position: its address, whatever is selected there. */
+function positionKey(label: string): string {
+  return `${window.location.hash.replace(/([?&])selected=[^&]*/, "$1")} ${label}`;
+}
+
 function rememberScrollPosition(label: string, position: number): void {
-  const key = `${window.location.hash} ${label}`;
+  const key = positionKey(label);
   scrollPositions.delete(key);
   scrollPositions.set(key, position);
   const oldest = scrollPositions.keys().next().value;
@@ -63,7 +68,7 @@ export function VirtualTable<T>(props: Props<T>): ReactNode {
   const [view, setView] = useState({ first: 0, count: 40 });
   const sorted = useSortedRows(rows, columns, props.sortable ? UNSORTED : sorting);
   useLayoutEffect(() => {
-    const position = scrollPositions.get(`${window.location.hash} ${label}`);
+    const position = scrollPositions.get(positionKey(label));
     if (container.current && position) container.current.scrollTop = position;
     // eslint-disable-next-line react-hooks/exhaustive-deps -- later the reader scrolls
   }, []);

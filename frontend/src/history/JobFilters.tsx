@@ -3,15 +3,16 @@
 import { Button, Input, Select } from "antd";
 import { type ReactNode, useEffect, useState } from "react";
 import { t } from "../language";
-import { updateQuery, navigate, useRoute } from "../router";
+import { updateQuery, useRoute } from "../router";
 
 export const FILTER_NAMES = ["text", "user", "queue", "tag", "name", "state", "framework", "engine"] as const;
 
+const NO_FILTERS = Object.fromEntries([...FILTER_NAMES, "from", "to", "pages"].map((name) => [name, ""]));
 const STATES = ["PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED"];
 const TYPING_PAUSE_MS = 300;
 
 export function JobFilters(): ReactNode {
-  const { query, path } = useRoute();
+  const { query } = useRoute();
   const setFilter = (name: string, value: string): void => updateQuery({ [name]: value, pages: "" }, true);
   return (
     <div className="row" style={{ marginBottom: 8 }}>
@@ -30,7 +31,7 @@ export function JobFilters(): ReactNode {
         style={{ width: 130 }}
       />
       <DateRangeFilter onChange={setFilter} />
-      <Button onClick={() => navigate(path, {})}>{t("Clear")}</Button>
+      <Button onClick={() => updateQuery(NO_FILTERS, true)}>{t("Clear")}</Button>
     </div>
   );
 }

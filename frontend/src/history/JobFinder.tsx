@@ -44,7 +44,7 @@ export function JobFinder({ listsJobs }: { listsJobs: boolean }): ReactNode {
       notFoundContent={hits ? t("No matching jobs.") : null}
       onChange={(typed: string) => setText(typed)}
       onSelect={(_: string, hit: Hit) => open(hit)}
-      popupMatchSelectWidth={380}
+      popupMatchSelectWidth={Math.min(380, window.innerWidth - 20)}
       listHeight={480}
     >
       <Input.Search
@@ -65,7 +65,7 @@ function useHits(text: string): Hit[] | undefined {
     if (!text) return;
     const stopped = new AbortController();
     const timer = window.setTimeout(() => {
-      void findHits(text, stopped.signal).then((hits) => !stopped.signal.aborted && setFound({ text, hits }));
+      void findHits(text, stopped.signal).then((hits) => hits && !stopped.signal.aborted && setFound({ text, hits }));
     }, TYPING_PAUSE_MS);
     return () => {
       stopped.abort();
@@ -75,11 +75,13 @@ function useHits(text: string): Hit[] | undefined {
   return found.text && text.startsWith(found.text) ? found.hits : undefined;
 }
 
-async function findHits(text: string, signal: AbortSignal): Promise<Hit[]> {
+/** Returns undefined where the server does not answer. */
+async function findHits(text: string, signal: AbortSignal): Promise<Hit[] | undefined> {
   const [place, jobs] = await Promise.all([
     PLACE.test(text) ? apiGet("trace", {}, { of: text }, signal).catch(() => undefined) : undefined,
     apiGet("jobs", {}, { text, limit: MAX_HITS }, signal).catch(() => undefined),
   ]);
+  if (!jobs && !place) return undefined;
   const hits: Hit[] = (jobs?.jobs ?? []).map((job) => ({
     value: `${job.cluster} ${job.id}`,
     label: <JobHit name={job.name} facts={[t(job.state), job.user, job.id, ...job.tags]} />,

@@ -67,6 +67,7 @@ export default function JobListPage(): ReactNode {
       {response && !chart && (
         <div aria-busy={!polled.data}>
           <VirtualTable
+            key={JSON.stringify([params, cursors])}
             label={t("Jobs")}
             columns={visible}
             rows={response.jobs}
@@ -76,7 +77,7 @@ export default function JobListPage(): ReactNode {
             sortable={visible.map(({ key }) => key).filter((key) => !UNSORTABLE.includes(key))}
             height="max(320px, calc(100vh - 230px))"
           />
-          <PageButtons response={response} cursors={cursors} />
+          <PageButtons response={response} cursors={cursors} loading={!polled.data} />
         </div>
       )}
     </>
@@ -135,22 +136,31 @@ function ListLinks({ params, columns }: { params: QueryParams<"jobs">; columns: 
   );
 }
 
-function PageButtons({ response, cursors }: { response: ApiResponse<"jobs">; cursors: string[] }): ReactNode {
+interface PageButtonsProps {
+  response: ApiResponse<"jobs">;
+  cursors: string[];
+  /** The answer is that of another page, until this one's has come. */
+  loading: boolean;
+}
+
+function PageButtons({ response, cursors, loading }: PageButtonsProps): ReactNode {
   const { next, jobs, total } = response;
   const first = cursors.length * JOBS_PER_PAGE;
   const open = (pages: string[]): void => updateQuery({ pages: pages.join("~") }, true);
   return (
     <div className="row" style={{ marginTop: 8 }}>
       <span className="muted" role="status">
-        {total === 0
+        {loading
+          ? t("Loading…")
+          : total === 0
           ? t("No matching jobs.")
           : t("{from}–{to} of {total} jobs", { from: first + 1, to: first + jobs.length, total })}
       </span>
       <span className="grow" />
-      <Button disabled={!cursors.length} onClick={() => open(cursors.slice(0, -1))}>
+      <Button disabled={loading || !cursors.length} onClick={() => open(cursors.slice(0, -1))}>
         {t("Previous")}
       </Button>
-      <Button disabled={!next} onClick={() => next && open([...cursors, next])}>
+      <Button disabled={loading || !next} onClick={() => next && open([...cursors, next])}>
         {t("Next")}
       </Button>
     </div>

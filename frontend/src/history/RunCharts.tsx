@@ -56,7 +56,7 @@ export default function RunCharts({ kind, params, columns }: Props): ReactNode {
         <span className="muted" role="status">
           {t("{shown} of {all} jobs have a value on each axis. Blue is the least value, orange the greatest.", {
             shown: runs.length,
-            all: answer.total,
+            all: answer.jobs.length,
           })}
         </span>
       </div>

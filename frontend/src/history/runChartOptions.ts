@@ -107,10 +107,14 @@ function axis(runs: Run[], index: number, dark: boolean): object {
 
 /** Returns the colour of each run: from blue for the least value of the column to orange for the greatest. */
 function runColours(runs: Run[], index: number): string[] {
-  const numbers = runs.map((run) => run.values[index]).filter((value) => typeof value === "number");
+  const found = runs.map((run) => run.values[index]);
+  const texts = [...new Set(found.filter((value) => typeof value === "string"))].sort((a, b) => a.localeCompare(b));
+  // Texts have a colour each, in the order of the alphabet.
+  const rank = (value: (typeof found)[number]): unknown => (texts.length ? texts.indexOf(String(value)) : value);
+  const numbers = found.map(rank).filter((value) => typeof value === "number");
   const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
   return runs.map(({ values }) => {
-    const value = values[index];
+    const value = rank(values[index]);
     const share = typeof value === "number" && high > low ? (value - low) / (high - low) : 0;
     return `rgb(${LOW.map((from, part) => Math.round(from + share * ((HIGH[part] ?? from) - from))).join(",")})`;
   });

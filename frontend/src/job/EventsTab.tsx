@@ -104,7 +104,7 @@ function eventColumns(): TableColumn<EventRow>[] {
       title: t("Event"),
       width: "minmax(260px, 1fr)",
       cell: (row) => row.sentence || <span className="mono muted">{row.details}</span>,
-      tooltip: (row) => row.details.slice(0, 2000),
+      tooltip: (row) => [row.sentence, row.details.slice(0, 2000)].filter(Boolean).join("\n"),
     },
     { key: "kind", title: t("Kind"), width: "150px", sortValue: (row) => row.kind, cell: (row) => row.kind },
   ];

@@ -37,7 +37,7 @@ export function FailureCard({ job }: { job: Job }): ReactNode {
       {failure && (
         <div className="row">
           <a href={href(["jobs", job.id, "logs"], { task: failure.task, stream: "both" })}>
-            {t("Open log here")}
+            {t("Open the logs of this task")}
           </a>
           <Button size="small" onClick={() => void copyToClipboard(asTicket(job, failure))}>
             {t("Copy for a ticket")}

@@ -13,6 +13,7 @@ export function RunAgainButton({ job }: { job: Job }): ReactNode {
   const yaml = job.submitted?.yaml;
   if (!yaml) return null;
   const overrides = Object.entries(job.submitted.overrides ?? {});
+  const variable = overrides.map(([name]) => name).find((name) => !name.startsWith("--")) ?? "NAME";
   const command = `howdah submit --like ${job.id}`;
   return (
     <>
@@ -28,7 +29,7 @@ export function RunAgainButton({ job }: { job: Job }): ReactNode {
         <p>{t("Where you submit jobs, this command submits the same job again, with the files as they are now:")}</p>
         <CopyableText text={command} />
         <p>{t("Another value, for example:")}</p>
-        <CopyableText text={`${command} --set ${overrides[0]?.[0] ?? "NAME"}=VALUE`} />
+        <CopyableText text={`${command} --set ${variable}=VALUE`} />
         {overrides.length > 0 && (
           <>
             <h3>{t("Values over those of the job file")}</h3>

@@ -33,7 +33,7 @@ export function TaskScope({ job, scope, withShownTask = false }: Props): ReactNo
       size="small"
       aria-label={withShownTask ? t("Search in") : t("Tasks")}
       placeholder={t("All tasks; or worker:0-7")}
-      value={scope.split(",").filter(Boolean)}
+      value={scope.split(",").filter((each) => each && (withShownTask || each !== SHOWN_TASK))}
       options={options}
       onChange={choose}
       tokenSeparators={[",", " "]}

@@ -32,6 +32,9 @@ const ERROR_WORDS = [
   ": E ",
 ];
 const WARNING_WORDS = ["warn", "Warn", "WARN", ": W "];
+/** What launchers write before each line of a rank (src/howdah/logs/levels.py). */
+const RANK =
+  /^\s*(?:\[[\w.:,-]{1,40}\](?:<\w{1,20}>)?|\([^()]{1,60} pid=\d{1,9}[^()]{0,60}\)|\w{1,20}[_:-]?\d{1,6}\s*[:|>]|\d{1,6}:)[: |>]*/;
 const TRACEBACK_BEGIN = "Traceback (most recent call last):";
 const GLOG_ERROR = /^[EF][01]\d[0-3]\d /;
 const GLOG_WARNING = /^W[01]\d[0-3]\d /;
@@ -91,15 +94,20 @@ function detectLevel(text: string): LogLevel {
 /** Returns the lines of at least this level, with whole tracebacks; all lines if the level is empty. */
 export function filterByLevel(lines: LogLine[], level: string): LogLine[] {
   if (!level) return lines;
-  let traceback: string | undefined; // what stands before each of its lines, such as a rank
+  const open = new Set<string>(); // what stands before each line of a traceback that goes on, such as a rank
   return lines.flatMap((line) => {
     const begin = line.text.indexOf(TRACEBACK_BEGIN);
     let inTraceback = begin >= 0;
-    if (inTraceback) traceback = line.text.slice(0, begin);
-    else if (traceback !== undefined) {
-      const rest = line.text.startsWith(traceback) ? line.text.slice(traceback.length) : "";
-      inTraceback = rest.trim() !== "";
-      if (!/^[ \t]/.test(rest)) traceback = undefined; // the line with the exception, or a line of something else
+    if (inTraceback) {
+      const before = line.text.slice(0, begin);
+      open.add(RANK.exec(before)?.[0] === before ? before : "");
+    } else {
+      const fitting = [...open].filter((each) => line.text.startsWith(each)).sort((a, b) => b.length - a.length)[0];
+      if (fitting !== undefined && (fitting || !RANK.test(line.text))) {
+        const rest = line.text.slice(fitting.length);
+        inTraceback = rest.trim() !== "";
+        if (!/^[ \t]/.test(rest)) open.delete(fitting); // the line with the exception, or a line of something else
+      }
     }
     if (inTraceback) return line.level === "error" ? line : { ...line, level: "error" as const };
     return line.level === "error" || line.level === level ? line : [];

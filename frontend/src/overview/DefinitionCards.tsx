@@ -7,6 +7,7 @@ import { SafeLink } from "../components/SafeLink";
 import { formatBytes, formatTime } from "../format";
 import { t } from "../language";
 import { href } from "../router";
+import { hasEnded } from "../job/jobState";
 import { type ResolvedInput, resolvedSpec } from "./resolvedSpec";
 
 const SHOWN_SNAPSHOTS = 3;
@@ -82,7 +83,7 @@ function DataCard({ job }: { job: Job }): ReactNode {
         ))}
         {planned.map((uri) => (
           <li key={uri}>
-            <Uri uri={uri} /> <span className="muted">{t("(not there yet)")}</span>
+            <Uri uri={uri} /> <span className="muted">{hasEnded(job) ? t("(not made)") : t("(not there yet)")}</span>
           </li>
         ))}
       </ul>,

@@ -142,7 +142,7 @@ def prepared_job(
         from howdah.cli.job_choice import choose_named_job
 
         refuse_beside_like(job_files, options, stdin)
-        earlier = choose_named_job(like, profile)
+        earlier = choose_named_job(like, "" if engine else profile)  # with --on it says where the new one runs
         if not engine:
             engine, profile = earlier.engine.name, earlier.profile
         loaded, file = _job_like(earlier, sets, fields)

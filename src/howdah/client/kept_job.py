@@ -32,7 +32,10 @@ def load_kept_job(
         raise SpecError.at("--like", f"the job file of {job_id} was not kept")
     if len(submission.text) > MAX_TEXT:
         raise SpecError.at("--like", f"the job file of {job_id} was too long to be kept whole")
+    if not submission.directory:
+        notice(message("values that --set gave to {job} were not kept by that version of howdah", job=job_id))
     options = {name[2:]: value for name, value in submission.overrides.items() if name.startswith("--")}
+    options = {name: value for name, value in options.items() if name not in sets}
     kept = {name: value for name, value in submission.overrides.items() if not name.startswith("--")}
     loaded = load_text(
         submission.text,
@@ -42,7 +45,10 @@ def load_kept_job(
         {},
         {**options, **fields},
     )
-    hidden = list(redaction.masked_places(job_file_record(loaded.spec)))
+    if redaction.MASK in submission.text or redaction.MASK in submission.overrides.values():
+        hidden = list(redaction.masked_places(job_file_record(loaded.spec)))
+    else:
+        hidden = []
     if hidden:
         raise SpecError([_hidden_value(place) for place in hidden])
     return loaded

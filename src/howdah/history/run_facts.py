@@ -21,7 +21,11 @@ MAX_COMMAND = 20_000
 _POINT = re.compile(
     rb'"task":\{"role":"[^"\\]{1,100}","index":\d{1,6}\},"name":"((?:[^"\\]|\\.){1,600})","value":([0-9.eE+-]{1,30})[,}]'
 )
-_WORD = re.compile(r"""(?:[^\s"';|&<>()]|"[^"]*"|'[^']*')+|[;|&<>()]+""")
+_WORD = re.compile(r"""\d*[<>]|(?:[^\s"';|&<>()]|"[^"]*"|'[^']*')+|[;|&<>()]+""")
+_CONTINUED = re.compile(r"\\\r?\n")
+_REDIRECTED = re.compile(r"[|<>]|&>|\d*[<>]")
+_END = ";"
+"""Stands for the end of one of several commands."""
 _OPTION = re.compile(r"--?([A-Za-z_][\w.-]*)(?:=(.*))?", re.DOTALL)
 _ASSIGNMENT = re.compile(r"\+{0,2}([A-Za-z_][\w./-]*)=(.*)", re.DOTALL)
 _NUMBER = re.compile(r"-\.?\d")
@@ -60,7 +64,8 @@ def hyperparameters(job: Mapping[str, Any]) -> dict[str, str]:
     for name, value in (*_options(role.get("command") or ""), *variables.items()):
         name = str(name)
         if len(found) < MAX_NAMES and len(name) <= MAX_NAME and name not in found:
-            shown = redaction.MASK if redaction.looks_secret(name) else redaction.line(str(value))
+            # A value may hold a secret under a name of its own: `--conf a.secret.key=X`, `ARGS="--password X"`.
+            shown = redaction.text(redaction.variables({name: str(value)})[name])
             found[_clean(name)] = _clean(shown[:MAX_VALUE])
     return found
 
@@ -70,6 +75,11 @@ def _options(command: Any) -> Iterator[tuple[str, str]]:
     words = list(map(str, command)) if isinstance(command, (list, tuple)) else _words(str(command))
     name = ""
     for word in words:
+        if word == _END:
+            if name:
+                yield name, "true"
+            name = ""
+            continue
         option = None if _NUMBER.match(word) else _OPTION.fullmatch(word)
         assignment = None if option or name else _ASSIGNMENT.fullmatch(word)
         if name:
@@ -87,10 +97,12 @@ def _options(command: Any) -> Iterator[tuple[str, str]]:
 
 def _words(command: str) -> Iterable[str]:
     """Split a shell line into words, as far as its first pipe or redirection. `shlex` takes twenty times as long."""
-    for word in _WORD.findall(command[:MAX_COMMAND]):
-        if word[0] in "|<>":
+    for word in _WORD.findall(_CONTINUED.sub(" ", command[:MAX_COMMAND])):
+        if _REDIRECTED.match(word):
             return
-        if word[0] not in ";&()":
+        if word[0] in ";&()":
+            yield _END
+        else:
             yield word.replace('"', "").replace("'", "") if '"' in word or "'" in word else word
 
 

@@ -55,7 +55,8 @@ def _groups(
         f"{where} GROUP BY part, waste.cause"
     )
     for part, cause, hours in connection.execute(causes, values):
-        found[part]["by_cause"][cause] = round(hours, 4)
+        if part in found:  # the index may have got a job since the first statement
+            found[part]["by_cause"][cause] = round(hours, 4)
     return list(found.values())
 
 

@@ -27,6 +27,12 @@ BEGINNINGS: Mapping[str, tuple[bytes, ...]] = {"error": (b"E0", b"E1", b"F0", b"
 DAY = rb"\d[0-3]\d "
 """How lines of glog begin, which also give a level: a letter, the month and the day."""
 
+_RANK = re.compile(
+    rb"\s*(?:\[[\w.:,-]{1,40}\](?:<\w{1,20}>)?|\([^()]{1,60} pid=\d{1,9}[^()]{0,60}\)|"
+    rb"\w{1,20}[_:-]?\d{1,6}\s*[:|>]|\d{1,6}:)[: |>]*"
+)
+"""What launchers write before each line of a rank: `[rank0]: `, `[1,3]<stderr>:`, `(train pid=7) `, `worker:1 | `."""
+
 
 def level_of(line: bytes) -> str:
     """Return the level of a line, "" when it has none."""
@@ -39,27 +45,36 @@ def _has_level(level: str, line: bytes) -> bool:
 
 
 class Traceback:
-    """Follows a Python traceback in a stream, line by line. A rank, or other text, may stand before each line."""
+    """Follows Python tracebacks in a stream, line by line. A rank may stand before each line of one; those of several
+    ranks may come between each other."""
 
     _BEGIN = b"Traceback (most recent call last):"
+    _MAX_OPEN = 64
 
     def __init__(self) -> None:
-        self._prefix: bytes | None = None
+        self._open: dict[bytes, None] = {}  # what stands before each line; the latest is the last
 
     @property
     def goes_on(self) -> bool:
-        """Return whether the last line that was added lies in a traceback, and is not its end."""
-        return self._prefix is not None
+        """Return whether a traceback has begun, and its end was not added."""
+        return bool(self._open)
 
     def add(self, line: bytes) -> bool:
         """Return whether the next line of the stream belongs to a traceback, from its beginning to the exception."""
         begin = line.find(self._BEGIN)
         if begin >= 0:
-            self._prefix = line[:begin]
+            before = line[:begin]
+            # A progress bar or a logger's time stands before the first line alone: the frames begin with blanks.
+            self._open[before if _RANK.fullmatch(before) else b""] = None
+            if len(self._open) > self._MAX_OPEN:
+                del self._open[next(iter(self._open))]
             return True
-        if self._prefix is None:
+        prefix = max((prefix for prefix in self._open if line.startswith(prefix)), key=len, default=None)
+        if prefix is None:
             return False
-        rest = line[len(self._prefix) :] if line.startswith(self._prefix) else b""
+        rest = line[len(prefix) :]
+        if not prefix and _RANK.match(line):
+            return False  # another rank's line, between those of one that has no rank before its lines
         if not rest.startswith((b" ", b"\t")):
-            self._prefix = None  # the line with the exception, or a line of something else
+            del self._open[prefix]  # the line with the exception, or a line of something else
         return bool(rest.strip())

@@ -35,7 +35,9 @@ async def logs(call: ApiRequest) -> schemas.Log:
     task = task_of(call)
     stream = stream_of(call.query, "stdout")
     limit = max(MAX_CHARACTER_BYTES, call.number("limit", 65536, 1, MAX_LOG_BYTES))
-    attempt = call.number("attempt", 0, minimum=0)
+    view = call.job.view.tasks[task]
+    # All is read of one attempt, also if the task gets another container meanwhile.
+    attempt = call.number("attempt", 0, minimum=0) or view.attempt
     chunk = await call.job.log(task, stream, attempt, call.number("offset", -limit), limit)
     view = call.job.view.tasks[task]
     complete = view.state.ended or attempt not in (0, view.attempt)

@@ -18,6 +18,8 @@ from howdah.spec.message import message
 
 MAX_TASKS, MAX_MERGED_BYTES, MAX_TASK_BYTES = 64, 512 << 10, 64 << 10
 """The most tasks whose logs are merged, and the most bytes that are read of all logs and of one."""
+MAX_SHOWN = 500
+"""Bytes that are shown of a line whose beginning is not read."""
 MAX_MERGES = 2
 """Merges of this process at a time; others wait."""
 _merges = asyncio.Semaphore(MAX_MERGES)
@@ -30,6 +32,8 @@ class LogEnd(NamedTuple):
     """The whole lines."""
     cut: bool = False
     """There are lines before these."""
+    since: float = 0.0
+    """When the first of these lines was printed, 0 if that is not known."""
     problem: str = ""
     """Why the log can't be read."""
 
@@ -53,7 +57,7 @@ async def merged(call: ApiRequest) -> schemas.MergedLines:
             }
             for line in lines
         ],
-        "complete_since": max((end.lines[0].time for end in ends if end.cut and end.lines), default=0.0),
+        "complete_since": max((end.since for end in ends if end.cut), default=0.0),
         "tasks": len(chosen),
         "left_out": len(tasks) - len(chosen),
         "problems": [end.problem for end in ends if end.problem],
@@ -63,11 +67,16 @@ async def merged(call: ApiRequest) -> schemas.MergedLines:
 async def _read_end(job: JobSource, task: TaskId, limit: int) -> LogEnd:
     """Read the last `limit` bytes of both streams of a task, as far as they are whole lines."""
     attempt = job.view.tasks[task].attempt
-    reader = AttemptReader(job, task, 0)
+    reader = AttemptReader(job, task, attempt)
     try:
         offset, data = await reader.read(BOTH, -limit, limit)
     except RequestRefused as refused:
         return LogEnd([], problem=message("{task}: {what}", task=task, what=str(refused)))
     index = await reader.index(BOTH, offset)
-    lines = split_lines([data], lambda at: index.when(BOTH, at) or 0.0, str(task), attempt, BOTH, offset)
-    return LogEnd([*lines][1:] if offset else [*lines], cut=offset > 0)
+    lines = [*split_lines([data], lambda at: index.when(BOTH, at) or 0.0, str(task), attempt, BOTH, offset)]
+    if offset and len(lines) > 1:
+        lines = lines[1:]
+    elif offset and lines:  # a line of which the beginning is not here, such as a progress bar: what it shows last
+        shown = lines[0].text.rstrip(b"\r").rpartition(b"\r")[2]
+        lines = [lines[0]._replace(text=shown[-MAX_SHOWN:], time=index.when(BOTH, offset + len(data) - 1) or 0.0)]
+    return LogEnd(lines, cut=offset > 0, since=lines[0].time if lines else 0.0)

@@ -40,7 +40,7 @@ class MetricSender:
 
     def send(self, points: List[Point], tried: Callable[[], None]) -> None:
         """Send `points`, and call `tried` once the master has them, or could not be reached."""
-        self._points = (self._points + points)[-wire.MAX_POINTS :]
+        self._keep(self._points + points)
         self._waiting.append(tried)
         self._send()
 
@@ -64,13 +64,18 @@ class MetricSender:
         self._sent, self._points, self._waiting = (self._points, self._waiting), [], []
         self._channel.post(f"{wire.PATH}metrics", {"points": self._sent[0]}, _TIMEOUT_S)
 
+    def _keep(self, points: List[Point]) -> None:
+        if len(points) > wire.MAX_POINTS:
+            self._warn_once(f"the master was away for more than {wire.MAX_POINTS} of them")
+        self._points = points[-wire.MAX_POINTS :]
+
     def _answered(self, message: Any) -> None:
         self._warn_once(str(message.get("problem", "")))
         self._go_on()
 
     def _failed(self, reason: str, status: int) -> None:
         if status in _TRY_AGAIN:
-            self._points = (self._sent[0] + self._points)[-wire.MAX_POINTS :]
+            self._keep(self._sent[0] + self._points)
             self._link.loop.call_later(_RETRY_S, self._send)
         else:
             self._warn_once(reason)

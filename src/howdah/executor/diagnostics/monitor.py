@@ -64,7 +64,8 @@ class ProgramMonitor:
         """Return for how long the program has shown no sign of progress; 0 when none runs."""
         if self._running_program() is None:
             return 0.0
-        self._signs.update(usage, usage.log_bytes, self.program_api.last_sign_at)
+        is_automatic = self.trainer_reports.has_reported
+        self._signs.update(usage, usage.log_bytes, self.program_api.last_sign_at, is_automatic)
         return round(self._signs.idle_s, 1)
 
     def explain(self, exit: Exit) -> Exit:

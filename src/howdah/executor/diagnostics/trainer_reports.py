@@ -25,6 +25,8 @@ class TrainerReports:
         self._server, self._sender = TrainerStatusServer(link.loop, self._received), MetricSender(link, warn)
         self._last: Dict[str, float] = {}
         self._steps: Optional[int] = None
+        self.has_reported = False
+        """Whether the present program's training library has reported by itself."""
 
     def variables(self, environment: Mapping[str, str], epoch: int) -> Dict[str, str]:
         """Add to `environment` what a program that is about to start in `epoch` needs to report.
@@ -35,7 +37,7 @@ class TrainerReports:
             OSError: a file can't be written.
         """
         self._sender.program_starts(epoch)
-        self._last, self._steps = {}, None
+        self._last, self._steps, self.has_reported = {}, None, False
         if any(f"{name}_URL" in environment for name in _NAMES):
             return dict(environment)
         try:
@@ -53,6 +55,7 @@ class TrainerReports:
         self._sender.close()
 
     def _received(self, status: TrainerStatus, done: Callable[[], None]) -> None:
+        self.has_reported = True
         if status.progress is not None:
             try:
                 self.program_api.write_progress(status.progress)

@@ -34,14 +34,17 @@ class ProgressDetector:
         """Return the seconds since the last sign of progress."""
         return self._clock() - self._last_sign_at
 
-    def update(self, usage: Usage, printed: int, reported_at: float) -> None:
-        """Take a sample: `printed` bytes are in the logs; `reported_at` changes with each report of the program."""
+    def update(self, usage: Usage, printed: int, reported_at: float, is_automatic: bool = False) -> None:
+        """Take a sample: `printed` bytes are in the logs; `reported_at` changes with each report of the program.
+
+        Reports that its library makes by itself, `is_automatic`, cease while it evaluates or saves.
+        """
         output = (printed, usage.streamed_bytes)
         reported = (
             self._reported_at is not None and reported_at != self._reported_at
         ) or usage.progress != self._progress
         works = usage.cpu >= MIN_CPU or any((gpu.use or 0.0) >= MIN_GPU for gpu in usage.gpus)
-        self._reports = self._reports or reported
+        self._reports = self._reports or (reported and not is_automatic)
         if output != self._output or reported or (works and not self._reports):
             self._last_sign_at = self._clock()
         self._output, self._reported_at, self._progress = output, reported_at, usage.progress
