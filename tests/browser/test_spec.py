@@ -71,9 +71,9 @@ def test_run_again_and_events(jobs: LocalJobs, browser: Browser) -> None:
     assert again.done() == 0, again.text
     assert "other words" in again.text
     tab.go(f"jobs/{run.job}/events?task=worker:0")
-    tab.sees("worker:0 已加入")
+    tab.sees("worker:0 已在 127.0.0.1 就绪")
     tab.go(f"jobs/{run.job}/events?kind=JobFinished")
     tab.sees("作业已结束：SUCCEEDED")
-    assert not tab.page.get_by_text("worker:0 已加入").count()
+    assert not tab.page.get_by_text("worker:0 已在 127.0.0.1 就绪").count()
     assert not tab.looked_over("events")
     assert tab.wrong == []
