@@ -101,7 +101,8 @@ def test_jobs_are_found_again_whatever_was_restarted(howdah: CommandLine, sandbo
         assert page.get(f"jobs/{good.job}/curves/runs")["runs"] == []
         assert {one["name"] for one in page.get(f"jobs/{good.job}/series")["names"]} >= {"cpu", "memory_mib"}
     differ = here.get("compare", jobs=f"{good.job},{bad.job}")["spec"]
-    assert {"path": "name", "a": "good-one", "b": "bad-one"} in differ
+    names = ["good-one", "bad-one"]
+    assert {"path": "name", "a": names[0], "b": names[1], "values": names} in differ
     traced = howdah("trace", task["container"]).out.decode()
     assert traced.splitlines()[0].split() == [bad.job, "worker:0"]
     assert "of user " in traced
