@@ -32,6 +32,7 @@ from howdah.spec.events import (
     JobStarted,
     Joined,
     Noted,
+    Started,
     TimeLost,
     WorldFormed,
 )
@@ -56,6 +57,22 @@ def test_what_an_engine_kills_needs_no_fence() -> None:
         replay(state, log, gang.now, fences)
         assert state.tasks[W0].container is None, "nothing was heard from it"
         assert bool(state.tasks[W0].fenced_until) == fences
+
+
+def test_a_start_is_recorded_once_with_all_that_is_known_of_it() -> None:
+    gang = Gang(workers(1))
+    gang.grant("worker")
+    gang.join("worker:0")
+    program = {
+        "program_pid": 7,
+        "program_python": "3.11 /usr/bin/python3",
+        "program_gpus": ("0", "1"),
+        "log_offset": 42,
+    }
+    gang.say("worker:0", Phase.RUNNING, ports={"main": 4000}, **program)
+    gang.take_over()
+    (started,) = [action.event for action in gang.actions_of(RecordEvent) if isinstance(action.event, Started)]
+    assert (started.gpus, started.log_offset) == (("0", "1"), 42)
 
 
 def test_a_task_without_a_container_may_have_had_an_unrecorded_one() -> None:

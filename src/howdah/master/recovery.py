@@ -157,7 +157,8 @@ def _status(state: GangState, event: events.Greeted | events.Joined | events.Sta
         fields = ("host", "ip", "ports", "data_files", "data_bytes", "data_seconds", "data_cached_bytes", "pair_port")
         return replace(status, **{name: getattr(event, name) for name in fields})
     if isinstance(event, events.Started):
-        return replace(status, program_pid=event.pid, program_python=event.python)
+        status = replace(status, program_pid=event.pid, program_python=event.python, program_gpus=event.gpus)
+        return replace(status, log_offset=event.log_offset)
     return replace(status, yields=event.values)
 
 
