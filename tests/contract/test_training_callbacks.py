@@ -34,7 +34,11 @@ callback.on_train_end()
 print(open(here_progress).read().strip())
 """
 PLACE = "import os; here_progress = os.environ['HOWDAH_HERE'] + '/progress'\n"
-UNTHROTTLED = "import time; before = time.monotonic; time.monotonic = lambda: before() * 1000\n"
+UNTHROTTLED = """
+import itertools, time
+clock, calls = time.monotonic, itertools.count()
+time.monotonic = lambda: clock() + 0.25 * next(calls)
+"""
 LIGHTNING = "class Callback:\n    pass\n"
 TRAINER = """
 from types import SimpleNamespace
