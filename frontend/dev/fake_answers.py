@@ -13,6 +13,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
+import fake_logs
 from fake_runs import HTML_ATTACK, STARTED, compare, jobs, users
 
 from howdah.api.hints import MEMORY
@@ -73,7 +74,7 @@ def answer(
         return {"version": 1, "unchanged": True} if "since" in params else many_points(points)
     named_whole = call in ("curves", "checkpoints") or more == "merged"
     name = f"{call}_{more}".rstrip("_") if named_whole else call
-    found = globals().get(name)
+    found = getattr(fake_logs, name, None) or globals().get(name)
     return found(params) if found else None
 
 
@@ -371,52 +372,6 @@ def events(params: dict[str, str]) -> dict[str, Any]:
     facts = [{"time": STARTED + n, "kind": "Noted", "text": f"{n} {HTML_ATTACK}"} for n in range(since, 2500)]
     found = facts[:1000]
     return {"next": since + len(found), "events": found, "sentences": [fact["text"] for fact in found]}
-
-
-LOG = "".join(
-    f"{n:06d} INFO step {n} loss {1 / (n + 1):.5f} {HTML_ATTACK if n % 50 == 7 else ''}\n" for n in range(40_000)
-)
-
-
-def logs(params: dict[str, str]) -> dict[str, Any]:
-    offset = int(params.get("offset") or -65536)
-    begin = max(0, len(LOG) + offset) if offset < 0 else min(offset, len(LOG))
-    text = LOG[begin : begin + int(params.get("limit") or 65536)]
-    end = begin + len(text)
-    lines = {"first_line": LOG.count("\n", 0, begin) + 1, "times": [[0, STARTED + begin / 1000]]}
-    part = {"offset": begin, "size": len(LOG), "next": end, "text": text, "complete": False}
-    return {**part, **lines, "attempts": [1, 2]}
-
-
-def logs_merged(params: dict[str, str]) -> dict[str, Any]:
-    lines = [
-        {
-            "task": f"worker:{n % 3}",
-            "attempt": 1,
-            "offset": 40 * n,
-            "time": STARTED + n,
-            "text": f"step {n} {HTML_ATTACK}",
-        }
-        for n in range(300)
-    ]
-    return {"lines": lines, "complete_since": STARTED + 20, "tasks": 3, "left_out": 0, "problems": []}
-
-
-def search(params: dict[str, str]) -> dict[str, Any]:
-    hits = [
-        {
-            "task": f"worker:{n % 3}",
-            "attempt": 1,
-            "stream": "stdout",
-            "offset": LOG.index(f"{n:06d} "),
-            "line": n,
-            "text": f"{n:06d} INFO step {n} {HTML_ATTACK}",
-            "level": "error" if n % 2 else "",
-            "time": None,
-        }
-        for n in range(100, 300)
-    ]
-    return {"hits": hits, "scanned_bytes": 10 << 30, "seconds": 4.2, "complete": True, "problems": []}
 
 
 def curves_runs(params: dict[str, str]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import fake_answers
+import fake_runs
 
 STATIC = Path(__file__).resolve().parents[2] / "src" / "howdah" / "api" / "static"
 CSP = (
@@ -89,7 +90,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--tasks", type=int, default=12)
     parser.add_argument("--points", type=int, default=0, help="points of every scalar series, not down-sampled")
-    parser.add_argument("--state", choices=fake_answers.STATES, default="RUNNING", help="the state of the job")
+    parser.add_argument("--state", choices=fake_runs.STATES, default="RUNNING", help="the state of the job")
     parser.add_argument("--kind", choices=("master", "history"), default="history")
     parser.add_argument("--port", type=int, default=0)
     Handler.options = parser.parse_args()

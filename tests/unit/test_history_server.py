@@ -21,6 +21,7 @@ from howdah.api import recorded_log
 from howdah.api.recorded_log import RecordedLog
 from howdah.engines.local.engine import LocalEngine
 from howdah.errors import EngineUnavailable
+from howdah.history import csv_tables
 from howdah.history.job_log_cache import JobLogCache
 from howdah.history.options import HistoryOptions, ShownCluster, key_of, root_of
 from howdah.history.running_jobs import page_of
@@ -149,6 +150,19 @@ class TestAnswers:
                     assert answer.headers["Content-Disposition"].startswith("attachment; filename=")
                     assert answer.read().decode().startswith(begin)
             assert caller.get("jobs.csv?columns=moon")[0] == caller.get("users.csv?by=moon")[0] == 400
+
+        ask(options(tmp_path), questions)
+
+    def test_the_name_of_a_file_without_all_jobs_says_so(
+        self, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(csv_tables, "MAX_ROWS", 1)
+
+        def questions(_: HistoryServer, caller: Caller) -> None:
+            names = {"": "jobs-1-of-2.csv", "&user=user2": "jobs.csv"}
+            for query, name in names.items():
+                with urllib.request.urlopen(f"{caller.base}/api/v1/jobs.csv?token={caller.token}{query}") as answer:
+                    assert answer.headers["Content-Disposition"] == f'attachment; filename="{name}"'
 
         ask(options(tmp_path), questions)
 

@@ -38,19 +38,10 @@ export function JobFilters(): ReactNode {
 
 /** The first and the last day, chosen with the browser's own date picker. */
 export function DateRangeFilter({ onChange }: { onChange: (name: string, value: string) => void }): ReactNode {
-  const { query } = useRoute();
   return (
     <>
-      {(["from", "to"] as const).map((name) => (
-        <Input
-          key={name}
-          type="date"
-          aria-label={name === "from" ? t("From") : t("To")}
-          value={query.get(name) ?? ""}
-          onChange={(event) => onChange(name, event.target.value)}
-          style={{ width: 140 }}
-        />
-      ))}
+      <TextFilter type="date" name="from" label={t("From")} width={140} onChange={onChange} />
+      <TextFilter type="date" name="to" label={t("To")} width={140} onChange={onChange} />
     </>
   );
 }
@@ -59,11 +50,12 @@ interface TextFilterProps {
   name: string;
   label: string;
   width: number;
+  type?: "text" | "date";
   onChange: (name: string, value: string) => void;
 }
 
 /** Applies the filter once typing has paused. */
-function TextFilter({ name, label, width, onChange }: TextFilterProps): ReactNode {
+function TextFilter({ name, label, width, type = "text", onChange }: TextFilterProps): ReactNode {
   const applied = useRoute().query.get(name) ?? "";
   const [typed, setTyped] = useState(applied);
   useEffect(() => setTyped(applied), [applied]);
@@ -75,7 +67,8 @@ function TextFilter({ name, label, width, onChange }: TextFilterProps): ReactNod
   }, [typed]);
   return (
     <Input
-      allowClear
+      allowClear={type === "text"}
+      type={type}
       aria-label={label}
       placeholder={label}
       value={typed}

@@ -117,10 +117,12 @@ function usageColumns(by: Group): TableColumn<UserUsage>[] {
   ];
 }
 
-/** Links to the jobs of a group. */
+/** Links to the jobs of a group, of the same days. */
 function GroupCell({ by, group }: { by: Group; group: string }): ReactNode {
+  const { query } = useRoute();
   if (!group) return <span className="muted">{t("none")}</span>;
-  const filter = by === "day" ? { from: group, to: group } : { [by]: group };
+  const days = { from: query.get("from") ?? "", to: query.get("to") ?? "" };
+  const filter = by === "day" ? { from: group, to: group } : { ...days, [by]: group };
   return <a href={href(["jobs"], filter)}>{group}</a>;
 }
 

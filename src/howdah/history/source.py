@@ -148,12 +148,15 @@ class HistorySource(ReadOnlySource):
         found = await self._read(lambda connection: queries.page(connection, query, time.time()))
         return {**found, "jobs": list(map(self._with_cluster, found["jobs"])), "problems": list(self.problems)}
 
-    async def jobs_csv(self, query: Mapping[str, str]) -> str:
-        """Return the jobs that the query asks for as CSV, as many as one file may have."""
+    async def jobs_csv(self, query: Mapping[str, str]) -> tuple[str, str]:
+        """Return a file's name and, as CSV, the jobs that the query asks for. Where they are more than one file may
+        have, its name says how many it has of how many."""
         query = {"limit": str(csv_tables.MAX_ROWS), **query}
         found = await self._read(lambda connection: queries.page(connection, query, time.time(), csv_tables.MAX_ROWS))
         columns = query.get("columns", "")
-        return await asyncio.to_thread(lambda: csv_tables.jobs_table(map(self._with_cluster, found["jobs"]), columns))
+        rows, total = found["jobs"], found["total"]
+        name = "jobs.csv" if len(rows) == total else f"jobs-{len(rows)}-of-{total}.csv"
+        return name, await asyncio.to_thread(csv_tables.jobs_table, map(self._with_cluster, rows), columns)
 
     async def users(self, query: Mapping[str, str]) -> Mapping[str, Any]:
         """Return what the jobs used, by user or another group."""

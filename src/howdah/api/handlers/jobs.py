@@ -27,8 +27,8 @@ class Catalogue(Protocol):
     async def jobs(self, query: Mapping[str, str]) -> Mapping[str, Any]:
         """Return the jobs that the query asks for, one page of them."""
 
-    async def jobs_csv(self, query: Mapping[str, str]) -> str:
-        """Return the jobs that the query asks for as CSV."""
+    async def jobs_csv(self, query: Mapping[str, str]) -> tuple[str, str]:
+        """Return a file's name and, as CSV, the jobs that the query asks for."""
 
     async def users(self, query: Mapping[str, str]) -> Mapping[str, Any]:
         """Return what the jobs used, by user or another group."""
@@ -50,7 +50,7 @@ async def jobs(call: ApiRequest) -> history_schemas.Jobs:
 
 async def jobs_csv(call: ApiRequest) -> Response:
     """Answer `jobs.csv`: the list of jobs as a file."""
-    return _csv_file("jobs.csv", await _catalogue(call).jobs_csv(call.query))
+    return _csv_file(*await _catalogue(call).jobs_csv(call.query))
 
 
 async def users(call: ApiRequest) -> history_schemas.Users:
