@@ -10,7 +10,7 @@ demo: .venv/.demo
 	.venv/bin/howdah run examples/digits-tensorflow/job.yaml
 
 # What everybody runs each day: all that needs no cluster, and on real clusters and in a real browser what
-# tests/daily.txt and tests/daily_engines.txt list.
+# tests/daily.txt lists.
 test: .venv/.test
 	$(PYTHON) tools/run_tests.py test
 

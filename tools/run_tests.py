@@ -57,22 +57,21 @@ def tests_in(name: str) -> tuple[str, ...]:
     return tuple(line for line in lines if line and line[0] != "#")
 
 
-DAILY, DAILY_ENGINES = tests_in("daily.txt"), tests_in("daily_engines.txt")
+DAILY = tests_in("daily.txt")
 OF_ENGINES = {name: e2e_files(patterns) for name, patterns in ENGINES.items()}
 OF_YARN = tuple(file for file in e2e_files(("*",)) if not any(file in files for files in OF_ENGINES.values()))
 STAGES = {
     "check": ("tools/check",),
     "parts": (*PYTEST, *BESIDE, "tests/unit", "tests/golden", "tests/simulation"),
     "processes": (*PYTEST, *MANY_BESIDE, "tests/contract", "tests/faults"),
-    "engines-daily": (*PYTEST, *MANY_BESIDE, "--no-loadscope-reorder", *DAILY_ENGINES),
-    "daily": (*PYTEST, *BESIDE, "--no-loadscope-reorder", *DAILY),
+    "daily": (*PYTEST, *MANY_BESIDE, "--no-loadscope-reorder", *DAILY),
     "yarn": (*PYTEST, *BESIDE, *OF_YARN),
     **{name: (*PYTEST, *BESIDE, *files) for name, files in OF_ENGINES.items()},
     "browser": (*PYTEST, *BESIDE, "tests/browser"),
 }
 """By name, in the order in which they run: what fails most often, and is the quickest to run again, comes first."""
 GROUPS = {
-    "test": ("check", "parts", "processes", "engines-daily", "daily"),
+    "test": ("check", "parts", "processes", "daily"),
     "all": ("check", "parts", "processes", "yarn", *ENGINES, "browser"),
 }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
-from run_tests import DAILY, DAILY_ENGINES, GROUPS, OF_ENGINES, OF_YARN, STAGES, Outcome, judge, table
+from run_tests import DAILY, GROUPS, OF_ENGINES, OF_YARN, STAGES, Outcome, judge, table
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,8 +53,7 @@ def test_the_table_adds_up() -> None:
 def test_groups_name_stages_and_daily_tests_exist() -> None:
     assert {stage for stages in GROUPS.values() for stage in stages} <= set(STAGES)
     assert DAILY
-    assert DAILY_ENGINES
-    assert [test for test in (*DAILY, *DAILY_ENGINES) if not (ROOT / test.partition("::")[0]).exists()] == []
+    assert [test for test in DAILY if not (ROOT / test.partition("::")[0]).exists()] == []
 
 
 def test_each_file_of_the_clusters_runs_in_one_stage() -> None:
