@@ -43,7 +43,7 @@ def action_answer(action: str) -> dict[str, Any] | None:
         **{name: {} for name in ("check", "cancel", "tensorboard/stop")},
         "save": {"saves": [[0, 2]]},
         "stacks": {
-            "stacks": {"worker:0": f"Thread 1 (idle): main\n    train (train.py:7) {HTML_ATTACK}"},
+            "stacks": {f"worker:{index}": _stack(index) for index in range(4)},
             "uri": "",
             "problem": "",
         },
@@ -82,6 +82,11 @@ def server(kind: str) -> dict[str, Any]:
     only = ID if kind == "master" else None
     here = {"history": "", "link_command": "howdah page ID" if only else "howdah history"}
     return {"kind": kind, "version": "0", "job": only, "now": time.time(), "may_act": True, "engine": "yarn", **here}
+
+
+def _stack(index: int) -> str:
+    place = "read (data.py:12)" if index == 2 else f"all_reduce (group.py:40) {HTML_ATTACK}"
+    return f'Process {40 + index}: python train.py\nThread {40 + index} (idle): "MainThread"\n    {place}\n'
 
 
 @cache

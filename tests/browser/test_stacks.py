@@ -38,3 +38,32 @@ def test_stack_traces_are_shown_without_secrets_and_copied(jobs: LocalJobs, brow
     assert "SECRET123" not in tab.page.content() + kept.read_text()
     assert tab.wrong == []
     jobs("cancel", run.job)
+
+
+def test_tasks_with_equal_stacks_are_one_card_and_the_odd_one_is_first(jobs: LocalJobs, browser: Browser) -> None:
+    program = (
+        "import os, threading, time\n"
+        "def waits_alone(): time.sleep(600)\n"
+        "if os.environ['HOWDAH_TASK'] == 'worker:1': threading.Thread(target=waits_alone, daemon=True).start()\n"
+        "print('begun', flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    run = jobs.start("run", jobs.job_file([sys.executable, "-c", program], replicas=3))
+    assert run.link
+    tab = Tab(browser, jobs("page", run.job).strip())
+    for task in ("worker:0", "worker:1", "worker:2"):
+        tab.go(f"jobs/{run.job}/tasks/{task}")
+        tab.page.get_by_role("log").get_by_text("begun").wait_for()
+    tab.go(f"jobs/{run.job}/tasks")
+    tab.page.get_by_role("button", name="Show all stack traces").click()
+    cards = tab.page.get_by_role("dialog", name="Stack traces of all tasks").locator("section")
+    expect(cards).to_have_count(2)
+    expect(cards.nth(0)).to_contain_text("worker:1")
+    expect(cards.nth(1)).to_contain_text("worker:0, worker:2 2 tasks")
+    left, right = (cards.nth(number).bounding_box() for number in (0, 1))
+    assert left
+    assert right
+    assert left["x"] + left["width"] <= right["x"]
+    assert tab.looked_over("all stacks") == []
+    assert tab.wrong == []
+    jobs("cancel", run.job)

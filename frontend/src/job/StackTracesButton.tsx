@@ -1,19 +1,24 @@
-// Shows the stack traces of a running task's threads.
+// Shows the stack traces of the threads of one running task, or of all: tasks with equal ones share a card.
 
 import { Button, Modal } from "antd";
 import { type ReactNode, useState } from "react";
-import type { ActionResponse, Job, Task } from "../api";
+import type { ActionResponse, Job } from "../api";
 import { copyToClipboard } from "../components/clipboard";
 import { t } from "../language";
 import { getActionToken } from "../tokens";
+import { groupStacks, type StackGroup } from "./groupStacks";
+import { compactTaskNames } from "./taskNames";
 import { useJobAction } from "./useJobAction";
 
-export function StackTracesButton({ job, task }: { job: Job; task: Pick<Task, "task"> }): ReactNode {
+type Result = ActionResponse<"stacks">;
+
+/** Without `task`, the stack traces of all tasks are shown. */
+export function StackTracesButton({ job, task = "" }: { job: Job; task?: string }): ReactNode {
   const { pending, run } = useJobAction(job.id, "stacks", "");
-  const [result, setResult] = useState<ActionResponse<"stacks">>();
+  const [result, setResult] = useState<Result>();
   const [open, setOpen] = useState(false);
   const showStackTraces = async (): Promise<void> => {
-    const answer = await run({ task: task.task });
+    const answer = await run({ task });
     if (!answer) return;
     setResult(answer);
     setOpen(true);
@@ -22,41 +27,75 @@ export function StackTracesButton({ job, task }: { job: Job; task: Pick<Task, "t
     <>
       <Button
         size="small"
-        style={{ marginTop: 8 }}
         disabled={!getActionToken()}
         aria-describedby="how-to-act"
         loading={pending}
         onClick={() => void showStackTraces()}
       >
-        {t("Show stack traces")}
+        {task ? t("Show stack traces") : t("Show all stack traces")}
       </Button>
       <Modal
         open={open}
         onCancel={() => setOpen(false)}
         footer={null}
-        title={t("Stack traces of {task}", { task: task.task })}
-        width={900}
+        title={task ? t("Stack traces of {task}", { task }) : t("Stack traces of all tasks")}
+        width={task ? 900 : "95vw"}
         destroyOnHidden
       >
-        {result && <StackTraces text={result.stacks[task.task] ?? ""} uri={result.uri} problem={result.problem} />}
+        {result && (task ? <TaskStack result={result} text={result.stacks[task] ?? ""} /> : <AllStacks result={result} />)}
       </Modal>
     </>
   );
 }
 
-function StackTraces({ text, uri, problem }: { text: string; uri: string; problem: string }): ReactNode {
+function TaskStack({ result, text }: { result: Result; text: string }): ReactNode {
   return (
     <>
       <pre className="text" tabIndex={0} style={{ maxHeight: "60vh" }}>
         {text}
       </pre>
-      <div className="row" style={{ marginTop: 8 }}>
-        <Button size="small" onClick={() => void copyToClipboard(text)}>
-          {t("Copy")}
-        </Button>
-        {uri && <span className="muted mono">{uri}</span>}
-        {problem && <span className="bad">{t("The stack traces could not be stored: {problem}", { problem })}</span>}
-      </div>
+      <Storage result={result} text={text} />
     </>
+  );
+}
+
+function AllStacks({ result }: { result: Result }): ReactNode {
+  const groups = groupStacks(result.stacks);
+  const all = Object.entries(result.stacks).map(([task, text]) => `==> ${task} <==\n${text}`);
+  return (
+    <>
+      <div className="cards scroll" style={{ maxHeight: "70vh" }}>
+        {groups.map((group) => (
+          <StackCard key={group.tasks[0]} group={group} />
+        ))}
+      </div>
+      <Storage result={result} text={all.join("\n")} />
+    </>
+  );
+}
+
+function StackCard({ group: { tasks, text } }: { group: StackGroup }): ReactNode {
+  const names = compactTaskNames(tasks);
+  return (
+    <section className="card" aria-label={names}>
+      <h2>
+        {names} <span className="muted">{tasks.length > 1 && t("{count} tasks", { count: tasks.length })}</span>
+      </h2>
+      <pre className="text" tabIndex={0} style={{ maxHeight: "45vh" }}>
+        {text}
+      </pre>
+    </section>
+  );
+}
+
+function Storage({ result: { uri, problem }, text }: { result: Result; text: string }): ReactNode {
+  return (
+    <div className="row" style={{ marginTop: 8 }}>
+      <Button size="small" onClick={() => void copyToClipboard(text)}>
+        {t("Copy")}
+      </Button>
+      {uri && <span className="muted mono">{uri}</span>}
+      {problem && <span className="bad">{t("The stack traces could not be stored: {problem}", { problem })}</span>}
+    </div>
   );
 }

@@ -28,7 +28,11 @@ export function TaskDetails({ job, task }: { job: Job; task: Task }): ReactNode 
         <section className="card">
           <h2>{task.task}</h2>
           <TaskDescription task={task} />
-          {!ended && job.can.stacks && <StackTracesButton job={job} task={task} />}
+          {!ended && job.can.stacks && (
+            <div style={{ marginTop: 8 }}>
+              <StackTracesButton job={job} task={task.task} />
+            </div>
+          )}
         </section>
         <section className="card scroll fit-content">
           <h2>{t("Attempts")}</h2>

@@ -14,6 +14,7 @@ import { updateQuery, useRoute } from "../router";
 import { usePolling } from "../usePolling";
 import { hasEnded } from "./jobState";
 import { RoleFilter } from "./RoleFilter";
+import { StackTracesButton } from "./StackTracesButton";
 import { taskColumns } from "./taskColumns";
 import { TaskDetails } from "./TaskDetails";
 
@@ -70,6 +71,7 @@ export default function TasksTab({ job }: { job: Job }): ReactNode {
           onChange={(on) => updateQuery({ slow: on ? 1 : "" })}
         />
         <span className="grow" />
+        {!hasEnded(job) && job.can.stacks && <StackTracesButton job={job} />}
         <ColumnPicker columns={allColumns} visible={columns} />
         <span className="muted" role="status">
           {t("{shown} of {all} tasks", { shown: visibleTasks.length, all: allTasks.length })}

@@ -1,4 +1,4 @@
-// Lists the names of a job's tasks, in the order of rank.
+// Lists the names of a job's tasks, in the order of rank, and shortens such lists.
 
 import type { Job } from "../api";
 
@@ -15,4 +15,17 @@ export function sampleTasks(job: Job): string[] {
     const count = Math.min(perRole, replicas);
     return Array.from({ length: count }, (_, index) => `${name}:${Math.floor((index * replicas) / count)}`);
   });
+}
+
+/** Writes tasks as ranges, as the search of logs takes them: `worker:0-7, worker:9`. */
+export function compactTaskNames(tasks: string[]): string {
+  const ranges: { role: string; first: number; last: number }[] = [];
+  for (const task of tasks) {
+    const colon = task.lastIndexOf(":");
+    const [role, index] = [task.slice(0, colon), Number(task.slice(colon + 1))];
+    const newest = ranges.at(-1);
+    if (newest?.role === role && newest.last === index - 1) newest.last = index;
+    else ranges.push({ role, first: index, last: index });
+  }
+  return ranges.map(({ role, first, last }) => `${role}:${first}${last > first ? `-${last}` : ""}`).join(", ");
 }

@@ -46,7 +46,7 @@ export function LogTail({ job, task, live }: { job: Job; task: string; live: boo
           <a href={href(["jobs", job.id, "logs"], { task })}>{t("Last lines of {task}", { task })}</a>
         </h2>
         <span className="grow" />
-        {live && job.can.stacks && <StackTracesButton job={job} task={{ task }} />}
+        {live && job.can.stacks && <StackTracesButton job={job} task={task} />}
       </div>
       <div
         ref={box}

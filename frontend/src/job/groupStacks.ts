@@ -1,0 +1,38 @@
+// Groups tasks whose programs have the same stacks.
+
+export interface StackGroup {
+  tasks: string[];
+  /** The stack traces of the first task. */
+  text: string;
+}
+
+/** Where the text of a process, of one of its threads in Python or of its threads in the kernel begins. */
+const PART = /^(?=Process \d+:|Thread (?:0x[\da-f]+|\d+) |What the kernel says)/im;
+const PROCESS_LINE = /^Process \d+:.*/i;
+const THREAD_LINE = /^Thread (?:0x[\da-f]+|\d+) \([^)]*\)(.*)/i;
+const KERNEL_THREAD = /^ {4}\d+ (?=\S.*: )/gm;
+
+/** Returns the groups of tasks with equal stacks, the smallest first: they hold the odd ones. */
+export function groupStacks(stacks: Record<string, string>): StackGroup[] {
+  const groups = new Map<string, StackGroup>();
+  for (const [task, text] of Object.entries(stacks)) {
+    const key = comparable(text);
+    const group = groups.get(key);
+    if (group) group.tasks.push(task);
+    else groups.set(key, { tasks: [task], text });
+  }
+  return [...groups.values()].sort((one, other) => one.tasks.length - other.tasks.length);
+}
+
+/** Leaves out what differs between tasks that do the same: numbers and command lines of processes, numbers and states of
+ * threads, and their order. */
+function comparable(text: string): string {
+  const parts = text.split(PART).map((part) =>
+    part
+      .trim()
+      .replace(PROCESS_LINE, "Process")
+      .replace(THREAD_LINE, (_, name: string) => `Thread${name.replace(/\d+/g, "N")}`)
+      .replace(KERNEL_THREAD, "    "),
+  );
+  return parts.sort().join("\n");
+}
