@@ -69,7 +69,8 @@ def _usage(by: str, group: str, jobs: int) -> dict[str, Any]:
 
 
 def compare(params: dict[str, str]) -> dict[str, Any]:
-    rows = [_row(n) for n in range(1, 1 + len((params.get("jobs") or "a,b").split(",")))]
+    count = len((params.get("jobs") or "a,b").split(","))
+    rows = [_row(n) for n in range(1, 1 + max(2, count))]
     places = {
         "spec": {"roles.worker.replicas": [1, 8], "env.RATE": [HTML_ATTACK, None], "framework": ["pytorch"]},
         "captured": {"git_commit": ["3e12c95", "9d1b5d6"], "python": ["3.12.1 /opt/venv/bin/python"]},

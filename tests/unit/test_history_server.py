@@ -133,8 +133,23 @@ class TestAnswers:
             values = {row["path"]: row["values"] for row in several["spec"]}
             assert values["queue"] == [None, "prod", None]
             assert values["roles.worker.command"] == ["train"] * 3
-            assert caller.get("compare?jobs=one")[0] == caller.get(f"compare?jobs={'x,' * 10}x")[0] == 400
+            assert caller.get("compare?jobs=")[0] == caller.get(f"compare?jobs={'x,' * 10}x")[0] == 400
             assert caller.get(f"compare?jobs={job_id(1)},nix")[0] == 404
+
+        ask(options(tmp_path), questions)
+
+    def test_a_job_alone_is_compared_with_the_last_run_of_its_name(self, tmp_path: Path) -> None:
+        for number, queue in ((1, "old"), (4, "fast"), (7, "slow")):
+            whole(tmp_path / "home", number, name="digits", queue=queue)  # all of one user
+        whole(tmp_path / "home", 5, name="digits")  # another user's
+        whole(tmp_path / "home", 6, name="digits-2")
+
+        def questions(_: HistoryServer, caller: Caller) -> None:
+            _, found = caller.get(f"compare?jobs={job_id(7)}")
+            assert [row["id"] for row in found["jobs"]] == [job_id(4), job_id(7)]
+            assert {row["path"]: (row["a"], row["b"]) for row in found["spec"]} == {"queue": ("fast", "slow")}
+            status, answer = caller.get(f"compare?jobs={job_id(1)}")
+            assert (status, answer["error"]) == (404, f"there is no earlier run of the name of {job_id(1)}")
 
         ask(options(tmp_path), questions)
 

@@ -210,7 +210,11 @@ ROUTES: tuple[Route, ...] = (
         "jobs:compare",
         "Jobs side by side (history server).",
         (
-            Parameter("jobs", "The ids of 2 to 10 jobs, separated by commas."),
+            Parameter(
+                "jobs",
+                "The ids of 2 to 10 jobs, separated by commas; or of one, which is compared with its user's last run "
+                "of the same name before it.",
+            ),
             Parameter("equal", "1: also what is the same in all of them.", "integer"),
         ),
         "Compare",

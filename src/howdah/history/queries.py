@@ -148,6 +148,18 @@ def row_of(connection: sqlite3.Connection, job_id: str, directory: str, now: flo
     return _job(found[0], now) if found else None
 
 
+def previous_run(connection: sqlite3.Connection, job_id: str) -> str:
+    """Return the id of the newest job of the same name and user that began before this one, "" if there is none."""
+    same = "earlier.user = this.user AND earlier.name = this.name"
+    found = connection.execute(
+        f"SELECT earlier.id FROM job AS this JOIN job AS earlier ON {same} "  # noqa: S608 - our own words
+        "AND (earlier.started, earlier.number) < (this.started, this.number) WHERE this.id = ? AND this.directory = ? "
+        "ORDER BY earlier.started DESC, earlier.number DESC LIMIT 1",
+        (job_id, newest_directory(connection, job_id)),
+    ).fetchone()
+    return str(found[0]) if found else ""
+
+
 def trace(connection: sqlite3.Connection, of: str, live: bool = False) -> dict[str, Any] | None:
     """Return `{"job", "task", "attempt", "directory"}` of the present or last owner of a container, `host:pid` or
     `host/gpu3`; with `live` only of an attempt that has not ended."""

@@ -168,7 +168,9 @@ class HistorySource(ReadOnlySource):
 
     async def compare(self, ids: Sequence[str], equal: bool = False) -> Mapping[str, Any]:
         """Return where the specs of jobs differ, and the facts that were recorded at their submission; with `equal`
-        also the places where all jobs have the same."""
+        also the places where all jobs have the same. One job alone is compared with the last run before it."""
+        if len(ids) == 1:
+            ids = [await self._previous_run(ids[0]), ids[0]]
         views: list[JobView] = []
         for id_ in ids:
             job = await self.job(id_)
@@ -182,6 +184,16 @@ class HistorySource(ReadOnlySource):
             "spec": list(differences(specs, equal=equal)),
             "captured": list(differences(list(map(_submission_record, views)), equal=equal)),
         }
+
+    async def _previous_run(self, id_: str) -> str:
+        """Return the id of the last run of a job's name, by the same user, that began before it.
+
+        Raises:
+            NotFound: there is none.
+        """
+        if found := await self._read(lambda connection: queries.previous_run(connection, id_)):
+            return found
+        raise NotFound(f"there is no earlier run of the name of {id_[:80]}", "jobs")
 
     async def trace(self, of: str) -> Mapping[str, Any] | None:
         """Return the job and task that a container, process or GPU belongs to, or did last."""

@@ -37,7 +37,8 @@ class Catalogue(Protocol):
         """Return the answer of `users` as CSV."""
 
     async def compare(self, ids: Sequence[str], equal: bool = False) -> Mapping[str, Any]:
-        """Return the keys and values in which jobs differ; with `equal` all others, too."""
+        """Return the keys and values in which jobs differ; with `equal` all others, too. One job alone is compared with
+        the last run of its name before it."""
 
     async def trace(self, of: str) -> Mapping[str, Any] | None:
         """Return the job and task of a container, process or GPU, None if there is none."""
@@ -71,8 +72,8 @@ def _csv_file(name: str, text: str) -> Response:
 async def compare(call: ApiRequest) -> history_schemas.Compare:
     """Answer `compare`: the keys and values in which jobs differ."""
     ids = call.query.get("jobs", "").split(",")
-    if not 2 <= len(ids) <= MAX_COMPARED:
-        raise InvalidRequest(f"jobs must be 2 to {MAX_COMPARED} ids with commas between", "jobs")
+    if not ids[0] or len(ids) > MAX_COMPARED:
+        raise InvalidRequest(f"jobs must be 1 to {MAX_COMPARED} ids with commas between", "jobs")
     return cast(history_schemas.Compare, await _catalogue(call).compare(ids, call.query.get("equal") == "1"))
 
 
