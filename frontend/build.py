@@ -20,7 +20,8 @@ FRONTEND = Path(__file__).resolve().parent
 STATIC = FRONTEND.parent / "src" / "howdah" / "api" / "static"
 SOURCES = ("build.py", "index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts")
 GENERATED = FRONTEND / "generated"
-CATALOGUE, DOCUMENT, TYPES = GENERATED / "zh.json", GENERATED / "openapi.json", GENERATED / "openapi.d.ts"
+CATALOGUE, DEFAULTS = GENERATED / "zh.json", GENERATED / "defaults.json"
+DOCUMENT, TYPES = GENERATED / "openapi.json", GENERATED / "openapi.d.ts"
 CHECKS = (("typescript/bin/tsc", "--noEmit"), ("eslint/bin/eslint.js", "--max-warnings", "0", "src"))
 OLDEST_NODE = (20, 19)
 TYPES_GENERATOR = FRONTEND / "generate.mjs"
@@ -43,7 +44,8 @@ def build(dev: bool = False) -> str:
         NotBuilt: there is no Node.js, npm reaches no registry, or the sources have mistakes.
     """
     generate()
-    stamp = _digest([CATALOGUE, *(FRONTEND / name for name in SOURCES), *sorted((FRONTEND / "src").rglob("*"))])
+    sources = [*(FRONTEND / name for name in SOURCES), *sorted((FRONTEND / "src").rglob("*"))]
+    stamp = _digest([CATALOGUE, DEFAULTS, *sources])
     fresh = _text(STATIC / "stamp.txt") == stamp
     if fresh and not (dev and not (_installed(dev) and _typed())):
         return weight()
@@ -57,7 +59,7 @@ def build(dev: bool = False) -> str:
 
 
 def generate() -> None:
-    """Run tools/generate.py: it writes the page's translations and the OpenAPI document into frontend/generated.
+    """Run tools/generate.py, which writes what the page takes from the sources into frontend/generated.
 
     Raises:
         NotBuilt: Babel is not installed, or the catalogue of translations has a mistake.

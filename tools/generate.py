@@ -1,7 +1,8 @@
 """Generates what is made from the sources. Nothing of it is committed but the documentation's copies of the documents.
 
 - `generate.py` compiles the catalogue of translations (`howdah.mo`), and writes into frontend/generated the page's part
-  of the catalogue, the OpenAPI document and the job file's JSON Schema. The builds of the page and the package run it.
+  of the catalogue, the defaults of a job's keys, the OpenAPI document and the job file's JSON Schema. The builds of the
+  page and the package run it.
 - `generate.py catalogue` does that with the catalogue alone; every run of the tests begins with it.
 - `generate.py documents DIRECTORY` writes the two documents into DIRECTORY.
 - `generate.py check` fails where their copies in docs differ; tools/check runs it.
@@ -54,9 +55,19 @@ def documents() -> dict[str, bytes]:
     }
 
 
-def write_documents(directory: Path) -> None:
-    """Write the documents, unless they are there already."""
-    for name, content in documents().items():
+def defaults() -> dict[str, bytes]:
+    """Return the file of the defaults of the keys of a job, its roles, inputs and outputs, which the page shows."""
+    from howdah.spec import job
+    from howdah.spec.job_file_keys import default_values
+
+    kinds = {"job": job.JobSpec, "role": job.Role, "input": job.Input, "output": job.Output}
+    found = {name: default_values(kind) for name, kind in kinds.items()}
+    return {"defaults.json": json.dumps(found, indent=1).encode() + b"\n"}
+
+
+def write_files(directory: Path, files: dict[str, bytes]) -> None:
+    """Write the files, unless they are there already."""
+    for name, content in files.items():
         if not (directory / name).exists() or (directory / name).read_bytes() != content:
             _write(directory / name, content)
 
@@ -80,11 +91,11 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case []:
             generate_catalogue()
-            write_documents(GENERATED)
+            write_files(GENERATED, {**documents(), **defaults()})
         case ["catalogue"]:
             generate_catalogue()
         case ["documents", directory]:
-            write_documents(Path(directory))
+            write_files(Path(directory), documents())
         case ["check"]:
             check_documents()
         case _:

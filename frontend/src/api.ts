@@ -56,7 +56,6 @@ export type ServerInfo = Schemas["Server"];
 export type JobRow = Schemas["JobRow"];
 export type Snapshot = Schemas["SnapshotRow"];
 export type Role = Schemas["RoleRow"];
-export type CapturedEnvironment = Schemas["Captured"];
 export type Job = ApiResponse<"jobs/{job}">;
 export type Task = Schemas["Task"];
 export type Phase = Schemas["Span"]["phase"];

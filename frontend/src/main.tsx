@@ -3,6 +3,7 @@ import { openSession, readTokensFromUrl } from "./tokens";
 import "./style.css";
 import "./history/history.css";
 import "./job/overview.css";
+import "./job/spec.css";
 import "./job/timeline.css";
 import "./logs/logs.css";
 import "./trainingCurves/curves.css";

@@ -37,6 +37,13 @@ def test_both_specs_are_planned_as_they_are_copied(jobs: LocalJobs, browser: Bro
     assert run.done() == 0, run.text
     tab = Tab(browser, jobs("page", run.job).split()[-1])
     tab.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    tab.go(f"jobs/{run.job}/spec")
+    for shown in ("memory 128MiB", "timeouts.run", "save.every", "env.RATE"):
+        tab.page.get_by_text(shown, exact=True).first.wait_for()
+    for default in ("gpus 0", "timeouts.gang 1h", "strategy upload", "restarts 3"):
+        assert tab.page.locator(".muted").get_by_text(default, exact=True).count()
+    assert "hunter2" not in tab.page.content()
+    assert tab.looked_over("spec") == []
     for kind, keys in (("submitted", ["from: model", "memory: 128MiB"]), ("resolved", ["from: model", "run: 90min"])):
         tab.go(f"jobs/{run.job}/spec?kind={kind}")
         tab.page.locator("pre", has_text=keys[1]).wait_for()
@@ -67,9 +74,17 @@ def test_run_again_and_events(jobs: LocalJobs, browser: Browser) -> None:
     dialog.get_by_text("echo ${words} words").wait_for()
     assert not tab.looked_over("run again")
     tab.page.keyboard.press("Escape")
-    again = jobs.start("run", "--like", run.job)
+    again = jobs.start("run", "--like", run.job, "--set", "retries=2")
     assert again.done() == 0, again.text
     assert "other words" in again.text
+    history = Tab(browser, jobs.start("history", "--port", "0").link)
+    history.go(f"jobs/{again.job}/spec")
+    changed = history.page.get_by_role("group", name="Changed since the last run of this name")
+    changed.get_by_role("row", name="retries – 2").wait_for()
+    assert history.page.get_by_role("link", name=run.job).count()
+    assert not changed.get_by_role("row", name="queue").count()
+    assert not history.looked_over("changes")
+    assert history.wrong == []
     tab.go(f"jobs/{run.job}/events?task=worker:0")
     tab.sees("worker:0 已在 127.0.0.1 就绪")
     tab.go(f"jobs/{run.job}/events?kind=JobFinished")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from howdah.errors import SpecError, StagingError
 from howdah.frameworks import BUILT_IN
 from howdah.spec import Environment, Input, JobSpec, Output, Resources, Role, Timeouts
 from howdah.spec.job import ALIASES
+from howdah.spec.job_file_keys import default_values
 from howdah.spec.units import duration_text, memory_mib, memory_text, seconds
 
 ROOT = Path(__file__).parents[2]
@@ -107,6 +109,15 @@ WHOLE_SPEC = JobSpec(
 class TestReading:
     def test_every_key(self) -> None:
         assert read(WHOLE) == WHOLE_SPEC
+
+    @pytest.mark.parametrize(("path", "value"), default_values(JobSpec).items())
+    def test_a_default_of_the_job_may_be_written(self, path: str, value: Any) -> None:
+        """The page shows these defaults beside what is set."""
+        assert read(ONE_ROLE, {path: json.dumps(value).strip('"')}) == read(ONE_ROLE)
+
+    @pytest.mark.parametrize(("path", "value"), default_values(Role).items())
+    def test_a_default_of_a_role_may_be_written(self, path: str, value: Any) -> None:
+        assert read(ONE_ROLE, {f"roles.worker.{path}": json.dumps(value).strip('"')}) == read(ONE_ROLE)
 
     def test_from_a_file_with_its_sources(self, tmp_path: Path) -> None:
         (tmp_path / "job.yaml").write_text(

@@ -71,7 +71,7 @@ function JobTabs({ job, server }: { job: Job; server: ServerInfo | undefined }):
     ["metrics", t("Metrics"), () => <MetricsTab job={job} />],
     ["curves", t("Training curves"), () => <TrainingCurvesTab job={job} canCompare={server?.kind === "history"} />],
     ["logs", t("Logs"), () => <LogsTab job={job} />],
-    ["spec", t("Spec"), () => <SpecTab job={job} />],
+    ["spec", t("Spec"), () => <SpecTab job={job} server={server} />],
     ["events", t("Events"), () => <EventsTab job={job} />],
   ];
   const panel = panels.find(([key]) => key === tab)?.[2];

@@ -1,20 +1,21 @@
-// The job's spec as resolved and as submitted, and the environment of the submission.
+// The job's spec: as cards, and as resolved and as submitted, both as job files.
 
-import { Input, Segmented } from "antd";
-import { type ReactNode, useState } from "react";
-import type { CapturedEnvironment, Job } from "../api";
+import { Segmented } from "antd";
+import type { ReactNode } from "react";
+import type { Job, ServerInfo } from "../api";
 import { CopyableText } from "../components/CopyableText";
 import { DescriptionList } from "../components/DescriptionList";
 import { EmptyState } from "../components/EmptyState";
-import { toPlainText, formatTime } from "../format";
 import { t } from "../language";
 import { updateQuery, useRoute } from "../router";
+import { ChangesCard } from "./ChangesCard";
+import { SpecCards } from "./SpecCards";
 import { toYaml } from "./toYaml";
 
 const TEXT_HEIGHT = "calc(100vh - 320px)";
 
-export default function SpecTab({ job }: { job: Job }): ReactNode {
-  const kind = useRoute().query.get("kind") ?? "resolved";
+export default function SpecTab({ job, server }: { job: Job; server: ServerInfo | undefined }): ReactNode {
+  const kind = useRoute().query.get("kind") ?? "summary";
   const submitted = job.submitted?.yaml ?? "";
   return (
     <>
@@ -24,9 +25,9 @@ export default function SpecTab({ job }: { job: Job }): ReactNode {
           value={kind}
           onChange={(value) => updateQuery({ kind: value })}
           options={[
+            { value: "summary", label: t("Summary") },
             { value: "resolved", label: t("As resolved") },
             { value: "submitted", label: t("As submitted") },
-            { value: "captured", label: t("Environment") },
           ]}
         />
         {kind === "submitted" && <span className="muted mono">{job.submitted?.file}</span>}
@@ -41,46 +42,11 @@ export default function SpecTab({ job }: { job: Job }): ReactNode {
         ) : (
           <EmptyState text={t("The submitted job file was not kept.")} />
         ))}
-      {kind === "captured" && <SubmissionEnvironment captured={job.captured} />}
+      {kind === "summary" && (
+        <SpecCards job={job}>
+          <ChangesCard job={job} server={server} />
+        </SpecCards>
+      )}
     </>
-  );
-}
-
-function SubmissionEnvironment({ captured }: { captured: CapturedEnvironment | null }): ReactNode {
-  const [search, setSearch] = useState("");
-  if (!captured) return <EmptyState text={t("The environment of the submission was not recorded.")} />;
-  const packages = Object.entries(captured.packages ?? {});
-  const visiblePackages = packages.filter(([name]) => name.toLowerCase().includes(search.toLowerCase()));
-  const dirty = captured.git_dirty ? ` ${t("(with uncommitted changes)")}` : "";
-  return (
-    <div className="cards">
-      <section className="card">
-        <h2>{t("Environment")}</h2>
-        <DescriptionList
-          items={[
-            [t("Submitted"), captured.submitted_at ? formatTime(captured.submitted_at) : ""],
-            [t("Git commit"), captured.git_commit ? captured.git_commit + dirty : ""],
-            [t("Command"), (captured.command ?? []).join(" ")],
-            [t("Client"), captured.client ? toPlainText(captured.client) : ""],
-          ]}
-        />
-      </section>
-      <section className="card">
-        <h2>{t("Variables")}</h2>
-        <DescriptionList items={Object.entries(captured.variables ?? {})} />
-      </section>
-      <section className="card">
-        <h2>{t("Packages ({count})", { count: packages.length })}</h2>
-        <Input
-          size="small"
-          aria-label={t("Search packages")}
-          value={search}
-          onChange={(event) => setSearch(event.target.value)}
-        />
-        <div className="scroll" tabIndex={0} style={{ maxHeight: 400, marginTop: 6 }}>
-          <DescriptionList items={visiblePackages} />
-        </div>
-      </section>
-    </div>
   );
 }

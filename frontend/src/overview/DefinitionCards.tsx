@@ -8,11 +8,9 @@ import { formatBytes, formatTime } from "../format";
 import { t } from "../language";
 import { href } from "../router";
 import { hasEnded } from "../job/jobState";
-import { type ResolvedInput, resolvedSpec } from "./resolvedSpec";
+import { formatCommand, type ResolvedInput, resolvedSpec } from "./resolvedSpec";
 
 const SHOWN_SNAPSHOTS = 3;
-/** Words that a shell takes as they are. */
-const PLAIN_WORD = /^[\w@%+=:,./*-]+$/;
 
 export function DefinitionCards({ job }: { job: Job }): ReactNode {
   const commands = groupCommands(job);
@@ -49,14 +47,10 @@ export function DefinitionCards({ job }: { job: Job }): ReactNode {
 function groupCommands(job: Job): [command: string, roles: string[]][] {
   const found = new Map<string, string[]>();
   for (const [name, { command }] of Object.entries(resolvedSpec(job).roles ?? {})) {
-    const text = Array.isArray(command) ? command.map(quoteWord).join(" ") : command;
+    const text = formatCommand(command);
     if (text) found.set(text, [...(found.get(text) ?? []), name]);
   }
   return [...found];
-}
-
-function quoteWord(word: string): string {
-  return PLAIN_WORD.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 /** Lists the job's variables, then those of single roles, whose names have the role in front. */

@@ -26,6 +26,18 @@ interface ResolvedSpec {
   board?: { path?: string };
 }
 
+/** Words that a shell takes as they are. */
+const PLAIN_WORD = /^[\w@%+=:,./*-]+$/;
+
+/** Returns a command as a line for a shell. */
+export function formatCommand(command: string | string[] = ""): string {
+  return Array.isArray(command) ? command.map(quoteWord).join(" ") : command;
+}
+
+function quoteWord(word: string): string {
+  return PLAIN_WORD.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
 export function resolvedSpec(job: Job): ResolvedSpec {
   return job.resolved;
 }

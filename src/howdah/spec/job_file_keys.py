@@ -1,9 +1,10 @@
-"""Writes a job with the keys and units of a job file."""
+"""Writes a job, and the defaults of its keys, with the keys and units of a job file."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Mapping
+import typing
+from typing import Any, Dict, Mapping
 
 from howdah.spec.codec import encode
 from howdah.spec.job import ALIASES, JobSpec
@@ -13,6 +14,20 @@ from howdah.spec.units import duration_text, memory_text
 def job_file_record(spec: JobSpec) -> Any:
     """Return, as JSON, the job file that is read back as an equal `spec`; defaults are left out."""
     return _record(spec)
+
+
+def default_values(kind: Any, path: str = "") -> Dict[str, Any]:
+    """Return the defaults of a record of the job by the paths of their keys (`timeouts.stop`), as in a job file; those
+    that are empty are left out."""
+    found: Dict[str, Any] = {}
+    hints = typing.get_type_hints(kind)
+    for field in dataclasses.fields(kind):
+        key = f"{path}{ALIASES.get(field.name, field.name)}"
+        if dataclasses.is_dataclass(hints[field.name]):
+            found.update(default_values(hints[field.name], f"{key}."))
+        elif isinstance(field.default, (bool, int, float)) or (isinstance(field.default, str) and field.default):
+            found[key] = _field(field.name, field.default)
+    return found
 
 
 def _record(value: Any) -> Any:
