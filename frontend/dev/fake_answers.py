@@ -172,6 +172,10 @@ def job(count: int, state: str) -> dict[str, Any]:
         "resumed": "hdfs://nn/user/ann/digits/checkpoints/ckpt-1200",
         "outputs": ["hdfs://nn/user/ann/digits/model"] if state == "SUCCEEDED" else [],
         "links": [{"name": "dashboard", "url": "http://example.org/", "kind": "user"}],
+        "tracker_runs": [
+            {"task": "chief:0", "tracker": "W&B", "run": "x7k2", "url": "https://wandb.ai/vision/digits/runs/x7k2"},
+            {"task": "worker:0", "tracker": HTML_ATTACK, "run": "", "url": "javascript:alert(1)"},
+        ],
         "notes": [{"time": STARTED + 200, "text": f"worker:1 restarted: {HTML_ATTACK}"}],
         "tensorboard_ended": None,
         "saves": [save, {**save, "number": 2, "state": "RUNNING", "done": 3, "finished": 0}],

@@ -1,10 +1,14 @@
-"""Tests that a task's row says whether the task is a straggler, and whether its container will be taken away."""
+"""Tests that a task's row says whether the task is a straggler, and whether its container will be taken away; and where
+runs of experiment trackers are."""
 
 from __future__ import annotations
 
+from howdah.api import serializers
+from howdah.api.cli_status import describe
 from howdah.api.serializers import tasks
+from howdah.cli.terminal import tracker_lines
 from howdah.spec import Container, JobSpec, Role, TaskId
-from howdah.spec.events import JobStarted, Launched, LossAnnounced, Straggling
+from howdah.spec.events import JobStarted, Launched, LossAnnounced, Straggling, TrackerRunsFound
 from howdah.spec.fold import fold
 
 W1 = TaskId("worker", 1)
@@ -22,3 +26,17 @@ def test_what_people_should_see_of_a_task() -> None:
     assert "3.1" in rows["worker:1"]["straggler"]
     assert rows["worker:1"]["notice"] == "will be preempted"
     assert tasks(fold([*began, Straggling(4.0, W1)]))[1]["straggler"] == ""
+
+
+def test_where_runs_of_trackers_are() -> None:
+    url = "https://wandb.ai/vision/digits/runs/x7k2"
+    env = {"WANDB_ENTITY": "vision", "WANDB_PROJECT": "digits"}
+    job = JobSpec(roles={"worker": Role("w", replicas=2, env=env)}, env={"MLFLOW_TRACKING_URI": "javascript:alert(1)"})
+    found = TrackerRunsFound(2.0, W1, (url, "javascript:alert(1)"))
+    view = fold([JobStarted(1.0, "job-1", "yarn", "alice", job), found, found])
+    run = {"task": "worker:1", "tracker": "W&B", "run": "x7k2", "url": url}
+    shown = serializers.job(view, {}, 3.0)
+    assert shown["tracker_runs"] == describe(view)["tracker_runs"] == [run]
+    group = "https://wandb.ai/vision/digits/groups/job-1"
+    assert shown["links"] == [{"name": "W&B", "url": group, "kind": "tracker"}]
+    assert list(tracker_lines(view)) == [f"worker:1 is tracked by W&B: {url}"]

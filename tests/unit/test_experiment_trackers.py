@@ -1,4 +1,4 @@
-"""Tests the variables that keep a job's runs together in Weights & Biases and MLflow."""
+"""Tests the variables that keep a job's runs together in Weights & Biases and MLflow, and what addresses tell."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import pytest
 
 from howdah.executor.process.experiment_trackers import tracker_variables
+from howdah.spec.tracker_runs import TrackerRun, tracker_pages, tracker_run
 
 TASK = {
     "HOWDAH_JOB_ID": "job-7",
@@ -49,3 +50,39 @@ def test_what_the_user_has_set_stays() -> None:
 def test_nothing_is_set_for_a_tracker_that_is_not_used() -> None:
     assert tracker_variables(TASK) == {}
     assert tracker_variables({"WANDB_API_KEY": "secret"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("url", "tracker", "run"),
+    [
+        ("https://wandb.ai/vision/digits/runs/x7k2?nw=1", "W&B", "x7k2"),
+        ("http://mlflow:5000/#/experiments/1/runs/0af3", "MLflow", "0af3"),
+        ("https://a.cloud.databricks.com/ml/experiments/7/runs/0af3?o=1", "MLflow", "0af3"),
+        ("http://tracker:8000/r/9", "tracker:8000", ""),
+    ],
+)
+def test_an_address_tells_tracker_and_run(url: str, tracker: str, run: str) -> None:
+    assert tracker_run(url) == TrackerRun(tracker, run, url)
+
+
+def test_variables_tell_where_a_jobs_runs_are() -> None:
+    env = {"MLFLOW_TRACKING_URI": "http://mlflow:5000", "WANDB_ENTITY": "vision", "WANDB_PROJECT": "a b"}
+    assert tracker_pages(env, "job-7") == {
+        "MLflow": "http://mlflow:5000",
+        "W&B": "https://wandb.ai/vision/a%20b/groups/job-7",
+    }
+    own = {**env, "WANDB_BASE_URL": "https://w.example/", "WANDB_RUN_GROUP": "mine"}
+    assert tracker_pages(own, "job-7")["W&B"] == "https://w.example/vision/a%20b/groups/mine"
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"MLFLOW_TRACKING_URI": "sqlite:///mlflow.db"},
+        {"MLFLOW_TRACKING_URI": "https://ann:password@mlflow"},
+        {"WANDB_PROJECT": "digits"},
+        {"WANDB_ENTITY": "vision", "WANDB_PROJECT": "digits", "WANDB_MODE": "offline"},
+    ],
+)
+def test_a_page_that_nobody_can_open_is_not_linked(env: dict[str, str]) -> None:
+    assert tracker_pages(env, "job-7") == {}

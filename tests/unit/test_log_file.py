@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import resource
 from pathlib import Path
 
@@ -18,6 +19,36 @@ def fed(*pieces: bytes) -> LogTail:
     for piece in pieces:
         tail.feed(piece)
     return tail
+
+
+RUN = "wandb: 🚀 View run digits at: \x1b[34mhttps://wandb.ai/vision/digits/runs/x7k2\x1b[0m\n".encode()
+MLFLOW_RUN = "🏃 View run calm-owl 7 at: http://mlflow:5000/#/experiments/1/runs/0af3\n".encode()
+
+
+class TestTrackerRuns:
+    def test_the_lines_of_trackers_tell_where_runs_are(self) -> None:
+        first = "wandb: 🚀 View run at https://wandb.ai/vision/digits/runs/x7k2\n".encode()
+        tail = fed(b"begin\n" + first, b"loss 0.3\n" * 200, MLFLOW_RUN + RUN)
+        assert tail.tracker_runs == (
+            "https://wandb.ai/vision/digits/runs/x7k2",
+            "http://mlflow:5000/#/experiments/1/runs/0af3",
+        )
+
+    @given(st.lists(st.integers(0, len(RUN + MLFLOW_RUN)), max_size=6))
+    def test_a_line_may_come_in_pieces(self, cuts: list[int]) -> None:
+        whole, places = RUN + MLFLOW_RUN, [0, *sorted(cuts), len(RUN + MLFLOW_RUN)]
+        tail = fed(*(whole[begin:end] for begin, end in itertools.pairwise(places)))
+        assert set(tail.tracker_runs) == set(fed(whole).tracker_runs)
+
+    def test_no_address_with_a_token_or_a_password_is_taken(self) -> None:
+        lines = (
+            b"View run a at: http://host/?write_token=x\nView run a at: http://ann:pw@host/\nView run at: file:///x\n"
+        )
+        assert fed(lines).tracker_runs == ()
+
+    def test_only_the_first_few_are_kept(self) -> None:
+        tail = fed(*(b"View run a at: http://host/%d\n" % number for number in range(100)))
+        assert len(tail.tracker_runs) == 8
 
 
 class TestTail:

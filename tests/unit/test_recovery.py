@@ -34,6 +34,7 @@ from howdah.spec.events import (
     Noted,
     Started,
     TimeLost,
+    TrackerRunsFound,
     WorldFormed,
 )
 from howdah.spec.message import message
@@ -293,6 +294,16 @@ def test_a_world_that_is_not_in_the_log_did_not_form() -> None:
     assert not any(task.formed for task in again.tasks.values())
     step(again, Tick(gang.now + FENCE_S + TAKEOVER_S))
     assert all(task.formed for task in again.tasks.values())
+
+
+def test_a_run_of_a_tracker_is_recorded_once_whoever_is_the_master() -> None:
+    gang = Gang(workers(1))
+    gang.form()
+    gang.say("worker:0", Phase.RUNNING, program_pid=7, tracker_runs=("http://a/1",))
+    gang.take_over()
+    gang.say("worker:0", Phase.RUNNING, program_pid=7, tracker_runs=("http://a/1", "http://a/2"))
+    gang.say("worker:0", Phase.RUNNING, program_pid=7, tracker_runs=("http://a/1", "http://a/2"))
+    assert [event.urls for event in gang.recorded(TrackerRunsFound)] == [("http://a/1",), ("http://a/2",)]
 
 
 def test_a_warning_is_recorded_once_whoever_is_the_master() -> None:

@@ -3,6 +3,7 @@
 import type { ReactNode } from "react";
 import type { Job } from "../api";
 import { type DescriptionItem, DescriptionList } from "../components/DescriptionList";
+import { SafeLink } from "../components/SafeLink";
 import { formatDuration, formatTime } from "../format";
 import { t } from "../language";
 import { href } from "../router";
@@ -55,11 +56,24 @@ function jobDetails(job: Job, canSearch: boolean): DescriptionItem[] {
     [t("Queue"), job.queue],
     [t("Tags"), job.tags.length > 0 && <Words words={job.tags} canSearch={canSearch} />],
     [t("Labels"), labels.length > 0 && <Words words={labels} canSearch={canSearch} />],
+    [t("Tracked runs"), job.tracker_runs.length > 0 && <TrackedRuns runs={job.tracker_runs} />],
     [t("Job file"), job.submitted?.file && <a href={href(["jobs", job.id, "spec"])}>{job.submitted.file}</a>],
     [t("Git commit"), job.captured?.git_commit ? job.captured.git_commit + dirty : ""],
     [t("Master host"), job.host],
     [t("Python"), job.python],
   ];
+}
+
+function TrackedRuns({ runs }: { runs: Job["tracker_runs"] }): ReactNode {
+  return (
+    <div className="scroll short" tabIndex={0} role="group" aria-label={t("Tracked runs")}>
+      {runs.map(({ task, tracker, run, url }) => (
+        <div key={`${task} ${url}`}>
+          {task}: <SafeLink url={url}>{[tracker, run].filter(Boolean).join(" ")}</SafeLink>
+        </div>
+      ))}
+    </div>
+  );
 }
 
 function Words({ words, canSearch }: { words: string[]; canSearch: boolean }): ReactNode {

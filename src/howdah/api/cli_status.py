@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from howdah.api.serializers import mask_spec, tasks
+from howdah.api.serializers import mask_spec, tasks, tracker_runs
 from howdah.spec.view import JobView
 
 
@@ -29,6 +29,7 @@ def describe(view: JobView) -> dict[str, Any]:
         "outputs": list(view.outputs),
         "saves": [asdict(save) for save in view.snapshots],
         "resumed": view.resumed,
+        "tracker_runs": list(tracker_runs(view)),
         "notes": list(view.notes),
         "tasks": tasks(view),
         "spec": mask_spec(view.job) if view.job else {},

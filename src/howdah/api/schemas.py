@@ -111,11 +111,21 @@ class Wait(TypedDict):
 
 
 class Link(TypedDict):
-    """A link that the page shows; `kind` is user, tensorboard or notebook."""
+    """A link that the page shows; `kind` is user, tensorboard, notebook or tracker (an experiment tracker)."""
 
     name: str
     url: str
-    kind: Annotated[str, AllowedValues(("user", "tensorboard", "notebook"))]
+    kind: Annotated[str, AllowedValues(("user", "tensorboard", "notebook", "tracker"))]
+
+
+class TrackedRun(TypedDict):
+    """A run of an experiment tracker that a program has printed: the `tracker` is MLflow, W&B or a host, `run` its id,
+    "" where the address does not tell it."""
+
+    task: str
+    tracker: str
+    run: str
+    url: str
 
 
 class Note(TypedDict):
@@ -222,6 +232,7 @@ class Job(TypedDict):
     resumed: str
     outputs: list[str]
     links: list[Link]
+    tracker_runs: list[TrackedRun]
     notes: list[Note]
     saves: list[SnapshotRow]
     tensorboard_ended: Note | None

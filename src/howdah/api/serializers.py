@@ -21,6 +21,7 @@ from howdah.spec.job_file_keys import job_file_record
 from howdah.spec.links import resolve_links
 from howdah.spec.message import message
 from howdah.spec.tracebacks import exception_line, user_frames
+from howdah.spec.tracker_runs import tracker_pages, tracker_run
 from howdah.spec.view import JobView, SnapshotView, TaskView
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def job(view: JobView, can: Mapping[str, bool], now: float, tensorboard_url: str
         "resumed": view.resumed,
         "outputs": list(view.outputs),
         "links": list(_links(view, tensorboard_url)),
+        "tracker_runs": list(tracker_runs(view)),
         "notes": [{"time": mark.time, "text": mark.text} for mark in view.marks if mark.kind in _NOTES],
         "saves": [_snapshot_row(save) for save in view.snapshots],
         "tensorboard_ended": _tensorboard_end(view.tensorboard),
@@ -159,6 +161,20 @@ def _links(view: JobView, tensorboard_url: str) -> Iterator[schemas.Link]:
     for name, url in links.items():
         if web(url):
             yield {"name": name, "url": url, "kind": "user"}
+
+    env = dict(view.job.env) if view.job else {}
+    for role in view.job.roles.values() if view.job else ():
+        env.update(role.env)
+    for name, url in tracker_pages(env, view.id).items():
+        if web(url):
+            yield {"name": name, "url": url, "kind": "tracker"}
+
+
+def tracker_runs(view: JobView) -> Iterator[schemas.TrackedRun]:
+    """Yield the runs of experiment trackers that programs have printed, with their tasks."""
+    for task in view.tasks.values():
+        for run in map(tracker_run, filter(web, task.tracker_runs)):
+            yield {"task": str(task.id), "tracker": run.tracker, "run": run.run, "url": run.url}
 
 
 def web(url: str) -> str:

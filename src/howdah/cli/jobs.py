@@ -25,6 +25,7 @@ from howdah.cli.terminal import (
     row,
     stream_lines,
     styled_state,
+    tracker_lines,
     verdict,
 )
 from howdah.client.clusters import describe_clusters, find_clusters
@@ -212,8 +213,9 @@ def status(job_id: str | None, profile: str, as_json: bool) -> None:
     rows = [tuple(map(_, TASK_COLUMNS)), *((str(task.id), *row(task)) for task in view.tasks.values())]
     for line in columns(rows) if view.tasks else ():
         click.echo(line)
-    for line in (*python_lines(view), *stream_lines(view), *snapshot_lines(view), *hint_lines(view)):
-        click.echo(line)
+    for lines in (python_lines, stream_lines, tracker_lines, snapshot_lines, hint_lines):
+        for line in lines(view):
+            click.echo(line)
     for note in view.notes:
         click.echo(translate_stored(note))
     if view.outcome is None and report.diagnostics and (view.tasks or report.state is not State.PENDING):

@@ -14,7 +14,7 @@ from unicodedata import east_asian_width
 import click
 
 from howdah.api.hints import hints
-from howdah.api.serializers import masked_record
+from howdah.api.serializers import masked_record, tracker_runs
 from howdah.cli.i18n import _, translate_stored
 from howdah.cli.progress_lines import TaskProgressLines, event_line
 from howdah.client.follow import Update
@@ -34,6 +34,7 @@ BAR_S, MAX_BARS = 2.0, 8
 """Seconds between two states of a line that is written over again and again; the most of them below the table."""
 MAX_WAITS = 20
 """Reasons for which a job waits that are not printed again."""
+MAX_TRACKER_LINES = 10
 TASK_COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "bright_cyan", "bright_yellow", "bright_magenta")
 TASK_COLUMNS = ("Task", "State", "Attempt", "Host", "Progress", "Memory", "Peak", "CPU", "Exit")
 _COLOURS = {State.RUNNING: "cyan", State.SUCCEEDED: "green", State.FAILED: "red", State.CANCELLED: "yellow"}
@@ -273,6 +274,15 @@ def python_lines(view: JobView) -> Iterator[str]:
     parts = [f"{who} {', '.join(sorted(filter(None, which)))}" for who, which in found.items() if any(which)]
     if parts:
         yield f"python: {'; '.join(parts)}"
+
+
+def tracker_lines(view: JobView) -> Iterator[str]:
+    """Yield where the first runs of experiment trackers are."""
+    runs = list(tracker_runs(view))
+    for run in runs[:MAX_TRACKER_LINES]:
+        yield _("{task} is tracked by {tracker}: {url}", task=run["task"], tracker=run["tracker"], url=run["url"])
+    if len(runs) > MAX_TRACKER_LINES:
+        yield _("and {count} more; `howdah status --json` has all", count=len(runs) - MAX_TRACKER_LINES)
 
 
 def hint_lines(view: JobView) -> Iterator[str]:

@@ -35,7 +35,6 @@ from howdah.executor.own_log import log
 from howdah.executor.ports import PortReservation
 from howdah.executor.preflight.runner import PreflightRunner
 from howdah.executor.process import default_python, orphan_killer, process_tree
-from howdah.executor.process.announced_values import AnnouncedValues
 from howdah.executor.process.exit_explanation import FILES_REMOVED, are_files_removed, explain, not_started
 from howdah.executor.process.image_program import variables_for_image
 from howdah.executor.process.program import Program
@@ -134,6 +133,7 @@ class Executor:
             uploaded=self.uploads.done,
             kept=self.uploads.kept,
             yields=dict(self.program.yields.found) if self.program is not None else {},
+            tracker_runs=self.program.tracker_runs if self.program is not None else (),
             snapshots=self.snapshots.reports,
             requested_snapshots=self.requested_snapshots,
             orders_digest=self.orders.digest,
@@ -311,7 +311,7 @@ class Executor:
             self._release_ports()
         argv = environment.argv_of(assignment.command)
         gpus = (monitor.visible_devices(variables) or ()) if assignment.gpus else ()
-        yields, api, grace_s = AnnouncedValues(assignment.yields), self.program_api, self.orders.stop_s
+        yields, api, grace_s = assignment.yields, self.program_api, self.orders.stop_s
         ended, save = self._program_ended, self._snapshot_requested
         program = Program(self.loop, self.logs, api, yields, ended, save, self.output.tell)
         try:

@@ -35,6 +35,7 @@ from howdah.spec import events
 from howdah.spec.event_lines import to_line
 from howdah.wire.messages import Phase, Status
 
+_FROM_STATUS = (events.Greeted, events.Joined, events.Started, events.Yielded, events.TrackerRunsFound)
 _SAMPLES = (events.Used, events.Measured, events.Straggling, events.Waiting)
 """Events that decide nothing."""
 
@@ -94,7 +95,7 @@ def _is_next_recorded(decided: list[Action], event: events.Event) -> bool:
 
 def _replay_input(state: GangState, event: events.Event) -> list[Action]:
     actions: list[Action] = []
-    if isinstance(event, (events.Greeted, events.Joined, events.Started, events.Yielded)):
+    if isinstance(event, _FROM_STATUS):
         actions = step(state, StatusReceived(event.time, _status(state, event)))
     elif isinstance(event, events.Ended):
         failure_policy.replay_end(state, event, actions)
@@ -135,8 +136,9 @@ def _form_as_recorded(state: GangState, event: events.WorldFormed, actions: list
         state.stage = stage
 
 
-def _status(state: GangState, event: events.Greeted | events.Joined | events.Started | events.Yielded) -> Status:
+def _status(state: GangState, event: events.Event) -> Status:
     """Return the status that the executor must have sent for `event` to be recorded."""
+    assert isinstance(event, _FROM_STATUS)
     task = state.tasks[event.task]
     phase = {events.Greeted: Phase.HELLO, events.Joined: Phase.JOINED}.get(type(event), Phase.RUNNING)
     status = Status(
@@ -159,6 +161,8 @@ def _status(state: GangState, event: events.Greeted | events.Joined | events.Sta
     if isinstance(event, events.Started):
         status = replace(status, program_pid=event.pid, program_python=event.python, program_gpus=event.gpus)
         return replace(status, log_offset=event.log_offset)
+    if isinstance(event, events.TrackerRunsFound):
+        return replace(status, tracker_runs=event.urls)
     return replace(status, yields=event.values)
 
 

@@ -95,6 +95,8 @@ class TaskState:
     """The announcement that the container will be taken away; None when there is none."""
     announced_values: Mapping[str, str] = field(default_factory=dict)
     """The values that the program announced for later roles, by variable."""
+    tracker_runs: tuple[str, ...] = ()
+    """The addresses of runs of experiment trackers that are recorded."""
     warnings: tuple[Sentence, ...] = ()
     """The warnings of its executor that have been recorded."""
     worlds: int = 0

@@ -38,6 +38,7 @@ from howdah.spec.events import (
     TaskEntered,
     TimeLost,
     TookOver,
+    TrackerRunsFound,
     Waiting,
     WorldFormed,
     Yielded,
@@ -111,7 +112,7 @@ def detailed_sentence(event: Event) -> str:
         return said
     if isinstance(event, (JobStarted, JobFinished, CancelRequested, SaveRequested, WorldFormed)):
         return _job_change(event)
-    if isinstance(event, (Greeted, Checked, Yielded, TaskEntered)):
+    if isinstance(event, (Greeted, Checked, Yielded, TrackerRunsFound, TaskEntered)):
         return _task_change(event)
     if isinstance(event, Allocated):
         id_, node, role = event.container.id, event.container.node, event.container.role
@@ -136,12 +137,14 @@ def _job_change(event: JobStarted | JobFinished | CancelRequested | SaveRequeste
     return message("the job has ended: {state}, {reason}", state=outcome.state.value, reason=outcome.diagnostics)
 
 
-def _task_change(event: Greeted | Checked | Yielded | TaskEntered) -> str:
+def _task_change(event: Greeted | Checked | Yielded | TrackerRunsFound | TaskEntered) -> str:
     if isinstance(event, Greeted):
         return message("the executor of {task} runs on {host}", task=event.task, host=event.host)
     if isinstance(event, Yielded):
         names = ", ".join(event.values)
         return message("{task} gave values to the roles that come later: {names}", task=event.task, names=names)
+    if isinstance(event, TrackerRunsFound):
+        return message("{task} is tracked at {urls}", task=event.task, urls=" ".join(event.urls))
     if isinstance(event, TaskEntered):
         what = " ".join(filter(None, (event.access, event.detail)))
         return message("{who} entered {task}: {what}", who=event.by, task=event.task, what=what)

@@ -23,6 +23,7 @@ from howdah.spec.task_events import Measured as Measured
 from howdah.spec.task_events import Started as Started
 from howdah.spec.task_events import Straggling as Straggling
 from howdah.spec.task_events import TaskEntered as TaskEntered
+from howdah.spec.task_events import TrackerRunsFound as TrackerRunsFound
 from howdah.spec.task_events import Used as Used
 from howdah.spec.task_events import Yielded as Yielded
 from howdah.spec.values import dataclass
@@ -410,6 +411,7 @@ KINDS: Dict[str, Type[Event]] = {
         Used,
         Measured,
         Yielded,
+        TrackerRunsFound,
         Ended,
         ContainerEnded,
         CancelRequested,

@@ -175,6 +175,11 @@ def _on_measured(view: JobView, event: events.Measured) -> None:
         points.append(MetricPoint(event.time, event.step, event.value))
 
 
+def _on_tracker_runs_found(view: JobView, event: events.TrackerRunsFound) -> None:
+    runs = view.tasks[event.task].tracker_runs
+    runs.extend(url for url in event.urls if url not in runs)
+
+
 def _on_ended(view: JobView, event: events.Ended) -> None:
     task = view.tasks[event.task]
     task.exit, task.finished, task.phase = event.exit, event.time, "ended"
@@ -382,6 +387,7 @@ _HANDLERS: Dict[Type[events.Event], Callable[..., None]] = {
     events.Started: _on_running,
     events.Used: _on_used,
     events.Measured: _on_measured,
+    events.TrackerRunsFound: _on_tracker_runs_found,
     events.Ended: _on_ended,
     events.GangReleased: _on_released,
     events.GangRestarted: _on_restarted,

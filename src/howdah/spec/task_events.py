@@ -165,6 +165,16 @@ class Yielded(Event):
 
 
 @dataclass(frozen=True)
+class TrackerRunsFound(Event):
+    """The task's program has printed where runs of experiment trackers are to be seen."""
+
+    task: TaskId
+    """The task that the event is about."""
+    urls: Tuple[str, ...] = ()
+    """The addresses of the runs."""
+
+
+@dataclass(frozen=True)
 class Ended(Event):
     """The task's process ended, or the task's container did."""
 

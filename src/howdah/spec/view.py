@@ -85,6 +85,8 @@ class TaskView:
     """How the progress went since the program began; None when it reports none."""
     metrics: Dict[str, List[MetricPoint]] = field(default_factory=dict)
     """The points of the program's metrics, by name (`howdah.program.metric`)."""
+    tracker_runs: List[str] = field(default_factory=list)
+    """The addresses of runs of experiment trackers that its programs have printed."""
     exit: Optional[Exit] = None
     """How the present attempt ended; None while it runs."""
     straggler: Sentence = ""

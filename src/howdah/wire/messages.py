@@ -158,6 +158,8 @@ class Status:
     """`Orders.digest` of the orders that the executor had last: while these stand, a long poll waits."""
     yields: Mapping[str, str] = field(default_factory=dict)
     """Values that the program has announced for later roles, by variable."""
+    tracker_runs: Tuple[str, ...] = ()
+    """Addresses of runs of experiment trackers that the program has printed."""
     snapshots: Tuple[SnapshotReport, ...] = field(default=(), metadata={WIRE_NAME: "saves"})
     """How far the ordered snapshots are."""
     requested_snapshots: int = field(default=0, metadata={WIRE_NAME: "asked_saves"})

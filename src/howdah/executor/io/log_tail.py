@@ -1,4 +1,5 @@
-"""`LogTail` keeps a stream's last lines in memory, and finds the progress and the snapshot requests in it."""
+"""`LogTail` keeps a stream's last lines in memory, and finds the progress, the snapshot requests and the runs of
+experiment trackers in it."""
 
 from __future__ import annotations
 
@@ -12,6 +13,13 @@ _PROGRESS = re.compile(rb"(?:reporter progress:|howdah progress )[ \t]*([0-9]+(?
 _SAVE = re.compile(rb"(?:\A|[\r\n])(?:reporter|howdah) save[ \t]*[\r\n]")
 
 
+_RUN_WORDS, _MAX_RUN_LINE, _MAX_RUNS = b"View run", 1024, 8
+_RUN = re.compile(
+    rb"View run (?:[^\r\n]{0,500}? )?at:? (?:\x1b\[[0-9;]*m)*(https?://[^\s\x1b\"'<>@]{1,500})(?=[\s\x1b])"
+)
+"""The line by which W&B ("View run at URL", "View run NAME at: URL") and MLflow (the latter) tell where a run is."""
+
+
 class LogTail:
     """Takes every piece of a stream, in order; any bytes may come."""
 
@@ -20,6 +28,8 @@ class LogTail:
         """The progress reported last, 0 to 1."""
         self.snapshot_requests = 0
         """How many lines said `reporter save`."""
+        self.tracker_runs: Tuple[str, ...] = ()
+        """The addresses of runs of experiment trackers, in lines such as `View run NAME at: URL`; the first few."""
         self._last = b""
 
     def feed(self, data: bytes) -> None:
@@ -30,6 +40,8 @@ class LogTail:
             self._find_progress(self._last[-_CARRY:] + data[:_CARRY])
         if b" save" in data or (self._last and b" save" in self._last[-_CARRY:] + data[:_CARRY]):
             self._count_snapshot_requests(data)
+        if _RUN_WORDS in data or (self._last and _RUN_WORDS in self._last[-_MAX_RUN_LINE:] + data[:_CARRY]):
+            self._find_runs(self._last[-_MAX_RUN_LINE:] + data)
         self._last = data[-LAST_BYTES:] if len(data) >= LAST_BYTES else (self._last + data)[-LAST_BYTES:]
 
     def lines(self) -> Tuple[str, ...]:
@@ -44,6 +56,13 @@ class LogTail:
         for match in _PROGRESS.finditer(data):
             value = float(match.group(1)) / (100.0 if match.group(2) else 1.0)
             self.progress = min(1.0, value)
+
+    def _find_runs(self, data: bytes) -> None:
+        for match in _RUN.finditer(data):
+            url = match.group(1).decode("utf-8", "replace")
+            # A link with a token lets everybody write who sees it.
+            if url not in self.tracker_runs and "token" not in url.lower() and len(self.tracker_runs) < _MAX_RUNS:
+                self.tracker_runs = (*self.tracker_runs, url)
 
     def _count_snapshot_requests(self, data: bytes) -> None:
         """Count a line with the piece that ends it; the end of one line may be the beginning of the next."""

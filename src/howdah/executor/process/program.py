@@ -53,7 +53,8 @@ class Program:
     """One run of a command.
 
     The event loop calls `ended(exit)` once, and `on_snapshot_request(count)` when the program asks for snapshots.
-    `yields` takes the standard output; `tell_user` writes a line to the executor's log and the task's stderr.
+    `yields` are the words by which standard output announces values; `tell_user` writes a line to the executor's log
+    and the task's stderr.
     """
 
     def __init__(
@@ -61,12 +62,12 @@ class Program:
         loop: EventLoop,
         logs: Mapping[str, StreamLog],
         program_api: ProgramApiDir,
-        yields: AnnouncedValues,
+        yields: Mapping[str, str],
         ended: Callable[[Exit], None],
         on_snapshot_request: Callable[[int], None],
         tell_user: Callable[[str], None],
     ) -> None:
-        self.loop, self.logs, self.program_api, self.yields = loop, logs, program_api, yields
+        self.loop, self.logs, self.program_api, self.yields = loop, logs, program_api, AnnouncedValues(yields)
         self.ended, self.on_snapshot_request, self.tell_user = ended, on_snapshot_request, tell_user
         self.tails = {name: LogTail() for name in logs}
         self._read_throttle, self._read_bytes = ReadThrottle(_PIPE), 0
@@ -198,6 +199,11 @@ class Program:
         for name in list(self._readers):
             while name in self._readers and self._read_piece(name):
                 pass
+
+    @property
+    def tracker_runs(self) -> Tuple[str, ...]:
+        """Return the addresses of runs of experiment trackers that the program has printed."""
+        return tuple(dict.fromkeys(url for tail in self.tails.values() for url in tail.tracker_runs))
 
     @property
     def usage(self) -> Usage:

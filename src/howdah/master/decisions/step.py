@@ -39,6 +39,8 @@ from howdah.spec.message import Message, message
 from howdah.wire.messages import Phase, Status
 
 MAX_WARNINGS = 200
+MAX_TRACKER_RUNS = 16
+"""The most runs of experiment trackers that are recorded of a task."""
 """The most warnings of executors that the event log gets."""
 _WARNING = "{task}: {warning}"
 
@@ -112,9 +114,18 @@ def _on_status(state: GangState, event: StatusReceived, actions: list[Action]) -
     if status.yields != task.announced_values and status.yields:
         task.announced_values = status.yields
         actions.append(RecordEvent(events.Yielded(event.time, task.id, status.yields)))
+    _record_tracker_runs(task, status, event.time, actions)
     if status.phase is Phase.ENDED and status.exit is not None:
         task.uploaded = status.uploaded
         failure_policy.task_ended(state, task, status.exit, event.time, actions)
+
+
+def _record_tracker_runs(task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
+    """Record new runs of experiment trackers; a restarted program begins another one."""
+    fresh = [url for url in status.tracker_runs if url not in task.tracker_runs]
+    if found := tuple(fresh[: MAX_TRACKER_RUNS - len(task.tracker_runs)]):
+        task.tracker_runs = (*task.tracker_runs, *found)
+        actions.append(RecordEvent(events.TrackerRunsFound(now, task.id, found)))
 
 
 def _record_warnings(state: GangState, task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
