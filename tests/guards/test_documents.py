@@ -157,7 +157,8 @@ def test_the_page_lists_every_option_of_xlearning() -> None:
 
 def test_the_page_lists_every_option_of_submarine() -> None:
     known = {f"--{option}" for option in OPTIONS if option != "f"} | {"-f"}
-    assert known <= first_column("coming-from-submarine.md")
+    for page in ("coming-from-submarine.md", "coming-from-submarine.zh-CN.md"):
+        assert known <= first_column(page), page
 
 
 def test_each_remedy_is_explained_in_both_languages() -> None:
