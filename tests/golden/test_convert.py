@@ -10,10 +10,12 @@ import pytest
 import test_submarine
 import test_tony
 import test_xlearning
+from click.testing import CliRunner
 
 from howdah.compat import Parsed
-from howdah.compat.convert import job_file_text
+from howdah.compat.convert import convert, job_file_object, job_file_text
 from howdah.config.job_file import loads, to_yaml
+from howdah.spec.codec import to_json
 
 HERE = Path(__file__).parent
 CASES = sorted(path for path in HERE.glob("*/*.json") if "job" in json.loads(path.read_text()))
@@ -35,6 +37,18 @@ def test_a_converted_job_file_reads_back_as_the_job(path: Path, tmp_path: Path) 
     job, _ = loads(text, "job.yaml", {}, {})
     assert job == result.job
     assert all(f"# {note}" in text for note in result.notes)
+    told = json.loads(to_json(job_file_object(result, path.parent.name, ("a.properties",))))
+    assert loads(json.dumps(told["job"]), "job.json", {}, {})[0] == result.job
+    assert told["notes"][: len(result.notes)] == list(result.notes)
+
+
+def test_the_job_file_is_printed_as_json() -> None:
+    words = ["xl-submit", "--app-type", "tensorflow", "--worker-num", "2", "--launch-cmd", "python a.py --json"]
+    done = CliRunner().invoke(convert, ["--json", *words])
+    told = json.loads(done.stdout)
+    assert told["job"]["roles"]["worker"]["replicas"] == 2
+    assert told["notes"]
+    assert done.stdout.count("\n") == 1
 
 
 def test_all_compat_commands_are_here() -> None:

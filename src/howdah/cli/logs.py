@@ -15,7 +15,7 @@ import click
 
 from howdah.cli.i18n import _, examples, translate_stored
 from howdah.cli.job_choice import choose_job, job_argument
-from howdah.cli.terminal import coloured_task, shown_line
+from howdah.cli.terminal import coloured_task, shown_line, styled_heading
 from howdah.client.follow import Follower, fetch_update, settled_report
 from howdah.engines import Engine
 from howdah.errors import NotFound, SpecError
@@ -368,7 +368,7 @@ def print_pieces(pieces: Iterator[tuple[str, bytes]], as_json: bool) -> None:
             continue
         if name != heading:
             heading = name
-            click.echo(click.style(f"{'' if ended else chr(10)}==> {name} <==", bold=True))
+            click.echo(f"{'' if ended else chr(10)}{styled_heading(name)}")
         _write(data)
         ended = data.endswith(b"\n") or sys.stdout.isatty()
 

@@ -9,6 +9,7 @@ import click
 from howdah.api.curve_schemas import Stacks
 from howdah.cli.i18n import _
 from howdah.cli.job_choice import choose_job, job_argument
+from howdah.cli.terminal import styled_heading
 from howdah.client.follow import fetch_update
 from howdah.client.job_end import report_of
 from howdah.client.master_client import connect, translate_refusals
@@ -42,7 +43,7 @@ def stacks(job_id: str | None, task: str, native: bool, last: bool, profile: str
         click.echo(to_json(answer))
         return
     for name, text in answer["stacks"].items():
-        click.echo(click.style(f"==> {name} <==", bold=True))
+        click.echo(styled_heading(name))
         click.echo(text)
     if answer["uri"]:
         click.echo(_("kept in {uri}", uri=answer["uri"]), err=True)

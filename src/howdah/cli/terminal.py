@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -130,7 +131,19 @@ def shown_line(line: bytes) -> str:
 
 def coloured_task(task: TaskId) -> str:
     """Return a task in a colour that its neighbours do not have."""
-    return click.style(task, fg=TASK_COLOURS[(sum(map(ord, task.role)) + task.index) % len(TASK_COLOURS)])
+    return click.style(task, fg=_colour_of(task))
+
+
+def styled_heading(name: str) -> str:
+    """Return the heading of what follows: bold, and in the colour of its task if it begins with one."""
+    colour = None
+    with contextlib.suppress(ValueError):
+        colour = _colour_of(TaskId.parse(name.partition(" ")[0]))
+    return click.style(f"==> {name} <==", bold=True, fg=colour)
+
+
+def _colour_of(task: TaskId) -> str:
+    return TASK_COLOURS[(sum(map(ord, task.role)) + task.index) % len(TASK_COLOURS)]
 
 
 class Json:

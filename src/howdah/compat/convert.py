@@ -10,10 +10,13 @@ from typing import cast
 
 import click
 
+from howdah.cli.terminal import json_option
 from howdah.compat import CompatCommand, Parsed
 from howdah.config.job_file import job_mistakes, to_yaml
 from howdah.errors import SpecError
 from howdah.spec import plugins
+from howdah.spec.codec import to_json
+from howdah.spec.job_file_keys import job_file_record
 from howdah.spec.validation import nearest
 
 _GROUP = "howdah.dialects"
@@ -24,7 +27,8 @@ _VERBATIM = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 @click.command("convert", context_settings=_VERBATIM)
 @click.argument("system")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def convert(system: str, arguments: tuple[str, ...]) -> None:
+@json_option
+def convert(system: str, arguments: tuple[str, ...], as_json: bool) -> None:
     """Print the job file that says what ARGUMENTS say to SYSTEM: xl-submit, hbox-submit, tony, submarine, azkaban."""
     name = _ALIASES.get(system, system)
     if not plugins.find(_GROUP, name):
@@ -35,7 +39,10 @@ def convert(system: str, arguments: tuple[str, ...]) -> None:
     mistakes = job_mistakes(parsed.job, parsed.origins)
     if mistakes:
         raise SpecError(mistakes)
-    click.echo(job_file_text(parsed, system, arguments), nl=False)
+    if as_json:
+        click.echo(to_json(job_file_object(parsed, system, arguments)))
+    else:
+        click.echo(job_file_text(parsed, system, arguments), nl=False)
 
 
 def job_file_text(parsed: Parsed, system: str, arguments: tuple[str, ...]) -> str:
@@ -44,6 +51,11 @@ def job_file_text(parsed: Parsed, system: str, arguments: tuple[str, ...]) -> st
         f"# {line}\n" for note in _conversion_notes(parsed, system, arguments) for line in note.splitlines()
     )
     return comments + to_yaml(parsed.job)
+
+
+def job_file_object(parsed: Parsed, system: str, arguments: tuple[str, ...]) -> dict[str, object]:
+    """Return the job file as an object, `job`, with what the comments say as `notes`."""
+    return {"job": job_file_record(parsed.job), "notes": list(_conversion_notes(parsed, system, arguments))}
 
 
 def _conversion_notes(parsed: Parsed, system: str, arguments: tuple[str, ...]) -> Iterator[str]:
