@@ -1,7 +1,7 @@
 # Two commands: `make demo` shows howdah at work on this machine, `make test` checks it, also on a real YARN.
 # Both prepare what they need, once: Python packages into .venv and, as root, Debian packages.
 .PHONY: demo test test-all check unit test-yarn test-browser test-ssh test-slurm test-spark test-kubernetes \
-	test-engines simulate mutants bench bench-quick proto docs lock clean
+	test-engines simulate mutants bench bench-quick proto docs screens lock clean
 
 PYTHON := .venv/bin/python
 
@@ -75,6 +75,12 @@ proto: .venv/.test
 # The documents as a site in build/site, in English and Chinese; once its packages are there, without a network.
 docs: .venv/docs
 	.venv/docs/bin/python tools/site.py
+
+# The pictures of docs/screens and README's recording, of real jobs; tests/browser/test_screens.py makes them, too.
+screens: .venv/.test
+	tools/frontend dev
+	$(PYTHON) frontend/dev/screens.py
+	$(PYTHON) tools/recording.py
 
 lock: .venv/.test
 	tools/lock
