@@ -129,8 +129,9 @@ def test_the_page_lists_every_key_of_a_job_file() -> None:
     kinds = (JobSpec, Role, Resources, Input, Output, Environment, Timeouts)
     more = (Board, Checkpoint, Deadline, Master, Placement, Preemption, Preflight, Save)
     keys = {key for kind in (*kinds, *more) for key in keys_of(kind)}
-    assert first_column("spec.md") == keys | {"vars"}
-    assert set(schema()["properties"]) <= first_column("spec.md")
+    for page in ("spec.md", "spec.zh-CN.md"):
+        assert first_column(page) == keys | {"vars"}, page
+        assert set(schema()["properties"]) <= first_column(page), page
 
 
 def options(command: click.Command) -> Iterator[str]:
