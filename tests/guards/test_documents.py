@@ -143,13 +143,16 @@ def options(command: click.Command) -> Iterator[str]:
 
 
 def test_the_page_names_every_option_of_a_command() -> None:
-    page = text(ROOT / "docs" / "commands.md")
-    missing = []
-    for name, (target, _) in COMMANDS.items():
-        module, _, attribute = target.partition(":")
-        words = (name, *options(getattr(importlib.import_module(module), attribute)))
-        missing += [f"{name} {word}" for word in words if not re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", page)]
-    assert missing == []
+    for name in ("commands.md", "commands.zh-CN.md"):
+        page = text(ROOT / "docs" / name)
+        missing = []
+        for command, (target, _) in COMMANDS.items():
+            module, _, attribute = target.partition(":")
+            words = (command, *options(getattr(importlib.import_module(module), attribute)))
+            missing += [
+                f"{command} {word}" for word in words if not re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", page)
+            ]
+        assert missing == [], name
 
 
 def test_the_page_lists_every_option_of_xlearning() -> None:
