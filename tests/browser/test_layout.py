@@ -19,17 +19,18 @@ from playwright.sync_api import Browser, expect
 pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(600)]
 
 WIDTHS = (1280, 1366, 1440, 1536, 1680, 1920, 2560)
-PHONE, DESK = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
+PHONE, DESK = {"width": 360, "height": 780}, {"width": 1440, "height": 900}
 LANGUAGES = ("en-GB", "zh-CN")
+CHART, TALL = "main .uplot", 2400
 # What is there, in any language, once a screen is: of a running job, and of the history.
 LIVE = {
     "overview": "main table.small",
     "tasks": "main .virtual-table [role=row] a",
-    "tasks/worker:0": "main .uplot",
+    "tasks/worker:0": CHART,
     "timeline": "main .timeline-bar",
-    "metrics": "main .uplot",
-    "curves": "main .uplot",
-    "curves/histograms": "main .uplot",
+    "metrics": CHART,
+    "curves": CHART,
+    "curves/histograms": CHART,
     "curves/images": "main .image-list img",
     "curves/text": "main pre.text",
     "curves/hparams": "main :is(table, .virtual-table)",
@@ -99,7 +100,10 @@ def faults(tab: Tab, screens: dict[str, str], size: dict[str, int]) -> list[str]
     found = []
     for place, there in screens.items():
         tab.go(place)
+        if there == CHART:  # is drawn only near what is in view
+            tab.page.set_viewport_size({"width": size["width"], "height": TALL})
         tab.page.locator(there).first.wait_for()
+        tab.page.set_viewport_size(size)  # type: ignore[arg-type]
         name = re.sub(r"\W+", "-", place)
         found += [f"{place}: sideways: {each}" for each in scrolling_sideways(tab.page)]
         found += [f"{place}: out of reach: {each}" for each in unreachable(tab.page)]
