@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 import fake_logs
-from fake_runs import HTML_ATTACK, STARTED, compare, jobs, users
+from fake_runs import HTML_ATTACK, STARTED, compare, jobs, row, users
 
 from howdah.api.hints import MEMORY
 
@@ -47,6 +47,7 @@ def action_answer(action: str) -> dict[str, Any] | None:
             "uri": "",
             "problem": "",
         },
+        "annotate": {"note": "", "tags": None, "archived": True, "changed": STARTED, "by": "ann"},
         "tensorboard": {"state": "starting", "url": "", "detail": ""},
     }
     return answers.get(action)

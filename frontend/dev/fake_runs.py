@@ -43,12 +43,18 @@ def _row(n: int) -> dict[str, Any]:
         "diagnostics": f"worker:1 on node7: its executor ended with 1: {HTML_ATTACK}" if state == "FAILED" else "",
         "url": "http://example.org/proxy/" if state == "RUNNING" else "",
         "tags": ["nightly", f"sweep-{n % 4}", *([HTML_ATTACK] if n % 9 == 3 else [])],
+        "note": f"diverges after epoch 3 {HTML_ATTACK}\nlr too high" if n % 4 == 1 else "",
+        "archived": False,
         "metrics": {
             "train/loss": {"last": 0.31 + n / 100, "min": 0.25, "max": 2.3},
             "eval/accuracy": {"last": 0.9 - n / 1000, "min": 0.1, "max": 0.93 - n % 40 / 200},
         },
         "params": {"lr": str(10.0 ** -(n % 5)), "optimizer": ("adam", "sgd", HTML_ATTACK)[n % 3], "batch-size": "256"},
     }
+
+
+def row(params: dict[str, str]) -> dict[str, Any]:
+    return _row(1)
 
 
 def users(params: dict[str, str]) -> dict[str, Any]:

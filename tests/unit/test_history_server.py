@@ -44,8 +44,20 @@ class Caller:
         """Status and JSON."""
         mark = "&" if "?" in path else "?"
         address = f"{self.base}/api/v1/{path}{mark}token={token or self.token}"
+        return self._answer(urllib.request.Request(address, headers=headers))
+
+    def act(
+        self, job: str, action: str, token: str, headers: dict[str, str] | None = None, **words: Any
+    ) -> tuple[int, Any]:
+        """Status and JSON of an action."""
+        body = json.dumps({"token": token, **words}).encode()
+        address = f"{self.base}/api/v1/jobs/{job}/actions/{action}"
+        return self._answer(urllib.request.Request(address, body, headers or {}, method="PUT"))
+
+    @staticmethod
+    def _answer(request: urllib.request.Request) -> tuple[int, Any]:
         try:
-            with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=60) as answer:
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as error:
             return error.code, json.load(error)
@@ -106,7 +118,7 @@ class TestAnswers:
             assert caller.get("server")[1]["kind"] == "history"
             _, job = caller.get(f"jobs/{job_id(2)}")
             assert (job["state"], job["diagnostics"], job["queue"]) == ("FAILED", "why it failed", "prod")
-            assert job["can"] == {}
+            assert job["can"] == {"annotate": True}
             _, tasks = caller.get(f"jobs/{job_id(2)}/tasks")
             assert [task["state"] for task in tasks["tasks"]] == ["FAILED", "FAILED"]
             assert caller.get(f"jobs/{job_id(2)}/timeline")[0] == 200
@@ -264,17 +276,40 @@ class TestDoor:
 
         ask(options(tmp_path), questions)
 
-    def test_nothing_is_changed_from_here(self, tmp_path: Path, home: Path) -> None:
+    def test_no_job_is_changed_from_here(self, tmp_path: Path, home: Path) -> None:
         made = options(tmp_path)
         token = auth.act_token(auth.derive(key_of(made.state), f"job {job_id(1)}"), 4e9)
 
         def questions(_: HistoryServer, caller: Caller) -> None:
-            address = f"{caller.base}/api/v1/jobs/{job_id(1)}/actions/cancel"
-            request = urllib.request.Request(address, json.dumps({"token": token}).encode(), method="PUT")
-            with pytest.raises(urllib.error.HTTPError) as refused:
-                urllib.request.urlopen(request, timeout=60)
-            assert refused.value.code == 403
-            refused.value.close()
+            for action in ("cancel", "save", "check"):
+                assert caller.act(job_id(1), action, token)[0] == 404
+
+        ask(made, questions)
+
+    def test_only_a_token_that_may_act_annotates(self, tmp_path: Path, home: Path) -> None:
+        made = options(tmp_path)
+        key = key_of(made.state)
+        of_job = auth.act_token(auth.derive(key, f"job {job_id(1)}"), 4e9)
+
+        def questions(_: HistoryServer, caller: Caller) -> None:
+            for token in ("", caller.token, auth.session_token(key), auth.act_token(key, 5.0), f"{of_job}x"):
+                assert caller.act(job_id(1), "annotate", token, archived=True)[0] == 403
+            assert caller.act(job_id(2), "annotate", of_job, archived=True)[0] == 403
+            assert caller.act(job_id(1), "annotate", of_job, headers={"Origin": "http://evil"}, archived=True)[0] == 403
+            assert caller.get(f"jobs/{job_id(1)}/actions/annotate?archived=1")[0] == 404
+            assert not (home / "annotations").exists()
+            assert caller.act(job_id(1), "annotate", of_job, note="x" * 2001)[0] == 400
+            assert caller.act("../jobs", "annotate", auth.act_token(key, 4e9), note="x")[0] in (404, 405)
+            assert caller.act(job_id(1), "annotate", of_job, note="<b>", tags=["best"])[1]["tags"] == ["best"]
+            assert caller.act(job_id(2), "annotate", auth.act_token(key, 4e9), archived=True)[0] == 200
+            found = caller.get("jobs?archived=also")[1]["jobs"]  # at once, before the next scan
+            assert [(job["note"], job["tags"], job["archived"]) for job in found] == [
+                ("", [], True),
+                ("<b>", ["best"], False),
+            ]
+            assert caller.get(f"jobs/{job_id(1)}/row")[1]["note"] == "<b>"
+            assert caller.get(f"jobs/{job_id(1)}")[1]["can"] == {"annotate": True}
+            assert caller.get(f"jobs/{job_id(9)}/row")[0] == 404
 
         ask(made, questions)
 

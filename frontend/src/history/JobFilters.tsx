@@ -5,7 +5,7 @@ import { type ReactNode, useEffect, useState } from "react";
 import { t } from "../language";
 import { updateQuery, useRoute } from "../router";
 
-export const FILTER_NAMES = ["text", "user", "queue", "tag", "name", "state", "framework", "engine"] as const;
+export const FILTER_NAMES = ["text", "user", "queue", "tag", "name", "state", "framework", "engine", "archived"] as const;
 
 const NO_FILTERS = Object.fromEntries([...FILTER_NAMES, "from", "to", "pages"].map((name) => [name, ""]));
 const STATES = ["PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED"];
@@ -29,6 +29,17 @@ export function JobFilters(): ReactNode {
         options={[{ value: "", label: t("All states") }, ...STATES.map((value) => ({ value, label: t(value) }))]}
         onChange={(value) => setFilter("state", value)}
         style={{ width: 130 }}
+      />
+      <Select
+        aria-label={t("Archived jobs")}
+        value={query.get("archived") ?? ""}
+        options={[
+          { value: "", label: t("Without archived jobs") },
+          { value: "also", label: t("With archived jobs") },
+          { value: "only", label: t("Archived jobs only") },
+        ]}
+        onChange={(value) => setFilter("archived", value)}
+        style={{ minWidth: 170 }}
       />
       <DateRangeFilter onChange={setFilter} />
       <Button onClick={() => updateQuery(NO_FILTERS, true)}>{t("Clear")}</Button>

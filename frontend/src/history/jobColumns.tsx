@@ -14,7 +14,7 @@ import { SelectionBox } from "./selection";
 /** Is wider than any window: the column is shown only where it is chosen. */
 const ON_CHOICE = Number.MAX_SAFE_INTEGER;
 /** Columns that no list is sorted by. */
-export const UNSORTABLE = ["cluster", "tags", "diagnostics"];
+export const UNSORTABLE = ["cluster", "tags", "note", "archived", "diagnostics"];
 
 export function jobColumns(withClusters: boolean, more: RunColumn[]): TableColumn<JobRow>[] {
   return [
@@ -70,6 +70,21 @@ export function jobColumns(withClusters: boolean, more: RunColumn[]): TableColum
       minWindowWidth: 1000,
       tooltip: (row) => row.tags.join(", "),
       cell: (row) => row.tags.join(", "),
+    },
+    {
+      key: "note",
+      title: t("Note"),
+      width: "minmax(120px, 2fr)",
+      minWindowWidth: ON_CHOICE,
+      tooltip: (row) => row.note,
+      cell: (row) => row.note,
+    },
+    {
+      key: "archived",
+      title: t("Archived"),
+      width: "110px",
+      minWindowWidth: ON_CHOICE,
+      cell: (row) => (row.archived ? t("yes") : ""),
     },
     {
       key: "diagnostics",

@@ -20,7 +20,7 @@ export function JobHeader({ job, unreachable }: { job: Job; unreachable: boolean
   const actionPermission = useActionPermission(job.id, ended);
   const permission = unreachable ? "no" : actionPermission;
   const stateUnknown = unreachable && !ended;
-  const hasActions = !ended && Object.keys(job.can).length > 0;
+  const hasActions = !ended && "cancel" in job.can;
   return (
     <>
       <div className="job-header">

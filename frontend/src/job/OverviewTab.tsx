@@ -14,6 +14,7 @@ import { FailureCard } from "./FailureCard";
 export const loadActivityCards = (): Promise<typeof import("../overview/ActivityCards")> =>
   import("../overview/ActivityCards");
 const ActivityCards = lazy(loadActivityCards);
+const AnnotationCard = lazy(() => import("../overview/AnnotationCard"));
 
 /** `canSearch`: whether the server lists jobs. */
 export function OverviewTab({ job, canSearch }: { job: Job; canSearch: boolean }): ReactNode {
@@ -42,6 +43,13 @@ export function OverviewTab({ job, canSearch }: { job: Job; canSearch: boolean }
         <DefinitionCards job={job} />
       </div>
       <div className="details">
+        {canSearch && (
+          <ErrorBoundary resetKey={job.id}>
+            <Suspense fallback={null}>
+              <AnnotationCard key={job.id} job={job} />
+            </Suspense>
+          </ErrorBoundary>
+        )}
         <DetailCards job={job} canSearch={canSearch} />
       </div>
     </div>

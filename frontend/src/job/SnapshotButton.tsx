@@ -17,7 +17,7 @@ export function SnapshotButton({ job, permitted }: { job: Job; permitted: boolea
   const possible = permitted && job.can.save && !saving;
   return (
     <>
-      {!hasEnded(job) && Object.keys(job.can).length > 0 && (
+      {!hasEnded(job) && "save" in job.can && (
         <Button
           type="primary"
           disabled={!possible}

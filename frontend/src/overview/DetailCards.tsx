@@ -8,7 +8,7 @@ import { formatDuration, formatTime } from "../format";
 import { t } from "../language";
 import { href } from "../router";
 
-/** `canSearch`: whether the server lists jobs, so that tags and labels can lead to jobs that share them. */
+/** `canSearch`: whether the server lists jobs, so that labels can lead to jobs that share them, and tags have a card. */
 export function DetailCards({ job, canSearch }: { job: Job; canSearch: boolean }): ReactNode {
   return (
     <>
@@ -54,7 +54,7 @@ function jobDetails(job: Job, canSearch: boolean): DescriptionItem[] {
     [t("Finished"), job.finished ? formatTime(job.finished) : ""],
     [t("User"), job.user],
     [t("Queue"), job.queue],
-    [t("Tags"), job.tags.length > 0 && <Words words={job.tags} canSearch={canSearch} />],
+    [t("Tags"), !canSearch && job.tags.length > 0 && <Words words={job.tags} canSearch={canSearch} />],
     [t("Labels"), labels.length > 0 && <Words words={labels} canSearch={canSearch} />],
     [t("Tracked runs"), job.tracker_runs.length > 0 && <TrackedRuns runs={job.tracker_runs} />],
     [t("Job file"), job.submitted?.file && <a href={href(["jobs", job.id, "spec"])}>{job.submitted.file}</a>],

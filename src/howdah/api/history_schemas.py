@@ -19,7 +19,9 @@ class JobRow(TypedDict):
     """A job in the list. `cluster` is the profile that leads to the job's cluster, "" if it has no name; `url` is the
     page of a running job, "" for others; `cause` is one word for why the job did not succeed. GPU-hours, hours of
     virtual cores (`cpu_hours`) and GiB-hours of memory are those of ended attempts, wasted GPU-hours those of attempts
-    whose work was lost. `metrics` and `params` (hyper-parameters) hold those that `columns` names."""
+    whose work was lost. `metrics` and `params` (hyper-parameters) hold those that `columns` names. `tags` are those of
+    the job file, or those that people gave the job afterwards, as its `note`; lists leave an `archived` job out unless
+    they are asked for it."""
 
     id: str
     name: str
@@ -43,8 +45,21 @@ class JobRow(TypedDict):
     diagnostics: Sentence
     url: str
     tags: list[str]
+    note: str
+    archived: bool
     metrics: dict[str, MetricValues]
     params: dict[str, str]
+
+
+class JobAnnotation(TypedDict):
+    """What people have added to a job; `tags` is null if they are those of its job file. `changed` is when it was
+    changed last, `by` whom."""
+
+    note: str
+    tags: list[str] | None
+    archived: bool
+    changed: float
+    by: str
 
 
 class RunNames(TypedDict):

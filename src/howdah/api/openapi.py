@@ -83,7 +83,7 @@ def _tag(path: str) -> str:
 
 
 def _action_body(action: Action, named: dict[str, Any]) -> dict[str, Any]:
-    words = {each.name: {"type": each.kind, "description": each.summary} for each in action.words}
+    words = {each.name: _argument(each) for each in action.words}
     token = {"type": "string", "description": "A token that may act, from the link that `howdah page` prints."}
     answer = {"application/json": {"schema": _shape(action.answer, named)}}
     body = {"type": "object", "properties": {"token": token, **words}, "required": ["token"]}
@@ -94,6 +94,11 @@ def _action_body(action: Action, named: dict[str, Any]) -> dict[str, Any]:
         "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
         "responses": {"200": {"description": "The action is done, or has begun.", "content": answer}, **_errors()},
     }
+
+
+def _argument(word: Parameter) -> dict[str, Any]:
+    items = {"items": _text()} if word.kind == "array" else {}
+    return {"type": word.kind, "description": word.summary, **items}
 
 
 def _session(named: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 import urllib.parse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from howdah.api.auth import Access
@@ -37,7 +37,8 @@ def event_file_service(conf_dir: str) -> EventFileService:
 
 class RecordedJob:
     """A `JobSource` of a job that is read from its directory. `archive` returns the archive of the job's logs, and
-    raises RequestRefused when there is none. Of what the job's log names, files of `owner` alone are read; "": all."""
+    raises RequestRefused when there is none. Of what the job's log names, files of `owner` alone are read; "": all.
+    `annotate`, if given, changes the job's annotation."""
 
     def __init__(
         self,
@@ -47,8 +48,9 @@ class RecordedJob:
         archive: Callable[[], LogArchive],
         conf_dir: str,
         owner: str = "",
+        annotate: Callable[[Mapping[str, Any]], Awaitable[Any]] | None = None,
     ) -> None:
-        self._owner = owner
+        self._owner, self._annotate = owner, annotate
         self._log, self._archived_logs, self._event_files, self._archive = log, archived_logs, event_files, archive
         self.conf_dir = conf_dir
 
@@ -87,31 +89,29 @@ class RecordedJob:
         )
 
     async def act(self, action: str, arguments: Mapping[str, Any]) -> Any:
-        raise NotFound("this is the history server: open the job's own page to change the job")
+        if action != "annotate" or self._annotate is None:
+            raise NotFound("this is the history server: open the job's own page to change the job")
+        return await self._annotate(arguments)
 
     def tensorboard_url(self) -> str:
         return ""  # `howdah tensorboard` shows the event files of an ended job
 
     def actions(self) -> Mapping[str, bool]:
-        return {}
+        return {"annotate": True} if self._annotate is not None else {}
 
 
-class ReadOnlyAccess(Access):
-    """Permits no change: a job is changed through its own master only."""
+class _LocalAccess(Access):
+    """Lets every caller view, and none act: a caller of this process's code can read the files anyway."""
+
+    def may_view(self, request: Request) -> bool:
+        return True
 
     def may_act(self, job_id: str, token: str) -> bool:
         return False
 
 
-class _LocalAccess(ReadOnlyAccess):
-    """Lets every caller view: a caller of this process's code can read the files anyway."""
-
-    def may_view(self, request: Request) -> bool:
-        return True
-
-
-class ReadOnlySource:
-    """The base of all sources of recorded jobs, which cannot be changed."""
+class RecordedSource:
+    """The base of all sources of recorded jobs."""
 
     kind, only_job_id, history = "history", "", ""
 
@@ -126,7 +126,7 @@ class ReadOnlySource:
         return True
 
 
-class EndedJobSource(ReadOnlySource):
+class EndedJobSource(RecordedSource):
     """Answers calls about one ended job within this process: an async context manager. `log` has been read; `archive`
     has the logs of the job's tasks."""
 

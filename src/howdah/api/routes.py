@@ -66,6 +66,8 @@ class Action:
     """The values in the call's body beside the token."""
     answer: str = "Done"
     """The name of the answer's shape."""
+    of_history: bool = False
+    """True if a history server executes the action; others are executed by the job's master."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,7 @@ STEPS = Parameter("steps", "The most steps, 50 by default.", "integer")
 STEP = Parameter("step", "Only this step, as bars; by default a map of all steps.", "integer")
 URI = Parameter("uri", "The checkpoint's URI, as in the list.")
 NAME = Parameter("name", "The tensor's name.")
+ARCHIVED = Parameter("archived", "also: archived jobs, too; only: those alone. By default they are left out.")
 JOB_FILTERS = (
     Parameter("user", "Jobs of these users, separated by commas."),
     Parameter("queue", "Jobs in these queues."),
@@ -156,8 +159,9 @@ JOB_FILTERS = (
     Parameter("state", "Jobs in these states."),
     Parameter("framework", "Jobs with these frameworks."),
     Parameter("engine", "Jobs on these engines."),
-    Parameter("text", "Jobs with all these words in name, id, user, queue, tags, labels or diagnostics."),
+    Parameter("text", "Jobs with all these words in name, id, user, queue, tags, labels, diagnostics or note."),
     *RANGE,
+    ARCHIVED,
 )
 SORT = Parameter(
     "sort",
@@ -238,6 +242,7 @@ ROUTES: tuple[Route, ...] = (
         "Job",
         cached=True,
     ),
+    Route("jobs/{job}/row", "jobs:row", "A job as a row of the list (history server).", (), "JobRow"),
     Route("jobs/{job}/tasks", "job:tasks", "The tasks of a job.", (SINCE,), "Tasks", cached=True),
     Route(
         "jobs/{job}/timeline",
@@ -391,6 +396,17 @@ ACTIONS: tuple[Action, ...] = (
         "TensorBoardState",
     ),
     Action("tensorboard/stop", "End the job's TensorBoard."),
+    Action(
+        "annotate",
+        "Change the job's note, its tags, or whether it is archived (history server). What is not given stays.",
+        (
+            Parameter("note", "Plain text, 2000 characters at most."),
+            Parameter("tags", "All tags of the job from now on, 20 at most.", "array"),
+            Parameter("archived", "Whether the job is left out of lists.", "boolean"),
+        ),
+        "JobAnnotation",
+        of_history=True,
+    ),
 )
 
 

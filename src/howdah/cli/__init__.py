@@ -46,6 +46,8 @@ COMMANDS = {
     "forward": ("howdah.interactive.commands:forward", "Forward a port of this machine to a running task."),
     "ssh-proxy": ("howdah.interactive.ssh_proxy:ssh_proxy", "Lets ssh and editors enter a running task."),
     "cancel": ("howdah.cli.jobs:cancel", "End a job."),
+    "note": ("howdah.cli.annotate:note", "The note and the tags of a job."),
+    "archive": ("howdah.cli.annotate:archive", "Leave jobs out of lists, or bring them back."),
     "page": ("howdah.cli.page:page", "A link to a job's page."),
     "history": ("howdah.cli.history:history", "The page of all jobs."),
     "trace": ("howdah.cli.trace:trace", "Find the job that a container, process or GPU belongs to."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -19,6 +20,7 @@ from howdah.client.clusters import find_clusters
 from howdah.client.engine_registry import engine as engine_for
 from howdah.client.engine_registry import settings_for
 from howdah.client.history_link import PORT
+from howdah.client.page_links import HOURS
 from howdah.config.paths import state_directory
 from howdah.errors import HowdahError, NotFound, SpecError
 from howdah.history.options import HistoryOptions, ShownCluster, job_key, key_of, root_of, user_on
@@ -81,11 +83,19 @@ def history(
         _run_as_job(engine_name, profile, [*arguments, *(["--remove-files"] if remove_files else [])], as_json)
         return
     options = options_of(profile, roots, host=host, port=port, keep_s=keep_s, remove_files=remove_files, idle_s=idle_s)
-    serve_until_signal(options, lambda link: _tell_link(link, as_json))
+    serve_until_signal(options, lambda link: _tell_link(link, key_of(options.state), as_json))
 
 
-def _tell_link(link: str, as_json: bool) -> None:
+def _tell_link(link: str, key: bytes, as_json: bool) -> None:
     print_link(link, as_json, _("history: {url}", url=link))
+    url = f"{link}&act={auth.act_token(key, time.time() + HOURS * 3600)}"
+    notice(
+        _(
+            "to change notes and tags and to archive jobs, for {hours} h, and not to pass on: {url}",
+            hours=HOURS,
+            url=url,
+        )
+    )
 
 
 def _print_embed_url(job_id: str, engine_name: str, profile: str, address: str, as_json: bool) -> None:
@@ -137,7 +147,8 @@ def _run_as_job(engine_name: str, profile: str, arguments: list[str], as_json: b
         prepared = history_service.prepare_service(flags, arguments, notice)
         engine, job_id = prepared.engine, submit_prepared(prepared)
         notice(_("submitted {id} to {engine}", id=job_id, engine=engine.name))
-    _tell_link(history_service.link(engine, job_id, settings["hadoop_conf_dir"], notice), as_json)
+    conf_dir = settings["hadoop_conf_dir"]
+    _tell_link(history_service.link(engine, job_id, conf_dir, notice), history_service.key(engine, conf_dir), as_json)
     keep_tunnel(engine, job_id)
 
 

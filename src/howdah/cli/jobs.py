@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 import click
 
@@ -28,6 +29,7 @@ from howdah.cli.terminal import (
     tracker_lines,
     verdict,
 )
+from howdah.client.annotated_jobs import with_annotations
 from howdah.client.clusters import describe_clusters, find_clusters
 from howdah.client.engine_registry import settings_for
 from howdah.client.follow import fetch_update
@@ -44,7 +46,7 @@ from howdah.spec.units import seconds
 from howdah.spec.validation import nearest
 
 LIST_COLUMNS = ("Id", "Name", "State", "Engine", "User", "Queue", "Started", "Took")
-WIDE_COLUMNS = (*LIST_COLUMNS, "Diagnostics")
+WIDE_COLUMNS = (*LIST_COLUMNS, "Tags", "Note", "Diagnostics")
 FORMS = ["table", "wide", "id", "json"]
 MAX_LISTED, MAX_REMEMBERED = 30, 200
 MAX_EXPLAINED = 5
@@ -66,6 +68,7 @@ MAX_NAME = 40
 @click.option("--state", default="", metavar="STATES", help="Only jobs in these states, such as FAILED,CANCELLED.")
 @click.option("--name", default="", metavar="TEXT", help="Only jobs with this in their name.")
 @click.option("--text", default="", metavar="WORDS", help="Only jobs with all these words in name, id or diagnostics.")
+@click.option("--archived", is_flag=True, help="Also archived jobs.")
 @click.option("--since", default="", metavar="TIME", help="Only jobs that began within this time, such as 12h or 7d.")
 @click.option(
     "--limit", type=click.IntRange(1), metavar="N", help="List at most N jobs; 30, or 200 with --history, without it."
@@ -75,7 +78,14 @@ MAX_NAME = 40
 @click.option("-q", "--quiet", "form", flag_value="id", help="Only ids, as -o id.")
 @click.option("--json", "form", flag_value="json", help="One JSON object a line, as -o json.")
 def list_jobs(
-    engine_name: str, history: bool, limit: int | None, profile: str, form: str, since: str, **words: str
+    engine_name: str,
+    history: bool,
+    archived: bool,
+    limit: int | None,
+    profile: str,
+    form: str,
+    since: str,
+    **words: str,
 ) -> None:
     """List your jobs, the newest first: 30 of them, or all with --json or -q."""
     words["state"] = states(words["state"])
@@ -83,11 +93,14 @@ def list_jobs(
     listed = [job for job in _describe_jobs(engine_name, profile) if wanted.fits(job.report)]
     max_jobs = limit or (MAX_REMEMBERED if history else None if form in ("json", "id") else MAX_LISTED)
     old = (
-        jobs_of_history(wanted, engine_name, profile, max_jobs or MAX_REMEMBERED, _show_silent_history)
+        jobs_of_history(
+            wanted, engine_name, profile, max_jobs or MAX_REMEMBERED, _show_silent_history, archived=archived
+        )
         if history
         else []
     )
-    jobs = merge_jobs(listed, old)
+    annotated = with_annotations(merge_jobs(listed, old), _show_unread_annotations)
+    jobs = list(islice((job for job in annotated if archived or not job.report.archived), max_jobs and max_jobs + 1))
     if max_jobs is not None and max(len(jobs) - 1, len(old)) >= max_jobs:
         click.echo(_("the newest {count} jobs; --limit shows more", count=max_jobs), err=True)
     jobs = jobs[:max_jobs]
@@ -116,6 +129,10 @@ def list_jobs(
 def _show_silent_history(profile: str, error: HowdahError) -> None:
     where = _("the history server of profile {profile}", profile=profile) if profile else _("the history server")
     click.echo(f"howdah: {where}: {translate_stored(str(error))}", err=True)
+
+
+def _show_unread_annotations(error: HowdahError) -> None:
+    click.echo(f"howdah: {_('notes and tags are missing')}: {translate_stored(str(error))}", err=True)
 
 
 def _describe_jobs(engine_name: str, profile: str) -> Iterator[ListedJob]:
@@ -161,7 +178,7 @@ def _parse_since(since: str) -> float:
 
 def table(reports: Iterable[JobReport], profiles: Sequence[str] = (), wide: bool = False) -> Iterator[str]:
     """Return one line for each job, with a heading; `profiles` are those of the jobs, to be shown with them. `wide`
-    lines have the whole name, and why a job waits or how it ended."""
+    lines have the whole name, tags, note, and why a job waits or how it ended."""
     rows = [
         (
             each.id,
@@ -172,6 +189,7 @@ def table(reports: Iterable[JobReport], profiles: Sequence[str] = (), wide: bool
             each.queue,
             _start_text(each),
             _duration_text(each),
+            *([" ".join(each.tags), " ".join(each.note.split())] if wide else []),
             *([" ".join(translate_stored(each.diagnostics).split())] if wide else []),
         )
         for each in reports

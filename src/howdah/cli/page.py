@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
@@ -14,12 +16,17 @@ from howdah.cli.interrupts import finish_unless_interrupted
 from howdah.cli.job_choice import choose_job, job_argument
 from howdah.cli.run import notice
 from howdah.client import history_service
+from howdah.client.api_client import ApiClient
+from howdah.client.engine_registry import settings_for
 from howdah.client.history_link import IDLE, find_or_start
 from howdah.client.job_end import report_of, watch_until_end
 from howdah.client.page_links import HOURS, embed_url, page_link
+from howdah.config.paths import state_directory
 from howdah.engines import Engine
-from howdah.errors import EngineUnavailable, JobEnded, SpecError
+from howdah.errors import EngineUnavailable, HowdahError, JobEnded, SpecError, StagingError
+from howdah.history.options import job_key, key_of
 from howdah.spec.codec import to_json
+from howdah.wire import auth
 
 
 @click.command()
@@ -34,7 +41,8 @@ def page(
     job_id: str | None, look_only: bool, embed: bool, opens: bool, hours: int, profile: str, as_json: bool
 ) -> None:
     """Print a link to the page of JOB_ID. Who has it may cancel the job: pass on one with --look-only instead.
-    The page of an ended job is at a history server, which is started where there is none."""
+    The page of an ended job is at a history server, which is started where there is none. If the server is yours, the
+    link permits to change the job's note and tags, and to archive it."""
     if not 0 < hours <= 24 * 30:
         raise SpecError.at("--hours", f"is {hours}, must be from 1 to {24 * 30}")
     engine, job_id = choose_job(job_id, profile)
@@ -42,8 +50,11 @@ def page(
     if report.state.ended and embed:
         raise JobEnded(f"{job_id} has ended: `howdah history --embed {job_id}` prints where its curves are")
     if report.state.ended:
-        url = find_or_start(engine, job_id, profile, _tell_start, _tell_wait)
-        with _shown(url, 0.0, as_json, opens):
+        url, expires = find_or_start(engine, job_id, profile, _tell_start, _tell_wait), time.time() + hours * 3600
+        key = None if look_only else _key_of(url, engine, profile)
+        if key is not None:
+            url += f"&act={auth.act_token(job_key(key, job_id), expires)}"
+        with _shown(url, 0.0 if key is None else round(expires), as_json, opens):
             service = history_service.find_running_service(engine) if engine.has_tunnel else None
             if service is not None:
                 keep_tunnel(engine, service.id, hours)
@@ -54,6 +65,22 @@ def page(
     url = embed_url(engine, report) if embed else page_link(engine, report, expires)
     with _shown(url, 0.0 if embed else round(expires), as_json, opens):
         keep_tunnel(engine, job_id, hours)
+
+
+def _key_of(url: str, engine: Engine, profile: str) -> bytes | None:
+    """Return the key of the history server of a link, None if it is another user's."""
+    token = ApiClient(url).token
+    with contextlib.suppress(StagingError):
+        key = key_of(Path(state_directory(os.environ), "history"))
+        if auth.is_same(token, auth.view_token(key)):
+            return key
+    if not engine.one_machine and history_service.find_running_service(engine) is not None:
+        settings = settings_for({"engine": engine.name, "profile": profile})
+        with contextlib.suppress(HowdahError):
+            key = history_service.key(engine, settings["hadoop_conf_dir"])
+            if auth.is_same(token, auth.view_token(key)):
+                return key
+    return None
 
 
 @contextlib.contextmanager

@@ -32,7 +32,8 @@ class ApiClient:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https"):
             raise SpecError.at("url", f"is {url[:100]!r}, must begin with http:// or https://")
-        words = dict(urllib.parse.parse_qsl(f"{parts.query}&{parts.fragment}"))
+        # The page copies links to a place of it: `#/jobs/ID?token=…`.
+        words = dict(urllib.parse.parse_qsl(f"{parts.query}&{parts.fragment.rpartition('?')[2]}"))
         self.token, self._act = token or words.get("token", ""), act or words.get("act", "")
         self.base = urllib.parse.urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/") + "/", "", ""))
 

@@ -112,10 +112,11 @@ def jobs_of_history(
     max_jobs: int,
     report_silent: Callable[[str, HowdahError], None] = lambda *_: None,
     limit_s: float = LIMIT_S,
+    archived: bool = False,
 ) -> list[JobReport]:
     """Return the jobs of all history servers of the user's profiles; only those of `engine`, if given. The servers are
     asked at the same time, and each has `LIMIT_S` seconds. If another one answers, `report_silent` is called with the
-    profile of each that does not, and why.
+    profile of each that does not, and why. Jobs that are archived are left out unless `archived`.
 
     Raises:
         NotFound: no history server is known. NotPermitted: the only server refuses the user.
@@ -124,7 +125,7 @@ def jobs_of_history(
     servers = list(find_history_servers(profile))
     if not servers:
         raise NotFound(NO_SERVER)
-    query = wanted.query | ({"engine": engine} if engine else {})
+    query = wanted.query | ({"engine": engine} if engine else {}) | ({"archived": "also"} if archived else {})
 
     def ask(server: KnownHistoryServer) -> list[JobReport] | HowdahError:
         try:

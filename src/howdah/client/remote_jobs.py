@@ -123,6 +123,11 @@ class RemoteJobs(JobsApi):
 def _report(row: Mapping[str, Any]) -> JobReport:
     try:
         known = {name: row[name] for name in ("user", "queue", "started", "finished", "progress", "diagnostics")}
+        known |= {
+            "tags": tuple(row.get("tags", ())),
+            "note": row.get("note", ""),
+            "archived": row.get("archived", False),
+        }
         return JobReport(row["id"], row["name"], State(row["state"]), row["engine"], master=row.get("url", ""), **known)
     except (KeyError, ValueError) as error:
         raise StagingError(f"the server answers what this version does not know: {error}") from error

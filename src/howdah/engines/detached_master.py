@@ -190,6 +190,7 @@ class DetachedMasterEngine(Engine):
             master=(_text(control / "url") or files.master_url()) if running else "",
             directory=directory,
             conf_dir=self._conf_dir,
+            tags=job.job.tags,
         )
 
     def job_key(self, report: JobReport) -> bytes | None:

@@ -123,6 +123,7 @@ class SharedHome:
             master=directory.master_url() if state is State.RUNNING else "",
             directory=uris.of_local(directory.path),
             conf_dir=self._conf_dir,
+            tags=spec.tags if spec is not None else (),
         )
 
     def finish(self, report: JobReport) -> None:

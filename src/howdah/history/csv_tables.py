@@ -22,7 +22,7 @@ MAX_ROWS = 10_000
 JOB_COLUMNS = (
     *("id", "name", "state", "user", "queue", "engine", "cluster", "framework", "started", "finished", "duration_s"),
     *("tasks", "gpus", "gpu_hours", "wasted_gpu_hours", "cpu_hours", "memory_gib_hours", "tags", "cause"),
-    *("progress", "diagnostics"),
+    *("progress", "diagnostics", "note", "archived"),
 )
 """Columns of a list of jobs that are no metrics or hyper-parameters, as in the answer in JSON."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -58,6 +58,8 @@ def _reader(name: str) -> Callable[[Mapping[str, Any]], Any]:
         return lambda row: _time(row[name])
     if name == "tags":
         return lambda row: " ".join(row[name])
+    if name == "archived":
+        return lambda row: "yes" if row[name] else ""
     if name not in JOB_COLUMNS:
         allowed = f"{', '.join(JOB_COLUMNS)}, metric:NAME:last (min, max), param:NAME"
         raise InvalidRequest(f"columns has {name[:40]!r}, must be of {allowed}", "columns")

@@ -14,6 +14,7 @@ from dataclasses import field
 
 from howdah.api.recorded_log import LOG, LineReader
 from howdah.errors import EngineUnavailable, HowdahError, StagingError
+from howdah.history.annotation_scan import AnnotationScan
 from howdah.history.index import FoundJob, Index, IndexedJob
 from howdah.history.job_summary import JobSummary
 from howdah.spec import uris
@@ -56,6 +57,7 @@ class Scanner:
         self.index, self.roots, self._conf_dir_of = index, tuple(roots), conf_dir_of
         self._listed: dict[str, tuple[int, float]] = {}
         self._closed: dict[str, int] = {}
+        self._annotations = AnnotationScan(index)
         self._closed_at = time.monotonic()
         self._ended = False
 
@@ -96,6 +98,8 @@ class Scanner:
         jobs, files = uris.join(home, "jobs"), self._files(home)
         try:
             entry = files.stat(jobs)
+            if entry is not None:
+                self._annotations.scan(files, home, entry.owner)
             if self._is_unchanged(home, entry.modified_ms if entry else 0):
                 self._read_new_events(files, home, [self.index.open_jobs(home)], result)
                 return

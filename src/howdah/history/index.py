@@ -16,10 +16,12 @@ from dataclasses import field
 from pathlib import Path
 from typing import IO, Any
 
+from howdah.history import index_annotations
+from howdah.history.index_annotations import ReadAnnotation
 from howdah.history.job_summary import JobSummary
 from howdah.spec.values import dataclass
 
-VERSION = 3
+VERSION = 4
 """Of the tables, whose names stay: `folder_ms` is `FoundJob.directory_ms`."""
 BUSY_S = 10.0
 _TABLES = """
@@ -29,6 +31,7 @@ CREATE TABLE job (
   started REAL, finished REAL, duration REAL, tasks INTEGER, gpus INTEGER, gpu_hours REAL, wasted REAL,
   cpu_hours REAL, memory_gib_hours REAL,
   cause TEXT, progress REAL, diagnostics TEXT, words TEXT, url TEXT NOT NULL DEFAULT '',
+  note TEXT NOT NULL DEFAULT '', archived INTEGER NOT NULL DEFAULT 0, noted TEXT NOT NULL DEFAULT '',
   over INTEGER, offset INTEGER, skipping INTEGER, size INTEGER, written_ms INTEGER, folder_ms INTEGER, kept TEXT,
   UNIQUE (id, root)
 );
@@ -201,7 +204,7 @@ class Index:
             made.execute("BEGIN IMMEDIATE")
             for (name,) in made.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
                 made.execute(f'DROP TABLE "{name}"')
-            for statement in _TABLES.split(";\n"):
+            for statement in (_TABLES + index_annotations.TABLE).split(";\n"):
                 made.execute(statement)
             made.execute(f"PRAGMA user_version = {VERSION}")
             made.execute("COMMIT")
@@ -262,9 +265,14 @@ class Index:
     def put(self, root: str, jobs: Iterable[IndexedJob]) -> None:
         """Write the present state of these jobs below `root`."""
         with self.change() as connection:
-            _put_details(
-                connection, [(connection.execute(_UPSERT, _row(root, job)).fetchone()[0], job) for job in jobs]
-            )
+            written = [(connection.execute(_UPSERT, _row(root, job)).fetchone()[0], job) for job in jobs]
+            _put_details(connection, written)
+            index_annotations.apply(connection, root, [job.id for _, job in written])
+
+    def put_annotations(self, root: str, read: Iterable[ReadAnnotation], gone: Iterable[str] = ()) -> None:
+        """Store annotations of jobs below `root`, and forget those of the jobs in `gone`. Any thread may call it."""
+        with self.reading(), self.change() as connection:
+            index_annotations.store(connection, root, read, gone)
 
     def update_listing(self, root: str, listing: Iterable[FoundJob]) -> int:
         """Store the directories below `root`, and remove jobs that are not among them; return how many were removed."""
@@ -293,6 +301,8 @@ class Index:
         if numbers:
             with self.change() as connection:
                 _delete_jobs(connection, numbers)
+                for root in known.difference(roots):
+                    connection.execute("DELETE FROM annotation WHERE root = ?", (root,))
         return len(numbers)
 
     def changed_jobs(self, root: str) -> Iterator[list[IndexedJob]]:

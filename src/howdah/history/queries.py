@@ -32,8 +32,11 @@ SORTS = {
 _EXACT = ("user", "queue", "state", "framework", "engine")
 _COLUMNS = (
     "number, id, name, user, queue, engine, framework, state, started, finished, duration AS duration_s, tasks, gpus, "
-    "gpu_hours, wasted AS wasted_gpu_hours, cpu_hours, memory_gib_hours, cause, progress, diagnostics, url, over, root"
+    "gpu_hours, wasted AS wasted_gpu_hours, cpu_hours, memory_gib_hours, cause, progress, diagnostics, url, over, "
+    "root, note, archived"
 )
+ARCHIVED = {"": "NOT archived", "only": "archived", "also": "1"}
+"""The condition of each value of the filter `archived`."""
 _DIGITS = {
     **{"started": 3, "finished": 3, "duration_s": 3, "progress": 4},
     **{"gpu_hours": 4, "wasted_gpu_hours": 4, "cpu_hours": 4, "memory_gib_hours": 4},
@@ -50,6 +53,7 @@ def page(
         InvalidRequest: a parameter has a value that is not allowed.
     """
     where, values = where_clause(query)
+    where += f"{' AND' if where else 'WHERE'} {_archived(query)}"
     sort = query.get("sort", "") or "-started"
     down = sort.startswith("-")
     order_by, order_values = _order_by(sort.removeprefix("-"), down)
@@ -57,7 +61,7 @@ def page(
     total = connection.execute(f"SELECT count(*) FROM job {where}", values).fetchone()[0]  # noqa: S608
     if query.get("after"):
         after = _cursor(query["after"], sort)
-        where += (" AND " if where else "WHERE ") + f"(sorted_by, number) {'<' if down else '>'} (?, ?)"
+        where += f" AND (sorted_by, number) {'<' if down else '>'} (?, ?)"
         values = [*values, *after]
     order = "DESC" if down else "ASC"
     found = connection.execute(
@@ -70,6 +74,13 @@ def page(
     next_ = _to_cursor(sort, rows[-1]["sorted_by"], rows[-1]["number"]) if more else None
     names = run_columns.add_values(connection, rows, query.get("columns", ""))
     return {"jobs": [_job(row, now) for row in rows], "next": next_, "total": total, "names": names}
+
+
+def _archived(query: Mapping[str, str]) -> str:
+    wanted = query.get("archived", "")
+    if wanted not in ARCHIVED:
+        raise InvalidRequest(f"archived is {wanted[:40]!r}, must be also or only", "archived")
+    return ARCHIVED[wanted]
 
 
 def _order_by(name: str, down: bool) -> tuple[str, list[Any]]:
@@ -104,8 +115,8 @@ def where_clause(query: Mapping[str, str]) -> tuple[str, list[Any]]:
         clauses.append("instr(folded(name), ?)")
         values.append(query["name"].casefold())
     for word in query.get("text", "").casefold().split()[:20]:
-        clauses.append("instr(words, ?)")
-        values.append(word)
+        clauses.append("(instr(words, ?) OR instr(noted, ?))")
+        values += [word, word]
     for name, sign in (("from", ">="), ("to", "<")):
         if query.get(name):
             clauses.append(f"started {sign} ?")
@@ -129,6 +140,7 @@ def _job(row: Mapping[str, Any], now: float) -> dict[str, Any]:
         job["url"] = ""
     elif State(row["state"]) is State.RUNNING:
         job["duration_s"] = max(row["duration_s"], now - row["started"])
+    job["archived"] = bool(row["archived"])
     return job | {name: round(job[name], digits) for name, digits in _DIGITS.items()}
 
 
@@ -137,6 +149,12 @@ def newest_directory(connection: sqlite3.Connection, job_id: str) -> str:
     started last."""
     newest = "SELECT directory FROM job WHERE id = ? ORDER BY started DESC, number DESC LIMIT 1"
     found = connection.execute(newest, (job_id,)).fetchone()
+    return str(found[0]) if found else ""
+
+
+def root_of(connection: sqlite3.Connection, directory: str) -> str:
+    """Return the home that has a job's directory, as the index names it; "" if the index has no such job."""
+    found = connection.execute("SELECT root FROM job WHERE directory = ?", (directory,)).fetchone()
     return str(found[0]) if found else ""
 
 

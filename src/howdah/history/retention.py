@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from howdah.api.job_annotations import annotation_uri
 from howdah.errors import HowdahError, StagingError
 from howdah.history.index import Index
 from howdah.spec import uris
@@ -69,6 +70,7 @@ def _remove(job_id: str, directory: str, root: str, me: str, conf_dir: str) -> s
         if not entry.is_dir or not entry.owner == home.owner == me:
             return f"{directory} stays: it is {entry.owner}'s in a home of {home.owner}'s, and this is {me}"
         files.delete(directory)
+        files.delete(annotation_uri(root, job_id))
     except ConnectionBroken:
         raise
     except StagingError as error:

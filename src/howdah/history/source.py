@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import dataclasses
 import functools
+import getpass
 import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from howdah.api.recorded_job import ReadOnlyAccess, ReadOnlySource, RecordedJob, event_file_service
+from howdah.api import job_annotations
+from howdah.api.auth import Access
+from howdah.api.recorded_job import RecordedJob, RecordedSource, event_file_service
 from howdah.api.recorded_log import RecordedLog
 from howdah.api.serializers import mask_spec
 from howdah.api.sources import JobSource
@@ -21,6 +26,7 @@ from howdah.errors import Conflict, EngineUnavailable, HowdahError, NotFound, No
 from howdah.eventfiles.client import EventFileService
 from howdah.history import csv_tables, queries
 from howdah.history.index import Index
+from howdah.history.index_annotations import ReadAnnotation
 from howdah.history.job_log_cache import JobLogCache
 from howdah.history.options import ShownCluster, conf_dir_of, find_cluster, job_key, user_on
 from howdah.history.usage import usage
@@ -29,11 +35,24 @@ from howdah.spec import redaction, uris
 from howdah.spec.view import JobView
 from howdah.storage.factory import filesystem
 from howdah.storage.files_of_owner import NOBODY
+from howdah.wire import auth
 
 T = TypeVar("T")
 
 
-class HistorySource(ReadOnlySource):
+class HistoryAccess(Access):
+    """Checks the tokens of a history server. The server's own key makes tokens that act on all jobs, and a key derived
+    from it for each job (docs/adr/0024)."""
+
+    def __init__(self, key: bytes) -> None:
+        super().__init__(key, lambda job_id: job_key(key, job_id))
+
+    def may_act(self, job_id: str, token: str) -> bool:
+        """Return whether `token` permits its holder to change this job now."""
+        return auth.may_act(self.key, token, time.time()) or super().may_act(job_id, token)
+
+
+class HistorySource(RecordedSource):
     """The source of a history server. `key` makes the tokens to view; `problems` are sentences that the page shows."""
 
     def __init__(
@@ -44,7 +63,7 @@ class HistorySource(ReadOnlySource):
         key: bytes,
         link_command: str = "howdah history",
     ) -> None:
-        super().__init__(ReadOnlyAccess(key, lambda job_id: job_key(key, job_id)), link_command)
+        super().__init__(HistoryAccess(key), link_command)
         self.index, self.clusters, self.conf_dir = index, clusters, conf_dir
         self.problems: list[str] = []
         self._problem_changes = 0
@@ -95,7 +114,30 @@ class HistorySource(ReadOnlySource):
             own = False
         # Whoever wrote the log may name what this server may read and he may not.
         owner = "" if own else log.owner or NOBODY
-        return RecordedJob(log, self.archived_logs, self._event_files[conf_dir], archive, conf_dir, owner)
+        annotate = functools.partial(self._annotate, directory, str(row["id"]))
+        return RecordedJob(log, self.archived_logs, self._event_files[conf_dir], archive, conf_dir, owner, annotate)
+
+    async def _annotate(self, directory: str, job_id: str, changes: Mapping[str, Any]) -> Any:
+        """Change a job's annotation, and show it in the list at once.
+
+        Raises:
+            RequestRefused: a value is not allowed, or this server's user may not write where the job is.
+        """
+
+        def change() -> job_annotations.Annotation:
+            with self.index.reading() as connection:
+                home = queries.root_of(connection, directory)
+            files = filesystem(directory, self._conf_dir_of(directory))
+            changed = job_annotations.change(files, home, job_id, changes, getpass.getuser(), time.time())
+            with contextlib.suppress(sqlite3.Error):  # the next scan reads it
+                if self.index.writes:
+                    self.index.put_annotations(home, [ReadAnnotation(job_id, 0, 0, changed)])
+            return changed
+
+        try:
+            return dataclasses.asdict(await asyncio.to_thread(change))
+        except EngineUnavailable as error:
+            raise NotReady(str(error), "job") from error
 
     def user_on(self, uri: str) -> str:
         """Return this user's name, as files have it, on the file system of a URI."""
@@ -194,6 +236,10 @@ class HistorySource(ReadOnlySource):
         if found := await self._read(lambda connection: queries.previous_run(connection, id_)):
             return found
         raise NotFound(f"there is no earlier run of the name of {id_[:80]}", "jobs")
+
+    async def row(self, job_id: str) -> Mapping[str, Any] | None:
+        """Return the row of a job, None if there is none."""
+        return (await asyncio.to_thread(self._row, job_id))[0]
 
     async def trace(self, of: str) -> Mapping[str, Any] | None:
         """Return the job and task that a container, process or GPU belongs to, or did last."""

@@ -237,3 +237,9 @@ class JobReport:
     `key`."""
     conf_dir: str = ""
     """The Hadoop configuration that knows the file system of the directory."""
+    tags: Tuple[str, ...] = ()
+    """The job's tags: those that people gave it later, else those of its job file as far as the engine knows them."""
+    note: str = ""
+    """The note that people gave the job."""
+    archived: bool = False
+    """Lists leave the job out unless they are asked for it."""

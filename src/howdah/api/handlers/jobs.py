@@ -40,6 +40,9 @@ class Catalogue(Protocol):
         """Return the keys and values in which jobs differ; with `equal` all others, too. One job alone is compared with
         the last run of its name before it."""
 
+    async def row(self, job_id: str) -> Mapping[str, Any] | None:
+        """Return the row of a job, with all that the list can show of it; None if there is none."""
+
     async def trace(self, of: str) -> Mapping[str, Any] | None:
         """Return the job and task of a container, process or GPU, None if there is none."""
 
@@ -75,6 +78,14 @@ async def compare(call: ApiRequest) -> history_schemas.Compare:
     if not ids[0] or len(ids) > MAX_COMPARED:
         raise InvalidRequest(f"jobs must be 1 to {MAX_COMPARED} ids with commas between", "jobs")
     return cast(history_schemas.Compare, await _catalogue(call).compare(ids, call.query.get("equal") == "1"))
+
+
+async def row(call: ApiRequest) -> history_schemas.JobRow:
+    """Answer `jobs/ID/row`: the job as the list has it."""
+    found = await _catalogue(call).row(call.path_params["job"])
+    if found is None:
+        raise NotFound("the list does not have this job now", "job")
+    return cast(history_schemas.JobRow, found)
 
 
 async def trace(call: ApiRequest) -> schemas.TraceResult:

@@ -94,6 +94,7 @@ def job_report(directory: JobDirectory, positions: JobPositions) -> JobReport:
         master=directory.master_url() if entry is not None and not state.ended else "",
         tracking_url="",
         directory=uris.of_local(directory.path),
+        tags=spec.tags if spec is not None else (),
     )
 
 

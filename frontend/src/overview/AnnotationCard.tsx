@@ -1,0 +1,109 @@
+// What people add to a job: a note, tags, and whether it is archived. A server of many jobs has it.
+
+import { Button, Input, Select } from "antd";
+import { type ReactNode, useState } from "react";
+import type { ActionBody, Job, JobRow } from "../api";
+import { LabeledSwitch } from "../components/LabeledSwitch";
+import { useJobAction } from "../job/useJobAction";
+import { t } from "../language";
+import { href } from "../router";
+import { getActionToken } from "../tokens";
+import { usePolling } from "../usePolling";
+
+type Changes = Partial<ActionBody<"annotate">>;
+
+const MAX_NOTE = 2000;
+const MAX_TAGS = 20;
+
+export default function AnnotationCard({ job }: { job: Job }): ReactNode {
+  const [saves, setSaves] = useState(0);
+  const { data: row } = usePolling("jobs/{job}/row", { job: job.id }, {}, 10, false, saves);
+  const [last, setLast] = useState(row);
+  if (row && row !== last) setLast(row);
+  const shown = row ?? last;
+  if (!shown) return null;
+  return (
+    <section className="card">
+      <h2>{t("Note and tags")}</h2>
+      <Annotation row={shown} onSave={() => setSaves(saves + 1)} />
+    </section>
+  );
+}
+
+function Annotation({ row, onSave }: { row: JobRow; onSave: () => void }): ReactNode {
+  const [draft, setDraft] = useState<Changes>();
+  const { pending, run } = useJobAction(row.id, "annotate", t("Saved"));
+  const save = async (changes: Changes): Promise<void> => {
+    if (!(await run(changes))) return;
+    setDraft(undefined);
+    onSave();
+  };
+  if (draft) return <Editor draft={draft} setDraft={setDraft} saving={pending} save={() => void save(draft)} />;
+  return (
+    <>
+      {row.archived && <p className="muted">{t("Archived: lists leave this job out.")}</p>}
+      {row.note && <p style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}>{row.note}</p>}
+      {row.tags.length > 0 && (
+        <p className="words">
+          {row.tags.map((tag) => (
+            <a key={tag} href={href(["jobs"], { tag })}>
+              {tag}
+            </a>
+          ))}
+        </p>
+      )}
+      {getActionToken() ? (
+        <Button onClick={() => setDraft({ note: row.note, tags: row.tags, archived: row.archived })}>{t("Edit…")}</Button>
+      ) : (
+        <p className="muted">
+          {t("To make changes, open the link that this command prints:")} <code>howdah page {row.id}</code>
+        </p>
+      )}
+    </>
+  );
+}
+
+interface EditorProps {
+  draft: Changes;
+  setDraft: (draft: Changes | undefined) => void;
+  saving: boolean;
+  save: () => void;
+}
+
+function Editor({ draft, setDraft, saving, save }: EditorProps): ReactNode {
+  return (
+    <div style={{ display: "grid", gap: 8 }}>
+      <Input.TextArea
+        aria-label={t("Note")}
+        placeholder={t("Note")}
+        autoFocus
+        autoSize={{ minRows: 3, maxRows: 12 }}
+        maxLength={MAX_NOTE}
+        value={draft.note ?? ""}
+        onChange={(event) => setDraft({ ...draft, note: event.target.value })}
+      />
+      <Select
+        mode="tags"
+        aria-label={t("Tags")}
+        placeholder={t("Tags")}
+        open={false}
+        suffixIcon={null}
+        tokenSeparators={[","]}
+        maxCount={MAX_TAGS}
+        value={draft.tags ?? []}
+        onChange={(tags: string[]) => setDraft({ ...draft, tags })}
+      />
+      <LabeledSwitch
+        text={t("Archived")}
+        on={draft.archived ?? false}
+        onChange={(archived) => setDraft({ ...draft, archived })}
+      />
+      <div className="row">
+        <Button type="primary" loading={saving} onClick={save}>
+          {t("Save")}
+        </Button>
+        <Button onClick={() => setDraft(undefined)}>{t("Discard")}</Button>
+      </div>
+    </div>
+  );
+}

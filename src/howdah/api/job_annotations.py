@@ -1,0 +1,179 @@
+"""The note, the tags and the archive mark that people give a job, each job's in a small file of the home it is in.
+
+The rule: whoever may write in a job's home may annotate the job, and nobody else (docs/adr/0024). The files are read by
+servers with more rights than their writers have, so a reader believes nothing in them, and of a home on a shared
+file system reads only files of the home's owner.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from howdah.errors import InvalidRequest, NotFound, NotPermitted, StagingError
+from howdah.spec import uris
+from howdah.spec.values import dataclass
+from howdah.storage.files_of_owner import FilesOfOwner
+from howdah.storage.filesystem import FileSystem
+
+DIRECTORY, SUFFIX = "annotations", ".json"
+MAX_NOTE, MAX_TAG, MAX_TAGS = 2000, 100, 20
+"""The most characters of a note and of a tag, and the most tags."""
+MAX_BYTES = 64 << 10
+"""The largest file that is read."""
+VERSION = 1
+FIELDS = ("note", "tags", "archived")
+_JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Characters that a terminal or a browser would act on: a note has lines and tabs, and nothing else of the kind."""
+_SPACES = re.compile(r"[\t\n]")
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """What people have added to a job."""
+
+    note: str = ""
+    """Plain text."""
+    tags: tuple[str, ...] | None = None
+    """The tags of the job in place of those of its job file; None: those stay."""
+    archived: bool = False
+    """The job is left out of lists unless they are asked for it."""
+    changed: float = 0.0
+    """When it was changed last, in epoch seconds."""
+    by: str = ""
+    """The user who changed it last."""
+
+
+NONE = Annotation()
+
+
+def home_of(directory: str) -> str:
+    """Return the home that has a job's directory."""
+    return uris.parent(uris.parent(directory))
+
+
+def annotation_uri(home: str, job_id: str) -> str:
+    """Return the URI of a job's annotation."""
+    return uris.join(home, DIRECTORY, job_id + SUFFIX)
+
+
+def job_of_file(uri: str) -> str:
+    """Return the job whose annotation a file is; "" if it is none."""
+    name = uris.name(uri)
+    job_id = name.removesuffix(SUFFIX)
+    return job_id if name.endswith(SUFFIX) and _JOB_ID.fullmatch(job_id) else ""
+
+
+def as_home_owner(files: FileSystem, home: str, owner: str) -> FileSystem:
+    """Return `files`, of which only those are read that the owner of `home` owns, if `home` is on a file system with
+    links: a link to a file that its owner may not read shows nothing."""
+    return FilesOfOwner(files, owner) if uris.split(home)[0] == "file" else files
+
+
+def read(files: FileSystem, home: str, job_id: str) -> Annotation:
+    """Return the annotation of a job; `NONE` if it has none.
+
+    Raises:
+        StagingError, EngineUnavailable: it can't be read.
+    """
+    return parse(_stored(files, annotation_uri(home, job_id)))
+
+
+def parse(stored: Mapping[str, Any]) -> Annotation:
+    """Return the annotation in a file's JSON; what is wrong in it counts as not there."""
+    note, tags, changed = stored.get("note"), stored.get("tags"), stored.get("changed")
+    moment = float(changed) if isinstance(changed, (int, float)) and not isinstance(changed, bool) else 0.0
+    return Annotation(
+        note=_CONTROL.sub("", note)[:MAX_NOTE] if isinstance(note, str) else "",
+        tags=_clean_tags(tags) if isinstance(tags, list) else None,
+        archived=stored.get("archived") is True,
+        changed=moment if math.isfinite(moment) else 0.0,
+        by=_clean_line(stored.get("by"))[:MAX_TAG],
+    )
+
+
+def check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of the changes that are fields of an annotation, in the form that is stored. Fields that are not
+    there, or null, stay as they are.
+
+    Raises:
+        InvalidRequest: a field has a value that is not allowed.
+    """
+    found = {name: changes[name] for name in FIELDS if changes.get(name) is not None}
+    note, tags, archived = found.get("note", ""), found.get("tags", []), found.get("archived", False)
+    if not isinstance(note, str) or len(note) > MAX_NOTE or _CONTROL.search(note):
+        raise InvalidRequest(f"note must be {MAX_NOTE} characters of plain text at most", "note")
+    if not isinstance(tags, list) or len(tags) > MAX_TAGS or not all(map(_is_tag, tags)):
+        raise InvalidRequest(
+            f"tags must be {MAX_TAGS} at most, each of 1 to {MAX_TAG} characters without a comma", "tags"
+        )
+    if not isinstance(archived, bool):
+        raise InvalidRequest(f"archived is {str(archived)[:40]!r}, must be true or false", "archived")
+    if "note" in found:
+        found["note"] = note.strip()
+    if "tags" in found:
+        found["tags"] = list(dict.fromkeys(tag.strip() for tag in tags))
+    if not found:
+        raise InvalidRequest(f"one of {', '.join(FIELDS)} must be given", "note")
+    return found
+
+
+def change(files: FileSystem, home: str, job_id: str, changes: Mapping[str, Any], by: str, now: float) -> Annotation:
+    """Change fields of a job's annotation, which appears by one rename, and return the annotation.
+
+    Raises:
+        InvalidRequest: a field has a value that is not allowed. NotFound: there is no job of this id in the home.
+        NotPermitted: this user may not write in the home.
+        EngineUnavailable: the file system does not answer.
+    """
+    checked = check_changes(changes)
+    jobs, uri = uris.join(home, "jobs"), annotation_uri(home, job_id)
+    try:
+        above = files.stat(jobs)
+        if above is None or not _JOB_ID.fullmatch(job_id) or not files.exists(uris.join(jobs, job_id)):
+            raise NotFound(f"no job {job_id[:80]} in {home}", "job")
+        if uris.split(home)[0] == "file" and above.owner != str(os.getuid()):
+            # A process with more rights than the owner of a directory must not write where the owner's links lead.
+            raise NotPermitted(f"only the owner of {uris.path(home)} may annotate its jobs", "job")
+        stored = {**_stored(files, uri), **checked, "version": VERSION, "job": job_id, "changed": now, "by": by}
+        files.mkdirs(uris.parent(uri), (above.mode & 0o777) or 0o755)
+        with files.writing(uri, 0o644) as sink:
+            sink.write(json.dumps(stored, ensure_ascii=False).encode())
+    except StagingError as error:
+        raise NotPermitted(f"the annotation can't be written: {error}", "job") from error
+    return parse(stored)
+
+
+def _stored(files: FileSystem, uri: str) -> dict[str, Any]:
+    """Return the JSON of an annotation's file, with the fields of other versions; {} if there is none."""
+    entry = files.stat(uri)
+    if entry is None or entry.is_dir or not 0 < entry.size <= MAX_BYTES:  # a pipe, which has no size, may block
+        return {}
+    try:
+        found = json.loads(files.head(uri, MAX_BYTES))
+    except (ValueError, RecursionError):
+        found = None
+    return found if isinstance(found, dict) else {}
+
+
+def _is_tag(tag: Any) -> bool:
+    return (
+        isinstance(tag, str)
+        and 0 < len(tag.strip()) <= MAX_TAG
+        and "," not in tag
+        and not _CONTROL.search(tag)
+        and not _SPACES.search(tag)
+    )
+
+
+def _clean_tags(tags: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(tag.strip() for tag in tags if _is_tag(tag)))[:MAX_TAGS]
+
+
+def _clean_line(text: Any) -> str:
+    return _SPACES.sub(" ", _CONTROL.sub("", text)) if isinstance(text, str) else ""

@@ -1,0 +1,109 @@
+"""Notes, tags and the archive mark of the user's jobs, read and written where the jobs are, without a server."""
+
+from __future__ import annotations
+
+import getpass
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from howdah.api import job_annotations
+from howdah.api.job_annotations import Annotation
+from howdah.client.clusters import engine_of
+from howdah.client.engine_registry import settings_for
+from howdah.client.job_list import ListedJob
+from howdah.client.recorded_events import recorded_events
+from howdah.engines import Engine
+from howdah.engines.info import name_of_id
+from howdah.errors import HowdahError, JobNotFound, StagingError
+from howdah.spec import JobReport, State, uris
+from howdah.spec.fold import fold_recorded
+from howdah.storage.factory import filesystem
+
+
+def with_annotations(
+    jobs: Iterable[ListedJob], report_unread: Callable[[HowdahError], None] = lambda _: None
+) -> Iterator[ListedJob]:
+    """Yield the jobs with what people have added to them. Each home is listed once, and a file read for a job that has
+    one. `report_unread` is called once for each home that can't be read."""
+    listings: dict[str, frozenset[str]] = {}
+    for job in jobs:
+        report = job.report
+        home = job_annotations.home_of(report.directory) if report.directory else ""
+        try:
+            if home and home not in listings:
+                listings[home] = frozenset()
+                listings[home] = _annotated_jobs(home, report.conf_dir)
+            if report.id in listings.get(home, ()):
+                found = job_annotations.read(filesystem(home, report.conf_dir), home, report.id)
+                job = replace(job, report=_annotated(report, found))
+        except HowdahError as error:
+            listings[home] = frozenset()
+            report_unread(error)
+        yield job
+
+
+def _annotated_jobs(home: str, conf_dir: str) -> frozenset[str]:
+    directory, files = uris.join(home, job_annotations.DIRECTORY), filesystem(home, conf_dir)
+    entries = files.children(directory) if files.exists(directory) else []
+    return frozenset(job_annotations.job_of_file(entry.uri) for entry in entries)
+
+
+def _annotated(report: JobReport, found: Annotation) -> JobReport:
+    tags = report.tags if found.tags is None else found.tags
+    return replace(report, tags=tags, note=found.note, archived=found.archived)
+
+
+def locate(engine: Engine, job_id: str) -> JobReport:
+    """Return the engine's report of a job; of a job that the engine has forgotten, one that says where it is.
+
+    Raises:
+        JobNotFound: there is no such job.
+    """
+    found = next(iter(engine.describe(job_id)), None)
+    if found is not None and found.directory:
+        return found
+    directory, conf_dir = (
+        uris.join(engine.home, "jobs", job_id),
+        settings_for({"engine": engine.name})["hadoop_conf_dir"],
+    )
+    if not filesystem(directory, conf_dir).exists(directory):
+        raise JobNotFound(f"no job {job_id} on engine {engine.name}; `howdah list` shows yours")
+    user = getpass.getuser()
+    return JobReport(job_id, "", State.PENDING, engine.name, user, directory=directory, conf_dir=conf_dir)
+
+
+def engine_of_forgotten(job_id: str, profile: str = "") -> Engine | None:
+    """Return the engine whose jobs have ids of this form; None for what is no whole id."""
+    return engine_of(job_id, profile) if name_of_id(job_id) else None
+
+
+def read_annotation(report: JobReport) -> Annotation:
+    """Return the annotation of a job, with the tags of its job file where nobody has given it others.
+
+    Raises:
+        StagingError, EngineUnavailable: it can't be read.
+    """
+    home = job_annotations.home_of(report.directory)
+    found = job_annotations.read(filesystem(home, report.conf_dir), home, report.id)
+    return found if found.tags is not None else replace(found, tags=report.tags or _recorded_tags(report))
+
+
+def _recorded_tags(report: JobReport) -> tuple[str, ...]:
+    try:
+        job = fold_recorded(recorded_events(report)).job
+    except StagingError:  # it has not started
+        return ()
+    return job.tags if job is not None else ()
+
+
+def change_annotation(report: JobReport, changes: Mapping[str, Any]) -> Annotation:
+    """Change fields of the job's annotation, and return it.
+
+    Raises:
+        InvalidRequest, NotPermitted, EngineUnavailable: as of `job_annotations.change`.
+    """
+    home, files = job_annotations.home_of(report.directory), filesystem(report.directory, report.conf_dir)
+    changed = job_annotations.change(files, home, report.id, changes, getpass.getuser(), time.time())
+    return changed if changed.tags is not None else replace(changed, tags=read_annotation(report).tags)

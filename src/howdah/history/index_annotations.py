@@ -1,0 +1,83 @@
+"""The index's copy of the annotations: which files were read, and what they change in the rows of jobs.
+
+The rule: an annotation may be read before or after its job's log. Its table keeps it, and each row gets it whenever one
+of the two is written.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+from howdah.api.job_annotations import Annotation
+from howdah.spec.values import dataclass
+
+TABLE = """
+CREATE TABLE annotation (
+  root TEXT, id TEXT, modified_ms INTEGER, size INTEGER, note TEXT, tags TEXT, archived INTEGER, PRIMARY KEY (root, id)
+) WITHOUT ROWID;
+"""
+_ANEW = -1
+"""A `folder_ms` that no directory has: the job's log is read from its beginning."""
+
+
+@dataclass(frozen=True)
+class ReadAnnotation:
+    """An annotation as its file had it."""
+
+    job: str
+    """The job's id."""
+    modified_ms: int
+    """When the file was written; 0: it is to be read again."""
+    size: int
+    """The file's size in bytes."""
+    annotation: Annotation
+    """What the file says."""
+
+
+def known_files(connection: sqlite3.Connection, root: str) -> dict[str, tuple[int, int]]:
+    """Return modification time and size of each file below `root` that was read, by the job's id."""
+    rows = connection.execute("SELECT id, modified_ms, size FROM annotation WHERE root = ?", (root,))
+    return {id_: (modified_ms, size) for id_, modified_ms, size in rows}
+
+
+def store(connection: sqlite3.Connection, root: str, read: Iterable[ReadAnnotation], gone: Iterable[str] = ()) -> None:
+    """Store annotations below `root`, and forget those of the jobs in `gone`; bring the jobs' rows up to date."""
+    for each in read:
+        noted = each.annotation
+        tags = None if noted.tags is None else json.dumps(noted.tags)
+        _read_anew_without_tags(connection, root, each.job, tags)
+        row = (root, each.job, each.modified_ms, each.size, noted.note, tags, noted.archived)
+        connection.execute("INSERT OR REPLACE INTO annotation VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        apply(connection, root, [each.job])
+    for id_ in gone:
+        _read_anew_without_tags(connection, root, id_, None)
+        connection.execute("DELETE FROM annotation WHERE root = ? AND id = ?", (root, id_))
+        connection.execute("UPDATE job SET note = '', archived = 0, noted = '' WHERE root = ? AND id = ?", (root, id_))
+
+
+def _read_anew_without_tags(connection: sqlite3.Connection, root: str, id_: str, tags: str | None) -> None:
+    """Have a job's log read again if its tags are those of the job file again, which only the log has."""
+    if tags is None:
+        anew = "UPDATE job SET folder_ms = ? WHERE root = ? AND id = ? AND EXISTS "
+        had_tags = "(SELECT 1 FROM annotation a WHERE a.root = job.root AND a.id = job.id AND a.tags IS NOT NULL)"
+        connection.execute(anew + had_tags, (_ANEW, root, id_))
+
+
+def apply(connection: sqlite3.Connection, root: str, ids: Sequence[str]) -> None:
+    """Give the rows of these jobs what their annotations say."""
+    for begin in range(0, len(ids), 500):
+        part = ids[begin : begin + 500]
+        found = connection.execute(
+            f"SELECT id, note, tags, archived FROM annotation WHERE root = ? AND id IN ({', '.join('?' * len(part))})",  # noqa: S608 - our own words
+            (root, *part),
+        ).fetchall()
+        for id_, note, tags, archived in found:
+            own = json.loads(tags) if tags is not None else []
+            noted = " ".join((note, *own)).casefold()
+            update = "UPDATE job SET note = ?, archived = ?, noted = ? WHERE root = ? AND id = ? RETURNING number"
+            row = connection.execute(update, (note, archived, noted, root, id_)).fetchone()
+            if row is not None and tags is not None:
+                connection.execute("DELETE FROM tag WHERE job = ?", row)
+                connection.executemany("INSERT INTO tag VALUES (?, ?)", [(row[0], tag) for tag in own])

@@ -1,0 +1,70 @@
+"""Tests `howdah note`, `archive` and what `list` shows of them, with a home of jobs that have ended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from history_jobs import begun, ended, write
+
+from howdah.cli.annotate import archive, note
+from howdah.cli.jobs import list_jobs
+from howdah.errors import HowdahError, JobNotFound
+from howdah.spec.events import JobStarted
+
+ONE, TWO = "local-20261121-131248-0001", "local-20261121-131249-0002"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two jobs of this machine."""
+    monkeypatch.setenv("HOWDAH_HOME", str(tmp_path))
+    monkeypatch.setenv("HOWDAH_LANGUAGE", "en")
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    for number, id_ in enumerate((ONE, TWO)):
+        first, *more = begun(number, name=f"job{number}", tags=("sweep",))
+        assert isinstance(first, JobStarted)
+        write(tmp_path / "state", id_, (first, *more, *ended(number)))
+    return tmp_path / "state"
+
+
+def run(command: Any, *arguments: str) -> str:
+    done = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_a_note_and_tags_are_written_and_printed(home: Path) -> None:
+    assert run(note, ONE) == "tags: sweep\n"
+    run(note, ONE, "too high", "--tag", "bad", "--tag", "sweep", "--untag", "nothing")
+    shown = run(note, "job0").splitlines()
+    assert shown[:2] == ["too high", "tags: sweep, bad"]
+    assert shown[2].startswith("changed by ")
+    run(note, ONE, "", "--untag", "sweep")
+    found = json.loads(run(note, ONE, "--json"))
+    assert (found["id"], found["note"], found["tags"]) == (ONE, "", ["bad"])
+    assert run(note, TWO, "--json").startswith(f'{{"id":"{TWO}","note":"","tags":["sweep"]')
+    for wrong in ((ONE, "x" * 2001), (ONE, "--tag", "a,b"), ("nothing-like-it", "x")):
+        assert isinstance(CliRunner().invoke(note, wrong).exception, HowdahError)
+
+
+def test_an_archived_job_is_listed_only_where_asked_for(home: Path) -> None:
+    assert run(list_jobs, "-q").split() == [TWO, ONE]
+    assert run(archive, ONE, TWO) == f"{ONE} is archived\n{TWO} is archived\n"
+    assert run(list_jobs) == "no jobs\n"
+    assert run(list_jobs, "-q", "--archived", "--limit", "1").split() == [TWO]
+    run(archive, "--undo", TWO)
+    run(note, TWO, "best\nof all", "--tag", "kept")
+    [row] = run(list_jobs, "--json").splitlines()
+    assert {"tags": ["sweep", "kept"], "note": "best\nof all", "archived": False}.items() <= json.loads(row).items()
+    assert "sweep kept  best of all" in run(list_jobs, "-o", "wide")
+    assert (home / "jobs" / ONE / "events.jsonl").exists()
+    assert isinstance(CliRunner().invoke(archive, ["local-20261121-131248-0009"]).exception, JobNotFound)
+
+
+def test_what_cannot_be_read_takes_nothing_from_the_list(home: Path) -> None:
+    (home / "annotations").write_text("no directory")
+    assert run(list_jobs, "-q").split() == [TWO, ONE]
