@@ -82,7 +82,7 @@ def answer(
 def server(kind: str) -> dict[str, Any]:
     only = ID if kind == "master" else None
     here = {"history": "", "link_command": "howdah page ID" if only else "howdah history"}
-    return {"kind": kind, "version": "0", "job": only, "now": time.time(), "may_act": True, "engine": "yarn", **here}
+    return {"kind": kind, "version": "0", "job": only, "now": time.time(), "may_act": True, "engine": "yarn", "currency": "" if only else "EUR", **here}
 
 
 def _stack(index: int) -> str:

@@ -45,6 +45,7 @@ def _row(n: int) -> dict[str, Any]:
         "tags": ["nightly", f"sweep-{n % 4}", *([HTML_ATTACK] if n % 9 == 3 else [])],
         "note": f"diverges after epoch 3 {HTML_ATTACK}\nlr too high" if n % 4 == 1 else "",
         "archived": False,
+        "cost": 12.34 + n,
         "metrics": {
             "train/loss": {"last": 0.31 + n / 100, "min": 0.25, "max": 2.3},
             "eval/accuracy": {"last": 0.9 - n / 1000, "min": 0.1, "max": 0.93 - n % 40 / 200},
@@ -65,13 +66,13 @@ def users(params: dict[str, str]) -> dict[str, Any]:
         "tag": ["nightly", ""],
         "day": ["2026-11-28", "2026-11-27"],
     }[by]
-    return {"by": by, "users": [_usage(by, group, 40) for group in groups], "total": _usage("", "", 80)}
+    return {"by": by, "currency": "EUR", "users": [_usage(by, group, 40) for group in groups], "total": _usage("", "", 80)}
 
 
 def _usage(by: str, group: str, jobs: int) -> dict[str, Any]:
     who = {"user": group if by == "user" else "", "group": group, "jobs": jobs}
     gpu = {"gpu_hours": 3.0125 * jobs, "wasted_gpu_hours": 4.2, "by_cause": {"program": 3.0, "lost": 1.2}}
-    return {**who, **gpu, "cpu_hours": 24 * jobs, "memory_gib_hours": 96.5 * jobs}
+    return {**who, **gpu, "cost": 7.5 * jobs, "cpu_hours": 24 * jobs, "memory_gib_hours": 96.5 * jobs}
 
 
 def compare(params: dict[str, str]) -> dict[str, Any]:

@@ -99,11 +99,12 @@ function listParams(query: URLSearchParams): QueryParams<"jobs"> {
 function useColumns(response: ApiResponse<"jobs"> | undefined): [TableColumn<JobRow>[], RunColumn[]] {
   const chosen = useRoute().query.get("columns") ?? "";
   const withClusters = response?.jobs.some((row) => row.cluster) ?? false;
+  const withCost = response?.jobs.some((row) => row.cost !== null) ?? false;
   const names = response?.names ?? NO_NAMES;
   return useMemo(() => {
     const more = runColumns(names, chosen);
-    return [jobColumns(withClusters, more), [...more, ...fixedNumberColumns()]];
-  }, [withClusters, names, chosen]);
+    return [jobColumns(withClusters, withCost, more), [...more, ...fixedNumberColumns()]];
+  }, [withClusters, withCost, names, chosen]);
 }
 
 function ViewSelect({ view }: { view: string }): ReactNode {

@@ -25,7 +25,8 @@ export default function UsersPage(): ReactNode {
   const polled = usePolling("users", {}, params, 30);
   const answer = useLatestData(polled);
   const by = answer?.by ?? "user";
-  const columns = useMemo(() => usageColumns(by), [by]);
+  const currency = answer?.currency ?? "";
+  const columns = useMemo(() => usageColumns(by, currency), [by, currency]);
   return (
     <>
       <h1 className="visually-hidden">{t("Users")}</h1>
@@ -41,7 +42,7 @@ export default function UsersPage(): ReactNode {
       {!answer && <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />}
       {answer && (
         <>
-          <Total total={answer.total} />
+          <Total total={answer.total} currency={currency} />
           <VirtualTable
             label={t("Users")}
             columns={columns}
@@ -73,7 +74,7 @@ function GroupSelect({ by }: { by: string }): ReactNode {
   );
 }
 
-function Total({ total }: { total: UserUsage }): ReactNode {
+function Total({ total, currency }: { total: UserUsage; currency: string }): ReactNode {
   return (
     <p role="status" style={{ margin: "0 0 8px" }}>
       {t("{jobs} jobs: {gpu} GPU hours, {wasted} of them wasted, {cpu} CPU hours, {memory} GiB hours of memory", {
@@ -83,11 +84,12 @@ function Total({ total }: { total: UserUsage }): ReactNode {
         cpu: formatNumber(total.cpu_hours),
         memory: formatNumber(total.memory_gib_hours),
       })}
+      {total.cost !== null && ` · ${t("Cost")}: ${formatNumber(total.cost, 2)} ${currency}`}
     </p>
   );
 }
 
-function usageColumns(by: Group): TableColumn<UserUsage>[] {
+function usageColumns(by: Group, currency: string): TableColumn<UserUsage>[] {
   const titles: Record<Group, string> = { user: t("User"), queue: t("Queue"), tag: t("Tag"), day: t("Day") };
   return [
     {
@@ -107,6 +109,7 @@ function usageColumns(by: Group): TableColumn<UserUsage>[] {
     },
     numberColumn("cpu_hours", t("CPU hours"), 110, (row) => row.cpu_hours),
     numberColumn("memory", t("Memory (GiB hours)"), 190, (row) => row.memory_gib_hours),
+    ...(currency ? [numberColumn("cost", t("Cost ({currency})", { currency }), 130, (row) => row.cost ?? 0)] : []),
     {
       key: "cause",
       title: t("By cause (GPU hours)"),

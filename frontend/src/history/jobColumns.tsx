@@ -16,7 +16,7 @@ const ON_CHOICE = Number.MAX_SAFE_INTEGER;
 /** Columns that no list is sorted by. */
 export const UNSORTABLE = ["cluster", "tags", "note", "archived", "diagnostics"];
 
-export function jobColumns(withClusters: boolean, more: RunColumn[]): TableColumn<JobRow>[] {
+export function jobColumns(withClusters: boolean, withCost: boolean, more: RunColumn[]): TableColumn<JobRow>[] {
   return [
     {
       key: "name",
@@ -63,6 +63,7 @@ export function jobColumns(withClusters: boolean, more: RunColumn[]): TableColum
     numberColumn("wasted_gpu_hours", t("Wasted GPU hours"), (row) => row.wasted_gpu_hours),
     numberColumn("cpu_hours", t("CPU hours"), (row) => row.cpu_hours),
     numberColumn("memory_gib_hours", t("Memory (GiB hours)"), (row) => row.memory_gib_hours),
+    ...(withCost ? [numberColumn("cost", t("Cost"), (row) => row.cost ?? 0)] : []),
     {
       key: "tags",
       title: t("Tags"),

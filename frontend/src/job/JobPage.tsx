@@ -65,7 +65,7 @@ export function JobPage({ id, server }: { id: string; server: ServerInfo | undef
 function JobTabs({ job, server }: { job: Job; server: ServerInfo | undefined }): ReactNode {
   const [, , tab = "overview"] = useRoute().path;
   const panels: [string, string, () => ReactNode][] = [
-    ["overview", t("Overview"), () => <OverviewTab job={job} canSearch={server?.kind === "history"} />],
+    ["overview", t("Overview"), () => <OverviewTab job={job} server={server} />],
     ["tasks", t("Tasks"), () => <TasksTab job={job} />],
     ["timeline", t("Timeline"), () => <TimelineTab job={job} />],
     ["metrics", t("Metrics"), () => <MetricsTab job={job} />],

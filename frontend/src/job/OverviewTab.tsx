@@ -1,7 +1,7 @@
 // The overview: the outcome or what the job waits for, key figures, what its programs do now, its definition, details.
 
 import { lazy, type ReactNode, Suspense } from "react";
-import type { Job } from "../api";
+import type { Job, ServerInfo } from "../api";
 import { ErrorBoundary } from "../components/ErrorBoundary";
 import { t } from "../language";
 import { DefinitionCards } from "../overview/DefinitionCards";
@@ -14,10 +14,10 @@ import { FailureCard } from "./FailureCard";
 export const loadActivityCards = (): Promise<typeof import("../overview/ActivityCards")> =>
   import("../overview/ActivityCards");
 const ActivityCards = lazy(loadActivityCards);
-const AnnotationCard = lazy(() => import("../overview/AnnotationCard"));
+const HistoryCards = lazy(() => import("../overview/HistoryCards"));
 
-/** `canSearch`: whether the server lists jobs. */
-export function OverviewTab({ job, canSearch }: { job: Job; canSearch: boolean }): ReactNode {
+export function OverviewTab({ job, server }: { job: Job; server: ServerInfo | undefined }): ReactNode {
+  const canSearch = server?.kind === "history";
   const hasRun = job.running > 0;
   return (
     <div className={`dashboard ${hasRun ? "" : "not-run"}`}>
@@ -43,10 +43,10 @@ export function OverviewTab({ job, canSearch }: { job: Job; canSearch: boolean }
         <DefinitionCards job={job} />
       </div>
       <div className="details">
-        {canSearch && (
+        {canSearch && server && (
           <ErrorBoundary resetKey={job.id}>
             <Suspense fallback={null}>
-              <AnnotationCard key={job.id} job={job} />
+              <HistoryCards key={job.id} job={job} currency={server.currency} />
             </Suspense>
           </ErrorBoundary>
         )}

@@ -21,7 +21,7 @@ class JobRow(TypedDict):
     virtual cores (`cpu_hours`) and GiB-hours of memory are those of ended attempts, wasted GPU-hours those of attempts
     whose work was lost. `metrics` and `params` (hyper-parameters) hold those that `columns` names. `tags` are those of
     the job file, or those that people gave the job afterwards, as its `note`; lists leave an `archived` job out unless
-    they are asked for it."""
+    they are asked for it. `cost` is that of ended attempts, in the server's currency; null if it has no prices."""
 
     id: str
     name: str
@@ -47,6 +47,7 @@ class JobRow(TypedDict):
     tags: list[str]
     note: str
     archived: bool
+    cost: float | None
     metrics: dict[str, MetricValues]
     params: dict[str, str]
 
@@ -91,14 +92,17 @@ class UserRow(TypedDict):
     cpu_hours: float
     memory_gib_hours: float
     wasted_gpu_hours: float
+    cost: float | None
     by_cause: dict[str, float]
 
 
 class Users(TypedDict):
     """All groups with jobs in that time: days with the latest first, others with the most GPU-hours first. The total
-    counts each job once, also one of several tags."""
+    counts each job once, also one of several tags. `currency` is "", and each cost null, if the server
+    has no prices."""
 
     by: Annotated[str, AllowedValues(("user", "queue", "tag", "day"))]
+    currency: str
     users: list[UserRow]
     total: UserRow
 

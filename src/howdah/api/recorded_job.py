@@ -113,7 +113,7 @@ class _LocalAccess(Access):
 class RecordedSource:
     """The base of all sources of recorded jobs."""
 
-    kind, only_job_id, history = "history", "", ""
+    kind, only_job_id, history, currency = "history", "", "", ""
 
     def __init__(self, access: Access, link_command: str) -> None:
         self.access, self.link_command = access, link_command

@@ -64,7 +64,8 @@ class Unchanged(TypedDict):
 class Server(TypedDict):
     """The server that answers. `job` is its only job, null if it has many; `may_act` says whether it accepts links that
     may act; `history` is the address, without a token, of a history server that shows the job after its end, "" if none
-    is known; `link_command` is the command that prints a link to this page."""
+    is known; `link_command` is the command that prints a link to this page; `currency` is that of costs, "" if the
+    server has no prices."""
 
     kind: Annotated[str, AllowedValues(("master", "history"))]
     version: str
@@ -74,6 +75,7 @@ class Server(TypedDict):
     engine: str
     history: str
     link_command: str
+    currency: str
 
 
 class PagePlace(TypedDict):

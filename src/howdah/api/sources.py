@@ -99,6 +99,10 @@ class Source(Protocol):
         """Return the command that prints a link to this page."""
 
     @property
+    def currency(self) -> str:
+        """Return the currency of costs, "" where there are no prices."""
+
+    @property
     def history(self) -> str:
         """Return the address, without a token, of a history server that shows the job after its end; "" if none is
         known."""

@@ -25,7 +25,7 @@ from howdah.config.paths import state_directory
 from howdah.errors import HowdahError, NotFound, SpecError
 from howdah.history.options import HistoryOptions, ShownCluster, job_key, key_of, root_of, user_on
 from howdah.history.server import serve_until_signal
-from howdah.spec import uris
+from howdah.spec import prices, uris
 from howdah.spec.units import seconds
 from howdah.wire import auth
 
@@ -80,6 +80,8 @@ def history(
     if engine_name:
         arguments = ["--engine", engine_name, *(word for root in roots for word in ("--root", root))]
         arguments += ["--keep", str(keep_s)] if keep_s else []
+        priced = settings_for({"engine": engine_name, "profile": profile})["prices"]
+        arguments += ["--prices", priced] if priced else []
         _run_as_job(engine_name, profile, [*arguments, *(["--remove-files"] if remove_files else [])], as_json)
         return
     options = options_of(profile, roots, host=host, port=port, keep_s=keep_s, remove_files=remove_files, idle_s=idle_s)
@@ -155,9 +157,12 @@ def _run_as_job(engine_name: str, profile: str, arguments: list[str], as_json: b
 def options_of(profile: str, roots: tuple[str, ...] = (), **more: Any) -> HistoryOptions:
     """Return the options of a server that shows the jobs of all clusters that the profiles lead to."""
     extra = tuple(root if uris.has_scheme(root) else uris.of_local(root) for root in roots)
-    conf_dir = settings_for({"profile": profile})["hadoop_conf_dir"]
+    settings = settings_for({"profile": profile})
     directory = Path(state_directory(os.environ), "history")
-    return HistoryOptions(shown_clusters("", profile), directory, extra, conf_dir, **more)
+    priced = prices.parse(settings["prices"])
+    return HistoryOptions(
+        shown_clusters("", profile), directory, extra, settings["hadoop_conf_dir"], prices=priced, **more
+    )
 
 
 def shown_clusters(engine_name: str, profile: str) -> tuple[ShownCluster, ...]:

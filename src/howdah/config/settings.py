@@ -48,6 +48,7 @@ SETTINGS = {
     "log_limit_mib": Setting("1024", "Most that is kept of each of a task's streams.", "memory"),
     "port_range": Setting("", "Ports of tasks and masters, such as 20000-30000; empty: the system chooses.", "ports"),
     HISTORY_URL: Setting("", "Link of a history server, for `howdah list --history`; it holds a token."),
+    "prices": Setting("", "What an hour costs in the history: gpu, gpu:MODEL, cpu, memory, and currency.", "prices"),
     "language": Setting("auto", "Language of help and tables.", choices=("auto", "en", "zh")),
 }
 
@@ -258,7 +259,7 @@ def _setting_texts(entries: Mapping[str, Node], place: str, mistakes: list[Mista
             mistakes.append(Mistake(place + key, f"is there twice, first at {origins[key]}", origin=node.origin))
         elif isinstance(node, Text):
             values[key] = "" if node.null else node.value
-        elif isinstance(node, Items) and setting.kind in ("paths", "list"):
+        elif isinstance(node, Items) and setting.kind in ("paths", "list", "prices"):
             texts = [item.value for item in node.items if isinstance(item, Text)]
             if any("," in text for text in texts):
                 mistakes.append(Mistake(place + key, "has a comma, which separates values", origin=node.origin))

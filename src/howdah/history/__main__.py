@@ -14,7 +14,7 @@ from howdah.engines.info import known
 from howdah.errors import HowdahError
 from howdah.history.options import HistoryOptions, ShownCluster, root_of, user_on
 from howdah.history.server import serve_until_signal
-from howdah.spec import plugins
+from howdah.spec import plugins, prices
 
 
 def main() -> int:
@@ -49,6 +49,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--keep", type=float, default=0.0, metavar="SECONDS", help="how long an ended job is listed")
     parser.add_argument("--remove-files", action="store_true", help="remove its directory, too")
     parser.add_argument("--pause", type=float, default=0.0, metavar="SECONDS", help="how long between two scans")
+    parser.add_argument("--prices", default="", metavar="LIST", help="what an hour of each resource costs")
     return parser
 
 
@@ -71,6 +72,7 @@ def _options(asked: argparse.Namespace) -> HistoryOptions:
         remove_files=asked.remove_files,
         names=_host_names() if asked.in_job else (),
         pause_s=asked.pause,
+        prices=prices.parse(asked.prices),
         link_command=f"howdah history --on {asked.engine[0]}" if asked.in_job and asked.engine else "howdah history",
     )
 

@@ -25,28 +25,34 @@ JOB_COLUMNS = (
     *("progress", "diagnostics", "note", "archived"),
 )
 """Columns of a list of jobs that are no metrics or hyper-parameters, as in the answer in JSON."""
+COST = "cost"
+"""The column of the cost, which there is where there are prices."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 _TIMES = ("started", "finished")
 
 
-def jobs_table(rows: Iterable[Mapping[str, Any]], columns: str) -> str:
+def jobs_table(rows: Iterable[Mapping[str, Any]], columns: str, currency: str = "") -> str:
     """Return rows of the list of jobs as CSV: the columns that are named, all but metrics and hyper-parameters by
-    default. Times are in UTC.
+    default. Times are in UTC. With a `currency` jobs have a cost in it.
 
     Raises:
         InvalidRequest: a column is not known.
     """
-    names = [name for name in columns.split(",") if name] or list(JOB_COLUMNS)
+    names = [name for name in columns.split(",") if name] or [*JOB_COLUMNS, *([COST] if currency else [])]
     readers = list(map(_reader, names))
-    return _table([urllib.parse.unquote(name) for name in names], ([read(row) for read in readers] for row in rows))
+    heading = [f"cost ({currency})" if name == COST and currency else urllib.parse.unquote(name) for name in names]
+    return _table(heading, ([read(row) for read in readers] for row in rows))
 
 
 def usage_table(answer: Mapping[str, Any]) -> str:
     """Return the rows of `usage`, and their total, as CSV."""
-    names = ("jobs", "gpu_hours", "cpu_hours", "memory_gib_hours", "wasted_gpu_hours")
+    names = ["jobs", "gpu_hours", "cpu_hours", "memory_gib_hours", "wasted_gpu_hours"]
+    heading, currency = [answer["by"], *names], answer["currency"]
+    if currency:
+        names, heading = [*names, COST], [*heading, f"cost ({currency})"]
     rows = [[row["group"], *(row[name] for name in names)] for row in answer["users"]]
     total = ["total", *(answer["total"][name] for name in names)]
-    return _table([answer["by"], *names], [*rows, total])
+    return _table(heading, [*rows, total])
 
 
 def _reader(name: str) -> Callable[[Mapping[str, Any]], Any]:
@@ -60,7 +66,7 @@ def _reader(name: str) -> Callable[[Mapping[str, Any]], Any]:
         return lambda row: " ".join(row[name])
     if name == "archived":
         return lambda row: "yes" if row[name] else ""
-    if name not in JOB_COLUMNS:
+    if name not in (*JOB_COLUMNS, COST):
         allowed = f"{', '.join(JOB_COLUMNS)}, metric:NAME:last (min, max), param:NAME"
         raise InvalidRequest(f"columns has {name[:40]!r}, must be of {allowed}", "columns")
     return lambda row: row[name]

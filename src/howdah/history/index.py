@@ -21,7 +21,7 @@ from howdah.history.index_annotations import ReadAnnotation
 from howdah.history.job_summary import JobSummary
 from howdah.spec.values import dataclass
 
-VERSION = 4
+VERSION = 5
 """Of the tables, whose names stay: `folder_ms` is `FoundJob.directory_ms`."""
 BUSY_S = 10.0
 _TABLES = """
@@ -48,6 +48,7 @@ CREATE TABLE attempt (
 CREATE INDEX attempt_pid ON attempt (pid) WHERE pid;
 CREATE INDEX attempt_gpu ON attempt (host) WHERE held;
 CREATE TABLE waste (job INTEGER, cause TEXT, hours REAL, PRIMARY KEY (job, cause)) WITHOUT ROWID;
+CREATE TABLE gpu_use (job INTEGER, model TEXT, hours REAL, PRIMARY KEY (job, model)) WITHOUT ROWID;
 CREATE TABLE metric (job INTEGER, name TEXT, last REAL, least REAL, most REAL, PRIMARY KEY (job, name)) WITHOUT ROWID;
 CREATE TABLE parameter (job INTEGER, name TEXT, text TEXT, value, PRIMARY KEY (job, name)) WITHOUT ROWID;
 CREATE TABLE tag (job INTEGER, name TEXT, PRIMARY KEY (job, name)) WITHOUT ROWID;
@@ -60,7 +61,7 @@ _OF_SUMMARY = (
     *("diagnostics", "cpu_hours", "memory_gib_hours"),
 )
 """Columns that are attributes of the summary, unchanged."""
-_DETAILS = {"attempt": 11, "waste": 3, "metric": 5, "parameter": 4, "tag": 2}
+_DETAILS = {"attempt": 11, "waste": 3, "gpu_use": 3, "metric": 5, "parameter": 4, "tag": 2}
 """Tables with rows for each job, and the number of their columns."""
 _OF_JOB = ("id", "directory", "offset", "skipping", "size")
 """Columns that are attributes of the indexed job."""
@@ -406,6 +407,7 @@ def _put_details(connection: sqlite3.Connection, jobs: Sequence[tuple[int, Index
         )
         summary.changed = {}
         rows["waste"] += ((number, cause, hours) for cause, hours in summary.wasted.items())
+        rows["gpu_use"] += ((number, model, hours) for model, hours in summary.hours_by_model.items())
         rows["metric"] += ((number, name, *values) for name, values in summary.metrics.items())
         rows["parameter"] += ((number, name, text, _sorted_by(text)) for name, text in summary.params.items())
         rows["tag"] += ((number, name) for name in summary.tags)

@@ -26,6 +26,8 @@ _IGNORED = tuple(
 )
 _USED, _MEASURED = b'{"kind":"Used"', b'{"kind":"Measured"'
 _RESOURCES = Resources()
+MAX_MODELS = 20
+"""The most models of GPUs of a job."""
 MAX_TAGS = 20
 """The most tags of a job."""
 _PROGRESS = re.compile(rb'"task":\{"role":"([^"\\]{1,100})","index":(\d{1,6})\}.*"progress":([0-9.eE-]{1,30})[,}]')
@@ -45,6 +47,8 @@ class AttemptSpan:
     """Numbers or UUIDs of the GPUs, separated by commas."""
     held: int = 0
     """Number of GPUs that the attempt holds."""
+    model: str = ""
+    """Model of the GPUs, by their first one."""
     epoch: int = 0
     since: float = 0.0
     until: float = 0.0
@@ -80,6 +84,8 @@ class JobSummary:
     replicas: dict[str, int] = field(default_factory=dict)
     gpu_hours: float = 0.0
     """GPU-hours that ended attempts held."""
+    hours_by_model: dict[str, float] = field(default_factory=dict)
+    """The GPU-hours by the model of the GPUs, "" where it is not known."""
     cpu_hours: float = 0.0
     """Hours of virtual cores that ended attempts held."""
     memory_gib_hours: float = 0.0
@@ -160,8 +166,9 @@ class JobSummary:
     def _on_gpus_used(self, record: Mapping[str, Any]) -> None:
         """Note which GPUs a task has. Every sample of usage names them; the first is enough."""
         attempt = self.live.get(_task(record))
-        if attempt is not None and not attempt.gpus:
-            attempt.gpus = _text(",".join(str(gpu["id"]) for gpu in record["gpus"]), SENTENCE)
+        if attempt is not None and not (attempt.gpus and attempt.model):
+            attempt.model = attempt.model or _text(next((gpu.get("name") for gpu in record["gpus"]), ""), WORD)
+            attempt.gpus = attempt.gpus or _text(",".join(str(gpu["id"]) for gpu in record["gpus"]), SENTENCE)
             self.changed[attempt.task, attempt.attempt] = attempt
 
     def _apply(self, lines: list[bytes]) -> None:
@@ -247,6 +254,10 @@ class JobSummary:
         held_hours, role = (attempt.until - attempt.since) / 3600, task.rpartition(":")[0]
         hours = attempt.held * held_hours
         self.gpu_hours += hours
+        if hours:
+            known = attempt.model in self.hours_by_model or len(self.hours_by_model) < MAX_MODELS
+            model = attempt.model if known else ""
+            self.hours_by_model[model] = self.hours_by_model.get(model, 0.0) + hours
         self.cpu_hours += self.vcores.get(role, 0) * held_hours
         self.memory_gib_hours += self.memory_mib.get(role, 0) / 1024 * held_hours
         if cause == "stopped":

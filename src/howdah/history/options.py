@@ -14,6 +14,7 @@ from howdah.errors import StagingError
 from howdah.hadoop import identity
 from howdah.hadoop.conf import directory, load
 from howdah.spec import uris
+from howdah.spec.prices import Prices
 from howdah.spec.values import dataclass
 from howdah.wire import auth
 
@@ -64,6 +65,8 @@ class HistoryOptions:
     """Seconds without a request after which the server ends; 0: never."""
     pause_s: float = 0.0
     """Seconds between two scans of the jobs' directories; 0: it depends on how long a scan takes."""
+    prices: Prices | None = None
+    """What an hour of each resource costs; None: nothing is said about costs."""
     link_command: str = "howdah history"
     """The command that prints a link to the server."""
 

@@ -18,7 +18,9 @@ from howdah.api.trace import GPU, PROCESS
 from howdah.engines.info import job_of_container
 from howdah.errors import InvalidRequest
 from howdah.history import run_columns
+from howdah.history.cost import cost_of_job
 from howdah.spec import State
+from howdah.spec.prices import Prices
 
 MAX_PAGE, DEFAULT_PAGE = 500, 50
 MAX_CHOICES = 500
@@ -45,7 +47,11 @@ _DIGITS = {
 
 
 def page(
-    connection: sqlite3.Connection, query: Mapping[str, str], now: float, max_rows: int = MAX_PAGE
+    connection: sqlite3.Connection,
+    query: Mapping[str, str],
+    now: float,
+    max_rows: int = MAX_PAGE,
+    prices: Prices | None = None,
 ) -> dict[str, Any]:
     """Return `{"jobs": […], "next": cursor or None, "total": n, "names": …}` for the query of a list of jobs.
 
@@ -56,7 +62,9 @@ def page(
     where += f"{' AND' if where else 'WHERE'} {_archived(query)}"
     sort = query.get("sort", "") or "-started"
     down = sort.startswith("-")
-    order_by, order_values = _order_by(sort.removeprefix("-"), down)
+    cost = cost_of_job(connection, prices)
+    name = sort.removeprefix("-")
+    order_by, order_values = (cost, []) if prices is not None and name == "cost" else _order_by(name, down)
     limit = _parse_int(query, "limit", min(DEFAULT_PAGE, max_rows), max_rows)
     total = connection.execute(f"SELECT count(*) FROM job {where}", values).fetchone()[0]  # noqa: S608
     if query.get("after"):
@@ -65,7 +73,7 @@ def page(
         values = [*values, *after]
     order = "DESC" if down else "ASC"
     found = connection.execute(
-        f"SELECT {_COLUMNS}, {order_by} AS sorted_by FROM job {where} "  # noqa: S608 - our own names
+        f"SELECT {_COLUMNS}, {cost} AS cost, {order_by} AS sorted_by FROM job {where} "  # noqa: S608 - our own names
         f"ORDER BY sorted_by {order}, number {order} LIMIT ?",
         [*order_values, *values, limit + 1],
     )
@@ -140,7 +148,7 @@ def _job(row: Mapping[str, Any], now: float) -> dict[str, Any]:
         job["url"] = ""
     elif State(row["state"]) is State.RUNNING:
         job["duration_s"] = max(row["duration_s"], now - row["started"])
-    job["archived"] = bool(row["archived"])
+    job |= {"archived": bool(row["archived"]), "cost": None if row["cost"] is None else round(row["cost"], 4)}
     return job | {name: round(job[name], digits) for name, digits in _DIGITS.items()}
 
 
@@ -158,9 +166,12 @@ def root_of(connection: sqlite3.Connection, directory: str) -> str:
     return str(found[0]) if found else ""
 
 
-def row_of(connection: sqlite3.Connection, job_id: str, directory: str, now: float) -> dict[str, Any] | None:
+def row_of(
+    connection: sqlite3.Connection, job_id: str, directory: str, now: float, prices: Prices | None = None
+) -> dict[str, Any] | None:
     """Return the row of the job of this id in `directory`, None if there is none."""
-    which = f"SELECT {_COLUMNS} FROM job WHERE id = ? AND directory = ?"  # noqa: S608 - our own names
+    columns = f"{_COLUMNS}, {cost_of_job(connection, prices)} AS cost"
+    which = f"SELECT {columns} FROM job WHERE id = ? AND directory = ?"  # noqa: S608 - our own names
     found = _rows(connection.execute(which, (job_id, directory)))
     run_columns.add_values(connection, found, run_columns.ALL)
     return _job(found[0], now) if found else None

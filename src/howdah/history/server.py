@@ -43,7 +43,9 @@ class HistoryServer:
         self.options, self._print_link = options, print_link
         self.key = key_of(options.state)
         self.index = Index(index_directory(options))
-        self.source = HistorySource(self.index, options.clusters, options.conf_dir, self.key, options.link_command)
+        self.source = HistorySource(
+            self.index, options.clusters, options.conf_dir, self.key, options.link_command, options.prices
+        )
         self._scanner = Scanner(self.index, options.roots, options.conf_dir_of)
         self._running_jobs = RunningJobs(self.index, options.clusters)
         self._router = ApiRouter(self.source)

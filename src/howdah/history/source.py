@@ -32,6 +32,7 @@ from howdah.history.options import ShownCluster, conf_dir_of, find_cluster, job_
 from howdah.history.usage import usage
 from howdah.logs.archived_logs import ArchivedLogs
 from howdah.spec import redaction, uris
+from howdah.spec.prices import Prices
 from howdah.spec.view import JobView
 from howdah.storage.factory import filesystem
 from howdah.storage.files_of_owner import NOBODY
@@ -62,9 +63,11 @@ class HistorySource(RecordedSource):
         conf_dir: str,
         key: bytes,
         link_command: str = "howdah history",
+        prices: Prices | None = None,
     ) -> None:
         super().__init__(HistoryAccess(key), link_command)
         self.index, self.clusters, self.conf_dir = index, clusters, conf_dir
+        self.prices, self.currency = prices, prices.currency if prices is not None else ""
         self.problems: list[str] = []
         self._problem_changes = 0
         self._event_files: dict[str, EventFileService] = {}
@@ -169,7 +172,7 @@ class HistorySource(RecordedSource):
         """Return the row of a job, by default the newest of this id, and its directory."""
         with self.index.reading() as connection:
             directory = directory or queries.newest_directory(connection, job_id)
-            row = queries.row_of(connection, job_id, directory, time.time())
+            row = queries.row_of(connection, job_id, directory, time.time(), self.prices)
             return row and self._with_cluster(row), directory
 
     def _with_cluster(self, row: dict[str, Any]) -> dict[str, Any]:
@@ -187,22 +190,25 @@ class HistorySource(RecordedSource):
 
     async def jobs(self, query: Mapping[str, str]) -> Mapping[str, Any]:
         """Return the jobs that the query asks for, one page of them."""
-        found = await self._read(lambda connection: queries.page(connection, query, time.time()))
+        found = await self._read(lambda connection: queries.page(connection, query, time.time(), prices=self.prices))
         return {**found, "jobs": list(map(self._with_cluster, found["jobs"])), "problems": list(self.problems)}
 
     async def jobs_csv(self, query: Mapping[str, str]) -> tuple[str, str]:
         """Return a file's name and, as CSV, the jobs that the query asks for. Where they are more than one file may
         have, its name says how many it has of how many."""
         query = {"limit": str(csv_tables.MAX_ROWS), **query}
-        found = await self._read(lambda connection: queries.page(connection, query, time.time(), csv_tables.MAX_ROWS))
+        found = await self._read(
+            lambda connection: queries.page(connection, query, time.time(), csv_tables.MAX_ROWS, self.prices)
+        )
         columns = query.get("columns", "")
         rows, total = found["jobs"], found["total"]
         name = "jobs.csv" if len(rows) == total else f"jobs-{len(rows)}-of-{total}.csv"
-        return name, await asyncio.to_thread(csv_tables.jobs_table, map(self._with_cluster, rows), columns)
+        table = functools.partial(csv_tables.jobs_table, map(self._with_cluster, rows), columns, self.currency)
+        return name, await asyncio.to_thread(table)
 
     async def users(self, query: Mapping[str, str]) -> Mapping[str, Any]:
         """Return what the jobs used, by user or another group."""
-        return await self._read(lambda connection: usage(connection, query))
+        return await self._read(lambda connection: usage(connection, query, self.prices))
 
     async def users_csv(self, query: Mapping[str, str]) -> str:
         """Return the answer of `users` as CSV."""

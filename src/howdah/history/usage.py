@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from howdah.errors import InvalidRequest
+from howdah.history.cost import cost_of_job
 from howdah.history.queries import where_clause
+from howdah.spec.prices import Prices
 
 GROUPS = {
     "user": "user",
@@ -22,9 +24,10 @@ _SUMS = "count(*), sum(gpu_hours), sum(cpu_hours), sum(memory_gib_hours), sum(wa
 _NAMES = ("gpu_hours", "cpu_hours", "memory_gib_hours", "wasted_gpu_hours")
 
 
-def usage(connection: sqlite3.Connection, query: Mapping[str, str]) -> dict[str, Any]:
+def usage(connection: sqlite3.Connection, query: Mapping[str, str], prices: Prices | None = None) -> dict[str, Any]:
     """Return `{"by", "users": […], "total": …}`: a row for each group, days in order and others by their GPU-hours, of
-    the jobs that the filters of the query leave. A job with several tags counts for each, and once in the total.
+    the jobs that the filters of the query leave. A job with several tags counts for each, and once in the total. `cost`
+    is None without prices.
 
     Raises:
         InvalidRequest: a parameter has a value that is not allowed.
@@ -34,22 +37,29 @@ def usage(connection: sqlite3.Connection, query: Mapping[str, str]) -> dict[str,
         raise InvalidRequest(f"by is {by[:40]!r}, must be one of {', '.join(GROUPS)}", "by")
     where, values = where_clause({name: query.get(name, "") for name in FILTERS})
     tags = "LEFT JOIN tag ON tag.job = number" if by == "tag" else ""
-    rows = _groups(connection, GROUPS[by], tags, where, values)
-    total = _groups(connection, "''", "", where, values)
+    cost = cost_of_job(connection, prices)
+    rows = _groups(connection, GROUPS[by], tags, where, values, cost)
+    total = _groups(connection, "''", "", where, values, cost)
     for row in rows:
         row["user"] = row["group"] if by == "user" else ""
     if by == "day":
         rows.sort(key=lambda row: row["group"], reverse=True)
     else:
         rows.sort(key=lambda row: (-row["gpu_hours"], -row["jobs"], row["group"]))
-    return {"by": by, "users": rows[:MAX_GROUPS], "total": {**(total[0] if total else _row("", 0)), "user": ""}}
+    none = _row("", 0, cost=None if prices is None else 0.0)
+    return {
+        "by": by,
+        "currency": prices.currency if prices is not None else "",
+        "users": rows[:MAX_GROUPS],
+        "total": {**(total[0] if total else none), "user": ""},
+    }
 
 
 def _groups(
-    connection: sqlite3.Connection, group: str, tags: str, where: str, values: list[Any]
+    connection: sqlite3.Connection, group: str, tags: str, where: str, values: list[Any], cost: str
 ) -> list[dict[str, Any]]:
-    sums = f"SELECT {group} AS part, {_SUMS} FROM job {tags} {where} GROUP BY part"  # noqa: S608 - our own words
-    found = {part: _row(part, jobs, *hours) for part, jobs, *hours in connection.execute(sums, values)}
+    sums = f"SELECT {group} AS part, sum({cost}), {_SUMS} FROM job {tags} {where} GROUP BY part"  # noqa: S608 - our own words
+    found = {part: _row(part, jobs, *hours, cost=cost) for part, cost, jobs, *hours in connection.execute(sums, values)}
     causes = (
         f"SELECT {group} AS part, waste.cause, sum(hours) FROM waste JOIN job ON waste.job = number {tags} "  # noqa: S608
         f"{where} GROUP BY part, waste.cause"
@@ -60,6 +70,6 @@ def _groups(
     return list(found.values())
 
 
-def _row(group: str | None, jobs: int, *hours: float) -> dict[str, Any]:
+def _row(group: str | None, jobs: int, *hours: float, cost: float | None) -> dict[str, Any]:
     sums = dict(zip(_NAMES, (round(each, 4) for each in hours or (0.0,) * len(_NAMES)), strict=True))
-    return {"group": group or "", "jobs": jobs, **sums, "by_cause": {}}
+    return {"group": group or "", "jobs": jobs, **sums, "cost": cost and round(cost, 4), "by_cause": {}}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Callable, Mapping, Optional, Tuple, Union
 
 from howdah.errors import Mistake, SpecError
-from howdah.spec import port_range
+from howdah.spec import port_range, prices
 from howdah.spec.units import memory_mib, seconds
 from howdah.spec.validation import nearest
 from howdah.spec.values import dataclass
@@ -29,7 +29,7 @@ class Setting:
     help: str
     """One sentence that says what it is for."""
     kind: str = "text"
-    """The form of its value: text, path, paths, list, memory, duration, whole, flag or ports."""
+    """The form of its value: text, path, paths, list, memory, duration, whole, flag, ports or prices."""
     choices: Tuple[str, ...] = ()
     """The only values, if there are any."""
 
@@ -108,6 +108,11 @@ def _ports(text: str, _: Path) -> str:
     return text
 
 
+def _prices(text: str, _: Path) -> str:
+    prices.parse(text)
+    return text
+
+
 _ITEMS = {"paths": "path", "list": "text"}
 """The kinds that take several values (a list, or a text with commas between them), with the kind of each value."""
 _FORMS: Mapping[str, Callable[[str, Path], str]] = {
@@ -120,6 +125,7 @@ _FORMS: Mapping[str, Callable[[str, Path], str]] = {
     "whole": _whole,
     "flag": _flag,
     "ports": _ports,
+    "prices": _prices,
 }
 _TYPES: Mapping[str, Callable[[str], Any]] = {
     "memory": memory_mib,

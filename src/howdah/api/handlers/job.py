@@ -25,6 +25,7 @@ async def server(call: ApiRequest) -> schemas.Server:
         "engine": source.engine,
         "history": source.history,
         "link_command": source.link_command,
+        "currency": source.currency,
     }
 
 

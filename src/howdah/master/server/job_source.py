@@ -69,6 +69,11 @@ class MasterSource:
         return "howdah page ID"
 
     @property
+    def currency(self) -> str:
+        """Return "": a master knows no prices."""
+        return ""
+
+    @property
     def history(self) -> str:
         """Return the address of a history server that shows the job after its end: the configured one, else the one
         that runs on this machine when the job is this machine's."""

@@ -1,9 +1,11 @@
-// What people add to a job: a note, tags, and whether it is archived. A server of many jobs has it.
+// What a server of many jobs knows of a job beside its log: what it cost, and what people have added to it.
 
 import { Button, Input, Select } from "antd";
 import { type ReactNode, useState } from "react";
 import type { ActionBody, Job, JobRow } from "../api";
+import { DescriptionList } from "../components/DescriptionList";
 import { LabeledSwitch } from "../components/LabeledSwitch";
+import { formatNumber } from "../format";
 import { useJobAction } from "../job/useJobAction";
 import { t } from "../language";
 import { href } from "../router";
@@ -15,7 +17,7 @@ type Changes = Partial<ActionBody<"annotate">>;
 const MAX_NOTE = 2000;
 const MAX_TAGS = 20;
 
-export default function AnnotationCard({ job }: { job: Job }): ReactNode {
+export default function HistoryCards({ job, currency }: { job: Job; currency: string }): ReactNode {
   const [saves, setSaves] = useState(0);
   const { data: row } = usePolling("jobs/{job}/row", { job: job.id }, {}, 10, false, saves);
   const [last, setLast] = useState(row);
@@ -23,10 +25,31 @@ export default function AnnotationCard({ job }: { job: Job }): ReactNode {
   const shown = row ?? last;
   if (!shown) return null;
   return (
-    <section className="card">
-      <h2>{t("Note and tags")}</h2>
-      <Annotation row={shown} onSave={() => setSaves(saves + 1)} />
-    </section>
+    <>
+      {shown.cost !== null && (
+        <section className="card">
+          <h2>{t("Cost")}</h2>
+          <Cost row={shown} cost={shown.cost} currency={currency} />
+        </section>
+      )}
+      <section className="card">
+        <h2>{t("Note and tags")}</h2>
+        <Annotation row={shown} onSave={() => setSaves(saves + 1)} />
+      </section>
+    </>
+  );
+}
+
+function Cost({ row, cost, currency }: { row: JobRow; cost: number; currency: string }): ReactNode {
+  return (
+    <DescriptionList
+      items={[
+        [t("Attempts that have ended"), `${formatNumber(cost, 2)} ${currency}`],
+        [t("GPU hours"), row.gpu_hours > 0 && formatNumber(row.gpu_hours)],
+        [t("CPU hours"), formatNumber(row.cpu_hours)],
+        [t("Memory (GiB hours)"), formatNumber(row.memory_gib_hours)],
+      ]}
+    />
   );
 }
 
@@ -87,7 +110,7 @@ function Editor({ draft, setDraft, saving, save }: EditorProps): ReactNode {
         aria-label={t("Tags")}
         placeholder={t("Tags")}
         open={false}
-        suffixIcon={null}
+        suffix={null}
         tokenSeparators={[","]}
         maxCount={MAX_TAGS}
         value={draft.tags ?? []}
