@@ -17,7 +17,7 @@ from howdah.master.journal import Journal
 from howdah.master.owned_file import Superseded
 from howdah.master.program_api.barriers import BarrierName, Barriers
 from howdah.master.program_api.kv_store import MAX_KEYS, KeyValueStore, Owner, Value
-from howdah.master.program_api.metrics import FIRST_POINTS, MAX_METRICS, MetricThinning
+from howdah.master.program_api.metrics import FEW, FIRST_POINTS, MAX_METRICS, MetricThinning
 from howdah.spec import TaskId
 from howdah.spec.events import JobStarted, Measured
 from howdah.spec.fold import fold
@@ -229,7 +229,7 @@ class TestMetrics:
         metrics, kept = MetricThinning(), []
         for second in range(0, 100_000, 5):
             kept += metrics.add(WORKERS[0], [("loss", second, 1.0 / (1 + second), float(second))])[0]
-        assert 1500 < len(kept) < 3000
+        assert FIRST_POINTS < len(kept) < FIRST_POINTS + 1000
         assert [point.step for point in kept[:3]] == [0, 5, 10]
         kept += metrics.end(WORKERS[0])
         assert kept[-1].step == 99_995
@@ -244,21 +244,22 @@ class TestMetrics:
     def test_the_next_master_goes_on_with_it(self) -> None:
         metrics = MetricThinning()
         for number in range(FIRST_POINTS):
-            metrics.restore(Measured(float(number) / 10, WORKERS[0], "loss", 1.0))
+            metrics.restore(Measured(100.0 * number / FIRST_POINTS, WORKERS[0], "loss", 1.0))
         assert metrics.add(WORKERS[0], [("loss", None, 1.0, 100.5)])[0] == []
         assert len(metrics.add(WORKERS[0], [("loss", None, None, 101.5)])[0]) == 1
 
     def test_a_short_training_keeps_every_point(self) -> None:
-        points = [("loss", step, 1.0, 100.0 + step / 1000) for step in range(2 * FIRST_POINTS)]
+        points = [("loss", step, 1.0, 100.0 + step / FIRST_POINTS) for step in range(2 * FIRST_POINTS)]
         kept = MetricThinning().add(WORKERS[0], points)[0]
         assert [point.step for point in kept[:FIRST_POINTS]] == list(range(FIRST_POINTS))
         assert len(kept) <= FIRST_POINTS + 2
 
     def test_many_metrics_keep_fewer_of_their_first_points(self) -> None:
         metrics, names = MetricThinning(), [f"c{number}" for number in range(MAX_METRICS)]
-        for number in range(50):
+        first = FIRST_POINTS * FEW // MAX_METRICS
+        for number in range(first):
             metrics.add(WORKERS[0], [(name, number, 0.0, number / 100) for name in names])
-        assert metrics.add(WORKERS[0], [(name, 51, 0.0, 0.51) for name in names])[0] == []
+        assert metrics.add(WORKERS[0], [(name, first, 0.0, first / 100) for name in names])[0] == []
 
     def test_people_see_them(self) -> None:
         points = [Measured(float(t), WORKERS[0], "loss", 1.0 / t, t) for t in (1, 2, 2, 4)]

@@ -49,7 +49,7 @@ UNITS: Mapping[str, str] = {
 """Unit of each sampled name. Each GPU of a task is a sample of its own, so the least value reveals an idle GPU."""
 KINDS = ("sampled", "told", "all")
 """Values of the parameter `kind`, which selects names without listing them; `told` are those that programs report."""
-MAX_POINTS, MAX_POINTS_TOGETHER = 2000, 200_000
+MAX_POINTS, MAX_POINTS_TOGETHER = 4000, 200_000
 """The most points of one series, and of all series of an answer together."""
 MIN_REQUESTED_POINTS, MIN_POINTS = 20, 2
 """The least number of points that a request may name, and that a series gets when there are very many series."""

@@ -18,7 +18,7 @@ MAX_METRICS = 500
 MIN_INTERVAL_S = 1.0
 POINTS = 200
 """Points kept of one metric while its age grows by a factor of e, as long as there are at most FEW metrics."""
-FIRST_POINTS = 1000
+FIRST_POINTS = 3000
 """How many of its first points a metric keeps, as long as there are at most FEW metrics."""
 FEW = 10
 
