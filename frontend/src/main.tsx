@@ -1,6 +1,7 @@
 import { createRoot } from "react-dom/client";
 import { openSession, readTokensFromUrl } from "./tokens";
 import "./style.css";
+import "./charts/charts.css";
 import "./history/history.css";
 import "./job/overview.css";
 import "./job/spec.css";

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -164,6 +165,41 @@ def test_what_is_no_number_is_marked_and_leaves_a_gap(tab: Tab, job: RunningComm
     gaps = [at for at in (NAN_AT, INFINITE_AT, MINUS_INFINITE_AT) if not any(abs(step(x) - at) < 0.3 for x in line)]
     assert gaps == [NAN_AT, INFINITE_AT, MINUS_INFINITE_AT]
     tab.sees("(1 NaN) (2 infinite)")
+
+
+def test_a_part_of_a_chart_is_shown_enlarged_and_downloaded(tab: Tab, job: RunningCommand) -> None:
+    go(tab, job, "?tag=train/loss")
+    page = tab.page
+    plane = page.locator(".u-over")
+    plane.hover()
+    expect(page.locator(".chart-tooltip")).to_contain_text("step 50")
+    expect(page.locator(".chart-tooltip")).to_contain_text("0.01961")
+    box = plane.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + 20, steps=4)
+    page.mouse.up()
+    reset = page.locator(".chart-head").get_by_role("button", name="Show all")
+    reset.wait_for()
+    shown = parse_qs(urlsplit(page.evaluate("location.hash.slice(1)")).query)["zoom"][0]
+    assert [float(edge) for edge in shown.split(",")] == [pytest.approx(20, abs=2), pytest.approx(40, abs=2)]
+    page.get_by_role("button", name="Expand train/loss").click()
+    enlarged = page.get_by_role("dialog", name="train/loss")
+    enlarged.locator("canvas").wait_for()
+    assert tab.looked_over("curves-expanded") == []
+    enlarged.get_by_role("button", name="Show all").click()
+    expect(reset).to_have_count(0)
+    for kind, head in (("CSV", b"line,step,value,minimum,maximum\r\n"), ("PNG", b"\x89PNG"), ("SVG", b"<svg")):
+        enlarged.get_by_role("button", name="Files of train/loss").click()
+        with page.expect_download() as download:
+            page.get_by_role("menuitem", name=f"Download as {kind}").click()
+        assert download.value.suggested_filename == f"train-loss.{kind.lower()}"
+        assert download.value.path().read_bytes().startswith(head)
+    enlarged.get_by_role("button", name="Close").click()
+    line = page.get_by_role("button", name="curves", exact=True)
+    line.click()
+    expect(line).to_have_attribute("aria-pressed", "true")
 
 
 def test_checkpoints_and_what_could_not_be_searched(

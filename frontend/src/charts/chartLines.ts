@@ -4,6 +4,8 @@ import uPlot from "uplot";
 
 export interface ChartLine {
   name: string;
+  /** What the address calls the line if it can be pinned. */
+  id?: string;
   x: ArrayLike<number>;
   y: (number | null)[];
   /** The range of the values that one drawn value stands for. */
@@ -13,8 +15,13 @@ export interface ChartLine {
   nonFinite?: { x: number; name: string }[];
   /** The number of the line's colour. */
   colour: number;
+  /** The number of the line's dashes; 0 is a whole line. */
+  dash?: number;
+  /** Drawn strongly, while lines that are not pinned become pale. */
+  pinned?: boolean;
   /** Drawn pale behind the smoothed line of the same name, and not in the legend. */
   faint?: boolean;
+  smoothed?: boolean;
   note?: string;
 }
 
@@ -28,6 +35,21 @@ export function toPlotData(lines: ChartLine[]): uPlot.AlignedData {
     return [firstLine.x, ...lines.flatMap(lineColumns)] as uPlot.AlignedData;
   const tables = lines.map((line) => [line.x, ...lineColumns(line)] as uPlot.AlignedData);
   return uPlot.join(tables);
+}
+
+/** Returns the line without the points that a logarithmic horizontal axis has no place for. */
+export function dropBelowOrAtZero(line: ChartLine): ChartLine {
+  const kept = Array.from(line.x, (_, index) => index).filter((index) => (line.x[index] as number) > 0);
+  if (kept.length === line.x.length) return line;
+  const pick = (values: (number | null)[]): (number | null)[] => kept.map((index) => values[index] ?? null);
+  return {
+    ...line,
+    x: kept.map((index) => line.x[index] as number),
+    y: pick(line.y),
+    ...(line.low ? { low: pick(line.low) } : {}),
+    ...(line.high ? { high: pick(line.high) } : {}),
+    nonFinite: (line.nonFinite ?? []).filter(({ x }) => x > 0),
+  };
 }
 
 function lineColumns(line: ChartLine): ValueColumn[] {

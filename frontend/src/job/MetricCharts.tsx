@@ -2,10 +2,11 @@
 
 import { type ReactNode, useMemo } from "react";
 import type { SeriesResponse } from "../api";
-import { type ChartExtent, LineChart } from "../charts/LineChart";
+import { ChartCard } from "../charts/ChartCard";
+import type { ChartExtent } from "../charts/plotOptions";
 import { EmptyState } from "../components/EmptyState";
 import { StaleNotice } from "../components/StaleNotice";
-import { selectRange, type TimeRange } from "../components/timeRange";
+import { chooseRange, selectRange, type TimeRange } from "../components/timeRange";
 import { formatBytes, formatNumber, formatPercent } from "../format";
 import { t } from "../language";
 import { usePolling } from "../usePolling";
@@ -38,8 +39,7 @@ export default function MetricCharts({ job, tasks, live, groups, range }: Props)
           const title = TITLES[name] ? t(TITLES[name]) : name;
           return (
             <section key={name} className="card">
-              <h2>{title}</h2>
-              <LineChart
+              <ChartCard
                 label={title}
                 lines={lines}
                 axis="time"
@@ -47,7 +47,8 @@ export default function MetricCharts({ job, tasks, live, groups, range }: Props)
                 syncKey="usage"
                 formatValue={valueFormatter(unit)}
                 extent={{ ...VALUE_EXTENTS[unit], ...(span ? { x: span } : {}) }}
-                {...(range ? { onSelect: selectRange } : {})}
+                {...(range ? { onSelect: selectRange, onReset: () => chooseRange("") } : {})}
+                zoomed={range?.to !== undefined}
               />
             </section>
           );

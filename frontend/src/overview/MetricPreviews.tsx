@@ -3,7 +3,8 @@
 import { type ReactNode, useEffect, useMemo, useState } from "react";
 import type { EventRun, Job, ScalarSeries, Task } from "../api";
 import type { ChartLine } from "../charts/chartLines";
-import { type AxisKind, LineChart } from "../charts/LineChart";
+import { LineChart } from "../charts/LineChart";
+import type { AxisKind } from "../charts/plotOptions";
 import { formatNumber } from "../format";
 import { t } from "../language";
 import { href } from "../router";
@@ -69,7 +70,7 @@ function useReportedMetrics(job: Job, chosen: ChosenMetric[], seconds: number): 
   const series = useMemo(() => toProgramMetrics(job.id, response).series, [job.id, response]);
   return chosen.flatMap(({ name, task }) => {
     const own = series.filter((line) => line.task === task && line.name === name);
-    const lines = metricLines(own, name, listMetricTasks(own, 0, false), DEFAULT_SETTINGS);
+    const lines = metricLines(own, name, listMetricTasks(own, 0), DEFAULT_SETTINGS);
     return lines.length ? [{ name, lines, axis: metricAxis(own, name, DEFAULT_SETTINGS) }] : [];
   });
 }

@@ -1,8 +1,8 @@
 import { type ReactNode, useMemo } from "react";
 import type { ApiResponse } from "../api";
+import { ChartCard } from "../charts/ChartCard";
 import type { ChartLine } from "../charts/chartLines";
 import { numberOrNull } from "../charts/histogramOptions";
-import { LineChart } from "../charts/LineChart";
 import { t } from "../language";
 import { usePolling } from "../usePolling";
 
@@ -23,8 +23,7 @@ export function DistributionChart({
   if (!lines.length) return null;
   return (
     <section className="card">
-      <h2>{t("Distribution")}</h2>
-      <LineChart label={t("Distribution")} lines={lines} axis="step" height={230} />
+      <ChartCard label={t("Distribution")} lines={lines} axis="step" height={230} />
     </section>
   );
 }

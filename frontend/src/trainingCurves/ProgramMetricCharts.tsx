@@ -1,9 +1,8 @@
 import type { ReactNode } from "react";
-import { LineChart } from "../charts/LineChart";
-import { formatNumber } from "../format";
 import { t } from "../language";
 import type { ChartSettings } from "./chartSettings";
-import { metricAxis, type MetricTask, type MetricSeries, metricLines } from "./programMetrics";
+import { bandedMetricLines, metricAxis, type MetricTask, type MetricSeries } from "./programMetrics";
+import { TagChart } from "./TagChart";
 
 interface Props {
   series: MetricSeries[];
@@ -16,7 +15,7 @@ interface Props {
 /** One chart per metric, with one line per task. */
 export function ProgramMetricCharts({ series, names, tasks, settings }: Props): ReactNode {
   const charts = names
-    .map((tag) => ({ tag, lines: metricLines(series, tag, tasks, settings) }))
+    .map((tag) => ({ tag, lines: bandedMetricLines(series, tag, tasks, settings) }))
     .filter(({ lines }) => lines.length);
   if (!charts.length) return null;
   return (
@@ -25,15 +24,7 @@ export function ProgramMetricCharts({ series, names, tasks, settings }: Props): 
       <div className="charts">
         {charts.map(({ tag, lines }) => (
           <section key={tag} className="card">
-            <h2>{tag}</h2>
-            <LineChart
-              label={tag}
-              lines={lines}
-              axis={metricAxis(series, tag, settings)}
-              log={settings.log}
-              height={210}
-              formatValue={(value) => formatNumber(value, 4)}
-            />
+            <TagChart tag={tag} lines={lines} axis={metricAxis(series, tag, settings)} settings={settings} />
           </section>
         ))}
       </div>

@@ -4,10 +4,10 @@ import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import type { ScalarSeries as ScalarLine, QueryParams, ScalarPoint } from "../api";
 import { apiGet } from "../apiClient";
 import { type ChartLine, smooth } from "../charts/chartLines";
-import { LineChart } from "../charts/LineChart";
-import { formatNumber } from "../format";
 import { t } from "../language";
 import type { ChartSettings } from "./chartSettings";
+import { toBand } from "./rankBand";
+import { TagChart } from "./TagChart";
 
 /** A run of some job, with its label and colour in the charts. */
 export interface ChartRun {
@@ -17,6 +17,7 @@ export interface ChartRun {
   run: string;
   label: string;
   colour: number;
+  dash?: number;
   tags: string[];
 }
 
@@ -32,25 +33,21 @@ interface Props {
 }
 
 const MAX_POINTS = 1000;
+const MAX_POINTS_EXPANDED = 5000;
 
 export function ScalarChart({ tag, runs, settings, seconds }: Props): ReactNode {
   const card = useRef<HTMLElement>(null);
   const inView = useInView(card);
-  const { series, error } = useScalars(tag, runs, inView, seconds);
-  const lines = useMemo(() => scalarLines(series, runs, settings), [series, runs, settings]);
+  const [expanded, setExpanded] = useState(false);
+  const { series, error } = useScalars(tag, runs, inView, seconds, expanded ? MAX_POINTS_EXPANDED : MAX_POINTS);
+  const lines = useMemo(() => bandedLines(series, runs, settings), [series, runs, settings]);
   return (
     <section className="card" ref={card} style={{ minHeight: 260 }}>
-      <h2>{tag}</h2>
       {error && <p className="bad">{error}</p>}
-      {lines.length > 0 && (
-        <LineChart
-          label={tag}
-          lines={lines}
-          axis={settings.axis}
-          log={settings.log}
-          height={210}
-          formatValue={(value) => formatNumber(value, 4)}
-        />
+      {lines.length ? (
+        <TagChart tag={tag} lines={lines} axis={settings.axis} settings={settings} onExpand={setExpanded} />
+      ) : (
+        <h2>{tag}</h2>
       )}
     </section>
   );
@@ -60,7 +57,7 @@ type SeriesByRun = Record<string, ScalarLine>;
 type RunKey = [job: string, run: string, id: string];
 
 /** Returns the points of each run, by the run's id. */
-function useScalars(tag: string, runs: ChartRun[], inView: boolean, seconds: number): ScalarsState {
+function useScalars(tag: string, runs: ChartRun[], inView: boolean, seconds: number, points: number): ScalarsState {
   const [state, setState] = useState<ScalarsState>({ series: {}, error: "" });
   const runKeys = JSON.stringify(runs.map(({ job, run, id }): RunKey => [job, run, id]));
   useEffect(() => {
@@ -71,7 +68,12 @@ function useScalars(tag: string, runs: ChartRun[], inView: boolean, seconds: num
     const request = async (): Promise<void> => {
       try {
         if (!document.hidden) {
-          const found = await fetchChangedScalars(JSON.parse(runKeys) as RunKey[], tag, versions, stopped.signal);
+          const found = await fetchChangedScalars(
+            JSON.parse(runKeys) as RunKey[],
+            { tag, points },
+            versions,
+            stopped.signal,
+          );
           setState((last) => (found ? { series: { ...last.series, ...found }, error: "" } : last));
         }
       } catch (problem) {
@@ -85,7 +87,7 @@ function useScalars(tag: string, runs: ChartRun[], inView: boolean, seconds: num
       stopped.abort();
       window.clearTimeout(timer);
     };
-  }, [tag, runKeys, inView, seconds]);
+  }, [tag, runKeys, inView, seconds, points]);
   return state;
 }
 
@@ -97,7 +99,7 @@ interface ScalarsState {
 /** Fetches the series of jobs that have changed since `versions`; undefined if none has. */
 async function fetchChangedScalars(
   runs: RunKey[],
-  tag: string,
+  wanted: Pick<QueryParams<"jobs/{job}/curves/scalars">, "tag" | "points">,
   versions: Map<string, number>,
   signal: AbortSignal,
 ): Promise<SeriesByRun | undefined> {
@@ -105,9 +107,8 @@ async function fetchChangedScalars(
   for (const job of new Set(runs.map(([id]) => id))) {
     const runsOfJob = runs.filter(([id]) => id === job);
     const params: QueryParams<"jobs/{job}/curves/scalars"> = {
-      tag,
+      ...wanted,
       run: runsOfJob.map(([, run]) => run),
-      points: MAX_POINTS,
     };
     const found = await apiGet("jobs/{job}/curves/scalars", { job }, { ...params, since: versions.get(job) }, signal);
     if ("unchanged" in found) continue;
@@ -121,9 +122,20 @@ async function fetchChangedScalars(
   return all;
 }
 
-export function scalarLines(seriesByRun: SeriesByRun, runs: ChartRun[], { axis, smoothing }: ChartSettings): ChartLine[] {
+/** Returns the lines of the runs, as a band for each job if the reader wants it. */
+function bandedLines(seriesByRun: SeriesByRun, runs: ChartRun[], settings: ChartSettings): ChartLine[] {
+  if (!settings.band) return scalarLines(seriesByRun, runs, settings);
+  const jobs = [...new Set(runs.map(({ job }) => job))];
+  return jobs.flatMap((job) => {
+    const lines = scalarLines(seriesByRun, runs.filter((run) => run.job === job), settings);
+    return toBand(lines, (count) => t("Median of {count} runs", { count }) + (jobs.length > 1 ? ` · ${job}` : ""));
+  });
+}
+
+export function scalarLines(seriesByRun: SeriesByRun, runs: ChartRun[], settings: ChartSettings): ChartLine[] {
+  const { axis, smoothing } = settings;
   const showRange = !smoothing && runs.length <= 3;
-  return runs.flatMap(({ id, label, colour }) => {
+  return runs.flatMap(({ id, label, colour, dash = 0 }): ChartLine[] => {
     const series = seriesByRun[id];
     if (!series?.points.length) return [];
     const startedAt = (series.points[0] as ScalarPoint)[1];
@@ -138,16 +150,17 @@ export function scalarLines(seriesByRun: SeriesByRun, runs: ChartRun[], { axis, 
       ].join(" "),
       nonFinite: series.odd.map(([step, time, name]) => ({ x: axisValue(step, time), name })),
     };
+    const base = { id, name: label, colour, dash, pinned: settings.pinned.includes(id), x };
     if (smoothing) {
       return [
-        { name: label, colour, x, y, faint: true },
-        { name: label, colour, x, y: smooth(y, smoothing), ...notes },
+        { ...base, y, faint: true },
+        { ...base, y: smooth(y, smoothing), smoothed: true, ...notes },
       ];
     }
     const range: Pick<ChartLine, "low" | "high"> = showRange
       ? { low: series.points.map((point) => point[2]), high: series.points.map((point) => point[4]) }
       : {};
-    return [{ name: label, colour, x, y, ...range, ...notes }];
+    return [{ ...base, y, ...range, ...notes }];
   });
 }
 

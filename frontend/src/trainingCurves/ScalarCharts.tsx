@@ -8,6 +8,7 @@ import { t } from "../language";
 import { useRoute } from "../router";
 import { ChartControls } from "./ChartControls";
 import { readChartSettings } from "./chartSettings";
+import { differingParts } from "./lineNames";
 import { ProgramMetricCharts } from "./ProgramMetricCharts";
 import { listMetricTasks, useProgramMetrics } from "./programMetrics";
 import { type ChartRun, runId, ScalarChart } from "./ScalarChart";
@@ -25,19 +26,14 @@ interface Props {
 export function ScalarCharts({ job, runs, seconds, canCompare, waitMessage = "" }: Props): ReactNode {
   const settings = readChartSettings(useRoute().query);
   const comparedIds = canCompare ? [...new Set(settings.with)].filter((id) => id !== job.id) : [];
-  const comparedJobs = useComparedJobs(comparedIds);
-  const ownRuns: ChartRun[] = runs.map((run, index) => ({
-    id: runId(job.id, run.run),
-    job: job.id,
-    run: run.run,
-    label: runLabel(run.run, job, runs),
-    colour: index,
-    tags: run.tags.scalar ?? [],
-  }));
-  const allRuns = [
-    ...ownRuns,
-    ...comparedJobs.runs.map((each, index) => ({ ...each, colour: ownRuns.length + index })),
-  ];
+  const comparedJobs = useComparedJobs(job.id, comparedIds);
+  const compared = comparedIds.length > 0;
+  const colourBy = settings.colourBy ?? (compared ? "job" : "run");
+  const jobNames = comparedJobs.jobNames;
+  const allRuns = styleRuns(
+    [...runs.map((run) => ({ id: runId(job.id, run.run), job: job.id, run: run.run, tags: run.tags.scalar ?? [] })), ...comparedJobs.runs],
+    { own: job, jobIds: [job.id, ...comparedIds], jobNames, colourBy },
+  );
   const visibleRuns = allRuns.filter(({ id }) => !settings.hidden.includes(id));
   const tags = matchingTags(
     visibleRuns.flatMap((each) => each.tags),
@@ -45,12 +41,23 @@ export function ScalarCharts({ job, runs, seconds, canCompare, waitMessage = "" 
   );
   const programMetrics = useProgramMetrics(job, hasEnded(job) ? 0 : 3);
   const metricSeries = [...programMetrics.series, ...comparedJobs.series];
-  const metricTasks = listMetricTasks(metricSeries, allRuns.length, comparedIds.length > 0);
+  const metricTasks = listMetricTasks(
+    metricSeries,
+    colourBy === "job" ? 0 : allRuns.length,
+    compared ? namedJobs([job.id, ...comparedIds], jobNames, colourBy) : undefined,
+  );
   const visibleMetricTasks = metricTasks.filter(({ id }) => !settings.hidden.includes(id));
   const metricNames = matchingTags([...programMetrics.names, ...comparedJobs.names], settings.tag);
   return (
     <div className="with-sidebar">
-      <ChartControls runs={allRuns} metricTasks={metricTasks} settings={settings} canCompare={canCompare} />
+      <ChartControls
+        runs={allRuns}
+        metricTasks={metricTasks}
+        settings={settings}
+        canCompare={canCompare}
+        colourBy={compared ? colourBy : undefined}
+        jobNames={jobNames}
+      />
       <div>
         {programMetrics.error && <p className="bad">{programMetrics.error}</p>}
         {waitMessage && <EmptyState text={waitMessage} />}
@@ -83,9 +90,47 @@ export function ScalarCharts({ job, runs, seconds, canCompare, waitMessage = "" 
   );
 }
 
-/** Returns the label of a run. The run without a directory of its own has the job's name. */
-function runLabel(run: string, job: Job, runs: EventRun[]): string {
-  return run === "." && job.name && !runs.some((each) => each.run === job.name) ? job.name : run;
+interface Naming {
+  own: Job;
+  jobIds: string[];
+  jobNames: Map<string, string>;
+  colourBy: "run" | "job";
+}
+
+/** Gives each run a label, which says what differs from the other runs, and a colour of its own or its job's. */
+function styleRuns(
+  runs: Pick<ChartRun, "id" | "job" | "run" | "tags">[],
+  { own, jobIds, jobNames, colourBy }: Naming,
+): ChartRun[] {
+  return jobIds.flatMap((job) => {
+    const members = runs.filter((run) => run.job === job);
+    const parts = differingParts(members.map(({ run }) => run));
+    const jobName = jobIds.length > 1 ? (jobNames.get(job) ?? job) : "";
+    return members.map((run, index): ChartRun => {
+      const part = run.run === "." ? (jobName ? "" : rootLabel(own, members)) : (parts[index] as string);
+      return {
+        ...run,
+        label: [jobName, part].filter(Boolean).join(" · "),
+        colour: colourBy === "job" ? jobIds.indexOf(job) : runs.indexOf(run),
+        dash: colourBy === "job" ? index : 0,
+      };
+    });
+  });
+}
+
+/** Returns the label of the run without a directory of its own: the job's name, unless another run has it. */
+function rootLabel(job: Job, runs: { run: string }[]): string {
+  return job.name && !runs.some(({ run }) => run === job.name) ? job.name : ".";
+}
+
+function namedJobs(
+  ids: string[],
+  names: Map<string, string>,
+  colourBy: "run" | "job",
+): Map<string, { name: string; colour?: number }> {
+  return new Map(
+    ids.map((id, colour) => [id, { name: names.get(id) ?? id, ...(colourBy === "job" ? { colour } : {}) }]),
+  );
 }
 
 /** Returns the sorted tags that match the pattern, each once. */

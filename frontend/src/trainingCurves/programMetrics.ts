@@ -3,12 +3,17 @@
 import { useMemo } from "react";
 import type { Job, QueryParams, SeriesResponse, SeriesPoint } from "../api";
 import { type ChartLine, smooth } from "../charts/chartLines";
-import type { AxisKind } from "../charts/LineChart";
-import { sampleTasks } from "../job/taskNames";
+import type { AxisKind } from "../charts/plotOptions";
+import { t } from "../language";
 import { usePolling } from "../usePolling";
 import type { ChartSettings } from "./chartSettings";
+import { MANY_LINES, toBand } from "./rankBand";
 
-const MAX_POINTS = 1000;
+/** Every point of the thousands that a metric keeps at first. */
+const MAX_POINTS = 4000;
+const MIN_POINTS = 300;
+/** The points of one metric in all tasks together. */
+const MAX_POINTS_TOGETHER = 64_000;
 
 /** One metric of one task. */
 export interface MetricSeries {
@@ -32,6 +37,8 @@ export interface MetricTask {
   id: string;
   label: string;
   colour: number;
+  dash: number;
+  job: string;
 }
 
 /** Fetches the metrics of a job every `seconds` (0: once). */
@@ -42,9 +49,11 @@ export function useProgramMetrics(job: Job, seconds: number): ProgramMetrics & {
   return { ...metrics, error: polled.error?.message ?? "" };
 }
 
-/** Requests all metrics at once: an address has no room for many names, and a name may contain the separator. */
+/** Requests all metrics of all tasks at once (a job has few hundred of them): an address has no room for many names, and a name may contain the separator. */
 export function programMetricsQuery(job: Job): QueryParams<"jobs/{job}/series"> {
-  return { kind: "told", task: sampleTasks(job).join(","), points: MAX_POINTS };
+  const tasks = job.roles.reduce((sum, { replicas }) => sum + replicas, 0);
+  const share = Math.floor(MAX_POINTS_TOGETHER / Math.max(1, tasks));
+  return { kind: "told", task: "*", points: Math.max(MIN_POINTS, Math.min(MAX_POINTS, share)) };
 }
 
 export function toProgramMetrics(job: string, response: SeriesResponse | undefined): ProgramMetrics {
@@ -52,13 +61,28 @@ export function toProgramMetrics(job: string, response: SeriesResponse | undefin
   return { names, series: (response?.series ?? []).map(({ task, name, points, steps }) => ({ job, task, name, points, steps })) };
 }
 
-/** Lists the tasks of the series, with colours from `first` on. `compared`: labels name the job, too. */
-export function listMetricTasks(series: MetricSeries[], first: number, compared: boolean): MetricTask[] {
+/** Lists the tasks of the series, with colours from `first` on. With `jobs`, the names and colours of several jobs by
+ * their ids, labels name the job, too, and a task has its job's colour. */
+export function listMetricTasks(
+  series: MetricSeries[],
+  first: number,
+  jobs?: Map<string, { name: string; colour?: number }>,
+): MetricTask[] {
   const tasks = new Map<string, MetricTask>();
+  const counts = new Map<string, number>();
   for (const line of series) {
-    const label = compared ? `${line.job} ${line.task}` : line.task;
-    const colour = first + tasks.size;
-    if (!tasks.has(metricTaskId(line))) tasks.set(metricTaskId(line), { id: metricTaskId(line), label, colour });
+    const id = metricTaskId(line);
+    if (tasks.has(id)) continue;
+    const job = jobs?.get(line.job);
+    const index = counts.get(line.job) ?? 0;
+    counts.set(line.job, index + 1);
+    tasks.set(id, {
+      id,
+      label: job ? `${job.name} · ${line.task}` : line.task,
+      colour: job?.colour ?? first + tasks.size,
+      dash: job?.colour === undefined ? 0 : index,
+      job: line.job,
+    });
   }
   return [...tasks.values()];
 }
@@ -91,12 +115,32 @@ export function metricLines(
     const shown = axis === "step" ? latestOfSteps(steps) : [...points.keys()];
     const x = shown.map((index) => (axis === "step" ? (steps[index] ?? 0) : (points[index]?.[0] ?? 0) - startedAt));
     const y = shown.map((index) => points[index]?.[2] ?? null);
-    const base = { name: metricTask.label, colour: metricTask.colour, x };
+    const { id, label, colour, dash } = metricTask;
+    const base = { id, name: label, colour, dash, pinned: settings.pinned.includes(id), x };
     if (!settings.smoothing) return [{ ...base, y }];
     return [
       { ...base, y, faint: true },
-      { ...base, y: smooth(y, settings.smoothing) },
+      { ...base, y: smooth(y, settings.smoothing), smoothed: true },
     ];
+  });
+}
+
+/** Makes the lines of one metric; those of a job with many tasks as a band, or as the reader wants. */
+export function bandedMetricLines(
+  series: MetricSeries[],
+  tag: string,
+  tasks: MetricTask[],
+  settings: ChartSettings,
+): ChartLine[] {
+  const jobs = [...new Set(tasks.map(({ job }) => job))];
+  return jobs.flatMap((job) => {
+    const members = tasks.filter((task) => task.job === job);
+    const lines = metricLines(series, tag, members, settings);
+    const [first] = members;
+    const inBand = settings.band ?? lines.filter(({ faint }) => !faint).length >= MANY_LINES;
+    if (!inBand || !first) return lines;
+    const named = jobs.length > 1 ? ` · ${first.label.split(" · ")[0]}` : "";
+    return toBand(lines, (count) => t("Median of {count} tasks", { count }) + named);
   });
 }
 

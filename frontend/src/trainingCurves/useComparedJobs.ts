@@ -2,18 +2,22 @@
 
 import { useEffect, useState } from "react";
 import { apiGet } from "../apiClient";
+import { describeJobs } from "./lineNames";
 import { type ProgramMetrics, toProgramMetrics, programMetricsQuery } from "./programMetrics";
 import { type ChartRun, runId } from "./ScalarChart";
 
-type ComparedRun = Omit<ChartRun, "colour">;
+type ComparedRun = Pick<ChartRun, "id" | "job" | "run" | "tags">;
 
 interface ComparedJobs extends ProgramMetrics {
   runs: ComparedRun[];
+  /** The names of all jobs by their ids, this one's too. */
+  jobNames: Map<string, string>;
 }
 
-const NO_JOBS: ComparedJobs = { runs: [], names: [], series: [] };
+const NO_JOBS: ComparedJobs = { runs: [], names: [], series: [], jobNames: new Map() };
 
-export function useComparedJobs(jobs: string[]): ComparedJobs {
+/** `job` is the id of the job that the others are compared with. */
+export function useComparedJobs(job: string, jobs: string[]): ComparedJobs {
   const [jobData, setJobData] = useState<ComparedJobs>(NO_JOBS);
   const jobIds = jobs.join(",");
   useEffect(() => {
@@ -22,11 +26,12 @@ export function useComparedJobs(jobs: string[]): ComparedJobs {
     const ids = jobIds.split(",").filter(Boolean);
     const runs = Promise.all(ids.map((id) => fetchRuns(id, signal).catch(() => [])));
     const metrics = Promise.all(ids.map((id) => fetchProgramMetrics(id, signal).catch(() => NO_JOBS)));
-    void Promise.all([runs, metrics]).then(([all, lines]) => {
-      if (!signal.aborted) setJobData({ runs: all.flat(), ...joinMetrics(lines) });
+    const names = ids.length ? fetchNames([job, ...ids], signal).catch(() => NO_JOBS.jobNames) : NO_JOBS.jobNames;
+    void Promise.all([runs, metrics, names]).then(([all, lines, jobNames]) => {
+      if (!signal.aborted) setJobData({ runs: all.flat(), ...joinMetrics(lines), jobNames });
     });
     return () => stopped.abort();
-  }, [jobIds]);
+  }, [job, jobIds]);
   return jobData;
 }
 
@@ -36,9 +41,13 @@ async function fetchRuns(job: string, signal: AbortSignal): Promise<ComparedRun[
     id: runId(job, run),
     job,
     run,
-    label: run === "." ? job : `${job} ${run}`,
     tags: tags.scalar ?? [],
   }));
+}
+
+async function fetchNames(ids: string[], signal: AbortSignal): Promise<Map<string, string>> {
+  const { jobs } = await apiGet("compare", {}, { jobs: ids.join(",") }, signal);
+  return describeJobs(jobs);
 }
 
 async function fetchProgramMetrics(id: string, signal: AbortSignal): Promise<ProgramMetrics> {

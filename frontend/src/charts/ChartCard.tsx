@@ -1,0 +1,124 @@
+// A chart of lines in a card: its title, its menu with files to download, and the same chart in the whole window.
+
+import { CloseOutlined, FullscreenOutlined, MoreOutlined, UndoOutlined } from "@ant-design/icons";
+import { Button, Dropdown } from "antd";
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import type uPlot from "uplot";
+import { t } from "../language";
+import { useDarkMode } from "../theme";
+import { LineChart, type LineChartProps } from "./LineChart";
+
+interface Props extends LineChartProps {
+  /** Called when the chart takes the whole window, and when it is small again. */
+  onExpand?: (expanded: boolean) => void;
+  /** Whether only a part of the horizontal axis is shown. */
+  zoomed?: boolean;
+}
+
+/** The parts of a card that every chart has, for charts that are drawn otherwise, too. */
+export function ChartHead({ title, children }: { title: string; children?: ReactNode }): ReactNode {
+  return (
+    <div className="chart-head">
+      <h2>{title}</h2>
+      {children}
+    </div>
+  );
+}
+
+export function ChartCard({ onExpand, zoomed = false, ...chart }: Props): ReactNode {
+  const { label, onReset } = chart;
+  const [expanded, setExpanded] = useState(false);
+  const plot = useRef<uPlot>(null);
+  const expand = (on: boolean): void => {
+    setExpanded(on);
+    onExpand?.(on);
+  };
+  return (
+    <>
+      <ChartHead title={label}>
+        {zoomed && onReset && <ResetButton onReset={onReset} />}
+        <IconButton name={t("Expand {chart}", { chart: label })} icon={<FullscreenOutlined />} onClick={() => expand(true)} />
+        <FileMenu chart={chart} plot={plot} />
+      </ChartHead>
+      <LineChart {...chart} plot={plot} />
+      {expanded && (
+        <ExpandedChart chart={chart} zoomed={zoomed} onClose={() => expand(false)} />
+      )}
+    </>
+  );
+}
+
+/** The room for title and legend in a window that one chart fills. */
+const EXPANDED_REST_PX = 260;
+const LEAST_EXPANDED_PX = 220;
+
+function ExpandedChart({
+  chart,
+  zoomed,
+  onClose,
+}: {
+  chart: LineChartProps;
+  zoomed: boolean;
+  onClose: () => void;
+}): ReactNode {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const plot = useRef<uPlot>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  const height = Math.max(LEAST_EXPANDED_PX, window.innerHeight - EXPANDED_REST_PX);
+  return (
+    <dialog ref={dialog} className="expanded-chart" aria-label={chart.label} onClose={onClose}>
+      <ChartHead title={chart.label}>
+        {zoomed && chart.onReset && <ResetButton onReset={chart.onReset} />}
+        <FileMenu chart={chart} plot={plot} within={dialog} />
+        <IconButton name={t("Close")} icon={<CloseOutlined />} onClick={() => dialog.current?.close()} />
+      </ChartHead>
+      <LineChart {...chart} height={height} plot={plot} tallLegend />
+    </dialog>
+  );
+}
+
+function ResetButton({ onReset }: { onReset: () => void }): ReactNode {
+  return <IconButton name={t("Show all")} icon={<UndoOutlined />} onClick={onReset} />;
+}
+
+function IconButton({ name, icon, onClick }: { name: string; icon: ReactNode; onClick?: () => void }): ReactNode {
+  return <Button type="text" size="small" aria-label={name} title={name} icon={icon} {...(onClick ? { onClick } : {})} />;
+}
+
+interface FileMenuProps {
+  chart: LineChartProps;
+  plot: { current: uPlot | null };
+  /** The dialog that the menu belongs to: only what is inside it can be clicked. */
+  within?: { current: HTMLElement | null };
+}
+
+function FileMenu({ chart, plot, within }: FileMenuProps): ReactNode {
+  const dark = useDarkMode();
+  const download = async (kind: "csv" | "png" | "svg"): Promise<void> => {
+    const files = await import("./chartFiles");
+    if (kind === "csv") files.saveCsv(chart);
+    else if (plot.current) await files.savePicture(kind, chart, plot.current, dark);
+  };
+  return (
+    <Dropdown
+      trigger={["click"]}
+      getPopupContainer={() => within?.current ?? document.body}
+      menu={{
+        items: [
+          { key: "csv", label: t("Download as CSV") },
+          { key: "png", label: t("Download as PNG") },
+          { key: "svg", label: t("Download as SVG") },
+        ],
+        onClick: ({ key }) => void download(key as "csv" | "png" | "svg"),
+      }}
+    >
+      <Button
+        type="text"
+        size="small"
+        aria-label={t("Files of {chart}", { chart: chart.label })}
+        title={t("Download")}
+        icon={<MoreOutlined />}
+      />
+    </Dropdown>
+  );
+}
