@@ -108,6 +108,7 @@ def test_each_call_answers_as_it_is_described(tmp_path: Path) -> None:
         of("compare", f"jobs={one},{job_id(2)}")
         of("trace", "of=node0:100")
         of("jobs/{job}/events")
+        of("jobs/{job}/row")
         assert of("jobs/{job}/logs/{task}", "lines=1")["first_line"] == 1
         assert [line["text"] for line in of("jobs/{job}/logs/merged", "task=worker:0")["lines"]] == ["x"]
         of("jobs/{job}/search", "text=x")

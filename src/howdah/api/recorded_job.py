@@ -30,9 +30,10 @@ from howdah.wire.helper_main import helper_environment
 from howdah.wire.messages import LogChunk
 
 
-def event_file_service(conf_dir: str) -> EventFileService:
-    """Make a service that reads event files with the Hadoop configuration in `conf_dir` ("": the usual one)."""
-    return EventFileService({**helper_environment(), **({"HADOOP_CONF_DIR": conf_dir} if conf_dir else {})})
+def event_file_service(conf_dir: str, idle_s: float = 0.0) -> EventFileService:
+    """Make a service that reads event files with the Hadoop configuration in `conf_dir` ("": the usual one), and ends
+    after `idle_s` seconds without a request (0: its own limit)."""
+    return EventFileService({**helper_environment(), **({"HADOOP_CONF_DIR": conf_dir} if conf_dir else {})}, idle_s)
 
 
 class RecordedJob:

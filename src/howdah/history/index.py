@@ -21,7 +21,7 @@ from howdah.history.index_annotations import ReadAnnotation
 from howdah.history.job_summary import JobSummary
 from howdah.spec.values import dataclass
 
-VERSION = 5
+VERSION = 6
 """Of the tables, whose names stay: `folder_ms` is `FoundJob.directory_ms`."""
 BUSY_S = 10.0
 _TABLES = """
@@ -32,6 +32,7 @@ CREATE TABLE job (
   cpu_hours REAL, memory_gib_hours REAL,
   cause TEXT, progress REAL, diagnostics TEXT, words TEXT, url TEXT NOT NULL DEFAULT '',
   note TEXT NOT NULL DEFAULT '', archived INTEGER NOT NULL DEFAULT 0, noted TEXT NOT NULL DEFAULT '',
+  event_files INTEGER,
   over INTEGER, offset INTEGER, skipping INTEGER, size INTEGER, written_ms INTEGER, folder_ms INTEGER, kept TEXT,
   UNIQUE (id, root)
 );
@@ -41,6 +42,7 @@ CREATE INDEX job_duration ON job (duration);
 CREATE INDEX job_gpu_hours ON job (gpu_hours);
 CREATE INDEX job_open ON job (root) WHERE NOT over;
 CREATE INDEX job_root ON job (root);
+CREATE INDEX job_event_files ON job (finished) WHERE event_files;
 CREATE TABLE attempt (
   job INTEGER, task TEXT, attempt INTEGER, container TEXT, node TEXT, host TEXT, pid INTEGER, gpus TEXT, held INTEGER,
   since REAL, until REAL, PRIMARY KEY (job, task, attempt)
@@ -65,7 +67,20 @@ _DETAILS = {"attempt": 11, "waste": 3, "gpu_use": 3, "metric": 5, "parameter": 4
 """Tables with rows for each job, and the number of their columns."""
 _OF_JOB = ("id", "directory", "offset", "skipping", "size")
 """Columns that are attributes of the indexed job."""
-_OTHERS = ("root", "name", "user", "started", "gpus", "wasted", "words", "over", "kept", "written_ms", "folder_ms")
+_OTHERS = (
+    "root",
+    "name",
+    "user",
+    "started",
+    "gpus",
+    "wasted",
+    "words",
+    "over",
+    "kept",
+    "written_ms",
+    "folder_ms",
+    "event_files",
+)
 _COLUMNS = (*_OF_JOB, *_OF_SUMMARY, *_OTHERS)
 
 
@@ -392,6 +407,7 @@ def _row(root: str, job: IndexedJob) -> dict[str, object]:
         "kept": "" if ended else summary.dump(),
         "written_ms": job.modified_ms,
         "folder_ms": job.directory_ms,
+        "event_files": ended and summary.event_files,
     }
 
 

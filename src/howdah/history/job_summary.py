@@ -70,6 +70,8 @@ class JobSummary:
     tags: list[str] = field(default_factory=list)
     params: dict[str, str] = field(default_factory=dict)
     """Hyper-parameters by name."""
+    event_files: bool = False
+    """The job may have event files: it has outputs, checkpoints, or names their directory."""
     metrics: dict[str, list[float]] = field(default_factory=dict)
     """The last, the least and the greatest value of each metric that the programs reported."""
     state: str = State.PENDING.value
@@ -195,6 +197,7 @@ class JobSummary:
             "framework": _text(job.get("framework", "generic"), WORD),
             "words": _text(" ".join([*map(str, job.get("tags") or ()), *labels]), SENTENCE),
             "tags": [_text(tag, WORD) for tag in dict.fromkeys(job.get("tags") or ())][:MAX_TAGS],
+            "event_files": run_facts.may_have_event_files(job),
             "params": run_facts.hyperparameters(job),
             "replicas": {name: _parse_int(role.get("replicas", 1)) for name, role in roles.items()},
             "gpus": _of_roles(roles, "gpus", 0),

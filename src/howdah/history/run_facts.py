@@ -51,6 +51,11 @@ def add_point(metrics: dict[str, list[float]], line: bytes) -> None:
         metrics[name] = [value, value, value]
 
 
+def may_have_event_files(job: Mapping[str, Any]) -> bool:
+    """Return whether a job's spec, as the event log has it, names a place where event files may be."""
+    return any(dict(job.get(name) or {}).get("path") for name in ("board", "checkpoint")) or bool(job.get("outputs"))
+
+
 def hyperparameters(job: Mapping[str, Any]) -> dict[str, str]:
     """Return the hyper-parameters of a job's spec, as the event log has it, without secrets.
 

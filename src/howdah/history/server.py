@@ -21,6 +21,7 @@ from howdah.api.http_server import Request, Response, serve
 from howdah.api.router import ApiRouter, error_response
 from howdah.errors import NotPermitted, NotReady, StagingError
 from howdah.history.directory_scan import Scanner
+from howdah.history.event_scalars import EventScalars
 from howdah.history.index import Index
 from howdah.history.options import HistoryOptions, index_directory, key_of
 from howdah.history.retention import sweep
@@ -48,6 +49,7 @@ class HistoryServer:
         )
         self._scanner = Scanner(self.index, options.roots, options.conf_dir_of)
         self._running_jobs = RunningJobs(self.index, options.clusters)
+        self._event_scalars = EventScalars(self.index, options.conf_dir_of, self.source.user_on)
         self._router = ApiRouter(self.source)
         self._hosts: set[str] = set()
         self._swept_at = float("-inf")
@@ -70,6 +72,7 @@ class HistoryServer:
     async def _update_index_until_idle(self, server: asyncio.Server) -> None:
         """Bring the index up to date again and again while `server` answers."""
         scanning: asyncio.Future[None] | None = None
+        reading = asyncio.ensure_future(self._event_scalars.run())
         try:
             while not self._has_idled_out():
                 begun = time.monotonic()
@@ -80,6 +83,9 @@ class HistoryServer:
                 await asyncio.sleep(pause)
         finally:
             server.close()
+            reading.cancel()
+            with contextlib.suppress(asyncio.CancelledError, sqlite3.Error):
+                await reading
             self.source.archived_logs.close()
             await self.source.close_event_files()
             self._scanner.end()
