@@ -6,7 +6,18 @@ from __future__ import annotations
 
 import sys
 
+from browser import NASTY
+
 NAN_AT, INFINITE_AT, MINUS_INFINITE_AT, STEPS, IMAGES = 40, 60, 80, 101, 3
+
+_NOTES = f"""# Epoch {{step}}
+
+{NASTY} [safe](https://example.org/) [unsafe](javascript:alert(1)) ![picture](https://example.org/x.png)
+
+| name | value |
+|---|---|
+| loss | {{step}} |
+"""
 
 _PROGRAM = f"""
 import math, struct, sys, zlib
@@ -22,6 +33,7 @@ def png(shade):
     head = struct.pack(">IIBBBBB", 28, 28, 8, 0, 0, 0, 0)
     return b"\\x89PNG\\r\\n\\x1a\\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
+NOTES = {_NOTES!r}
 directory = sys.argv[1]
 writer = tensorboardX.SummaryWriter(directory)
 odd = {{{NAN_AT}: math.nan, {INFINITE_AT}: math.inf, {MINUS_INFINITE_AT}: -math.inf}}
@@ -31,7 +43,7 @@ for step in range({STEPS}):
     writer.add_scalar("odd", odd.get(step, 0.5 + 0.1 * math.sin(step / 5)), step)
     if step % 20 == 0:
         writer.add_histogram("weights", numpy.random.default_rng(step).normal(0, 1 + step / 50, 500), step)
-        writer.add_text("notes", f"at step {{step}}", step)
+        writer.add_text("notes", NOTES.format(step=step), step)
 for step in (0, 10):
     shades = [b"28", b"28", *(png(40 * (1 + number) + step) for number in range({IMAGES}))]
     shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=len(shades))])

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("playwright")
 pytest.importorskip("tensorboardX")
-from browser import Tab, missing, open_page, served
+from browser import EXECUTED, Tab, missing, open_page, served
 from event_program import IMAGES, INFINITE_AT, MINUS_INFINITE_AT, NAN_AT, STEPS, command
 from local_jobs import LocalJobs, RunningCommand, eventually
 from playwright.sync_api import Browser, Error, Locator, Page, expect
@@ -73,20 +73,40 @@ def coloured(canvas: Locator) -> list[list[float]]:
 def test_every_image_of_a_step_is_shown(tab: Tab, job: RunningCommand) -> None:
     go(tab, job, "/images")
     images = tab.page.locator(".image-list img")
-    expect(images).to_have_count(2 * IMAGES)
-    for number in range(2 * IMAGES):
-        images.nth(number).scroll_into_view_if_needed()
+    expect(images).to_have_count(IMAGES)
     shade = """image => {
       const canvas = document.createElement("canvas");
       canvas.getContext("2d").drawImage(image, 0, 0);
       return canvas.getContext("2d").getImageData(3, 3, 1, 1).data[0];
     }"""
-    eventually(
-        lambda: images.evaluate_all("all => all.every(image => image.complete && image.naturalWidth === 28)"), "images"
-    )
-    shades = [int(images.nth(number).evaluate(shade)) for number in range(2 * IMAGES)]
-    assert shades == [40, 80, 120, 50, 90, 130], "each of the first step, then each of the next"
-    tab.sees("step 10 · 3/3")
+
+    def shades() -> list[int]:
+        loaded = images.evaluate_all("all => all.every(image => image.complete && image.naturalWidth === 28)")
+        return [int(images.nth(number).evaluate(shade)) for number in range(IMAGES)] if loaded else []
+
+    tab.sees("step 10")
+    eventually(lambda: shades() == [50, 90, 130], "each image of the last step")
+    assert images.first.bounding_box()["width"] == 4 * 28 + 2, "enlarged, with an edge"  # type: ignore[index]
+    tab.page.get_by_role("slider", name="Step").press("ArrowLeft")
+    eventually(lambda: shades() == [40, 80, 120], "each image of the first step")
+    tab.page.get_by_role("radio", name="1×").locator("..").click()
+    eventually(lambda: images.first.bounding_box()["width"] == 28 + 2, "their own size")  # type: ignore[index]
+    assert tab.looked_over("curves-images") == []
+
+
+def test_texts_are_markdown_and_never_html(tab: Tab, job: RunningCommand) -> None:
+    go(tab, job, "/text")
+    card = tab.page.locator("section.card").first
+    expect(card.locator("h3")).to_have_text("Epoch 100")
+    expect(card.locator("td")).to_have_text(["loss", "100"])
+    expect(card.get_by_role("link")).to_have_count(1)
+    expect(card.get_by_role("link", name="safe")).to_have_attribute("href", "https://example.org/")
+    assert card.locator("img, [onerror], [id]").count() == 0
+    tab.sees("<img src=x onerror=")
+    assert tab.looked_over("curves-text") == []
+    tab.page.get_by_role("switch", name="As written").click()
+    tab.sees("# Epoch 100")
+    assert tab.page.title() != EXECUTED
 
 
 def test_a_distribution_is_drawn(tab: Tab, job: RunningCommand) -> None:

@@ -85,6 +85,36 @@ function IconButton({ name, icon, onClick }: { name: string; icon: ReactNode; on
   return <Button type="text" size="small" aria-label={name} title={name} icon={icon} {...(onClick ? { onClick } : {})} />;
 }
 
+/** A menu of pictures that the server draws, each with its address. */
+export function PictureMenu({ label, pictures }: { label: string; pictures: { svg: string; png: string } }): ReactNode {
+  const items = (["png", "svg"] as const).map((kind) => ({
+    key: kind,
+    label: (
+      <a href={pictures[kind]} target="_blank" rel="noopener noreferrer">
+        {kind === "png" ? t("Open as PNG") : t("Open as SVG")}
+      </a>
+    ),
+  }));
+  return (
+    <Dropdown trigger={["click"]} menu={{ items }}>
+      <MenuButton label={label} />
+    </Dropdown>
+  );
+}
+
+function MenuButton({ label, ...handlers }: { label: string }): ReactNode {
+  return (
+    <Button
+      type="text"
+      size="small"
+      {...handlers}
+      aria-label={t("Files of {chart}", { chart: label })}
+      title={t("Download")}
+      icon={<MoreOutlined />}
+    />
+  );
+}
+
 interface FileMenuProps {
   chart: LineChartProps;
   plot: { current: uPlot | null };
@@ -112,13 +142,7 @@ function FileMenu({ chart, plot, within }: FileMenuProps): ReactNode {
         onClick: ({ key }) => void download(key as "csv" | "png" | "svg"),
       }}
     >
-      <Button
-        type="text"
-        size="small"
-        aria-label={t("Files of {chart}", { chart: chart.label })}
-        title={t("Download")}
-        icon={<MoreOutlined />}
-      />
+      <MenuButton label={chart.label} />
     </Dropdown>
   );
 }

@@ -130,7 +130,7 @@ export function ChartControls({
       )}
       {Math.max(runs.length, metricTasks.length) >= LINES_OF_BAND && (
         <LabeledSwitch
-          text={t("Median, range and odd ones")}
+          text={t("Band and odd ones")}
           on={settings.band ?? metricTasks.length >= MANY_LINES}
           onChange={(on) => updateQuery({ band: on ? 1 : 0 })}
         />

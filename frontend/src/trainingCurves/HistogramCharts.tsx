@@ -3,9 +3,11 @@
 import { Slider } from "antd";
 import { lazy, type ReactNode, useMemo, useState } from "react";
 import type { EventRun } from "../api";
+import { apiUrl } from "../apiClient";
+import { ChartHead, PictureMenu } from "../charts/ChartCard";
 import { histogramOption, stepsHeatmapOption } from "../charts/histogramOptions";
 import { EmptyState } from "../components/EmptyState";
-import { t } from "../language";
+import { currentLanguage, t } from "../language";
 import { useDarkMode } from "../theme";
 import { usePolling } from "../usePolling";
 import { DistributionChart } from "./DistributionChart";
@@ -28,6 +30,14 @@ export default function HistogramCharts({
   const dark = useDarkMode();
   const steps = polled.data?.steps ?? [];
   const stepIndex = Math.min(chosenIndex ?? steps.length - 1, steps.length - 1);
+  const step = steps[stepIndex]?.step ?? 0;
+  const pictures = (ofStep?: number): { svg: string; png: string } => {
+    const query = { run, tag, theme: dark ? "dark" : "light", language: currentLanguage(), step: ofStep };
+    return {
+      svg: apiUrl("jobs/{job}/curves/histograms.svg", { job }, query),
+      png: apiUrl("jobs/{job}/curves/histograms.png", { job }, query),
+    };
+  };
   const heatmap = useMemo(() => stepsHeatmapOption(polled.data?.steps ?? [], dark), [polled.data, dark]);
   const histogram = useMemo(() => histogramOption(polled.data?.steps[stepIndex], dark), [polled.data, stepIndex, dark]);
   if (!tag) return <EmptyState text={t("No histograms yet.")} />;
@@ -38,11 +48,15 @@ export default function HistogramCharts({
       {steps.length > 0 && (
         <div className="charts">
           <section className="card">
-            <h2>{t("Over all steps")}</h2>
+            <ChartHead title={t("Over all steps")}>
+              <PictureMenu label={t("Over all steps")} pictures={pictures()} />
+            </ChartHead>
             <EChart label={t("{tag} over all steps", { tag })} option={heatmap} height={300} />
           </section>
           <section className="card">
-            <h2>{t("At step {step}", { step: steps[stepIndex]?.step ?? 0 })}</h2>
+            <ChartHead title={t("At step {step}", { step })}>
+              <PictureMenu label={t("At step {step}", { step })} pictures={pictures(step)} />
+            </ChartHead>
             <EChart label={t("{tag} at one step", { tag })} option={histogram} height={260} />
             <Slider
               min={0}

@@ -13,7 +13,8 @@ import { EventFileErrors } from "./EventFileErrors";
 import { ScalarCharts } from "./ScalarCharts";
 
 const HistogramCharts = lazy(() => import("./HistogramCharts"));
-const ImagesAndTexts = lazy(() => import("./ImagesAndTexts"));
+const ImageSteps = lazy(() => import("./ImageSteps"));
+const TextSteps = lazy(() => import("./TextSteps"));
 const HyperparameterTable = lazy(() => import("./HyperparameterTable"));
 const Checkpoints = lazy(() => import("../checkpoints/Checkpoints"));
 
@@ -64,9 +65,8 @@ function EventFileView({ job, kind, canCompare }: { job: Job; kind: string; canC
         <ScalarCharts job={job} runs={runs ?? []} seconds={seconds} canCompare={canCompare} waitMessage={waitMessage} />
       )}
       {runs && kind === "histograms" && <HistogramCharts job={job.id} runs={runs} seconds={seconds} />}
-      {runs && (kind === "images" || kind === "text") && (
-        <ImagesAndTexts job={job.id} runs={runs} seconds={seconds} kind={kind} />
-      )}
+      {runs && kind === "images" && <ImageSteps job={job.id} runs={runs} seconds={seconds} />}
+      {runs && kind === "text" && <TextSteps job={job.id} runs={runs} seconds={seconds} />}
       {kind === "hparams" && <HyperparameterTable job={job.id} seconds={seconds} />}
     </>
   );

@@ -1,0 +1,102 @@
+// The texts of event files as Markdown, the newest step first. Programs write them: no HTML of theirs is ever made, no
+// picture is requested, and only links to http and https can be followed.
+
+import Markdown, { type MarkdownToJSX } from "markdown-to-jsx/react";
+import { createElement, type ReactNode } from "react";
+import type { EventRun } from "../api";
+import { EmptyState } from "../components/EmptyState";
+import { LabeledSwitch } from "../components/LabeledSwitch";
+import { SafeLink } from "../components/SafeLink";
+import { t } from "../language";
+import { updateQuery, useRoute } from "../router";
+import { usePolling } from "../usePolling";
+import { useTagPicker } from "./TagPicker";
+
+interface Props {
+  job: string;
+  runs: EventRun[];
+  seconds: number;
+}
+
+const MAX_STEPS = 60;
+
+export default function TextSteps({ job, runs, seconds }: Props): ReactNode {
+  const { run, tag, picker } = useTagPicker(runs, (each) => each.tags.text ?? []);
+  if (!tag) return <EmptyState text={t("No text yet.")} />;
+  return (
+    <>
+      {picker}
+      <TextsOfTag job={job} run={run} tag={tag} seconds={seconds} />
+    </>
+  );
+}
+
+interface TagProps {
+  job: string;
+  run: string;
+  tag: string;
+  seconds: number;
+}
+
+function TextsOfTag({ job, run, tag, seconds }: TagProps): ReactNode {
+  const asWritten = useRoute().query.get("written") === "1";
+  const polled = usePolling("jobs/{job}/curves/text", { job }, { run, tag }, seconds);
+  const texts = polled.data?.texts ?? [];
+  if (!texts.length) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;
+  return (
+    <>
+      <div className="row" style={{ marginBottom: 8 }}>
+        <LabeledSwitch text={t("As written")} on={asWritten} onChange={(on) => updateQuery({ written: on ? 1 : "" })} />
+      </div>
+      {texts
+        .slice(-MAX_STEPS)
+        .reverse()
+        .map(({ step, text }) => (
+          <section key={step} className="card" style={{ marginBottom: 8 }}>
+            <h2>{t("step {step}", { step })}</h2>
+            {asWritten ? (
+              <pre className="text" style={{ whiteSpace: "pre-wrap" }}>
+                {text}
+              </pre>
+            ) : (
+              <div className="markdown">
+                <Markdown options={OPTIONS}>{text}</Markdown>
+              </div>
+            )}
+          </section>
+        ))}
+    </>
+  );
+}
+
+/** What Markdown can be, with the headings below the page's own. All else becomes plain text. */
+const TAGS: Record<string, string> = {
+  ...Object.fromEntries(
+    "div span p em strong del code pre blockquote ul ol li table thead tbody tr th td hr br".split(" ").map((tag) => [tag, tag]),
+  ),
+  ...{ h1: "h3", h2: "h4", h3: "h5", h4: "h6", h5: "h6", h6: "h6" },
+};
+const WITHOUT_CONTENT = ["hr", "br"];
+
+interface WrittenProps {
+  key?: string | number;
+  href?: string;
+  alt?: string;
+  start?: number;
+  checked?: boolean;
+}
+
+const OPTIONS: MarkdownToJSX.Options = {
+  disableParsingRawHTML: true,
+  forceBlock: true,
+  createElement(tag, props, ...children) {
+    const { key, href = "", alt = "", start, checked } = props as WrittenProps;
+    const keyed = key === undefined ? {} : { key };
+    if (tag === "a") return <SafeLink url={href} {...keyed}>{children}</SafeLink>;
+    if (tag === "img") return createElement("span", { ...keyed, className: "muted" }, `[${alt || t("Image")}]`);
+    if (tag === "input") return createElement("span", keyed, checked ? "☑" : "☐");
+    const known = typeof tag === "string" ? (TAGS[tag] ?? "span") : "div";
+    const counted = known === "ol" && start !== undefined ? { start } : {};
+    return createElement(known, { ...keyed, ...counted }, ...(WITHOUT_CONTENT.includes(known) ? [] : children));
+  },
+};
