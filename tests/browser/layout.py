@@ -43,9 +43,10 @@ _SCROLLING_SIDEWAYS = """() => [document.documentElement, document.body, documen
   .map(each => `${each.tagName} ${each.scrollWidth} > ${each.clientWidth}: ` + [...each.querySelectorAll("*")]
     .filter(one => one.getBoundingClientRect().right > each.clientWidth + 1).slice(0, 3)
     .map(one => `${one.tagName}.${one.className}`).join(" "))"""
-_CUT = """() => [...document.querySelectorAll(
+_CUT = """mayScroll => [...document.querySelectorAll(
     "main .card, main .card table, main .virtual-table [role=cell]:not([title])")]
   .filter(each => each.scrollWidth > each.clientWidth)
+  .filter(each => !(mayScroll && ["auto", "scroll"].includes(getComputedStyle(each).overflowX)))
   .map(each => `${each.textContent.slice(0, 40)}: ${each.scrollWidth} > ${each.clientWidth}`)"""
 
 
@@ -61,7 +62,10 @@ def scrolling_sideways(page: Page) -> list[str]:
     return found
 
 
-def cut_texts(page: Page) -> list[str]:
-    """Return cards wider than their frame, and cut-off cells of tables without a tooltip."""
-    found: list[str] = page.evaluate(_CUT)
+def cut_texts(page: Page, may_scroll: bool = False) -> list[str]:
+    """Return cards wider than their frame, and cut-off cells of tables without a tooltip.
+
+    On a narrow screen a card with a wide table `may_scroll`.
+    """
+    found: list[str] = page.evaluate(_CUT, may_scroll)
     return found
