@@ -60,7 +60,13 @@ def parse(text: str) -> Optional[Prices]:
             raise ValueError(_ALLOWED)
     if not currency or not (numbers or types):
         raise ValueError(_ALLOWED)
-    return Prices(currency, numbers.get("gpu", 0.0), types, numbers.get("cpu", 0.0), numbers.get("memory", 0.0))
+    return Prices(
+        currency=currency,
+        gpu=numbers.get("gpu", 0.0),
+        gpu_types=types,
+        cpu=numbers.get("cpu", 0.0),
+        memory=numbers.get("memory", 0.0),
+    )
 
 
 def _price(text: str) -> float:
