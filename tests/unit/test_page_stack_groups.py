@@ -5,7 +5,7 @@ from __future__ import annotations
 from page_script import called
 
 PYTHON = """Process {pid}: python train.py --rank {rank}
-Python v3.11.7 (/usr/bin/python3)
+Python v{version} (/containers/{rank}/bin/python3)
 
 Thread {pid} ({state}): "MainThread"
     {frame}
@@ -15,12 +15,18 @@ Thread 0x7F{rank}A ({state}): "Thread-{rank} (pin_memory)"
 """
 KERNEL = """Process {pid}: sleep {pid}
 What the kernel says of its threads:
-    {pid} sleep: sleeps {place}
+    {pid} sleep: {state} {place}
 """
 
 
-def python_stack(rank: int, frame: str = "all_reduce (group.py:7)", state: str = "idle") -> str:
-    return PYTHON.format(pid=900 + rank, rank=rank, frame=frame, state=state)
+def python_stack(
+    rank: int, frame: str = "all_reduce (group.py:7)", state: str = "idle", version: str = "3.11.7"
+) -> str:
+    return PYTHON.format(pid=900 + rank, rank=rank, frame=frame, state=state, version=version)
+
+
+def kernel_stack(pid: int, place: str, state: str = "sleeps") -> str:
+    return KERNEL.format(pid=pid, place=place, state=state)
 
 
 def groups(stacks: dict[str, str]) -> list[list[str]]:
@@ -41,14 +47,18 @@ def test_another_line_or_another_thread_is_another_stack() -> None:
     assert len(groups({"w:0": python_stack(0), "w:1": python_stack(1) + 'Thread 5 (idle): "x"\n    a (b.py:1)\n'})) == 2
 
 
+def test_another_version_of_python_is_another_stack() -> None:
+    assert len(groups({"w:0": python_stack(0), "w:1": python_stack(1, version="3.12.1")})) == 2
+
+
 def test_the_order_of_threads_and_processes_does_not_count() -> None:
-    one, other = python_stack(0), KERNEL.format(pid=7, place="hrtimer_nanosleep")
+    one, other = python_stack(0), kernel_stack(7, "hrtimer_nanosleep")
     assert groups({"w:0": one + "\n" + other, "w:1": other + "\n" + one}) == [["w:0", "w:1"]]
 
 
 def test_programs_without_python_are_compared_by_what_the_kernel_says() -> None:
-    places = ("nanosleep", "nanosleep", "pipe_read")
-    stacks = {f"w:{pid}": KERNEL.format(pid=pid, place=place) for pid, place in enumerate(places)}
+    places = (("nanosleep", "sleeps"), ("nanosleep", "waits for a disk"), ("pipe_read", "sleeps"))
+    stacks = {f"w:{pid}": kernel_stack(pid, *place) for pid, place in enumerate(places)}
     assert groups(stacks) == [["w:2"], ["w:0", "w:1"]]
 
 
