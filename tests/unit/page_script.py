@@ -19,7 +19,8 @@ const path = require("path");
 const [compiler, source, catalogue, name] = process.argv.slice(1);
 const options = { compilerOptions: { module: 1, target: 9 } };
 const table = JSON.parse(fs.readFileSync(catalogue, "utf8"));
-const imported = { __esModule: true, default: table, currentLanguage: () => "zh" };
+const translate = (text) => table[text] ?? text;
+const imported = { __esModule: true, default: table, currentLanguage: () => "zh", t: translate };
 const load = (file) => {
   const made = require(compiler).transpileModule(fs.readFileSync(file, "utf8"), options);
   const exported = {};

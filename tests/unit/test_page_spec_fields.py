@@ -34,3 +34,11 @@ def test_defaults_are_those_of_keys_that_are_not_set() -> None:
 def test_defaults_of_a_checkpoint_are_shown_where_there_is_one() -> None:
     assert "checkpoint.every" not in fields("defaultFields", {}, DEFAULTS)
     assert fields("defaultFields", {"checkpoint": {"path": "/c"}}, DEFAULTS)["checkpoint.every"] == "30s"
+
+
+def test_a_zero_that_means_no_limit_says_so() -> None:
+    assert fields("defaultFields", {}, {"timeouts.run": 0, "timeouts.grace": 0}) == {
+        "timeouts.run": "无限制",
+        "timeouts.grace": "0",
+    }
+    assert fields("setFields", {"timeouts": {"stall": 0}, "retries": 0}) == {"timeouts.stall": "无限制", "retries": "0"}

@@ -10,6 +10,9 @@ from howdah.spec.codec import encode
 from howdah.spec.job import ALIASES, JobSpec
 from howdah.spec.units import duration_text, memory_text
 
+_DECIDED_ELSEWHERE = {"master.memory", "master.vcores", "master.attempts", "save.every"}
+"""Keys whose default 0 says nothing by itself: the engine decides, or who asks for a snapshot."""
+
 
 def job_file_record(spec: JobSpec) -> Any:
     """Return, as JSON, the job file that is read back as an equal `spec`; defaults are left out."""
@@ -18,13 +21,15 @@ def job_file_record(spec: JobSpec) -> Any:
 
 def default_values(kind: Any, path: str = "") -> Dict[str, Any]:
     """Return the defaults of a record of the job by the paths of their keys (`timeouts.stop`), as in a job file; those
-    that are empty are left out."""
+    that are empty are left out, as are zeros by which something else decides."""
     found: Dict[str, Any] = {}
     hints = typing.get_type_hints(kind)
     for field in dataclasses.fields(kind):
         key = f"{path}{ALIASES.get(field.name, field.name)}"
         if dataclasses.is_dataclass(hints[field.name]):
             found.update(default_values(hints[field.name], f"{key}."))
+        elif key in _DECIDED_ELSEWHERE:
+            continue
         elif isinstance(field.default, (bool, int, float)) or (isinstance(field.default, str) and field.default):
             found[key] = _field(field.name, field.default)
     return found
