@@ -30,7 +30,7 @@ KEPT = ROOT / "docs" / "screens" / "first-job.svg"
 EXAMPLE = "examples/here-rendezvous"
 COMMAND = f"howdah run {EXAMPLE}/job.yaml"
 COLUMNS, ROWS = 100, 60
-RUN_LIMIT_S = 600
+MAX_SILENCE_S = 120
 MAX_GAP_S, HOLD_S = 0.8, 6.0  # how long the picture stays the same at most, and at the end, before it begins again
 WIDTH, LINE = 7.83, 18  # of a character, and the height of a line, in a font of 13 pixels
 CONTROL = re.compile(r"\r|\n|\x1b\[\d*[AK]|\x1b\[\?25[lh]|(?:[^\r\n\x1b]|\x1b\[[\d;]*m)+")
@@ -57,7 +57,7 @@ def run_example(folder: Path) -> Iterator[tuple[float, str]]:
     run, began = pexpect.spawn(f"{Path(sys.executable).parent}/{COMMAND}", **where), time.monotonic()
     try:
         while True:
-            yield time.monotonic() - began, run.read_nonblocking(1 << 16, RUN_LIMIT_S)
+            yield time.monotonic() - began, run.read_nonblocking(1 << 16, MAX_SILENCE_S)
     except pexpect.EOF:
         run.close()
         if run.exitstatus != 0:

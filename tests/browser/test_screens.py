@@ -11,8 +11,9 @@ import pytest
 pytest.importorskip("playwright")
 from browser import ROOT, missing
 
-LIMIT_S = 3600.0
-"""It builds environments of TensorFlow and PyTorch and runs six examples."""
+LIMIT_S = 6300.0
+"""It builds environments of TensorFlow and PyTorch, runs six examples, each of which may take 900 s, and takes the
+pictures."""
 
 pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(LIMIT_S + 60)]
 

@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 from recording import COMMAND, KEPT, draw, hide_places, lines_in_time, screens  # noqa: E402 - from tools
 
 MAX_BYTES = 60_000
-LIMIT_S = 600
+LIMIT_S = 240
 CERTAIN = re.compile(r"\$ howdah run|submitted|page:|joined on|runs: pid|worker:0 \||exit code 0$|SUCCEEDED$")
 """What each run prints. Which task comes first, and what the table shows meanwhile, depend on the moment."""
 

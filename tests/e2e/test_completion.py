@@ -10,13 +10,21 @@ from pathlib import Path
 
 import pexpect
 import pytest
-from local_jobs import HOWDAH, LocalJobs, eventually, run_command
+from local_jobs import HOWDAH, LIMIT_S, LocalJobs, eventually, run_command
 
-LIMIT_S, TRIES = 120, 6
+TRIES = 6
 FORGET_LINE = "\x15"
 TASK = "worker:0"
 """Bash takes the colon for the end of a word, unless the script prevents it."""
 needs = {shell: pytest.mark.skipif(not shutil.which(shell), reason=f"no {shell}") for shell in ("bash", "zsh", "fish")}
+
+# Three commands in advance, a shell, and six lines; with fish a line's last command may begin as its limit ends.
+pytestmark = pytest.mark.timeout((3 + 1 + 6 * 2) * LIMIT_S)
+
+
+@pytest.fixture(scope="session")
+def sandbox() -> None:
+    """Start no Hadoop for these tests."""
 
 
 @pytest.fixture(scope="module")
