@@ -7,7 +7,7 @@ import json
 import pytest
 
 from howdah.executor.process.experiment_trackers import tracker_variables
-from howdah.spec.tracker_runs import TrackerRun, tracker_pages, tracker_run
+from howdah.spec.tracker_runs import TrackerRun, public_address, tracker_pages, tracker_run
 
 TASK = {
     "HOWDAH_JOB_ID": "job-7",
@@ -65,6 +65,30 @@ def test_an_address_tells_tracker_and_run(url: str, tracker: str, run: str) -> N
     assert tracker_run(url) == TrackerRun(tracker, run, url)
 
 
+@pytest.mark.parametrize(
+    ("url", "public"),
+    [
+        ("https://wandb.ai/ann/tokenizer-7b/runs/x7k2", "https://wandb.ai/ann/tokenizer-7b/runs/x7k2"),
+        ("http://m:5000/#/experiments/1/runs/0af3?token=x", "http://m:5000/#/experiments/1/runs/0af3"),
+        ("https://a.b/?o=17#mlflow/experiments/7/runs/0a", "https://a.b/?o=17#mlflow/experiments/7/runs/0a"),
+        ("https://a.b/r?apiKey=x&o=17&o=z", "https://a.b/r?o=17"),
+        ("https://a.b/r?p=password&sig=x#access_token=x", "https://a.b/r"),
+        ("https://a.b/r;jsessionid=x", "https://a.b/r"),
+        ("http://[::1]:5000/r", "http://[::1]:5000/r"),
+        ("https://a.b/api_key=abcdef/r", ""),
+        ("https://ann:pw@a.b/r", ""),
+        ("https://ann@a.b/r", ""),
+        ("https://ann:pw;x@a.b/r", ""),
+        ("https://a.b/r\x9b2J", ""),
+        ("https://a.b/r x", ""),
+        ("javascript:alert(1)", ""),
+    ],
+)
+def test_an_address_is_shown_without_what_opens_the_tracker(url: str, public: str) -> None:
+    assert public_address(url) == public
+    assert public_address(public) == public
+
+
 def test_variables_tell_where_a_jobs_runs_are() -> None:
     env = {"MLFLOW_TRACKING_URI": "http://mlflow:5000", "WANDB_ENTITY": "vision", "WANDB_PROJECT": "a b"}
     assert tracker_pages(env, "job-7") == {
@@ -80,9 +104,12 @@ def test_variables_tell_where_a_jobs_runs_are() -> None:
     [
         {"MLFLOW_TRACKING_URI": "sqlite:///mlflow.db"},
         {"MLFLOW_TRACKING_URI": "https://ann:password@mlflow"},
+        {"MLFLOW_TRACKING_URI": "https://mlflow/?token=abc"},
+        {"WANDB_ENTITY": "vision", "WANDB_PROJECT": "digits", "WANDB_BASE_URL": "https://ann:password@w"},
+        {"WANDB_ENTITY": "vision", "WANDB_PROJECT": "digits", "WANDB_BASE_URL": "https://w/?token=abc"},
         {"WANDB_PROJECT": "digits"},
         {"WANDB_ENTITY": "vision", "WANDB_PROJECT": "digits", "WANDB_MODE": "offline"},
     ],
 )
-def test_a_page_that_nobody_can_open_is_not_linked(env: dict[str, str]) -> None:
+def test_a_page_that_nobody_can_open_or_with_a_secret_is_not_linked(env: dict[str, str]) -> None:
     assert tracker_pages(env, "job-7") == {}

@@ -40,11 +40,16 @@ class TestTrackerRuns:
         tail = fed(*(whole[begin:end] for begin, end in itertools.pairwise(places)))
         assert set(tail.tracker_runs) == set(fed(whole).tracker_runs)
 
-    def test_no_address_with_a_token_or_a_password_is_taken(self) -> None:
+    def test_no_token_and_no_password_is_taken(self) -> None:
         lines = (
-            b"View run a at: http://host/?write_token=x\nView run a at: http://ann:pw@host/\nView run at: file:///x\n"
+            b"View run a at: http://host/r?write_token=x\nView run a at: http://host/r?apiKey=x&p=y\n"
+            b"View run a at: http://ann:pw@host/\nView run at: file:///x\nView run at: http://host/password=x\n"
         )
-        assert fed(lines).tracker_runs == ()
+        assert fed(lines).tracker_runs == ("http://host/r",)
+
+    def test_a_line_with_other_than_printable_letters_tells_no_address(self) -> None:
+        for strange in ("\a", "\b", "\x9b2J", "é", '"', ")", "]"):
+            assert fed(f"View run at http://host/a{strange}b\n".encode()).tracker_runs == ()
 
     def test_only_the_first_few_are_kept(self) -> None:
         tail = fed(*(b"View run a at: http://host/%d\n" % number for number in range(100)))

@@ -306,6 +306,15 @@ def test_a_run_of_a_tracker_is_recorded_once_whoever_is_the_master() -> None:
     assert [event.urls for event in gang.recorded(TrackerRunsFound)] == [("http://a/1",), ("http://a/2",)]
 
 
+def test_what_an_older_executor_says_of_a_tracker_is_recorded_without_secrets() -> None:
+    gang = Gang(workers(1))
+    gang.form()
+    told = ("http://a/1?token=x", "http://ann:pw@a/2", "http://a/1")
+    gang.say("worker:0", Phase.RUNNING, program_pid=7, tracker_runs=told)
+    gang.say("worker:0", Phase.RUNNING, program_pid=7, tracker_runs=told)
+    assert [event.urls for event in gang.recorded(TrackerRunsFound)] == [("http://a/1",)]
+
+
 def test_a_warning_is_recorded_once_whoever_is_the_master() -> None:
     gang = Gang(workers(1))
     gang.form()

@@ -6,11 +6,18 @@ import re
 import urllib.parse
 from typing import Dict, Mapping
 
+from howdah.spec import redaction
 from howdah.spec.values import dataclass
 
 _MLFLOW = re.compile(r"/experiments/[^/?#]+/runs/([^/?#]+)")
 _WANDB = re.compile(r"https?://[^/?#]+/[^/?#]+/[^/?#]+/runs/([^/?#]+)")
-_HOST = re.compile(r"https?://(?:[^/?#@]*@)?([^/?#]+)")
+_HOST = re.compile(r"https?://([^/?#]+)")
+_ADDRESS = re.compile(
+    r"(?P<path>https?://(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]+)?(?:/[^?#;]*)?)(?:;[^?#@]*)?"
+    r"(?:\?(?P<query>[^#]*))?(?:#(?P<fragment>.*))?"
+)
+_WORKSPACE = re.compile(r"(?:^|&)(o=\d+)(?=&|$)")
+"""Names a workspace of Databricks, without which a run is not found."""
 
 
 @dataclass(frozen=True)
@@ -34,16 +41,32 @@ def tracker_run(url: str) -> TrackerRun:
     return TrackerRun(host[1] if host else "", "", url)
 
 
+def public_address(url: str) -> str:
+    """Return an address as everybody may see it, "" if there is none. Parameters are cut, in the query and in the
+    fragment: one may open the tracker to all who see it, whatever its name is. An address with a user is none."""
+    found = _ADDRESS.fullmatch(url)
+    if found is None or not (url.isascii() and url.isprintable()) or " " in url:
+        return ""
+    workspace = _WORKSPACE.search(found["query"] or "")
+    place = (found["fragment"] or "").partition("?")[0]  # a page of MLflow: /experiments/1/runs/0af3
+    public = found["path"] + (f"?{workspace[1]}" if workspace else "")
+    if place and not set(place) & set("=&;"):
+        public += f"#{place}"
+    return public if redaction.text(public) == public else ""
+
+
 def tracker_pages(env: Mapping[str, str], job_id: str) -> Dict[str, str]:
     """Return the pages of a job's runs by tracker, as far as the job's variables tell where they are: of MLflow its
-    server, of W&B the group of the job's runs."""
+    server, of W&B the group of the job's runs; none where a variable has more than `public_address` lets through."""
     found: Dict[str, str] = {}
     server = env.get("MLFLOW_TRACKING_URI", "")
-    if _HOST.match(server) and "@" not in server:  # it may hold a password
+    if server and public_address(server) == server:
         found["MLflow"] = server
+    site = env.get("WANDB_BASE_URL", "") or "https://wandb.ai"
     entity, project = env.get("WANDB_ENTITY", ""), env.get("WANDB_PROJECT", "")
-    if entity and project and env.get("WANDB_MODE", "online") in ("online", "shared"):
+    is_online = env.get("WANDB_MODE", "online") in ("online", "shared")
+    if entity and project and is_online and public_address(site) == site:
         path = "/".join(urllib.parse.quote(part, safe="") for part in (entity, project))
         group = urllib.parse.quote(env.get("WANDB_RUN_GROUP", "") or job_id, safe="")
-        found["W&B"] = f"{env.get('WANDB_BASE_URL', '').rstrip('/') or 'https://wandb.ai'}/{path}/groups/{group}"
+        found["W&B"] = f"{site.rstrip('/')}/{path}/groups/{group}"
     return found

@@ -7,6 +7,7 @@ import re
 from typing import Optional, Pattern, Tuple
 
 from howdah.logs.last_lines import LAST_BYTES, last_lines
+from howdah.spec.tracker_runs import public_address
 
 _CARRY = 96
 _PROGRESS = re.compile(rb"(?:reporter progress:|howdah progress )[ \t]*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(%?)[ \t]*[\r\n]")
@@ -15,7 +16,8 @@ _SAVE = re.compile(rb"(?:\A|[\r\n])(?:reporter|howdah) save[ \t]*[\r\n]")
 
 _RUN_WORDS, _MAX_RUN_LINE, _MAX_RUNS = b"View run", 1024, 8
 _RUN = re.compile(
-    rb"View run (?:[^\r\n]{0,500}? )?at:? (?:\x1b\[[0-9;]*m)*(https?://[^\s\x1b\"'<>@]{1,500})(?=[\s\x1b])"
+    rb"View run (?:[^\r\n]{0,500}? )?at:? (?:\x1b\[[0-9;]*m)*"
+    rb"(https?://(?:(?![\"'`<>()\[\]{}@])[\x21-\x7e]){1,500})(?=[\s\x1b])"
 )
 """The line by which W&B ("View run at URL", "View run NAME at: URL") and MLflow (the latter) tell where a run is."""
 
@@ -59,9 +61,10 @@ class LogTail:
 
     def _find_runs(self, data: bytes) -> None:
         for match in _RUN.finditer(data):
-            url = match.group(1).decode("utf-8", "replace")
-            # A link with a token lets everybody write who sees it.
-            if url not in self.tracker_runs and "token" not in url.lower() and len(self.tracker_runs) < _MAX_RUNS:
+            if len(self.tracker_runs) == _MAX_RUNS:
+                return
+            url = public_address(match.group(1).decode("ascii"))
+            if url and url not in self.tracker_runs:
                 self.tracker_runs = (*self.tracker_runs, url)
 
     def _count_snapshot_requests(self, data: bytes) -> None:

@@ -36,12 +36,13 @@ from howdah.master.snapshots import snapshot_policy
 from howdah.master.state import GangState, Stage, TaskState
 from howdah.spec import Exit, TaskId, events
 from howdah.spec.message import Message, message
+from howdah.spec.tracker_runs import public_address
 from howdah.wire.messages import Phase, Status
 
 MAX_WARNINGS = 200
+"""The most warnings of executors that the event log gets."""
 MAX_TRACKER_RUNS = 16
 """The most runs of experiment trackers that are recorded of a task."""
-"""The most warnings of executors that the event log gets."""
 _WARNING = "{task}: {warning}"
 
 
@@ -122,8 +123,12 @@ def _on_status(state: GangState, event: StatusReceived, actions: list[Action]) -
 
 def _record_tracker_runs(task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
     """Record new runs of experiment trackers; a restarted program begins another one."""
-    fresh = [url for url in status.tracker_runs if url not in task.tracker_runs]
-    if found := tuple(fresh[: MAX_TRACKER_RUNS - len(task.tracker_runs)]):
+    known, room = task.tracker_runs, MAX_TRACKER_RUNS - len(task.tracker_runs)
+    fresh = [url for url in status.tracker_runs if url not in known]
+    if not fresh or room <= 0:
+        return
+    public = dict.fromkeys(map(public_address, fresh))  # an executor of an older release sends addresses as printed
+    if found := tuple(url for url in public if url and url not in known)[:room]:
         task.tracker_runs = (*task.tracker_runs, *found)
         actions.append(RecordEvent(events.TrackerRunsFound(now, task.id, found)))
 
