@@ -82,7 +82,16 @@ def answer(
 def server(kind: str) -> dict[str, Any]:
     only = ID if kind == "master" else None
     here = {"history": "", "link_command": "howdah page ID" if only else "howdah history"}
-    return {"kind": kind, "version": "0", "job": only, "now": time.time(), "may_act": True, "engine": "yarn", "currency": "" if only else "EUR", **here}
+    return {
+        "kind": kind,
+        "version": "0",
+        "job": only,
+        "now": time.time(),
+        "may_act": True,
+        "engine": "yarn",
+        "currency": "" if only else "EUR",
+        **here,
+    }
 
 
 def _stack(index: int) -> str:
@@ -177,6 +186,7 @@ def job(count: int, state: str) -> dict[str, Any]:
             {"task": "chief:0", "tracker": "W&B", "run": "x7k2", "url": "https://wandb.ai/vision/digits/runs/x7k2"},
             {"task": "worker:0", "tracker": HTML_ATTACK, "run": "", "url": "javascript:alert(1)"},
         ],
+        "tracker_run_count": 2,
         "notes": [{"time": STARTED + 200, "text": f"worker:1 restarted: {HTML_ATTACK}"}],
         "tensorboard_ended": None,
         "saves": [save, {**save, "number": 2, "state": "RUNNING", "done": 3, "finished": 0}],

@@ -39,4 +39,23 @@ def test_where_runs_of_trackers_are() -> None:
     assert shown["tracker_runs"] == describe(view)["tracker_runs"] == [run]
     group = "https://wandb.ai/vision/digits/groups/job-1"
     assert shown["links"] == [{"name": "W&B", "url": group, "kind": "tracker"}]
+    assert shown["tracker_run_count"] == 1
     assert list(tracker_lines(view)) == [f"worker:1 is tracked by W&B: {url}"]
+
+
+def test_a_job_of_many_tasks_has_its_first_runs_and_how_many_there_are() -> None:
+    job = JobSpec(roles={"worker": Role("w", replicas=60)})
+    urls = ("https://a/1", "https://a/2", "javascript:alert(1)")
+    found = [TrackerRunsFound(2.0, TaskId("worker", index), urls) for index in range(60)]
+    view = fold([JobStarted(1.0, "job-1", "yarn", "alice", job), *found])
+    shown = serializers.job(view, {}, 3.0)
+    assert (len(shown["tracker_runs"]), shown["tracker_run_count"]) == (100, 120)
+    assert len(describe(view)["tracker_runs"]) == 120
+
+
+def test_a_role_without_a_tracker_hides_no_link_of_another() -> None:
+    env = {"WANDB_ENTITY": "vision", "WANDB_PROJECT": "digits"}
+    off = Role("w", env={"WANDB_MODE": "disabled", "WANDB_PROJECT": "other"})
+    view = fold([JobStarted(1.0, "job-1", "yarn", "alice", JobSpec(roles={"worker": Role("w"), "ps": off}, env=env))])
+    group = "https://wandb.ai/vision/digits/groups/job-1"
+    assert serializers.job(view, {}, 3.0)["links"] == [{"name": "W&B", "url": group, "kind": "tracker"}]

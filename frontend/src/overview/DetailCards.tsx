@@ -56,7 +56,7 @@ function jobDetails(job: Job, canSearch: boolean): DescriptionItem[] {
     [t("Queue"), job.queue],
     [t("Tags"), !canSearch && job.tags.length > 0 && <Words words={job.tags} canSearch={canSearch} />],
     [t("Labels"), labels.length > 0 && <Words words={labels} canSearch={canSearch} />],
-    [t("Tracked runs"), job.tracker_runs.length > 0 && <TrackedRuns runs={job.tracker_runs} />],
+    [t("Tracked runs"), job.tracker_runs.length > 0 && <TrackedRuns job={job} />],
     [t("Job file"), job.submitted?.file && <a href={href(["jobs", job.id, "spec"])}>{job.submitted.file}</a>],
     [t("Git commit"), job.captured?.git_commit ? job.captured.git_commit + dirty : ""],
     [t("Master host"), job.host],
@@ -64,7 +64,7 @@ function jobDetails(job: Job, canSearch: boolean): DescriptionItem[] {
   ];
 }
 
-function TrackedRuns({ runs }: { runs: Job["tracker_runs"] }): ReactNode {
+function TrackedRuns({ job: { tracker_runs: runs, tracker_run_count: count } }: { job: Job }): ReactNode {
   return (
     <div className="scroll short" tabIndex={0} role="group" aria-label={t("Tracked runs")}>
       {runs.map(({ task, tracker, run, url }) => (
@@ -72,6 +72,7 @@ function TrackedRuns({ runs }: { runs: Job["tracker_runs"] }): ReactNode {
           {task}: <SafeLink url={url}>{[tracker, run].filter(Boolean).join(" ")}</SafeLink>
         </div>
       ))}
+      {count > runs.length && <div className="muted">{t("and {count} more", { count: count - runs.length })}</div>}
     </div>
   );
 }

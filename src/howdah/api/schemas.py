@@ -235,6 +235,7 @@ class Job(TypedDict):
     outputs: list[str]
     links: list[Link]
     tracker_runs: list[TrackedRun]
+    tracker_run_count: int
     notes: list[Note]
     saves: list[SnapshotRow]
     tensorboard_ended: Note | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from howdah.api import schemas
 
 _NOTES = ("note", "restarted", "takeover")
+MAX_TRACKER_RUNS = 100
+"""The most tracked runs that a job's answer has: a page that is open asks for it every two seconds."""
 
 
 def job(view: JobView, can: Mapping[str, bool], now: float, tensorboard_url: str = "") -> schemas.Job:
@@ -60,7 +63,8 @@ def job(view: JobView, can: Mapping[str, bool], now: float, tensorboard_url: str
         "resumed": view.resumed,
         "outputs": list(view.outputs),
         "links": list(_links(view, tensorboard_url)),
-        "tracker_runs": list(tracker_runs(view)),
+        "tracker_runs": list(itertools.islice(tracker_runs(view), MAX_TRACKER_RUNS)),
+        "tracker_run_count": sum(1 for task in view.tasks.values() for _ in filter(web, task.tracker_runs)),
         "notes": [{"time": mark.time, "text": mark.text} for mark in view.marks if mark.kind in _NOTES],
         "saves": [_snapshot_row(save) for save in view.snapshots],
         "tensorboard_ended": _tensorboard_end(view.tensorboard),
@@ -162,12 +166,12 @@ def _links(view: JobView, tensorboard_url: str) -> Iterator[schemas.Link]:
         if web(url):
             yield {"name": name, "url": url, "kind": "user"}
 
-    env = dict(view.job.env) if view.job else {}
-    for role in view.job.roles.values() if view.job else ():
-        env.update(role.env)
-    for name, url in tracker_pages(env, view.id).items():
-        if web(url):
-            yield {"name": name, "url": url, "kind": "tracker"}
+    pages: dict[str, str] = {}
+    if spec := view.job:
+        for role in spec.roles.values():
+            pages = {**tracker_pages({**spec.env, **role.env}, view.id), **pages}
+    for name, url in pages.items():
+        yield {"name": name, "url": url, "kind": "tracker"}
 
 
 def tracker_runs(view: JobView) -> Iterator[schemas.TrackedRun]:
