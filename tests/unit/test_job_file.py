@@ -119,10 +119,6 @@ class TestReading:
     def test_a_default_of_a_role_may_be_written(self, path: str, value: Any) -> None:
         assert read(ONE_ROLE, {f"roles.worker.{path}": json.dumps(value).strip('"')}) == read(ONE_ROLE)
 
-    def test_a_zero_that_leaves_it_to_the_engine_is_no_default(self) -> None:
-        assert not [path for path in default_values(JobSpec) if path.startswith("master.")]
-        assert "save.every" not in default_values(Output)
-
     def test_from_a_file_with_its_sources(self, tmp_path: Path) -> None:
         (tmp_path / "job.yaml").write_text(
             "vars: {n: 2, m: 3}\nroles:\n  worker:\n    command: 'true'\n    replicas: ${n}\n"

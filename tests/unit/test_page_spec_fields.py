@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from page_script import called
 
+from howdah.spec import JobSpec, Output
+from howdah.spec.job_file_keys import default_values
+
 DEFAULTS = {"retries": 0, "timeouts.stop": "10s", "timeouts.gang": "1h", "checkpoint.every": "30s"}
 
 
@@ -42,3 +45,8 @@ def test_a_zero_that_means_no_limit_says_so() -> None:
         "timeouts.grace": "0",
     }
     assert fields("setFields", {"timeouts": {"stall": 0}, "retries": 0}) == {"timeouts.stall": "无限制", "retries": "0"}
+
+
+def test_a_zero_that_leaves_it_to_the_engine_is_no_default() -> None:
+    assert not [path for path in default_values(JobSpec) if path.startswith("master.")]
+    assert "save.every" not in default_values(Output)
