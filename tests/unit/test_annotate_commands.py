@@ -65,6 +65,25 @@ def test_an_archived_job_is_listed_only_where_asked_for(home: Path) -> None:
     assert isinstance(CliRunner().invoke(archive, ["local-20261121-131248-0009"]).exception, JobNotFound)
 
 
+def test_a_job_with_more_tags_than_people_may_give_keeps_as_many(home: Path) -> None:
+    first, *more = begun(3, name="many", tags=tuple(f"t{number:02}" for number in range(25)))
+    many = "local-20261121-131250-0003"
+    write(home, many, (first, *more, *ended(3)))
+    assert isinstance(CliRunner().invoke(note, (many, "--tag", "new")).exception, HowdahError)
+    run(note, many, "--untag", "t00", "--tag", "new")
+    run(note, many, "--untag", "t01")
+    found = json.loads(run(note, many, "--json"))["tags"]
+    assert found == [*(f"t{number:02}" for number in range(2, 25)), "new"]
+
+
+def test_an_odd_file_takes_nothing_from_other_jobs(home: Path) -> None:
+    run(note, TWO, "fine")
+    (home / "annotations" / f"{ONE}.json").write_text(json.dumps({"changed": 10**400}))
+    (home / "annotations" / f"{TWO}.json").chmod(0o600)
+    assert "fine" in run(list_jobs, "-o", "wide")
+    assert run(note, ONE) == "tags: sweep\n"
+
+
 def test_what_cannot_be_read_takes_nothing_from_the_list(home: Path) -> None:
     (home / "annotations").write_text("no directory")
     assert run(list_jobs, "-q").split() == [TWO, ONE]

@@ -21,6 +21,7 @@ from howdah.history.index import Index
 from howdah.history.retention import sweep
 from howdah.history.usage import usage
 from howdah.spec import uris
+from howdah.storage.factory import filesystem
 from howdah.storage.files_of_owner import FilesOfOwner
 from howdah.storage.local import LocalFileSystem
 
@@ -125,6 +126,36 @@ def test_a_file_may_hold_anything(home: Path) -> None:
     assert job_annotations.read(FILES, uris.of_local(home), job_id(1)) == job_annotations.NONE
 
 
+def test_a_time_of_hundreds_of_digits_harms_no_job(home: Path, index: Index) -> None:
+    change(home, 2, note="fine")
+    file_of(home, 1).write_text(json.dumps({"note": "odd", "changed": 10**400}))
+    assert job_annotations.read(FILES, uris.of_local(home), job_id(1)) == Annotation("odd")
+    assert Scanner(index, [uris.of_local(home)]).scan().problems == []
+    assert {row["note"] for row in listed(index)} == {"odd", "fine"}
+
+
+def test_what_another_version_stored_stays_whatever_it_is(home: Path) -> None:
+    change(home, 1, note="one")
+    file_of(home, 1).write_text('{"note": "one", "later": "\\ud800"}')
+    assert change(home, 1, archived=True).note == "one"
+    assert json.loads(file_of(home, 1).read_text())["later"] == "\ud800"
+
+
+def test_who_does_not_own_a_home_with_owners_does_not_annotate(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = f"<name>fs.viewfs.mounttable.c.link./home</name><value>{uris.of_local(home)}</value>"
+    (tmp_path / "core-site.xml").write_text(f"<configuration><property>{link}</property></configuration>")
+    where, conf_dir = "viewfs://c/home", str(tmp_path)
+    files = filesystem(where, conf_dir)
+    monkeypatch.setenv("HADOOP_USER_NAME", "administrator")
+    with pytest.raises(NotPermitted, match="only the owner of /home may annotate"):
+        job_annotations.change(files, where, job_id(1), {"note": "x"}, "eve", 5.0, conf_dir)
+    assert not (home / "annotations").exists()
+    monkeypatch.setenv("HADOOP_USER_NAME", str(os.getuid()))
+    assert job_annotations.change(files, where, job_id(1), {"note": "x"}, "eve", 5.0, conf_dir).note == "x"
+
+
 def test_of_a_shared_home_only_its_owner_is_read(home: Path, tmp_path: Path) -> None:
     change(home, 1, note="secret")
     own = job_annotations.as_home_owner(FILES, uris.of_local(home), str(os.getuid()))
@@ -159,7 +190,7 @@ def test_notes_and_tags_are_shown_searched_and_filtered(home: Path, index: Index
     [row] = listed(index, tag="best")
     assert (row["id"], row["note"], row["tags"]) == (job_id(1), "Überraschend gut", ["best", "sweep"])
     assert ids(index, text="überraschend BEST") == {job_id(1)}
-    assert ids(index, tag="old") == set()
+    assert ids(index, tag="old") == ids(index, text="old") == set()
     assert ids(index, tag="sweep") == {job_id(1), job_id(2)}
     table = csv_tables.jobs_table(
         ({**row, "cluster": ""} for row in listed(index, tag="best")), "id,tags,note,archived"
@@ -167,6 +198,21 @@ def test_notes_and_tags_are_shown_searched_and_filtered(home: Path, index: Index
     assert table.splitlines()[1] == f"{job_id(1)},best sweep,Überraschend gut,"
     with index.reading() as connection:
         assert {row["group"] for row in usage(connection, {"by": "tag"})["users"]} == {"best", "sweep"}
+
+
+def test_tags_of_the_job_file_are_searched_until_others_replace_them(home: Path, index: Index) -> None:
+    scanner = Scanner(index, [uris.of_local(home)])
+    change(home, 1, note="good")
+    scanner.scan()
+    assert ids(index, text="old good") == {job_id(1)}
+    assert ids(index, text="SWEEP") == {job_id(1), job_id(2)}
+    change(home, 1, tags=[])
+    scanner.scan()
+    assert ids(index, text="sweep") == {job_id(2)}
+    file_of(home, 1).unlink()
+    Scanner(index, [uris.of_local(home)]).scan()
+    Scanner(index, [uris.of_local(home)]).scan()
+    assert ids(index, text="old") == {job_id(1)}
 
 
 def test_annotations_survive_the_index_and_follow_their_files(home: Path, index: Index) -> None:

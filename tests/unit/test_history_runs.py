@@ -253,3 +253,15 @@ def test_differences_of_several_jobs() -> None:
         {"path": "d", "a": None, "b": None, "values": [None, None, [1]]},
     ]
     assert [row["path"] for row in differences(values, equal=True)] == ["a", "b.c", "d"]
+
+
+def test_the_run_before_is_not_the_same_job_of_another_cluster(tmp_path: Path) -> None:
+    for home, at in (("a", 0.0), ("b", 50.0)):
+        write(tmp_path / home, job_id(2), [*begun(2, name="same", at=at), *ended(2)])
+    with Index(tmp_path / "index") as index:
+        assert index.claim()
+        Scanner(index, [uris.of_local(tmp_path / home) for home in ("a", "b")]).scan()
+        assert queries.previous_run(index.connection, job_id(2)) == ""
+        write(tmp_path / "a", job_id(4), [*begun(4, name="same", at=-50.0), *ended(4)])
+        Scanner(index, [uris.of_local(tmp_path / home) for home in ("a", "b")]).scan()
+        assert queries.previous_run(index.connection, job_id(2)) == job_id(4)

@@ -2,7 +2,7 @@
 
 import { Button, Input, Select } from "antd";
 import { type ReactNode, useState } from "react";
-import type { ActionBody, Job, JobRow } from "../api";
+import type { Job, JobRow } from "../api";
 import { DescriptionList } from "../components/DescriptionList";
 import { LabeledSwitch } from "../components/LabeledSwitch";
 import { formatNumber } from "../format";
@@ -11,8 +11,7 @@ import { t } from "../language";
 import { href } from "../router";
 import { getActionToken } from "../tokens";
 import { usePolling } from "../usePolling";
-
-type Changes = Partial<ActionBody<"annotate">>;
+import { type Changes, changesOf, type Draft } from "./annotationChanges";
 
 const MAX_NOTE = 2000;
 const MAX_TAGS = 20;
@@ -54,14 +53,25 @@ function Cost({ row, cost, currency }: { row: JobRow; cost: number; currency: st
 }
 
 function Annotation({ row, onSave }: { row: JobRow; onSave: () => void }): ReactNode {
-  const [draft, setDraft] = useState<Changes>();
+  const [begun, setBegun] = useState<Draft>();
+  const [draft, setDraft] = useState<Draft>();
   const { pending, run } = useJobAction(row.id, "annotate", t("Saved"));
-  const save = async (changes: Changes): Promise<void> => {
-    if (!(await run(changes))) return;
-    setDraft(undefined);
-    onSave();
+  const edit = (): void => {
+    const now = { note: row.note, tags: row.tags, archived: row.archived };
+    setBegun(now);
+    setDraft(now);
   };
-  if (draft) return <Editor draft={draft} setDraft={setDraft} saving={pending} save={() => void save(draft)} />;
+  const save = async (changes: Changes): Promise<void> => {
+    if (Object.keys(changes).length > 0) {
+      if (!(await run(changes))) return;
+      onSave();
+    }
+    setDraft(undefined);
+  };
+  if (begun && draft) {
+    const changes = changesOf(begun, draft);
+    return <Editor draft={draft} setDraft={setDraft} saving={pending} save={() => void save(changes)} />;
+  }
   return (
     <>
       {row.archived && <p className="muted">{t("Archived: lists leave this job out.")}</p>}
@@ -76,7 +86,7 @@ function Annotation({ row, onSave }: { row: JobRow; onSave: () => void }): React
         </p>
       )}
       {getActionToken() ? (
-        <Button onClick={() => setDraft({ note: row.note, tags: row.tags, archived: row.archived })}>{t("Edit…")}</Button>
+        <Button onClick={edit}>{t("Edit…")}</Button>
       ) : (
         <p className="muted">
           {t("To make changes, open the link that this command prints:")} <code>howdah page {row.id}</code>
@@ -87,8 +97,8 @@ function Annotation({ row, onSave }: { row: JobRow; onSave: () => void }): React
 }
 
 interface EditorProps {
-  draft: Changes;
-  setDraft: (draft: Changes | undefined) => void;
+  draft: Draft;
+  setDraft: (draft: Draft | undefined) => void;
   saving: boolean;
   save: () => void;
 }
@@ -102,7 +112,7 @@ function Editor({ draft, setDraft, saving, save }: EditorProps): ReactNode {
         autoFocus
         autoSize={{ minRows: 3, maxRows: 12 }}
         maxLength={MAX_NOTE}
-        value={draft.note ?? ""}
+        value={draft.note}
         onChange={(event) => setDraft({ ...draft, note: event.target.value })}
       />
       <Select
@@ -113,12 +123,12 @@ function Editor({ draft, setDraft, saving, save }: EditorProps): ReactNode {
         suffix={null}
         tokenSeparators={[","]}
         maxCount={MAX_TAGS}
-        value={draft.tags ?? []}
+        value={draft.tags}
         onChange={(tags: string[]) => setDraft({ ...draft, tags })}
       />
       <LabeledSwitch
         text={t("Archived")}
-        on={draft.archived ?? false}
+        on={draft.archived}
         onChange={(archived) => setDraft({ ...draft, archived })}
       />
       <div className="row">

@@ -1,12 +1,13 @@
 """The note, the tags and the archive mark that people give a job, each job's in a small file of the home it is in.
 
-The rule: whoever may write in a job's home may annotate the job, and nobody else (docs/adr/0024). The files are read by
+The rule: the owner of a job's home may annotate the job, and nobody else (docs/adr/0024). The files are read by
 servers with more rights than their writers have, so a reader believes nothing in them, and of a home on a shared
 file system reads only files of the home's owner.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from howdah.errors import InvalidRequest, NotFound, NotPermitted, StagingError
+from howdah.hadoop.conf import user_on
 from howdah.spec import uris
 from howdah.spec.values import dataclass
 from howdah.storage.files_of_owner import FilesOfOwner
@@ -22,7 +24,9 @@ from howdah.storage.filesystem import FileSystem
 
 DIRECTORY, SUFFIX = "annotations", ".json"
 MAX_NOTE, MAX_TAG, MAX_TAGS = 2000, 100, 20
-"""The most characters of a note and of a tag, and the most tags."""
+"""The most characters of a note and of a tag, and the most tags that people may give a job."""
+MAX_KEPT_TAGS = 200
+"""The most tags of a job whose job file has more than people may give."""
 MAX_BYTES = 64 << 10
 """The largest file that is read."""
 VERSION = 1
@@ -87,7 +91,10 @@ def read(files: FileSystem, home: str, job_id: str) -> Annotation:
 def parse(stored: Mapping[str, Any]) -> Annotation:
     """Return the annotation in a file's JSON; what is wrong in it counts as not there."""
     note, tags, changed = stored.get("note"), stored.get("tags"), stored.get("changed")
-    moment = float(changed) if isinstance(changed, (int, float)) and not isinstance(changed, bool) else 0.0
+    moment = 0.0
+    if isinstance(changed, (int, float)) and not isinstance(changed, bool):
+        with contextlib.suppress(OverflowError):  # an integer of hundreds of digits
+            moment = float(changed)
     return Annotation(
         note=_CONTROL.sub("", note)[:MAX_NOTE] if isinstance(note, str) else "",
         tags=_clean_tags(tags) if isinstance(tags, list) else None,
@@ -97,9 +104,9 @@ def parse(stored: Mapping[str, Any]) -> Annotation:
     )
 
 
-def check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
+def check_changes(changes: Mapping[str, Any], present_tags: int = 0) -> dict[str, Any]:
     """Return those of the changes that are fields of an annotation, in the form that is stored. Fields that are not
-    there, or null, stay as they are.
+    there, or null, stay as they are. A job that has more tags (`present_tags`) than people may give may keep as many.
 
     Raises:
         InvalidRequest: a field has a value that is not allowed.
@@ -108,7 +115,8 @@ def check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
     note, tags, archived = found.get("note", ""), found.get("tags", []), found.get("archived", False)
     if not isinstance(note, str) or len(note) > MAX_NOTE or _CONTROL.search(note):
         raise InvalidRequest(f"note must be {MAX_NOTE} characters of plain text at most", "note")
-    if not isinstance(tags, list) or len(tags) > MAX_TAGS or not all(map(_is_tag, tags)):
+    most_tags = max(MAX_TAGS, min(present_tags, MAX_KEPT_TAGS))
+    if not isinstance(tags, list) or len(tags) > most_tags or not all(map(_is_tag, tags)):
         raise InvalidRequest(
             f"tags must be {MAX_TAGS} at most, each of 1 to {MAX_TAG} characters without a comma", "tags"
         )
@@ -123,30 +131,50 @@ def check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def change(files: FileSystem, home: str, job_id: str, changes: Mapping[str, Any], by: str, now: float) -> Annotation:
-    """Change fields of a job's annotation, which appears by one rename, and return the annotation.
+def change(
+    files: FileSystem,
+    home: str,
+    job_id: str,
+    changes: Mapping[str, Any],
+    by: str,
+    now: float,
+    conf_dir: str = "",
+    present_tags: int = 0,
+) -> Annotation:
+    """Change fields of a job's annotation, which appears by one rename, and return the annotation. `conf_dir` is the
+    Hadoop configuration by which `files` are read, `present_tags` the number of the job's tags with those of its file.
 
     Raises:
         InvalidRequest: a field has a value that is not allowed. NotFound: there is no job of this id in the home.
-        NotPermitted: this user may not write in the home.
+        NotPermitted: this user does not own the home, or may not write in it.
         EngineUnavailable: the file system does not answer.
     """
-    checked = check_changes(changes)
+    checked = check_changes(changes, present_tags)
     jobs, uri = uris.join(home, "jobs"), annotation_uri(home, job_id)
     try:
         above = files.stat(jobs)
         if above is None or not _JOB_ID.fullmatch(job_id) or not files.exists(uris.join(jobs, job_id)):
             raise NotFound(f"no job {job_id[:80]} in {home}", "job")
-        if uris.split(home)[0] == "file" and above.owner != str(os.getuid()):
-            # A process with more rights than the owner of a directory must not write where the owner's links lead.
+        if not _is_own(home, above.owner, conf_dir):
             raise NotPermitted(f"only the owner of {uris.path(home)} may annotate its jobs", "job")
         stored = {**_stored(files, uri), **checked, "version": VERSION, "job": job_id, "changed": now, "by": by}
         files.mkdirs(uris.parent(uri), (above.mode & 0o777) or 0o755)
         with files.writing(uri, 0o644) as sink:
-            sink.write(json.dumps(stored, ensure_ascii=False).encode())
+            sink.write(json.dumps(stored).encode())
     except StagingError as error:
         raise NotPermitted(f"the annotation can't be written: {error}", "job") from error
     return parse(stored)
+
+
+def _is_own(home: str, owner: str, conf_dir: str) -> bool:
+    """Return whether this user is the owner of the home, or it is on a file system without owners.
+
+    A process with more rights than the owner of a directory must not write where the owner's links lead, and what an
+    administrator makes on HDFS would belong to the administrator: the owner could not change it.
+    """
+    if uris.split(home)[0] == "file":
+        return owner == str(os.getuid())
+    return not owner or owner == user_on(conf_dir)
 
 
 def _stored(files: FileSystem, uri: str) -> dict[str, Any]:
@@ -172,7 +200,7 @@ def _is_tag(tag: Any) -> bool:
 
 
 def _clean_tags(tags: Iterable[Any]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(tag.strip() for tag in tags if _is_tag(tag)))[:MAX_TAGS]
+    return tuple(dict.fromkeys(tag.strip() for tag in tags if _is_tag(tag)))[:MAX_KEPT_TAGS]
 
 
 def _clean_line(text: Any) -> str:

@@ -39,7 +39,7 @@ def note(
     if added or removed:
         changes["tags"] = [tag for tag in dict.fromkeys((*(found.tags or ()), *added)) if tag not in removed]
     if changes:
-        found = change_annotation(report, changes)
+        found = change_annotation(report, changes, len(found.tags or ()))
     if as_json:
         click.echo(to_json({"id": report.id, **dataclasses.asdict(found)}))
         return

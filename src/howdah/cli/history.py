@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -23,7 +26,8 @@ from howdah.client.history_link import PORT
 from howdah.client.page_links import HOURS
 from howdah.config.paths import state_directory
 from howdah.errors import HowdahError, NotFound, SpecError
-from howdah.history.options import HistoryOptions, ShownCluster, job_key, key_of, root_of, user_on
+from howdah.hadoop.conf import user_on
+from howdah.history.options import HistoryOptions, ShownCluster, job_key, key_of, root_of
 from howdah.history.server import serve_until_signal
 from howdah.spec import prices, uris
 from howdah.spec.units import seconds
@@ -58,6 +62,7 @@ from howdah.wire import auth
 @click.option(
     "--embed", "embedded", default="", metavar="ID", help="Only print where that job's curves are for other pages."
 )
+@click.option("--act", is_flag=True, help="Only print a link that permits changes of all its jobs; start nothing.")
 @click.option("--profile", default="", help="A profile of your configuration.")
 @json_option
 def history(
@@ -69,6 +74,7 @@ def history(
     idle: str,
     engine_name: str,
     embedded: str,
+    act: bool,
     profile: str,
     as_json: bool,
 ) -> None:
@@ -76,6 +82,9 @@ def history(
     keep_s, idle_s = _keep(keep, remove_files), _time("--idle", idle)
     if embedded:
         _print_embed_url(embedded, engine_name, profile, f"{host}:{port}", as_json)
+        return
+    if act:
+        _print_act_link(engine_name, profile, f"{host}:{port}", as_json)
         return
     if engine_name:
         arguments = ["--engine", engine_name, *(word for root in roots for word in ("--root", root))]
@@ -90,34 +99,49 @@ def history(
 
 def _tell_link(link: str, key: bytes, as_json: bool) -> None:
     print_link(link, as_json, _("history: {url}", url=link))
-    url = f"{link}&act={auth.act_token(key, time.time() + HOURS * 3600)}"
+    if as_json or not sys.stderr.isatty():  # what a program reads, or a journal keeps, others may read
+        return
     notice(
         _(
             "to change notes and tags and to archive jobs, for {hours} h, and not to pass on: {url}",
             hours=HOURS,
-            url=url,
+            url=_act_link(link, key),
         )
     )
+
+
+def _act_link(link: str, key: bytes) -> str:
+    return f"{link}&act={auth.act_token(key, time.time() + HOURS * 3600)}"
+
+
+def _print_act_link(engine_name: str, profile: str, address: str, as_json: bool) -> None:
+    """Print a link that permits changes, to the history server of the engine, or to the one at `address`."""
+    address, key, keep = _server(engine_name, profile, address)
+    print_link(_act_link(f"http://{address}{auth.page_link(key)}", key), as_json)
+    keep()
 
 
 def _print_embed_url(job_id: str, engine_name: str, profile: str, address: str, as_json: bool) -> None:
     """Print the address of a job's curves for an iframe, at the history server of the engine, or the one at
     `address`."""
-    found = None
-    if not engine_name:
-        key = key_of(options_of(profile).state)
-    else:
-        settings = settings_for({"engine": engine_name, "profile": profile})
-        engine, conf_dir = engine_for(settings), settings["hadoop_conf_dir"]
-        found = history_service.find_running_service(engine)
-        if found is None:
-            raise NotFound(f"no history server runs on {engine.name}: `howdah history --on {engine.name}` starts it")
-        link = history_service.link(engine, found.id, conf_dir, notice)
-        key, address = history_service.key(engine, conf_dir), urlsplit(link).netloc
+    address, key, keep = _server(engine_name, profile, address)
     token = auth.embed_token(job_key(key, job_id))
     print_link(f"http://{address}/api/v1/jobs/{quote(job_id)}/curves/embed.html?token={token}", as_json)
-    if found is not None:
-        keep_tunnel(engine, found.id)
+    keep()
+
+
+def _server(engine_name: str, profile: str, address: str) -> tuple[str, bytes, Callable[[], object]]:
+    """Return the address and the key of the history server of the engine, or of the one at `address`, and a function
+    that keeps the way there open."""
+    if not engine_name:
+        return address, key_of(options_of(profile).state), lambda: None
+    settings = settings_for({"engine": engine_name, "profile": profile})
+    engine, conf_dir = engine_for(settings), settings["hadoop_conf_dir"]
+    found = history_service.find_running_service(engine)
+    if found is None:
+        raise NotFound(f"no history server runs on {engine.name}: `howdah history --on {engine.name}` starts it")
+    link = history_service.link(engine, found.id, conf_dir, notice)
+    return urlsplit(link).netloc, history_service.key(engine, conf_dir), partial(keep_tunnel, engine, found.id)
 
 
 def _keep(text: str, remove_files: bool) -> float:

@@ -26,7 +26,7 @@ def with_annotations(
     jobs: Iterable[ListedJob], report_unread: Callable[[HowdahError], None] = lambda _: None
 ) -> Iterator[ListedJob]:
     """Yield the jobs with what people have added to them. Each home is listed once, and a file read for a job that has
-    one. `report_unread` is called once for each home that can't be read."""
+    one; a file that can't be read counts as none. `report_unread` is called once for each home that can't be read."""
     listings: dict[str, frozenset[str]] = {}
     for job in jobs:
         report = job.report
@@ -36,12 +36,18 @@ def with_annotations(
                 listings[home] = frozenset()
                 listings[home] = _annotated_jobs(home, report.conf_dir)
             if report.id in listings.get(home, ()):
-                found = job_annotations.read(filesystem(home, report.conf_dir), home, report.id)
-                job = replace(job, report=_annotated(report, found))
+                job = replace(job, report=_annotated(report, _read_or_none(home, report)))
         except HowdahError as error:
             listings[home] = frozenset()
             report_unread(error)
         yield job
+
+
+def _read_or_none(home: str, report: JobReport) -> Annotation:
+    try:
+        return job_annotations.read(filesystem(home, report.conf_dir), home, report.id)
+    except (StagingError, ValueError, ArithmeticError):
+        return job_annotations.NONE
 
 
 def _annotated_jobs(home: str, conf_dir: str) -> frozenset[str]:
@@ -98,12 +104,14 @@ def _recorded_tags(report: JobReport) -> tuple[str, ...]:
     return job.tags if job is not None else ()
 
 
-def change_annotation(report: JobReport, changes: Mapping[str, Any]) -> Annotation:
-    """Change fields of the job's annotation, and return it.
+def change_annotation(report: JobReport, changes: Mapping[str, Any], present_tags: int = 0) -> Annotation:
+    """Change fields of the job's annotation, and return it. `present_tags` is the number of the tags that it has.
 
     Raises:
         InvalidRequest, NotPermitted, EngineUnavailable: as of `job_annotations.change`.
     """
     home, files = job_annotations.home_of(report.directory), filesystem(report.directory, report.conf_dir)
-    changed = job_annotations.change(files, home, report.id, changes, getpass.getuser(), time.time())
+    changed = job_annotations.change(
+        files, home, report.id, changes, getpass.getuser(), time.time(), report.conf_dir, present_tags
+    )
     return changed if changed.tags is not None else replace(changed, tags=read_annotation(report).tags)

@@ -220,3 +220,8 @@ class _Reader:
     def _text(self, text: str) -> None:
         if self._inside:
             self._property[self._inside] += text
+
+
+def user_on(conf_dir: str) -> str:
+    """Return the name of this user on the cluster of this configuration, or on this machine."""
+    return identity.user(identity.is_secure(load(directory(conf_dir))))

@@ -10,7 +10,7 @@ from howdah.history import index_annotations
 from howdah.history.index import Index
 from howdah.history.index_annotations import ReadAnnotation
 from howdah.spec import uris
-from howdah.storage.filesystem import Entry, FileSystem
+from howdah.storage.filesystem import ConnectionBroken, Entry, FileSystem
 
 SETTLED_MS = 2000
 """Milliseconds after which a file that changes has another time, too."""
@@ -64,9 +64,12 @@ class AnnotationScan:
         for job, modified_ms, size in changed[:MAX_AT_ONCE]:
             settled = modified_ms if now_ms - modified_ms > SETTLED_MS else 0
             try:
-                read.append(ReadAnnotation(job, settled, size, job_annotations.read(files, home, job)))
-            except StagingError:  # it is gone, or is another user's
-                continue
+                annotation = job_annotations.read(files, home, job)
+            except ConnectionBroken:
+                raise
+            except (StagingError, ValueError, ArithmeticError):  # whatever it holds, other jobs have theirs
+                settled, annotation = 0, job_annotations.NONE
+            read.append(ReadAnnotation(job, settled, size, annotation))
         gone = known.keys() - found.keys()
         if read or gone:
             self._index.put_annotations(home, read, gone)

@@ -1,7 +1,8 @@
 """Reads the scalars of ended jobs' event files, so that the list of jobs has them as columns, as it has metrics.
 
 The rule: nothing waits for it. Jobs are read one after the other, those that ended last first, with pauses that are ten
-times as long as the reading, and each within limits of bytes, names and time; what exceeds one is left out for good.
+times as long as the reading, and each within limits of bytes, files and names; what exceeds one is left out for good.
+What can't be read now, because something does not answer, is tried again.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ import time
 import traceback
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from howdah.api.recorded_job import event_file_service
 from howdah.api.recorded_log import RecordedLog
-from howdah.errors import HowdahError
+from howdah.errors import EngineUnavailable, HowdahError
 from howdah.eventfiles import locations
 from howdah.eventfiles.client import EventFileService
 from howdah.history.index import Index
@@ -30,6 +31,7 @@ from howdah.spec import uris
 from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 from howdah.storage.files_of_owner import NOBODY, files_of
+from howdah.storage.filesystem import ConnectionBroken
 
 MAX_LOG, MAX_EVENT_FILES, MAX_FILES = 16 << 20, 64 << 20, 2000
 """The most bytes of a job's log and of its event files, and the most files that are looked at."""
@@ -37,9 +39,15 @@ MAX_RUNS = 8
 ANSWER_S, PAUSE_FACTOR, MIN_PAUSE_S, IDLE_PAUSE_S, SERVICE_IDLE_S = 30.0, 10.0, 0.05, 5.0, 60.0
 """Seconds within which a job's event files must be read; the pauses after a job, and while there is none; and after
 which the process that reads them ends."""
+MAX_TRIES, RETRY_S = 12, 60.0
+"""Tries after which a job is left out that can't be read in time, or by what does not answer; and the seconds after the
+first of them, which double with each: together a day and a half."""
+OUTAGES = (502, 503, 504)
+"""The statuses by which the service says that it, or the file system, has not answered."""
 ASK_AGAIN_S = 0.5
 """Seconds between two requests while files are still being read."""
 _NAME_PART = "tfevents"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -62,43 +70,70 @@ class EventScalars:
     def __init__(self, index: Index, conf_dir_of: Callable[[str], str], user_on: Callable[[str], str]) -> None:
         self._index, self._conf_dir_of, self._user_on = index, conf_dir_of, user_on
         self._services: dict[str, EventFileService] = {}
+        self._failed: dict[str, tuple[int, float]] = {}
+        self._in_index: asyncio.Future[Any] | None = None
 
     async def run(self) -> None:
-        """Read one job after the other, until cancelled."""
+        """Read one job after the other, until cancelled; then no thread of it uses the index."""
         try:
             while True:
                 begun, found = time.monotonic(), False
                 with contextlib.suppress(sqlite3.Error):  # a full disk, or an index that is made anew
                     found = await self.read_next()
-                pause = PAUSE_FACTOR * (time.monotonic() - begun) if found else IDLE_PAUSE_S
-                await asyncio.sleep(max(MIN_PAUSE_S, pause))
+                used = time.monotonic() - begun
+                await asyncio.sleep(max(MIN_PAUSE_S if found else IDLE_PAUSE_S, PAUSE_FACTOR * used))
         finally:
+            if self._in_index is not None:
+                await asyncio.wait([self._in_index])
             for service in self._services.values():
                 await service.close()
 
     async def read_next(self) -> bool:
         """Read the scalars of one job; return whether there was one."""
-        job = await asyncio.to_thread(self._next)
+        job = await self._with_index(self._next)
         if job is None:
             return False
         try:
             scalars = await asyncio.wait_for(self._scalars(job), ANSWER_S)
-        except (HowdahError, ValueError, asyncio.TimeoutError, TimeoutError):
+        except (asyncio.TimeoutError, TimeoutError, EngineUnavailable, ConnectionBroken) as error:
+            if not isinstance(error, HowdahError):
+                await self._end_service(job)
+            if self._is_to_be_tried_again(job):
+                return True
+            scalars = {}
+        except (HowdahError, ValueError):
             scalars = {}
         except Exception:  # a bug, in spite of which the next job has its turn
             traceback.print_exc(file=sys.stderr)
             scalars = {}
-        await asyncio.to_thread(self._store, job, scalars)
+        await self._with_index(lambda: self._store(job, scalars))
+        self._failed.pop(job.directory, None)
         return True
+
+    async def _with_index(self, use: Callable[[], T]) -> T:
+        """Run `use` in a thread, for which `run` waits before it ends."""
+        self._in_index = asyncio.ensure_future(asyncio.to_thread(use))
+        return await asyncio.shield(self._in_index)
+
+    async def _end_service(self, job: UnreadJob) -> None:
+        """End the process that still reads the files of a job."""
+        service = self._services.get(self._conf_dir_of(job.directory))
+        if service is not None:
+            await service.close()
+
+    def _is_to_be_tried_again(self, job: UnreadJob) -> bool:
+        tries, _ = self._failed.get(job.directory, (0, 0.0))
+        self._failed[job.directory] = tries + 1, time.monotonic() + RETRY_S * 2**tries
+        return tries + 1 < MAX_TRIES
 
     def _next(self) -> UnreadJob | None:
         if not self._index.writes:
             return None
         with self._index.reading() as connection:
-            row = connection.execute(
-                "SELECT number, id, directory, size FROM job WHERE event_files ORDER BY finished DESC LIMIT 1"
-            ).fetchone()
-        return UnreadJob(*row) if row is not None else None
+            newest = "SELECT number, id, directory, size FROM job WHERE event_files ORDER BY finished DESC LIMIT ?"
+            found = [UnreadJob(*row) for row in connection.execute(newest, (len(self._failed) + 1,))]
+        now = time.monotonic()
+        return next((job for job in found if self._failed.get(job.directory, (0, now))[1] <= now), None)
 
     def _store(self, job: UnreadJob, scalars: Mapping[str, Sequence[float]]) -> None:
         rows = [(job.number, name, *values) for name, values in scalars.items()]
@@ -111,7 +146,7 @@ class EventScalars:
         """Return `[last, min, max]` of each scalar of the job's event files, by name.
 
         Raises:
-            HowdahError, ValueError: they can't be read.
+            EngineUnavailable, ConnectionBroken: they can't be read now. HowdahError, ValueError: they can't be read.
         """
         conf_dir = self._conf_dir_of(job.directory)
         places, owner = await asyncio.to_thread(self._places, job)
@@ -124,6 +159,8 @@ class EventScalars:
         async def ask(call: str) -> Any:
             while True:
                 answer = await service.get(call, places, owner=owner)
+                if answer.status in OUTAGES:
+                    raise EngineUnavailable(answer.body.decode(errors="replace"))
                 found = json.loads(answer.body) if answer.status == 200 else {}
                 if found.get("complete", True):
                     return found
@@ -139,20 +176,31 @@ class EventScalars:
         return dict(itertools.islice(_summaries(answer.get("series", []), alone=len(runs) == 1), MAX_NAMES))
 
     def _places(self, job: UnreadJob) -> tuple[list[tuple[str, str]], str]:
-        """Return where the job has event files, none if they are too large, and the user whose files alone are read."""
+        """Return where the job has event files, none if they are too large or among too many files, and the user whose
+        files alone are read.
+
+        Raises:
+            EngineUnavailable, ConnectionBroken: a file system does not answer. HowdahError: the log can't be read.
+        """
         if job.size > MAX_LOG:
             return [], ""
-        log = RecordedLog(job.id, job.directory, filesystem(job.directory, self._conf_dir_of(job.directory)))
+        conf_dir = self._conf_dir_of(job.directory)
+        log = RecordedLog(job.id, job.directory, filesystem(job.directory, conf_dir))
         log.apply(log.read())
         owner = "" if log.owner == self._user_on(job.directory) else log.owner or NOBODY
-        places, size = locations.event_file_locations(log.view), 0
+        places, size, count = locations.event_file_locations(log.view), 0, 0
         for _, uri in places:
             try:
-                for entry in itertools.islice(files_of(owner, uri).walk(uri), MAX_FILES):
+                for entry in files_of(owner, uri, conf_dir).walk(uri):
                     size += entry.size if _NAME_PART in uris.name(entry.uri) else 0
+                    count += 1
+                    if count > MAX_FILES or size > MAX_EVENT_FILES:
+                        return [], owner
+            except (EngineUnavailable, ConnectionBroken):
+                raise
             except HowdahError:  # it is not there, or not for this user
                 continue
-        return (places, owner) if 0 < size <= MAX_EVENT_FILES else ([], owner)
+        return (places, owner) if size else ([], owner)
 
 
 def _summaries(series: Sequence[Mapping[str, Any]], alone: bool) -> Iterator[tuple[str, list[float]]]:

@@ -54,7 +54,8 @@ def store(connection: sqlite3.Connection, root: str, read: Iterable[ReadAnnotati
     for id_ in gone:
         _read_anew_without_tags(connection, root, id_, None)
         connection.execute("DELETE FROM annotation WHERE root = ? AND id = ?", (root, id_))
-        connection.execute("UPDATE job SET note = '', archived = 0, noted = '' WHERE root = ? AND id = ?", (root, id_))
+        if number := _number_of(connection, root, id_):
+            _update_row(connection, number, "", False)
 
 
 def _read_anew_without_tags(connection: sqlite3.Connection, root: str, id_: str, tags: str | None) -> None:
@@ -74,10 +75,26 @@ def apply(connection: sqlite3.Connection, root: str, ids: Sequence[str]) -> None
             (root, *part),
         ).fetchall()
         for id_, note, tags, archived in found:
-            own = json.loads(tags) if tags is not None else []
-            noted = " ".join((note, *own)).casefold()
-            update = "UPDATE job SET note = ?, archived = ?, noted = ? WHERE root = ? AND id = ? RETURNING number"
-            row = connection.execute(update, (note, archived, noted, root, id_)).fetchone()
-            if row is not None and tags is not None:
-                connection.execute("DELETE FROM tag WHERE job = ?", row)
-                connection.executemany("INSERT INTO tag VALUES (?, ?)", [(row[0], tag) for tag in own])
+            number = _number_of(connection, root, id_)
+            if number and tags is not None:
+                connection.execute("DELETE FROM tag WHERE job = ?", (number,))
+                connection.executemany("INSERT INTO tag VALUES (?, ?)", [(number, tag) for tag in json.loads(tags)])
+            if number:
+                _update_row(connection, number, note, archived)
+
+
+def noted(note: str, tags: Iterable[str]) -> str:
+    """Return the text of a note and of the tags that a job has now, in which words are searched."""
+    return " ".join((note, *tags)).casefold()
+
+
+def _number_of(connection: sqlite3.Connection, root: str, id_: str) -> int:
+    """Return the number of a job's row; 0 if there is none."""
+    found = connection.execute("SELECT number FROM job WHERE root = ? AND id = ?", (root, id_)).fetchone()
+    return int(found[0]) if found else 0
+
+
+def _update_row(connection: sqlite3.Connection, number: int, note: str, archived: bool) -> None:
+    tags = [name for (name,) in connection.execute("SELECT name FROM tag WHERE job = ?", (number,))]
+    update = "UPDATE job SET note = ?, archived = ?, noted = ? WHERE number = ?"
+    connection.execute(update, (note, archived, noted(note, tags), number))

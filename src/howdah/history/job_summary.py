@@ -66,7 +66,7 @@ class JobSummary:
     engine: str = ""
     framework: str = ""
     words: str = ""
-    """Tags and labels, for the search of words."""
+    """Labels, for the search of words."""
     tags: list[str] = field(default_factory=list)
     params: dict[str, str] = field(default_factory=dict)
     """Hyper-parameters by name."""
@@ -195,7 +195,7 @@ class JobSummary:
             "name": _text(job.get("name", "job"), NAME),
             "queue": _text(job.get("queue"), WORD),
             "framework": _text(job.get("framework", "generic"), WORD),
-            "words": _text(" ".join([*map(str, job.get("tags") or ()), *labels]), SENTENCE),
+            "words": _text(" ".join(labels), SENTENCE),
             "tags": [_text(tag, WORD) for tag in dict.fromkeys(job.get("tags") or ())][:MAX_TAGS],
             "event_files": run_facts.may_have_event_files(job),
             "params": run_facts.hyperparameters(job),

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from howdah.engines import Engine
 from howdah.errors import StagingError
-from howdah.hadoop import identity
-from howdah.hadoop.conf import directory, load
 from howdah.spec import uris
 from howdah.spec.prices import Prices
 from howdah.spec.values import dataclass
@@ -132,8 +130,3 @@ def root_of(engine: Engine, user: str) -> str:
     if uris.split(home)[0] == "file" or uris.name(above) != user:
         return home
     return uris.join(uris.parent(above), "*", uris.name(home))
-
-
-def user_on(conf_dir: str) -> str:
-    """Return the name of this user on the cluster of this configuration, or on this machine."""
-    return identity.user(identity.is_secure(load(directory(conf_dir))))

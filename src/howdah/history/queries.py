@@ -179,7 +179,7 @@ def row_of(
 
 def previous_run(connection: sqlite3.Connection, job_id: str) -> str:
     """Return the id of the newest job of the same name and user that began before this one, "" if there is none."""
-    same = "earlier.user = this.user AND earlier.name = this.name"
+    same = "earlier.user = this.user AND earlier.name = this.name AND earlier.id <> this.id"
     found = connection.execute(
         f"SELECT earlier.id FROM job AS this JOIN job AS earlier ON {same} "  # noqa: S608 - our own words
         "AND (earlier.started, earlier.number) < (this.started, this.number) WHERE this.id = ? AND this.directory = ? "

@@ -24,11 +24,12 @@ from howdah.engines import Engine
 from howdah.engines.info import name_of_id
 from howdah.errors import Conflict, EngineUnavailable, HowdahError, NotFound, NotReady, RequestRefused
 from howdah.eventfiles.client import EventFileService
+from howdah.hadoop.conf import user_on
 from howdah.history import csv_tables, queries
 from howdah.history.index import Index
 from howdah.history.index_annotations import ReadAnnotation
 from howdah.history.job_log_cache import JobLogCache
-from howdah.history.options import ShownCluster, conf_dir_of, find_cluster, job_key, user_on
+from howdah.history.options import ShownCluster, conf_dir_of, find_cluster, job_key
 from howdah.history.usage import usage
 from howdah.logs.archived_logs import ArchivedLogs
 from howdah.spec import redaction, uris
@@ -130,8 +131,9 @@ class HistorySource(RecordedSource):
         def change() -> job_annotations.Annotation:
             with self.index.reading() as connection:
                 home = queries.root_of(connection, directory)
-            files = filesystem(directory, self._conf_dir_of(directory))
-            changed = job_annotations.change(files, home, job_id, changes, getpass.getuser(), time.time())
+            conf_dir = self._conf_dir_of(directory)
+            files, user = filesystem(directory, conf_dir), getpass.getuser()
+            changed = job_annotations.change(files, home, job_id, changes, user, time.time(), conf_dir)
             with contextlib.suppress(sqlite3.Error):  # the next scan reads it
                 if self.index.writes:
                     self.index.put_annotations(home, [ReadAnnotation(job_id, 0, 0, changed)])

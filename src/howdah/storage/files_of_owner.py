@@ -16,9 +16,10 @@ NOBODY = "-"
 """The owner of what is on a file system without owners, such as an object store."""
 
 
-def files_of(owner: str, uri: str) -> FileSystem:
-    """Return the file system of `uri`, of which only files of `owner` are read; "": everybody's."""
-    files = filesystem(uri)
+def files_of(owner: str, uri: str, conf_dir: str = "") -> FileSystem:
+    """Return the file system of `uri` by the Hadoop configuration in `conf_dir`, of which only files of `owner` are
+    read; "": everybody's."""
+    files = filesystem(uri, conf_dir)
     return FilesOfOwner(files, owner) if owner else files
 
 
