@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 import fake_logs
-from fake_runs import HTML_ATTACK, STARTED, compare, jobs, row, users
+from fake_runs import HTML_ATTACK, STARTED, compare, jobs, row, users  # noqa: F401 - `row` is found by its name
 
 from howdah.api.hints import MEMORY
 
