@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 
 import psutil
 import pytest
 
 from howdah.api import metric_series
 from howdah.api.handlers import metrics
+from howdah.api.http_server import Request
+from howdah.api.routes import ApiRequest
+from howdah.api.sources import JobSource, Source
 from howdah.errors import NotReady
-from howdah.spec import uris
+from howdah.spec import TaskId, uris
+from howdah.spec.view import JobView, MetricPoint, TaskView
 
 SOON_S = 60.0
 HEADER = metric_series.header(0, ["worker:0"])
@@ -24,6 +31,10 @@ HEADER = metric_series.header(0, ["worker:0"])
 class Job:
     directory: str
     conf_dir: str = ""
+    view: JobView = field(default_factory=JobView)
+
+    def samples(self) -> tuple[int, list[str]]:
+        return 1, []
 
 
 def readers() -> list[psutil.Process]:
@@ -114,3 +125,35 @@ def test_answers_are_kept_within_a_bound(tmp_path: Path, monkeypatch: pytest.Mon
         assert len(metrics._answers) == 1
 
     asyncio.run(asyncio.wait_for(questions(), SOON_S))
+
+
+class Headers(dict[str, str]):
+    """Remembers which thread asks for a header."""
+
+    thread: threading.Thread | None = None
+
+    def get(self, *key: Any) -> Any:
+        self.thread = threading.current_thread()
+        return super().get(*key)
+
+
+def test_the_metrics_of_programs_and_the_sampled_ones_are_one_answer_made_beside_the_loop(tmp_path: Path) -> None:
+    (tmp_path / metric_series.FILE).write_text(HEADER + '{"t":10,"s":10,"cpu":[3]}\n')
+    task = TaskId("worker", 0)
+    view = JobView(tasks={task: TaskView(task, metrics={"loss": [MetricPoint(1.0, 7, 0.5)]})}, finished=20.0)
+    job, headers = Job(uris.of_local(tmp_path), view=view), Headers()
+
+    def series_of(**query: str) -> list[tuple[str, list[list[float]]]]:
+        call = ApiRequest(
+            Request("GET", "/", headers, b"", ""), cast(Source, None), cast(JobSource, job), {}, query
+        )
+        answer = asyncio.run(asyncio.wait_for(metrics.series(call), SOON_S))
+        assert not isinstance(answer, dict)
+        return [(one["name"], one["points"]) for one in json.loads(answer.body)["series"]]
+
+    sampled, told = ("cpu", [[10.0, 3, 3, 3]]), ("loss", [[1.0, 0.5, 0.5, 0.5]])
+    assert series_of(name="cpu,loss") == [sampled, told]
+    assert series_of(name="loss") == [told]
+    assert series_of(name="cpu") == [sampled]
+    assert series_of(name="none") == []
+    assert headers.thread not in (None, threading.main_thread())

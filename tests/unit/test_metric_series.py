@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -158,11 +159,33 @@ def test_what_is_asked_for_is_bounded() -> None:
         web.tasks_of(JobView(tasks={task: TaskView(task) for task in TASKS}), web.SeriesQuery(tasks=("worker:7",)))
 
 
+def told_series(view: JobView, query: web.SeriesQuery, tasks: list[str]) -> list[dict[str, Any]]:
+    return web.program_series(web.program_metrics(view, query, tasks), query)
+
+
+def test_the_view_goes_on_while_a_series_is_made() -> None:
+    view, query = JobView(tasks={task: TaskView(task) for task in TASKS}), web.SeriesQuery(("loss",))
+    fold([Measured(1.0, TASKS[0], "loss", 1.0, 1)], view)
+    metrics = web.program_metrics(view, query, NAMES)
+    fold([Measured(2.0, TASKS[0], "loss", 2.0, 2)], view)
+    (one,) = web.program_series(metrics, query)
+    assert one["steps"] == [1]
+
+
+def test_only_a_long_curve_has_points_left_out() -> None:
+    view = JobView(tasks={task: TaskView(task) for task in TASKS})
+    fold([Measured(float(step), TASKS[0], "loss", 1.0, step) for step in range(50)], view)
+    steps = {
+        points: told_series(view, web.SeriesQuery(("loss",), points=points), NAMES)[0]["steps"] for points in (50, 25)
+    }
+    assert steps == {50: [*range(50)], 25: [*range(0, 50, 2)]}
+
+
 def test_curves_that_programs_tell_come_by_the_same_call() -> None:
     view = JobView(tasks={task: TaskView(task) for task in TASKS})
     fold([Measured(float(step), TASKS[0], "loss", 9.0 - step, step) for step in range(5)], view)
     fold([Measured(5.0, TASKS[0], "loss", None, 5)], view)
-    (one,) = web.program_series(view, web.SeriesQuery(("loss", "cpu")), NAMES)
+    (one,) = told_series(view, web.SeriesQuery(("loss", "cpu")), NAMES)
     assert one["points"][0] == [0, 9, 9, 9]
     assert one["points"][-1] == [5, None, None, None]
     assert one["steps"] == [0, 1, 2, 3, 4, 5]
@@ -173,11 +196,11 @@ def test_curves_are_told_without_naming_them_whatever_is_in_their_names() -> Non
     view = JobView(tasks={task: TaskView(task) for task in TASKS})
     names = ["loss, smoothed", "a,b", "cpu", *(f"expert/{number}" for number in range(400))]
     fold([Measured(1.0, task, name, 2.0, 1) for task in TASKS for name in names], view)
-    told = web.program_series(view, web.SeriesQuery.from_parameters({"kind": "told", "task": NAMES[1]}), NAMES[1:])
+    told = told_series(view, web.SeriesQuery.from_parameters({"kind": "told", "task": NAMES[1]}), NAMES[1:])
     assert {one["name"] for one in told} == set(names) - {"cpu"}  # that one is sampled
     assert {one["task"] for one in told} == {NAMES[1]}
-    assert web.program_series(view, web.SeriesQuery.from_parameters({"kind": "all"}), NAMES[1:]) == told
-    assert web.program_series(view, web.SeriesQuery.from_parameters({"kind": "sampled"}), NAMES) == []
+    assert told_series(view, web.SeriesQuery.from_parameters({"kind": "all"}), NAMES[1:]) == told
+    assert told_series(view, web.SeriesQuery.from_parameters({"kind": "sampled"}), NAMES) == []
     assert web.SeriesQuery.from_parameters({"kind": "all", "name": "cpu,loss"}).names == (*web.UNITS, "loss")
     with pytest.raises(InvalidRequest, match="kind is 'other'"):
         web.SeriesQuery.from_parameters({"kind": "other"})

@@ -51,8 +51,8 @@ def group_neighbours(
 def merge(span: Sequence[SampledPoint]) -> SampledPoint:
     """Return one point for all points of a span."""
     if len(span) == 1:
-        return _drop_non_finite(span[0])
-    known = [point for point in map(_drop_non_finite, span) if point.mean is not None]
+        return drop_non_finite(span[0])
+    known = [point for point in map(drop_non_finite, span) if point.mean is not None]
     if not known:
         return SampledPoint(span[0].x, None, None, None, 0.0)
     weight = math.fsum(point.weight for point in known) or 1.0
@@ -62,6 +62,7 @@ def merge(span: Sequence[SampledPoint]) -> SampledPoint:
     return SampledPoint(span[0].x, minimum, mean, maximum, weight)
 
 
-def _drop_non_finite(point: SampledPoint) -> SampledPoint:
+def drop_non_finite(point: SampledPoint) -> SampledPoint:
+    """Return the point, as a gap if one of its values is not finite."""
     finite = all(value is not None and math.isfinite(value) for value in point[1:4])
     return point if finite else SampledPoint(point.x, None, None, None, 0.0)

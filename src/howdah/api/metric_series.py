@@ -21,7 +21,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from howdah.api.downsample import SampledPoint, downsample, group_neighbours, merge
+from howdah.api.downsample import SampledPoint, downsample, drop_non_finite, group_neighbours, merge
 from howdah.errors import InvalidRequest
 from howdah.eventfiles.oom_priority import prefer_as_oom_victim
 from howdah.logs.query import epoch_seconds, whole_number
@@ -133,19 +133,46 @@ def sampled_series(
     return [_describe_series(task, name, rows) for (task, name), rows in merger.rows() if rows]
 
 
-def program_series(view: JobView, query: SeriesQuery, tasks: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the series that programs report."""
-    metrics = list(_program_points(view, query, tasks))
-    max_points = _max_points(query, len(metrics))
+@dataclass(frozen=True)
+class ProgramMetric:
+    """The points of a metric that a task's program reports."""
+
+    task: str
+    name: str
+    points: Sequence[MetricPoint]
+
+
+def program_metrics(view: JobView, query: SeriesQuery, tasks: Sequence[str]) -> list[ProgramMetric]:
+    """Return copies of the program metrics that the query names: the view goes on while series are made of them."""
+    named = frozenset(query.names)
     found = []
-    for task, name, points in metrics:
-        steps = {point.time: point.step for point in points}
-        sampled = [SampledPoint(point.time, point.value, point.value, point.value) for point in points]
-        shown = downsample(sampled, max_points)  # each begins at the time of a point that was reported
-        found.append(
-            _describe_series(task, name, [_row(point) for point in shown], [steps[point.x] for point in shown])
-        )
+    for task in map(TaskId.parse, tasks):
+        known = view.tasks.get(task, TaskView(task))
+        for name in sorted(known.metrics):
+            if name not in UNITS and (query.program_metrics or name in named):
+                found.append(ProgramMetric(str(task), name, known.metrics[name].copy()))
     return found
+
+
+def program_series(metrics: Iterable[ProgramMetric], query: SeriesQuery) -> list[dict[str, Any]]:
+    """Return the series that programs report, of those metrics that have points in the query's time."""
+    in_time = [
+        (metric, [point for point in metric.points if query.begin <= point.time <= query.end]) for metric in metrics
+    ]
+    shown = [(metric, points) for metric, points in in_time if points]
+    max_points = _max_points(query, len(shown))
+    return [_describe_program_metric(metric, points, max_points) for metric, points in shown]
+
+
+def _describe_program_metric(metric: ProgramMetric, points: Sequence[MetricPoint], max_points: int) -> dict[str, Any]:
+    sampled = [SampledPoint(point.time, point.value, point.value, point.value) for point in points]
+    if len(points) <= max_points:
+        rows, steps = [_row(drop_non_finite(point)) for point in sampled], [point.step for point in points]
+    else:
+        step_at = {point.time: point.step for point in points}
+        kept = downsample(sampled, max_points)  # each begins at the time of a point that was reported
+        rows, steps = [_row(point) for point in kept], [step_at[point.x] for point in kept]
+    return _describe_series(metric.task, metric.name, rows, steps)
 
 
 def _max_points(query: SeriesQuery, series: int) -> int:
@@ -277,24 +304,6 @@ def _parse_line(line: bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     return record if isinstance(record, dict) and isinstance(record.get("tasks", []), list) else {}
-
-
-def _program_points(
-    view: JobView, query: SeriesQuery, tasks: Sequence[str]
-) -> Iterator[tuple[str, str, list[MetricPoint]]]:
-    """Yield each program metric that the query asks for, if it has points: task, name, points."""
-    named = frozenset(query.names)
-    for task in map(TaskId.parse, tasks):
-        known = view.tasks.get(task, TaskView(task))
-        for name in sorted(known.metrics):
-            wanted = name not in UNITS and (query.program_metrics or name in named)
-            points = [
-                point
-                for point in (known.metrics.get(name, ()) if wanted else ())
-                if query.begin <= point.time <= query.end
-            ]
-            if points:
-                yield str(task), name, points
 
 
 def lines_of(pieces: Iterable[bytes]) -> Iterator[bytes]:

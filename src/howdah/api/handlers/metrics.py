@@ -20,6 +20,7 @@ from typing import Any
 from howdah.api import metric_series, prometheus
 from howdah.api.http_server import Response
 from howdah.api.metric_series import SampledSeriesRequest
+from howdah.api.response_cache import compact_json, pack
 from howdah.api.routes import ApiRequest
 from howdah.api.sources import JobSource
 from howdah.errors import AnswerTimeout, NotReady
@@ -127,20 +128,31 @@ async def series(call: ApiRequest) -> Response | dict[str, Any]:
     version, unwritten = job.samples()
     if call.query.get("since") == str(version):
         return {"version": version, "unchanged": True}
-    of_programs = metric_series.program_series(job.view, query, tasks)
+    of_programs = metric_series.program_metrics(job.view, query, tasks)
+    names = metric_series.available_names(job.view)
     rows = b"[]"
     if any(name in metric_series.UNITS for name in query.names):
         version, rows = await _sampled(job, query, tasks, version, unwritten)
-    program_rows = json.dumps(of_programs, separators=(",", ":")).encode()
-    both = rows if program_rows == b"[]" else program_rows if rows == b"[]" else rows[:-1] + b"," + program_rows[1:]
-    head = json.dumps(
-        {"version": version, "names": metric_series.available_names(job.view)}, separators=(",", ":")
-    ).encode()
-    return _json_response(head[:-1] + b',"series":' + both + b"}", call)
+    head = compact_json({"version": version, "names": names})
+    # A job's master has more to do meanwhile: thousands of points of each task take a while.
+    return await asyncio.to_thread(_respond, head, rows, of_programs, query, call)
+
+
+def _respond(
+    head: bytes,
+    rows: bytes,
+    of_programs: list[metric_series.ProgramMetric],
+    query: metric_series.SeriesQuery,
+    call: ApiRequest,
+) -> Response:
+    """Return the answer with the sampled series, which are `rows`, and the programs' metrics."""
+    # One series at a time: the encoder lets no other thread run until it has ended.
+    told = [compact_json(each) for each in metric_series.program_series(of_programs, query)]
+    series = b",".join(filter(None, (rows[1:-1], *told)))
+    return _json_response(head[:-1] + b',"series":[' + series + b"]}", call)
 
 
 def _json_response(body: bytes, call: ApiRequest) -> Response:
-    from howdah.api.response_cache import pack
     from howdah.api.router import ANSWER_HEADERS
 
     if "gzip" in call.http.headers.get("accept-encoding", ""):
