@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 FRONTEND = Path(__file__).resolve().parent
@@ -26,7 +27,7 @@ CHECKS = (("typescript/bin/tsc", "--noEmit"), ("eslint/bin/eslint.js", "--max-wa
 OLDEST_NODE = (20, 19)
 TYPES_GENERATOR = FRONTEND / "generate.mjs"
 GENERATE = FRONTEND.parent / "tools" / "generate.py"
-NPM_LIMIT_S, VITE_LIMIT_S, CHECK_LIMIT_S = 900, 300, 300
+NPM_LIMIT_S, VITE_LIMIT_S, CHECK_LIMIT_S, GENERATE_LIMIT_S = 900, 300, 300, 120
 
 
 class NotBuilt(Exception):
@@ -64,8 +65,7 @@ def generate() -> None:
     Raises:
         NotBuilt: Babel is not installed, or the catalogue of translations has a mistake.
     """
-    command = [sys.executable, str(GENERATE)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_LIMIT_S, check=False)
+    done = _run(GENERATE.name, [sys.executable, str(GENERATE)], [sys.executable], GENERATE_LIMIT_S)
     if done.returncode:
         raise NotBuilt(f"{GENERATE.name}: {done.stderr.strip()[-2000:]}")
 
@@ -77,7 +77,8 @@ def _make_types(node: list[str]) -> None:
     """
     if _typed():
         return
-    done = _run([node[0], str(TYPES_GENERATOR), _digest([DOCUMENT, TYPES_GENERATOR])], node, CHECK_LIMIT_S)
+    command = [node[0], str(TYPES_GENERATOR), _digest([DOCUMENT, TYPES_GENERATOR])]
+    done = _run(TYPES_GENERATOR.name, command, node, GENERATE_LIMIT_S)
     if done.returncode:
         raise NotBuilt(f"generate.mjs: {done.stderr.strip()[-2000:]}")
 
@@ -90,15 +91,17 @@ def check() -> None:
     """Run the checks of the page's sources, with the packages that `dev` installs.
 
     Raises:
-        NotBuilt: there is no Node.js, or the packages can't be installed.
+        NotBuilt: there is no Node.js, the packages can't be installed, or all took longer than CHECK_LIMIT_S together.
         NotSound: a check found a mistake.
     """
+    end = time.monotonic() + CHECK_LIMIT_S
     generate()
     node = find_node()
-    _install(node, dev=True)
+    _install(node, dev=True, limit_s=end - time.monotonic())
     _make_types(node)
     for script, *options in CHECKS:
-        done = _run([node[0], str(FRONTEND / "node_modules" / script), *options], node, CHECK_LIMIT_S)
+        command = [node[0], str(FRONTEND / "node_modules" / script), *options]
+        done = _run(script, command, node, end - time.monotonic())
         if done.returncode:
             raise NotSound(f"{script}\n{done.stdout}{done.stderr}".strip())
 
@@ -155,12 +158,12 @@ def _packages() -> str:
     return _digest([FRONTEND / "package.json", FRONTEND / "package-lock.json"])
 
 
-def _install(node: list[str], dev: bool) -> None:
+def _install(node: list[str], dev: bool, limit_s: float = NPM_LIMIT_S) -> None:
     if _installed(dev):
         return
     options = ["--ignore-scripts", "--prefer-offline", "--no-progress", "--fetch-retries=1", "--fetch-timeout=60000"]
     kinds = [] if dev else ["--omit=dev"]
-    done = _run([*_npm(node), "ci", *options, *kinds], node, NPM_LIMIT_S)
+    done = _run("npm ci", [*_npm(node), "ci", *options, *kinds], node, limit_s)
     if done.returncode:
         problem = next((line for line in done.stderr.splitlines() if "error" in line and "code" not in line), "")
         raise NotBuilt(
@@ -178,7 +181,8 @@ def _bundle(node: list[str], stamp: str) -> None:
     fresh = STATIC.with_name("static.new")
     shutil.rmtree(fresh, ignore_errors=True)
     vite = str(FRONTEND / "node_modules" / "vite" / "bin" / "vite.js")
-    done = _run([node[0], vite, "build", "--outDir", str(fresh), "--logLevel", "error"], node, VITE_LIMIT_S)
+    command = [node[0], vite, "build", "--outDir", str(fresh), "--logLevel", "error"]
+    done = _run("vite", command, node, VITE_LIMIT_S)
     if done.returncode:
         raise NotBuilt(f"vite: {(done.stderr or done.stdout).strip()[-2000:]}")
     for path in [path for path in fresh.rglob("*") if path.is_file()]:
@@ -189,15 +193,15 @@ def _bundle(node: list[str], stamp: str) -> None:
     fresh.rename(STATIC)
 
 
-def _run(command: list[str], node: list[str], limit_s: float) -> subprocess.CompletedProcess[str]:
+def _run(step: str, command: list[str], node: list[str], limit_s: float) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join((str(Path(node[0]).parent), os.environ.get("PATH", "")))
     env = {**os.environ, "PATH": path}
     try:
         return subprocess.run(
-            command, cwd=FRONTEND, env=env, capture_output=True, text=True, timeout=limit_s, check=False
+            command, cwd=FRONTEND, env=env, capture_output=True, text=True, timeout=max(0.0, limit_s), check=False
         )
     except subprocess.TimeoutExpired:
-        raise NotBuilt(f"{Path(command[-1]).name} took longer than {limit_s:.0f} s") from None
+        raise NotBuilt(f"{step} took longer than the {max(0.0, limit_s):.0f} s that it had") from None
 
 
 def _digest(paths: list[Path]) -> str:
@@ -221,4 +225,4 @@ if __name__ == "__main__":
     except NotSound as problem:
         sys.exit(f"howdah: the page's sources: {problem}")
     except NotBuilt as problem:
-        sys.exit(f"howdah: the page is not built: {problem}")
+        sys.exit(f"howdah: the page is not {'checked' if 'check' in sys.argv[1:] else 'built'}: {problem}")

@@ -31,12 +31,14 @@ const load = (file) => {
 };
 const page = load(source);
 const call = (value) => page[name](...(Array.isArray(value) ? value : [value]));
-console.log(JSON.stringify(JSON.parse(fs.readFileSync(0, "utf8")).map(call)));
+const revive = (_, value) => (value?.map_of ? new Map(value.map_of) : value);
+console.log(JSON.stringify(JSON.parse(fs.readFileSync(0, "utf8"), revive).map(call)));
 """
 
 
 def called(script: str, name: str, values: list[Any]) -> list[Any]:
-    """Return what the function `name` of `frontend/src/SCRIPT` returns for each value; a list holds its arguments."""
+    """Return what the function `name` of `frontend/src/SCRIPT` returns for each value; a list holds its arguments,
+    and `{"map_of": pairs}` stands for a Map."""
     answer: list[Any] = run_node(SCRIPT, [str(FRONTEND / "src" / script), str(CATALOGUE), name], values)
     return answer
 
@@ -46,7 +48,7 @@ def run_node(program: str, arguments: list[str], question: Any) -> Any:
 
     The Node.js that builds the page runs it. Without Node.js or the page's packages the test is skipped.
     """
-    builder = _builder()
+    builder = page_builder()
     try:
         node, _ = builder.find_node()
     except builder.NotBuilt as problem:
@@ -58,7 +60,8 @@ def run_node(program: str, arguments: list[str], question: Any) -> Any:
     return json.loads(done.stdout)
 
 
-def _builder() -> Any:
+def page_builder() -> Any:
+    """Return frontend/build.py as a module."""
     spec = importlib.util.spec_from_file_location("page_builder", FRONTEND / "build.py")
     assert spec is not None
     assert spec.loader is not None
