@@ -17,6 +17,7 @@ from howdah.config.job_schema import schema
 from howdah.config.settings import SETTINGS
 from howdah.config.spec_reader import keys_of
 from howdah.locale.stored_sentences import in_chinese
+from howdah.master.program_api.metrics import FIRST_POINTS
 from howdah.spec import (
     Board,
     Checkpoint,
@@ -186,3 +187,8 @@ def test_the_site_leads_to_every_page() -> None:
 def test_the_readme_is_one_screen() -> None:
     for name in ("README.md", "README.zh-CN.md"):
         assert len(text(ROOT / name).splitlines()) <= 120, name
+
+
+def test_how_many_points_a_metric_keeps_is_told_in_both_languages() -> None:
+    for name in ("docs/here.md", "docs/here.zh-CN.md"):
+        assert f" {FIRST_POINTS:,} " in text(ROOT / name), name
