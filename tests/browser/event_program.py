@@ -10,7 +10,11 @@ from browser import NASTY
 
 NAN_AT, INFINITE_AT, MINUS_INFINITE_AT, STEPS, IMAGES = 40, 60, 80, 101, 3
 
-_NOTES = f"""# Epoch {{step}}
+_NOTES = f"""---
+lr: 0.{{step}}
+---
+
+# Epoch {{step}}
 
 {NASTY} [safe](https://example.org/) [unsafe](javascript:alert(1)) ![picture](https://example.org/x.png)
 

@@ -98,6 +98,7 @@ def test_texts_are_markdown_and_never_html(tab: Tab, job: RunningCommand) -> Non
     go(tab, job, "/text")
     card = tab.page.locator("section.card").first
     expect(card.locator("h3")).to_have_text("Epoch 100")
+    expect(card).to_contain_text("lr: 0.100")
     expect(card.locator("td")).to_have_text(["loss", "100"])
     expect(card.get_by_role("link")).to_have_count(1)
     expect(card.get_by_role("link", name="safe")).to_have_attribute("href", "https://example.org/")

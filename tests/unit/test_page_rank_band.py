@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from page_script import FRONTEND, run_node
+import pytest
+from page_script import FRONTEND, called, run_node
 
 STEPS = 40
 PROGRAM = """
@@ -25,7 +26,7 @@ def band(*lines: dict[str, Any]) -> list[dict[str, Any]]:
     return list(found)
 
 
-def line(rank: int, values: list[float], **fields: Any) -> dict[str, Any]:
+def line(rank: int, values: list[Any], **fields: Any) -> dict[str, Any]:
     return {
         "name": f"worker:{rank}",
         "id": f"{rank}",
@@ -67,3 +68,46 @@ def test_two_lines_and_lines_of_many_steps() -> None:
     found = band(*long)
     assert len(found[0]["x"]) == 400
     assert (found[0]["low"][7], found[0]["y"][7], found[0]["high"][7]) == (0.0, 1.0, 2.0)
+
+
+def staggered(points: int) -> list[dict[str, Any]]:
+    """Eight tasks, each of which reports at times of its own; all but the last one at about 1."""
+    return [
+        line(rank, [100.0 if rank == 7 else 1 + rank / 100] * points, x=[10 * at + rank for at in range(points)])
+        for rank in range(8)
+    ]
+
+
+@pytest.mark.parametrize("points", [50, 150])
+def test_tasks_that_report_at_times_of_their_own_have_one_median(points: int) -> None:
+    found = band(*staggered(points))
+    assert [each["name"] for each in found] == ["median of 8", "worker:7"]
+    usual = found[0]
+    assert all(0.99 < value < 1.07 for key in ("low", "y", "high") for value in usual[key]), "no gap and nothing odd"
+    assert all(high - low > 0.02 for low, high in zip(usual["low"][10:-10], usual["high"][10:-10], strict=True))
+
+
+def test_a_task_whose_values_are_no_numbers_any_more_is_odd_with_its_marks() -> None:
+    marks = [{"x": step, "name": "NaN"} for step in range(20, STEPS)]
+    fails = line(8, [1.0] * 20 + [None] * 20, nonFinite=marks, dash=2)
+    ends = line(9, [1.0] * 20)
+    found = band(*(level(rank, 1.0) for rank in range(8)), fails, ends)
+    assert found[1:] == [fails], "one that has ended is not odd"
+
+
+def test_the_bands_of_several_jobs_have_their_names() -> None:
+    tasks = [f"worker:{rank}" for rank in range(3)]
+    told = [
+        {"job": job, "task": task, "name": "loss", "points": [[1, 2, 2, 2]], "steps": [1]}
+        for job in ("job-1", "job-2")
+        for task in tasks
+    ]
+    members = [
+        {"id": f"{job} told {task}", "label": f"a · b · {task}", "colour": 0, "dash": 0, "job": job}
+        for job in ("job-1", "job-2")
+        for task in tasks
+    ]
+    names = {"map_of": [["job-1", "a · b"]]}
+    wish = {"axis": "step", "smoothing": 0, "pinned": [], "band": True}
+    (found,) = called("trainingCurves/programMetrics.ts", "bandedMetricLines", [[told, "loss", members, wish, names]])
+    assert [each["name"] for each in found] == ["Median of {count} tasks · a · b", "Median of {count} tasks · job-2"]

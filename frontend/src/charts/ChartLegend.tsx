@@ -5,6 +5,7 @@ import { formatDuration, formatTime } from "../format";
 import { t } from "../language";
 import { useDarkMode } from "../theme";
 import type { ChartLine } from "./chartLines";
+import { nearestLines, valueAt } from "./lineValues";
 import { type AxisKind, swatchPaint } from "./plotOptions";
 
 interface LegendProps {
@@ -126,57 +127,6 @@ export function ChartTooltip({ lines, pointer, axis, formatValue }: TooltipProps
       )}
     </div>
   );
-}
-
-interface TooltipRow {
-  line: ChartLine;
-  x: number;
-  y: number | null;
-  text: (formatValue: (value: number) => string) => string;
-}
-
-/** Returns the lines with a value at the pointer, the nearest first, pinned ones before all others. */
-function nearestLines(lines: ChartLine[], { x, y }: PointerPlace): TooltipRow[] {
-  const rows = lines.flatMap((line): TooltipRow[] => {
-    if (line.faint || !line.x.length) return [];
-    const index = nearestIndex(line.x, x);
-    const at = line.x[index] as number;
-    const value = line.y[index] ?? null;
-    const text = (format: (value: number) => string): string => valueWithRange(line, index, format);
-    return [{ line, x: at, y: value, text }];
-  });
-  const distance = (row: TooltipRow): number => (row.y === null ? Number.POSITIVE_INFINITY : Math.abs(row.y - y));
-  const first = ({ line }: TooltipRow): number => (line.pinned ? 0 : 1);
-  return rows.sort((a, b) => first(a) - first(b) || distance(a) - distance(b) || 0);
-}
-
-function valueWithRange(line: ChartLine, index: number, format: (value: number) => string): string {
-  const value = line.y[index];
-  if (typeof value !== "number") return nonFiniteName(line, line.x[index] as number) ?? "–";
-  const [low, high] = [line.low?.[index], line.high?.[index]];
-  if (typeof low !== "number" || typeof high !== "number" || low === high) return format(value);
-  return `${format(value)} (${format(low)} … ${format(high)})`;
-}
-
-function nonFiniteName(line: ChartLine, x: number): string | undefined {
-  return line.nonFinite?.find((mark) => mark.x === x)?.name;
-}
-
-function valueAt(line: ChartLine, x: number | null, formatValue: (value: number) => string): string {
-  const index = x === null ? line.y.length - 1 : nearestIndex(line.x, x);
-  const y = line.y[index];
-  return typeof y === "number" ? formatValue(y) : (nonFiniteName(line, line.x[index] as number) ?? "–");
-}
-
-function nearestIndex(xs: ArrayLike<number>, x: number): number {
-  let low = 0;
-  let high = xs.length - 1;
-  while (high - low > 1) {
-    const middle = (low + high) >> 1;
-    if ((xs[middle] as number) <= x) low = middle;
-    else high = middle;
-  }
-  return Math.abs((xs[high] ?? 0) - x) < Math.abs((xs[low] ?? 0) - x) ? high : low;
 }
 
 export function formatAxisValue(axis: AxisKind, x: number): string {

@@ -90,20 +90,39 @@ function nextValue(values: (number | null | undefined)[], at: number, last: numb
 /** The share of values at each end that count as outliers, as in TensorBoard. */
 const OUTLIERS = 0.05;
 
-/** Returns the least and the greatest of the visible values, without the most extreme ones of all lines together. */
-function rangeWithoutOutliers(plot: uPlot, lines: ChartLine[]): [number, number] | undefined {
-  const { min = null, max = null } = plot.scales.x ?? {};
+/** Returns the least and the greatest of the values from x `from` to `to`, without the most extreme ones of all lines
+ * together. */
+export function rangeWithoutOutliers(
+  lines: ChartLine[],
+  [from, to]: [number, number] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY],
+): [number, number] | undefined {
   const values: number[] = [];
   for (const line of lines) {
     for (let at = 0; at < line.x.length; at += 1) {
       const x = line.x[at] as number;
       const y = line.y[at];
-      if (typeof y === "number" && (min === null || x >= min) && (max === null || x <= max)) values.push(y);
+      if (typeof y === "number" && x >= from && x <= to) values.push(y);
     }
   }
   values.sort((a, b) => a - b);
   const cut = Math.floor(values.length * OUTLIERS);
   return values.length ? [values[cut] as number, values[values.length - 1 - cut] as number] : undefined;
+}
+
+/** Returns the ends of the horizontal axis: those of the reader if there are some, else those of the data, which has
+ * these points. A single point has `around` on both sides. */
+export function horizontalRange(
+  points: ArrayLike<number>,
+  [min, max]: [number, number],
+  { zoom, logX, around }: { zoom?: [number, number] | undefined; logX: boolean; around: number },
+): [number, number] {
+  const only = points.length === 1 ? (points[0] as number) : undefined;
+  if (!logX) return zoom ?? (only === undefined ? [min, max] : [only - around, only + around]);
+  // uPlot seeks the ticks of a logarithmic axis without end from 0 or below. All points of one are above 0.
+  const least = points[0] ?? min;
+  if (zoom && zoom[0] > 0) return zoom;
+  if (zoom && zoom[1] > least) return [least, zoom[1]];
+  return only === undefined ? [min, max] : [only / 2, only * 2];
 }
 
 /** Returns the ends of the axis of values. */
@@ -168,16 +187,14 @@ export function plotOptions(settings: PlotSettings): uPlot.Options {
       x: {
         time: axis === "time",
         ...(logX ? { distr: LOGARITHMIC_SCALE } : {}),
-        range: ({ data: [points] }, min, max) => {
-          const only = points.length === 1 ? points[0] : undefined;
-          return extent().x ?? (only === undefined ? [min, max] : [only - around, only + around]);
-        },
+        range: ({ data: [points] }, min, max) => horizontalRange(points, [min, max], { zoom: extent().x, logX, around }),
       },
       y: {
         ...(log ? { distr: LOGARITHMIC_SCALE } : {}),
-        range: (plot, min, max) => {
-          const [low, high] = (extent().withoutOutliers && rangeWithoutOutliers(plot, settings.shownLines())) || [min, max];
-          return log ? logarithmicRange(low, high) : valueRange(low, high, extent().atLeast);
+        range: (_, min, max) => {
+          const { x: zoom, withoutOutliers, atLeast } = extent(); // uPlot's own range of x is the one before a zoom
+          const [low, high] = (withoutOutliers && rangeWithoutOutliers(settings.shownLines(), zoom)) || [min, max];
+          return log ? logarithmicRange(low, high) : valueRange(low, high, atLeast);
         },
       },
     },

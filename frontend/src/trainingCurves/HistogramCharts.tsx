@@ -10,6 +10,7 @@ import { EmptyState } from "../components/EmptyState";
 import { currentLanguage, t } from "../language";
 import { useDarkMode } from "../theme";
 import { usePolling } from "../usePolling";
+import { chooseStep, chosenIndex } from "./chosenStep";
 import { DistributionChart } from "./DistributionChart";
 import { useTagPicker } from "./TagPicker";
 
@@ -26,10 +27,10 @@ export default function HistogramCharts({
 }): ReactNode {
   const { run, tag, picker } = useTagPicker(runs, (each) => each.tags.histogram ?? []);
   const polled = usePolling(tag ? "jobs/{job}/curves/histograms" : "", { job }, { run, tag, steps: 50 }, seconds);
-  const [chosenIndex, setChosenIndex] = useState<number | null>(null);
+  const [chosenStep, setChosenStep] = useState<number>(); // the newest step without a choice
   const dark = useDarkMode();
   const steps = polled.data?.steps ?? [];
-  const stepIndex = Math.min(chosenIndex ?? steps.length - 1, steps.length - 1);
+  const stepIndex = chosenIndex(steps, chosenStep);
   const step = steps[stepIndex]?.step ?? 0;
   const pictures = (ofStep?: number): { svg: string; png: string } => {
     const query = { run, tag, theme: dark ? "dark" : "light", language: currentLanguage(), step: ofStep };
@@ -62,7 +63,7 @@ export default function HistogramCharts({
               min={0}
               max={Math.max(1, steps.length - 1)}
               value={stepIndex}
-              onChange={(value: number) => setChosenIndex(value)}
+              onChange={(value: number) => setChosenStep(chooseStep(steps, value))}
               ariaLabelForHandle={t("Step")}
               tooltip={{ open: false }}
             />

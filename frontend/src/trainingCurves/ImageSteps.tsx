@@ -8,6 +8,7 @@ import { EmptyState } from "../components/EmptyState";
 import { formatTime } from "../format";
 import { t } from "../language";
 import { usePolling } from "../usePolling";
+import { chooseStep, chosenIndex } from "./chosenStep";
 import { useTagPicker } from "./TagPicker";
 
 interface Props {
@@ -42,10 +43,10 @@ interface TagProps {
 
 function ImagesOfTag({ job, run, tag, seconds }: TagProps): ReactNode {
   const polled = usePolling("jobs/{job}/curves/images", { job }, { run, tag, steps: MAX_STEPS }, seconds);
-  const [chosenIndex, setChosenIndex] = useState<number>(); // the newest step without a choice
+  const [chosenStep, setChosenStep] = useState<number>(); // the newest step without a choice
   const [chosenScale, setChosenScale] = useState<number>();
   const images = polled.data?.images ?? [];
-  const index = Math.min(chosenIndex ?? images.length - 1, images.length - 1);
+  const index = chosenIndex(images, chosenStep);
   const image = images[index];
   if (!image) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;
   const { step, time, count, width } = image;
@@ -59,7 +60,7 @@ function ImagesOfTag({ job, run, tag, seconds }: TagProps): ReactNode {
           min={0}
           max={images.length - 1}
           value={index}
-          onChange={(value: number) => setChosenIndex(value)}
+          onChange={(value: number) => setChosenStep(chooseStep(images, value))}
           ariaLabelForHandle={t("Step")}
           tooltip={{ open: false }}
           style={{ margin: "4px 8px" }}

@@ -10,12 +10,14 @@ interface Props {
   /** The tasks that are shown. */
   tasks: MetricTask[];
   settings: ChartSettings;
+  /** The names of several jobs by their ids. */
+  jobNames: Map<string, string>;
 }
 
 /** One chart per metric, with one line per task. */
-export function ProgramMetricCharts({ series, names, tasks, settings }: Props): ReactNode {
+export function ProgramMetricCharts({ series, names, tasks, settings, jobNames }: Props): ReactNode {
   const charts = names
-    .map((tag) => ({ tag, lines: bandedMetricLines(series, tag, tasks, settings) }))
+    .map((tag) => ({ tag, lines: bandedMetricLines(series, tag, tasks, settings, jobNames) }))
     .filter(({ lines }) => lines.length);
   if (!charts.length) return null;
   return (

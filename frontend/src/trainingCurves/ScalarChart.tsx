@@ -29,18 +29,20 @@ interface Props {
   tag: string;
   runs: ChartRun[];
   settings: ChartSettings;
+  /** The names of several jobs by their ids. */
+  jobNames: Map<string, string>;
   seconds: number;
 }
 
 const MAX_POINTS = 1000;
 const MAX_POINTS_EXPANDED = 5000;
 
-export function ScalarChart({ tag, runs, settings, seconds }: Props): ReactNode {
+export function ScalarChart({ tag, runs, settings, jobNames, seconds }: Props): ReactNode {
   const card = useRef<HTMLElement>(null);
   const inView = useInView(card);
   const [expanded, setExpanded] = useState(false);
   const { series, error } = useScalars(tag, runs, inView, seconds, expanded ? MAX_POINTS_EXPANDED : MAX_POINTS);
-  const lines = useMemo(() => bandedLines(series, runs, settings), [series, runs, settings]);
+  const lines = useMemo(() => bandedLines(series, runs, settings, jobNames), [series, runs, settings, jobNames]);
   return (
     <section className="card" ref={card} style={{ minHeight: 260 }}>
       {error && <p className="bad">{error}</p>}
@@ -123,12 +125,18 @@ async function fetchChangedScalars(
 }
 
 /** Returns the lines of the runs, as a band for each job if the reader wants it. */
-function bandedLines(seriesByRun: SeriesByRun, runs: ChartRun[], settings: ChartSettings): ChartLine[] {
+function bandedLines(
+  seriesByRun: SeriesByRun,
+  runs: ChartRun[],
+  settings: ChartSettings,
+  jobNames: Map<string, string>,
+): ChartLine[] {
   if (!settings.band) return scalarLines(seriesByRun, runs, settings);
   const jobs = [...new Set(runs.map(({ job }) => job))];
   return jobs.flatMap((job) => {
     const lines = scalarLines(seriesByRun, runs.filter((run) => run.job === job), settings);
-    return toBand(lines, (count) => t("Median of {count} runs", { count }) + (jobs.length > 1 ? ` · ${job}` : ""));
+    const named = jobs.length > 1 ? ` · ${jobNames.get(job) ?? job}` : "";
+    return toBand(lines, (count) => t("Median of {count} runs", { count }) + named);
   });
 }
 

@@ -78,13 +78,20 @@ export function ScalarCharts({ job, runs, seconds, canCompare, waitMessage = "" 
                   tag={tag}
                   runs={visibleRuns.filter((each) => each.tags.includes(tag))}
                   settings={settings}
+                  jobNames={jobNames}
                   seconds={seconds}
                 />
               ))}
             </div>
           </section>
         ))}
-        <ProgramMetricCharts series={metricSeries} names={metricNames} tasks={visibleMetricTasks} settings={settings} />
+        <ProgramMetricCharts
+          series={metricSeries}
+          names={metricNames}
+          tasks={visibleMetricTasks}
+          settings={settings}
+          jobNames={jobNames}
+        />
       </div>
     </div>
   );

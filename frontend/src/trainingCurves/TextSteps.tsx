@@ -2,7 +2,7 @@
 // picture is requested, and only links to http and https can be followed.
 
 import Markdown, { type MarkdownToJSX } from "markdown-to-jsx/react";
-import { createElement, type ReactNode } from "react";
+import { createElement, memo, type ReactNode } from "react";
 import type { EventRun } from "../api";
 import { EmptyState } from "../components/EmptyState";
 import { LabeledSwitch } from "../components/LabeledSwitch";
@@ -19,6 +19,8 @@ interface Props {
 }
 
 const MAX_STEPS = 60;
+/** A longer text is shown as written: to make Markdown of it would block the page. */
+const MAX_MARKDOWN_LENGTH = 16 << 10;
 
 export default function TextSteps({ job, runs, seconds }: Props): ReactNode {
   const { run, tag, picker } = useTagPicker(runs, (each) => each.tags.text ?? []);
@@ -52,22 +54,29 @@ function TextsOfTag({ job, run, tag, seconds }: TagProps): ReactNode {
         .slice(-MAX_STEPS)
         .reverse()
         .map(({ step, text }) => (
-          <section key={step} className="card" style={{ marginBottom: 8 }}>
-            <h2>{t("step {step}", { step })}</h2>
-            {asWritten ? (
-              <pre className="text" style={{ whiteSpace: "pre-wrap" }}>
-                {text}
-              </pre>
-            ) : (
-              <div className="markdown">
-                <Markdown options={OPTIONS}>{text}</Markdown>
-              </div>
-            )}
-          </section>
+          <TextCard key={step} step={step} text={text} asWritten={asWritten} />
         ))}
     </>
   );
 }
+
+/** One text. Each poll brings all texts again: those that are the same are not rendered anew. */
+const TextCard = memo(function TextCard({ step, text, asWritten }: { step: number; text: string; asWritten: boolean }): ReactNode {
+  return (
+    <section className="card" style={{ marginBottom: 8 }}>
+      <h2>{t("step {step}", { step })}</h2>
+      {asWritten || text.length > MAX_MARKDOWN_LENGTH ? (
+        <pre className="text" style={{ whiteSpace: "pre-wrap" }}>
+          {text}
+        </pre>
+      ) : (
+        <div className="markdown">
+          <Markdown options={OPTIONS}>{text}</Markdown>
+        </div>
+      )}
+    </section>
+  );
+});
 
 /** What Markdown can be, with the headings below the page's own. All else becomes plain text. */
 const TAGS: Record<string, string> = {
@@ -89,6 +98,7 @@ interface WrittenProps {
 const OPTIONS: MarkdownToJSX.Options = {
   disableParsingRawHTML: true,
   forceBlock: true,
+  preserveFrontmatter: true, // what a text begins with between lines of dashes
   createElement(tag, props, ...children) {
     const { key, href = "", alt = "", start, checked } = props as WrittenProps;
     const keyed = key === undefined ? {} : { key };

@@ -66,7 +66,7 @@ function parseNames(text: string | null): string[] {
 
 function parseRange(text: string | null): [from: number, to: number] | undefined {
   const [from, to] = (text ?? "").split(",", 2).map(Number);
-  return from !== undefined && to !== undefined && from < to ? [from, to] : undefined;
+  return from !== undefined && to !== undefined && from < to && Number.isFinite(to - from) ? [from, to] : undefined;
 }
 
 /** Shows a part of the horizontal axis in all charts; all of it without a part. */

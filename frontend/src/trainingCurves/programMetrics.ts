@@ -125,21 +125,22 @@ export function metricLines(
   });
 }
 
-/** Makes the lines of one metric; those of a job with many tasks as a band, or as the reader wants. */
+/** Makes the lines of one metric; those of a job with many tasks as a band, or as the reader wants. A band is named
+ * after its job where there are several. */
 export function bandedMetricLines(
   series: MetricSeries[],
   tag: string,
   tasks: MetricTask[],
   settings: ChartSettings,
+  jobNames: Map<string, string>,
 ): ChartLine[] {
   const jobs = [...new Set(tasks.map(({ job }) => job))];
   return jobs.flatMap((job) => {
     const members = tasks.filter((task) => task.job === job);
     const lines = metricLines(series, tag, members, settings);
-    const [first] = members;
     const inBand = settings.band ?? lines.filter(({ faint }) => !faint).length >= MANY_LINES;
-    if (!inBand || !first) return lines;
-    const named = jobs.length > 1 ? ` · ${first.label.split(" · ")[0]}` : "";
+    if (!inBand) return lines;
+    const named = jobs.length > 1 ? ` · ${jobNames.get(job) ?? job}` : "";
     return toBand(lines, (count) => t("Median of {count} tasks", { count }) + named);
   });
 }

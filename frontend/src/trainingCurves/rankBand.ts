@@ -34,27 +34,52 @@ export function toBand(lines: ChartLine[], nameOf: (count: number) => string): C
   return [band, ...whole.filter(({ pinned }, index) => pinned || odd.includes(index)).map(withoutRange)];
 }
 
-function withoutRange({ name, id, colour, pinned, x, y, note }: ChartLine): ChartLine {
-  return { name, colour, x, y, ...(id ? { id } : {}), ...(pinned ? { pinned } : {}), ...(note ? { note } : {}) };
+function withoutRange(line: ChartLine): ChartLine {
+  const shown = { ...line };
+  delete shown.low;
+  delete shown.high;
+  return shown;
 }
 
-/** Returns the values of all lines at common places: all places if there are few, else means of parts. */
-function align(lines: ChartLine[]): { x: number[]; columns: (number | null)[][] } {
+/** The values of a line at the common places; null in a gap, undefined before it begins and after it has ended. */
+type Column = (number | null | undefined)[];
+
+/** Returns the values of all lines at common places: all places if there are few, else means of parts. Tasks report at
+ * times of their own: a line without a point at a place, or in a part, has the value between its neighbours there. */
+function align(lines: ChartLine[]): { x: number[]; columns: Column[] } {
   const places = [...new Set(lines.flatMap((line) => Array.from(line.x)))].sort((a, b) => a - b);
   const [from = 0, to = 0] = [places[0], places.at(-1)];
   const width = (to - from) / BUCKETS;
   if (places.length <= BUCKETS * 2 || !width) {
-    const columns = lines.map((line) => {
-      const values = new Map(Array.from(line.x, (at, index) => [at, line.y[index] ?? null]));
-      return places.map((at) => values.get(at) ?? null);
-    });
-    return { x: places, columns };
+    return { x: places, columns: lines.map((line) => valuesAt(line, places)) };
   }
-  const columns = lines.map((line) => bucketMeans(line, from, width));
-  const middle = (bucket: number): number => from + (bucket + 0.5) * width;
   const steps = places.every(Number.isInteger);
-  const x = Array.from({ length: BUCKETS }, (_, bucket) => (steps ? Math.round(middle(bucket)) : middle(bucket)));
+  const x = Array.from({ length: BUCKETS }, (_, bucket) => {
+    const middle = from + (bucket + 0.5) * width;
+    return steps ? Math.round(middle) : middle;
+  });
+  const columns = lines.map((line) => {
+    const between = valuesAt(line, x);
+    return bucketMeans(line, from, width).map((mean, bucket) => mean ?? between[bucket]);
+  });
   return { x, columns };
+}
+
+/** Returns the line's values at these ascending places. The first and the last value hold as far as points are usually
+ * from each other, because tasks neither begin nor end at the same moment. */
+function valuesAt({ x, y }: ChartLine, places: number[]): Column {
+  const [first, last] = [x[0] as number, x[x.length - 1] as number];
+  const usual = (last - first) / Math.max(1, x.length - 1);
+  let next = 0;
+  return places.map((place) => {
+    while (next < x.length && (x[next] as number) < place) next += 1;
+    if (place < first - usual || place > last + usual) return undefined;
+    if (next === 0 || next === x.length) return y[Math.min(next, x.length - 1)] ?? null;
+    const [to, end] = [x[next] as number, y[next] ?? null];
+    if (to === place || end === null) return end;
+    const [from, start] = [x[next - 1] as number, y[next - 1] ?? null];
+    return start === null ? null : start + ((end - start) * (place - from)) / (to - from);
+  });
 }
 
 function bucketMeans(line: ChartLine, from: number, width: number): (number | null)[] {
@@ -70,17 +95,19 @@ function bucketMeans(line: ChartLine, from: number, width: number): (number | nu
   return sums.map((sum, bucket) => (counts[bucket] ? sum / counts[bucket] : null));
 }
 
-/** Returns the indexes of the lines that are far from the median for a good part of the axis, the farthest ones. */
-function oddLines(columns: (number | null)[][], medians: (number | null)[]): number[] {
+/** Returns the indexes of the lines that are far from the median for a good part of the axis, the farthest ones. A line
+ * in a gap of its own is far away: its values are no numbers. */
+function oddLines(columns: Column[], medians: (number | null)[]): number[] {
   const far = columns.map(() => 0);
   let places = 0;
   medians.forEach((middle, at) => {
     if (middle === null) return;
-    const distances = columns.map((column) => (typeof column[at] === "number" ? Math.abs(column[at] - middle) : null));
+    const values = columns.map((column) => column[at]);
+    const distances = values.map((value) => (typeof value === "number" ? Math.abs(value - middle) : null));
     const usual = Math.max(median(distances) ?? 0, MIN_SHARE * Math.abs(middle), Number.MIN_VALUE);
     places += 1;
     distances.forEach((distance, index) => {
-      if (distance !== null && distance > MIN_RATIO * usual) far[index] = (far[index] as number) + 1;
+      if (values[index] === null || (distance ?? 0) > MIN_RATIO * usual) far[index] = (far[index] as number) + 1;
     });
   });
   return [...far.keys()]
