@@ -144,9 +144,7 @@ def test_the_metrics_of_programs_and_the_sampled_ones_are_one_answer_made_beside
     job, headers = Job(uris.of_local(tmp_path), view=view), Headers()
 
     def series_of(**query: str) -> list[tuple[str, list[list[float]]]]:
-        call = ApiRequest(
-            Request("GET", "/", headers, b"", ""), cast(Source, None), cast(JobSource, job), {}, query
-        )
+        call = ApiRequest(Request("GET", "/", headers, b"", ""), cast(Source, None), cast(JobSource, job), {}, query)
         answer = asyncio.run(asyncio.wait_for(metrics.series(call), SOON_S))
         assert not isinstance(answer, dict)
         return [(one["name"], one["points"]) for one in json.loads(answer.body)["series"]]
