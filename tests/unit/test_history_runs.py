@@ -256,12 +256,12 @@ def test_differences_of_several_jobs() -> None:
 
 
 def test_the_run_before_is_not_the_same_job_of_another_cluster(tmp_path: Path) -> None:
-    for home, at in (("a", 0.0), ("b", 50.0)):
+    for home, at in (("a", BEGAN + 50), ("b", BEGAN + 90)):
         write(tmp_path / home, job_id(2), [*begun(2, name="same", at=at), *ended(2)])
     with Index(tmp_path / "index") as index:
         assert index.claim()
         Scanner(index, [uris.of_local(tmp_path / home) for home in ("a", "b")]).scan()
         assert queries.previous_run(index.connection, job_id(2)) == ""
-        write(tmp_path / "a", job_id(4), [*begun(4, name="same", at=-50.0), *ended(4)])
+        write(tmp_path / "a", job_id(5), [*begun(5, name="same", at=BEGAN + 1), *ended(5)])
         Scanner(index, [uris.of_local(tmp_path / home) for home in ("a", "b")]).scan()
-        assert queries.previous_run(index.connection, job_id(2)) == job_id(4)
+        assert queries.previous_run(index.connection, job_id(2)) == job_id(5)
