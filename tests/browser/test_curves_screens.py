@@ -223,6 +223,13 @@ def test_a_part_of_a_chart_is_shown_enlarged_and_downloaded(tab: Tab, job: Runni
     expect(line).to_have_attribute("aria-pressed", "true")
 
 
+def test_a_link_to_a_part_from_zero_on_is_drawn_logarithmically(tab: Tab, job: RunningCommand) -> None:
+    go(tab, job, "?tag=train/loss&zoom=0,20&logx=1")
+    canvas = tab.page.get_by_role("img", name="train/loss: 1").locator("canvas")
+    eventually(lambda: coloured(canvas), "the curve")
+    assert tab.looked_over("curves-log-axis") == []
+
+
 def test_checkpoints_and_what_could_not_be_searched(
     tab: Tab, job: RunningCommand, jobs: LocalJobs, browser: Browser
 ) -> None:
