@@ -29,7 +29,7 @@ def enter(job: ScenarioJob, base: Path) -> None:
     job.wait_started(0)
     line = "read word; echo $word $HOWDAH_TASK; echo wrong >&2; exit 7"
     done = run("exec", job.id, "worker:0", "--", "sh", "-c", line, given=b"hello\n")
-    assert (done.returncode, done.stdout, done.stderr) == (7, b"hello worker:0\n", b"wrong\n")
+    assert (done.returncode, done.stdout, done.stderr) == (7, b"hello worker:0\n", b"wrong\n"), done
     refused = run("exec", job.id, "worker:0", "--", "no-such-program")
     assert b"no-such-program cannot be run: No such file or directory" in refused.stderr
     copy_files(job, base)

@@ -34,7 +34,7 @@ HOWDAH = str(Path(sys.executable).with_name("howdah"))
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=60)
+    return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=240)
 
 
 def daemon(sandbox: Sandbox, name: str):

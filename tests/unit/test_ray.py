@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,34 @@ from howdah.spec.task import chief
 
 RAY = find("ray")
 HEAD, NODES = TaskId("head", 0), TaskId("node", 1)
+
+
+def test_tasks_that_begin_together_leave_each_other_their_directories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_task, "_TEMPORARY", str(tmp_path))
+    lock, begun = fcntl.flock, 0
+
+    def lock_after_another_began(file: Any, how: int) -> None:
+        nonlocal begun
+        begun += 1
+        if how == fcntl.LOCK_EX and begun == 1:
+            with ray_task.make_directory():
+                pass
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", lock_after_another_began)
+    with ray_task.make_directory() as directory:
+        assert Path(directory).is_dir()
+        with ray_task.make_directory() as other:
+            assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+                Path(each).name for each in (directory, other)
+            )
+    killed = tmp_path / "howdah-ray-killed"
+    killed.mkdir()
+    (killed / "lock").touch()
+    with ray_task.make_directory() as directory:
+        assert [str(path) for path in tmp_path.iterdir()] == [directory], "what a killed task left is removed"
 
 
 def job(**roles: Role) -> JobSpec:

@@ -83,8 +83,10 @@ def make_directory() -> Iterator[str]:
             shutil.rmtree(path)
     directory = tempfile.mkdtemp(prefix=_PREFIX, dir=_TEMPORARY)
     try:
-        with Path(directory, "lock").open("wb") as lock:
+        with Path(directory, "unlocked").open("wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
+            # By this name other tasks find it: as soon as they do, it is locked.
+            Path(lock.name).rename(Path(directory, "lock"))
             yield directory
     finally:
         shutil.rmtree(directory, ignore_errors=True)
