@@ -110,4 +110,7 @@ def test_the_bands_of_several_jobs_have_their_names() -> None:
     names = {"map_of": [["job-1", "a · b"]]}
     wish = {"axis": "step", "smoothing": 0, "pinned": [], "band": True}
     (found,) = called("trainingCurves/programMetrics.ts", "bandedMetricLines", [[told, "loss", members, wish, names]])
-    assert [each["name"] for each in found] == ["Median of {count} tasks · a · b", "Median of {count} tasks · job-2"]
+    assert [each["name"] for each in found] == [
+        "{count} 个任务的中位数 · a · b",
+        "{count} 个任务的中位数 · job-2",
+    ]
