@@ -33,7 +33,7 @@ LIVE = {
     "curves": CHART,
     "curves/histograms": CHART,
     "curves/images": "main .image-list img",
-    "curves/text": "main pre.text",
+    "curves/text": "main .markdown",
     "curves/hparams": "main :is(table, .virtual-table)",
     "curves/checkpoints": "main .virtual-table [role=row] a",
     "logs": "main [role=tabpanel] :is(input, button)",

@@ -130,6 +130,6 @@ def test_what_came_of_a_job_is_in_view(running: RunningCommand, jobs: LocalJobs,
     expect(tab.page.get_by_role("log", name="Log of worker:0")).to_contain_text("epoch 3 of 7")
     assert tab.page.locator(".task-strip").count() == 0, "nothing is used any more"
     expect(tab.page.get_by_role("link", name="All checkpoints")).to_be_visible()
-    expect(tab.page.get_by_role("link", name="nightly")).to_have_attribute("href", "#/jobs?text=nightly")
+    expect(tab.page.get_by_role("link", name="nightly")).to_have_attribute("href", "#/jobs?tag=nightly")
     assert "SECRET" not in tab.page.content()
     assert faults(tab, "ended") == []
