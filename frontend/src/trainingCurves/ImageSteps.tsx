@@ -9,7 +9,7 @@ import { formatTime } from "../format";
 import { t } from "../language";
 import { usePolling } from "../usePolling";
 import { chooseStep, chosenIndex } from "./chosenStep";
-import { useTagPicker } from "./TagPicker";
+import { type TagProps, useTagPicker } from "./TagPicker";
 
 interface Props {
   job: string;
@@ -32,13 +32,6 @@ export default function ImageSteps({ job, runs, seconds }: Props): ReactNode {
       <ImagesOfTag key={`${run} ${tag}`} job={job} run={run} tag={tag} seconds={seconds} />
     </>
   );
-}
-
-interface TagProps {
-  job: string;
-  run: string;
-  tag: string;
-  seconds: number;
 }
 
 function ImagesOfTag({ job, run, tag, seconds }: TagProps): ReactNode {

@@ -12,6 +12,14 @@ interface TagSelection {
   picker: ReactNode;
 }
 
+/** What a view of one tag of a run gets; `seconds` is the time between two polls. */
+export interface TagProps {
+  job: string;
+  run: string;
+  tag: string;
+  seconds: number;
+}
+
 /** `tagsOf` returns the tags of a run to choose from. Runs without such tags are left out. */
 export function useTagPicker(runs: EventRun[], tagsOf: (run: EventRun) => string[]): TagSelection {
   const { query } = useRoute();

@@ -10,7 +10,7 @@ import { SafeLink } from "../components/SafeLink";
 import { t } from "../language";
 import { updateQuery, useRoute } from "../router";
 import { usePolling } from "../usePolling";
-import { useTagPicker } from "./TagPicker";
+import { type TagProps, useTagPicker } from "./TagPicker";
 
 interface Props {
   job: string;
@@ -31,13 +31,6 @@ export default function TextSteps({ job, runs, seconds }: Props): ReactNode {
       <TextsOfTag job={job} run={run} tag={tag} seconds={seconds} />
     </>
   );
-}
-
-interface TagProps {
-  job: string;
-  run: string;
-  tag: string;
-  seconds: number;
 }
 
 function TextsOfTag({ job, run, tag, seconds }: TagProps): ReactNode {

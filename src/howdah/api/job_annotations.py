@@ -42,15 +42,15 @@ class Annotation:
     """What people have added to a job."""
 
     note: str = ""
-    """Plain text."""
+    """What people say of the job, as plain text; "" if nothing."""
     tags: tuple[str, ...] | None = None
     """The tags of the job in place of those of its job file; None: those stay."""
     archived: bool = False
     """The job is left out of lists unless they are asked for it."""
     changed: float = 0.0
-    """When it was changed last, in epoch seconds."""
+    """When the annotation was changed last, in epoch seconds."""
     by: str = ""
-    """The user who changed it last."""
+    """The user who changed the annotation last."""
 
 
 NONE = Annotation()

@@ -55,12 +55,12 @@ class UnreadJob:
     """An ended job whose event files have not been read."""
 
     number: int
-    """The number of its row."""
+    """The number of the job's row in the index."""
     id: str
     directory: str
-    """URI of its directory."""
+    """The URI of the job's directory."""
     size: int
-    """Size of its log."""
+    """The size of the job's event log in bytes."""
 
 
 class EventScalars:

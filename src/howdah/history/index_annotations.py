@@ -31,9 +31,9 @@ class ReadAnnotation:
     modified_ms: int
     """When the file was written; 0: it is to be read again."""
     size: int
-    """The file's size in bytes."""
+    """The size of the annotation's file in bytes."""
     annotation: Annotation
-    """What the file says."""
+    """What the annotation's file says about the job."""
 
 
 def known_files(connection: sqlite3.Connection, root: str) -> dict[str, tuple[int, int]]:

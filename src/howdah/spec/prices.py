@@ -20,15 +20,15 @@ class Prices:
     """The prices of an hour; what has no price costs nothing."""
 
     currency: str
-    """The currency, as it is shown."""
+    """The currency in which all prices are, as costs show it."""
     gpu: float
-    """A GPU of a type without a price of its own."""
+    """What an hour of a GPU costs whose type has no price of its own."""
     gpu_types: Dict[str, float]
-    """GPUs by a part of their model's name, in lower case."""
+    """What an hour of a GPU costs, by a part of its model's name in lower case."""
     cpu: float
-    """A virtual core."""
+    """What an hour of a virtual core costs."""
     memory: float
-    """A GiB of memory."""
+    """What an hour of a GiB of memory costs."""
 
     def of_gpu(self, model: str) -> float:
         """Return the price of a GPU of this model: of the longest type that its name has."""

@@ -171,7 +171,7 @@ class TrackerRunsFound(Event):
     task: TaskId
     """The task that the event is about."""
     urls: Tuple[str, ...] = ()
-    """The addresses of the runs."""
+    """The addresses of the runs, as http or https URLs without secrets."""
 
 
 @dataclass(frozen=True)
