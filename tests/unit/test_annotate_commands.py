@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from history_jobs import begun, ended, write
 
 from howdah.cli.annotate import archive, note
 from howdah.cli.jobs import list_jobs
+from howdah.client.annotated_jobs import is_left_out
 from howdah.errors import HowdahError, JobNotFound
+from howdah.spec import JobReport, State
 from howdah.spec.events import JobStarted
 
 ONE, TWO = "local-20261121-131248-0001", "local-20261121-131249-0002"
@@ -63,6 +66,13 @@ def test_an_archived_job_is_listed_only_where_asked_for(home: Path) -> None:
     assert "sweep kept  best of all" in run(list_jobs, "-o", "wide")
     assert (home / "jobs" / ONE / "events.jsonl").exists()
     assert isinstance(CliRunner().invoke(archive, ["local-20261121-131248-0009"]).exception, JobNotFound)
+
+
+def test_an_archived_job_that_still_runs_is_listed() -> None:
+    report = JobReport(ONE, "one", State.RUNNING, "local", "me", archived=True)
+    assert not is_left_out(report)
+    assert is_left_out(replace(report, state=State.FAILED))
+    assert not is_left_out(replace(report, state=State.FAILED, archived=False))
 
 
 def test_a_job_with_more_tags_than_people_may_give_keeps_as_many(home: Path) -> None:

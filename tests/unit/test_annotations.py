@@ -247,10 +247,22 @@ def test_a_job_that_goes_on_keeps_its_annotation(home: Path, index: Index) -> No
     change(home, 3, tags=["mine"], archived=True)
     scanner = Scanner(index, [uris.of_local(home)])
     scanner.scan()
+    assert job_id(3) in ids(index)  # it still runs
     write(home, job_id(3), ended(3))
     scanner.scan()
     [row] = listed(index, archived="only")
     assert (row["state"], row["tags"]) == ("SUCCEEDED", ["mine"])
+    assert job_id(3) not in ids(index)
+
+
+def test_tags_of_a_job_file_beyond_those_that_people_may_give_are_kept(home: Path, index: Index) -> None:
+    tags = [f"t{number:02}" for number in range(25)]
+    write(home, job_id(3), (*begun(3, tags=tuple(tags)), *ended(3)))
+    Scanner(index, [uris.of_local(home)]).scan()
+    row = next(row for row in listed(index) if row["id"] == job_id(3))
+    assert row["tags"] == tags
+    with index.reading() as connection:
+        assert queries.count_tags(connection, uris.of_local(home / "jobs" / job_id(3))) == 25
 
 
 def test_the_annotation_goes_with_the_files_of_a_job(home: Path, index: Index) -> None:

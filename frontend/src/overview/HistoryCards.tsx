@@ -14,6 +14,7 @@ import { usePolling } from "../usePolling";
 import { type Changes, changesOf, type Draft } from "./annotationChanges";
 
 const MAX_NOTE = 2000;
+/** A job whose job file has more may keep as many. */
 const MAX_TAGS = 20;
 
 export default function HistoryCards({ job, currency }: { job: Job; currency: string }): ReactNode {
@@ -70,7 +71,15 @@ function Annotation({ row, onSave }: { row: JobRow; onSave: () => void }): React
   };
   if (begun && draft) {
     const changes = changesOf(begun, draft);
-    return <Editor draft={draft} setDraft={setDraft} saving={pending} save={() => void save(changes)} />;
+    return (
+      <Editor
+        draft={draft}
+        setDraft={setDraft}
+        maxTags={Math.max(MAX_TAGS, begun.tags.length)}
+        saving={pending}
+        save={() => void save(changes)}
+      />
+    );
   }
   return (
     <>
@@ -99,11 +108,12 @@ function Annotation({ row, onSave }: { row: JobRow; onSave: () => void }): React
 interface EditorProps {
   draft: Draft;
   setDraft: (draft: Draft | undefined) => void;
+  maxTags: number;
   saving: boolean;
   save: () => void;
 }
 
-function Editor({ draft, setDraft, saving, save }: EditorProps): ReactNode {
+function Editor({ draft, setDraft, maxTags, saving, save }: EditorProps): ReactNode {
   return (
     <div style={{ display: "grid", gap: 8 }}>
       <Input.TextArea
@@ -122,7 +132,7 @@ function Editor({ draft, setDraft, saving, save }: EditorProps): ReactNode {
         open={false}
         suffix={null}
         tokenSeparators={[","]}
-        maxCount={MAX_TAGS}
+        maxCount={maxTags}
         value={draft.tags}
         onChange={(tags: string[]) => setDraft({ ...draft, tags })}
       />

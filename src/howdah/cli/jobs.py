@@ -29,7 +29,7 @@ from howdah.cli.terminal import (
     tracker_lines,
     verdict,
 )
-from howdah.client.annotated_jobs import with_annotations
+from howdah.client.annotated_jobs import is_left_out, with_annotations
 from howdah.client.clusters import describe_clusters, find_clusters
 from howdah.client.engine_registry import settings_for
 from howdah.client.follow import fetch_update
@@ -100,7 +100,8 @@ def list_jobs(
         else []
     )
     annotated = with_annotations(merge_jobs(listed, old), _show_unread_annotations)
-    jobs = list(islice((job for job in annotated if archived or not job.report.archived), max_jobs and max_jobs + 1))
+    shown = (job for job in annotated if archived or not is_left_out(job.report))
+    jobs = list(islice(shown, max_jobs and max_jobs + 1))
     if max_jobs is not None and max(len(jobs) - 1, len(old)) >= max_jobs:
         click.echo(_("the newest {count} jobs; --limit shows more", count=max_jobs), err=True)
     jobs = jobs[:max_jobs]

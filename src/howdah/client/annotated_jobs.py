@@ -43,6 +43,11 @@ def with_annotations(
         yield job
 
 
+def is_left_out(report: JobReport) -> bool:
+    """Return whether lists leave a job out unless they are asked for it: archived, and not running any more."""
+    return report.archived and report.state.ended
+
+
 def _read_or_none(home: str, report: JobReport) -> Annotation:
     try:
         return job_annotations.read(filesystem(home, report.conf_dir), home, report.id)

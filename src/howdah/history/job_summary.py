@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Any
 
+from howdah.api.job_annotations import MAX_KEPT_TAGS
 from howdah.history import run_facts
 from howdah.spec import Resources, State
 from howdah.spec.values import dataclass
@@ -28,8 +29,6 @@ _USED, _MEASURED = b'{"kind":"Used"', b'{"kind":"Measured"'
 _RESOURCES = Resources()
 MAX_MODELS = 20
 """The most models of GPUs of a job."""
-MAX_TAGS = 20
-"""The most tags of a job."""
 _PROGRESS = re.compile(rb'"task":\{"role":"([^"\\]{1,100})","index":(\d{1,6})\}.*"progress":([0-9.eE-]{1,30})[,}]')
 
 
@@ -196,7 +195,7 @@ class JobSummary:
             "queue": _text(job.get("queue"), WORD),
             "framework": _text(job.get("framework", "generic"), WORD),
             "words": _text(" ".join(labels), SENTENCE),
-            "tags": [_text(tag, WORD) for tag in dict.fromkeys(job.get("tags") or ())][:MAX_TAGS],
+            "tags": [_text(tag, WORD) for tag in dict.fromkeys(job.get("tags") or ())][:MAX_KEPT_TAGS],
             "event_files": run_facts.may_have_event_files(job),
             "params": run_facts.hyperparameters(job),
             "replicas": {name: _parse_int(role.get("replicas", 1)) for name, role in roles.items()},

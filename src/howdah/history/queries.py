@@ -37,8 +37,8 @@ _COLUMNS = (
     "gpu_hours, wasted AS wasted_gpu_hours, cpu_hours, memory_gib_hours, cause, progress, diagnostics, url, over, "
     "root, note, archived"
 )
-ARCHIVED = {"": "NOT archived", "only": "archived", "also": "1"}
-"""The condition of each value of the filter `archived`."""
+ARCHIVED = {"": "(NOT archived OR over IS NOT 1)", "only": "archived", "also": "1"}
+"""The condition of each value of the filter `archived`: what still runs is never left out."""
 _DIGITS = {
     **{"started": 3, "finished": 3, "duration_s": 3, "progress": 4},
     **{"gpu_hours": 4, "wasted_gpu_hours": 4, "cpu_hours": 4, "memory_gib_hours": 4},
@@ -164,6 +164,12 @@ def root_of(connection: sqlite3.Connection, directory: str) -> str:
     """Return the home that has a job's directory, as the index names it; "" if the index has no such job."""
     found = connection.execute("SELECT root FROM job WHERE directory = ?", (directory,)).fetchone()
     return str(found[0]) if found else ""
+
+
+def count_tags(connection: sqlite3.Connection, directory: str) -> int:
+    """Return how many tags the job in `directory` has."""
+    counted = "SELECT count(*) FROM tag JOIN job ON tag.job = job.number WHERE job.directory = ?"
+    return int(connection.execute(counted, (directory,)).fetchone()[0])
 
 
 def row_of(
