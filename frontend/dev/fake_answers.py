@@ -399,6 +399,8 @@ def curves_runs(params: dict[str, str]) -> dict[str, Any]:
         "scalar": ["loss", "accuracy", f"eval/{HTML_ATTACK}", "train/loss", "train/rate"],
         "histogram": ["dense/kernel"],
         "image": ["input"],
+        "audio": ["speech"],
+        "pr_curve": ["classes"],
         "text": ["note"],
         "hparams": True,
     }
@@ -452,6 +454,20 @@ def curves_distributions(params: dict[str, str]) -> dict[str, Any]:
 def curves_images(params: dict[str, str]) -> dict[str, Any]:
     size = {"width": 28, "height": 28, "count": 3}
     return _tag_answer(params, "images", [{"step": step, "time": STARTED + step, **size} for step in range(0, 100, 10)])
+
+
+def curves_audio(params: dict[str, str]) -> dict[str, Any]:
+    clips = [{"step": step, "time": STARTED + step, "count": 2} for step in range(0, 100, 10)]
+    return _tag_answer(params, "clips", clips)
+
+
+def curves_pr_curves(params: dict[str, str]) -> dict[str, Any]:
+    shares = [number / 50 for number in range(51)]
+    steps = [
+        {"step": step, "time": STARTED + step, "points": [[1 - x, 1 - (1 - x) ** (1 + step / 20), x] for x in shares]}
+        for step in range(0, 100, 10)
+    ]
+    return _tag_answer(params, "steps", steps)
 
 
 def curves_text(params: dict[str, str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Writes event files with all that a page can show: curves with gaps, histograms, images, text, a model.
+"""Writes event files with all that a page can show: curves with gaps, histograms, images, audio, text, a model.
 
 Its event files are tensorboardX's own; images of one step are one tensor, as TensorFlow 2 writes them."""
 
@@ -47,6 +47,8 @@ for step in range({STEPS}):
     writer.add_scalar("odd", odd.get(step, 0.5 + 0.1 * math.sin(step / 5)), step)
     if step % 20 == 0:
         writer.add_histogram("weights", numpy.random.default_rng(step).normal(0, 1 + step / 50, 500), step)
+        scores = numpy.linspace(0, 1, 200)
+        writer.add_pr_curve("classes", scores + step / 100 > 0.5, scores, step)
         writer.add_text("notes", NOTES.format(step=step), step)
 for step in (0, 10):
     shades = [b"28", b"28", *(png(40 * (1 + number) + step) for number in range({IMAGES}))]
@@ -54,6 +56,12 @@ for step in (0, 10):
     tensor = TensorProto(dtype="DT_STRING", tensor_shape=shape, string_val=shades)
     metadata = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="images"))
     writer.file_writer.add_summary(Summary(value=[Summary.Value(tag="input", metadata=metadata, tensor=tensor)]), step)
+frames = numpy.sin(numpy.arange(8000) / 8)
+sound = b"".join(struct.pack("<h", int(9000 * frame)) for frame in frames)
+form = struct.pack("<IHHIIHH", 16, 1, 1, 8000, 16000, 2, 16)
+head = struct.pack("<4sI8s", b"RIFF", 36 + len(sound), b"WAVEfmt ") + form + struct.pack("<4sI", b"data", len(sound))
+clip = Summary.Audio(sample_rate=8000, num_channels=1, encoded_audio_string=head + sound, content_type="audio/wav")
+writer.file_writer.add_summary(Summary(value=[Summary.Value(tag="tone", audio=clip)]), 10)
 writer.add_hparams({{"rate": 0.1}}, {{"loss": 0.5}}, name="tried")
 writer.close()
 numpy.savez(directory + "/weights-7.npz", hidden=numpy.arange(12.0).reshape(3, 4))

@@ -94,6 +94,52 @@ def test_every_image_of_a_step_is_shown(tab: Tab, job: RunningCommand) -> None:
     assert tab.looked_over("curves-images") == []
 
 
+def test_audio_can_be_heard(tab: Tab, job: RunningCommand) -> None:
+    go(tab, job, "/audio")
+    clip = tab.page.get_by_label("tone at step 10")
+    heard = """async clip => {
+      clip.muted = true;
+      await clip.play();
+      return clip.duration;
+    }"""
+    assert clip.evaluate(heard) == pytest.approx(1, abs=0.05)
+    assert tab.looked_over("curves-audio") == []
+
+
+def test_precision_over_recall(tab: Tab, job: RunningCommand) -> None:
+    go(tab, job, "/pr")
+    page = tab.page
+    canvas = page.get_by_role("img", name="classes: 1").locator("canvas")
+    eventually(lambda: coloured(canvas), "the curve")
+    tab.sees("step 100")
+    assert tab.looked_over("curves-pr") == []
+    page.get_by_role("slider", name="Step").press("Home")
+    tab.sees("step 0")
+    page.get_by_role("button", name="Files of classes").click()
+    with page.expect_download() as download:
+        page.get_by_role("menuitem", name="Download as CSV").click()
+    table = download.value.path().read_text().splitlines()
+    assert table[0] == "line,recall,value,minimum,maximum"
+    assert table[-1] == "step 0,1,0.5,0.5,0.5"  # at a threshold of 0 everything is called positive
+
+
+def test_histograms_are_enlarged_and_downloaded(tab: Tab, job: RunningCommand) -> None:
+    go(tab, job, "/histograms")
+    page = tab.page
+    page.get_by_role("button", name="Expand Over all steps").click()
+    enlarged = page.get_by_role("dialog", name="Over all steps")
+    enlarged.locator("canvas").wait_for()
+    assert tab.looked_over("curves-histogram-expanded") == []
+    enlarged.get_by_role("button", name="Close").click()
+    page.get_by_role("button", name="Files of At step 100").click()
+    with page.expect_download() as download:
+        page.get_by_role("menuitem", name="Download as CSV").click()
+    head, *rows = download.value.path().read_text().splitlines()
+    assert head == "step,left,right,count"
+    assert {row.split(",")[0] for row in rows} == {"100"}
+    assert sum(float(row.split(",")[3]) for row in rows) == pytest.approx(500)
+
+
 def test_texts_are_markdown_and_never_html(tab: Tab, job: RunningCommand) -> None:
     go(tab, job, "/text")
     card = tab.page.locator("section.card").first

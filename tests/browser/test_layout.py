@@ -33,6 +33,8 @@ LIVE = {
     "curves": CHART,
     "curves/histograms": CHART,
     "curves/images": "main .image-list img",
+    "curves/audio": "main audio",
+    "curves/pr": CHART,
     "curves/text": "main .markdown",
     "curves/hparams": "main :is(table, .virtual-table)",
     "curves/checkpoints": "main .virtual-table [role=row] a",

@@ -38,6 +38,10 @@ with writer.as_default():
     edges = numpy.linspace(-1, 1, 5)
     buckets = numpy.stack([edges[:-1], edges[1:], numpy.arange(4.0)], 1)
     tf.summary.write("weights", tf.constant(buckets), 7, told("histograms"))
+    tone = tf.audio.encode_wav(tf.sin(tf.range(800.0) / 8)[:, None], 8000)
+    tf.summary.write("tone", tf.stack([[tone, ""]]), 7, told("audio"))
+    rows = [[4, 2], [4, 1], [0, 3], [0, 2], [0.5, 2 / 3], [1, 0.5]]
+    tf.summary.write("classes", tf.constant(rows, tf.float32), 7, told("pr_curves"))
     tf.summary.write("note", tf.constant("<b>"), 7, told("text"))
 writer.close()
 tf.train.Checkpoint(a=tf.Variable(numpy.arange(12.0).reshape(3, 4), name="a")).save(sys.argv[1] + "/kept/model")
@@ -118,6 +122,10 @@ def test_curves_of_two_frameworks(uploaded: str, ask: Asker) -> None:
     assert values[0] == values[1]
     assert ask("curves/histograms?run=digits-tensorflow/logs/tf")["steps"][0]["buckets"][3] == [0.5, 1.0, 3.0]
     assert ask("curves/text?run=digits-tensorflow/logs/tf")["texts"][0]["text"] == "<b>"
+    assert ask("curves/audio?run=digits-tensorflow/logs/tf")["clips"][0]["count"] == 1
+    assert ask("curves/audio_clip?run=digits-tensorflow/logs/tf&tag=tone")[:4] == b"RIFF"
+    (curve,) = ask("curves/pr_curves?run=digits-tensorflow/logs/tf")["steps"]
+    assert curve["points"][0] == [1.0, 0.5, 0.0]
     assert ask("curves/hparams")["runs"][0]["values"] == {"lr": 0.1, "name": "<i>"}
     assert ask("curves/scalars.svg?tag=loss&language=zh").startswith(b"<svg")
     for chart in ("histograms", "distributions"):

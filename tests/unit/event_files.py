@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from howdah.eventfiles.proto import event_pb2
@@ -11,6 +11,7 @@ from howdah.inputs.formats import framing
 from howdah.storage import native_codecs
 
 WALL = 1_700_000_000.0
+WAV = b"RIFF\x24\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x80\x3e\0\0\2\0\x10\0data\0\0\0\0"
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63f8cfc0000003010100c9fe92ef"
     "0000000049454e44ae426082"
@@ -53,6 +54,25 @@ def image(tag: str, step: int, content: bytes) -> bytes:
     made = event(step)
     one = made.summary.value.add(tag=tag.encode()).image
     one.width, one.height, one.encoded_image_string = 1, 1, content
+    return made.SerializeToString()
+
+
+def audio(tag: str, step: int, content: bytes) -> bytes:
+    """Return an audio clip as PyTorch writes it."""
+    made = event(step)
+    one = made.summary.value.add(tag=tag.encode()).audio
+    one.sample_rate, one.num_channels, one.encoded_audio_string, one.content_type = 8000, 1, content, b"audio/wav"
+    return made.SerializeToString()
+
+
+def precision_recall(tag: str, step: int, rows: Sequence[Sequence[float]]) -> bytes:
+    """Return a curve as TensorBoard's plugin writes it: six rows with a number for each threshold."""
+    made = event(step)
+    one = made.summary.value.add(tag=tag.encode())
+    one.metadata.plugin_data.plugin_name, one.tensor.dtype = b"pr_curves", 1
+    for size in (len(rows), len(rows[0])):
+        one.tensor.tensor_shape.dim.add(size=size)
+    one.tensor.float_val.extend(number for row in rows for number in row)
     return made.SerializeToString()
 
 

@@ -60,8 +60,9 @@ def event_file(directory: Path) -> None:
     told.metadata.plugin_data.plugin_name = b"hparams"
     told.metadata.plugin_data.content = session.SerializeToString()
     odd = [files.scalar("loss", 90, float("nan")), files.scalar("loss", 91, float("inf"))]
+    media = [files.audio("a", 1, files.WAV), files.precision_recall("pr", 1, [[1], [1], [0], [0], [0.5], [1]])]
     more = [each.SerializeToString() for each in (histogram, text, hparams)]
-    files.put(directory, [*files.curve("loss", range(50)), *odd, files.image("i", 3, files.PIXEL), *more])
+    files.put(directory, [*files.curve("loss", range(50)), *odd, files.image("i", 3, files.PIXEL), *more, *media])
 
 
 def asked(caller: Caller, path: str, target: str = "", query: str = "") -> Any:
@@ -116,12 +117,15 @@ def test_each_call_answers_as_it_is_described(tmp_path: Path) -> None:
         runs = of("jobs/{job}/curves/runs")
         assert runs["runs"][0]["tags"] == {
             **{"scalar": ["loss"], "histogram": ["weights"], "image": ["i"], "text": ["notes"], "hparams": True},
+            **{"audio": ["a"], "pr_curve": ["pr"]},
         }
         assert of("jobs/{job}/curves/runs", f"since={runs['version']}")["unchanged"] is True
         assert of("jobs/{job}/curves/scalars")["series"][0]["nan"] == 1
         assert of("jobs/{job}/curves/histograms")["steps"]
         assert of("jobs/{job}/curves/distributions")["steps"]
         assert of("jobs/{job}/curves/images")["images"]
+        assert of("jobs/{job}/curves/audio")["clips"]
+        assert of("jobs/{job}/curves/pr_curves")["steps"][0]["points"] == [[1.0, 0.5, 0.0]]
         assert of("jobs/{job}/curves/text")["texts"]
         assert of("jobs/{job}/curves/hparams")["runs"][0]["values"]["bad"] == "NaN"
         (found,) = of("jobs/{job}/checkpoints")["checkpoints"]

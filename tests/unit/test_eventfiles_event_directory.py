@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.eventfiles import decoder, parallel
+from howdah.eventfiles import decoder, events, parallel
 from howdah.eventfiles.event_batch import Batch
 from howdah.eventfiles.event_directory import EventDirectory
 from howdah.eventfiles.proto import event_pb2
@@ -321,3 +321,26 @@ def test_histograms_and_images_and_the_rest(tmp_path: Path) -> None:
     assert list(second.buckets) == [0, 1, 5, 1, 2, 6]
     assert batch.texts[0][1].text == "<script>"
     assert batch.images[0][1].step == 1
+
+
+def test_audio_of_each_framework_and_curves_of_precision(tmp_path: Path) -> None:
+    pairs = files.event(2)
+    one = pairs.summary.value.add(tag=b"spoken")
+    one.metadata.plugin_data.plugin_name, one.tensor.dtype = b"audio", 7
+    for size in (2, 2):
+        one.tensor.tensor_shape.dim.add(size=size)
+    one.tensor.string_val.extend([files.WAV, b"first", files.WAV + b"\0", b"second"])
+    counts = [[4, 2, 0], [4, 1, 0], [0, 3, 4], [0, 2, 4]]  # of positives and negatives, true and false
+    curve = files.precision_recall("pr", 5, [*counts, [0.5, 2 / 3, 1], [1, 0.5, 0]])
+    broken = files.precision_recall("pr", 6, [[1, 2], [3, 4]])
+    records = [pairs.SerializeToString(), files.audio("old", 1, files.WAV), curve, broken]
+    path = files.put(tmp_path, records)
+    (batch,) = decoder.batches(filesystem(uris.of_local(path)), uris.of_local(path), 0, {})
+    assert [(tag, clips.step, clips.count) for tag, clips in batch.audio] == [(b"spoken", 2, 2), (b"old", 1, 1)]
+    assert [events.audio_clip(records[0], b"spoken", number) for number in (0, 1, 2)] == [
+        *(files.WAV, files.WAV + b"\0", b"")
+    ]
+    assert events.audio_clip(records[1], b"old", 0) == files.WAV
+    (_, found), (_, none) = batch.pr_curves
+    assert list(found.points) == pytest.approx([1, 0.5, 0, 0.5, 2 / 3, 0.5])  # nothing reaches the last threshold
+    assert list(none.points) == []

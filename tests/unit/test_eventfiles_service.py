@@ -53,7 +53,8 @@ class Asker:
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.mktemp("board")
     files.put(base / "one", files.curve("loss", range(5000)))
-    files.put(base / "eight", [*files.curve("loss", range(700)), files.image("i", 3, files.PIXEL)])
+    media = [files.image("i", 3, files.PIXEL), files.audio("a", 4, files.WAV), files.audio("a", 5, b"<html>")]
+    files.put(base / "eight", [*files.curve("loss", range(700)), *media])
     odd = [files.scalar("odd", step, {3: float("nan"), 4: float("inf")}.get(step, step)) for step in range(10)]
     no_image = files.image("svg", 1, b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>")
     files.put(base / f"x {HOSTILE.replace('/', '')}", [*odd, *files.curve(HOSTILE, range(5)), no_image])
@@ -74,6 +75,8 @@ def test_runs_and_their_tags(ask: Asker) -> None:
         "scalar": ["loss"],
         "histogram": [],
         "image": ["i"],
+        "audio": ["a"],
+        "pr_curve": [],
         "text": [],
         "hparams": False,
     }
@@ -141,6 +144,13 @@ def test_only_images_are_served_as_images(ask: Asker) -> None:
     assert ask.json("curves/images?run=eight")["images"][0]["step"] == 3
     run = quote(f"x {HOSTILE.replace('/', '')}")
     assert "can't be shown" in ask.json(f"curves/image?run={run}&tag=svg", 404)["error"]
+
+
+def test_only_audio_is_served_as_audio(ask: Asker) -> None:
+    assert [clips["step"] for clips in ask.json("curves/audio?run=eight")["clips"]] == [4, 5]
+    assert ask("curves/audio_clip?run=eight&tag=a&step=4") == (200, "audio/wav", files.WAV)
+    for target in ("run=eight&tag=a", "run=eight&tag=a&step=4&index=1", "run=eight&tag=a&step=6", "run=one&tag=a"):
+        assert ask.json(f"curves/audio_clip?{target}", 404)["error"]
 
 
 @pytest.mark.parametrize("theme", ["auto", "light", "dark"])

@@ -2,7 +2,7 @@
 
 import { CloseOutlined, FullscreenOutlined, MoreOutlined, UndoOutlined } from "@ant-design/icons";
 import { Button, Dropdown } from "antd";
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { type ReactNode, type RefObject, useEffect, useRef, useState } from "react";
 import type uPlot from "uplot";
 import { t } from "../language";
 import { useDarkMode } from "../theme";
@@ -37,12 +37,12 @@ export function ChartCard({ onExpand, zoomed = false, ...chart }: Props): ReactN
     <>
       <ChartHead title={label}>
         {zoomed && onReset && <ResetButton onReset={onReset} />}
-        <IconButton name={t("Expand {chart}", { chart: label })} icon={<FullscreenOutlined />} onClick={() => expand(true)} />
+        <ExpandButton label={label} onExpand={() => expand(true)} />
         <FileMenu chart={chart} plot={plot} />
       </ChartHead>
       <LineChart {...chart} plot={plot} />
       {expanded && (
-        <ExpandedChart chart={chart} zoomed={zoomed} onClose={() => expand(false)} />
+        <ExpandedLineChart chart={chart} zoomed={zoomed} onClose={() => expand(false)} />
       )}
     </>
   );
@@ -52,7 +52,31 @@ export function ChartCard({ onExpand, zoomed = false, ...chart }: Props): ReactN
 const EXPANDED_REST_PX = 260;
 const LEAST_EXPANDED_PX = 220;
 
-function ExpandedChart({
+interface ExpandedProps {
+  label: string;
+  onClose: () => void;
+  /** Returns what the head has before the button that closes the window. */
+  head?: (dialog: RefObject<HTMLDialogElement | null>) => ReactNode;
+  /** Returns the chart, in this height. */
+  children: (height: number) => ReactNode;
+}
+
+/** A window with one chart. */
+export function ExpandedChart({ label, onClose, head, children }: ExpandedProps): ReactNode {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} className="expanded-chart" aria-label={label} onClose={onClose}>
+      <ChartHead title={label}>
+        {head?.(dialog)}
+        <IconButton name={t("Close")} icon={<CloseOutlined />} onClick={() => dialog.current?.close()} />
+      </ChartHead>
+      {children(Math.max(LEAST_EXPANDED_PX, window.innerHeight - EXPANDED_REST_PX))}
+    </dialog>
+  );
+}
+
+function ExpandedLineChart({
   chart,
   zoomed,
   onClose,
@@ -61,20 +85,25 @@ function ExpandedChart({
   zoomed: boolean;
   onClose: () => void;
 }): ReactNode {
-  const dialog = useRef<HTMLDialogElement>(null);
   const plot = useRef<uPlot>(null);
-  useEffect(() => dialog.current?.showModal(), []);
-  const height = Math.max(LEAST_EXPANDED_PX, window.innerHeight - EXPANDED_REST_PX);
   return (
-    <dialog ref={dialog} className="expanded-chart" aria-label={chart.label} onClose={onClose}>
-      <ChartHead title={chart.label}>
-        {zoomed && chart.onReset && <ResetButton onReset={chart.onReset} />}
-        <FileMenu chart={chart} plot={plot} within={dialog} />
-        <IconButton name={t("Close")} icon={<CloseOutlined />} onClick={() => dialog.current?.close()} />
-      </ChartHead>
-      <LineChart {...chart} height={height} plot={plot} tallLegend />
-    </dialog>
+    <ExpandedChart
+      label={chart.label}
+      onClose={onClose}
+      head={(dialog) => (
+        <>
+          {zoomed && chart.onReset && <ResetButton onReset={chart.onReset} />}
+          <FileMenu chart={chart} plot={plot} within={dialog} />
+        </>
+      )}
+    >
+      {(height) => <LineChart {...chart} height={height} plot={plot} tallLegend />}
+    </ExpandedChart>
   );
+}
+
+export function ExpandButton({ label, onExpand }: { label: string; onExpand: () => void }): ReactNode {
+  return <IconButton name={t("Expand {chart}", { chart: label })} icon={<FullscreenOutlined />} onClick={onExpand} />;
 }
 
 function ResetButton({ onReset }: { onReset: () => void }): ReactNode {
@@ -85,9 +114,16 @@ function IconButton({ name, icon, onClick }: { name: string; icon: ReactNode; on
   return <Button type="text" size="small" aria-label={name} title={name} icon={icon} {...(onClick ? { onClick } : {})} />;
 }
 
-/** A menu of pictures that the server draws, each with its address. */
-export function PictureMenu({ label, pictures }: { label: string; pictures: { svg: string; png: string } }): ReactNode {
-  const items = (["png", "svg"] as const).map((kind) => ({
+export interface PictureMenuProps {
+  label: string;
+  pictures: { svg: string; png: string };
+  /** Returns the table of the values that are shown, its column names first. */
+  toRows: () => (string | number)[][];
+}
+
+/** A menu of pictures that the server draws, each with its address, and of the values as CSV. */
+export function PictureMenu({ label, pictures, toRows }: PictureMenuProps): ReactNode {
+  const ofServer = (["png", "svg"] as const).map((kind) => ({
     key: kind,
     label: (
       <a href={pictures[kind]} target="_blank" rel="noopener noreferrer">
@@ -95,6 +131,8 @@ export function PictureMenu({ label, pictures }: { label: string; pictures: { sv
       </a>
     ),
   }));
+  const download = async (): Promise<void> => (await import("./chartFiles")).saveRows(label, toRows());
+  const items = [{ key: "csv", label: t("Download as CSV"), onClick: () => void download() }, ...ofServer];
   return (
     <Dropdown trigger={["click"]} menu={{ items }}>
       <MenuButton label={label} />

@@ -1,7 +1,7 @@
 // The table of lines below a chart, and the values beside the pointer. Names are text, never HTML.
 
 import type { ReactNode } from "react";
-import { formatDuration, formatTime } from "../format";
+import { formatDuration, formatNumber, formatTime } from "../format";
 import { t } from "../language";
 import { useDarkMode } from "../theme";
 import type { ChartLine } from "./chartLines";
@@ -131,5 +131,6 @@ export function ChartTooltip({ lines, pointer, axis, formatValue }: TooltipProps
 
 export function formatAxisValue(axis: AxisKind, x: number): string {
   if (axis === "time") return formatTime(x);
+  if (axis === "recall") return t("recall {value}", { value: formatNumber(x, 3) });
   return axis === "relative" ? formatDuration(x) : t("step {step}", { step: x });
 }

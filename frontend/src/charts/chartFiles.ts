@@ -9,8 +9,14 @@ import type { ChartLine } from "./chartLines";
 import type { LineChartProps } from "./LineChart";
 import { type AxisKind, DASHES } from "./plotOptions";
 
+type Row = readonly (string | number)[];
+
 /** Makes a table with a row for each drawn point. Times are in Unix seconds. */
 export function toCsv(lines: ChartLine[], axis: AxisKind): string {
+  return writeCsv(toRows(lines, axis));
+}
+
+function toRows(lines: ChartLine[], axis: AxisKind): Row[] {
   const rows = lines.flatMap((line) => {
     const odd = new Map((line.nonFinite ?? []).map(({ x, name }) => [x, name]));
     const name = line.smoothed ? `${line.name} (${t("smoothed")})` : line.name;
@@ -24,7 +30,11 @@ export function toCsv(lines: ChartLine[], axis: AxisKind): string {
     const all = between.length ? [...ofPoints, ...between].sort(([a], [b]) => a - b) : ofPoints;
     return all.map(([, cells]) => cells);
   });
-  return [["line", axis, "value", "minimum", "maximum"], ...rows].map((row) => row.map(csvCell).join(",")).join("\r\n") + "\r\n";
+  return [["line", axis, "value", "minimum", "maximum"], ...rows];
+}
+
+function writeCsv(rows: Row[]): string {
+  return rows.map((row) => row.map(csvCell).join(",")).join("\r\n") + "\r\n";
 }
 
 /** A spreadsheet takes a text that begins with one of these characters for a formula. */
@@ -37,7 +47,12 @@ function csvCell(value: string | number): string {
 }
 
 export function saveCsv({ label, lines, axis }: LineChartProps): void {
-  saveFile(new Blob([toCsv(lines, axis)], { type: "text/csv" }), `${fileName(label)}.csv`);
+  saveRows(label, toRows(lines, axis));
+}
+
+/** Saves a table as CSV. */
+export function saveRows(label: string, rows: Row[]): void {
+  saveFile(new Blob([writeCsv(rows)], { type: "text/csv" }), `${fileName(label)}.csv`);
 }
 
 const PNG_SCALE = 2;

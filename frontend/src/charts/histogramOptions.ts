@@ -5,7 +5,7 @@ import { formatNumber } from "../format";
 import { t } from "../language";
 import { lineColour, cssVariables } from "../theme";
 
-type HistogramStep = Histograms["steps"][number];
+export type HistogramStep = Histograms["steps"][number];
 
 interface RenderItemApi {
   value: (index: number) => number;
@@ -26,6 +26,12 @@ export function numberOrNull(value: number | string | undefined): number | null 
 /** Returns the buckets with finite edges; the outermost edges may be infinite. */
 function finiteBuckets({ buckets }: HistogramStep): Bucket[] {
   return buckets.filter((bucket): bucket is Bucket => bucket.every((value) => typeof value === "number"));
+}
+
+/** Returns a table with a row for each bucket of these steps, its column names first. */
+export function bucketRows(steps: HistogramStep[]): (string | number)[][] {
+  const rows = steps.flatMap(({ step, buckets }) => buckets.map((bucket) => [step, ...bucket]));
+  return [["step", "left", "right", "count"], ...rows];
 }
 
 /** Converts buckets, which are wider the further they are from zero, to bins of one width from `low` to `high`. */

@@ -7,7 +7,7 @@ import type { ChartLine } from "./chartLines";
 
 const LOGARITHMIC_SCALE = 3 as uPlot.Scale.Distr;
 
-export type AxisKind = "step" | "time" | "relative";
+export type AxisKind = "step" | "time" | "relative" | "recall";
 
 export interface ChartExtent {
   /** The first and the last value of the horizontal axis. */
@@ -36,6 +36,8 @@ export interface PlotSettings {
 }
 
 const MARK_SIZE = 4;
+/** What is shown beside a single point: steps, seconds, a share. */
+const AROUND: Record<AxisKind, number> = { step: 1, time: 30, relative: 30, recall: 0.1 };
 
 /** Draws a cross at the lower edge for each NaN, and a wedge at the upper or lower edge for each infinity. */
 export function drawNonFiniteMarks(plot: uPlot, lines: ChartLine[], dark: boolean): void {
@@ -173,11 +175,11 @@ export function plotOptions(settings: PlotSettings): uPlot.Options {
     for (let edge = 0; edge < 2; edge += 1) series.push({ stroke: "transparent", points: { show: false } });
   }
   // The width of "15:49:30" and a gap.
-  const x: uPlot.Axis = { ...axisStyle, font: "11px system-ui", ...(axis === "step" ? {} : { space: 64 }) };
+  const x: uPlot.Axis = { ...axisStyle, font: "11px system-ui", ...(axis === "time" || axis === "relative" ? { space: 64 } : {}) };
   if (compact) x.size = 28;
   if (axis === "relative") x.values = (_, splits) => splits.map((value) => (value === null ? "" : formatDuration(value)));
   if (axis === "time") x.values = (_, splits, __, ___, step) => splits.map((value) => formatAxisTick(value, step));
-  const around = axis === "step" ? 1 : 30; // what is shown beside a single point: steps, or seconds
+  const around = AROUND[axis];
   return {
     width,
     height,

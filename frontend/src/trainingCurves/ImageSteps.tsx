@@ -1,6 +1,6 @@
 // The images of event files: all of one step, which a slider chooses.
 
-import { Segmented, Slider } from "antd";
+import { Segmented } from "antd";
 import { type ReactNode, useState } from "react";
 import type { EventRun } from "../api";
 import { apiUrl } from "../apiClient";
@@ -8,7 +8,8 @@ import { EmptyState } from "../components/EmptyState";
 import { formatTime } from "../format";
 import { t } from "../language";
 import { usePolling } from "../usePolling";
-import { chooseStep, chosenIndex } from "./chosenStep";
+import { chosenIndex } from "./chosenStep";
+import { StepSlider } from "./StepSlider";
 import { type TagProps, useTagPicker } from "./TagPicker";
 
 interface Props {
@@ -48,17 +49,7 @@ function ImagesOfTag({ job, run, tag, seconds }: TagProps): ReactNode {
   return (
     <section className="card">
       <h2>{[t("step {step}", { step }), time ? formatTime(time) : ""].filter(Boolean).join(" · ")}</h2>
-      {images.length > 1 && (
-        <Slider
-          min={0}
-          max={images.length - 1}
-          value={index}
-          onChange={(value: number) => setChosenStep(chooseStep(images, value))}
-          ariaLabelForHandle={t("Step")}
-          tooltip={{ open: false }}
-          style={{ margin: "4px 8px" }}
-        />
-      )}
+      <StepSlider steps={images} index={index} onChoose={setChosenStep} />
       <div className="row" style={{ marginBottom: 8 }}>
         <Segmented
           aria-label={t("Scale")}

@@ -1,4 +1,5 @@
-// The contents of event files (scalars, histograms, images, text, hyperparameters) and the job's checkpoints.
+// The contents of event files (scalars, histograms, images, audio, PR curves, text, hyperparameters) and the job's
+// checkpoints.
 
 import { Segmented } from "antd";
 import { lazy, type ReactNode } from "react";
@@ -14,6 +15,8 @@ import { ScalarCharts } from "./ScalarCharts";
 
 const HistogramCharts = lazy(() => import("./HistogramCharts"));
 const ImageSteps = lazy(() => import("./ImageSteps"));
+const AudioSteps = lazy(() => import("./AudioSteps"));
+const PrecisionRecallCharts = lazy(() => import("./PrecisionRecallCharts"));
 const TextSteps = lazy(() => import("./TextSteps"));
 const HyperparameterTable = lazy(() => import("./HyperparameterTable"));
 const Checkpoints = lazy(() => import("../checkpoints/Checkpoints"));
@@ -26,6 +29,8 @@ export default function TrainingCurvesTab({ job, canCompare }: { job: Job; canCo
     { value: "scalars", label: t("Scalars") },
     { value: "histograms", label: t("Histograms") },
     { value: "images", label: t("Images") },
+    { value: "audio", label: t("Audio") },
+    { value: "pr", label: t("PR curves") },
     { value: "text", label: t("Text") },
     { value: "hparams", label: t("Hyperparameters") },
     { value: "checkpoints", label: t("Checkpoints") },
@@ -66,6 +71,8 @@ function EventFileView({ job, kind, canCompare }: { job: Job; kind: string; canC
       )}
       {runs && kind === "histograms" && <HistogramCharts job={job.id} runs={runs} seconds={seconds} />}
       {runs && kind === "images" && <ImageSteps job={job.id} runs={runs} seconds={seconds} />}
+      {runs && kind === "audio" && <AudioSteps job={job.id} runs={runs} seconds={seconds} />}
+      {runs && kind === "pr" && <PrecisionRecallCharts job={job.id} runs={runs} seconds={seconds} />}
       {runs && kind === "text" && <TextSteps job={job.id} runs={runs} seconds={seconds} />}
       {kind === "hparams" && <HyperparameterTable job={job.id} seconds={seconds} />}
     </>

@@ -91,6 +91,8 @@ class RunTags(TypedDict):
     scalar: list[str]
     histogram: list[str]
     image: list[str]
+    audio: list[str]
+    pr_curve: list[str]
     text: list[str]
     hparams: bool
 
@@ -184,6 +186,40 @@ class Images(TypedDict):
     run: str
     tag: str
     images: list[ImageRow]
+
+
+class AudioStep(TypedDict):
+    """The audio clips of one step: `count` of them."""
+
+    step: int
+    time: float
+    count: int
+
+
+class AudioClips(TypedDict):
+    """The list of audio clips of one tag of one run; `curves/audio_clip` returns a clip."""
+
+    version: int
+    run: str
+    tag: str
+    clips: list[AudioStep]
+
+
+class PrecisionRecallStep(TypedDict):
+    """The curve of one step; `points` are [recall, precision, threshold]."""
+
+    step: int
+    time: float
+    points: list[Annotated[list[Any], Columns(Number, Number, float)]]
+
+
+class PrecisionRecallCurves(TypedDict):
+    """The curves of precision over recall of one tag of one run."""
+
+    version: int
+    run: str
+    tag: str
+    steps: list[PrecisionRecallStep]
 
 
 class TextStep(TypedDict):

@@ -132,7 +132,7 @@ EMBEDDED = (
 )
 IMAGE = (
     Parameter("step", "The step; the last by default.", "integer"),
-    Parameter("index", "The number of the image within the step, from 0.", "integer"),
+    Parameter("index", "The number of the image or clip within the step, from 0.", "integer"),
 )
 SCOPE = Parameter("task", "These tasks, roles or ranks (worker:0-7), separated by commas.")
 SEARCH = (
@@ -354,6 +354,15 @@ ROUTES: tuple[Route, ...] = (
             ),
             ("curves/images", "A list of images.", (RUN, TAG, STEPS), "Images", True),
             ("curves/image", "One image.", (RUN, TAG, *IMAGE), "image/*", True),
+            ("curves/audio", "A list of audio clips.", (RUN, TAG, STEPS), "AudioClips", True),
+            ("curves/audio_clip", "One audio clip.", (RUN, TAG, *IMAGE), "audio/*", True),
+            (
+                "curves/pr_curves",
+                "Curves of precision over recall.",
+                (RUN, TAG, STEPS),
+                "PrecisionRecallCurves",
+                True,
+            ),
             ("curves/text", "Texts.", (RUN, TAG, STEPS), "Texts", True),
             ("curves/hparams", "Runs with their hyperparameters.", (), "Hyperparameters", True),
             ("curves/embed.html", "A chart as a page for an iframe.", (*RUNS, POINTS, *EMBEDDED), "text/html", True),

@@ -32,8 +32,8 @@ class Histogram:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Image:
-    """Says where an image (or several of one step) is in a file; images are too large to be kept."""
+class Media:
+    """Says where the audio clips or images of one step are in a file: they are too large to be kept."""
 
     tag: bytes
     step: int
@@ -43,10 +43,26 @@ class Image:
     """The byte of the file at which the record begins."""
     length: int
     """The bytes of the whole record."""
+    count: int
+    """How many clips or images the record has."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Image(Media):
+    """Says where the images of one step are in a file, and their size in pixels."""
+
     width: int
     height: int
-    count: int
-    """How many images the record has."""
+
+
+@dataclass(frozen=True)
+class PrecisionRecallCurve:
+    """Holds one curve of precision over recall."""
+
+    step: int
+    wall: float
+    points: array[float]
+    """Recall, precision and threshold of the first point, then of the others."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +97,8 @@ class Batch:
     scalars: dict[bytes, Points] = field(default_factory=dict)
     histograms: list[tuple[bytes, Histogram]] = field(default_factory=list)
     images: list[tuple[bytes, Image]] = field(default_factory=list)
+    audio: list[tuple[bytes, Media]] = field(default_factory=list)
+    pr_curves: list[tuple[bytes, PrecisionRecallCurve]] = field(default_factory=list)
     texts: list[tuple[bytes, TextValue]] = field(default_factory=list)
     sessions: list[HyperparameterSession] = field(default_factory=list)
     restarts: list[tuple[int, int]] = field(default_factory=list)

@@ -10,10 +10,20 @@ from typing import Any, cast
 
 from google.protobuf.message import DecodeError
 
-from howdah.eventfiles.event_batch import Batch, Histogram, HyperparameterSession, Image, Points, TextValue
+from howdah.eventfiles.event_batch import (
+    Batch,
+    Histogram,
+    HyperparameterSession,
+    Image,
+    Media,
+    Points,
+    PrecisionRecallCurve,
+    TextValue,
+)
 from howdah.eventfiles.proto import event_pb2
 
 SCALARS, HISTOGRAMS, IMAGES, TEXT, HPARAMS = b"scalars", b"histograms", b"images", b"text", b"hparams"
+AUDIO, PR_CURVES = b"audio", b"pr_curves"
 MAX_BUCKETS = 200
 MAX_TEXT = 64 << 10
 MAX_CELLS = 10_000
@@ -58,7 +68,7 @@ def _kind(value: Any, kinds: dict[bytes, bytes]) -> bytes:
     named = value.metadata.plugin_data.plugin_name or _BY_CLASS.get(value.metadata.data_class, b"")
     if named and kinds.get(value.tag) != named:
         kinds[value.tag] = named
-    older = {"simple_value": SCALARS, "histo": HISTOGRAMS, "image": IMAGES}
+    older = {"simple_value": SCALARS, "histo": HISTOGRAMS, "image": IMAGES, "audio": AUDIO}
     return older.get(form) or named or kinds.get(value.tag, b"")
 
 
@@ -80,6 +90,12 @@ class _Reader:
             self.batch.histograms.append((value.tag, Histogram(self.step, self.wall, _merge_neighbours(buckets))))
         elif kind == IMAGES:
             self._image(value)
+        elif kind == AUDIO:
+            if count := len(_audio_clips(value)):
+                self.batch.audio.append((value.tag, Media(count=count, **self._place(value.tag))))
+        elif kind == PR_CURVES:
+            points = _precision_recall(value.tensor)
+            self.batch.pr_curves.append((value.tag, PrecisionRecallCurve(self.step, self.wall, points)))
         elif kind == TEXT and value.tensor.dtype == _STRING:
             self.batch.texts.append((value.tag, TextValue(self.step, self.wall, _text(value.tensor))))
         elif kind == HPARAMS:
@@ -102,18 +118,13 @@ class _Reader:
             if len(strings) < 3:
                 return
             width, height, count = _parse_int(strings[0]), _parse_int(strings[1]), len(strings) - 2
-        image = Image(
-            tag=value.tag,
-            step=self.step,
-            wall=self.wall,
-            uri=self.batch.uri,
-            offset=self.at,
-            length=self.length,
-            width=width,
-            height=height,
-            count=count,
-        )
+        image = Image(width=width, height=height, count=count, **self._place(value.tag))
         self.batch.images.append((value.tag, image))
+
+    def _place(self, tag: bytes) -> dict[str, Any]:
+        """Return the fields of `Media` that say where the event is."""
+        place = {"uri": self.batch.uri, "offset": self.at, "length": self.length}
+        return {"tag": tag, "step": self.step, "wall": self.wall, **place}
 
 
 def image(content: bytes, tag: bytes, number: int) -> bytes:
@@ -124,6 +135,36 @@ def image(content: bytes, tag: bytes, number: int) -> bytes:
         if value.tag == tag and 0 <= number < len(value.tensor.string_val) - 2:
             return bytes(value.tensor.string_val[number + 2])
     return b""
+
+
+def audio_clip(content: bytes, tag: bytes, number: int) -> bytes:
+    """Return the bytes of audio clip `number` of a tag in an event; no bytes if there is no such clip."""
+    values = event_pb2.Event.FromString(content).summary.value
+    clips = next((_audio_clips(value) for value in values if value.tag == tag), ())
+    return bytes(clips[number]) if 0 <= number < len(clips) else b""
+
+
+def _audio_clips(value: Any) -> Sequence[bytes]:
+    """Return the encoded clips of a value. A tensor has them alone, or, as TensorFlow writes it, pairs of a clip and
+    its label (TensorBoard's plugins/audio/summary_v2.py)."""
+    if value.HasField("audio"):
+        return (value.audio.encoded_audio_string,)
+    with_labels = len(value.tensor.tensor_shape.dim) > 1
+    return cast("Sequence[bytes]", value.tensor.string_val[:: 2 if with_labels else 1])
+
+
+def _precision_recall(tensor: Any) -> array[float]:
+    """Return recall, precision and threshold of each point of a tensor [6, thresholds], whose rows are true and false
+    positives, true and false negatives, precision and recall (TensorBoard's plugins/pr_curve/summary.py). A threshold
+    that nothing reaches has no precision, and no point."""
+    sizes = [dim.size for dim in tensor.tensor_shape.dim]
+    count = sizes[1] if len(sizes) == 2 and sizes[0] == 6 else 0
+    numbers = _tensor_numbers(tensor, 6 * MAX_CELLS) if 0 < count <= MAX_CELLS else ()
+    found = array("d")
+    for at in range(count if len(numbers) == 6 * count else 0):
+        if numbers[at] + numbers[count + at] > 0:
+            found.extend((numbers[5 * count + at], numbers[4 * count + at], at / max(1, count - 1)))
+    return found
 
 
 def _tensor_numbers(tensor: Any, limit: int) -> Sequence[float]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
 from howdah.errors import InvalidRequest, NotFound
 from howdah.eventfiles import events
-from howdah.eventfiles.event_batch import Histogram
+from howdah.eventfiles.event_batch import Histogram, Media
 from howdah.eventfiles.event_directory import EventDirectory
 from howdah.eventfiles.run_store import Run, ScalarSeries
 from howdah.eventfiles.sampling import Sample, number_name, sample
@@ -26,7 +27,15 @@ IMAGE_TYPES = (
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
     (b"BM", "image/bmp"),
+    (b"RIFF....WEBP", "image/webp"),
 )
+AUDIO_TYPES = (
+    (b"RIFF....WAVE", "audio/wav"),
+    (b"OggS", "audio/ogg"),
+    (b"fLaC", "audio/flac"),
+    (b"ID3", "audio/mpeg"),
+)
+"""How the contents of images and audio clips begin, by type; a dot is any byte."""
 # TensorBoard's basis points: the standard normal's cumulated shares at -1.5, -1, ... 1.5, and both ends.
 PERCENTS = (0.0, 6.68, 15.87, 30.85, 50.0, 69.15, 84.13, 93.32, 100.0)
 T = TypeVar("T")
@@ -93,6 +102,8 @@ class JobEventFiles:
                     "scalar": _names(run.scalars),
                     "histogram": _names(run.histograms),
                     "image": _names(run.images),
+                    "audio": _names(run.audio),
+                    "pr_curve": _names(run.pr_curves),
                     "text": _names(run.texts),
                     "hparams": run.session is not None,
                 }
@@ -182,26 +193,28 @@ class JobEventFiles:
         Raises:
             NotFound: there is no such image, or its format is not one that a browser shows without running code in it.
         """
-        name, tag, found = self._values_of_tag(query, "images", every=True)
-        step, number = _last_value(query, "step"), _number(query, "index", 0, 0, 1 << 20)
-        chosen = [each for each in found if step is None or str(each.step) == step]
-        if not chosen:
-            raise NotFound(f"no image {tag!r} of run {name!r} at step {step}")
-        image = chosen[-1]
-        frame = b""
-        owner = self.runs_by_name()[name][0].owner
-        for piece in files_of(owner, image.uri).iter_chunks(image.uri, image.offset):
-            frame += piece
-            if len(frame) >= image.length:
-                break
-        frame = frame[: image.length]
-        body = events.image(frame[12:-4], image.tag, number)
-        for mark, kind in IMAGE_TYPES:
-            if body.startswith(mark):
-                return kind, body
-        if body[:4] == b"RIFF" and body[8:12] == b"WEBP":
-            return "image/webp", body
-        raise NotFound(f"image {tag!r} of run {name!r} at step {image.step} can't be shown")
+        return self._content(query, "images", events.image, IMAGE_TYPES)
+
+    def audio(self, query: Query) -> dict[str, Any]:
+        """Return which audio clips one tag of one run has, by step."""
+        return self._by_step(query, "audio", "clips", lambda each: {"count": each.count})
+
+    def audio_clip(self, query: Query) -> tuple[str, bytes]:
+        """Return the type and bytes of one audio clip; of the last step if the query names none.
+
+        Raises:
+            NotFound: there is no such clip, or its format is none that a browser plays.
+        """
+        return self._content(query, "audio", events.audio_clip, AUDIO_TYPES)
+
+    def pr_curves(self, query: Query) -> dict[str, Any]:
+        """Return the curves of precision and recall of one tag of one run, by step."""
+        return self._by_step(
+            query,
+            "pr_curves",
+            "steps",
+            lambda each: {"points": _group_by_three([_json_number(number) for number in each.points])},
+        )
 
     def hparams(self, query: Query) -> dict[str, Any]:
         """Return the hyperparameters of all runs that have some, with the last values of their metrics."""
@@ -231,6 +244,32 @@ class JobEventFiles:
         name, tag, found = self._values_of_tag(query, kind)
         rows = [{"step": each.step, "time": each.wall, **fields(each)} for each in found]
         return {"version": self.version, "run": name, "tag": tag, key: rows}
+
+    def _content(
+        self,
+        query: Query,
+        kind: str,
+        content_of: Callable[[bytes, bytes, int], bytes],
+        types: Sequence[tuple[bytes, str]],
+    ) -> tuple[str, bytes]:
+        """Return the type and bytes of the image or audio clip that the query chooses, by step and index."""
+        name, tag, found = self._values_of_tag(query, kind, every=True)
+        step, number = _last_value(query, "step"), _number(query, "index", 0, 0, 1 << 20)
+        chosen: list[Media] = [each for each in found if step is None or str(each.step) == step]
+        if not chosen:
+            raise NotFound(f"no {kind} {tag!r} of run {name!r} at step {step}")
+        media = chosen[-1]
+        frame = b""
+        owner = self.runs_by_name()[name][0].owner
+        for piece in files_of(owner, media.uri).iter_chunks(media.uri, media.offset):
+            frame += piece
+            if len(frame) >= media.length:
+                break
+        body = content_of(frame[: media.length][12:-4], media.tag, number)
+        for beginning, type_ in types:
+            if re.match(re.escape(beginning).replace(rb"\.", b"."), body, re.S):
+                return type_, body
+        raise NotFound(f"{kind} {tag!r} of run {name!r} at step {media.step} can't be shown")
 
     def _values_of_tag(self, query: Query, kind: str, every: bool = False) -> tuple[str, str, list[Any]]:
         """Return the run and the tag that the query names, and the tag's values. The query need not name what is there

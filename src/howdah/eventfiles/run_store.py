@@ -1,4 +1,4 @@
-"""Keeps the values of each run: columns of scalars, and a bounded number of histograms, images and texts.
+"""Keeps the values of each run: columns of scalars, and a bounded number of histograms, images, texts and others.
 
 A program that restarts from an earlier step invalidates the later steps. TensorBoard notices a restart by a START in
 the file; this module also notices it by a later file that begins after the one before has ended.
@@ -10,12 +10,22 @@ import os
 import sys
 from array import array
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import field
 from itertools import chain
 from operator import le
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from howdah.eventfiles.event_batch import Batch, Histogram, HyperparameterSession, Image, Points, TextValue
+from howdah.eventfiles.event_batch import (
+    Batch,
+    Histogram,
+    HyperparameterSession,
+    Image,
+    Media,
+    Points,
+    PrecisionRecallCurve,
+    TextValue,
+)
 from howdah.eventfiles.sampling import kept_when_halved
 from howdah.spec.values import dataclass
 
@@ -24,12 +34,14 @@ POINTS = int(os.environ.get("HOWDAH_CURVES_POINTS", "") or 8_000_000)
 MAX_POINTS_OF_TAG, MIN_POINTS_OF_TAG = 1 << 20, 2_000
 MAX_TAGS = 20_000
 """The scalars of one run that are kept."""
-MAX_HISTOGRAMS, MAX_IMAGES, MAX_TEXTS = 200, 100, 100
+MAX_HISTOGRAMS, MAX_OTHERS = 200, 100
+"""The histograms of a tag that are kept, and the images, audio clips, texts, or curves of precision and recall."""
 MIN_KEPT_POINTS, MIN_KEPT_OTHERS = 64, 4
-"""The points of a tag, and the histograms, images or texts of a tag, that are kept however little memory there is."""
+"""The points of a tag, and its histograms, images or others, that are kept however little memory there is."""
 POINT, TAG, OTHER = 24, 800, 400
-"""The bytes of a point; of a tag without its points; of a histogram, image or text without its content."""
-T = TypeVar("T", Histogram, Image, TextValue)
+"""The bytes of a point; of a tag without its points; of a histogram, image or another without its content."""
+Value = Histogram | Image | Media | PrecisionRecallCurve | TextValue
+T = TypeVar("T", Histogram, Image, Media, PrecisionRecallCurve, TextValue)
 
 
 @dataclass
@@ -85,6 +97,8 @@ class Run:
         self.scalars: dict[bytes, ScalarSeries] = {}
         self.histograms: dict[bytes, list[Histogram]] = {}
         self.images: dict[bytes, list[Image]] = {}
+        self.audio: dict[bytes, list[Media]] = {}
+        self.pr_curves: dict[bytes, list[PrecisionRecallCurve]] = {}
         self.texts: dict[bytes, list[TextValue]] = {}
         self.session: HyperparameterSession | None = None
         self.kinds: dict[bytes, bytes] = {}
@@ -116,9 +130,13 @@ class Run:
         for tag, histogram in batch.histograms:
             self._add(self.histograms, tag, histogram, MAX_HISTOGRAMS)
         for tag, image in batch.images:
-            self._add(self.images, tag, image, MAX_IMAGES)
+            self._add(self.images, tag, image, MAX_OTHERS)
+        for tag, clips in batch.audio:
+            self._add(self.audio, tag, clips, MAX_OTHERS)
+        for tag, curve in batch.pr_curves:
+            self._add(self.pr_curves, tag, curve, MAX_OTHERS)
         for tag, text in batch.texts:
-            self._add(self.texts, tag, text, MAX_TEXTS)
+            self._add(self.texts, tag, text, MAX_OTHERS)
         for session in batch.sessions:
             self._merge(session)
 
@@ -144,15 +162,19 @@ class Run:
             self.size += POINT * (len(series.values) - before)
 
     def halve(self) -> None:
-        """Keep half of each tag's points, histograms, images and texts, unless only few are left."""
+        """Keep half of each tag's points, histograms, images and others, unless only few are left."""
         for series in self.scalars.values():
             if (before := len(series.values)) > MIN_KEPT_POINTS:
                 series.thin()
                 self.size += POINT * (len(series.values) - before)
-        for values_of in (self.histograms, self.images, self.texts):
-            for values in values_of.values():
-                if len(values) > MIN_KEPT_OTHERS:
-                    self._drop_half(values)
+        for values in self._values_beside_scalars():
+            if len(values) > MIN_KEPT_OTHERS:
+                self._drop_half(values)
+
+    def _values_beside_scalars(self) -> Iterator[list[Any]]:
+        """Yield the values of each tag that is no scalar."""
+        for values_of in (self.histograms, self.images, self.audio, self.pr_curves, self.texts):
+            yield from cast("dict[bytes, list[Any]]", values_of).values()
 
     def _drop_half(self, values: list[Any]) -> None:
         self.size -= sum(map(_bytes, values[1:-1:2]))
@@ -186,20 +208,18 @@ class Run:
     def span(self) -> tuple[float, float, int]:
         """Return the first and last wall time and the greatest step; zeros if nothing was read."""
         scalars = [series for series in self.scalars.values() if series.values]
-        others: list[Histogram | Image | TextValue] = [
-            *chain.from_iterable(self.histograms.values()),
-            *chain.from_iterable(self.images.values()),
-            *chain.from_iterable(self.texts.values()),
-        ]
+        others: list[Value] = list(chain.from_iterable(self._values_beside_scalars()))
         walls = [wall for series in scalars for wall in (series.walls[0], series.walls[-1])]
         walls += [value.wall for value in others]
         steps = [series.steps[-1] for series in scalars] + [value.step for value in others]
         return min(walls, default=0.0), max(walls, default=0.0), max(steps, default=0)
 
 
-def _bytes(value: Histogram | Image | TextValue) -> int:
+def _bytes(value: Value) -> int:
     if isinstance(value, Histogram):
         return OTHER + 8 * len(value.buckets)
+    if isinstance(value, PrecisionRecallCurve):
+        return OTHER + 8 * len(value.points)
     return OTHER + 4 * len(value.text) if isinstance(value, TextValue) else OTHER
 
 

@@ -59,10 +59,17 @@ _TABLES: Mapping[str, Callable[[JobEventFiles, Query], Mapping[str, Any]]] = {
     "histograms": JobEventFiles.histograms,
     "distributions": JobEventFiles.distributions,
     "images": JobEventFiles.images,
+    "audio": JobEventFiles.audio,
+    "pr_curves": JobEventFiles.pr_curves,
     "text": JobEventFiles.texts,
     "hparams": JobEventFiles.hparams,
 }
 """The methods that answer `curves/NAME` with JSON."""
+_CONTENTS: Mapping[str, Callable[[JobEventFiles, Query], tuple[str, bytes]]] = {
+    "image": JobEventFiles.image,
+    "audio_clip": JobEventFiles.audio_clip,
+}
+"""The methods that answer `curves/NAME` with a content type and bytes."""
 
 
 class EventFileServer:
@@ -107,11 +114,11 @@ class EventFileServer:
             return (200, HTML, embed.page(query_text).encode()) if is_page else (200, SCRIPT, embed.SCRIPT.encode())
         kind, _, suffix = name.partition(".")
         is_picture = kind in CHARTS and suffix in ("svg", "png")
-        if not is_picture and name not in {*_TABLES, "image"}:
+        if not is_picture and name not in {*_TABLES, *_CONTENTS}:
             return _error(404, f"nothing answers curves/{name[:100]}")
         job = self._directories.read_job(locations, owner)
-        if name == "image":
-            return 200, *job.image(query)
+        if name in _CONTENTS:
+            return 200, *_CONTENTS[name](job, query)
         if is_picture:
             return _chart(job, kind, query, suffix == "png")
         if query.get("since") == [str(job.version)]:

@@ -134,9 +134,7 @@ class HistorySource(RecordedSource):
                 present_tags = queries.count_tags(connection, directory)
             conf_dir = self._conf_dir_of(directory)
             files, user = filesystem(directory, conf_dir), getpass.getuser()
-            changed = job_annotations.change(
-                files, home, job_id, changes, user, time.time(), conf_dir, present_tags
-            )
+            changed = job_annotations.change(files, home, job_id, changes, user, time.time(), conf_dir, present_tags)
             with contextlib.suppress(sqlite3.Error):  # the next scan reads it
                 if self.index.writes:
                     self.index.put_annotations(home, [ReadAnnotation(job_id, 0, 0, changed)])
