@@ -174,7 +174,7 @@ JOB_PAGE = (
 )
 JOB_COLUMNS = Parameter(
     "columns",
-    "The metrics and hyper-parameters that the rows hold: metric:NAME, param:NAME, separated by commas, or all. In a "
+    "The metrics and hyperparameters that the rows hold: metric:NAME, param:NAME, separated by commas, or all. In a "
     "name , and % are percent-encoded.",
 )
 USAGE = (
