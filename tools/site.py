@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "build" / "docs"
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 OTHER_LANGUAGE = re.compile(r"^\[(?:中文|English)\]\([\w.-]+\.md\)\n+", re.M)
-BESIDE = re.compile(r", \[中文\]\([\w./-]+\.zh-CN\.md\)")
+BESIDE = re.compile(r", \[中文\]\([\w./-]+\.zh-CN\.md\)|，\[English\]\([\w./-]+\.md\)")
 
 
 def documents() -> list[Path]:

@@ -136,6 +136,16 @@ def test_the_page_lists_every_key_of_a_job_file() -> None:
         assert set(schema()["properties"]) <= first_column(page), page
 
 
+def test_the_chinese_page_has_every_call_of_the_api_with_its_parameters() -> None:
+    def names(page: str) -> list[list[str]]:
+        # Of a row the first and the last column, of the meaning of a parameter what stands before the colon.
+        parts = re.findall(r"^\| (`.*?) \|.*\|(.*)\|$|^- (`.*?)[:：] ?\S", text(ROOT / "docs" / page), re.MULTILINE)
+        return [re.findall(r"`([^`]+)`", " ".join(part)) for part in parts]
+
+    assert len(names("api.md")) > 100
+    assert names("api.zh-CN.md") == names("api.md")
+
+
 def options(command: click.Command) -> Iterator[str]:
     yield from (name for option in command.params if isinstance(option, click.Option) for name in option.opts)
     for name, below in command.commands.items() if isinstance(command, click.Group) else ():

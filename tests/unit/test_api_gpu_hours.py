@@ -1,4 +1,4 @@
-"""Tests the GPU-hours that a job's containers have held."""
+"""Tests the GPU hours that a job's containers have held."""
 
 from __future__ import annotations
 

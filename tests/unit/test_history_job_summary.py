@@ -1,4 +1,4 @@
-"""Tests what the history's list takes from an event log: GPU-hours, and why they were wasted."""
+"""Tests what the history's list takes from an event log: GPU hours, and why they were wasted."""
 
 from __future__ import annotations
 

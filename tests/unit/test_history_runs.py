@@ -1,4 +1,4 @@
-"""Tests the list of jobs as a table of runs: metrics, hyper-parameters, tags, what jobs used, and all of it as CSV."""
+"""Tests the list of jobs as a table of runs: metrics, hyperparameters, tags, what jobs used, and all of it as CSV."""
 
 from __future__ import annotations
 

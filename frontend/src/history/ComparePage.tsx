@@ -1,4 +1,4 @@
-// Compares jobs: outcome, metrics, hyper-parameters, spec and environment row by row, and their training curves.
+// Compares jobs: outcome, metrics, hyperparameters, spec and environment row by row, and their training curves.
 
 import { Button, Input } from "antd";
 import { lazy, type ReactNode, useState } from "react";

@@ -46,7 +46,7 @@ export default function RunCharts({ kind, params, columns }: Props): ReactNode {
   );
   if (!answer) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;
   if (!x || !y || !colourBy)
-    return <EmptyState text={t("Choose at least two columns with metrics, hyper-parameters or hours.")} />;
+    return <EmptyState text={t("Choose at least two columns with metrics, hyperparameters or hours.")} />;
   return (
     <section className="card">
       <div className="row">

@@ -1,4 +1,4 @@
-"""The GPU-hours that a job's containers have held, from its view. Pure."""
+"""The GPU hours that a job's containers have held, from its view. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from howdah.spec.view import JobView
 
 
 def gpu_hours(view: JobView, now: float) -> float:
-    """Return the GPU-hours that the job's containers have held up to its end, or up to `now` in epoch seconds.
+    """Return the GPU hours that the job's containers have held up to its end, or up to `now` in epoch seconds.
 
     A view keeps the latest attempts of a task (`MAX_ATTEMPTS`), so earlier ones of a task with more are not counted.
     """

@@ -17,9 +17,9 @@ class MetricValues(TypedDict):
 
 class JobRow(TypedDict):
     """A job in the list. `cluster` is the profile that leads to the job's cluster, "" if it has no name; `url` is the
-    page of a running job, "" for others; `cause` is one word for why the job did not succeed. GPU-hours, hours of
-    virtual cores (`cpu_hours`) and GiB-hours of memory are those of ended attempts, wasted GPU-hours those of attempts
-    whose work was lost. `metrics` and `params` (hyper-parameters) hold those that `columns` names. `tags` are those of
+    page of a running job, "" for others; `cause` is one word for why the job did not succeed. GPU hours, hours of
+    virtual cores (`cpu_hours`) and GiB-hours of memory are those of ended attempts, wasted GPU hours those of attempts
+    whose work was lost. `metrics` and `params` (hyperparameters) hold those that `columns` names. `tags` are those of
     the job file, or those that people gave the job afterwards, as its `note`; lists leave an `archived` job out unless
     they are asked for it. `cost` is that of ended attempts, in the server's currency; null if it has no prices."""
 
@@ -64,7 +64,7 @@ class JobAnnotation(TypedDict):
 
 
 class RunNames(TypedDict):
-    """The names of the metrics and hyper-parameters that any of the jobs of this page has."""
+    """The names of the metrics and hyperparameters that any of the jobs of this page has."""
 
     metrics: list[str]
     params: list[str]
@@ -83,7 +83,7 @@ class Jobs(TypedDict):
 
 class UserRow(TypedDict):
     """What the jobs of one user used, or of another group: a queue, a tag, a day; `user` is "" then. `cpu_hours` are
-    hours of virtual cores; `by_cause` are the wasted GPU-hours by cause."""
+    hours of virtual cores; `by_cause` are the wasted GPU hours by cause."""
 
     user: str
     group: str
@@ -97,7 +97,7 @@ class UserRow(TypedDict):
 
 
 class Users(TypedDict):
-    """All groups with jobs in that time: days with the latest first, others with the most GPU-hours first. The total
+    """All groups with jobs in that time: days with the latest first, others with the most GPU hours first. The total
     counts each job once, also one of several tags. `currency` is "", and each cost null, if the server
     has no prices."""
 

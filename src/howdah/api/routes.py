@@ -150,7 +150,7 @@ STEPS = Parameter("steps", "The most steps, 50 by default.", "integer")
 STEP = Parameter("step", "Only this step, as bars; by default a map of all steps.", "integer")
 URI = Parameter("uri", "The checkpoint's URI, as in the list.")
 NAME = Parameter("name", "The tensor's name.")
-ARCHIVED = Parameter("archived", "also: archived jobs, too; only: those alone. By default they are left out.")
+ARCHIVED = Parameter("archived", "`also`: archived jobs, too; `only`: those alone. By default they are left out.")
 JOB_FILTERS = (
     Parameter("user", "Jobs of these users, separated by commas."),
     Parameter("queue", "Jobs in these queues."),
@@ -165,8 +165,8 @@ JOB_FILTERS = (
 )
 SORT = Parameter(
     "sort",
-    "A field of the rows that is no list (started, duration_s, gpu_hours, …), metric:NAME:last (min, max) or "
-    "param:NAME; - reverses.",
+    "A field of the rows that is no list (`started`, `duration_s`, `gpu_hours`, …), `metric:NAME:last` (or `min`, "
+    "`max`) or `param:NAME`; a `-` before it reverses the order.",
 )
 JOB_PAGE = (
     Parameter("limit", "The most jobs, 50 by default.", "integer"),
@@ -174,7 +174,7 @@ JOB_PAGE = (
 )
 JOB_COLUMNS = Parameter(
     "columns",
-    "The metrics and hyper-parameters that the rows hold: metric:NAME, param:NAME, separated by commas, or all. In a "
+    "The metrics and hyperparameters that the rows hold: metric:NAME, param:NAME, separated by commas, or all. In a "
     "name , and % are percent-encoded.",
 )
 USAGE = (

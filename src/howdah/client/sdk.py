@@ -179,7 +179,7 @@ class Client:
         return found
 
     def users(self, begin: float | None = None, end: float | None = None) -> list[UserRow]:
-        """Return jobs and GPU-hours by user, of jobs between two moments (epoch seconds): rows of `users` in
+        """Return jobs and GPU hours by user, of jobs between two moments (epoch seconds): rows of `users` in
         docs/api.md."""
         found: list[UserRow] = self._jobs.history().get("users", **{"from": begin, "to": end})["users"]
         return found

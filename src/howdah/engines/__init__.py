@@ -242,7 +242,8 @@ class ContainerPreferences:
 
 MASTER_ATTEMPTS, ATTEMPTS_WITHIN_S = 2, 600.0
 """A master that is killed is followed by another, which keeps the containers, unless MASTER_ATTEMPTS masters were
-killed within ATTEMPTS_WITHIN_S seconds; YARN has its own limit to the number."""
+killed: in all, or, where the engine forgets earlier ones as YARN does, within ATTEMPTS_WITHIN_S seconds. YARN has its
+own limit to the number, too."""
 
 NO_PREFERENCES = ContainerPreferences()
 """Lets the engine choose the hosts."""

@@ -24,7 +24,7 @@ JOB_COLUMNS = (
     *("tasks", "gpus", "gpu_hours", "wasted_gpu_hours", "cpu_hours", "memory_gib_hours", "tags", "cause"),
     *("progress", "diagnostics", "note", "archived"),
 )
-"""Columns of a list of jobs that are no metrics or hyper-parameters, as in the answer in JSON."""
+"""Columns of a list of jobs that are no metrics or hyperparameters, as in the answer in JSON."""
 COST = "cost"
 """The column of the cost, which there is where there are prices."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -32,7 +32,7 @@ _TIMES = ("started", "finished")
 
 
 def jobs_table(rows: Iterable[Mapping[str, Any]], columns: str, currency: str = "") -> str:
-    """Return rows of the list of jobs as CSV: the columns that are named, all but metrics and hyper-parameters by
+    """Return rows of the list of jobs as CSV: the columns that are named, all but metrics and hyperparameters by
     default. Times are in UTC. With a `currency` jobs have a cost in it.
 
     Raises:

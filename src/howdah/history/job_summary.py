@@ -68,7 +68,7 @@ class JobSummary:
     """Labels, for the search of words."""
     tags: list[str] = field(default_factory=list)
     params: dict[str, str] = field(default_factory=dict)
-    """Hyper-parameters by name."""
+    """Hyperparameters by name."""
     event_files: bool = False
     """The job may have event files: it has outputs, checkpoints, or names their directory."""
     metrics: dict[str, list[float]] = field(default_factory=dict)
@@ -84,9 +84,9 @@ class JobSummary:
     memory_mib: dict[str, int] = field(default_factory=dict)
     replicas: dict[str, int] = field(default_factory=dict)
     gpu_hours: float = 0.0
-    """GPU-hours that ended attempts held."""
+    """GPU hours that ended attempts held."""
     hours_by_model: dict[str, float] = field(default_factory=dict)
-    """The GPU-hours by the model of the GPUs, "" where it is not known."""
+    """The GPU hours by the model of the GPUs, "" where it is not known."""
     cpu_hours: float = 0.0
     """Hours of virtual cores that ended attempts held."""
     memory_gib_hours: float = 0.0
@@ -247,7 +247,7 @@ class JobSummary:
         self._end_attempt(task, _number(record.get("time")), "" if ok else cause)
 
     def _end_attempt(self, task: str, moment: float, cause: str) -> None:
-        """End the present attempt of a task; the GPU-hours that it held are wasted if there is a `cause`."""
+        """End the present attempt of a task; the GPU hours that it held are wasted if there is a `cause`."""
         attempt = self.live.pop(task, None)
         if attempt is None:
             return

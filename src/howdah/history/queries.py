@@ -30,7 +30,7 @@ SORTS = {
     **{name: name for name in ("tasks", "gpus", "duration", "gpu_hours", "cpu_hours", "memory_gib_hours")},
     **{"duration_s": "duration", "wasted_gpu_hours": "wasted"},
 }
-"""The column of each order; beside these a list is sorted by a metric or a hyper-parameter (`run_columns`)."""
+"""The column of each order; beside these a list is sorted by a metric or a hyperparameter (`run_columns`)."""
 _EXACT = ("user", "queue", "state", "framework", "engine")
 _COLUMNS = (
     "number, id, name, user, queue, engine, framework, state, started, finished, duration AS duration_s, tasks, gpus, "

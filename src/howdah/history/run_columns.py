@@ -1,4 +1,4 @@
-"""Columns of the list of jobs that jobs have under names of their own: metrics, hyper-parameters; and tags.
+"""Columns of the list of jobs that jobs have under names of their own: metrics, hyperparameters; and tags.
 
 A column is named `metric:NAME:last`, `:min` or `:max`, and `param:NAME`. In a name a comma and a percent sign are
 percent-encoded, so that columns can stand in a list.
@@ -14,7 +14,7 @@ from typing import Any
 from howdah.spec.values import dataclass
 
 ALL = "all"
-"""Stands for all metrics and hyper-parameters of each job."""
+"""Stands for all metrics and hyperparameters of each job."""
 METRIC, PARAM = "metric", "param"
 _STORED = {"last": "last", "min": "least", "max": "most"}
 """The column of the index for each value of a metric."""
@@ -26,12 +26,12 @@ _BEHIND_ALL = "\U0010ffff"
 
 @dataclass(frozen=True)
 class RunColumn:
-    """A metric or a hyper-parameter as a column."""
+    """A metric or a hyperparameter as a column."""
 
     kind: str
     """METRIC or PARAM."""
     name: str
-    """The name of the metric or hyper-parameter."""
+    """The name of the metric or hyperparameter."""
     value: str = ""
     """Of a metric: last, min or max."""
 
@@ -65,7 +65,7 @@ def parse(text: str) -> RunColumn | None:
 
 
 def parse_list(text: str) -> list[RunColumn]:
-    """Return the columns of metrics and hyper-parameters in a list of columns."""
+    """Return the columns of metrics and hyperparameters in a list of columns."""
     found = map(parse, text.split(","))
     return [column for column in found if column is not None]
 
@@ -74,7 +74,7 @@ def add_values(connection: sqlite3.Connection, rows: Sequence[dict[str, Any]], c
     """Give the rows their `tags`, and those `metrics` and `params` that the list of columns names.
 
     Returns:
-        The names of all metrics and hyper-parameters of these jobs, `{"metrics": […], "params": […]}`.
+        The names of all metrics and hyperparameters of these jobs, `{"metrics": […], "params": […]}`.
     """
     wanted = {(column.kind, column.name) for column in parse_list(columns)}
     by_number = {row["number"]: row for row in rows}

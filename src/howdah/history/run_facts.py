@@ -1,6 +1,6 @@
-"""What the list of jobs knows of a run beside its outcome: metrics that programs reported, and hyper-parameters.
+"""What the list of jobs knows of a run beside its outcome: metrics that programs reported, and hyperparameters.
 
-The rule: both are bounded, whatever a log holds. Hyper-parameters are read from the command, where every launcher puts
+The rule: both are bounded, whatever a log holds. Hyperparameters are read from the command, where every launcher puts
 them: `--lr 0.1`, `--lr=0.1`, `optimizer.lr=0.1`; and from the variables that the job file sets.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 from howdah.spec import redaction
 
 MAX_NAMES, MAX_NAME, MAX_VALUE = 50, 100, 200
-"""The most metrics and hyper-parameters of a job, and the most characters of a name and of a value."""
+"""The most metrics and hyperparameters of a job, and the most characters of a name and of a value."""
 MAX_COMMAND = 20_000
 """Characters of a command that are read."""
 _POINT = re.compile(
@@ -57,7 +57,7 @@ def may_have_event_files(job: Mapping[str, Any]) -> bool:
 
 
 def hyperparameters(job: Mapping[str, Any]) -> dict[str, str]:
-    """Return the hyper-parameters of a job's spec, as the event log has it, without secrets.
+    """Return the hyperparameters of a job's spec, as the event log has it, without secrets.
 
     They are those of the role that trains: the chief, else the workers, else the first role.
     """

@@ -25,7 +25,7 @@ _NAMES = ("gpu_hours", "cpu_hours", "memory_gib_hours", "wasted_gpu_hours")
 
 
 def usage(connection: sqlite3.Connection, query: Mapping[str, str], prices: Prices | None = None) -> dict[str, Any]:
-    """Return `{"by", "users": […], "total": …}`: a row for each group, days in order and others by their GPU-hours, of
+    """Return `{"by", "users": […], "total": …}`: a row for each group, days in order and others by their GPU hours, of
     the jobs that the filters of the query leave. A job with several tags counts for each, and once in the total. `cost`
     is None without prices.
 
