@@ -53,6 +53,7 @@ function CurveOfTag({ job, run, tag, seconds }: TagProps): ReactNode {
         onReset={() => setZoom(undefined)}
         zoomed={zoom !== undefined}
       />
+      <p className="muted note">{t("Precision over recall, for each threshold.")}</p>
       <StepSlider steps={steps} index={chosenIndex(steps, chosenStep)} onChoose={setChosenStep} />
     </section>
   );
