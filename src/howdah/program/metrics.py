@@ -13,7 +13,7 @@ import threading
 import time
 from typing import List, Optional, Tuple
 
-from howdah.program import master_client
+from howdah.program import master_client, trackers
 from howdah.program.task_identity import HereError, current
 from howdah.wire import program_protocol as wire
 
@@ -85,4 +85,6 @@ def add(name: str, value: float, step: Optional[int]) -> None:
     if _buffer is None or _buffer.pid != os.getpid():
         _buffer = MetricsBuffer()
         atexit.register(_buffer.end)
-    _buffer.add((name, None if step is None else int(step), number if math.isfinite(number) else None, time.time()))
+    whole_step = None if step is None else int(step)
+    _buffer.add((name, whole_step, number if math.isfinite(number) else None, time.time()))
+    trackers.add(name, number, whole_step)
