@@ -28,6 +28,7 @@ NAMES = (
     "curves",
     "engines",
     "spark",
+    "spark_distributor",
     "spark_faults",
     "compat_commands",
     "page",

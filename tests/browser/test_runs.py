@@ -110,3 +110,34 @@ def test_hits_are_below_the_search_box(tab: Tab, runs: dict[str, str]) -> None:
     box.press("Enter")
     expect(tab.page).to_have_url(re.compile(runs["0.01"]))
     assert tab.wrong == []
+
+
+def test_a_note_and_tags_are_edited_and_a_job_archived(jobs: LocalJobs, runs: dict[str, str], browser: Browser) -> None:
+    server = jobs.start("history", "--port", "0").link
+    address = server.partition("//")[2].partition("/")[0]
+    link = re.search(r"http://\S+", jobs("history", "--act", "--host", *address.replace(":", " --port ").split()))
+    assert link
+    tab, job = Tab(browser, link[0]), runs["1"]
+    page = tab.page
+    tab.go(f"jobs/{job}")
+    page.get_by_role("button", name="Edit…").click()
+    page.get_by_role("textbox", name="Note").fill(f"too high {NASTY}")
+    page.get_by_role("combobox", name="Tags").fill("rejected")
+    page.get_by_role("combobox", name="Tags").press("Enter")
+    page.get_by_role("switch", name="Archived").click()
+    assert tab.looked_over("note") == []
+    page.get_by_role("button", name="Save").click()
+    tab.sees("Archived: lists leave this job out.")
+    tab.sees(f"too high {NASTY}")
+    kept = json.loads(jobs("note", job, "--json"))
+    assert (kept["note"], kept["tags"][-1]) == (f"too high {NASTY}", "rejected")
+    assert {"sweep", NASTY} < set(kept["tags"])
+    table = page.get_by_role("table", name="Jobs")
+    tab.go("jobs?tag=rejected")
+    tab.sees("No matching jobs.")
+    tab.go("jobs?tag=rejected&archived=only")
+    expect(table.get_by_role("link")).to_have_text(["sweep 1"])
+    jobs("archive", "--undo", job)
+    tab.go("jobs?tag=sweep")
+    expect(table.get_by_role("row")).to_have_count(4)
+    assert tab.wrong == []
