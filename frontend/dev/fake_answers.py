@@ -458,7 +458,7 @@ def curves_images(params: dict[str, str]) -> dict[str, Any]:
 
 def curves_audio(params: dict[str, str]) -> dict[str, Any]:
     clips = [{"step": step, "time": STARTED + step, "count": 2} for step in range(0, 100, 10)]
-    return _tag_answer(params, "clips", clips)
+    return _tag_answer(params, "steps", clips)
 
 
 def curves_pr_curves(params: dict[str, str]) -> dict[str, Any]:

@@ -127,7 +127,7 @@ def test_a_note_and_tags_are_edited_and_a_job_archived(jobs: LocalJobs, runs: di
     page.get_by_role("switch", name="Archived").click()
     assert tab.looked_over("note") == []
     page.get_by_role("button", name="Save").click()
-    tab.sees("Archived: lists leave this job out.")
+    tab.sees("Archived: lists leave this job out when it has ended.")
     tab.sees(f"too high {NASTY}")
     kept = json.loads(jobs("note", job, "--json"))
     assert (kept["note"], kept["tags"][-1]) == (f"too high {NASTY}", "rejected")

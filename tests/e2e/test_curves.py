@@ -122,7 +122,7 @@ def test_curves_of_two_frameworks(uploaded: str, ask: Asker) -> None:
     assert values[0] == values[1]
     assert ask("curves/histograms?run=digits-tensorflow/logs/tf")["steps"][0]["buckets"][3] == [0.5, 1.0, 3.0]
     assert ask("curves/text?run=digits-tensorflow/logs/tf")["texts"][0]["text"] == "<b>"
-    assert ask("curves/audio?run=digits-tensorflow/logs/tf")["clips"][0]["count"] == 1
+    assert ask("curves/audio?run=digits-tensorflow/logs/tf")["steps"][0]["count"] == 1
     assert ask("curves/audio_clip?run=digits-tensorflow/logs/tf&tag=tone")[:4] == b"RIFF"
     (curve,) = ask("curves/pr_curves?run=digits-tensorflow/logs/tf")["steps"]
     assert curve["points"][0] == [1.0, 0.5, 0.0]

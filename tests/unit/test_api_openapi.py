@@ -124,7 +124,7 @@ def test_each_call_answers_as_it_is_described(tmp_path: Path) -> None:
         assert of("jobs/{job}/curves/histograms")["steps"]
         assert of("jobs/{job}/curves/distributions")["steps"]
         assert of("jobs/{job}/curves/images")["images"]
-        assert of("jobs/{job}/curves/audio")["clips"]
+        assert of("jobs/{job}/curves/audio")["steps"]
         assert of("jobs/{job}/curves/pr_curves")["steps"][0]["points"] == [[1.0, 0.5, 0.0]]
         assert of("jobs/{job}/curves/text")["texts"]
         assert of("jobs/{job}/curves/hparams")["runs"][0]["values"]["bad"] == "NaN"

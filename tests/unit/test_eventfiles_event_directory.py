@@ -333,7 +333,12 @@ def test_audio_of_each_framework_and_curves_of_precision(tmp_path: Path) -> None
     counts = [[4, 2, 0], [4, 1, 0], [0, 3, 4], [0, 2, 4]]  # of positives and negatives, true and false
     curve = files.precision_recall("pr", 5, [*counts, [0.5, 2 / 3, 1], [1, 0.5, 0]])
     broken = files.precision_recall("pr", 6, [[1, 2], [3, 4]])
-    records = [pairs.SerializeToString(), files.audio("old", 1, files.WAV), curve, broken]
+    padded = files.precision_recall("pr", 7, [[1, 1]] * 6)
+    shortened = event_pb2.Event.FromString(padded)
+    del shortened.summary.value[0].tensor.float_val[1:]  # the last number stands for all that follow
+    many = files.precision_recall("pr", 8, [[1] * 5000] * 6)
+    others = [curve, broken, shortened.SerializeToString(), many]
+    records = [pairs.SerializeToString(), files.audio("old", 1, files.WAV), *others]
     path = files.put(tmp_path, records)
     (batch,) = decoder.batches(filesystem(uris.of_local(path)), uris.of_local(path), 0, {})
     assert [(tag, clips.step, clips.count) for tag, clips in batch.audio] == [(b"spoken", 2, 2), (b"old", 1, 1)]
@@ -341,6 +346,7 @@ def test_audio_of_each_framework_and_curves_of_precision(tmp_path: Path) -> None
         *(files.WAV, files.WAV + b"\0", b"")
     ]
     assert events.audio_clip(records[1], b"old", 0) == files.WAV
-    (_, found), (_, none) = batch.pr_curves
+    (_, found), (_, padded), (_, many) = batch.pr_curves
     assert list(found.points) == pytest.approx([1, 0.5, 0, 0.5, 2 / 3, 0.5])  # nothing reaches the last threshold
-    assert list(none.points) == []
+    assert list(padded.points) == [1, 1, 0, 1, 1, 1]
+    assert (len(many.points) // 3, list(many.points[:3]), list(many.points[-3:])) == (200, [1, 1, 0], [1, 1, 1])

@@ -147,10 +147,15 @@ def test_only_images_are_served_as_images(ask: Asker) -> None:
 
 
 def test_only_audio_is_served_as_audio(ask: Asker) -> None:
-    assert [clips["step"] for clips in ask.json("curves/audio?run=eight")["clips"]] == [4, 5]
+    assert [clips["step"] for clips in ask.json("curves/audio?run=eight")["steps"]] == [4, 5]
     assert ask("curves/audio_clip?run=eight&tag=a&step=4") == (200, "audio/wav", files.WAV)
-    for target in ("run=eight&tag=a", "run=eight&tag=a&step=4&index=1", "run=eight&tag=a&step=6", "run=one&tag=a"):
-        assert ask.json(f"curves/audio_clip?{target}", 404)["error"]
+    for target, said in (
+        ("run=eight&tag=a", "audio clip 'a' of run 'eight' at step 5 can't be played"),
+        ("run=eight&tag=a&step=4&index=1", "audio clip 'a' of run 'eight' has 1 at step 4, no 1"),
+        ("run=eight&tag=a&step=6", "no audio clip 'a' of run 'eight' at step 6"),
+        ("run=one&tag=a", "run 'one' has no audio 'a'"),
+    ):
+        assert ask.json(f"curves/audio_clip?{target}", 404)["error"] == said
 
 
 @pytest.mark.parametrize("theme", ["auto", "light", "dark"])

@@ -13,22 +13,29 @@ from howdah.program import trackers
 @pytest.mark.parametrize(
     ("chosen", "said"),
     [
-        ("", ""),
-        ("trackio", ""),  # the program does not use it
-        ("wandb,tensorboard", "metrics do not reach tensorboard: HOWDAH_METRICS_TO takes mlflow, trackio, wandb"),
-        ("wandb", "metrics do not reach wandb: no connection"),
+        ("", {}),
+        ("trackio", {}),  # the program does not use it
+        ("wandb", {"wandb": "no connection"}),
+        (
+            "tensorboard wandb",
+            {"tensorboard": "HOWDAH_METRICS_TO takes mlflow, trackio, wandb", "wandb": "no connection"},
+        ),
     ],
 )
-def test_a_tracker_that_takes_no_metrics_is_told_once(
-    chosen: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_standard_error_names_a_tracker_that_takes_no_metrics_once(
+    chosen: str, said: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def log(values: dict[str, float], step: int) -> None:
+    def log(values: dict[str, float]) -> None:
         raise OSError("no connection")
 
-    run = None if "tensorboard" in chosen else object()
-    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(run=run, log=log))
+    run = SimpleNamespace(id="run", log=log, define_metric=lambda *_, **__: None)
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(run=run))
     monkeypatch.setenv(trackers.VARIABLE, chosen)
-    monkeypatch.setattr(trackers, "_warned", False)
+    for state in ("_seen", "_next_steps"):
+        monkeypatch.setattr(trackers, state, {})
+    for state in ("_warned", "_on_own_axis"):
+        monkeypatch.setattr(trackers, state, set())
     for step in range(3):
-        trackers.add("loss", 0.5, step)
-    assert capsys.readouterr().err == (f"[howdah.program: {said}]\n" if said else "")
+        trackers.add("loss", 0.5, step, 1.0)
+    lines = [f"[howdah.program: metrics do not reach {tracker}: {reason}]\n" for tracker, reason in said.items()]
+    assert capsys.readouterr().err == "".join(lines)

@@ -29,7 +29,7 @@ export function ChartLegend({ label, lines, x, axis, formatValue, onPin, tall = 
       <table aria-label={label}>
         <tbody>
           <tr>
-            <td className="muted">{x === null ? t("Last value") : formatAxisValue(axis, x)}</td>
+            <td className="muted">{x !== null ? formatAxisValue(axis, x) : axis === "recall" ? t("At the greatest recall") : t("Last value")}</td>
             <td />
           </tr>
           {named.slice(0, MAX_LEGEND_ROWS).map((line) => (

@@ -83,7 +83,7 @@ function Annotation({ row, onSave }: { row: JobRow; onSave: () => void }): React
   }
   return (
     <>
-      {row.archived && <p className="muted">{t("Archived: lists leave this job out.")}</p>}
+      {row.archived && <p className="muted">{t("Archived: lists leave this job out when it has ended.")}</p>}
       {row.note && <p style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}>{row.note}</p>}
       {row.tags.length > 0 && (
         <p className="words">

@@ -34,7 +34,7 @@ export default function AudioSteps({ job, runs, seconds }: Props): ReactNode {
 function ClipsOfTag({ job, run, tag, seconds }: TagProps): ReactNode {
   const polled = usePolling("jobs/{job}/curves/audio", { job }, { run, tag, steps: MAX_STEPS }, seconds);
   const [chosenStep, setChosenStep] = useState<number>(); // the newest step without a choice
-  const steps = polled.data?.clips ?? [];
+  const steps = polled.data?.steps ?? [];
   const index = chosenIndex(steps, chosenStep);
   const clips = steps[index];
   if (!clips) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;

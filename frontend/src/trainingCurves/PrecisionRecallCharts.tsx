@@ -53,15 +53,18 @@ function CurveOfTag({ job, run, tag, seconds }: TagProps): ReactNode {
         onReset={() => setZoom(undefined)}
         zoomed={zoom !== undefined}
       />
-      <p className="muted note">{t("Precision over recall, for each threshold.")}</p>
+      <p className="muted note">{t("Precision over recall. Each point is a threshold.")}</p>
       <StepSlider steps={steps} index={chosenIndex(steps, chosenStep)} onChoose={setChosenStep} />
     </section>
   );
 }
 
-/** Makes the line of one step, by growing recall: thresholds that grow bring it down. */
+/** Makes the line of one step, by growing recall. */
 function toLine({ step, points }: Steps[number]): ChartLine {
-  const found = points.filter(([recall]) => typeof recall === "number").reverse();
+  const found = points
+    .filter(([recall]) => typeof recall === "number")
+    .reverse() // thresholds that grow bring the recall down
+    .sort(([a], [b]) => (a as number) - (b as number));
   return {
     name: t("step {step}", { step }),
     colour: 0,

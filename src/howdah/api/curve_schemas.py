@@ -202,7 +202,7 @@ class AudioClips(TypedDict):
     version: int
     run: str
     tag: str
-    clips: list[AudioStep]
+    steps: list[AudioStep]
 
 
 class PrecisionRecallStep(TypedDict):

@@ -20,8 +20,9 @@ class JobRow(TypedDict):
     page of a running job, "" for others; `cause` is one word for why the job did not succeed. GPU hours, hours of
     virtual cores (`cpu_hours`) and GiB-hours of memory are those of ended attempts, wasted GPU hours those of attempts
     whose work was lost. `metrics` and `params` (hyperparameters) hold those that `columns` names. `tags` are those of
-    the job file, or those that people gave the job afterwards, as its `note`; lists leave an `archived` job out unless
-    they are asked for it. `cost` is that of ended attempts, in the server's currency; null if it has no prices."""
+    the job file, or those that people gave the job afterwards, as its `note`; lists leave an `archived` job that has
+    ended out unless they are asked for it. `cost` is that of ended attempts, in the server's currency; null if it has
+    no prices."""
 
     id: str
     name: str

@@ -150,7 +150,10 @@ STEPS = Parameter("steps", "The most steps, 50 by default.", "integer")
 STEP = Parameter("step", "Only this step, as bars; by default a map of all steps.", "integer")
 URI = Parameter("uri", "The checkpoint's URI, as in the list.")
 NAME = Parameter("name", "The tensor's name.")
-ARCHIVED = Parameter("archived", "`also`: archived jobs, too; `only`: those alone. By default they are left out.")
+ARCHIVED = Parameter(
+    "archived",
+    "`also`: archived jobs, too; `only`: those alone. By default archived jobs that have ended are left out.",
+)
 JOB_FILTERS = (
     Parameter("user", "Jobs of these users, separated by commas."),
     Parameter("queue", "Jobs in these queues."),
@@ -411,7 +414,7 @@ ACTIONS: tuple[Action, ...] = (
         (
             Parameter("note", "Plain text, 2000 characters at most."),
             Parameter("tags", "All tags of the job from now on, 20 at most.", "array"),
-            Parameter("archived", "Whether the job is left out of lists.", "boolean"),
+            Parameter("archived", "Whether the job is left out of lists when it has ended.", "boolean"),
         ),
         "JobAnnotation",
         of_history=True,

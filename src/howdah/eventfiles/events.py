@@ -21,10 +21,13 @@ from howdah.eventfiles.event_batch import (
     TextValue,
 )
 from howdah.eventfiles.proto import event_pb2
+from howdah.eventfiles.sampling import evenly_spread
 
 SCALARS, HISTOGRAMS, IMAGES, TEXT, HPARAMS = b"scalars", b"histograms", b"images", b"text", b"hparams"
 AUDIO, PR_CURVES = b"audio", b"pr_curves"
 MAX_BUCKETS = 200
+MAX_THRESHOLDS = 200
+"""The points of a curve of precision over recall that are kept."""
 MAX_TEXT = 64 << 10
 MAX_CELLS = 10_000
 _STRING = 7
@@ -91,11 +94,11 @@ class _Reader:
         elif kind == IMAGES:
             self._image(value)
         elif kind == AUDIO:
-            if count := len(_audio_clips(value)):
+            if count := _clip_count(value):
                 self.batch.audio.append((value.tag, Media(count=count, **self._place(value.tag))))
         elif kind == PR_CURVES:
-            points = _precision_recall(value.tensor)
-            self.batch.pr_curves.append((value.tag, PrecisionRecallCurve(self.step, self.wall, points)))
+            if points := _precision_recall(value.tensor):
+                self.batch.pr_curves.append((value.tag, PrecisionRecallCurve(self.step, self.wall, points)))
         elif kind == TEXT and value.tensor.dtype == _STRING:
             self.batch.texts.append((value.tag, TextValue(self.step, self.wall, _text(value.tensor))))
         elif kind == HPARAMS:
@@ -139,31 +142,39 @@ def image(content: bytes, tag: bytes, number: int) -> bytes:
 
 def audio_clip(content: bytes, tag: bytes, number: int) -> bytes:
     """Return the bytes of audio clip `number` of a tag in an event; no bytes if there is no such clip."""
-    values = event_pb2.Event.FromString(content).summary.value
-    clips = next((_audio_clips(value) for value in values if value.tag == tag), ())
-    return bytes(clips[number]) if 0 <= number < len(clips) else b""
+    for value in event_pb2.Event.FromString(content).summary.value:
+        if value.tag == tag and 0 <= number < _clip_count(value):
+            if value.HasField("audio"):
+                return bytes(value.audio.encoded_audio_string)
+            return bytes(value.tensor.string_val[number * _clip_width(value.tensor)])
+    return b""
 
 
-def _audio_clips(value: Any) -> Sequence[bytes]:
-    """Return the encoded clips of a value. A tensor has them alone, or, as TensorFlow writes it, pairs of a clip and
-    its label (TensorBoard's plugins/audio/summary_v2.py)."""
-    if value.HasField("audio"):
-        return (value.audio.encoded_audio_string,)
-    with_labels = len(value.tensor.tensor_shape.dim) > 1
-    return cast("Sequence[bytes]", value.tensor.string_val[:: 2 if with_labels else 1])
+def _clip_count(value: Any) -> int:
+    return 1 if value.HasField("audio") else len(value.tensor.string_val) // _clip_width(value.tensor)
+
+
+def _clip_width(tensor: Any) -> int:
+    """Return how many strings a tensor has for each clip: TensorFlow writes a label behind each (TensorBoard's
+    plugins/audio/summary_v2.py)."""
+    sizes = [dim.size for dim in tensor.tensor_shape.dim]
+    return max(1, sizes[1]) if len(sizes) == 2 else 1
 
 
 def _precision_recall(tensor: Any) -> array[float]:
     """Return recall, precision and threshold of each point of a tensor [6, thresholds], whose rows are true and false
     positives, true and false negatives, precision and recall (TensorBoard's plugins/pr_curve/summary.py). A threshold
-    that nothing reaches has no precision, and no point."""
+    that nothing reaches has no precision, and no point. Of many points as many as are drawn stay."""
     sizes = [dim.size for dim in tensor.tensor_shape.dim]
-    count = sizes[1] if len(sizes) == 2 and sizes[0] == 6 else 0
-    numbers = _tensor_numbers(tensor, 6 * MAX_CELLS) if 0 < count <= MAX_CELLS else ()
+    count = sizes[1] if len(sizes) == 2 and sizes[0] == 6 and sizes[1] <= MAX_CELLS else 0
+    numbers = list(_tensor_numbers(tensor, 6 * count)) if count > 0 else []
+    if not numbers:
+        return array("d")
+    numbers += [numbers[-1]] * (6 * count - len(numbers))
+    reached = [at for at in range(count) if numbers[at] + numbers[count + at] > 0]
     found = array("d")
-    for at in range(count if len(numbers) == 6 * count else 0):
-        if numbers[at] + numbers[count + at] > 0:
-            found.extend((numbers[5 * count + at], numbers[4 * count + at], at / max(1, count - 1)))
+    for at in evenly_spread(reached, MAX_THRESHOLDS):
+        found.extend((numbers[5 * count + at], numbers[4 * count + at], at / max(1, count - 1)))
     return found
 
 

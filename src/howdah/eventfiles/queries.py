@@ -13,7 +13,7 @@ from howdah.eventfiles import events
 from howdah.eventfiles.event_batch import Histogram, Media
 from howdah.eventfiles.event_directory import EventDirectory
 from howdah.eventfiles.run_store import Run, ScalarSeries
-from howdah.eventfiles.sampling import Sample, number_name, sample
+from howdah.eventfiles.sampling import Sample, evenly_spread, number_name, sample
 from howdah.spec.values import dataclass
 from howdah.storage.files_of_owner import files_of
 
@@ -68,6 +68,19 @@ class TagHistograms:
     """The histograms by step."""
     started: float
     """The wall time of the first histogram that is kept."""
+
+
+@dataclass(frozen=True)
+class ContentKind:
+    """Says how the images, or the audio clips, of event files are found."""
+
+    values: str
+    """The attribute of a run that has them."""
+    noun: str
+    done: str
+    """What a browser does with one, as a participle."""
+    content_of: Callable[[bytes, bytes, int], bytes]
+    types: Sequence[tuple[bytes, str]]
 
 
 class JobEventFiles:
@@ -193,11 +206,11 @@ class JobEventFiles:
         Raises:
             NotFound: there is no such image, or its format is not one that a browser shows without running code in it.
         """
-        return self._content(query, "images", events.image, IMAGE_TYPES)
+        return self._content(query, ContentKind("images", "image", "shown", events.image, IMAGE_TYPES))
 
     def audio(self, query: Query) -> dict[str, Any]:
         """Return which audio clips one tag of one run has, by step."""
-        return self._by_step(query, "audio", "clips", lambda each: {"count": each.count})
+        return self._by_step(query, "audio", "steps", lambda each: {"count": each.count})
 
     def audio_clip(self, query: Query) -> tuple[str, bytes]:
         """Return the type and bytes of one audio clip; of the last step if the query names none.
@@ -205,7 +218,7 @@ class JobEventFiles:
         Raises:
             NotFound: there is no such clip, or its format is none that a browser plays.
         """
-        return self._content(query, "audio", events.audio_clip, AUDIO_TYPES)
+        return self._content(query, ContentKind("audio", "audio clip", "played", events.audio_clip, AUDIO_TYPES))
 
     def pr_curves(self, query: Query) -> dict[str, Any]:
         """Return the curves of precision and recall of one tag of one run, by step."""
@@ -245,31 +258,27 @@ class JobEventFiles:
         rows = [{"step": each.step, "time": each.wall, **fields(each)} for each in found]
         return {"version": self.version, "run": name, "tag": tag, key: rows}
 
-    def _content(
-        self,
-        query: Query,
-        kind: str,
-        content_of: Callable[[bytes, bytes, int], bytes],
-        types: Sequence[tuple[bytes, str]],
-    ) -> tuple[str, bytes]:
+    def _content(self, query: Query, kind: ContentKind) -> tuple[str, bytes]:
         """Return the type and bytes of the image or audio clip that the query chooses, by step and index."""
-        name, tag, found = self._values_of_tag(query, kind, every=True)
+        name, tag, found = self._values_of_tag(query, kind.values, every=True)
         step, number = _last_value(query, "step"), _number(query, "index", 0, 0, 1 << 20)
         chosen: list[Media] = [each for each in found if step is None or str(each.step) == step]
         if not chosen:
-            raise NotFound(f"no {kind} {tag!r} of run {name!r} at step {step}")
+            raise NotFound(f"no {kind.noun} {tag!r} of run {name!r} at step {step}")
         media = chosen[-1]
+        if number >= media.count:
+            raise NotFound(f"{kind.noun} {tag!r} of run {name!r} has {media.count} at step {media.step}, no {number}")
         frame = b""
         owner = self.runs_by_name()[name][0].owner
         for piece in files_of(owner, media.uri).iter_chunks(media.uri, media.offset):
             frame += piece
             if len(frame) >= media.length:
                 break
-        body = content_of(frame[: media.length][12:-4], media.tag, number)
-        for beginning, type_ in types:
+        body = kind.content_of(frame[: media.length][12:-4], media.tag, number)
+        for beginning, type_ in kind.types:
             if re.match(re.escape(beginning).replace(rb"\.", b"."), body, re.S):
                 return type_, body
-        raise NotFound(f"{kind} {tag!r} of run {name!r} at step {media.step} can't be shown")
+        raise NotFound(f"{kind.noun} {tag!r} of run {name!r} at step {media.step} can't be {kind.done}")
 
     def _values_of_tag(self, query: Query, kind: str, every: bool = False) -> tuple[str, str, list[Any]]:
         """Return the run and the tag that the query names, and the tag's values. The query need not name what is there
@@ -290,15 +299,6 @@ class JobEventFiles:
             if found is None or tag is None:
                 raise NotFound(f"run {name!r} has no {kind} {tag!r}" if tag is not None else "say which: tag=NAME")
             return name, tag, list(found) if every else evenly_spread(found, _number(query, "steps", 50, 1, 1000))
-
-
-def evenly_spread(items: Sequence[T], limit: int) -> list[T]:
-    """Return at most `limit` items, evenly spread, with the first and the last."""
-    if len(items) <= limit:
-        return list(items)
-    if limit < 2:
-        return [items[-1]]
-    return [items[round(number * (len(items) - 1) / (limit - 1))] for number in range(limit)]
 
 
 def _has_scalar(directory: EventDirectory, run: Run, tag: str) -> bool:

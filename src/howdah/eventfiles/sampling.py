@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections.abc import Sequence
 from dataclasses import field
+from typing import TypeVar
 
 from howdah.spec.values import dataclass
 
 MAX_NON_FINITE = 100
+T = TypeVar("T")
 Point = tuple[int, float, "float | None", "float | None", "float | None"]
 """Step, wall time, minimum, mean, maximum; None where no value is finite."""
 
@@ -92,3 +95,12 @@ def kept_when_halved(values: array[float]) -> list[int]:
             kept |= {min(numbers, key=values.__getitem__), max(numbers, key=values.__getitem__)}
         kept |= set(odd[:1])
     return sorted(kept)
+
+
+def evenly_spread(items: Sequence[T], limit: int) -> list[T]:
+    """Return at most `limit` items, evenly spread, with the first and the last."""
+    if len(items) <= limit:
+        return list(items)
+    if limit < 2:
+        return [items[-1]]
+    return [items[round(number * (len(items) - 1) / (limit - 1))] for number in range(limit)]

@@ -1,4 +1,4 @@
-"""Sends a program's metrics to the master in batches, by a thread: the program neither waits nor fails for them.
+"""Sends a program's metrics in batches, by threads: the program neither waits nor fails for them.
 
 The master keeps fewer points the older a metric grows. Points that can't be sent are dropped; stderr says so once.
 """
@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import time
-from typing import List, Optional, Tuple
+from typing import Any, Callable, List, Optional, Tuple
 
 from howdah.program import master_client, trackers
 from howdah.program.task_identity import HereError, current
@@ -24,19 +24,18 @@ Point = Tuple[str, Optional[int], Optional[float], float]
 
 
 class MetricsBuffer:
-    """Holds points until its thread has sent them."""
+    """Holds points until its thread has sent them by `send`, in batches of `MAX_POINTS`."""
 
-    def __init__(self) -> None:
-        self.pid = os.getpid()
-        self._points: List[Point] = []
+    def __init__(self, send: Callable[[List[Any]], None]) -> None:
+        self._send = send
+        self._points: List[Any] = []
         self._lock = threading.Lock()
         self._has_points = threading.Event()
         self._ending = False
-        self._warned = False
         self._thread = threading.Thread(target=self._send_forever, name="howdah.program metrics", daemon=True)
         self._thread.start()
 
-    def add(self, point: Point) -> None:
+    def add(self, point: Any) -> None:
         """Add a point to the next batch; the oldest points are dropped when there are too many."""
         with self._lock:
             self._points.append(point)
@@ -46,45 +45,68 @@ class MetricsBuffer:
 
     def end(self) -> None:
         """Send the points that are left, when the program ends."""
-        if self.pid == os.getpid():
-            self._ending = True
-            self._has_points.set()
-            self._thread.join(master_client.REPLY_S)
+        self._ending = True
+        self._has_points.set()
+        self._thread.join(master_client.REPLY_S)
 
     def _send_forever(self) -> None:
         while not (self._ending and not self._points):
             self._has_points.wait()
             self._has_points.clear()
-            self._send()
+            self._send_all()
             if not self._ending:
                 time.sleep(SEND_S)
 
-    def _send(self) -> None:
+    def _send_all(self) -> None:
         while True:
             with self._lock:
                 batch, self._points = self._points[: wire.MAX_POINTS], self._points[wire.MAX_POINTS :]
             if not batch:
                 return
-            try:
-                problem = str(master_client.call("metrics", {"points": batch}).get("problem", ""))
-            except HereError as error:
-                problem = str(error)
-            if problem and not self._warned:
-                self._warned = True
-                sys.stderr.write(f"[howdah.program: metrics are lost: {problem}]\n")
+            self._send(batch)
 
 
-_buffer: Optional[MetricsBuffer] = None
+class _Buffers:
+    """The buffers of one process: a forked one has none of its parent's threads."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self._warned = False
+        self.of_master = MetricsBuffer(self._send_to_master)
+        self.of_mlflow: Optional[MetricsBuffer] = None
+        atexit.register(self.end)
+
+    def end(self) -> None:
+        if self.pid == os.getpid():
+            for buffer in filter(None, (self.of_master, self.of_mlflow)):
+                buffer.end()
+
+    def add_for_mlflow(self, point: trackers.MlflowPoint) -> None:
+        if self.of_mlflow is None:
+            self.of_mlflow = MetricsBuffer(trackers.send)
+        self.of_mlflow.add(point)
+
+    def _send_to_master(self, batch: List[Point]) -> None:
+        try:
+            problem = str(master_client.call("metrics", {"points": batch}).get("problem", ""))
+        except HereError as error:
+            problem = str(error)
+        if problem and not self._warned:
+            self._warned = True
+            sys.stderr.write(f"[howdah.program: metrics are lost: {problem}]\n")
+
+
+_buffers: Optional[_Buffers] = None
 
 
 def add(name: str, value: float, step: Optional[int]) -> None:
     """Add a point to metric `name`; raises HereError outside a job, TypeError or ValueError for what is no number."""
-    global _buffer
+    global _buffers
     current()
-    number = float(value)
-    if _buffer is None or _buffer.pid != os.getpid():
-        _buffer = MetricsBuffer()
-        atexit.register(_buffer.end)
-    whole_step = None if step is None else int(step)
-    _buffer.add((name, whole_step, number if math.isfinite(number) else None, time.time()))
-    trackers.add(name, number, whole_step)
+    number, now, whole_step = float(value), time.time(), None if step is None else int(step)
+    if _buffers is None or _buffers.pid != os.getpid():
+        _buffers = _Buffers()
+    _buffers.of_master.add((name, whole_step, number if math.isfinite(number) else None, now))
+    of_mlflow = trackers.add(name, number, whole_step, now)
+    if of_mlflow is not None:
+        _buffers.add_for_mlflow(of_mlflow)

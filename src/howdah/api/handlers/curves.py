@@ -48,6 +48,8 @@ async def relay(call: ApiRequest) -> Response:
         return Response(status, body, kind, {**EMBED_HEADERS, "Cache-Control": "no-store"})
     if path in _EMBEDDED and not kind.startswith("application/json"):
         return Response(status, body, kind, _EMBEDDED_HEADERS)
+    if kind.startswith("audio/"):  # compressed already, or large
+        return Response(status, body, kind, ANSWER_HEADERS)
     return compress_response(Response(status, body, kind, ANSWER_HEADERS), call.http)
 
 
