@@ -139,21 +139,24 @@ def podman(directory: Path, runtime: str = "runc") -> Iterator[Tool]:
         own = {"CONTAINERS_CONF": str(configuration), "CONTAINERS_STORAGE_CONF": str(storage)}
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "XDG_RUNTIME_DIR") if name in os.environ}
         yield Tool("podman", {**own, **kept})
-        _wait_for_clean_up(run)
+        _wait_for_clean_up(run, str(storage))
 
 
-def _wait_for_clean_up(run: str) -> None:
-    """Wait for the processes by which podman cleans up after containers: they would make `run` anew."""
+def _wait_for_clean_up(run: str, storage: str) -> None:
+    """Wait for the processes that clean up after containers, podman's own and those that howdah started last: they
+    would make `run` anew."""
     deadline = time.monotonic() + LIMIT_S
-    while any(run.encode() in _command_line(process) for process in Path("/proc").glob("[0-9]*")):
+    while any(_cleans_up(process, run.encode(), storage.encode()) for process in Path("/proc").glob("[0-9]*")):
         assert time.monotonic() < deadline, f"podman still cleans up {run}"
         time.sleep(0.05)
 
 
-def _command_line(process: Path) -> bytes:
+def _cleans_up(process: Path, run: bytes, storage: bytes) -> bool:
     with contextlib.suppress(OSError):  # it has ended meanwhile
-        return (process / "cmdline").read_bytes()
-    return b""
+        command = (process / "cmdline").read_bytes()
+        is_podman = command.partition(b"\0")[0].rpartition(b"/")[2] == b"podman"
+        return run in command or (is_podman and storage in (process / "environ").read_bytes())
+    return False
 
 
 @contextlib.contextmanager
