@@ -57,13 +57,15 @@ def tests_in(name: str) -> tuple[str, ...]:
     return tuple(line for line in lines if line and line[0] != "#")
 
 
-DAILY = tests_in("daily.txt")
+DAILY, SLOW = tests_in("daily.txt"), tests_in("slow.txt")
 OF_ENGINES = {name: e2e_files(patterns) for name, patterns in ENGINES.items()}
 OF_YARN = tuple(file for file in e2e_files(("*",)) if not any(file in files for files in OF_ENGINES.values()))
+PROCESSES = ("tests/contract", "tests/faults")
 STAGES = {
     "check": ("tools/check",),
     "parts": (*PYTEST, *BESIDE, "tests/unit", "tests/golden", "tests/simulation"),
-    "processes": (*PYTEST, *MANY_BESIDE, "tests/contract", "tests/faults"),
+    "processes": (*PYTEST, *MANY_BESIDE, *PROCESSES),
+    "quick": (*PYTEST, *MANY_BESIDE, *(f"--deselect={test}" for test in SLOW), *PROCESSES),
     "daily": (*PYTEST, *MANY_BESIDE, "--no-loadscope-reorder", *DAILY),
     "yarn": (*PYTEST, *BESIDE, *OF_YARN),
     **{name: (*PYTEST, *BESIDE, *files) for name, files in OF_ENGINES.items()},
@@ -71,7 +73,7 @@ STAGES = {
 }
 """By name, in the order in which they run: what fails most often, and is the quickest to run again, comes first."""
 GROUPS = {
-    "test": ("check", "parts", "processes", "daily"),
+    "test": ("check", "parts", "quick", "daily"),
     "all": ("check", "parts", "processes", "yarn", *ENGINES, "browser"),
 }
 

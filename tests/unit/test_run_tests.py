@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
-from run_tests import DAILY, GROUPS, OF_ENGINES, OF_YARN, STAGES, Outcome, judge, table
+from run_tests import DAILY, GROUPS, OF_ENGINES, OF_YARN, SLOW, STAGES, Outcome, judge, table
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,6 +55,17 @@ def test_groups_name_stages_and_daily_tests_exist() -> None:
     assert {stage for stages in GROUPS.values() for stage in stages} <= set(STAGES)
     assert DAILY
     assert [test for test in DAILY if not (ROOT / test.partition("::")[0]).exists()] == []
+
+
+@pytest.mark.parametrize("test", SLOW)
+def test_a_test_that_is_left_out_each_day_exists(test: str) -> None:
+    """pytest says nothing of a test to leave out that is not there."""
+    path, *names = test.split("::")
+    text = (ROOT / path).read_text(encoding="utf-8")
+    for name in names:
+        function, _, case = name.partition("[")
+        assert re.search(rf"^ *(class|def) {function}\b", text, re.M)
+        assert not case or (ROOT / "tests" / "cases" / case.rstrip("]")).is_dir()
 
 
 def test_each_file_of_the_clusters_runs_in_one_stage() -> None:
