@@ -110,7 +110,7 @@ def _looked_at(tab: Tab, trained: Trained) -> None:
     tab.go(f"jobs/{job}/logs?task=worker:0&stream=stdout")
     tab.sees("step ", "[role=log]")
     tab.go(f"jobs/{job}/timeline")
-    tab.page.locator("canvas").first.wait_for()
+    tab.page.locator(".timeline-bar").first.wait_for()
     assert tab.wrong == []
 
 
