@@ -28,7 +28,6 @@ NAMES = (
     "curves",
     "engines",
     "spark",
-    "spark_distributor",
     "spark_faults",
     "compat_commands",
     "page",
