@@ -18,7 +18,7 @@ def logs(params: dict[str, str]) -> dict[str, Any]:
     begin = max(0, len(LOG) + offset) if offset < 0 else min(offset, len(LOG))
     text = LOG[begin : begin + int(params.get("limit") or 65536)]
     end = begin + len(text)
-    lines = {"first_line": LOG.count("\n", 0, begin) + 1, "times": [[0, STARTED + begin / 1000]]}
+    lines = {"first_line": LOG.count("\n", 0, begin) + 1, "times": [[0, STARTED + begin / 1000]], "streams": []}
     part = {"offset": begin, "size": len(LOG), "next": end, "text": text, "complete": False}
     return {**part, **lines, "attempts": [1, 2]}
 
@@ -28,6 +28,7 @@ def logs_merged(params: dict[str, str]) -> dict[str, Any]:
         {
             "task": f"worker:{n % 3}",
             "attempt": 1,
+            "stream": "stdout",
             "offset": 40 * n,
             "time": STARTED + n,
             "text": f"step {n} {HTML_ATTACK}",

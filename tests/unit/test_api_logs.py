@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah.api.handlers.logs import MAX_CHARACTER_BYTES, whole_characters
+from howdah.logs.line_places import line_streams
 from howdah.logs.query import tasks_of
+from howdah.logs.stream_index import StreamIndex, read_both
 from howdah.spec import JobSpec, Role
 from howdah.spec.events import JobStarted
 from howdah.spec.fold import fold
@@ -90,3 +92,22 @@ def test_tasks_are_named_one_by_one_by_role_and_by_ranks() -> None:
     assert list(map(str, tasks_of(view, "worker:3"))) == ["worker:3"]
     assert list(map(str, tasks_of(view, "worker:9-11,ps"))) == ["worker:9", "worker:10", "worker:11", "ps:0"]
     assert len(tasks_of(view, "")) == len(tasks_of(view, "*")) == 13
+
+
+@pytest.mark.parametrize("known", [0, 1, 2, 3])
+def test_lines_of_both_streams_are_of_the_stream_that_they_were_printed_to(known: int) -> None:
+    texts = {"stdout": b"out 1\nout 2\nout 3\nout 4\n", "stderr": b"err 1\nerr 2\nerr 3\n"}
+    sizes = {stream: len(text) for stream, text in texts.items()}
+    index = StreamIndex.parse(b"".join([b"1 6 0 1 0\n", b"2 12 6 2 1\n", b"3 18 12 3 2\n"][:known]))
+
+    def read(stream: str, offset: int, limit: int) -> tuple[int, bytes]:
+        return offset, texts[stream][offset : offset + limit]
+
+    for offset in range(0, sum(sizes.values()), 6):
+        for limit in (6, 17, 100):
+            _, data = read_both(index, sizes, read, offset, limit)
+            streams, current = dict(line_streams(index, sizes["stdout"], offset, data)), ""
+            for number, line in enumerate(data.decode().splitlines()):
+                current = streams.get(number, current)
+                assert line.startswith(current[3:])
+                assert current

@@ -25,3 +25,18 @@ def test_the_page_keeps_the_tracebacks_that_a_search_finds() -> None:
         searched = hits(TRACEBACK.encode(), LogQuery(level=level))
         assert [line["number"] + 1 for line in shown] == [hit.line for hit in searched]
         assert {line["level"] for line in shown} == {"error"}
+
+
+def test_lines_of_another_stream_may_come_within_a_traceback() -> None:
+    printed = [(line, "stderr") for line in TRACEBACK.splitlines()]
+    whole = filtered(printed)
+    for place in range(len(printed) + 1):
+        assert filtered([*printed[:place], ("step 7", "stdout"), *printed[place:]]) == whole
+
+
+def filtered(printed: list[tuple[str, str]]) -> list[str]:
+    """The lines that the page shows of level error, of lines with their streams."""
+    (lines,) = called("logs/logLines.ts", "parseLogLines", ["".join(f"{text}\n" for text, _ in printed)])
+    streams = [{"line": number, "value": stream} for number, (_, stream) in enumerate(printed)]
+    (shown,) = called("logs/logLines.ts", "filterByLevel", [[lines, "error", streams]])
+    return [line["text"] for line in shown]

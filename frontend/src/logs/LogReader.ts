@@ -120,7 +120,8 @@ export class LogReader {
       const chunk = await this.fetchChunk(joined.next, to - joined.next, this.closed.signal);
       if (chunk.next <= joined.next) break;
       if (chunk.offset !== joined.next) joined.first_line = null; // bytes between are not kept
-      joined.times.push(...timesAfter(joined.text, chunk.times));
+      joined.times.push(...pairsAfter(joined.text, chunk.times));
+      joined.streams.push(...pairsAfter(joined.text, chunk.streams));
       joined.text += chunk.text;
       joined.next = chunk.next;
     }
@@ -137,8 +138,8 @@ export class LogReader {
   }
 }
 
-/** Returns the times of a chunk's lines as those of the text that the chunk is added to. */
-function timesAfter(text: string, times: LogChunk["times"]): LogChunk["times"] {
+/** Returns what a chunk says of its lines, with the numbers of lines of the text that the chunk is added to. */
+function pairsAfter<Value>(text: string, pairs: [number, Value][]): [number, Value][] {
   const lines = text.split("\n").length - 1;
-  return times.map(([number, time]) => [number + lines, time]);
+  return pairs.map(([number, value]) => [number + lines, value]);
 }

@@ -81,8 +81,8 @@ function LogPanel(props: PanelProps): ReactNode {
   const { markedPosition, onChoose, ...request } = props;
   const { log, following, loadEarlier, loadLater } = useLog(request);
   const lines = useMemo(
-    () => filterByLevel(parseLogLines(log.text, log.firstLine), level),
-    [log.text, log.firstLine, level],
+    () => filterByLevel(parseLogLines(log.text, log.firstLine), level, log.streams),
+    [log.text, log.firstLine, log.streams, level],
   );
   const foundLine = useFoundLine(log, level ? "" : markedPosition);
   const gutter = useGutter(log, request, options, lines.at(-1)?.number ?? 0);

@@ -32,7 +32,7 @@ export function MergedLog({ job, scope, level, options, height }: Props): ReactN
   const polled = usePolling("jobs/{job}/logs/merged", { job: job.id }, { task: scope }, hasEnded(job) ? 0 : REFRESH_S);
   const merged = polled.data?.lines ?? NO_LINES;
   const first = useFirstNumber(merged);
-  const lines = useMemo(() => filterEachTask(merged, first, level), [merged, first, level]);
+  const lines = useMemo(() => filterEachStream(merged, first, level), [merged, first, level]);
   const gutter = useTaskGutter(job.id, merged, first, options);
   const rows = useLogRows(lines, { wrap: options.wrap, gutter, foundLine: undefined, atTop: false });
   const answer = polled.data;
@@ -78,18 +78,14 @@ function useFirstNumber(merged: MergedLine[]): number {
   }, [merged]);
 }
 
-/** Returns the lines of at least this level. Whether a line lies in a traceback depends on its task's lines alone. */
-function filterEachTask(merged: MergedLine[], first: number, level: string): LogLine[] {
+/** Returns the lines of at least this level. Whether a line lies in a traceback depends on its stream's lines alone. */
+function filterEachStream(merged: MergedLine[], first: number, level: string): LogLine[] {
   const lines = merged.map(({ text }, at) => ({ number: first + at, from: at, to: at + 1, ...parseLine(text) }));
-  if (!level) return lines;
-  const taskOf = ({ number }: LogLine): string => merged[number - first]?.task ?? "";
-  const found = [...new Set(lines.map(taskOf))].flatMap((task) =>
-    filterByLevel(
-      lines.filter((line) => taskOf(line) === task),
-      level,
-    ),
-  );
-  return found.sort((one, other) => one.number - other.number);
+  const streams = merged.map(({ task, attempt, stream }, at) => ({
+    line: first + at,
+    value: `${task} ${attempt} ${stream}`,
+  }));
+  return filterByLevel(lines, level, streams);
 }
 
 function useTaskGutter(job: string, merged: MergedLine[], first: number, { times }: LogOptions): GutterLayout {

@@ -1,6 +1,7 @@
 // Splits a log's text into lines, as a terminal shows them: without text that was overwritten.
 
 import { type StyledRun, stripEscapes, styledRuns } from "./ansi";
+import { type LineMark, markOf } from "./logText";
 
 type LogLevel = "error" | "warning" | "";
 
@@ -91,11 +92,15 @@ function detectLevel(text: string): LogLevel {
   return GLOG_WARNING.test(text) || WARNING_WORDS.some(holds) ? "warning" : "";
 }
 
-/** Returns the lines of at least this level, with whole tracebacks; all lines if the level is empty. */
-export function filterByLevel(lines: LogLine[], level: string): LogLine[] {
+/** Returns the lines of at least this level, with whole tracebacks; all lines if the level is empty. `streams` says to
+ * which stream lines were printed: those of another one may come between the lines of a traceback. */
+export function filterByLevel(lines: LogLine[], level: string, streams: LineMark<string>[] = []): LogLine[] {
   if (!level) return lines;
-  const open = new Set<string>(); // what stands before each line of a traceback that goes on, such as a rank
+  const ofStreams = new Map<string, Set<string>>();
   return lines.flatMap((line) => {
+    const stream = markOf(streams, line.number)?.value ?? "";
+    const open = ofStreams.get(stream) ?? new Set<string>(); // what stands before each line of a traceback, such as a rank
+    ofStreams.set(stream, open);
     const begin = line.text.indexOf(TRACEBACK_BEGIN);
     let inTraceback = begin >= 0;
     if (inTraceback) {

@@ -9,18 +9,20 @@ interface OffsetMark {
 }
 
 /** What is known of a line and of the lines after it, by the line's number in the text (see `firstLine`). */
-interface LineMark {
+export interface LineMark<Value> {
   line: number;
-  /** For `numbering` the number of the line in the stream, undefined if it is not known; for `times` Unix seconds. */
-  value: number | undefined;
+  value: Value;
 }
 
 export interface LogText {
   text: string;
   marks: OffsetMark[];
-  /** The numbers of lines in the stream, and since when lines were printed. */
-  numbering: LineMark[];
-  times: LineMark[];
+  /** The numbers of lines in the stream, undefined where they are not known. */
+  numbering: LineMark<number | undefined>[];
+  /** Since when lines were printed, Unix seconds. */
+  times: LineMark<number>[];
+  /** To which stream lines were printed, if the log is of both. */
+  streams: LineMark<string>[];
   /** The number of the text's first line. Line 0 is the line with which reading began, so lines before it have negative
    * numbers, and a line keeps its number when chunks are added or dropped. */
   firstLine: number;
@@ -44,6 +46,7 @@ export const EMPTY_LOG: LogText = {
   marks: [],
   numbering: [],
   times: [],
+  streams: [],
   firstLine: 0,
   from: 0,
   to: 0,
@@ -70,7 +73,8 @@ export function appendChunk(log: LogText, chunk: LogChunk): LogText {
     text: text.slice(at),
     marks: keptMarks.map((mark) => ({ ...mark, at: mark.at - at })),
     numbering: dropUnused(numbers, firstLine),
-    times: dropUnused([...log.times, ...timesOf(chunk, line)], firstLine),
+    times: dropUnused([...log.times, ...marksFrom(chunk.times, line)], firstLine),
+    streams: dropUnused([...log.streams, ...marksFrom(chunk.streams, line)], firstLine),
     firstLine,
     from: offset,
     to: chunk.next,
@@ -94,7 +98,8 @@ export function prependChunk(log: LogText, chunk: LogChunk): LogText {
     text: end ? joined.slice(0, end.at) : joined,
     marks: end ? marks.filter((mark) => mark.at < end.at) : marks,
     numbering: [{ line: firstLine, value: chunk.first_line ?? undefined }, ...log.numbering],
-    times: [...timesOf(chunk, firstLine), ...log.times],
+    times: [...marksFrom(chunk.times, firstLine), ...log.times],
+    streams: [...marksFrom(chunk.streams, firstLine), ...log.streams],
     firstLine,
     from: chunk.offset,
     to: end ? end.offset : log.to,
@@ -104,23 +109,30 @@ export function prependChunk(log: LogText, chunk: LogChunk): LogText {
 }
 
 /** Adds the number of a chunk's first line, unless it follows from the number of an earlier line. */
-function appendNumber(numbering: LineMark[], line: number, chunk: LogChunk, adjoins: boolean): LineMark[] {
+function appendNumber(
+  numbering: LogText["numbering"],
+  line: number,
+  chunk: LogChunk,
+  adjoins: boolean,
+): LogText["numbering"] {
   const value = chunk.first_line ?? undefined;
   const follows = adjoins && (value === undefined || value === valueWithSteps(numbering, line));
   return follows || (value === undefined && !numbering.length) ? numbering : [...numbering, { line, value }];
 }
 
-function timesOf(chunk: LogChunk, line: number): LineMark[] {
-  return (chunk.times ?? []).map(([number, time]) => ({ line: line + number, value: time }));
+/** Returns what a chunk, whose first line has the number `line`, says of its lines. */
+function marksFrom<Value>(pairs: [number, Value][] | undefined, line: number): LineMark<Value>[] {
+  return (pairs ?? []).map(([number, value]) => ({ line: line + number, value }));
 }
 
 /** Drops the marks that say nothing about the line `firstLine` and the lines after it. */
-function dropUnused(marks: LineMark[], firstLine: number): LineMark[] {
+function dropUnused<Value>(marks: LineMark<Value>[], firstLine: number): LineMark<Value>[] {
   const first = marks.findLastIndex(({ line }) => line <= firstLine);
   return first > 0 ? marks.slice(first) : marks;
 }
 
-function markOf(marks: LineMark[], line: number): LineMark | undefined {
+/** Returns what is known of a line: the last mark at or before it. */
+export function markOf<Value>(marks: LineMark<Value>[], line: number): LineMark<Value> | undefined {
   let [low, high] = [0, marks.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -130,7 +142,7 @@ function markOf(marks: LineMark[], line: number): LineMark | undefined {
   return marks[low - 1];
 }
 
-function valueWithSteps(numbering: LineMark[], line: number): number | undefined {
+function valueWithSteps(numbering: LogText["numbering"], line: number): number | undefined {
   const mark = markOf(numbering, line);
   return mark?.value === undefined ? undefined : mark.value + line - mark.line;
 }

@@ -327,7 +327,7 @@ class Log(TypedDict):
     """The `text` of a log of `size` bytes from `offset` on; `next` is the offset of the next piece. If `complete`, no
     more will come. If the request asks for `lines`, `first_line` is the number, from 1, of the line with which `text`
     begins, null if it is not known; and [n, time] in `times` says that the lines of `text` from line n on, counted from
-    0, were printed since then."""
+    0, were printed since then. If it asks for both streams, [n, stream] in `streams` says to which one they were."""
 
     offset: int
     size: int
@@ -335,15 +335,18 @@ class Log(TypedDict):
     text: str
     first_line: int | None
     times: list[Annotated[list[Any], Columns(int, float)]]
+    streams: list[Annotated[list[Any], Columns(int, str)]]
     complete: bool
     attempts: list[int]
 
 
 class MergedLine(TypedDict):
-    """A line of a task's log: its offset in both streams together, and when it was printed, if that is known."""
+    """A line of a task's log: its offset in both streams together; to which of them it was printed, "" if that is not
+    known; and when, null if that is not known."""
 
     task: str
     attempt: int
+    stream: str
     offset: int
     time: float | None
     text: str

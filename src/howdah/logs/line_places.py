@@ -1,4 +1,5 @@
-"""Says of a piece of a log which lines it holds and when they were printed, from the index of the task's streams.
+"""Says of a piece of a log which lines it holds, when they were printed and to which stream, from the index of the
+task's streams.
 
 The rule: a number is the true one or None. Where the index has no place in the piece, the lines since the last known
 place are counted, if that takes few bytes to read.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from howdah.logs.stream_index import StreamIndex
+from howdah.logs.stream_index import BOTH, StreamIndex
 
 MAX_COUNTED_BYTES = 4 << 20
 """Bytes that are read at most to count the lines before a piece."""
@@ -32,6 +33,27 @@ def line_times(index: StreamIndex, stream: str, offset: int, data: bytes) -> lis
         line, counted = line + data.count(b"\n", counted, at), at
         times[line] = index.times[number]
     return list(times.items())[:: 1 + len(times) // MAX_TIMES]
+
+
+def line_streams(index: StreamIndex, stdout_bytes: int, offset: int, data: bytes) -> list[tuple[int, str]]:
+    """Return the streams of the lines of `data`, a piece of both streams that begins at `offset`: pairs of the number
+    of a line within `data`, from 0, and the stream that it and the lines after it were printed to. `stdout_bytes` is
+    the size of stdout so far."""
+    streams: list[tuple[int, str]] = []
+    counted = line = 0
+    for place, stream, _, _ in index.pieces({"stdout": stdout_bytes, "stderr": 1 << 62}, offset):
+        if place >= offset + len(data):
+            break
+        at = max(0, place - offset)
+        line, counted = line + data.count(b"\n", counted, at), at
+        if not streams or streams[-1][1] != stream:
+            streams.append((line, stream))
+    return streams
+
+
+def reaches_index_end(index: StreamIndex, end: int) -> bool:
+    """Return whether bytes of both streams before `end` came after the last line of the index."""
+    return not len(index) or index.place(BOTH, len(index) - 1)[0] < end
 
 
 async def first_line_number(index: StreamIndex, stream: str, offset: int, data: bytes, read: ReadLog) -> int | None:

@@ -13,7 +13,7 @@ from howdah.api.http_server import Response
 from howdah.api.routes import ApiRequest
 from howdah.api.sources import JobSource
 from howdah.errors import InvalidRequest, NotFound, NotReady, RequestRefused
-from howdah.logs.line_places import first_line_number, line_times
+from howdah.logs.line_places import first_line_number, line_streams, line_times, reaches_index_end
 from howdah.logs.query import search_arguments, stream_of
 from howdah.logs.stream_index import BOTH, TIMES, StreamIndex
 from howdah.spec import TaskId
@@ -42,12 +42,14 @@ async def logs(call: ApiRequest) -> schemas.Log:
     view = call.job.view.tasks[task]
     complete = view.state.ended or attempt not in (0, view.attempt)
     offset, text, end = whole_characters(chunk, complete)
-    first_line, times = None, list[list[Any]]()
+    first_line, times, streams = None, list[list[Any]](), list[list[Any]]()
     if text and call.number("lines", 0):
         data = chunk.text[offset - chunk.offset : end - chunk.offset].encode("latin-1")
         reader = AttemptReader(call.job, task, attempt)
         index = await reader.index(stream, offset)
         times = [[*pair] for pair in line_times(index, stream, offset, data)]
+        if stream == BOTH:
+            streams = [[*pair] for pair in await reader.streams(index, offset, data)]
         first_line = await first_line_number(index, stream, offset, data, functools.partial(reader.read, stream))
     return {
         "offset": offset,
@@ -56,6 +58,7 @@ async def logs(call: ApiRequest) -> schemas.Log:
         "text": text,
         "first_line": first_line,
         "times": times,
+        "streams": streams,
         "complete": complete and end >= chunk.size,
         "attempts": list(dict.fromkeys(each.attempt for each in view.attempts)),
     }
@@ -89,6 +92,16 @@ class AttemptReader:
             return StreamIndex.parse((await self.read(TIMES, 0, MAX_LOG_BYTES))[1])
         except RequestRefused:
             return StreamIndex()
+
+    async def streams(self, index: StreamIndex, offset: int, data: bytes) -> list[tuple[int, str]]:
+        """Return the streams of the lines of `data`, as `line_streams` does; none where they are not known."""
+        stdout_bytes = 1 << 62
+        if reaches_index_end(index, offset + len(data)):
+            try:
+                stdout_bytes = (await self._job.log(self._task, "stdout", self._attempt, -1, 1)).size
+            except RequestRefused:
+                return []
+        return line_streams(index, stdout_bytes, offset, data)
 
 
 def whole_characters(chunk: LogChunk, complete: bool) -> tuple[int, str, int]:

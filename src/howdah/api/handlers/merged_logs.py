@@ -51,6 +51,7 @@ async def merged(call: ApiRequest) -> schemas.MergedLines:
             {
                 "task": line.task,
                 "attempt": line.attempt,
+                "stream": line.stream,
                 "offset": line.offset,
                 "time": line.time or None,
                 "text": line.text.decode("utf-8", "replace"),
@@ -73,7 +74,12 @@ async def _read_end(job: JobSource, task: TaskId, limit: int) -> LogEnd:
     except RequestRefused as refused:
         return LogEnd([], problem=message("{task}: {what}", task=task, what=str(refused)))
     index = await reader.index(BOTH, offset)
-    lines = [*split_lines([data], lambda at: index.when(BOTH, at) or 0.0, str(task), attempt, BOTH, offset)]
+    lines = [*split_lines([data], lambda at: index.when(BOTH, at) or 0.0, str(task), attempt, "", offset)]
+    streams = dict(await reader.streams(index, offset, data))
+    current = ""
+    for number, line in enumerate(lines):
+        current = streams.get(number, current)
+        lines[number] = line._replace(stream=current)
     if offset and len(lines) > 1:
         lines = lines[1:]
     elif offset and lines:  # a line of which the beginning is not here, such as a progress bar: what it shows last
