@@ -194,6 +194,39 @@ def test_partitions_go_where_the_least_data_waits(programs: Programs) -> None:
         assert len(other.next_batch(10)["0"]) == 10
 
 
+def test_partitions_that_begin_together_go_to_several_nodes(programs: Programs) -> None:
+    """Both tasks run on the node of the first program, as they do when Spark keeps both partitions there."""
+    ports = [("127.0.0.1", free_port()) for _ in range(2)]
+    places = programs._replace(ports=ports)
+    with (
+        DataFeed(socket_name(programs.cluster, "worker:0"), KEY, *ports[0]) as one,
+        DataFeed(f"elsewhere/{programs.cluster}", KEY, *ports[1]) as other,
+    ):
+        has_begun, may_end = threading.Event(), threading.Event()
+
+        def slow() -> Iterator[pyarrow.RecordBatch]:
+            has_begun.set()
+            may_end.wait(10)
+            yield from numbers(10)
+
+        first = Task(feed_partition, places, 0, slow())
+        assert has_begun.wait(10)
+        second = Task(feed_partition, places, 1, numbers(10))
+        assert len(other.next_batch(10, timeout_s=10)["0"]) == 10
+        may_end.set()
+        assert len(one.next_batch(10, timeout_s=10)["0"]) == 10
+        assert second.done() == first.done() == 10
+
+
+def test_a_task_is_told_how_many_of_its_rows_were_used(feed: DataFeed, programs: Programs) -> None:
+    """A pass in which every program has had enough before its partitions had ended has still brought rows: it is not
+    the sign that nobody wants any."""
+    task = Task(feed_partition, programs, 0, numbers(100_000))
+    feed.next_batch(30)
+    feed.terminate()
+    assert task.done() == 30
+
+
 def test_rows_of_every_kind_become_columns() -> None:
     (batch,) = to_batches([{"a": 1, "b": b"x"}, {"a": 2, "b": b"y"}], 10)
     assert batch.to_pydict() == {"a": [1, 2], "b": [b"x", b"y"]}

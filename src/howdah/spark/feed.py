@@ -20,6 +20,8 @@ from howdah.spark.columns import to_batches, to_numpy, to_rows
 from howdah.spark.feed_messages import END, FULL, INFER, LOAD, FeedError, admit, hear, say
 
 BUFFER_BYTES = 64 << 20
+FIRST_BYTES = 1 << 20
+"""How large a partition is taken to be as long as no whole one has come."""
 HANDSHAKE_S, END_LIMIT_S = 10.0, 5.0
 _BACKLOG = 128
 
@@ -162,12 +164,14 @@ class DataFeed:
         with self._changed:
             self._is_stopped = True
             partitions = {partition for partition in self._partitions if not partition.is_told}
+            for partition in partitions:
+                partition.is_told = True
             self._batches.clear()
             self._bytes = 0
             self._changed.notify_all()
         for partition in partitions:
             with contextlib.suppress(OSError):
-                say(partition.connection, stop=True)
+                say(partition.connection, stop=True, taken=partition.taken)
 
     # Connections
 
@@ -228,16 +232,19 @@ class DataFeed:
                     self._changed.notify_all()
                 say(connection, taken=0)
                 return
-            say(connection, **({"stop": True} if self._is_stopped else {"go": True}))
-            if not self._is_stopped:
-                partition = _Partition(connection, header)
-                with self._changed:
-                    self._partitions.add(partition)
-                try:
-                    self._receive(partition, stream)
-                finally:
-                    with self._changed:
-                        self._partitions.discard(partition)
+            self._serve_partition(_Partition(connection, header), stream)
+
+    def _serve_partition(self, partition: _Partition, stream: Any) -> None:
+        with self._changed:  # of tasks that connect at the same time, each is told of those before it
+            is_stopped, load = self._is_stopped, self._load()
+            self._partitions.add(partition)
+        try:
+            say(partition.connection, **({"stop": True} if is_stopped else {"go": True, "bytes": load}))
+            if not is_stopped:
+                self._receive(partition, stream)
+        finally:
+            with self._changed:
+                self._partitions.discard(partition)
 
     def _receive(self, partition: _Partition, stream: Any) -> None:
         for batch in pyarrow.ipc.open_stream(stream):
@@ -263,7 +270,7 @@ class DataFeed:
     def _load(self) -> int:
         """Return how many bytes wait, or will come with the partitions that are on their way."""
         with self._changed:
-            usual = self._whole_bytes // self._whole_count if self._whole_count else 0
+            usual = self._whole_bytes // self._whole_count if self._whole_count else FIRST_BYTES
             coming = (max(1, usual - partition.bytes) for partition in self._partitions if not partition.is_whole)
             return self._bytes + sum(coming)
 

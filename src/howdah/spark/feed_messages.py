@@ -3,8 +3,9 @@
     program: a nonce; task: its digest, made with the cluster's key
     task:    a line of JSON: what it brings (`train`, `infer`, or `end`), and the number of its partition; or `load`,
              which the program answers with {"bytes": BYTES}: what waits in its buffer
-    program: {"go": true}, or {"stop": true} if it wants no more
-    task:    an Arrow stream of record batches; a program that wants no more may say {"stop": true} meanwhile
+    program: {"go": true, "bytes": BYTES}, or {"stop": true} if it wants no more; the task may go elsewhere
+    task:    an Arrow stream of record batches; a program that wants no more may say meanwhile {"stop": true,
+             "taken": ROWS}, the rows that it has used
     program: {"taken": ROWS} when all rows are in its buffer; for inference an Arrow stream with the results comes first
 
 A connection that ends before `taken` means that the program has died: the task fails, and Spark runs it again.

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pyarrow
 
-from howdah.spark.feed_messages import END, INFER, LOAD, TRAIN, FeedError, hear, introduce, say, sockets_here
+from howdah.spark.feed_messages import END, FULL, INFER, LOAD, TRAIN, FeedError, hear, introduce, say, sockets_here
 
 CONNECT_S = 20.0
 """How long a program may take to listen again, after it was restarted."""
@@ -42,17 +42,41 @@ class Programs(NamedTuple):
     """Seconds that a program may take no data, and give no results; None for no limit."""
 
 
+class _Program:
+    """A connection to a program, for one partition: a context manager."""
+
+    def __init__(self, programs: Programs, place: Any, kind: str, partition: int) -> None:
+        self.connection = _open(programs, place, kind, partition)
+        self.answers = self.connection.makefile("rb")
+        try:
+            said = hear(self.answers)
+        except BaseException:
+            self.__exit__()
+            raise
+        self.wants_more = "stop" not in said
+        self.load = int(said.get("bytes", 0)) if self.wants_more else FULL
+        """How many bytes wait there, or are on their way, beside this partition."""
+
+    def __enter__(self) -> _Program:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.answers.close()
+        self.connection.close()
+
+
 def feed_partition(programs: Programs, partition: int, batches: Iterable[pyarrow.RecordBatch]) -> int:
     """Bring a partition to a program; return how many rows it has taken: 0 if it wants none.
 
     Raises:
         FeedError: no program listens, or it has died before it had all rows.
     """
-    with _connect(programs, TRAIN, partition) as connection, connection.makefile("rb") as answers:
-        if "stop" in hear(answers):
+    with _connect(programs, TRAIN, partition) as program:
+        if not program.wants_more:
             return 0
+        connection = program.connection
         _write(connection, batches, lambda: bool(select.select([connection], [], [], 0)[0]))
-        return int(hear(answers).get("taken", 0))
+        return int(hear(program.answers).get("taken", 0))
 
 
 def infer_partition(
@@ -63,12 +87,12 @@ def infer_partition(
     Raises:
         FeedError: no program listens, or it has died, or has not answered each row once.
     """
-    with _connect(programs, INFER, partition) as connection, connection.makefile("rb") as answers:
-        if "stop" in hear(answers):
+    with _connect(programs, INFER, partition) as program:
+        if not program.wants_more:
             raise FeedError("the training program wants no more data")
         # A thread writes: the program may answer the first rows before it has taken the last ones.
-        writer = _Writer(connection, batches)
-        found = 0
+        writer = _Writer(program.connection, batches)
+        found, answers = 0, program.answers
         if answers.peek(1)[:1] not in (b"", b"{"):
             for results in pyarrow.ipc.open_stream(answers):
                 found += results.num_rows
@@ -117,7 +141,7 @@ def end_feed(host: str, port: int, key: bytes, timeout_s: float) -> None:
         hear(answers)
 
 
-def _connect(programs: Programs, kind: str, partition: int) -> socket.socket:
+def _connect(programs: Programs, kind: str, partition: int) -> _Program:
     """Connect to a program on this node, or to one elsewhere where clearly less data waits."""
     deadline = time.monotonic() + programs.connect_s
     while True:
@@ -125,9 +149,9 @@ def _connect(programs: Programs, kind: str, partition: int) -> socket.socket:
         problem: OSError | FeedError | None = None
         if here or programs.ports:
             try:
-                connection = _open(programs, _choose_place(programs, here, partition), kind, partition)
-                connection.settimeout(programs.silence_s)
-                return connection
+                program = _choose(programs, here, kind, partition)
+                program.connection.settimeout(programs.silence_s)
+                return program
             except OSError as error:
                 problem = error
         if time.monotonic() > deadline:
@@ -136,26 +160,42 @@ def _connect(programs: Programs, kind: str, partition: int) -> socket.socket:
         time.sleep(_STEP_S)
 
 
-def _choose_place(programs: Programs, here: list[Any], partition: int) -> Any:
-    """Return where a partition goes. Programs that train in step must get about the same number of rows, or one waits
-    for rows that another has: so it is a program of this node only as long as no other one has clearly less.
+def _choose(programs: Programs, here: list[Any], kind: str, partition: int) -> _Program:
+    """Connect to the program that gets a partition. Programs that train in step must get about the same number of rows,
+    or one waits for rows that another has: so it is one of this node only as long as no other one has clearly less.
 
     Raises:
-        OSError: a program of this node does not answer.
+        OSError: a program does not answer.
     """
     ports = list(programs.ports)
     elsewhere = ports if len(ports) <= MAX_ASKED else random.sample(ports, MAX_ASKED)
-    if len(here) == 1 and len(ports) <= 1:
-        return here[0]
     near, far = _in_turn(here, partition), _in_turn(elsewhere, partition)
-    loads = [(_load(programs, place), place) for place in near]
-    best = min(loads, key=lambda each: each[0]) if loads else None
-    for place in far:
+    if not near:
+        return _Program(programs, _least_loaded(programs, far)[1] or far[0], kind, partition)
+    # It is told of this partition first: else tasks that begin together would all see that nothing waits there.
+    program = _Program(programs, near[0], kind, partition)
+    load, place = _least_loaded(programs, near[1:])
+    if load >= program.load:
+        load, place = program.load, None
+    if len(near) > 1 or len(ports) > 1:
+        far_load, far_place = _least_loaded(programs, far)
+        if load > SLACK * far_load + SLACK_BYTES:
+            place = far_place
+    if place is not None:
+        with contextlib.suppress(OSError, FeedError):  # it may have ended meanwhile
+            other = _Program(programs, place, kind, partition)
+            program.__exit__()
+            return other
+    return program
+
+
+def _least_loaded(programs: Programs, places: list[Any]) -> tuple[int, Any]:
+    """Return how much waits where the least data does, and that place; None if no program answers."""
+    loads = []
+    for place in places:
         with contextlib.suppress(OSError, FeedError):  # it may have ended
-            load = _load(programs, place)
-            if best is None or best[0] > SLACK * load + SLACK_BYTES:
-                best = (load, place)
-    return best[1] if best is not None else far[0]
+            loads.append((_load(programs, place), place))
+    return min(loads, key=lambda each: each[0], default=(FULL, None))
 
 
 def _in_turn(places: list[Any], partition: int) -> list[Any]:
