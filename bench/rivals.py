@@ -25,6 +25,13 @@ def tensorflowonspark() -> str | None:
     return str(home / "bin" / "python") if home else None
 
 
+def torch_distributor() -> str | None:
+    """The path of a Python with what Spark's TorchDistributor needs on nodes; None, with the reason printed, when it
+    can't be installed."""
+    home = _environment("torch-distributor-2.15.0", "torch==2.15.0", "numpy<3", "pandas<3", "pyarrow")
+    return str(home / "bin" / "python") if home else None
+
+
 def _environment(name: str, *requirements: str) -> Path | None:
     home = (local_directory() / "bench" / name).resolve()  # the scripts name it, and a temporary home goes
     if not (home / "ready").exists():

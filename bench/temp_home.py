@@ -61,7 +61,12 @@ def temp_home() -> Iterator[Path]:
             os.environ.update(before)
 
 
-def run(command: Sequence[str], environment: Mapping[str, str] | None = None, cwd: Path | None = None) -> Done:
+def run(
+    command: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    limit_s: float = LIMIT_S,
+) -> Done:
     """Run to the end; a failure ends the benchmark with what was printed."""
     started = time.time()
     done = subprocess.run(
@@ -72,7 +77,7 @@ def run(command: Sequence[str], environment: Mapping[str, str] | None = None, cw
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=LIMIT_S,
+        timeout=limit_s,
     )
     result = Done(started, time.time(), done.stdout)
     if done.returncode:
