@@ -31,7 +31,7 @@ from howdah.errors import HowdahError, SpecError
 from howdah.frameworks.group import HOLD_NO_DATA
 from howdah.functions.results import nodes_by_task
 from howdah.jupyter.live_table import LiveTable, in_notebook
-from howdah.spark.feed_messages import FeedError, queue_name
+from howdah.spark.feed_messages import FeedError
 from howdah.spark.feeding import SparkFeeder
 from howdah.spark.feeding_task import Programs, end_feed
 from howdah.spark.node_context import FEED_PORT
@@ -248,12 +248,15 @@ class Cluster:
 
     # Data
 
+    @property
+    def programs(self) -> Programs:
+        """Return the programs that are fed, as tasks of Spark reach them."""
+        return self._programs._replace(ports=[(task.host, task.ports[FEED_PORT]) for task in self._fed_tasks])
+
     def _feeder(self, silence_s: float | None, queue: str) -> SparkFeeder:
         if not self._fed:
             raise SpecError.at("fed", "no role of this cluster is fed")
-        ports = [] if queue else [(task.host, task.ports[FEED_PORT]) for task in self._fed_tasks]
-        name = queue_name(self._programs.cluster, queue)
-        programs = self._programs._replace(cluster=name, ports=ports, silence_s=silence_s)
+        programs = self.programs.of_queue(queue, silence_s)
         return SparkFeeder(self._context, programs, self.job_id, self._goes_on, self._take_data)
 
     @property

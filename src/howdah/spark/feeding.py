@@ -19,6 +19,12 @@ MAX_TRIES = 10
 _numbers = itertools.count(1)
 
 
+def carry_modules() -> None:
+    """Let Spark bring what feeds a partition to its executors, where howdah need not be installed."""
+    for module in (columns, feed_messages, feeding_task, partition_functions):
+        cloudpickle.register_pickle_by_value(module)
+
+
 class SparkFeeder:
     """Feeds the programs of one cluster. `goes_on` returns whether its job does, and `take_data` whether the programs
     take data, after it has waited while they restart; both raise what has failed."""
@@ -33,8 +39,7 @@ class SparkFeeder:
     ) -> None:
         self._context, self._programs, self._job_id = context, programs, job_id
         self._goes_on, self._take_data = goes_on, take_data
-        for module in (columns, feed_messages, feeding_task, partition_functions):
-            cloudpickle.register_pickle_by_value(module)
+        carry_modules()
 
     def train(self, data: Any) -> int:
         """Bring all partitions to the programs, those again whose program was restarted; return how many rows were

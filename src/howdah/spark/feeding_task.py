@@ -16,7 +16,19 @@ from typing import Any, NamedTuple
 
 import pyarrow
 
-from howdah.spark.feed_messages import END, FULL, INFER, LOAD, TRAIN, FeedError, hear, introduce, say, sockets_here
+from howdah.spark.feed_messages import (
+    END,
+    FULL,
+    INFER,
+    LOAD,
+    TRAIN,
+    FeedError,
+    hear,
+    introduce,
+    queue_name,
+    say,
+    sockets_here,
+)
 
 CONNECT_S = 20.0
 """How long a program may take to listen again, after it was restarted."""
@@ -40,6 +52,15 @@ class Programs(NamedTuple):
     """Seconds to wait for a program that listens."""
     silence_s: float | None = None
     """Seconds that a program may take no data, and give no results; None for no limit."""
+
+    def __repr__(self) -> str:
+        return f"Programs({self.cluster!r}, ports={self.ports!r})"  # the key is shown to nobody
+
+    def of_queue(self, queue: str, silence_s: float | None) -> Programs:
+        """Return them as the receivers of another feed of theirs, which tasks of their own nodes alone reach; "" is the
+        feed that has no name."""
+        ports = () if queue else self.ports
+        return self._replace(cluster=queue_name(self.cluster, queue), ports=ports, silence_s=silence_s)
 
 
 class _Program:

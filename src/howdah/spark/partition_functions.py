@@ -5,13 +5,16 @@ Spark brings this module to its executors by value: it imports Python's own libr
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pyarrow
 
 from howdah.spark.columns import to_batches, to_numpy, to_rows
-from howdah.spark.feeding_task import Programs, feed_partition, infer_partition
+from howdah.spark.feed_messages import FeedError
+from howdah.spark.feeding_task import Programs, end_feed, feed_partition, infer_partition
 
 BATCH_ROWS = 1024
 """Rows of an RDD that are sent together."""
@@ -54,6 +57,25 @@ def train_arrow(programs: Programs, done: Any) -> Callable[[Iterable[Any]], Iter
     return run
 
 
+def train_rows(programs: Programs) -> Callable[[Iterable[Any]], list[int]]:
+    """Return the same for `mapPartitions` and `foreachPartition`."""
+    return lambda rows: [feed_partition(programs, partition_number(), to_batches(rows, BATCH_ROWS))]
+
+
+def end_rows(programs: Programs, grace_s: float) -> Callable[[Iterable[Any]], list[bool]]:
+    """Return the function for `foreachPartition` that tells all programs that no more rows will come, and then waits
+    `grace_s` seconds."""
+
+    def run(_rows: Iterable[Any]) -> list[bool]:
+        for host, port in programs.ports:
+            with contextlib.suppress(OSError, FeedError):  # it has ended, as another partition has told it to
+                end_feed(host, port, programs.key, programs.connect_s)
+        time.sleep(grace_s)
+        return [True]
+
+    return run
+
+
 def infer_rdd(programs: Programs) -> Callable[[int, Iterable[Any]], Iterator[Any]]:
     """Return the function for `mapPartitionsWithIndex`, which yields a result for each row."""
 
@@ -62,6 +84,12 @@ def infer_rdd(programs: Programs) -> Callable[[int, Iterable[Any]], Iterator[Any
             yield from to_rows(results)
 
     return run
+
+
+def infer_rows(programs: Programs) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Return the same for `mapPartitions`."""
+    infer = infer_rdd(programs)
+    return lambda rows: infer(partition_number(), rows)
 
 
 def infer_arrow(programs: Programs, names: list[str]) -> Callable[[Iterable[Any]], Iterator[Any]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.streaming import StreamingContext
-from tensorflowonspark import TFCluster, TFNode, TFParallel, dfutil
+from tensorflowonspark import TFCluster, TFNode, TFParallel, TFSparkNode, dfutil
 
 
 def describe(args, ctx):
@@ -79,11 +79,16 @@ def main(directory):
 
     cluster = TFCluster.run(sc, add, {"directory": directory}, 2, 0, input_mode=TFCluster.InputMode.SPARK)
     cluster.train(sc.parallelize(range(100), 4), 10)
+    info, meta = cluster.cluster_info, cluster.cluster_meta
+    sc.parallelize(range(10), 2).foreachPartition(TFSparkNode.train(info, meta))
+    sc.parallelize(range(2), 2).foreachPartition(TFSparkNode.shutdown(info))
     cluster.shutdown(grace_secs=0)
     said["sums"] = [int(path.read_text()) for path in Path(directory).glob("sum-*")]
 
     cluster = TFCluster.run(sc, square, None, 2, 0, input_mode=TFCluster.InputMode.SPARK)
     said["inferred"] = cluster.inference(sc.parallelize(range(100), 3)).collect()
+    again = sc.parallelize(range(100), 3).mapPartitions(TFSparkNode.inference(cluster.cluster_info)).collect()
+    assert again == said["inferred"], again
     cluster.shutdown()
 
     cluster = TFCluster.run(sc, take, directory, 2, 0, input_mode=TFCluster.InputMode.SPARK)

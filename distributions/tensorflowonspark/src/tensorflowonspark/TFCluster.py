@@ -229,11 +229,11 @@ def _uri(path: str, default_fs: str) -> str:
 
 def _cluster_info(job: Cluster, roles: Sequence[str]) -> list[dict[str, Any]]:
     """Return what is known of each node, as the reservations of 2.2.5 had it."""
-    found, counts = [], dict.fromkeys(roles, 0)
+    found, counts, programs = [], dict.fromkeys(roles, 0), job.programs
     for number, role in enumerate(roles):
         index, counts[role] = counts[role], counts[role] + 1
         task = job.task(role, index)
-        node = {"executor_id": number, "host": task.host, "job_name": role, "task_index": index}
+        node = {"executor_id": number, "host": task.host, "job_name": role, "task_index": index, "programs": programs}
         found.append({**node, "port": task.ports.get("main", 0), "tb_pid": 0, "tb_port": 0, "addr": "", "authkey": ""})
     return found
 

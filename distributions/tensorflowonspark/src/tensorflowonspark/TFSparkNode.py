@@ -148,6 +148,67 @@ def run(
     return run_node
 
 
+def train(
+    cluster_info: Sequence[Mapping[str, Any]],
+    cluster_meta: Mapping[str, Any],
+    feed_timeout: float = 600,
+    qname: str = "input",
+) -> Callable[[Iterable[Any]], list[int]]:
+    """Return the function for `foreachPartition` that brings rows to a node of a cluster, whose `cluster_info` it is;
+    the function returns how many were taken. `TFCluster.train` also feeds a partition again whose node was restarted.
+
+    Raises:
+        Exception: Spark feeds no node of this cluster.
+    """
+    programs = _fed_programs(cluster_info, feed_timeout, qname)
+    from howdah.spark.partition_functions import train_rows
+
+    return train_rows(programs)
+
+
+def inference(
+    cluster_info: Sequence[Mapping[str, Any]], feed_timeout: float = 600, qname: str = "input"
+) -> Callable[[Iterable[Any]], Iterable[Any]]:
+    """Return the function for `mapPartitions` that brings rows to a node, and yields its result of each row.
+
+    Raises:
+        Exception: Spark feeds no node of this cluster.
+    """
+    programs = _fed_programs(cluster_info, feed_timeout, qname)
+    from howdah.spark.partition_functions import infer_rows
+
+    return infer_rows(programs)
+
+
+def shutdown(
+    cluster_info: Sequence[Mapping[str, Any]],
+    grace_secs: float = 0,
+    queues: Sequence[str] = ["input"],
+) -> Callable[[Iterable[Any]], list[bool]]:
+    """Return the function for `foreachPartition` that tells the nodes that no more rows will come, and waits
+    `grace_secs` seconds. `TFCluster.shutdown` also waits for the nodes.
+
+    Raises:
+        Exception: Spark feeds no node of this cluster.
+    """
+    programs = _fed_programs(cluster_info, None, "input")
+    from howdah.spark.partition_functions import end_rows
+
+    return end_rows(programs, grace_secs)
+
+
+def _fed_programs(cluster_info: Sequence[Mapping[str, Any]], feed_timeout: float | None, qname: str) -> Any:
+    from howdah.spark.feeding import carry_modules  # nodes have no pyspark
+
+    programs = next((node["programs"] for node in cluster_info if node.get("programs")), None)
+    if programs is None or not programs.ports:
+        raise Exception(
+            "Spark feeds no node of this cluster: only TFCluster.run with InputMode.SPARK starts such nodes"
+        )
+    carry_modules()
+    return programs.of_queue("" if qname == "input" else qname, feed_timeout)
+
+
 def _call(fn: Callable[[Any, Any], Any], tf_args: Any, ctx: TFNodeContext) -> None:
     if isinstance(tf_args, list):
         sys.argv = tf_args
