@@ -11,6 +11,7 @@ import pytest
 
 from howdah.checkpoints import directory_snapshot, directory_sync
 from howdah.inputs import transfer
+from howdah.localfiles.prepared_directories import PreparedDirectories
 from howdah.outputs import snapshot as save
 from howdah.spec import uris
 from howdah.storage.output_files import LEADS_BACK, LEADS_NOWHERE, LEADS_OUT, NO_FILE, OutputFiles
@@ -136,6 +137,8 @@ def test_of_the_working_directory_what_has_changed_since_the_start(tmp_path: Pat
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     (tmp_path / "code/empty").mkdir()
+    (tmp_path / "pretrained/sub").mkdir(parents=True)
+    (tmp_path / "pretrained/sub/config").touch()
     time.sleep(0.02)  # the file system's clock has moved on
     (tmp_path / "mark").touch()
     since_ns = (tmp_path / "mark").stat().st_ctime_ns
@@ -144,6 +147,9 @@ def test_of_the_working_directory_what_has_changed_since_the_start(tmp_path: Pat
         (tmp_path / name).write_text("new")
     (tmp_path / "link").symlink_to("data")
     (tmp_path / "runs/2").mkdir()
-    files = OutputFiles(str(tmp_path), str(tmp_path), since_ns=since_ns, others=["howdah-environment", "mark"])
-    assert list(files) == ["code/changed.py", "link", "runs/1/e"]
+    (tmp_path / "pretrained").rename(tmp_path / "model")
+    (tmp_path / "code/new").touch()
+    others, prepared = ["howdah-environment", "mark"], PreparedDirectories(("code", "pretrained", "pretrained/sub"))
+    files = OutputFiles(str(tmp_path), str(tmp_path), since_ns=since_ns, others=others, prepared=prepared)
+    assert list(files) == ["code/changed.py", "code/new", "link", "model/sub/config", "runs/1/e"]
     assert files.empty == ["runs/2"]

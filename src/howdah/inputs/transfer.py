@@ -250,7 +250,14 @@ def upload_directories(request: UploadRequest) -> UploadReply:
     """Answer a request for an upload."""
     keep_freed_memory()
     made = {
-        item.uri: OutputFiles(item.path, item.root, inputs=item.inputs, since_ns=item.since_ns, others=item.others)
+        item.uri: OutputFiles(
+            item.path,
+            item.root,
+            inputs=item.inputs,
+            since_ns=item.since_ns,
+            others=item.others,
+            prepared=item.prepared,
+        )
         for item in request.items
     }
     empty = [item.path for item in request.items if next(output_copies(made[item.uri], "/"), None) is None]

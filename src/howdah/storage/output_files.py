@@ -13,12 +13,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator
 
+from howdah.localfiles.prepared_directories import PreparedDirectories
 from howdah.localfiles.symlinks import is_inside
 
 LEADS_OUT = "is a link out of the working directory"
 LEADS_NOWHERE = "is a link to nothing"
 LEADS_BACK = "is a link to a directory that holds it"
 NO_FILE = "is neither a file nor a directory"
+_NONE = PreparedDirectories()
 OWN_FILES = ".howdah-"
 """The names of howdah's own files among a program's begin so."""
 
@@ -28,7 +30,8 @@ class OutputFiles:
 
     `root` is the working directory ("": only the directory counts), `is_left_out(name)` says which names to skip, and
     `inputs` are the paths of the task's inputs on this machine. Of the working directory itself only what has changed
-    since the file system's time `since_ns` counts, and nothing in `others`, names at its top. After an iteration
+    since the file system's time `since_ns` counts, and all in directories that are new since then and not among those
+    `prepared`; nothing in `others`, names at its top. After an iteration
     `left_out` says why something is left out, by its path below the directory, and `empty` has the directories that
     hold nothing.
     """
@@ -41,12 +44,13 @@ class OutputFiles:
         inputs: Collection[str] = (),
         since_ns: int = 0,
         others: Collection[str] = (),
+        prepared: PreparedDirectories = _NONE,
     ) -> None:
         self.directory, self._is_left_out = directory, is_left_out
         if os.path.isfile(directory):
             self.directory, only = os.path.split(directory)
             self._is_left_out = lambda name: name != only
-        self._since_ns, self._others = since_ns, frozenset(others)
+        self._since_ns, self._others, self._prepared = since_ns, frozenset(others), prepared
         self._inputs = frozenset(map(os.path.realpath, inputs))
         self._roots = [directory, *([root] if root else [])]
         self.left_out: dict[str, str] = {}
@@ -59,49 +63,52 @@ class OutputFiles:
             OSError: a directory cannot be listed.
         """
         self.left_out, self.empty = {}, []
-        yield from self._files_below("", (os.path.realpath(self.directory),))
+        yield from self._files_below("", (os.path.realpath(self.directory),), self._since_ns)
 
-    def _files_below(self, prefix: str, above: tuple[str, ...]) -> Iterator[str]:
+    def _files_below(self, prefix: str, above: tuple[str, ...], since_ns: int) -> Iterator[str]:
         try:
             entries = sorted(os.scandir(os.path.join(self.directory, prefix)), key=lambda entry: entry.name)
         except (FileNotFoundError, NotADirectoryError):  # removed since it was listed
             if not prefix:
                 raise
             return
-        if prefix and not entries and self._is_programs(prefix):
+        if prefix and not entries and self._has_changed(prefix, since_ns):
             self.empty.append(prefix.rstrip("/"))
         for entry in entries:
             name = prefix + entry.name
-            if self._is_left_out(entry.name) or name in self._others or self._is_not_the_programs(entry):
+            if self._is_left_out(entry.name) or name in self._others or self._is_not_the_programs(entry, since_ns):
                 continue
             if entry.is_symlink():
-                yield from self._files_behind_link(name, above)
+                yield from self._files_behind_link(name, above, since_ns)
             elif entry.is_dir(follow_symlinks=False):
-                yield from self._files_below(f"{name}/", (*above, os.path.realpath(entry.path)))
+                # A directory that was renamed keeps the times of what is in it.
+                is_new = self._has_changed(name, since_ns) and not self._prepared.hold(name)
+                yield from self._files_below(
+                    f"{name}/", (*above, os.path.realpath(entry.path)), 0 if is_new else since_ns
+                )
             elif entry.is_file(follow_symlinks=False):
                 yield name
             elif os.path.lexists(entry.path):
                 self.left_out[name] = NO_FILE
 
-    def _is_not_the_programs(self, entry: os.DirEntry[str]) -> bool:
+    def _is_not_the_programs(self, entry: os.DirEntry[str], since_ns: int) -> bool:
         """Return whether this is no directory, and is howdah's own or was here unchanged when the program started."""
         if not self._since_ns or entry.is_dir(follow_symlinks=False):
             return False
         if entry.name.startswith(OWN_FILES):
             return True
         try:
-            return entry.stat(follow_symlinks=False).st_ctime_ns < self._since_ns
+            return entry.stat(follow_symlinks=False).st_ctime_ns < since_ns
         except FileNotFoundError:  # removed since it was listed
             return True
 
-    def _is_programs(self, directory: str) -> bool:
-        """Return whether the program has made or emptied this directory."""
+    def _has_changed(self, directory: str, since_ns: int) -> bool:
         try:
-            return os.stat(os.path.join(self.directory, directory)).st_ctime_ns >= self._since_ns
+            return os.stat(os.path.join(self.directory, directory)).st_ctime_ns >= since_ns
         except FileNotFoundError:
             return False
 
-    def _files_behind_link(self, name: str, above: tuple[str, ...]) -> Iterator[str]:
+    def _files_behind_link(self, name: str, above: tuple[str, ...], since_ns: int) -> Iterator[str]:
         path = os.path.join(self.directory, name)
         if not os.path.exists(path):
             self.left_out[name] = LEADS_NOWHERE
@@ -114,7 +121,7 @@ class OutputFiles:
         elif real in above:
             self.left_out[name] = LEADS_BACK
         elif os.path.isdir(real):
-            yield from self._files_below(f"{name}/", (*above, real))
+            yield from self._files_below(f"{name}/", (*above, real), since_ns)
         else:
             self.left_out[name] = NO_FILE
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import List, Mapping, Optional, Tuple
 
+from howdah.localfiles.prepared_directories import PreparedDirectories
 from howdah.spec.staged import Feed
 from howdah.spec.values import dataclass
 from howdah.wire.messages import StdoutOutput
@@ -69,6 +70,8 @@ class UploadItem:
     """Time of the file system; only what has changed since then is uploaded. 0: everything is."""
     others: Tuple[str, ...] = ()
     """Names in `path` that are not the program's."""
+    prepared: PreparedDirectories = PreparedDirectories()
+    """Directories in `path` that were there before the program."""
 
 
 @dataclass(frozen=True)

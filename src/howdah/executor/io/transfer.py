@@ -152,7 +152,7 @@ def upload_items(
     local = tuple(uris.path(file.uri) for file in files if uris.split(file.uri)[0] == "file")
     items = [UploadItem(os.path.join(directory, upload.source), upload.uri, directory, local) for upload in made]
     return [
-        replace(item, since_ns=work.program_started_ns, others=tuple(work.list_others()))
+        replace(item, since_ns=work.program_started_ns, others=tuple(work.list_others()), prepared=work.prepared())
         if os.path.normpath(item.path) == directory
         else item
         for item in items

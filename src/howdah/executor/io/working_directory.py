@@ -14,6 +14,7 @@ from typing import Collection, Dict, Iterator, List, Mapping, Set, Tuple
 from howdah.executor.io.overlay import Overlay
 from howdah.executor.process.mount_points import mount_points
 from howdah.localfiles.own_copy import LARGE, copy_or_link, copy_tree, link_tree
+from howdah.localfiles.prepared_directories import PreparedDirectories
 from howdah.localfiles.symlinks import is_inside
 from howdah.spec.staged import HOWDAHS_OWN
 from howdah.wire.program_protocol import DIRECTORY
@@ -44,7 +45,7 @@ class WorkingDirectory:
         """Files of archives that were not copied, because there was another one of their name."""
         self._spread: List[Tuple[str, str]] = []
         """What archives were copied into which directories."""
-        self._holders: Set[str] = set()
+        self._prepared = PreparedDirectories()
         self.program_started_ns = 0
         """When, by the file system's clock, the program started; 0 before that."""
         self._scan("")
@@ -155,7 +156,7 @@ class WorkingDirectory:
             OSError: something cannot be removed.
         """
         yield from self._remove_environments()
-        self._holders = self._list_holders()
+        self._prepared = self.prepared()
         yield from self._remove_since(self.program_started_ns, "", {*map(os.path.normpath, kept)}, mount_points())
         self.program_started_ns = 0
 
@@ -189,16 +190,10 @@ class WorkingDirectory:
                     os.rmdir(path)
         self._linked.clear()
 
-    def _is_known(self, name: str) -> bool:
-        """Return whether a directory was here before the program: one of the job's files or inputs."""
-        if name in self._holders:
-            return True
+    def prepared(self) -> PreparedDirectories:
+        """Return the directories that were here before the program."""
         sources = [(top, self._source(top)) for top in self._links] + [(into, source) for source, into in self._spread]
-        return any(
-            is_inside(os.path.join(self.path, name), os.path.join(self.path, top))
-            and os.path.isdir(os.path.join(source, os.path.relpath(name, top)))
-            for top, source in sources
-        )
+        return PreparedDirectories(tuple(self._list_holders()), tuple(sources))
 
     def _list_holders(self) -> Set[str]:
         """Return all directories that hold one of the job's files or inputs at some depth."""
@@ -228,7 +223,9 @@ class WorkingDirectory:
             is_engines, status = name in self._engines, entry.stat(follow_symlinks=False)
             if entry.is_dir(follow_symlinks=False):
                 # A directory that was renamed keeps the times of what is in it.
-                is_new = since_ns and status.st_ctime_ns >= since_ns and not is_engines and not self._is_known(name)
+                is_new = (
+                    since_ns and status.st_ctime_ns >= since_ns and not is_engines and not self._prepared.hold(name)
+                )
                 yield from self._remove_since(0 if is_new else since_ns, f"{name}/", kept, mounts)
                 if not is_engines and status.st_ctime_ns >= since_ns:
                     with contextlib.suppress(OSError):  # something in it stays
