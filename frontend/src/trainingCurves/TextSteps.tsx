@@ -3,34 +3,20 @@
 
 import Markdown, { type MarkdownToJSX } from "markdown-to-jsx/react";
 import { createElement, memo, type ReactNode } from "react";
-import type { EventRun } from "../api";
 import { EmptyState } from "../components/EmptyState";
 import { LabeledSwitch } from "../components/LabeledSwitch";
 import { SafeLink } from "../components/SafeLink";
 import { t } from "../language";
 import { updateQuery, useRoute } from "../router";
 import { usePolling } from "../usePolling";
-import { type TagProps, useTagPicker } from "./TagPicker";
-
-interface Props {
-  job: string;
-  runs: EventRun[];
-  seconds: number;
-}
+import { type CurveProps, TagPicker, type TagProps } from "./TagPicker";
 
 const MAX_STEPS = 60;
 /** A longer text is shown as written: to make Markdown of it would block the page. */
 const MAX_MARKDOWN_LENGTH = 16 << 10;
 
-export default function TextSteps({ job, runs, seconds }: Props): ReactNode {
-  const { run, tag, picker } = useTagPicker(runs, (each) => each.tags.text ?? []);
-  if (!tag) return <EmptyState text={t("No text yet.")} />;
-  return (
-    <>
-      {picker}
-      <TextsOfTag job={job} run={run} tag={tag} seconds={seconds} />
-    </>
-  );
+export default function TextSteps(props: CurveProps): ReactNode {
+  return <TagPicker {...props} tagsOf={(each) => each.tags.text ?? []} nothing={t("No text yet.")} View={TextsOfTag} />;
 }
 
 function TextsOfTag({ job, run, tag, seconds }: TagProps): ReactNode {
