@@ -1,5 +1,7 @@
 // The values of lines at a place of the horizontal axis, for the table below a chart and beside the pointer.
 
+import { formatNumber } from "../format";
+import { t } from "../language";
 import type { ChartLine } from "./chartLines";
 
 type FormatValue = (value: number) => string;
@@ -32,17 +34,22 @@ export function nearestLines(lines: ChartLine[], { x, y }: { x: number; y: numbe
 /** Returns the line's value at `x`, or its last one. */
 export function valueAt(line: ChartLine, x: number | null, formatValue: FormatValue): string {
   const index = x === null ? line.y.length - 1 : pointAt(line.x, x);
-  if (index === undefined) return NO_VALUE;
+  return index === undefined ? NO_VALUE : valueOfPoint(line, index, formatValue);
+}
+
+function valueOfPoint(line: ChartLine, index: number, formatValue: FormatValue): string {
   const y = line.y[index];
-  return typeof y === "number" ? formatValue(y) : (nonFiniteName(line, line.x[index] as number) ?? NO_VALUE);
+  if (typeof y !== "number") return nonFiniteName(line, line.x[index] as number) ?? NO_VALUE;
+  const threshold = line.thresholds?.[index];
+  if (threshold === undefined) return formatValue(y);
+  return t("precision {precision}, threshold {threshold}", { precision: formatValue(y), threshold: formatNumber(threshold) });
 }
 
 function valueWithRange(line: ChartLine, index: number, format: FormatValue): string {
-  const value = line.y[index];
-  if (typeof value !== "number") return nonFiniteName(line, line.x[index] as number) ?? NO_VALUE;
+  const value = valueOfPoint(line, index, format);
   const [low, high] = [line.low?.[index], line.high?.[index]];
-  if (typeof low !== "number" || typeof high !== "number" || low === high) return format(value);
-  return `${format(value)} (${format(low)} … ${format(high)})`;
+  if (typeof low !== "number" || typeof high !== "number" || low === high) return value;
+  return `${value} (${format(low)} … ${format(high)})`;
 }
 
 function nonFiniteName(line: ChartLine, x: number): string | undefined {

@@ -18,14 +18,14 @@ function CurvesOfTag({ job, run, tag, seconds }: TagProps): ReactNode {
   const { data, error } = usePolling("jobs/{job}/curves/pr_curves", { job }, { run, tag, steps: MAX_STEPS }, seconds);
   return (
     <StepCard steps={data?.steps} error={error}>
-      {(shown) => <Curve tag={tag} shown={shown} />}
+      {(shown, slider) => <Curve tag={tag} shown={shown} slider={slider} />}
     </StepCard>
   );
 }
 
 type Step = ApiResponse<"jobs/{job}/curves/pr_curves">["steps"][number];
 
-function Curve({ tag, shown }: { tag: string; shown: Step }): ReactNode {
+function Curve({ tag, shown, slider }: { tag: string; shown: Step; slider: ReactNode }): ReactNode {
   const [zoom, setZoom] = useState<[from: number, to: number]>();
   const lines = useMemo(() => [toLine(shown)], [shown]);
   return (
@@ -39,6 +39,7 @@ function Curve({ tag, shown }: { tag: string; shown: Step }): ReactNode {
         onSelect={(from, to) => setZoom([from, to])}
         onReset={() => setZoom(undefined)}
         zoomed={zoom !== undefined}
+        controls={slider}
       />
       <p className="muted note">{t("Precision over recall. Each point is a threshold.")}</p>
     </>
@@ -56,5 +57,6 @@ function toLine({ step, points }: Step): ChartLine {
     colour: 0,
     x: found.map(([recall]) => recall as number),
     y: found.map(([, precision]) => numberOrNull(precision)),
+    thresholds: found.map(([, , threshold]) => threshold),
   };
 }
