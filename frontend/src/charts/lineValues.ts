@@ -21,8 +21,9 @@ interface ValueRow {
 export function nearestLines(lines: ChartLine[], { x, y }: { x: number; y: number }): ValueRow[] {
   const rows = lines.flatMap((line): ValueRow[] => {
     if (line.faint || !line.x.length) return [];
-    const index = pointAt(line.x, x);
-    if (index === undefined) return [{ line, x, y: null, text: () => NO_VALUE }];
+    const nearest = pointAt(line.x, x);
+    if (nearest === undefined) return [{ line, x, y: null, text: () => NO_VALUE }];
+    const index = line.thresholds ? pointAtHeight(line, nearest, y) : nearest;
     const text = (format: FormatValue): string => valueWithRange(line, index, format);
     return [{ line, x: line.x[index] as number, y: line.y[index] ?? null, text }];
   });
@@ -66,6 +67,13 @@ function pointAt(xs: ArrayLike<number>, x: number): number | undefined {
   const before = last ? Math.max(mean, (xs[1] as number) - from) : 0;
   const after = last ? Math.max(mean, to - (xs[last - 1] as number)) : 0;
   return x < from - before || x > to + after ? undefined : nearestIndex(xs, x);
+}
+
+/** Returns which of the points of a PR curve with the same recall is nearest to `y`. */
+function pointAtHeight(line: ChartLine, nearest: number, y: number): number {
+  const distance = (index: number): number => Math.abs((line.y[index] ?? Number.POSITIVE_INFINITY) - y);
+  const same = line.y.map((_, index) => index).filter((index) => line.x[index] === line.x[nearest]);
+  return same.reduce((best, index) => (distance(index) < distance(best) ? index : best), nearest);
 }
 
 function nearestIndex(xs: ArrayLike<number>, x: number): number {
