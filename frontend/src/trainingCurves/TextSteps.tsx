@@ -13,7 +13,7 @@ import { type CurveProps, TagPicker, type TagProps } from "./TagPicker";
 
 const MAX_STEPS = 60;
 /** A longer text is shown as written: to make Markdown of it would block the page. */
-const MAX_MARKDOWN_LENGTH = 16 << 10;
+const MAX_MARKDOWN_KIB = 16;
 
 export default function TextSteps(props: CurveProps): ReactNode {
   return <TagPicker {...props} tagsOf={(each) => each.tags.text ?? []} nothing={t("No text yet.")} View={TextsOfTag} />;
@@ -41,10 +41,14 @@ function TextsOfTag({ job, run, tag, seconds }: TagProps): ReactNode {
 
 /** One text. Each poll brings all texts again: those that are the same are not rendered anew. */
 const TextCard = memo(function TextCard({ step, text, asWritten }: { step: number; text: string; asWritten: boolean }): ReactNode {
+  const tooLong = new Blob([text]).size > MAX_MARKDOWN_KIB << 10;
   return (
     <section className="card" style={{ marginBottom: 8 }}>
       <h2>{t("step {step}", { step })}</h2>
-      {asWritten || text.length > MAX_MARKDOWN_LENGTH ? (
+      {tooLong && !asWritten && (
+        <p className="muted note">{t("Shown as written: it is longer than {limit} KiB.", { limit: MAX_MARKDOWN_KIB })}</p>
+      )}
+      {asWritten || tooLong ? (
         <pre className="text" style={{ whiteSpace: "pre-wrap" }}>
           {text}
         </pre>
