@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -113,14 +114,22 @@ def test_precision_over_recall(tab: Tab, job: RunningCommand) -> None:
     eventually(lambda: coloured(canvas), "the curve")
     tab.sees("step 100")
     assert tab.looked_over("curves-pr") == []
-    page.get_by_role("slider", name="Step").press("Home")
+    page.get_by_role("button", name="Expand classes").click()
+    enlarged = page.get_by_role("dialog", name="classes")
+    enlarged.get_by_role("slider", name="Step").press("Home")
+    expect(enlarged.get_by_role("rowheader")).to_have_text("step 0")
+    enlarged.locator(".u-over").hover()
+    pointed_at = re.compile(r"recall [\d.]+step 0precision [\d.]+, threshold [\d.]+")
+    expect(enlarged.locator(".chart-tooltip")).to_have_text(pointed_at)
+    assert tab.looked_over("curves-pr-expanded") == []
+    enlarged.get_by_role("button", name="Close").click()
     tab.sees("step 0")
     page.get_by_role("button", name="Files of classes").click()
     with page.expect_download() as download:
         page.get_by_role("menuitem", name="Download as CSV").click()
     table = download.value.path().read_text().splitlines()
-    assert table[0] == "line,recall,value,minimum,maximum"
-    assert table[-1] == "step 0,1,0.5,0.5,0.5"  # at a threshold of 0 everything is called positive
+    assert table[0] == "line,recall,value,minimum,maximum,threshold"
+    assert table[-1] == "step 0,1,0.5,0.5,0.5,0"  # at a threshold of 0 everything is called positive
 
 
 def test_histograms_are_enlarged_and_downloaded(tab: Tab, job: RunningCommand) -> None:

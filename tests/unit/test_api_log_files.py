@@ -187,6 +187,21 @@ def test_of_a_progress_bar_that_goes_on_the_last_state_is_merged(monkeypatch: py
     assert found["complete_since"] == 5.0
 
 
+def test_of_an_index_no_more_is_read_than_its_end() -> None:
+    count = 16_000  # lines that are shorter than their lines of the index
+    times = b"".join(b"%d.000 %d 0 %d 0\n" % (1_000_000_000 + at, 5 * at, at) for at in range(count))
+    job = Job({("worker:0", 1, "stdout"): b"abcd\n" * count, ("worker:0", 1, "times"): times})
+    found = merged(job)
+    *_, last = lines = found["lines"]
+    assert len(lines) == merged_logs.MAX_TASK_BYTES // 5
+    assert (last["time"], last["stream"]) == (1_000_000_000 + count - 1, "stdout")
+    assert (lines[0]["time"], lines[0]["stream"]) == (None, "")
+    known = next(line for line in lines if line["time"])
+    assert (known["time"], known["stream"]) == (found["complete_since"], "stdout")
+    assert known["time"] == 1_000_000_000 + known["offset"] / 5
+    assert job.most <= merged_logs.INDEX_SHARE * merged_logs.MAX_TASK_BYTES < len(times)
+
+
 def test_not_more_tasks_are_merged_than_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merged_logs, "MAX_TASKS", 1)
     found = merged(Job(MERGED))

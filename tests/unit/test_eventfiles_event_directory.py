@@ -323,6 +323,20 @@ def test_histograms_and_images_and_the_rest(tmp_path: Path) -> None:
     assert batch.images[0][1].step == 1
 
 
+@pytest.mark.parametrize(
+    ("cells", "kept"),
+    [(["é" * 40_000], "é" * 32_768), (["a", "é" * 40_000], "a\n" + "é" * 32_767), (["é" * 9], "é" * 9)],
+)
+def test_a_text_is_cut_at_bytes_and_between_characters(cells: list[str], kept: str) -> None:
+    event = files.event(7)
+    text = event.summary.value.add(tag=b"t")
+    text.metadata.plugin_data.plugin_name, text.tensor.dtype = b"text", 7
+    text.tensor.string_val.extend(cell.encode() for cell in cells)
+    batch = Batch("file:///x", 0)
+    assert events.read(event.SerializeToString(), 0, 0, batch, {})
+    assert batch.texts[0][1].text == kept
+
+
 def test_audio_of_each_framework_and_curves_of_precision(tmp_path: Path) -> None:
     pairs = files.event(2)
     one = pairs.summary.value.add(tag=b"spoken")

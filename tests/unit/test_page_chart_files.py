@@ -33,6 +33,17 @@ def test_what_is_no_number_is_named_at_its_step() -> None:
     assert found[1:3] == ["train,2,NaN,NaN,NaN", "train,2.5,-Infinity,-Infinity,-Infinity"]
 
 
+def test_a_point_of_a_pr_curve_has_its_threshold() -> None:
+    lines = [line(x=[0, 1], y=[1, 0.5], thresholds=[0.9, 0]), line(x=[1], y=[1])]
+    (text,) = called("charts/chartFiles.ts", "toCsv", [[lines, "recall"]])
+    assert text.splitlines() == [
+        "line,recall,value,minimum,maximum,threshold",
+        "train,0,1,1,1,0.9",
+        "train,1,0.5,0.5,0.5,0",
+        "train,1,1,1,1,",
+    ]
+
+
 def test_a_name_is_never_a_formula_or_a_second_cell() -> None:
     assert rows(line(name='=HYPERLINK("x")', x=[1], y=[1])) == ['"\'=HYPERLINK(""x"")",1,1,1,1']
     assert rows(line(name="a,b", x=[1], y=[-1])) == ['"a,b",1,-1,-1,-1']

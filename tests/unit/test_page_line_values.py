@@ -31,6 +31,12 @@ def test_a_line_keeps_its_value_until_its_next_point_is_due() -> None:
     assert shown_at(5, line("one", [4])) == {"one": None}
 
 
+def test_of_points_with_the_same_recall_the_one_at_the_pointer_is_shown() -> None:
+    curve = {**line("pr", [0, 1, 1, 1]), "y": [1, 0.9, 0.6, 0.5], "thresholds": [0.9, 0.6, 0.3, 0]}
+    found = called("charts/lineValues.ts", "nearestLines", [[[curve], {"x": 0.9, "y": y}] for y in (1, 0.62, 0)])
+    assert [row["y"] for (row,) in found] == [0.9, 0.6, 0.5]
+
+
 def steps(*numbers: int) -> list[dict[str, int]]:
     return [{"step": number} for number in numbers]
 

@@ -13,6 +13,8 @@ interface Props extends LineChartProps {
   onExpand?: (expanded: boolean) => void;
   /** Whether only a part of the horizontal axis is shown. */
   zoomed?: boolean;
+  /** Controls beside the chart that its own window has, too. */
+  controls?: ReactNode;
 }
 
 /** The parts of a card that every chart has, for charts that are drawn otherwise, too. */
@@ -25,7 +27,7 @@ export function ChartHead({ title, children }: { title: string; children?: React
   );
 }
 
-export function ChartCard({ onExpand, zoomed = false, ...chart }: Props): ReactNode {
+export function ChartCard({ onExpand, zoomed = false, controls, ...chart }: Props): ReactNode {
   const { label, onReset } = chart;
   const [expanded, setExpanded] = useState(false);
   const plot = useRef<uPlot>(null);
@@ -42,7 +44,7 @@ export function ChartCard({ onExpand, zoomed = false, ...chart }: Props): ReactN
       </ChartHead>
       <LineChart {...chart} plot={plot} />
       {expanded && (
-        <ExpandedLineChart chart={chart} zoomed={zoomed} onClose={() => expand(false)} />
+        <ExpandedLineChart chart={chart} zoomed={zoomed} controls={controls} onClose={() => expand(false)} />
       )}
     </>
   );
@@ -79,10 +81,12 @@ export function ExpandedChart({ label, onClose, head, children }: ExpandedProps)
 function ExpandedLineChart({
   chart,
   zoomed,
+  controls,
   onClose,
 }: {
   chart: LineChartProps;
   zoomed: boolean;
+  controls: ReactNode;
   onClose: () => void;
 }): ReactNode {
   const plot = useRef<uPlot>(null);
@@ -97,7 +101,12 @@ function ExpandedLineChart({
         </>
       )}
     >
-      {(height) => <LineChart {...chart} height={height} plot={plot} tallLegend />}
+      {(height) => (
+        <>
+          <LineChart {...chart} height={height} plot={plot} tallLegend />
+          {controls}
+        </>
+      )}
     </ExpandedChart>
   );
 }

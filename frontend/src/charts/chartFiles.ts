@@ -17,6 +17,7 @@ export function toCsv(lines: ChartLine[], axis: AxisKind): string {
 }
 
 function toRows(lines: ChartLine[], axis: AxisKind): Row[] {
+  const withThresholds = lines.some(({ thresholds }) => thresholds);
   const rows = lines.flatMap((line) => {
     const odd = new Map((line.nonFinite ?? []).map(({ x, name }) => [x, name]));
     const name = line.smoothed ? `${line.name} (${t("smoothed")})` : line.name;
@@ -24,13 +25,14 @@ function toRows(lines: ChartLine[], axis: AxisKind): Row[] {
     const ofPoints = points.map(([x, index]) => {
       const value = line.y[index] ?? odd.get(x) ?? "";
       odd.delete(x);
-      return [x, [name, x, value, line.low?.[index] ?? value, line.high?.[index] ?? value]] as const;
+      const threshold = withThresholds ? [line.thresholds?.[index] ?? ""] : [];
+      return [x, [name, x, value, line.low?.[index] ?? value, line.high?.[index] ?? value, ...threshold]] as const;
     });
     const between = [...odd].map(([x, value]) => [x, [name, x, value, value, value]] as const);
     const all = between.length ? [...ofPoints, ...between].sort(([a], [b]) => a - b) : ofPoints;
     return all.map(([, cells]) => cells);
   });
-  return [["line", axis, "value", "minimum", "maximum"], ...rows];
+  return [["line", axis, "value", "minimum", "maximum", ...(withThresholds ? ["threshold"] : [])], ...rows];
 }
 
 function writeCsv(rows: Row[]): string {

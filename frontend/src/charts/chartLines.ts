@@ -13,6 +13,8 @@ export interface ChartLine {
   high?: (number | null)[];
   /** Values that are not finite, by name: `NaN`, `Infinity`, `-Infinity`. */
   nonFinite?: { x: number; name: string }[];
+  /** The threshold that each point of a PR curve belongs to. */
+  thresholds?: number[];
   /** The number of the line's colour. */
   colour: number;
   /** The number of the line's dashes; 0 is a whole line. */

@@ -1,5 +1,7 @@
 // The values of lines at a place of the horizontal axis, for the table below a chart and beside the pointer.
 
+import { formatNumber } from "../format";
+import { t } from "../language";
 import type { ChartLine } from "./chartLines";
 
 type FormatValue = (value: number) => string;
@@ -19,8 +21,9 @@ interface ValueRow {
 export function nearestLines(lines: ChartLine[], { x, y }: { x: number; y: number }): ValueRow[] {
   const rows = lines.flatMap((line): ValueRow[] => {
     if (line.faint || !line.x.length) return [];
-    const index = pointAt(line.x, x);
-    if (index === undefined) return [{ line, x, y: null, text: () => NO_VALUE }];
+    const nearest = pointAt(line.x, x);
+    if (nearest === undefined) return [{ line, x, y: null, text: () => NO_VALUE }];
+    const index = line.thresholds ? pointAtHeight(line, nearest, y) : nearest;
     const text = (format: FormatValue): string => valueWithRange(line, index, format);
     return [{ line, x: line.x[index] as number, y: line.y[index] ?? null, text }];
   });
@@ -32,17 +35,22 @@ export function nearestLines(lines: ChartLine[], { x, y }: { x: number; y: numbe
 /** Returns the line's value at `x`, or its last one. */
 export function valueAt(line: ChartLine, x: number | null, formatValue: FormatValue): string {
   const index = x === null ? line.y.length - 1 : pointAt(line.x, x);
-  if (index === undefined) return NO_VALUE;
+  return index === undefined ? NO_VALUE : valueOfPoint(line, index, formatValue);
+}
+
+function valueOfPoint(line: ChartLine, index: number, formatValue: FormatValue): string {
   const y = line.y[index];
-  return typeof y === "number" ? formatValue(y) : (nonFiniteName(line, line.x[index] as number) ?? NO_VALUE);
+  if (typeof y !== "number") return nonFiniteName(line, line.x[index] as number) ?? NO_VALUE;
+  const threshold = line.thresholds?.[index];
+  if (threshold === undefined) return formatValue(y);
+  return t("precision {precision}, threshold {threshold}", { precision: formatValue(y), threshold: formatNumber(threshold) });
 }
 
 function valueWithRange(line: ChartLine, index: number, format: FormatValue): string {
-  const value = line.y[index];
-  if (typeof value !== "number") return nonFiniteName(line, line.x[index] as number) ?? NO_VALUE;
+  const value = valueOfPoint(line, index, format);
   const [low, high] = [line.low?.[index], line.high?.[index]];
-  if (typeof low !== "number" || typeof high !== "number" || low === high) return format(value);
-  return `${format(value)} (${format(low)} … ${format(high)})`;
+  if (typeof low !== "number" || typeof high !== "number" || low === high) return value;
+  return `${value} (${format(low)} … ${format(high)})`;
 }
 
 function nonFiniteName(line: ChartLine, x: number): string | undefined {
@@ -59,6 +67,13 @@ function pointAt(xs: ArrayLike<number>, x: number): number | undefined {
   const before = last ? Math.max(mean, (xs[1] as number) - from) : 0;
   const after = last ? Math.max(mean, to - (xs[last - 1] as number)) : 0;
   return x < from - before || x > to + after ? undefined : nearestIndex(xs, x);
+}
+
+/** Returns which of the points of a PR curve with the same recall is nearest to `y`. */
+function pointAtHeight(line: ChartLine, nearest: number, y: number): number {
+  const distance = (index: number): number => Math.abs((line.y[index] ?? Number.POSITIVE_INFINITY) - y);
+  const same = line.y.map((_, index) => index).filter((index) => line.x[index] === line.x[nearest]);
+  return same.reduce((best, index) => (distance(index) < distance(best) ? index : best), nearest);
 }
 
 function nearestIndex(xs: ArrayLike<number>, x: number): number {

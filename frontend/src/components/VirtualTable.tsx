@@ -38,10 +38,20 @@ interface Props<T> {
   onSort?: (sorting: Sorting) => void;
   /** The keys of the columns by which the server sorts the rows. Without them the table sorts the rows itself. */
   sortable?: string[];
+  /** The key of the row that is unfolded: its details are below its cells. */
+  unfoldedKey?: string | undefined;
+  details?: (row: T) => ReactNode;
 }
 
 const ROW_HEIGHT = 34;
 const OVERSCAN_ROWS = 12;
+/** Fewer rows than OVERSCAN_ROWS: the rows in view are found as if none was unfolded. */
+const DETAILS_HEIGHT = 5 * ROW_HEIGHT;
+const UNFOLDED_ROW = {
+  height: ROW_HEIGHT + DETAILS_HEIGHT,
+  gridTemplateRows: `${ROW_HEIGHT}px auto`,
+  alignContent: "start",
+};
 const UNSORTED: Sorting = { key: "", descending: false };
 /** How far tables were scrolled, by address and label: who goes back finds the rows that were in view. */
 const scrollPositions = new Map<string, number>();
@@ -67,6 +77,10 @@ export function VirtualTable<T>(props: Props<T>): ReactNode {
   const container = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ first: 0, count: 40 });
   const sorted = useSortedRows(rows, columns, props.sortable ? UNSORTED : sorting);
+  const unfolded = useMemo(
+    () => (props.unfoldedKey === undefined ? -1 : sorted.findIndex((row) => rowKey(row) === props.unfoldedKey)),
+    [sorted, rowKey, props.unfoldedKey],
+  );
   useLayoutEffect(() => {
     const position = scrollPositions.get(positionKey(label));
     if (container.current && position) container.current.scrollTop = position;
@@ -120,27 +134,36 @@ export function VirtualTable<T>(props: Props<T>): ReactNode {
           ))}
         </div>
       </div>
-      <div role="rowgroup" className="rows" style={{ height: sorted.length * ROW_HEIGHT, minWidth }}>
-        {visibleRows.map((row, index) => (
-          <div
-            role="row"
-            className="table-row"
-            key={rowKey(row)}
-            aria-rowindex={view.first + index + 2}
-            style={{ ...gridColumns, top: (view.first + index) * ROW_HEIGHT }}
-          >
-            {columns.map((column) => (
-              <div
-                role="cell"
-                key={column.key}
-                className={cellClass(column)}
-                title={column.tooltip?.(row)}
-              >
-                {column.truncateStart ? <bdi>{column.cell(row)}</bdi> : column.cell(row)}
-              </div>
-            ))}
-          </div>
-        ))}
+      <div role="rowgroup" className="rows" style={{ height: sorted.length * ROW_HEIGHT + (unfolded < 0 ? 0 : DETAILS_HEIGHT), minWidth }}>
+        {visibleRows.map((row, index) => {
+          const number = view.first + index;
+          const below = unfolded >= 0 && number > unfolded ? DETAILS_HEIGHT : 0;
+          return (
+            <div
+              role="row"
+              className="table-row"
+              key={rowKey(row)}
+              aria-rowindex={number + 2}
+              style={{ ...gridColumns, top: number * ROW_HEIGHT + below, ...(number === unfolded ? UNFOLDED_ROW : {}) }}
+            >
+              {columns.map((column) => (
+                <div
+                  role="cell"
+                  key={column.key}
+                  className={cellClass(column)}
+                  title={column.tooltip?.(row)}
+                >
+                  {column.truncateStart ? <bdi>{column.cell(row)}</bdi> : column.cell(row)}
+                </div>
+              ))}
+              {number === unfolded && (
+                <div role="cell" style={{ gridColumn: "1 / -1" }}>
+                  {props.details?.(row)}
+                </div>
+              )}
+            </div>
+          );
+        })}
       </div>
     </div>
   );

@@ -23,7 +23,7 @@ export default function ComparePage({ server }: { server: ServerInfo }): ReactNo
     <>
       <h1 className="visually-hidden">{t("Compare")}</h1>
       <JobsForm key={text} text={text} />
-      {ids.length > 1 && <Comparison ids={ids} />}
+      {first && <Comparison ids={ids} />}
       {first && ids.length > 1 && server.kind === "history" && <ScalarComparison jobId={first} />}
     </>
   );

@@ -8,7 +8,6 @@ import { href } from "../router";
 import { usePolling } from "../usePolling";
 
 export function ChangesCard({ job, server }: { job: Job; server: ServerInfo | undefined }): ReactNode {
-  const place = href(["jobs", job.id, "spec"]);
   if (server?.kind !== "history" && !server?.history) return null;
   return (
     <section className="card" style={{ flexBasis: "100%" }}>
@@ -16,7 +15,7 @@ export function ChangesCard({ job, server }: { job: Job; server: ServerInfo | un
       {server.kind === "history" ? (
         <Changes job={job} />
       ) : (
-        <a href={server.history + place}>{t("The job's page in the history")}</a>
+        <a href={server.history + href(["compare"], { jobs: job.id })}>{t("Compare with the last run, in the history")}</a>
       )}
     </section>
   );

@@ -9,6 +9,7 @@ import { toPlainText, formatTime } from "../format";
 import { t } from "../language";
 import { updateQuery, useRoute } from "../router";
 import { hasEnded } from "./jobState";
+import { toYaml } from "./toYaml";
 
 interface EventRow {
   number: number;
@@ -27,6 +28,7 @@ const MAX_EVENTS = 100_000;
 export default function EventsTab({ job }: { job: Job }): ReactNode {
   const { rows, error } = useEvents(job.id, !hasEnded(job));
   const { query } = useRoute();
+  const [unfoldedKey, setUnfoldedKey] = useState<string>();
   const [search, kind, task] = ["text", "kind", "task"].map((name) => query.get(name) ?? "") as [string, string, string];
   const visibleEvents = useMemo(() => {
     const words = search.toLowerCase().split(/\s+/).filter(Boolean);
@@ -57,9 +59,15 @@ export default function EventsTab({ job }: { job: Job }): ReactNode {
       </div>
       <VirtualTable
         label={t("Events")}
-        columns={eventColumns()}
+        columns={eventColumns(unfoldedKey, setUnfoldedKey)}
         rows={visibleEvents}
-        rowKey={(row) => `${row.number}`}
+        rowKey={eventKey}
+        unfoldedKey={unfoldedKey}
+        details={(row) => (
+          <pre className="text wrap" tabIndex={0}>
+            {toYaml(JSON.parse(row.details))}
+          </pre>
+        )}
       />
     </>
   );
@@ -89,7 +97,11 @@ function ValueFilter({ label, name, value, values }: ValueFilterProps): ReactNod
   );
 }
 
-function eventColumns(): TableColumn<EventRow>[] {
+function eventKey({ number }: EventRow): string {
+  return `${number}`;
+}
+
+function eventColumns(unfoldedKey: string | undefined, unfold: (key: string | undefined) => void): TableColumn<EventRow>[] {
   return [
     {
       key: "time",
@@ -103,7 +115,24 @@ function eventColumns(): TableColumn<EventRow>[] {
       key: "event",
       title: t("Event"),
       width: "minmax(260px, 1fr)",
-      cell: (row) => row.sentence || <span className="mono muted">{row.details}</span>,
+      cell: (row) => {
+        const isUnfolded = eventKey(row) === unfoldedKey;
+        return (
+          <>
+            <button
+              type="button"
+              className="link-button"
+              style={{ padding: "0 4px", outlineOffset: -2 }} // the cell cuts what is outside
+              aria-expanded={isUnfolded}
+              aria-label={t("Fields of the event {kind}", { kind: row.kind })}
+              onClick={() => unfold(isUnfolded ? undefined : eventKey(row))}
+            >
+              {isUnfolded ? "▾" : "▸"}
+            </button>{" "}
+            {row.sentence || <span className="mono muted">{row.details}</span>}
+          </>
+        );
+      },
       tooltip: (row) => [row.sentence, row.details.slice(0, 2000)].filter(Boolean).join("\n"),
     },
     { key: "kind", title: t("Kind"), width: "150px", sortValue: (row) => row.kind, cell: (row) => row.kind },

@@ -13,6 +13,7 @@ import { getActionToken } from "../tokens";
 import { usePolling } from "../usePolling";
 import { type Changes, changesOf, type Draft } from "./annotationChanges";
 
+/** In characters as the server counts them: one may have a length of two here. */
 const MAX_NOTE = 2000;
 /** A job whose job file has more may keep as many. */
 const MAX_TAGS = 20;
@@ -121,7 +122,11 @@ function Editor({ draft, setDraft, maxTags, saving, save }: EditorProps): ReactN
         placeholder={t("Note")}
         autoFocus
         autoSize={{ minRows: 3, maxRows: 12 }}
-        maxLength={MAX_NOTE}
+        count={{
+          max: MAX_NOTE,
+          strategy: (text) => Array.from(text).length,
+          exceedFormatter: (text, { max }) => Array.from(text).slice(0, max).join(""),
+        }}
         value={draft.note}
         onChange={(event) => setDraft({ ...draft, note: event.target.value })}
       />

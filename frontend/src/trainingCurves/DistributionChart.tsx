@@ -5,19 +5,10 @@ import type { ChartLine } from "../charts/chartLines";
 import { numberOrNull } from "../charts/histogramOptions";
 import { t } from "../language";
 import { usePolling } from "../usePolling";
+import type { TagProps } from "./TagPicker";
 
 /** Draws the percentiles of a histogram over its steps. */
-export function DistributionChart({
-  job,
-  run,
-  tag,
-  seconds,
-}: {
-  job: string;
-  run: string;
-  tag: string;
-  seconds: number;
-}): ReactNode {
+export function DistributionChart({ job, run, tag, seconds }: TagProps): ReactNode {
   const polled = usePolling("jobs/{job}/curves/distributions", { job }, { run, tag }, seconds);
   const lines = useMemo(() => percentileLines(polled.data?.steps ?? []), [polled.data]);
   if (!lines.length) return null;

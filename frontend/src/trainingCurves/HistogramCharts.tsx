@@ -12,23 +12,19 @@ import { usePolling } from "../usePolling";
 import { chosenIndex } from "./chosenStep";
 import { DistributionChart } from "./DistributionChart";
 import { StepSlider } from "./StepSlider";
-import { useTagPicker } from "./TagPicker";
+import { type CurveProps, TagPicker, type TagProps } from "./TagPicker";
 
 const EChart = lazy(() => import("../charts/EChart"));
 
 type Files = Omit<PictureMenuProps, "label">;
 
-export default function HistogramCharts({
-  job,
-  runs,
-  seconds,
-}: {
-  job: string;
-  runs: EventRun[];
-  seconds: number;
-}): ReactNode {
-  const { run, tag, picker } = useTagPicker(runs, (each) => each.tags.histogram ?? []);
-  const polled = usePolling(tag ? "jobs/{job}/curves/histograms" : "", { job }, { run, tag, steps: 50 }, seconds);
+export default function HistogramCharts(props: CurveProps): ReactNode {
+  const tagsOf = (run: EventRun): string[] => run.tags.histogram ?? [];
+  return <TagPicker {...props} tagsOf={tagsOf} nothing={t("No histograms yet.")} View={HistogramsOfTag} />;
+}
+
+function HistogramsOfTag({ job, run, tag, seconds }: TagProps): ReactNode {
+  const polled = usePolling("jobs/{job}/curves/histograms", { job }, { run, tag, steps: 50 }, seconds);
   const [chosenStep, setChosenStep] = useState<number>(); // the newest step without a choice
   const dark = useDarkMode();
   const steps = polled.data?.steps ?? [];
@@ -44,33 +40,27 @@ export default function HistogramCharts({
   };
   const heatmap = useMemo(() => stepsHeatmapOption(polled.data?.steps ?? [], dark), [polled.data, dark]);
   const histogram = useMemo(() => histogramOption(polled.data?.steps[stepIndex], dark), [polled.data, stepIndex, dark]);
-  if (!tag) return <EmptyState text={t("No histograms yet.")} />;
+  if (!steps.length) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;
   return (
-    <>
-      {picker}
-      {!steps.length && <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />}
-      {steps.length > 0 && (
-        <div className="charts">
-          <HistogramCard
-            title={t("Over all steps")}
-            label={t("{tag} over all steps", { tag })}
-            option={heatmap}
-            height={300}
-            files={filesOf(steps)}
-          />
-          <HistogramCard
-            title={t("At step {step}", { step })}
-            label={t("{tag} at one step", { tag })}
-            option={histogram}
-            height={260}
-            files={filesOf(steps.slice(stepIndex, stepIndex + 1), step)}
-          >
-            <StepSlider steps={steps} index={stepIndex} onChoose={setChosenStep} />
-          </HistogramCard>
-          <DistributionChart job={job} run={run} tag={tag} seconds={seconds} />
-        </div>
-      )}
-    </>
+    <div className="charts">
+      <HistogramCard
+        title={t("Over all steps")}
+        label={t("{tag} over all steps", { tag })}
+        option={heatmap}
+        height={300}
+        files={filesOf(steps)}
+      />
+      <HistogramCard
+        title={t("At step {step}", { step })}
+        label={t("{tag} at one step", { tag })}
+        option={histogram}
+        height={260}
+        files={filesOf(steps.slice(stepIndex, stepIndex + 1), step)}
+      >
+        <StepSlider steps={steps} index={stepIndex} onChoose={setChosenStep} />
+      </HistogramCard>
+      <DistributionChart job={job} run={run} tag={tag} seconds={seconds} />
+    </div>
   );
 }
 

@@ -1,48 +1,35 @@
 // Precision over recall at one step, which a slider chooses.
 
 import { type ReactNode, useMemo, useState } from "react";
-import type { ApiResponse, EventRun } from "../api";
+import type { ApiResponse } from "../api";
 import { ChartCard } from "../charts/ChartCard";
 import type { ChartLine } from "../charts/chartLines";
 import { numberOrNull } from "../charts/histogramOptions";
-import { EmptyState } from "../components/EmptyState";
 import { t } from "../language";
 import { usePolling } from "../usePolling";
-import { chosenIndex } from "./chosenStep";
-import { StepSlider } from "./StepSlider";
-import { type TagProps, useTagPicker } from "./TagPicker";
+import { MAX_STEPS, StepCard } from "./StepCard";
+import { type CurveProps, TagPicker, type TagProps } from "./TagPicker";
 
-interface Props {
-  job: string;
-  runs: EventRun[];
-  seconds: number;
+export default function PrecisionRecallCharts(props: CurveProps): ReactNode {
+  return <TagPicker {...props} tagsOf={(each) => each.tags.pr_curve ?? []} nothing={t("No PR curves yet.")} View={CurvesOfTag} />;
 }
 
-const MAX_STEPS = 100;
-
-export default function PrecisionRecallCharts({ job, runs, seconds }: Props): ReactNode {
-  const { run, tag, picker } = useTagPicker(runs, (each) => each.tags.pr_curve ?? []);
-  if (!tag) return <EmptyState text={t("No PR curves yet.")} />;
+function CurvesOfTag({ job, run, tag, seconds }: TagProps): ReactNode {
+  const { data, error } = usePolling("jobs/{job}/curves/pr_curves", { job }, { run, tag, steps: MAX_STEPS }, seconds);
   return (
-    <>
-      {picker}
-      <CurveOfTag key={`${run} ${tag}`} job={job} run={run} tag={tag} seconds={seconds} />
-    </>
+    <StepCard steps={data?.steps} error={error}>
+      {(shown, slider) => <Curve tag={tag} shown={shown} slider={slider} />}
+    </StepCard>
   );
 }
 
-type Steps = ApiResponse<"jobs/{job}/curves/pr_curves">["steps"];
+type Step = ApiResponse<"jobs/{job}/curves/pr_curves">["steps"][number];
 
-function CurveOfTag({ job, run, tag, seconds }: TagProps): ReactNode {
-  const polled = usePolling("jobs/{job}/curves/pr_curves", { job }, { run, tag, steps: MAX_STEPS }, seconds);
-  const [chosenStep, setChosenStep] = useState<number>(); // the newest step without a choice
+function Curve({ tag, shown, slider }: { tag: string; shown: Step; slider: ReactNode }): ReactNode {
   const [zoom, setZoom] = useState<[from: number, to: number]>();
-  const steps: Steps = polled.data?.steps ?? [];
-  const shown = steps[chosenIndex(steps, chosenStep)];
-  const lines = useMemo(() => (shown ? [toLine(shown)] : []), [shown]);
-  if (!shown) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;
+  const lines = useMemo(() => [toLine(shown)], [shown]);
   return (
-    <section className="card">
+    <>
       <ChartCard
         label={tag}
         lines={lines}
@@ -52,15 +39,15 @@ function CurveOfTag({ job, run, tag, seconds }: TagProps): ReactNode {
         onSelect={(from, to) => setZoom([from, to])}
         onReset={() => setZoom(undefined)}
         zoomed={zoom !== undefined}
+        controls={slider}
       />
       <p className="muted note">{t("Precision over recall. Each point is a threshold.")}</p>
-      <StepSlider steps={steps} index={chosenIndex(steps, chosenStep)} onChoose={setChosenStep} />
-    </section>
+    </>
   );
 }
 
 /** Makes the line of one step, by growing recall. */
-function toLine({ step, points }: Steps[number]): ChartLine {
+function toLine({ step, points }: Step): ChartLine {
   const found = points
     .filter(([recall]) => typeof recall === "number")
     .reverse() // thresholds that grow bring the recall down
@@ -70,5 +57,6 @@ function toLine({ step, points }: Steps[number]): ChartLine {
     colour: 0,
     x: found.map(([recall]) => recall as number),
     y: found.map(([, precision]) => numberOrNull(precision)),
+    thresholds: found.map(([, , threshold]) => threshold),
   };
 }

@@ -3,34 +3,20 @@
 
 import Markdown, { type MarkdownToJSX } from "markdown-to-jsx/react";
 import { createElement, memo, type ReactNode } from "react";
-import type { EventRun } from "../api";
 import { EmptyState } from "../components/EmptyState";
 import { LabeledSwitch } from "../components/LabeledSwitch";
 import { SafeLink } from "../components/SafeLink";
 import { t } from "../language";
 import { updateQuery, useRoute } from "../router";
 import { usePolling } from "../usePolling";
-import { type TagProps, useTagPicker } from "./TagPicker";
-
-interface Props {
-  job: string;
-  runs: EventRun[];
-  seconds: number;
-}
+import { type CurveProps, TagPicker, type TagProps } from "./TagPicker";
 
 const MAX_STEPS = 60;
 /** A longer text is shown as written: to make Markdown of it would block the page. */
-const MAX_MARKDOWN_LENGTH = 16 << 10;
+const MAX_MARKDOWN_KIB = 16;
 
-export default function TextSteps({ job, runs, seconds }: Props): ReactNode {
-  const { run, tag, picker } = useTagPicker(runs, (each) => each.tags.text ?? []);
-  if (!tag) return <EmptyState text={t("No text yet.")} />;
-  return (
-    <>
-      {picker}
-      <TextsOfTag job={job} run={run} tag={tag} seconds={seconds} />
-    </>
-  );
+export default function TextSteps(props: CurveProps): ReactNode {
+  return <TagPicker {...props} tagsOf={(each) => each.tags.text ?? []} nothing={t("No text yet.")} View={TextsOfTag} />;
 }
 
 function TextsOfTag({ job, run, tag, seconds }: TagProps): ReactNode {
@@ -55,10 +41,14 @@ function TextsOfTag({ job, run, tag, seconds }: TagProps): ReactNode {
 
 /** One text. Each poll brings all texts again: those that are the same are not rendered anew. */
 const TextCard = memo(function TextCard({ step, text, asWritten }: { step: number; text: string; asWritten: boolean }): ReactNode {
+  const tooLong = new Blob([text]).size > MAX_MARKDOWN_KIB << 10;
   return (
     <section className="card" style={{ marginBottom: 8 }}>
       <h2>{t("step {step}", { step })}</h2>
-      {asWritten || text.length > MAX_MARKDOWN_LENGTH ? (
+      {tooLong && !asWritten && (
+        <p className="muted note">{t("Shown as written: it is longer than {limit} KiB.", { limit: MAX_MARKDOWN_KIB })}</p>
+      )}
+      {asWritten || tooLong ? (
         <pre className="text" style={{ whiteSpace: "pre-wrap" }}>
           {text}
         </pre>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import math
 import struct
 from array import array
@@ -29,6 +30,7 @@ MAX_BUCKETS = 200
 MAX_THRESHOLDS = 200
 """The points of a curve of precision over recall that are kept."""
 MAX_TEXT = 64 << 10
+"""The bytes of a text that are kept."""
 MAX_CELLS = 10_000
 _STRING = 7
 _FORMATS = {1: "f", 2: "d", 3: "i", 4: "B", 5: "h", 6: "b", 9: "q", 10: "?", 17: "H", 19: "e", 22: "I", 23: "Q"}
@@ -232,12 +234,13 @@ def _merge_neighbours(buckets: array[float]) -> array[float]:
 
 
 def _text(tensor: Any) -> str:
-    """Return a tensor of strings as text; the rows of a table become lines."""
-    cells = [cell[:MAX_TEXT].decode("utf-8", "replace") for cell in tensor.string_val[:MAX_CELLS]]
+    """Return a tensor of strings as text of MAX_TEXT bytes at most; the rows of a table become lines."""
+    cells = [cell[: MAX_TEXT + 1] for cell in tensor.string_val[:MAX_CELLS]]
     sizes = [dim.size for dim in tensor.tensor_shape.dim]
     across = sizes[1] if len(sizes) == 2 and sizes[1] > 0 else 1
-    rows = (" | ".join(cells[first : first + across]) for first in range(0, len(cells), across))
-    return "\n".join(rows)[:MAX_TEXT]
+    text = b"\n".join(b" | ".join(cells[first : first + across]) for first in range(0, len(cells), across))
+    # Of a character that is cut nothing is kept.
+    return codecs.getincrementaldecoder("utf-8")("replace").decode(text[:MAX_TEXT], final=len(text) <= MAX_TEXT)
 
 
 def _parse_int(text: bytes) -> int:

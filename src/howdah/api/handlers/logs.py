@@ -79,17 +79,18 @@ class AttemptReader:
         chunk = await self._job.log(self._task, stream, self._attempt, offset, limit)
         return chunk.offset, chunk.text.encode("latin-1")
 
-    async def index(self, stream: str, offset: int) -> StreamIndex:
-        """Return the index of the streams, as much of it as the bytes of `stream` from `offset` on need; an empty one
-        where there is none."""
+    async def index(self, stream: str, offset: int, limit: int = MAX_LOG_BYTES) -> StreamIndex:
+        """Return the end of the index of the streams: INDEX_TAIL_BYTES, or `limit` bytes if the bytes of `stream` from
+        `offset` on need more; an empty one where there is none."""
         try:
             begin, data = await self.read(TIMES, -INDEX_TAIL_BYTES, INDEX_TAIL_BYTES)
             if not begin:
                 return StreamIndex.parse(data)
             end = StreamIndex.parse(data.partition(b"\n")[2])
-            if len(end) and end.place(stream, 0)[0] <= offset:
+            if limit <= INDEX_TAIL_BYTES or (len(end) and end.place(stream, 0)[0] <= offset):
                 return end
-            return StreamIndex.parse((await self.read(TIMES, 0, MAX_LOG_BYTES))[1])
+            begin, data = await self.read(TIMES, -limit, limit)
+            return StreamIndex.parse(data.partition(b"\n")[2] if begin else data)
         except RequestRefused:
             return StreamIndex()
 

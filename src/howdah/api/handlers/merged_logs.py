@@ -6,7 +6,7 @@ import asyncio
 from typing import NamedTuple
 
 from howdah.api import schemas
-from howdah.api.handlers.logs import AttemptReader
+from howdah.api.handlers.logs import INDEX_TAIL_BYTES, AttemptReader
 from howdah.api.routes import ApiRequest
 from howdah.api.sources import JobSource
 from howdah.errors import RequestRefused
@@ -18,6 +18,9 @@ from howdah.spec.message import message
 
 MAX_TASKS, MAX_MERGED_BYTES, MAX_TASK_BYTES = 64, 512 << 10, 64 << 10
 """The most tasks whose logs are merged, and the most bytes that are read of all logs and of one."""
+INDEX_SHARE = 2
+"""Bytes of a task's index that may be read for each byte of its log; INDEX_TAIL_BYTES always may be. They suffice for
+lines of 25 bytes: the index has about 50 bytes for each of them at most."""
 MAX_SHOWN = 500
 """Bytes that are shown of a line whose beginning is not read."""
 MAX_MERGES = 2
@@ -33,7 +36,7 @@ class LogEnd(NamedTuple):
     cut: bool = False
     """There are lines before these."""
     since: float = 0.0
-    """When the first of these lines was printed, 0 if that is not known."""
+    """When the first of these lines was printed of which that is known, 0 if there is none."""
     problem: str = ""
     """Why the log can't be read."""
 
@@ -73,16 +76,18 @@ async def _read_end(job: JobSource, task: TaskId, limit: int) -> LogEnd:
         offset, data = await reader.read(BOTH, -limit, limit)
     except RequestRefused as refused:
         return LogEnd([], problem=message("{task}: {what}", task=task, what=str(refused)))
-    index = await reader.index(BOTH, offset)
+    index = await reader.index(BOTH, offset, max(INDEX_TAIL_BYTES, INDEX_SHARE * limit))
     lines = [*split_lines([data], lambda at: index.when(BOTH, at) or 0.0, str(task), attempt, "", offset)]
-    streams = dict(await reader.streams(index, offset, data))
+    known = max(0, index.place(BOTH, 0)[0] - offset) if len(index) else 0  # nothing is known of the bytes before
+    unknown_lines = data.count(b"\n", 0, known)
+    streams = dict(await reader.streams(index, offset + known, data[known:]))
     current = ""
     for number, line in enumerate(lines):
-        current = streams.get(number, current)
+        current = streams.get(number - unknown_lines, current)
         lines[number] = line._replace(stream=current)
     if offset and len(lines) > 1:
         lines = lines[1:]
     elif offset and lines:  # a line of which the beginning is not here, such as a progress bar: what it shows last
         shown = lines[0].text.rstrip(b"\r").rpartition(b"\r")[2]
         lines = [lines[0]._replace(text=shown[-MAX_SHOWN:], time=index.when(BOTH, offset + len(data) - 1) or 0.0)]
-    return LogEnd(lines, cut=offset > 0, since=lines[0].time if lines else 0.0)
+    return LogEnd(lines, cut=offset > 0, since=next((line.time for line in lines if line.time), 0.0))
