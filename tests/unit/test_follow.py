@@ -6,6 +6,7 @@ import contextlib
 import io
 import itertools
 import json
+import re
 import socket
 import threading
 import time
@@ -28,9 +29,21 @@ from howdah.client.follow import Follower, Update, settled_report
 from howdah.client.waiting_jobs import with_waits
 from howdah.engines import Engine, PendingReason, Progress, no_progress
 from howdah.errors import EngineUnavailable
-from howdah.spec import Container, JobReport, JobSpec, Outcome, Plan, Role, StagedJob, State, TaskId
+from howdah.logs.stream_index import STREAMS
+from howdah.spec import Container, Exit, JobReport, JobSpec, Outcome, Plan, Role, StagedJob, State, TaskId
 from howdah.spec.event_lines import to_line
-from howdah.spec.events import Asked, Event, JobFinished, JobStarted, Launched, Started, Stopping, Waiting, WorldFormed
+from howdah.spec.events import (
+    Asked,
+    Ended,
+    Event,
+    JobFinished,
+    JobStarted,
+    Launched,
+    Started,
+    Stopping,
+    Waiting,
+    WorldFormed,
+)
 from howdah.spec.fold import fold
 from howdah.spec.view import JobView
 from howdah.wire import auth
@@ -80,6 +93,7 @@ class Master(BaseHTTPRequestHandler):
     """A master at its end: worker:0's executor does not answer any more, worker:1's does."""
 
     events: tuple[Event, ...] = ()
+    chunks = 1
 
     def do_GET(self) -> None:
         if self.path.startswith("/v1/events"):
@@ -88,8 +102,9 @@ class Master(BaseHTTPRequestHandler):
         elif self.path.startswith("/v1/logs/worker:0"):
             self.send_error(504)
         else:
-            said = "alive\n" if "stream=stdout" in self.path and "offset=0" in self.path else ""
-            self._answer({"request": 0, "offset": 0, "size": 6, "text": said})
+            offset = int(re.findall(r"offset=(\d+)", self.path)[0])
+            said = "alive\n" if "stream=stdout" in self.path and offset < 6 * self.chunks else ""
+            self._answer({"request": 0, "offset": offset, "size": 6 * self.chunks, "text": said})
 
     def _answer(self, message: Mapping[str, object]) -> None:
         asked, body = self.headers[auth.HEADER], json.dumps(message).encode()
@@ -105,9 +120,9 @@ class Master(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def served(*events: Event) -> Iterator[str]:
-    """The address of a Master."""
-    handler = type("Handler", (Master,), {"events": events})
+def served(*events: Event, chunks: int = 1) -> Iterator[str]:
+    """The address of a Master, whose worker:1 has printed so many chunks."""
+    handler = type("Handler", (Master,), {"events": events, "chunks": chunks})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -179,8 +194,25 @@ def test_what_an_earlier_attempt_printed_is_not_taken_for_that_of_the_last(engin
         3,
         [("worker:0 attempt 1 stdout", b"first\n"), ("worker:0 attempt 2 stdout", b"second\n")],
     )
-    *_, last = Follower(engine, "job_1", "worker:0").updates()
-    assert last.logs == [(WORKERS[0], "stdout", b"second\n")]
+    told = [piece for update in Follower(engine, "job_1", "worker:0").updates() for piece in update.logs]
+    assert told == [(WORKERS[0], "stdout", b"second\n")]
+
+
+def test_all_that_was_printed_is_shown_before_the_end_though_the_reader_is_far_behind(
+    engine: Late, tmp_path: Path
+) -> None:
+    """Of a running task a bounded part is read each time, and a program may print faster."""
+    engine.kept = [(f"worker:0 attempt 1 {name}", b"%d\n" % number) for name in STREAMS for number in range(100)]
+    *before, end = life(1)
+    with served(*before, Ended(4.0, WORKERS[1], 1, 1, Exit("exit", 0)), end, chunks=100) as url:
+        engine.report, engine.late = replace(engine.report, master=url), 3
+        updates = list(Follower(engine, "job_1", "all").updates())
+    for task, stream in itertools.product(WORKERS, ("stdout",)):
+        told = b"".join(data for update in updates for name, of, data in update.logs if (name, of) == (task, stream))
+        assert len(told.splitlines()) == 100
+    ends = next(n for n, update in enumerate(updates) if any(isinstance(event, Ended) for event in update.events))
+    told_before = [data for update in updates[: ends + 1] for name, _, data in update.logs if name == WORKERS[1]]
+    assert len(told_before) == 100
 
 
 def test_what_one_executor_did_not_tell_is_fetched_though_others_answer(engine: Late) -> None:

@@ -6,9 +6,8 @@ The rule: a master that does not answer is not the end of the job. The engine de
 from __future__ import annotations
 
 import contextlib
-import itertools
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 
 from howdah.client.job_end import report_of, wait_for_end
@@ -18,7 +17,7 @@ from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError, StagingError
 from howdah.logs.stream_index import STREAMS
 from howdah.spec import JobReport, Outcome, State, TaskId, chief
-from howdah.spec.events import AllocationLost, Event, JobFinished, Launched, Noted, TookOver, Used
+from howdah.spec.events import AllocationLost, Ended, Event, JobFinished, Launched, Noted, TookOver, Used
 from howdah.spec.fold import fold, fold_recorded
 from howdah.spec.message import Sentence
 from howdah.spec.values import dataclass
@@ -117,11 +116,11 @@ class Follower:
                 continue
             self._engine_silent_since = 0.0
             if report.state.ended:
-                yield self._final_update(report)
+                yield from self._final_updates(report)
                 return
             if self.master is None:
                 if report.master and self._log_has_end(report):  # the master has removed the key, and is about to exit
-                    yield self._final_update(report)
+                    yield from self._final_updates(report)
                     return
                 yield Update(self.view, report, reasons=self._why_no_master(time.monotonic() - began))
                 time.sleep(min(MIN_PAUSE_S + PAUSE_SHARE * (time.monotonic() - began), MAX_PAUSE_S))
@@ -184,7 +183,7 @@ class Follower:
                 news = self.master.events(self._since, wait)
                 self._silent_since = 0.0
             except WireError as error:
-                yield self._master_silent(report, error)
+                yield from self._master_silent(report, error)
                 return
             first, self._since, wait = self._since == 0, news.next, wait_s
             fold([*news.events, *news.usage], self.view)
@@ -196,11 +195,15 @@ class Follower:
                         self._unread_streams.discard((event.task, stream))
             fresh = self._since_takeover(news.events) if first else news.events
             self._shown_until = max((event.time for event in fresh), default=self._shown_until)
-            yield Update(self.view, report, fresh, self._new_logs())
+            # What a program has printed comes before its end, all of it: it may be far ahead of who reads it.
+            ended = {event.task for event in fresh if isinstance(event, Ended)}
+            yield from self._updates_of_logs(report, [each for each in self._chosen_streams() if each[0] in ended])
+            yield Update(self.view, report, fresh, self._new_logs(self._chosen_streams()))
             if self.view.outcome is not None:
-                last = self._new_logs()
+                yield from self._updates_of_logs(report, self._chosen_streams())
                 lost = [stream for stream in self._chosen_streams() if stream in self._unread_streams]
-                yield Update(self.view, report, [], last + self._archived_logs(lost))
+                yield from self._updates_of_archive(report, lost)
+                yield Update(self.view, report)
                 return
 
     def _since_takeover(self, events: list[Event]) -> list[Event]:
@@ -213,29 +216,36 @@ class Follower:
         reason = [event for event in events[last - 1 : last] if isinstance(event, AllocationLost)]
         return [event for event in reason if event.time > self._shown_until] + events[last:]
 
-    def _master_silent(self, report: JobReport, error: WireError) -> Update:
+    def _master_silent(self, report: JobReport, error: WireError) -> Iterator[Update]:
         self._disconnect()
         now = time.time()
         notes: list[Event] = []
         if not self._silent_since:
             self._silent_since = now
             if self._log_has_end(report):  # the engine reports the end a moment later
-                return self._final_update(report)
+                yield from self._final_updates(report)
+                return
         elif now - self._silent_since > 5.0:
             notes = [Noted(now, f"the master has not answered for {now - self._silent_since:.0f} s: {error}")]
             time.sleep(MAX_PAUSE_S)
         time.sleep(0.1)
-        return Update(self.view, report, notes)
+        yield Update(self.view, report, notes)
 
     def _disconnect(self) -> None:
         if self.master is not None:
             self.master.close()
         self.master = None
 
-    def _new_logs(self) -> list[tuple[TaskId, str, bytes]]:
-        """Return what the chosen tasks have printed since the last call; silent executors are skipped."""
+    def _updates_of_logs(self, report: JobReport, streams: Sequence[tuple[TaskId, str]]) -> Iterator[Update]:
+        """Yield updates with all that was printed to streams of tasks that have ended, a bounded part in each."""
+        while found := self._new_logs(streams):
+            yield Update(self.view, report, [], found)
+
+    def _new_logs(self, streams: Sequence[tuple[TaskId, str]]) -> list[tuple[TaskId, str, bytes]]:
+        """Return what was printed to these streams since the last call, a bounded part of it; silent executors are
+        skipped."""
         found: list[tuple[TaskId, str, bytes]] = []
-        for task, stream in self._chosen_streams():
+        for task, stream in streams:
             found += [(task, stream, data) for data in self._new_bytes(task, stream)]
         return found
 
@@ -262,18 +272,18 @@ class Follower:
             self._offsets[task, stream] = chunk.offset + len(chunk.text)
             yield chunk.text.encode("latin-1")
 
-    def _archived_logs(self, streams: list[tuple[TaskId, str]]) -> list[tuple[TaskId, str, bytes]]:
-        """Return what was printed to `streams` and not read while the tasks ran, as far as the engine has it by now."""
+    def _updates_of_archive(self, report: JobReport, streams: Sequence[tuple[TaskId, str]]) -> Iterator[Update]:
+        """Yield updates with what was printed to `streams` and not read while the tasks ran, as far as the engine has
+        it by now."""
         gone = [task for task in self.view.tasks.values() if task.exit and task.exit.cause in ("lost", "withdrawn")]
         if not streams or gone:
-            return []  # the engine would wait for a node that may never return
-        found: list[tuple[TaskId, str, bytes]] = []
+            return  # the engine would wait for a node that may never return
         with contextlib.suppress(HowdahError):
             wait_for_end(self.engine, self.job_id)
         for task, stream in streams:
             with contextlib.suppress(HowdahError):
-                found += [(task, stream, data) for data in self._archived_bytes(task, stream)]
-        return found
+                for data in self._archived_bytes(task, stream):
+                    yield Update(self.view, report, [], [(task, stream, data)])
 
     def _archived_bytes(self, task: TaskId, stream: str) -> Iterator[bytes]:
         """Yield the unread bytes of the present attempt; the engine also has the earlier attempts."""
@@ -281,15 +291,15 @@ class Follower:
         read = self._offsets.get((task, stream), 0) if self._attempts.get(task) == attempt else 0
         heading = f"{task} attempt {attempt} {stream}"
         pieces = self.engine.logs(self.job_id, task, stream)
-        return itertools.islice(_skip_bytes(read, (data for name, data in pieces if name == heading)), MAX_CHUNKS)
+        return _skip_bytes(read, (data for name, data in pieces if name == heading))
 
     def _log_has_end(self, report: JobReport) -> bool:
         with contextlib.suppress(HowdahError):
             return any(isinstance(event, JobFinished) for event in recorded_events(report))
         return False
 
-    def _final_update(self, report: JobReport) -> Update:
-        """Return the last update of an ended job. If its log has no end, because the master was killed, the engine's
+    def _final_updates(self, report: JobReport) -> Iterator[Update]:
+        """Yield the last updates of an ended job. If its log has no end, because the master was killed, the engine's
         report is the end."""
         try:
             log = list(recorded_log(report))
@@ -300,7 +310,13 @@ class Follower:
         self.view = fold_recorded(log, JobView(id=self.job_id))
         events = [event for event in log if event is not None]
         numbered = [event for event in events if not isinstance(event, Used)]
-        return Update(self.view, report, numbered[self._since :], self._archived_logs(self._chosen_streams()))
+        new = numbered[self._since :]
+        streams, ends = self._chosen_streams(), 0
+        if streams:
+            ends = next((number for number, event in enumerate(new) if isinstance(event, Ended)), len(new))
+            yield Update(self.view, report, new[:ends])
+            yield from self._updates_of_archive(report, streams)
+        yield Update(self.view, report, new[ends:])
 
 
 def _skip_bytes(offset: int, pieces: Iterable[bytes]) -> Iterator[bytes]:
