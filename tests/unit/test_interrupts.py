@@ -4,6 +4,7 @@ off what another has begun."""
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import pty
 import signal
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from howdah.cli.follow import NEWS_S, follow
@@ -365,3 +367,18 @@ class TestOtherCommands:
                 os.kill(os.getpid(), signal.SIGALRM)
                 with pytest.raises(SignalReceived):
                     interrupts.wait(start_call(never.wait))
+
+
+def test_what_another_thread_prints_has_the_colours_of_its_command() -> None:
+    @click.command
+    def command() -> None:
+        with Interrupts() as interrupts:
+            interrupts.call(lambda: click.secho("red", fg="red"))
+
+    def printed(color: bool) -> str:
+        stream = io.StringIO()
+        with contextlib.redirect_stdout(stream):
+            command.main([], standalone_mode=False, color=color)
+        return stream.getvalue()
+
+    assert (printed(color=True), printed(color=False)) == ("\x1b[31mred\x1b[0m\n", "red\n")

@@ -14,7 +14,7 @@ import click
 from howdah.cli import streams
 from howdah.cli.browser import tell_ssh_tunnel
 from howdah.cli.i18n import _, translate_stored
-from howdah.cli.interrupts import Interrupts, SignalReceived
+from howdah.cli.interrupts import Interrupts, SignalReceived, start_in_context
 from howdah.cli.terminal import Json, Live, Plain, verdict
 from howdah.client.follow import PATIENCE_S, Follower, Update
 from howdah.client.job_end import cancel_job, wait_for_end
@@ -25,7 +25,7 @@ from howdah.spec import JobReport, Outcome, State
 from howdah.spec.events import JobFinished
 from howdah.spec.fold import fold
 from howdah.spec.view import JobView
-from howdah.storage.hdfs.call_timeout import Call, CallTimeout, start_call
+from howdah.storage.hdfs.call_timeout import Call, CallTimeout
 
 Screen = Plain | Json
 ENGINE_S = 10.0
@@ -160,7 +160,7 @@ class _Following:
         while True:
             if self._display is not None:  # it was not complete when a signal came
                 self._interrupts.wait(self._display)
-            self._fetching = self._fetching or start_call(self._fetch)
+            self._fetching = self._fetching or start_in_context(self._fetch)
             try:
                 update = self._interrupts.wait(self._fetching, math.inf if self._ended is None else NEWS_S)
             except CallTimeout:  # the engine has said how the job has ended
@@ -168,7 +168,7 @@ class _Following:
             self._fetching = None
             if update is None:
                 return
-            self._display = start_call(partial(self._show, update))
+            self._display = start_in_context(partial(self._show, update))
             self._interrupts.wait(self._display)
             self._display = None
 
@@ -179,7 +179,7 @@ class _Following:
             CallTimeout: that takes longer than `limit_s`.
         """
         self._finish_display(limit_s)
-        self._display = start_call(partial(self._screen.__exit__, None, None, None))
+        self._display = start_in_context(partial(self._screen.__exit__, None, None, None))
         self._finish_display(limit_s)
 
     def _finish_display(self, limit_s: float) -> None:

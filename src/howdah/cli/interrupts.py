@@ -92,9 +92,7 @@ class Interrupts:
         Raises:
             KeyboardInterrupt: the user insists on leaving; the function goes on in the background.
         """
-        from howdah.storage.hdfs.call_timeout import start_call
-
-        return self.finish(start_call(function))
+        return self.finish(start_in_context(function))
 
     def finish(self, call: Call[T], limit_s: float = math.inf) -> T:
         """Return or raise what the call does; signals are held back meanwhile.
@@ -185,14 +183,30 @@ def _detach_from_terminal() -> None:
         os.close(null)
 
 
+def start_in_context(function: Callable[[], T]) -> Call[T]:
+    """Call the function in another thread, with the context of this thread's command: what is printed there has colours
+    or none as it has here."""
+    import click
+
+    from howdah.storage.hdfs.call_timeout import start_call
+
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return start_call(function)
+
+    def run() -> T:
+        with context.scope(cleanup=False):
+            return function()
+
+    return start_call(run)
+
+
 def finish_unless_interrupted(function: Callable[[], object]) -> bool:
     """Return True when `function()` has returned, False if Ctrl-C came before: then the function goes on in the
     background, and the command is to end."""
-    from howdah.storage.hdfs.call_timeout import start_call
-
     with Interrupts() as interrupts:
         try:
-            interrupts.wait(start_call(function))
+            interrupts.wait(start_in_context(function))
         except SignalReceived:
             return False
         return True
