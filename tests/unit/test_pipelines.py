@@ -27,6 +27,8 @@ def run(line: str) -> tuple[int, str]:
         "N=`nproc`; FAIL | tee log # a note | or two",
         "FAIL | stdbuf -oL tee log",
         "(FAIL 2>&1 | tee log)",
+        "[ -d / ] || mkdir out; FAIL | tee log",
+        "mkdir -p / || true\nFAIL | tee ${N}log;",
     ],
 )
 def test_a_part_that_fails_is_the_status_of_the_task(line: str) -> None:
@@ -43,6 +45,8 @@ def test_a_part_that_fails_is_the_status_of_the_task(line: str) -> None:
         "FAIL | python3 -c 1",
         "FAIL | tee /dev/null || true",
         "if FAIL | cat; then :; fi",
+        "true || { cd /; }; false || { FAIL | tee /dev/null; }",
+        "true && FAIL | cat || true",
         "while FAIL | cat; do break; done",
     ],
 )
@@ -97,7 +101,14 @@ def test_a_line_that_decides_by_itself_does(line: str, code: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["bash -c 'cd /; false | tee /dev/null'", 'exec /bin/bash -ec "false | cat"', "bash -lc 'false | cat' "]
+    "line",
+    [
+        "bash -c 'cd /; false | tee /dev/null'",
+        'exec /bin/bash -ec "false | cat"',
+        "bash -lc 'false | cat' ",
+        "env A=1 bash -c 'false | cat'",
+        "A=1 B=2 bash -c 'false | cat'",
+    ],
 )
 def test_a_line_for_another_bash_is_watched(line: str) -> None:
     code, said = run(line)

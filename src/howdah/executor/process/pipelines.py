@@ -2,7 +2,7 @@
 
 bash keeps the statuses of all parts (PIPESTATUS), and a trap looks at them when the line ends. What writes to a reader
 that has gone ends by SIGPIPE, or as Python does, and has not failed. The task fails only behind a reader that reads to
-the end and passes on what it reads, in a line without conditions; else the failure is told (docs/adr/0023).
+the end and passes on what it reads, in a statement without conditions; else the failure is told (docs/adr/0023).
 """
 
 from __future__ import annotations
@@ -18,10 +18,14 @@ _PREFIXES = ("stdbuf", "command", "time")
 """What may stand before them, with options."""
 _DECIDES_ITSELF = re.compile(r"(?<![\w-])(?:pipefail|PIPESTATUS|trap|exit)\b")
 _CONDITION = re.compile(r"\|\||(?<![\w-])(?:if|while|until|for|case|select)\b|!|\[\[|\(\(|<<|<\(")
+_COMPOUND = re.compile(r"[()`]|<<|(?<!\S)[{}](?!\S)|(?<![\w-])(?:if|while|until|for|case|select)\b")
+"""What groups statements: a condition anywhere in the line may then be about the pipeline."""
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.", re.DOTALL)
 _COMMENT = re.compile(r"(?<![^\s;&|()])#[^\n]*")
 _SUBSHELL = re.compile(r"\s*\([^()]*\)\s*")
-_BASH = re.compile(r"""\s*(?:exec\s+)?(?:\S*/)?bash\s+-[a-z]*c\s+(?:'([^']*)'|"([^"$`\\]*)")\s*""")
+_BASH = re.compile(
+    r"""\s*(?:exec\s+)?(?:env\s+)?(?:[A-Za-z_]\w*=[^\s'"$`\\]*\s+)*(?:\S*/)?bash\s+-[a-z]*c\s+(?:'([^']*)'|"([^"$`\\]*)")\s*"""
+)
 _PIPE = re.compile(r"(?<![|>])\|(?!\|)&?")
 _TELLS = "a part of the pipeline ended with exit code $_p, and the task with that of its last command"
 _FAILS = "a part of the pipeline ended with exit code $_p, and so does the task: set +o pipefail before it ignores that"
@@ -55,5 +59,6 @@ def watch_pipelines(line: str) -> str:
     last = parts[-1].split()
     while last and (last[0] in _PREFIXES or last[0].startswith("-")):
         last = last[1:]
-    fails = bool(last) and last[0].rpartition("/")[2] in READERS and not _CONDITION.search(plain)
+    statement = plain if _COMPOUND.search(plain) else re.split(r"[;\n]", plain.rstrip("; \n"))[-1]
+    fails = bool(last) and last[0].rpartition("/")[2] in READERS and not _CONDITION.search(statement)
     return _TRAP.format(text=_FAILS if fails else _TELLS, then="exit $_p" if fails else "break") + line
