@@ -66,7 +66,7 @@ class Mistake:
     """One thing that is wrong with a job."""
 
     place: str
-    """The path into the spec: `roles.worker.replicas`."""
+    """The path into the spec: `roles.worker.replicas`; "" for all of it."""
     problem: str
     """What is wrong there, and what is allowed."""
     nearest: Optional[str] = None
@@ -76,8 +76,8 @@ class Mistake:
 
     def __str__(self) -> str:
         hint = f" (did you mean {self.nearest!r}?)" if self.nearest else ""
-        origin = f" ({self.origin})" if self.origin else ""
-        return f"{self.place}: {self.problem}{hint}{origin}"
+        origin = f" ({self.origin})" if self.origin and self.place else ""
+        return f"{self.place or self.origin or ''}: {self.problem}{hint}{origin}"
 
 
 class SpecError(HowdahError):

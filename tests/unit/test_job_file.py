@@ -290,7 +290,8 @@ secrets: {S: hunter2}
         ("text", "message"),
         [
             ("", "roles: is missing (job.yaml:1)"),
-            ("- a\n", "is a list, must be a mapping with roles"),
+            ("- a\n", "job.yaml:1: is a list, must be a mapping with roles"),
+            ("a\n", "job.yaml:1: is 'a', must be a mapping with roles"),
             ("roles: [", ": is not YAML: while parsing a flow"),
             ("a: b: c\n", "job.yaml:1:5: is not YAML"),
             (ONE_ROLE + "---\na: 1\n", "job.yaml:2: starts a second document"),
@@ -310,6 +311,9 @@ secrets: {S: hunter2}
     )
     def test_of_form(self, text: str, message: str) -> None:
         assert any(message in mistake for mistake in refused(text))
+
+    def test_a_file_that_is_no_mapping_has_no_other_mistake(self) -> None:
+        assert len(refused("- a\n")) == 1
 
     @pytest.mark.parametrize("text", ["[" * 400_000, "- " * 400_000, "{a: " * 100_000])
     def test_depth_is_bounded(self, text: str) -> None:

@@ -167,7 +167,7 @@ def _run(argv: Sequence[str] | None) -> None:
         sys.exit(error.exit_code)
     except click.ClickException as error:
         with streams.stderr_may_be_full():
-            show_usage_error(error)
+            show_usage_error(error, sys.argv[1:] if argv is None else argv)
         sys.exit(64)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)

@@ -4,12 +4,15 @@ English: people search for them. In Chinese a mistake keeps its place and the va
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import click
 
 from howdah.cli.i18n import _, language
 from howdah.errors import EngineUnavailable, HowdahError, Mistake, RequestRefused, SpecError, StagingError
+
+_READ_JOB_FILES = ("run", "submit", "plan")
 
 
 def error_lines(error: HowdahError) -> list[str]:
@@ -47,12 +50,23 @@ def problem_in_chinese(problem: str) -> str:
 
 def _chinese(mistake: Mistake) -> str:
     hint = f"（是不是 {mistake.nearest!r}？）" if mistake.nearest else ""
-    origin = f"（{mistake.origin}）" if mistake.origin else ""
-    return f"{mistake.place}：{problem_in_chinese(mistake.problem)}{hint}{origin}"
+    origin = f"（{mistake.origin}）" if mistake.origin and mistake.place else ""
+    return f"{mistake.place or mistake.origin or ''}：{problem_in_chinese(mistake.problem)}{hint}{origin}"
 
 
-def show_usage_error(error: click.ClickException) -> None:
-    """Print what is wrong with a command line, as click does."""
+def show_usage_error(error: click.ClickException, words: Sequence[str]) -> None:
+    """Print what is wrong with a command line, which has these words, as click does."""
+    _show_as_click(error)
+    if isinstance(error, click.NoSuchOption) and error.ctx is not None and error.ctx.command.name in _READ_JOB_FILES:
+        from howdah.config.job_file import PROGRAMS, refuse_program
+
+        program = next((word for word in words if Path(word).suffix in PROGRAMS and Path(word).is_file()), None)
+        if program is not None:  # whose option it is
+            (line,) = error_lines(refuse_program(Path(program)))
+            click.echo(line, err=True)
+
+
+def _show_as_click(error: click.ClickException) -> None:
     if language() != "zh":
         error.show()
         return

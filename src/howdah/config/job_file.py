@@ -24,7 +24,8 @@ from howdah.spec.job_file_keys import job_file_record
 from howdah.spec.validation import find_mistakes
 from howdah.spec.values import dataclass
 
-_PROGRAMS = {".py": "python", ".sh": "bash"}
+PROGRAMS = {".py": "python", ".sh": "bash"}
+"""What runs a program that is given in place of a job file, by the end of its name."""
 _ODD_BREAKS = set("\r\x85\u2028\u2029\ufeff")
 
 
@@ -68,12 +69,17 @@ def load(
         if error.errno == errno.EFBIG:
             raise SpecError.at(str(path), f"{error.strerror}, the limit of a job file") from None
         raise StagingError(f"{path}: {error.strerror}. Give the path of a job file") from error
-    if path.suffix in _PROGRAMS:
-        raise SpecError.at(str(path), f"is a program, no job file: write `-- {_PROGRAMS[path.suffix]} {path}`")
+    if path.suffix in PROGRAMS:
+        raise refuse_program(path)
     base_directory = path.resolve().parent if path.is_file() else Path.cwd()
     return load_text(
         text, path.name, base_directory, sets or {}, os.environ if environ is None else environ, fields or {}
     )
+
+
+def refuse_program(path: Path) -> SpecError:
+    """Return the error of a program in the place of a job file."""
+    return SpecError.at(str(path), f"is a program, no job file: write `-- {PROGRAMS[path.suffix]} {path}`")
 
 
 def load_text(
@@ -176,7 +182,7 @@ def _line(origin: str, file: str) -> int:
 
 def _is_reported(mistake: Mistake, earlier: list[Mistake]) -> bool:
     """Return whether `mistake` is about the stand-in for a value that has an earlier mistake."""
-    return any(mistake.place == other.place or mistake.place.startswith(other.place + ".") for other in earlier)
+    return any(other.place in ("", mistake.place) or mistake.place.startswith(other.place + ".") for other in earlier)
 
 
 class _Dumper(yaml.SafeDumper):
