@@ -17,7 +17,7 @@ from typing import Any
 import click
 import pytest
 
-from howdah.cli.follow import NEWS_S, follow
+from howdah.cli.follow import NEWS_S, _ask, follow
 from howdah.cli.interrupts import ENDING, TOGETHER_S, Interrupts, RaisedInterrupts, SignalReceived
 from howdah.cli.terminal import Plain
 from howdah.client.follow import Update
@@ -313,6 +313,16 @@ def test_a_cancelled_job_whose_event_log_cannot_be_read(
     assert "job_1 CANCELLED" in capsys.readouterr().out
     for writer in writers:
         os.close(writer)
+
+
+@pytest.mark.parametrize(
+    ("typed", "choice"), [("c", "cancel"), ("D", "detach"), ("what\nfollow", "follow"), ("", "follow")]
+)
+def test_the_question_at_ctrl_c_takes_letters(typed: str, choice: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = iter(typed.split("\n"))
+    with Interrupts() as interrupts:
+        monkeypatch.setattr(interrupts, "read_line", lambda: next(lines))
+        assert _ask(interrupts) == choice
 
 
 def test_a_question_is_answered_or_interrupted(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:

@@ -216,9 +216,10 @@ def _ask(interrupts: Interrupts) -> str:
     while True:
         click.echo(f"{question} ({', '.join(choices)}) [follow]: ", nl=False, err=True)
         try:
-            answer = interrupts.read_line() or "follow"
+            answer = interrupts.read_line().lower() or "follow"
         except (EOFError, SignalReceived):
             click.echo(err=True)
             return "detach"
-        if answer in choices:
-            return answer
+        for choice in choices:
+            if answer in (choice, choice[0]):
+                return choice
