@@ -16,6 +16,7 @@ from howdah.outputs import snapshot
 from howdah.outputs.commit import abandon, reserve
 from howdah.outputs.snapshot import PublishSnapshotReply, PublishSnapshotRequest
 from howdah.spec import Checkpoint, JobSpec, Output, Role, Save, uris
+from howdah.storage import snapshot_places
 from howdah.storage.factory import filesystem
 from howdah.wire.helper_messages import CopyPartRequest
 
@@ -179,7 +180,7 @@ def test_only_copies_are_pruned(tmp_path: Path) -> None:
 )
 def test_snapshots_lie_where_the_output_says(to: str, name: str, grows: str) -> None:
     output = Output("hdfs://n/a/out", save=Save(to=to))
-    assert snapshot.snapshot_prefix(output) + "T" == name
+    assert snapshot_places.snapshot_prefix(output) + "T" == name
     assert snapshot.temporary_directory("j", 1, output) == grows
 
 

@@ -28,6 +28,7 @@ from howdah.spec import uris
 from howdah.spec.job import SUCCESS, JobSpec
 from howdah.spec.validation import origin_of
 from howdah.spec.values import dataclass
+from howdah.storage import snapshot_places
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import FileSystem
 from howdah.storage.published import FAILED, begin_mark, complete_mark, is_as_published, is_published
@@ -151,7 +152,7 @@ def abandon(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
             temporary=temporary_directory(job_id, number, output.path),
             final=output.path,
             overwrite=output.overwrite,
-            snapshot_prefix=snapshot.snapshot_prefix(output),
+            snapshot_prefix=snapshot_places.snapshot_prefix(output),
             unfinished=snapshot.temporary_directory(job_id, number, output),
         )
         discard(abandoned, filesystem(abandoned.temporary, conf_dir))
@@ -245,11 +246,11 @@ def _is_a_jobs(fs: FileSystem, directory: str, snapshots: Collection[str] = ()) 
 
 def _snapshots_in(fs: FileSystem, output: OutputCommit) -> list[str]:
     """Return the snapshots that are in the output's place."""
-    return snapshot.list_snapshots(fs, output.snapshot_prefix) if _has_snapshots_inside(output) else []
+    return snapshot_places.list_snapshots(fs, output.snapshot_prefix) if _has_snapshots_inside(output) else []
 
 
 def _has_snapshots_inside(output: OutputCommit) -> bool:
-    directory = snapshot.directory_of(output.snapshot_prefix) if output.snapshot_prefix else ""
+    directory = snapshot_places.directory_of(output.snapshot_prefix) if output.snapshot_prefix else ""
     return f"{directory}/".startswith(f"{output.final.rstrip('/')}/")
 
 
@@ -297,8 +298,8 @@ def _move_snapshots(fs: FileSystem, output: OutputCommit) -> None:
     """Move snapshots that are in the output's place into the output; the place is free if it held nothing else."""
     if not _has_snapshots_inside(output):
         return
-    directory, final = snapshot.directory_of(output.snapshot_prefix), output.final.rstrip("/")
-    for uri in snapshot.list_snapshots(fs, output.snapshot_prefix):
+    directory, final = snapshot_places.directory_of(output.snapshot_prefix), output.final.rstrip("/")
+    for uri in snapshot_places.list_snapshots(fs, output.snapshot_prefix):
         target = uris.join(output.gathered, uris.below(uri, output.final))
         fs.mkdirs(uris.parent(target))
         fs.rename(uri, target)

@@ -29,21 +29,13 @@ from howdah.spec.values import dataclass
 from howdah.storage import cpu_throttle
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import FileSystem, mode_of_copy
+from howdah.storage.snapshot_places import NAME, SAVED_SUFFIX, directory_of, list_snapshots, snapshot_prefix
 from howdah.wire.helper_main import HelperReply, ProgressLines, run_helper_main
 from howdah.wire.helper_messages import CopyPartReply, CopyPartRequest
 
 SAVED = "_SAVED"
-NAME = re.compile(r"\d{4}(_\d\d){5}")
-"""yyyy_MM_dd_HH_mm_ss, as XLearning names them."""
 _EARLIER = re.compile(rf"(\.\./){{1,2}}[^/]*{NAME.pattern}(/(?!\.\.(/|$))[^/]*)+", re.DOTALL)
 """The path of a file in another snapshot, relative to a part; all snapshots are in the same directory."""
-SAVED_SUFFIX = ".saved"
-"""The suffix that makes the output's path the default directory of its snapshots."""
-
-
-def snapshot_prefix(output: Output) -> str:
-    """Return what the names of an output's snapshots begin with: `<to>2026_11_21_15_00_00`."""
-    return output.save.to or f"{output.path.rstrip('/')}{SAVED_SUFFIX}/"
 
 
 def temporary_directory(job_id: str, number: int, output: Output) -> str:
@@ -59,11 +51,6 @@ def temporary_directory(job_id: str, number: int, output: Output) -> str:
 def is_inside_output(output: Output) -> bool:
     """Return whether the snapshots are in the output's own directory, as XLearning's are."""
     return f"{directory_of(snapshot_prefix(output))}/".startswith(f"{output.path.rstrip('/')}/")
-
-
-def directory_of(to: str) -> str:
-    """Return the directory of the snapshots whose names begin with `to`."""
-    return to.rstrip("/") if to.endswith("/") else uris.parent(to)
 
 
 # One task's part
@@ -263,17 +250,6 @@ def publish(request: PublishSnapshotRequest) -> PublishSnapshotReply:
 def discard(request: DiscardSnapshotRequest) -> None:
     """Remove an unfinished snapshot."""
     filesystem(request.temporary).delete(request.temporary)
-
-
-def list_snapshots(fs: FileSystem, to: str) -> list[str]:
-    """Return the snapshots whose names begin with `to`, oldest first. Snapshots that are only partly removed are
-    included."""
-    directory = directory_of(to)
-    if not fs.exists(directory):
-        return []
-    start = "" if to.endswith("/") else uris.name(to)
-    found = [entry.uri for entry in fs.children(directory) if entry.is_dir and uris.name(entry.uri).startswith(start)]
-    return sorted(uri for uri in found if NAME.fullmatch(uris.name(uri)[len(start) :]))
 
 
 def parts(fs: FileSystem, snapshot: str) -> list[str]:
