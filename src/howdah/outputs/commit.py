@@ -9,7 +9,7 @@ first checks whether it has been done.
                                   (`howdah.outputs.snapshot`) that are there already come with it
     <temporary>-replaced          what was at <final> before, when it is to be overwritten, until the commit is done
     <temporary>-removed           the same, if it is as a job had published it, and is removed where there is no trash
-    <final>.replaced-<job>-<n>    what was -replaced, afterwards, if there is no trash
+    <final>.replaced-<job>-<n>    what was -replaced, afterwards, if there is no trash; a long name of <final> is cut
     <failed>                      instead of <final>, when the job has failed and its output says `keep_failed`
 """
 
@@ -30,11 +30,14 @@ from howdah.spec.validation import origin_of
 from howdah.spec.values import dataclass
 from howdah.storage import snapshot_places
 from howdah.storage.factory import filesystem
-from howdah.storage.filesystem import FileSystem
+from howdah.storage.filesystem import MAX_NAME_BYTES, FileSystem, shorten
 from howdah.storage.published import FAILED, begin_mark, complete_mark, is_as_published, is_published
 from howdah.storage.retry import retry_until
 from howdah.storage.trash import move_to_trash
 from howdah.wire.helper_main import HelperReply, one_line, run_helper_main
+
+_MAX_NUMBER_BYTES = 5
+"""Room for a number behind a name, as `-2`."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,9 @@ class OutputCommit:
     @property
     def replaced_beside(self) -> str:
         """Return where what was replaced stays, if there is no trash and it is not as a job had published it."""
-        return f"{self.final.rstrip('/')}.replaced-{uris.name(self.temporary).removeprefix('.howdah-')}"
+        ending = f".replaced-{uris.name(self.temporary).removeprefix('.howdah-')}"
+        name = shorten(uris.name(self.final), MAX_NAME_BYTES - len(ending) - _MAX_NUMBER_BYTES)
+        return uris.join(uris.parent(self.final), f"{name}{ending}")
 
     @property
     def marker(self) -> str:
@@ -208,8 +213,11 @@ def set_aside(output: OutputCommit, fs: FileSystem) -> tuple[bool, str]:
     found, put_away = bool(fs.children(output.gathered)), ""
     if found:
         begin_mark(fs, output.gathered, FAILED)
-        put_away = _put_away(fs, output.failed, output, output.failed, _is_a_jobs(fs, output.failed))
-        fs.rename(output.gathered, output.failed)
+        try:
+            put_away = _put_away(fs, output.failed, output, output.failed, _is_a_jobs(fs, output.failed))
+            fs.rename(output.gathered, output.failed)
+        except StagingError as error:
+            raise type(error)(f"{error}; what the tasks made is in {output.gathered}") from error
         complete_mark(fs, output.failed, FAILED)
     discard(output, fs)
     return found, put_away

@@ -22,7 +22,7 @@ from howdah.spec import uris
 from howdah.spec.job import Environment, JobSpec, Output
 from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
-from howdah.storage.filesystem import Entry
+from howdah.storage.filesystem import MAX_NAME_BYTES, Entry
 from howdah.storage.published import is_published
 from howdah.storage.snapshot_places import list_snapshots, snapshot_prefix
 
@@ -32,6 +32,7 @@ _RESERVED = "/.reserved/"  # below it HDFS shows all of itself once more
 _KINDS = {"viewfs": "hdfs", "s3a": "s3", "gcs": "gs", "az": "abfs"}
 """Schemes by which the same files can be named as by another one."""
 _LOOKS = 3
+_FAILED_SUFFIX = ".failed"
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,21 @@ class Loss:
     """What becomes of it, if only jobs can have made it; "" for what is at an output's path, and may be anything."""
 
 
+def why_not_keep_failed(outputs: Sequence[Output], number: int) -> str:
+    """Return why output `number` can't be kept of a failed job, and "" if it can or need not be."""
+    size, most = len(os.fsencode(uris.name(outputs[number].path))), MAX_NAME_BYTES - len(_FAILED_SUFFIX)
+    if size <= most or not _is_kept_when_failed(outputs, number):
+        return ""
+    return f"has a name of {size} bytes, must be at most {most}: what a failed job has made is kept at <path>.failed"
+
+
+def _is_kept_when_failed(outputs: Sequence[Output], number: int) -> bool:
+    """Return whether output `number` may be kept of a failed job: unasked, too, where another one is missing that
+    nobody made."""
+    uploads = [output for output in outputs if output.strategy == "upload"]
+    return outputs[number] in uploads and (outputs[number].keep_failed or len(uploads) > 1)
+
+
 def list_losses(outputs: Sequence[Output], number: int, conf_dir: str) -> Iterator[Loss]:
     """Yield what output `number` may replace or remove: by `overwrite` what is at its path, when the job fails what an
     earlier one has left at `<path>.failed`, and by `save.keep` the snapshots that are there.
@@ -119,10 +135,9 @@ def list_losses(outputs: Sequence[Output], number: int, conf_dir: str) -> Iterat
     output, place = outputs[number], f"outputs.{number}"
     if output.overwrite:
         yield Loss(f"{place}.path", output.path)
-    # Where an output is missing that nobody made, the others are kept unasked.
-    is_kept = output.keep_failed or sum(each.strategy == "upload" for each in outputs) > 1
-    failed = f"{output.path.rstrip('/')}.failed"
-    if output.strategy == "upload" and is_kept and filesystem(failed, conf_dir).exists(failed):
+    failed = f"{output.path.rstrip('/')}{_FAILED_SUFFIX}"
+    may_be_there = _is_kept_when_failed(outputs, number) and not why_not_keep_failed(outputs, number)
+    if may_be_there and filesystem(failed, conf_dir).exists(failed):
         yield Loss(f"{place}.{'keep_failed' if output.keep_failed else 'path'}", failed, "replace")
     if output.save.keep:
         to = snapshot_prefix(output)

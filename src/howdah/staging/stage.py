@@ -37,6 +37,7 @@ from howdah.staging.replacement import (
     list_losses,
     mentioned_paths,
     personal_paths,
+    why_not_keep_failed,
 )
 from howdah.storage.content_cache import local_directory, location, sha256_of
 from howdah.storage.factory import filesystem
@@ -377,6 +378,8 @@ class _Stager:
             place = f"outputs.{number}.path"
             uri = uris.absolute(output.path, self.cluster_fs, self.user_directory)
             replaces = output.overwrite or overwrite
+            if problem := why_not_keep_failed(job.outputs, number):
+                self.wrong(place, problem)
             try:
                 local = Path(uris.path(uri)) if uri.startswith("file:") else None
                 if local is not None and local.is_symlink() and not local.exists():

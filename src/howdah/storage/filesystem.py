@@ -24,8 +24,10 @@ from howdah.storage.linked_tree import LeftOut
 
 Buffer = bytes | memoryview
 CHUNK = 1 << 20
-_MAX_KEPT_BYTES = 200  # a name may have 255 bytes
 """Bytes per read. HDFS reads open a block stream each: 1 to 8 MiB are four times as fast as 64 KiB or 64 MiB."""
+MAX_NAME_BYTES = 255
+"""The longest name that Linux and HDFS take."""
+_MAX_KEPT_BYTES = 200
 
 
 class ConnectionBroken(StagingError):
@@ -306,8 +308,13 @@ def mode_of_copy(source: str | int, uri: str) -> int:
 
 def temporary_name(name: str) -> str:
     """Return the name under which a file is written before it gets `name`, which may be as long as names may be."""
-    kept = os.fsencode(name)[:_MAX_KEPT_BYTES].decode("utf-8", "ignore")
-    return f".{kept}.{secrets.token_hex(4)}.part"
+    return f".{shorten(name, _MAX_KEPT_BYTES)}.{secrets.token_hex(4)}.part"
+
+
+def shorten(name: str, max_bytes: int) -> str:
+    """Return the beginning of a name, of at most so many bytes; all of a short one."""
+    encoded = os.fsencode(name)
+    return name if len(encoded) <= max_bytes else encoded[:max_bytes].decode("utf-8", "ignore")
 
 
 def copy(source: BinaryIO, sink: Sink, check: Check = go_on) -> int:
