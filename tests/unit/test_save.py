@@ -70,6 +70,20 @@ class Job:
         return sorted(str(path.relative_to(self.directory / "out.saved")) for path in found)
 
 
+@pytest.mark.parametrize("part", ["worker-0", ""])
+def test_a_private_directory_stays_private_in_a_copy(tmp_path: Path, part: str) -> None:
+    job = Job(tmp_path, part=part, incremental=True)
+    job.write("private/m.bin", "one")
+    (job.output / "private").chmod(0o700)
+    job.output.chmod(0o750)
+    for number in (1, 2):  # nothing is copied the second time
+        job.take_snapshot()
+        taken = tmp_path / f"out.saved/2026_11_21_15_00_{number:02d}"
+        assert ((taken / part).stat().st_mode & 0o777, taken.parent.stat().st_mode & 0o777) == (0o750, 0o755)
+        assert not part or taken.stat().st_mode & 0o777 == 0o755
+    assert (taken.with_name("2026_11_21_15_00_01") / part / "private").stat().st_mode & 0o777 == 0o700
+
+
 def test_a_copy_appears_whole(tmp_path: Path) -> None:
     job = Job(tmp_path)
     job.write("m.bin", "one")

@@ -298,6 +298,9 @@ def _collect(fs: FileSystem, output: OutputCommit) -> None:
         if name:
             fs.rename(part, uris.join(output.gathered, name))
             continue
+        found = fs.stat(part)
+        if found is not None and uris.split(part)[0] == "file":  # the output is private where the directory was
+            fs.chmod(output.gathered, found.mode)
         for entry in fs.children(part):
             fs.rename(entry.uri, uris.join(output.gathered, uris.name(entry.uri)))
 

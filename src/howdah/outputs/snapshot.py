@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import functools
 import json
+import os
 import posixpath
 import re
 import threading
@@ -28,7 +29,7 @@ from howdah.spec.job import Output
 from howdah.spec.values import dataclass
 from howdah.storage import cpu_throttle
 from howdah.storage.factory import filesystem
-from howdah.storage.filesystem import FileSystem, mode_of_copy
+from howdah.storage.filesystem import FileSystem, make_directory_like, mode_of_copy
 from howdah.storage.snapshot_places import NAME, SAVED_SUFFIX, directory_of, list_snapshots, snapshot_prefix
 from howdah.wire.helper_main import HelperReply, ProgressLines, run_helper_main
 from howdah.wire.helper_messages import CopyPartReply, CopyPartRequest
@@ -70,7 +71,8 @@ def copy_part(request: CopyPartRequest) -> CopyPartReply:
     """
     uri, previous = request.uri, request.previous
     fs = filesystem(uri)
-    part = _PartCopy(fs, uri, _present(fs, previous) if previous else {}, uris.StoredNames(uri, request.path))
+    names = uris.StoredNames(uri, request.path)
+    part = _PartCopy(fs, request.path, uri, _present(fs, previous) if previous else {}, names)
     stamps = {name: Stamp(entry["size"], entry["modified_ns"]) for name, entry in part.earlier.items()}
     try:
         settle_s = directory_snapshot.SETTLE_S if request.settle_s is None else request.settle_s
@@ -79,7 +81,7 @@ def copy_part(request: CopyPartRequest) -> CopyPartReply:
         raise explain(error, request.path) from error
     if found.files:
         listed = part.list_files(found.files, uris.path(previous) if previous else "", uris.path(request.final))
-        fs.mkdirs(uri)
+        part.make_top()
         fs.write_bytes(uris.join(uri, SAVED), json.dumps({"files": listed}, separators=(",", ":")).encode())
     copied = [stamp.size for name, stamp in found.files.items() if name not in part.earlier]
     return CopyPartReply(len(copied), sum(copied), len(found.files), list(found.skipped))
@@ -88,8 +90,11 @@ def copy_part(request: CopyPartRequest) -> CopyPartReply:
 class _PartCopy:
     """Writes the files of one task's part; `earlier` holds those that an earlier snapshot has."""
 
-    def __init__(self, fs: FileSystem, uri: str, earlier: dict[str, dict[str, Any]], names: uris.StoredNames) -> None:
+    def __init__(
+        self, fs: FileSystem, path: str, uri: str, earlier: dict[str, dict[str, Any]], names: uris.StoredNames
+    ) -> None:
         self.fs, self.uri, self.earlier, self._names, self.report = fs, uri, earlier, names, ProgressLines()
+        self._path = path
         self.files = self.bytes = 0
         self._lock = threading.Lock()
         self._directories: set[str] = set()
@@ -98,7 +103,10 @@ class _PartCopy:
         with self._lock:
             target = self._names.uri_of(name)
             if uris.parent(target) not in self._directories:
-                self.fs.mkdirs(uris.parent(target))
+                if not self._directories and uris.split(self.uri)[0] == "file":  # others need no call of its own
+                    self.make_top()
+                path = posixpath.join(self._path, posixpath.dirname(name))
+                make_directory_like(self.fs, path, uris.parent(target))
                 self._directories.add(uris.parent(target))
         try:
             with self.fs.writing(target, mode_of_copy(file.fileno(), target)) as sink:
@@ -111,6 +119,10 @@ class _PartCopy:
             self.earlier.pop(name, None)
             self.files, self.bytes = self.files + 1, self.bytes + size
             self.report(self.files, self.bytes)
+
+    def make_top(self) -> None:
+        """Make the directory of the part."""
+        make_directory_like(self.fs, self._path, self.uri, is_top=os.path.isdir(self._path))  # noqa: PTH112
 
     def drop(self, name: str) -> None:
         if self.earlier.pop(name, None) is None:
