@@ -182,6 +182,23 @@ class CommitContract:
         assert self._overwrite(fs, base, "l") == uris.join(base, "model.replaced-l-0")
         assert self._found(fs, base)[1] == ("_SUCCESS", "m")
 
+    def test_what_is_put_aside_has_a_name_that_fits(self, fs: FileSystem, base: str) -> None:
+        for number, name in enumerate(("n" * 255, "数" * 85)):
+            kept = []
+            for job in ("k", "k", "local-20261130-073154-a459"):
+                final = uris.join(base, name)
+                if fs.exists(final):
+                    fs.write_bytes(uris.join(final, "changed"), b"")
+                else:
+                    fs.mkdirs(final)
+                    fs.create(uris.join(final, "theirs")).close()
+                output = OutputCommit(uris.join(base, f".howdah-{job}-{number}"), final, overwrite=True)
+                fs.mkdirs(output.temporary)
+                kept.append(commit(output, fs))
+            assert [uris.name(uri)[0] for uri in kept] == [name[0]] * 3
+            assert [fs.exists(uri) for uri in set(kept)] == [True] * 3
+            assert kept[1] == f"{kept[0]}-2"
+
     def _overwrite(self, fs: FileSystem, base: str, job: str, snapshots: str = "") -> str:
         """Publish five bytes; return where what was there before is kept."""
         output = OutputCommit(

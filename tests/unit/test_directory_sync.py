@@ -310,6 +310,7 @@ def test_permission_bits_come_back_as_they_were(tmp_path: Path) -> None:
     for name, mode in (("step-1/private.pt", 0o600), ("step-1/run.sh", 0o755), ("step-1/plain.json", 0o644)):
         first.write(name, archive() if name.endswith(".pt") else b"{}")
         (first.path / name).chmod(mode)
+    (first.path / "step-1").chmod(0o700)
     first.up()
     second = Task(tmp_path, "second")
     DirectorySync(str(second.path), uris.of_local(second.shared), rule=discovery.WHOLE).down(
@@ -318,3 +319,4 @@ def test_permission_bits_come_back_as_they_were(tmp_path: Path) -> None:
     for root in (first.shared, second.path):
         modes = {path.name: path.stat().st_mode & 0o777 for path in (root / "step-1").iterdir()}
         assert modes == {"private.pt": 0o600, "run.sh": 0o755, "plain.json": 0o644}
+        assert (root / "step-1").stat().st_mode & 0o777 == 0o700

@@ -122,3 +122,19 @@ def test_set_aside_keeps_what_no_job_has_left(tmp_path: Path) -> None:
     assert discard_outputs(CommitRequest((output,))) == CommitReply(kept=(at[2],), replaced=(at[3],))
     assert (tmp_path / "out.replaced-j-0/precious").exists()
     assert (tmp_path / "out.failed/worker-0/a").exists()
+
+
+def test_what_cannot_be_set_aside_is_told_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / ".howdah-j-0/worker-0.1").mkdir(parents=True)
+    (tmp_path / ".howdah-j-0/worker-0.1/a").touch()
+    failed = uris.of_local(tmp_path / "missing/out.failed")
+    output = OutputCommit(
+        uris.of_local(tmp_path / ".howdah-j-0"),
+        uris.of_local(tmp_path / "out"),
+        parts=(("worker-0.1", ""),),
+        failed=failed,
+    )
+    reply = discard_outputs(CommitRequest((output,)))
+    assert reply.kept == ()
+    assert reply.error.endswith(f"; what the tasks made is in {output.gathered}")
+    assert (tmp_path / ".howdah-j-0/_commit/a").exists()

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from pathlib import Path
 
 import pytest
 
-from howdah.checkpoints import directory_snapshot, directory_sync
+from howdah import spec
+from howdah.checkpoints import directory_lock, directory_snapshot, directory_sync
 from howdah.inputs import transfer
 from howdah.localfiles.prepared_directories import PreparedDirectories
 from howdah.outputs import snapshot as save
 from howdah.spec import uris
+from howdah.spec.staged import HOWDAHS_FILES
 from howdah.storage.output_files import LEADS_BACK, LEADS_NOWHERE, LEADS_OUT, NO_FILE, OutputFiles
 from howdah.wire.helper_messages import CopyPartRequest, StoreCheckpointsRequest, UploadItem, UploadRequest
 
@@ -142,7 +145,8 @@ def test_of_the_working_directory_what_has_changed_since_the_start(tmp_path: Pat
     time.sleep(0.02)  # the file system's clock has moved on
     (tmp_path / "mark").touch()
     since_ns = (tmp_path / "mark").stat().st_ctime_ns
-    for name in ("code/changed.py", "runs/1/e", "runs/.howdah-mirror.json", "howdah-environment/b"):
+    others = ("runs/.howdah-mirror.json", "howdah-environment/b")
+    for name in (".howdah-notes", ".howdahignore", "code/changed.py", "runs/1/.howdah", "runs/1/e", *others):
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text("new")
     (tmp_path / "link").symlink_to("data")
@@ -151,5 +155,23 @@ def test_of_the_working_directory_what_has_changed_since_the_start(tmp_path: Pat
     (tmp_path / "code/new").touch()
     others, prepared = ["howdah-environment", "mark"], PreparedDirectories(("code", "pretrained", "pretrained/sub"))
     files = OutputFiles(str(tmp_path), str(tmp_path), since_ns=since_ns, others=others, prepared=prepared)
-    assert list(files) == ["code/changed.py", "code/new", "link", "model/sub/config", "runs/1/e"]
+    assert list(files) == [
+        *(".howdah-notes", ".howdahignore", "code/changed.py", "code/new"),
+        *("link", "model/sub/config", "runs/1/.howdah", "runs/1/e"),
+    ]
     assert files.empty == ["runs/2"]
+
+
+def test_what_howdah_makes_among_a_programs_files_is_known_by_its_name() -> None:
+    """A text of the source that begins so is such a name, or one of something that is made elsewhere."""
+    made = {f".howdah-{name}" for name in ("started", "layers", "preflight", "mpi", "part", "copy-", "master-")}
+    kept = {directory_lock.NAME, directory_sync.MEMORY, directory_sync.EMPTY, directory_sync.UNFINISHED}
+    elsewhere = {".howdah", ".howdahignore", ".howdah-"}  # homes, the job file's directory, and beside outputs
+    source = Path(spec.__file__).parents[1]
+    texts = [path.read_text("utf-8") for path in source.rglob("*.py") if not path.name.endswith("_pb2.py")]
+    found = {name for text in texts for name in re.findall(r"""["'](\.howdah[\w.-]*)""", text)}
+    assert found == made | kept | elsewhere
+    endings = {".howdah-preflight": "-17", ".howdah-part": "-0a1b", ".howdah-copy-": "0a1b", ".howdah-master-": "a_8"}
+    for name in made | kept:
+        assert HOWDAHS_FILES.fullmatch(name + endings.get(name, "")), name
+    assert not any(map(HOWDAHS_FILES.fullmatch, (*elsewhere, ".howdah-notes", "howdah-lease")))

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from howdah.errors import SpecError
-from howdah.spec import Board, Checkpoint, Environment, Input, JobSpec, Output, Role, uris
+from howdah.spec import Board, Checkpoint, Environment, Input, JobSpec, Output, Role, Save, uris
 from howdah.spec.job import SUCCESS
 from howdah.staging.stage import stage
 from howdah.storage.local import LocalFileSystem
-from howdah.storage.published import begin_mark
+from howdah.storage.published import FAILED, begin_mark
 
 ROLES = {"worker": Role("true")}
 
@@ -128,3 +128,67 @@ def test_what_is_as_its_name_begins_is_replaced(project: Path) -> None:
     (project / "data/train-old/x").mkdir(parents=True)
     staged(project, "dat", **DATA)
     staged(project, "data/train-old", **DATA)
+
+
+def test_what_a_failed_job_has_left_stays_where_it_is_an_input(project: Path) -> None:
+    home = uris.of_local(project.parents[1] / "howdah")
+    (project / "out.failed").mkdir()
+    (project / "out.failed/w").touch()
+    begin_mark(LocalFileSystem(), uris.of_local(project / "out.failed"), FAILED)
+    failed = str(project / "out.failed")
+    cases: dict[str, tuple[Output, ...]] = {
+        "keep_failed": (Output("out", keep_failed=True),),
+        "path": (Output("out"), Output("other")),  # kept where the other is missing
+    }
+    for key, outputs in cases.items():
+        with pytest.raises(SpecError) as error:
+            stage(JobSpec(ROLES, inputs=(Input("out.failed"),), outputs=outputs), project, home)
+        place = f"outputs.0.{key}"
+        assert str(error.value) == f"{place}: would replace {failed}, which is inputs.0.path ({failed})"
+        stage(JobSpec(ROLES, inputs=(Input("data"),), outputs=outputs), project, home)
+    stage(JobSpec(ROLES, inputs=(Input("out.failed"),), outputs=(Output("out"),)), project, home)
+
+
+@pytest.mark.parametrize("to", ["saved/", "saved/of-", ""])
+@pytest.mark.parametrize("path", ["{directory}", "{snapshot}", "{snapshot}/w", "last"])
+def test_a_snapshot_stays_where_it_is_an_input(project: Path, to: str, path: str) -> None:
+    home = uris.of_local(project.parents[1] / "howdah")
+    directory = to.rpartition("/")[0] or "out.saved"
+    names = [f"{directory}/{to.rpartition('/')[2]}2026_11_{day}_10_00_00" for day in ("20", "21")]
+    for name in names:
+        (project / name).mkdir(parents=True)
+        (project / name / "w").touch()
+    (project / "last").symlink_to(names[1])
+    inputs = (Input(path.format(directory=directory, snapshot=names[1])),)
+    with pytest.raises(SpecError) as error:
+        stage(JobSpec(ROLES, inputs=inputs, outputs=(Output("out", save=Save(to=to, keep=1)),)), project, home)
+    lines = str(error.value).splitlines()
+    assert len(lines) == (2 if path == "{directory}" else 1)
+    assert f"outputs.0.save.keep: would remove {project}/{names[1]}, which " in lines[-1]
+    stage(JobSpec(ROLES, inputs=inputs, outputs=(Output("out", save=Save(to=to)),)), project, home)
+    others = (Output("out", save=Save(to="elsewhere/", keep=1)),)
+    stage(JobSpec(ROLES, files=(".",), inputs=inputs, outputs=others), project, home)
+    stage(JobSpec(ROLES, files=(".",), outputs=(Output("out", save=Save(to=to, keep=1)),)), project, home)
+
+
+@pytest.mark.parametrize("link", ["src/lib/weights -> ../../old/model", "src/w -> ../old/model/w", "old -> there"])
+@pytest.mark.parametrize("kind", ["files", "files of a uri", "inputs"])
+def test_what_links_in_code_and_inputs_lead_to_stays(project: Path, link: str, kind: str) -> None:
+    name, _, target = link.partition(" -> ")
+    if name == "old":  # one link leads on to another
+        (project / "old").rename(project / "there")
+        (project / "lib2").mkdir()
+        (project / "lib2/w").symlink_to("../old/model/w")
+        (project / "src/lib2").symlink_to("../lib2")
+    (project / name).symlink_to(target)
+    model = project / "old/model"
+    begin_mark(LocalFileSystem(), uris.of_local(model), SUCCESS)
+    job: dict[str, Any] = {"inputs": (Input("src"),)}
+    if kind != "inputs":
+        job = {"files": (uris.of_local(project / "src") if "uri" in kind else "src",)}
+    line = refused(project, "old/model", **job)
+    assert f"outputs.0.path: would replace {model}, which " in line
+    assert f" {next(iter(job))}.0" in line
+    (project / "src/.howdahignore").write_text("weights\nw\nlib2\n")
+    if kind == "files":
+        staged(project, "old/model", **job)

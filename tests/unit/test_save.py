@@ -16,6 +16,7 @@ from howdah.outputs import snapshot
 from howdah.outputs.commit import abandon, reserve
 from howdah.outputs.snapshot import PublishSnapshotReply, PublishSnapshotRequest
 from howdah.spec import Checkpoint, JobSpec, Output, Role, Save, uris
+from howdah.storage import snapshot_places
 from howdah.storage.factory import filesystem
 from howdah.wire.helper_messages import CopyPartRequest
 
@@ -67,6 +68,20 @@ class Job:
     def there(self) -> list[str]:
         found = (path for path in (self.directory / "out.saved").rglob("*") if path.is_file())
         return sorted(str(path.relative_to(self.directory / "out.saved")) for path in found)
+
+
+@pytest.mark.parametrize("part", ["worker-0", ""])
+def test_a_private_directory_stays_private_in_a_copy(tmp_path: Path, part: str) -> None:
+    job = Job(tmp_path, part=part, incremental=True)
+    job.write("private/m.bin", "one")
+    (job.output / "private").chmod(0o700)
+    job.output.chmod(0o750)
+    for number in (1, 2):  # nothing is copied the second time
+        job.take_snapshot()
+        taken = tmp_path / f"out.saved/2026_11_21_15_00_{number:02d}"
+        assert ((taken / part).stat().st_mode & 0o777, taken.parent.stat().st_mode & 0o777) == (0o750, 0o755)
+        assert not part or taken.stat().st_mode & 0o777 == 0o755
+    assert (taken.with_name("2026_11_21_15_00_01") / part / "private").stat().st_mode & 0o777 == 0o700
 
 
 def test_a_copy_appears_whole(tmp_path: Path) -> None:
@@ -179,7 +194,7 @@ def test_only_copies_are_pruned(tmp_path: Path) -> None:
 )
 def test_snapshots_lie_where_the_output_says(to: str, name: str, grows: str) -> None:
     output = Output("hdfs://n/a/out", save=Save(to=to))
-    assert snapshot.snapshot_prefix(output) + "T" == name
+    assert snapshot_places.snapshot_prefix(output) + "T" == name
     assert snapshot.temporary_directory("j", 1, output) == grows
 
 

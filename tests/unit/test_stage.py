@@ -426,3 +426,12 @@ def test_outputs_that_are_one_place_are_refused_before(tmp_path: Path, home: str
         with pytest.raises(SpecError, match=rf"which is, holds or lies in {other} \("):
             stage(JobSpec(ROLES, outputs=outputs), tmp_path, home)
     stage(JobSpec(ROLES, outputs=(Output("real/o"), Output("link/p"))), tmp_path, home)
+
+
+def test_an_output_whose_failed_one_would_have_too_long_a_name_is_refused_before(tmp_path: Path, home: str) -> None:
+    job = JobSpec({"worker": Role("x")}, outputs=(Output("k" * 249, keep_failed=True),))
+    expected = "outputs.0.path: has a name of 249 bytes, must be at most 248: what a failed job has made is kept at"
+    with pytest.raises(SpecError, match=f"^{expected} <path>.failed$"):
+        stage(job, tmp_path, home)
+    stage(replace(job, outputs=(Output("k" * 248, keep_failed=True),)), tmp_path, home)
+    stage(replace(job, outputs=(Output("k" * 255),)), tmp_path, home)

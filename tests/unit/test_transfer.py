@@ -12,10 +12,12 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from howdah.errors import StagingError
-from howdah.inputs.transfer import TRIES, download, list_copies, upload
+from howdah.inputs.transfer import TRIES, download, list_copies, upload, upload_directories
+from howdah.outputs.commit import OutputCommit, commit
 from howdah.spec import uris
 from howdah.storage.filesystem import ConnectionBroken
-from howdah.wire.helper_messages import FileCopy
+from howdah.storage.local import LocalFileSystem
+from howdah.wire.helper_messages import FileCopy, UploadItem, UploadRequest
 
 
 class Flaky(MemoryFileSystem):
@@ -199,3 +201,35 @@ def test_copies_keep_what_a_file_may_be_used_for(tmp_path: Path) -> None:
     upload(copies, lambda *_: None)
     modes = {each.name: each.stat().st_mode & 0o777 for each in (tmp_path / "out").iterdir()}
     assert modes == {"private": 0o600, "program": 0o755, "plain": 0o644}
+
+
+@pytest.mark.parametrize("name", ["", "worker-0"])
+def test_a_private_directory_stays_private_in_an_output(tmp_path: Path, name: str) -> None:
+    work = tmp_path / "work"
+    expected = {"": 0o750, "open": 0o755, "open/private": 0o700, "private": 0o700, "private/d": 0o755, "empty": 0o500}
+    for directory in expected:
+        (work / "out" / directory).mkdir(parents=True, exist_ok=True)
+        if directory != "empty":
+            (work / "out" / directory / "f").touch(0o644)
+    for directory, mode in expected.items():
+        (work / "out" / directory).chmod(mode)
+    part, final = tmp_path / ".howdah-j-0/worker-0.1", tmp_path / "final"
+    work.chmod(0o700)
+    part.parent.mkdir()
+    upload_directories(UploadRequest((UploadItem(str(work / "out"), uris.of_local(part), str(work)),)))
+    parts = (("worker-0.1", name),)
+    commit(OutputCommit(uris.of_local(part.parent), uris.of_local(final), parts=parts), LocalFileSystem())
+    modes = {each: (final / name / each).stat().st_mode & 0o777 for each in expected}
+    assert modes == {**expected, "empty": 0o700}  # its owner may write there: what lies there can be removed
+
+
+@pytest.mark.parametrize("source", [".", "model.pt"])
+def test_the_mode_of_the_working_directory_is_not_the_outputs(tmp_path: Path, source: str) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "model.pt").touch()
+    work.chmod(0o700)
+    item = UploadItem(str(work / source), uris.of_local(tmp_path / "out"), str(work), since_ns=source == ".")
+    upload_directories(UploadRequest((item,)))
+    assert (tmp_path / "out/model.pt").exists()
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o755

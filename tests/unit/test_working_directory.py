@@ -327,6 +327,16 @@ class TestFresh:
         assert names(path / "code") == names(shared / "code")
         assert names(path / "data") == []
 
+    def test_a_programs_own_name_may_begin_as_howdahs_do(self, make: Callable[[str], WorkingDirectory]) -> None:
+        work = make("a")
+        own(work)
+        work.program_starts()
+        for name in (".howdah-notes", ".howdah-layers", ".howdahignore"):
+            Path(work.path, name).touch()
+        assert work.list_others() == [".howdah-layers"]
+        clean(work)
+        assert [name for name in names(Path(work.path)) if name.startswith(".")] == [".howdah-layers"]
+
     def test_checkpoints_stay(self, make: Callable[[str], WorkingDirectory]) -> None:
         work = make("work")
         own(work)

@@ -10,7 +10,7 @@ removed from the shared file system, too, if this module has stored or fetched i
 to while it is written, nothing is fetched or removed, and the executor remembers what was sent.
 """
 
-# ruff: noqa: PTH118
+# ruff: noqa: PTH118, PTH120
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
 from howdah.storage import cpu_throttle
 from howdah.storage.factory import filesystem
-from howdah.storage.filesystem import Entry, FileSystem, mode_of_copy, open_local
+from howdah.storage.filesystem import Entry, FileSystem, make_directory_like, mode_of_copy, open_local
 from howdah.wire.helper_main import run_helper_main
 from howdah.wire.helper_messages import DirectorySyncReply, FetchCheckpointRequest, StoreCheckpointsRequest
 
@@ -92,6 +92,9 @@ class DirectorySync:
         if is_current and _stamp(known) == directory_snapshot.stamp_of(path):
             return
         with _translate_os_errors(path):
+            if uris.split(entry.uri)[0] == "file":
+                parent = uris.of_local(Path(path).parent)
+                make_directory_like(self.fs, uris.path(uris.parent(entry.uri)), parent)
             Path(path).parent.mkdir(parents=True, exist_ok=True)
         self.bytes += self.fs.get(entry.uri, path)
         self.files += 1
@@ -176,7 +179,7 @@ class DirectorySync:
         if directory_snapshot.stamp_of(path) != stamp:
             raise _ChangedMeanwhile
         with open_local(path) as file, _translate_os_errors(target):
-            self.fs.mkdirs(uris.parent(target))
+            make_directory_like(self.fs, os.path.dirname(path), uris.parent(target))
             with self.fs.writing(target, mode_of_copy(path, target)) as sink:
                 cpu_throttle.copy_throttled(file, sink, stamp.size)
                 if directory_snapshot.stamp_of(path) != stamp:

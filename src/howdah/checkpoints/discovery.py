@@ -18,10 +18,10 @@ from howdah.checkpoints import file_validation
 from howdah.checkpoints.directory_snapshot import is_temporary
 from howdah.errors import StagingError
 from howdah.spec import uris
+from howdah.spec.staged import HOWDAHS_FILES
 from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry, FileSystem
-from howdah.storage.output_files import OWN_FILES
 from howdah.wire.helper_main import HelperReply, run_helper_main
 
 MARKERS = ("_SUCCESS", "_COMPLETE", "COMPLETE", "_DONE", "DONE", ".complete", ".done", "commit_success.txt")
@@ -98,7 +98,7 @@ class CheckpointTree:
 
 def is_own_file(name: str) -> bool:
     """Return whether a file of a directory of checkpoints is howdah's own."""
-    return name.startswith(OWN_FILES)
+    return bool(HOWDAHS_FILES.fullmatch(name))
 
 
 def _is_ignored(name: str) -> bool:

@@ -4,7 +4,7 @@ A helper process beside an executor, which has no libraries (`howdah.wire.helper
 name is complete: each file is written under another name and then renamed.
 """
 
-# ruff: noqa: PTH116, PTH118, PTH120
+# ruff: noqa: PTH112, PTH116, PTH118, PTH120
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from howdah.inputs.download import ByteCounter, download_verified, verify_unchan
 from howdah.inputs.node_cache import NodeCache
 from howdah.spec import uris
 from howdah.storage.factory import filesystem
-from howdah.storage.filesystem import ConnectionBroken, Entry, mode_of_copy
+from howdah.storage.filesystem import ConnectionBroken, Entry, make_directory_like, mode_of_copy
 from howdah.storage.io_tuning import keep_freed_memory
 from howdah.storage.linked_tree import LeftOut, ignore, walk_linked
 from howdah.storage.output_files import OutputFiles
@@ -106,7 +106,7 @@ def upload(
         fs = filesystem(copy.uri)
         directory = uris.parent(copy.uri)
         if directory not in made:
-            fs.mkdirs(directory)
+            make_directory_like(fs, os.path.dirname(copy.path), directory)
             made.add(directory)
         with _slot(_size(copy.path)):
             count_bytes(fs.put(copy.path, copy.uri, mode_of_copy(copy.path, copy.uri), transfer.check))
@@ -264,14 +264,17 @@ def upload_directories(request: UploadRequest) -> UploadReply:
     report = ProgressLines()
 
     def upload_all() -> tuple[int, int]:
-        for uri in made:
+        for item in request.items:
             # An empty part exists, too: by it the commit sees what has been committed already.
-            filesystem(uri).mkdirs(uri)
+            if os.path.isdir(item.path) and os.path.normpath(item.path) != os.path.normpath(item.root):
+                make_directory_like(filesystem(item.uri), item.path, item.uri, is_top=True)
+            else:  # a file, or the working directory, whose permission bits are not the program's
+                filesystem(item.uri).mkdirs(item.uri)
         moved = upload((copy for uri, files in made.items() for copy in output_copies(files, uri)), report)
         for uri, files in made.items():
             stored = uris.StoredNames(uri, files.directory)
             for name in files.empty:
-                filesystem(uri).mkdirs(stored.uri_of(name))
+                make_directory_like(filesystem(uri), os.path.join(files.directory, name), stored.uri_of(name))
         return moved
 
     files, size = retry_until(upload_all)

@@ -9,7 +9,7 @@ first checks whether it has been done.
                                   (`howdah.outputs.snapshot`) that are there already come with it
     <temporary>-replaced          what was at <final> before, when it is to be overwritten, until the commit is done
     <temporary>-removed           the same, if it is as a job had published it, and is removed where there is no trash
-    <final>.replaced-<job>-<n>    what was -replaced, afterwards, if there is no trash
+    <final>.replaced-<job>-<n>    what was -replaced, afterwards, if there is no trash; a long name of <final> is cut
     <failed>                      instead of <final>, when the job has failed and its output says `keep_failed`
 """
 
@@ -28,12 +28,16 @@ from howdah.spec import uris
 from howdah.spec.job import SUCCESS, JobSpec
 from howdah.spec.validation import origin_of
 from howdah.spec.values import dataclass
+from howdah.storage import snapshot_places
 from howdah.storage.factory import filesystem
-from howdah.storage.filesystem import FileSystem
+from howdah.storage.filesystem import MAX_NAME_BYTES, FileSystem, shorten
 from howdah.storage.published import FAILED, begin_mark, complete_mark, is_as_published, is_published
 from howdah.storage.retry import retry_until
 from howdah.storage.trash import move_to_trash
 from howdah.wire.helper_main import HelperReply, one_line, run_helper_main
+
+_MAX_NUMBER_BYTES = 5
+"""Room for a number behind a name, as `-2`."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,9 @@ class OutputCommit:
     @property
     def replaced_beside(self) -> str:
         """Return where what was replaced stays, if there is no trash and it is not as a job had published it."""
-        return f"{self.final.rstrip('/')}.replaced-{uris.name(self.temporary).removeprefix('.howdah-')}"
+        ending = f".replaced-{uris.name(self.temporary).removeprefix('.howdah-')}"
+        name = shorten(uris.name(self.final), MAX_NAME_BYTES - len(ending) - _MAX_NUMBER_BYTES)
+        return uris.join(uris.parent(self.final), f"{name}{ending}")
 
     @property
     def marker(self) -> str:
@@ -151,7 +157,7 @@ def abandon(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
             temporary=temporary_directory(job_id, number, output.path),
             final=output.path,
             overwrite=output.overwrite,
-            snapshot_prefix=snapshot.snapshot_prefix(output),
+            snapshot_prefix=snapshot_places.snapshot_prefix(output),
             unfinished=snapshot.temporary_directory(job_id, number, output),
         )
         discard(abandoned, filesystem(abandoned.temporary, conf_dir))
@@ -207,8 +213,11 @@ def set_aside(output: OutputCommit, fs: FileSystem) -> tuple[bool, str]:
     found, put_away = bool(fs.children(output.gathered)), ""
     if found:
         begin_mark(fs, output.gathered, FAILED)
-        put_away = _put_away(fs, output.failed, output, output.failed, _is_a_jobs(fs, output.failed))
-        fs.rename(output.gathered, output.failed)
+        try:
+            put_away = _put_away(fs, output.failed, output, output.failed, _is_a_jobs(fs, output.failed))
+            fs.rename(output.gathered, output.failed)
+        except StagingError as error:
+            raise type(error)(f"{error}; what the tasks made is in {output.gathered}") from error
         complete_mark(fs, output.failed, FAILED)
     discard(output, fs)
     return found, put_away
@@ -245,11 +254,11 @@ def _is_a_jobs(fs: FileSystem, directory: str, snapshots: Collection[str] = ()) 
 
 def _snapshots_in(fs: FileSystem, output: OutputCommit) -> list[str]:
     """Return the snapshots that are in the output's place."""
-    return snapshot.list_snapshots(fs, output.snapshot_prefix) if _has_snapshots_inside(output) else []
+    return snapshot_places.list_snapshots(fs, output.snapshot_prefix) if _has_snapshots_inside(output) else []
 
 
 def _has_snapshots_inside(output: OutputCommit) -> bool:
-    directory = snapshot.directory_of(output.snapshot_prefix) if output.snapshot_prefix else ""
+    directory = snapshot_places.directory_of(output.snapshot_prefix) if output.snapshot_prefix else ""
     return f"{directory}/".startswith(f"{output.final.rstrip('/')}/")
 
 
@@ -289,6 +298,9 @@ def _collect(fs: FileSystem, output: OutputCommit) -> None:
         if name:
             fs.rename(part, uris.join(output.gathered, name))
             continue
+        found = fs.stat(part)
+        if found is not None and uris.split(part)[0] == "file":  # the output is private where the directory was
+            fs.chmod(output.gathered, found.mode)
         for entry in fs.children(part):
             fs.rename(entry.uri, uris.join(output.gathered, uris.name(entry.uri)))
 
@@ -297,8 +309,8 @@ def _move_snapshots(fs: FileSystem, output: OutputCommit) -> None:
     """Move snapshots that are in the output's place into the output; the place is free if it held nothing else."""
     if not _has_snapshots_inside(output):
         return
-    directory, final = snapshot.directory_of(output.snapshot_prefix), output.final.rstrip("/")
-    for uri in snapshot.list_snapshots(fs, output.snapshot_prefix):
+    directory, final = snapshot_places.directory_of(output.snapshot_prefix), output.final.rstrip("/")
+    for uri in snapshot_places.list_snapshots(fs, output.snapshot_prefix):
         target = uris.join(output.gathered, uris.below(uri, output.final))
         fs.mkdirs(uris.parent(target))
         fs.rename(uri, target)

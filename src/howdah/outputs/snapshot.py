@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import functools
 import json
+import os
 import posixpath
 import re
 import threading
@@ -28,22 +29,14 @@ from howdah.spec.job import Output
 from howdah.spec.values import dataclass
 from howdah.storage import cpu_throttle
 from howdah.storage.factory import filesystem
-from howdah.storage.filesystem import FileSystem, mode_of_copy
+from howdah.storage.filesystem import FileSystem, make_directory_like, mode_of_copy
+from howdah.storage.snapshot_places import NAME, SAVED_SUFFIX, directory_of, list_snapshots, snapshot_prefix
 from howdah.wire.helper_main import HelperReply, ProgressLines, run_helper_main
 from howdah.wire.helper_messages import CopyPartReply, CopyPartRequest
 
 SAVED = "_SAVED"
-NAME = re.compile(r"\d{4}(_\d\d){5}")
-"""yyyy_MM_dd_HH_mm_ss, as XLearning names them."""
 _EARLIER = re.compile(rf"(\.\./){{1,2}}[^/]*{NAME.pattern}(/(?!\.\.(/|$))[^/]*)+", re.DOTALL)
 """The path of a file in another snapshot, relative to a part; all snapshots are in the same directory."""
-SAVED_SUFFIX = ".saved"
-"""The suffix that makes the output's path the default directory of its snapshots."""
-
-
-def snapshot_prefix(output: Output) -> str:
-    """Return what the names of an output's snapshots begin with: `<to>2026_11_21_15_00_00`."""
-    return output.save.to or f"{output.path.rstrip('/')}{SAVED_SUFFIX}/"
 
 
 def temporary_directory(job_id: str, number: int, output: Output) -> str:
@@ -59,11 +52,6 @@ def temporary_directory(job_id: str, number: int, output: Output) -> str:
 def is_inside_output(output: Output) -> bool:
     """Return whether the snapshots are in the output's own directory, as XLearning's are."""
     return f"{directory_of(snapshot_prefix(output))}/".startswith(f"{output.path.rstrip('/')}/")
-
-
-def directory_of(to: str) -> str:
-    """Return the directory of the snapshots whose names begin with `to`."""
-    return to.rstrip("/") if to.endswith("/") else uris.parent(to)
 
 
 # One task's part
@@ -83,7 +71,8 @@ def copy_part(request: CopyPartRequest) -> CopyPartReply:
     """
     uri, previous = request.uri, request.previous
     fs = filesystem(uri)
-    part = _PartCopy(fs, uri, _present(fs, previous) if previous else {}, uris.StoredNames(uri, request.path))
+    names = uris.StoredNames(uri, request.path)
+    part = _PartCopy(fs, request.path, uri, _present(fs, previous) if previous else {}, names)
     stamps = {name: Stamp(entry["size"], entry["modified_ns"]) for name, entry in part.earlier.items()}
     try:
         settle_s = directory_snapshot.SETTLE_S if request.settle_s is None else request.settle_s
@@ -92,7 +81,7 @@ def copy_part(request: CopyPartRequest) -> CopyPartReply:
         raise explain(error, request.path) from error
     if found.files:
         listed = part.list_files(found.files, uris.path(previous) if previous else "", uris.path(request.final))
-        fs.mkdirs(uri)
+        part.make_top()
         fs.write_bytes(uris.join(uri, SAVED), json.dumps({"files": listed}, separators=(",", ":")).encode())
     copied = [stamp.size for name, stamp in found.files.items() if name not in part.earlier]
     return CopyPartReply(len(copied), sum(copied), len(found.files), list(found.skipped))
@@ -101,8 +90,11 @@ def copy_part(request: CopyPartRequest) -> CopyPartReply:
 class _PartCopy:
     """Writes the files of one task's part; `earlier` holds those that an earlier snapshot has."""
 
-    def __init__(self, fs: FileSystem, uri: str, earlier: dict[str, dict[str, Any]], names: uris.StoredNames) -> None:
+    def __init__(
+        self, fs: FileSystem, path: str, uri: str, earlier: dict[str, dict[str, Any]], names: uris.StoredNames
+    ) -> None:
         self.fs, self.uri, self.earlier, self._names, self.report = fs, uri, earlier, names, ProgressLines()
+        self._path = path
         self.files = self.bytes = 0
         self._lock = threading.Lock()
         self._directories: set[str] = set()
@@ -111,7 +103,10 @@ class _PartCopy:
         with self._lock:
             target = self._names.uri_of(name)
             if uris.parent(target) not in self._directories:
-                self.fs.mkdirs(uris.parent(target))
+                if not self._directories and uris.split(self.uri)[0] == "file":  # others need no call of its own
+                    self.make_top()
+                path = posixpath.join(self._path, posixpath.dirname(name))
+                make_directory_like(self.fs, path, uris.parent(target))
                 self._directories.add(uris.parent(target))
         try:
             with self.fs.writing(target, mode_of_copy(file.fileno(), target)) as sink:
@@ -124,6 +119,10 @@ class _PartCopy:
             self.earlier.pop(name, None)
             self.files, self.bytes = self.files + 1, self.bytes + size
             self.report(self.files, self.bytes)
+
+    def make_top(self) -> None:
+        """Make the directory of the part."""
+        make_directory_like(self.fs, self._path, self.uri, is_top=os.path.isdir(self._path))  # noqa: PTH112
 
     def drop(self, name: str) -> None:
         if self.earlier.pop(name, None) is None:
@@ -263,17 +262,6 @@ def publish(request: PublishSnapshotRequest) -> PublishSnapshotReply:
 def discard(request: DiscardSnapshotRequest) -> None:
     """Remove an unfinished snapshot."""
     filesystem(request.temporary).delete(request.temporary)
-
-
-def list_snapshots(fs: FileSystem, to: str) -> list[str]:
-    """Return the snapshots whose names begin with `to`, oldest first. Snapshots that are only partly removed are
-    included."""
-    directory = directory_of(to)
-    if not fs.exists(directory):
-        return []
-    start = "" if to.endswith("/") else uris.name(to)
-    found = [entry.uri for entry in fs.children(directory) if entry.is_dir and uris.name(entry.uri).startswith(start)]
-    return sorted(uri for uri in found if NAME.fullmatch(uris.name(uri)[len(start) :]))
 
 
 def parts(fs: FileSystem, snapshot: str) -> list[str]:

@@ -65,6 +65,14 @@ class ArchiveMember:
     is_empty_directory: bool = False
 
 
+Followed = Callable[[str], object]
+"""Called with the real path of a file or directory to which a link leads."""
+
+
+def follow_silently(path: str) -> None:
+    """Tell nobody what a link leads to."""
+
+
 Rule = Callable[[str], "bool | None"]
 """Returns whether an ignore file leaves out a name, which ends in `/` if it is a directory's; None if it says
 nothing about it."""
@@ -91,16 +99,21 @@ _NO_RULES = _Rules()
 
 
 def members(
-    directory: Path, as_they_are: bool = False, left_out: LeftOut = ignore, with_ignored_files: bool = False
+    directory: Path,
+    as_they_are: bool = False,
+    left_out: LeftOut = ignore,
+    with_ignored_files: bool = False,
+    followed: Followed = follow_silently,
 ) -> list[ArchiveMember]:
     """Return all files and empty directories in `directory`, sorted. Links that stay inside it are kept as links,
     others are followed.
 
     `as_they_are` is for an environment: its links to a Python outside are kept, too, and nothing in it is ignored.
     `left_out` is called with what is not packed, and why. `with_ignored_files` leaves out directories that a .gitignore
-    names, but no files: a package may hold some that its build made.
+    names, but no files: a package may hold some that its build made. `followed` is called with each file and directory
+    outside that is packed because a link leads to it.
     """
-    collector = _Collector(os.path.realpath(directory), as_they_are, left_out, with_ignored_files)
+    collector = _Collector(os.path.realpath(directory), as_they_are, left_out, with_ignored_files, followed)
     found = list(collector.below(os.fspath(directory), ""))
     odd = next((member for member in found if _CONTROL.search(member.name)), None)
     if odd is not None:
@@ -116,6 +129,7 @@ class _Collector:
     as_they_are: bool
     left_out: LeftOut
     with_ignored_files: bool = False
+    followed: Followed = follow_silently
     gitignored: int = 0
     """How many entries a .gitignore has left out."""
     linked: tuple[str, ...] = ()
@@ -165,6 +179,8 @@ class _Collector:
         elif entry.is_file():
             status = entry.stat()
             mark = f"{status.st_ino} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_mode}"
+            if is_link:
+                self.followed(os.path.realpath(entry.path))
             yield ArchiveMember(name, entry.path, "", status.st_size, mark)
         elif is_link:
             self.left_out(entry.path, leads_nowhere(entry.path))
@@ -189,6 +205,8 @@ class _Collector:
                 found = []
                 break
         self.linked = before
+        if found:
+            self.followed(real)
         yield from found
 
 
@@ -226,15 +244,15 @@ def _is_pattern(line: str) -> bool:
     return True
 
 
-def directory(source: Path, into: Path, left_out: LeftOut = ignore) -> list[Path]:
+def directory(source: Path, into: Path, left_out: LeftOut = ignore, followed: Followed = follow_silently) -> list[Path]:
     """Pack a directory into .tar.gz archives below `into`: one, or several of a large directory. An archive is named by
     its content, and made only if it does not exist. What has not changed since the last time is not read again.
-    `left_out` is called with what is not packed, and why.
+    `left_out` and `followed` are those of `members`.
 
     Raises:
         StagingError: something can't be read, or there is no room.
     """
-    found = members(source, left_out=left_out)
+    found = members(source, left_out=left_out, followed=followed)
     note = _note(found)
     with contextlib.suppress(OSError):
         known = [into / name for name in note.read_text().split()]

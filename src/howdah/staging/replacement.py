@@ -8,6 +8,7 @@ compared with the output's path, after links, mounts and the names of one HDFS h
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import re
@@ -16,12 +17,14 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from howdah.errors import SpecError, StagingError
 from howdah.spec import uris
-from howdah.spec.job import JobSpec
+from howdah.spec.job import Environment, JobSpec, Output
 from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
-from howdah.storage.filesystem import Entry
+from howdah.storage.filesystem import MAX_NAME_BYTES, Entry
 from howdah.storage.published import is_published
+from howdah.storage.snapshot_places import list_snapshots, snapshot_prefix
 
 _PATH = re.compile(r"(?:^|(?<=[\s='\":,;]))(?:[A-Za-z][A-Za-z0-9+.-]*://|file:/|~?/|\$HOME/|\$\{HOME\}/)[^\s'\",;]*")
 _HOME = re.compile(r"~(?=/)|\$HOME(?=/)|\$\{HOME\}")
@@ -29,6 +32,7 @@ _RESERVED = "/.reserved/"  # below it HDFS shows all of itself once more
 _KINDS = {"viewfs": "hdfs", "s3a": "s3", "gcs": "gs", "az": "abfs"}
 """Schemes by which the same files can be named as by another one."""
 _LOOKS = 3
+_FAILED_SUFFIX = ".failed"
 
 
 @dataclass(frozen=True)
@@ -82,21 +86,131 @@ def why_not_replace(uri: str, kept_paths: Iterable[KeptPath], conf_dir: str) -> 
     if found is not None and not found.is_dir:
         return f"would replace {shown}, which is a file; an output is a directory"
     _is_same_hdfs.cache_clear()  # it holds while one output is looked at
-    output = _Place(uri, conf_dir)
     is_ours = found is None or is_published(fs, uri) or not fs.children(uri)
-    for kept in kept_paths:
-        if _kind(kept.uri) != _kind(uri):
-            continue
-        place = _Place(kept.uri, conf_dir)
+    output = _Place(uri, conf_dir)
+    for kept, place in _places_beside(uri, kept_paths, conf_dir):
         if output.holds(place) and not (kept.is_mentioned and is_ours):
-            holds = "is" if place.holds(output) else "holds"
-            return f"would replace {shown}, which {holds} {kept.what} ({display_uri(kept.uri)})"
+            return f"would replace {_describe_held(output, kept, place)}"
         if kept.whole and not is_ours and place.holds(output):
             return (
                 f"would replace {shown}, which lies in {kept.what} ({display_uri(kept.uri)}), and no job of howdah's"
                 " has published it"
             )
     return ""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What a job may replace or remove."""
+
+    place: str
+    """The field of the job that allows it."""
+    uri: str
+    verb: str = ""
+    """What becomes of it, if only jobs can have made it; "" for what is at an output's path, and may be anything."""
+
+
+def why_not_keep_failed(outputs: Sequence[Output], number: int) -> str:
+    """Return why output `number` can't be kept of a failed job, and "" if it can or need not be."""
+    size, most = len(os.fsencode(uris.name(outputs[number].path))), MAX_NAME_BYTES - len(_FAILED_SUFFIX)
+    if size <= most or not _is_kept_when_failed(outputs, number):
+        return ""
+    return f"has a name of {size} bytes, must be at most {most}: what a failed job has made is kept at <path>.failed"
+
+
+def _is_kept_when_failed(outputs: Sequence[Output], number: int) -> bool:
+    """Return whether output `number` may be kept of a failed job: unasked, too, where another one is missing that
+    nobody made."""
+    uploads = [output for output in outputs if output.strategy == "upload"]
+    return outputs[number] in uploads and (outputs[number].keep_failed or len(uploads) > 1)
+
+
+def list_losses(outputs: Sequence[Output], number: int, conf_dir: str) -> Iterator[Loss]:
+    """Yield what output `number` may replace or remove: by `overwrite` what is at its path, when the job fails what an
+    earlier one has left at `<path>.failed`, and by `save.keep` the snapshots that are there.
+
+    Raises:
+        StagingError: a file system does not answer.
+    """
+    output, place = outputs[number], f"outputs.{number}"
+    if output.overwrite:
+        yield Loss(f"{place}.path", output.path)
+    failed = f"{output.path.rstrip('/')}{_FAILED_SUFFIX}"
+    may_be_there = _is_kept_when_failed(outputs, number) and not why_not_keep_failed(outputs, number)
+    if may_be_there and filesystem(failed, conf_dir).exists(failed):
+        yield Loss(f"{place}.{'keep_failed' if output.keep_failed else 'path'}", failed, "replace")
+    if output.save.keep:
+        to = snapshot_prefix(output)
+        for uri in list_snapshots(filesystem(to, conf_dir), to):
+            yield Loss(f"{place}.save.keep", uri, "remove")
+
+
+def find_forbidden(
+    losses: Sequence[Loss], outputs: Sequence[Output], kept_paths: Sequence[KeptPath], conf_dir: str
+) -> Iterator[tuple[str, str]]:
+    """Yield the field by which a job would lose what has to stay, and what is wrong with it."""
+    near: dict[str, list[tuple[KeptPath, _Place]]] = {}  # by the directory in which many snapshots may lie
+    for loss in losses:
+        try:
+            if not loss.verb:
+                named = [(f"outputs.{number}.path", output.path) for number, output in enumerate(outputs)]
+                others = [KeptPath(place, path) for place, path in named if place != loss.place]
+                problem = why_not_replace(loss.uri, [*kept_paths, *others], conf_dir)
+            else:
+                parent = uris.parent(loss.uri)
+                if parent not in near:
+                    near[parent] = list(_find_held(parent, kept_paths, conf_dir))
+                problem = _why_not_lose(loss, near[parent], conf_dir)
+        except StagingError as error:
+            problem = str(error)
+        if problem:
+            yield loss.place, problem
+
+
+def _find_held(uri: str, kept_paths: Iterable[KeptPath], conf_dir: str) -> Iterator[tuple[KeptPath, _Place]]:
+    above = _Place(uri, conf_dir)
+    return ((kept, place) for kept, place in _places_beside(uri, kept_paths, conf_dir) if above.holds(place))
+
+
+def _why_not_lose(loss: Loss, near: Iterable[tuple[KeptPath, _Place]], conf_dir: str) -> str:
+    lost = _Place(loss.uri, conf_dir)
+    held = next(((kept, place) for kept, place in near if lost.holds(place)), None)
+    return f"would {loss.verb} {_describe_held(lost, *held)}" if held else ""
+
+
+def _places_beside(uri: str, kept_paths: Iterable[KeptPath], conf_dir: str) -> Iterator[tuple[KeptPath, _Place]]:
+    """Yield the paths that may be on the same file system as `uri`."""
+    return ((kept, _Place(kept.uri, conf_dir)) for kept in kept_paths if _kind(kept.uri) == _kind(uri))
+
+
+def _describe_held(directory: _Place, kept: KeptPath, place: _Place) -> str:
+    holds = "is" if place.holds(directory) else "holds"
+    return f"{display_uri(directory.uri)}, which {holds} {kept.what} ({display_uri(kept.uri)})"
+
+
+def directories_of(files: Iterable[str]) -> set[str]:
+    """Return the directories that hold files, given by their URIs or paths, and those of files of this machine to
+    which links among them lead."""
+    found = set[str]()
+    for file in files:
+        found.add(uris.parent(file))
+        if uris.split(file)[0] == "file" and (path := Path(uris.path(file))).is_symlink():
+            found.add(uris.of_local(path.resolve().parent))
+    return found
+
+
+def environment_paths(environment: Environment, job_directory: Path) -> Iterator[tuple[str, str]]:
+    """Yield the paths of this machine that an environment is made of, each after its field."""
+    yield "environment.archive", environment.archive.partition("#")[0]
+    yield "environment.conda", environment.conda if "/" in environment.conda else ""
+    if requirements := environment.requirements:
+        from howdah.staging.project_files import file_to_install  # few jobs need it
+        from howdah.staging.requirements_files import read_content
+
+        yield "environment.requirements", requirements
+        with contextlib.suppress(SpecError, StagingError):  # told where the environment is staged
+            found = read_content(file_to_install(job_directory / requirements))
+            yield from (("environment.requirements", str(path)) for path in (*found.texts, *found.packages))
 
 
 def find_shared_places(paths: Sequence[KeptPath], conf_dir: str) -> Iterator[tuple[KeptPath, KeptPath]]:

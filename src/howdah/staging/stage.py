@@ -6,14 +6,13 @@ files are reported together, each with the field of the job that names it.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 
-from howdah.errors import Mistake, SpecError, StagingError
+from howdah.errors import Mistake, StagingError
 from howdah.hadoop import conf as hadoop_conf
 from howdah.hadoop import identity
 from howdah.inputs import assignment
@@ -29,11 +28,16 @@ from howdah.staging.files_wrong import FilesWrong
 from howdah.staging.path_listing import Listing, listing, tree
 from howdah.staging.replacement import (
     KeptPath,
+    Loss,
+    directories_of,
     display_uri,
+    environment_paths,
+    find_forbidden,
     find_shared_places,
+    list_losses,
     mentioned_paths,
     personal_paths,
-    why_not_replace,
+    why_not_keep_failed,
 )
 from howdah.storage.content_cache import local_directory, location, sha256_of
 from howdah.storage.factory import filesystem
@@ -193,7 +197,7 @@ class _Stager:
             if uris.has_scheme(path):
                 yield from self._cluster_file(place, uris.absolute(path, self.cluster_fs, ""), name, kind)
             elif regular_file.exists(local) and local.is_dir():
-                yield from self._directory(local, name, "archive" if kind == "file" else kind)
+                yield from self._directory(place, local, name, "archive" if kind == "file" else kind)
             elif local.exists():
                 self._check_archive(place, path, kind)
                 yield self._whole_file(local, name, kind)
@@ -204,11 +208,13 @@ class _Stager:
         except StagingError as error:
             self.wrong(place, str(error))
 
-    def _directory(self, directory: Path, name: str, kind: str) -> Iterator[StagedFile]:
+    def _directory(self, place: str, directory: Path, name: str, kind: str) -> Iterator[StagedFile]:
         """Pack a directory; a large one gives several archives, which are unpacked into one directory."""
         from howdah.staging import archive  # is slow to import, and most jobs have no directory
 
-        parts = archive.directory(directory, local_directory() / "packed", self._left_out)
+        linked = list[str]()
+        parts = archive.directory(directory, local_directory() / "packed", self._left_out, linked.append)
+        self.kept += [KeptPath(place, uris.of_local(path), whole=True) for path in dict.fromkeys(linked)]
         if len(parts) == 1 and ":" not in name:
             yield _local_file(parts[0], name, kind, self.home)
             return
@@ -247,6 +253,7 @@ class _Stager:
             self.wrong(place, f"no such file: {f'neither {missing} here nor ' if missing else ''}{uri}")
         elif entry.is_dir and kind == "file":
             found = tree(fs, entry, self._left_out)
+            self._keep_directories(place, (file.uri for file in found.files))
             yield StagedInput(name, found.files, share="all", empty=found.empty)
         elif entry.is_dir:
             self.wrong(place, f"{uri} is a directory; pack it as one of {', '.join(ARCHIVES)}")
@@ -290,8 +297,7 @@ class _Stager:
                         uploads[file.uri] = source
             except StagingError as error:
                 self.wrong(place, str(error))
-        directories = sorted(set(map(uris.parent, files)))
-        self.kept += [KeptPath(f"inputs.{number}.path", directory) for directory in directories]
+        self._keep_directories(f"inputs.{number}.path", files)
         if len(self.mistakes) == mistakes:
             self._check_shares(f"inputs.{number}", job, entry, list(files.values()))
         found = tuple(
@@ -372,6 +378,8 @@ class _Stager:
             place = f"outputs.{number}.path"
             uri = uris.absolute(output.path, self.cluster_fs, self.user_directory)
             replaces = output.overwrite or overwrite
+            if problem := why_not_keep_failed(job.outputs, number):
+                self.wrong(place, problem)
             try:
                 local = Path(uris.path(uri)) if uri.startswith("file:") else None
                 if local is not None and local.is_symlink() and not local.exists():
@@ -405,22 +413,16 @@ class _Stager:
 
     def check_replacements(self, job: JobSpec, outputs: Sequence[Output]) -> None:
         """Refuse outputs that would replace what the job reads, its code or checkpoints, or a directory of people."""
-        replacing = {number: output.path for number, output in enumerate(outputs) if output.overwrite}
-        if not replacing:
+        losses = list[Loss]()
+        for number in range(len(outputs)):
+            try:
+                losses += list_losses(outputs, number, self.conf_dir)
+            except StagingError as error:
+                self.wrong(f"outputs.{number}.path", str(error))
+        if not losses:
             return
-        archive, requirements = job.environment.archive.partition("#")[0], job.environment.requirements
-        conda = job.environment.conda if "/" in job.environment.conda else ""
-        local = {"environment.archive": archive, "environment.requirements": requirements, "environment.conda": conda}
-        for place, path in local.items():
+        for place, path in environment_paths(job.environment, self.base_directory):
             self._keep(place, path, whole=True)
-        if requirements:
-            from howdah.staging.project_files import file_to_install  # few jobs need it
-            from howdah.staging.requirements_files import read_content
-
-            with contextlib.suppress(SpecError, StagingError):  # told where the environment is staged
-                found = read_content(file_to_install(self.base_directory / requirements))
-                for local_path in (*found.texts, *found.packages):
-                    self._keep("environment.requirements", str(local_path), whole=True)
         for name, reference in job.secrets.items():
             if reference.startswith("file:"):
                 self._keep(f"secrets.{name}", reference.partition(":")[2])
@@ -430,15 +432,11 @@ class _Stager:
         self.kept.append(KeptPath("where howdah keeps its jobs", self.home, whole=True))
         if not self.is_local:
             self.kept.append(KeptPath("your home directory", self.user_directory))
-        for number, path in replacing.items():
-            others = [KeptPath(f"outputs.{other}.path", each.path) for other, each in enumerate(outputs)]
-            del others[number]
-            try:
-                problem = why_not_replace(path, [*self.kept, *others], self.conf_dir)
-            except StagingError as error:
-                problem = str(error)
-            if problem:
-                self.wrong(f"outputs.{number}.path", problem)
+        for place, problem in find_forbidden(losses, outputs, self.kept, self.conf_dir):
+            self.wrong(place, problem)
+
+    def _keep_directories(self, place: str, files: Iterable[str]) -> None:
+        self.kept += [KeptPath(place, directory) for directory in sorted(directories_of(files))]
 
     def _keep(self, place: str, path: str, **how: bool) -> None:
         """Note that a path, which may be of this machine or of the cluster, is the job's."""

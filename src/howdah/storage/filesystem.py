@@ -24,8 +24,10 @@ from howdah.storage.linked_tree import LeftOut
 
 Buffer = bytes | memoryview
 CHUNK = 1 << 20
-_MAX_KEPT_BYTES = 200  # a name may have 255 bytes
 """Bytes per read. HDFS reads open a block stream each: 1 to 8 MiB are four times as fast as 64 KiB or 64 MiB."""
+MAX_NAME_BYTES = 255
+"""The longest name that Linux and HDFS take."""
+_MAX_KEPT_BYTES = 200
 
 
 class ConnectionBroken(StagingError):
@@ -304,10 +306,35 @@ def mode_of_copy(source: str | int, uri: str) -> int:
     return own if uris.split(uri)[0] == "file" else 0o644 | (own & 0o111)
 
 
+def make_directory_like(fs: FileSystem, path: str, uri: str, is_top: bool = False) -> None:
+    """Make the directory at `uri`, for a copy of the local directory at `path`, and its parents.
+
+    On this machine it has the permission bits of that one, which may be private, and so has each parent that is not
+    there yet and has the name of a parent of `path`. `is_top` says that the copy may have another name. What is there
+    already stays as it is.
+    """
+    if uris.split(uri)[0] != "file":
+        fs.mkdirs(uri)
+    elif not fs.exists(uri):
+        is_copy = is_top or os.path.basename(path) == uris.name(uri)  # noqa: PTH119 - a data set may have many
+        if is_copy and not is_top:
+            make_directory_like(fs, os.path.dirname(path), uris.parent(uri))  # noqa: PTH120
+        mode = 0o755
+        with contextlib.suppress(OSError):  # removed since a file in it was opened
+            mode = os.stat(path).st_mode & 0o777 | 0o700 if is_copy else mode  # noqa: PTH116
+        fs.mkdirs(uris.parent(uri))
+        fs.mkdirs(uri, mode)
+
+
 def temporary_name(name: str) -> str:
     """Return the name under which a file is written before it gets `name`, which may be as long as names may be."""
-    kept = os.fsencode(name)[:_MAX_KEPT_BYTES].decode("utf-8", "ignore")
-    return f".{kept}.{secrets.token_hex(4)}.part"
+    return f".{shorten(name, _MAX_KEPT_BYTES)}.{secrets.token_hex(4)}.part"
+
+
+def shorten(name: str, max_bytes: int) -> str:
+    """Return the beginning of a name, of at most so many bytes; all of a short one."""
+    encoded = os.fsencode(name)
+    return name if len(encoded) <= max_bytes else encoded[:max_bytes].decode("utf-8", "ignore")
 
 
 def copy(source: BinaryIO, sink: Sink, check: Check = go_on) -> int:

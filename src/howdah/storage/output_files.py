@@ -15,14 +15,13 @@ from collections.abc import Callable, Collection, Iterator
 
 from howdah.localfiles.prepared_directories import PreparedDirectories
 from howdah.localfiles.symlinks import is_inside
+from howdah.spec.staged import HOWDAHS_FILES
 
 LEADS_OUT = "is a link out of the working directory"
 LEADS_NOWHERE = "is a link to nothing"
 LEADS_BACK = "is a link to a directory that holds it"
 NO_FILE = "is neither a file nor a directory"
 _NONE = PreparedDirectories()
-OWN_FILES = ".howdah-"
-"""The names of howdah's own files among a program's begin so."""
 
 
 class OutputFiles:
@@ -95,7 +94,7 @@ class OutputFiles:
         """Return whether this is no directory, and is howdah's own or was here unchanged when the program started."""
         if not self._since_ns or entry.is_dir(follow_symlinks=False):
             return False
-        if entry.name.startswith(OWN_FILES):
+        if HOWDAHS_FILES.fullmatch(entry.name):
             return True
         try:
             return entry.stat(follow_symlinks=False).st_ctime_ns < since_ns

@@ -16,12 +16,10 @@ from howdah.executor.process.mount_points import mount_points
 from howdah.localfiles.own_copy import LARGE, copy_or_link, copy_tree, link_tree
 from howdah.localfiles.prepared_directories import PreparedDirectories
 from howdah.localfiles.symlinks import is_inside
-from howdah.spec.staged import HOWDAHS_OWN
+from howdah.spec.staged import HOWDAHS_FILES, HOWDAHS_OWN
 from howdah.wire.program_protocol import DIRECTORY
 
-_PRIVATE = ".howdah"
-"""With this begin the names of what the executor keeps in the directory for itself."""
-_LAYERS = f"{_PRIVATE}-layers"
+_STARTED, _LAYERS = ".howdah-started", ".howdah-layers"  # named in HOWDAHS_FILES, too
 
 
 class WorkingDirectory:
@@ -143,7 +141,7 @@ class WorkingDirectory:
         Raises:
             OSError: there is no room for a file.
         """
-        mark = os.path.join(self.path, f"{_PRIVATE}-started")
+        mark = os.path.join(self.path, _STARTED)
         with open(mark, "w"):  # the file system has a clock of its own
             self.program_started_ns = os.stat(mark).st_ctime_ns
         os.unlink(mark)
@@ -240,7 +238,7 @@ class WorkingDirectory:
 
 
 def _is_howdahs(name: str) -> bool:
-    return name.startswith(_PRIVATE) or name in (*HOWDAHS_OWN, DIRECTORY)
+    return bool(HOWDAHS_FILES.fullmatch(name)) or name in (*HOWDAHS_OWN, DIRECTORY)
 
 
 def _list(directory: str) -> List[os.DirEntry[str]]:

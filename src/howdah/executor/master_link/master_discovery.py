@@ -27,7 +27,7 @@ def find_master(loop: EventLoop, directory: str, on_found: OnFound, limit_s: flo
         loop.call_later(0.0, lambda: on_found(_address(uris.path(uri))))
         return
     # In the container's own directory: it goes with the container when this process is killed.
-    temporary = tempfile.mkdtemp(prefix=".howdah-", dir=os.getcwd())
+    temporary = tempfile.mkdtemp(prefix=".howdah-master-", dir=os.getcwd())
     path = os.path.join(temporary, "master.json")
 
     def fetched(problem: str) -> None:

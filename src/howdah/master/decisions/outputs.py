@@ -9,6 +9,7 @@ from howdah.outputs import snapshot
 from howdah.outputs.commit import CommitRequest, OutputCommit, temporary_directory
 from howdah.spec import JobSpec, Output, State, TaskId, chief
 from howdah.spec.message import message
+from howdah.storage import snapshot_places
 from howdah.wire.messages import StdoutOutput
 from howdah.wire.program_protocol import FUNCTION_RESULTS
 
@@ -29,7 +30,7 @@ def commit_request(state: GangState) -> CommitRequest:
                     for task in tasks
                     if task.kept or (task.exit is not None and task.exit.ok)
                 ),
-                snapshot_prefix=snapshot.snapshot_prefix(output),
+                snapshot_prefix=snapshot_places.snapshot_prefix(output),
                 unfinished=snapshot.temporary_directory(state.id, number, output),
                 failed=_place_of_failed(output) if failed and _is_kept(state, output) else "",
             )

@@ -21,10 +21,10 @@ from howdah.master.decisions.outputs import is_flat, tasks_of_output
 from howdah.master.snapshots.state import SnapshotRequest, SnapshotRun
 from howdah.master.state import GangState, TaskState
 from howdah.outputs import snapshot
-from howdah.outputs.snapshot import snapshot_prefix
 from howdah.spec import TaskId, uris
 from howdah.spec.events import Event, Noted, SaveAdvanced, SaveDone, SaveFailed, SaveRequested, SaveStarted
 from howdah.spec.message import message
+from howdah.storage.snapshot_places import snapshot_prefix
 from howdah.wire.messages import SnapshotOrder, SnapshotReport, Status
 
 GATHER_S = 1.0
