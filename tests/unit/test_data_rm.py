@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,13 @@ def test_what_is_not_removed(directory: Path, path: str, words: str) -> None:
     assert done.exit_code != 0
     assert words in str(done.exception)
     assert left(directory) == before
+
+
+def test_a_name_with_the_letters_of_a_pattern_is_itself(directory: Path) -> None:
+    for name in ("a[1]", "a1"):
+        (directory / name).write_text(name)
+    listed = CliRunner().invoke(cli, ["data", "ls", "--json", "a[1]"])
+    assert (json.loads(listed.stdout)["size"], rm("a[1]").exit_code) == (4, 0)
+    assert ((directory / "a1").exists(), (directory / "a[1]").exists()) == (True, False)
+    assert rm("a[1]").exit_code == 0
+    assert not (directory / "a1").exists()

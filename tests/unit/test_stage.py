@@ -435,3 +435,24 @@ def test_an_output_whose_failed_one_would_have_too_long_a_name_is_refused_before
         stage(job, tmp_path, home)
     stage(replace(job, outputs=(Output("k" * 248, keep_failed=True),)), tmp_path, home)
     stage(replace(job, outputs=(Output("k" * 255),)), tmp_path, home)
+
+
+def test_what_is_hidden_is_told_in_one_line(tmp_path: Path, home: str) -> None:
+    for name in (
+        *("yes/a.wav", "_background_noise_/1.wav", "_background_noise_/2.wav", ".DS_Store", "no/_x", "no/_y", "no/b"),
+        *("_SUCCESS", "._SUCCESS.crc", "_temporary/0/part", "_metadata", "_committed_12", ".hive-staging_1/p"),
+        ".part-0.0123abcd.part",
+    ):
+        write(tmp_path / "speech" / name)
+    said: list[str] = []
+    job = JobSpec(ROLES, inputs=(Input("speech", "data"),))
+    stage(job, tmp_path, home, notice=said.append)
+    assert said == [
+        f"{tmp_path}/speech: 5 files are left out, as names that begin with _ or . are no data"
+        " (_background_noise_/, no/_x, no/_y, …): what the job needs of them must be an input of its own"
+    ]
+    shutil.rmtree(tmp_path / "speech/_background_noise_")
+    for name in (".DS_Store", "no/_x", "no/_y"):
+        (tmp_path / "speech" / name).unlink()
+    stage(job, tmp_path, home, notice=said.append)
+    assert len(said) == 1

@@ -15,7 +15,7 @@ from howdah.errors import StagingError
 from howdah.inputs.transfer import TRIES, download, list_copies, upload, upload_directories
 from howdah.outputs.commit import OutputCommit, commit
 from howdah.spec import uris
-from howdah.storage.filesystem import ConnectionBroken
+from howdah.storage.filesystem import ConnectionBroken, Entry, mode_of_download
 from howdah.storage.local import LocalFileSystem
 from howdah.wire.helper_messages import FileCopy, UploadItem, UploadRequest
 
@@ -105,10 +105,40 @@ def test_not_for_ever(remote: Flaky, tmp_path: Path) -> None:
     assert Flaky.faults["/d/a"] == 9 - TRIES
 
 
-def test_what_is_here_is_not_fetched_again(remote: Flaky, tmp_path: Path) -> None:
+def test_another_file_of_the_same_size_is_replaced(remote: Flaky, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"54321")
     assert download([FileCopy(str(tmp_path / "a"), "flaky:///d/a", 5)], quiet) == (1, 5)
-    assert (tmp_path / "a").read_bytes() == b"54321"
+    assert (tmp_path / "a").read_bytes() == b"12345"
+
+
+def test_a_directory_in_the_way_leaves_no_partial_file(remote: Flaky, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    with pytest.raises(StagingError, match="is a directory"):
+        download([FileCopy(str(tmp_path / "a"), "flaky:///d/a", 5)], quiet)
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_what_is_fetched_may_be_used_as_its_source(remote: Flaky, tmp_path: Path) -> None:
+    modes = {"private": 0o600, "program": 0o755, "fixed": 0o444, "shared": 0o666}
+    for name, mode in modes.items():
+        (tmp_path / name).write_text(name)
+        (tmp_path / name).chmod(mode)
+    download([FileCopy(str(tmp_path / "new" / name), uris.of_local(tmp_path / name)) for name in modes], quiet)
+    assert {each.name: each.stat().st_mode & 0o777 for each in (tmp_path / "new").iterdir()} == modes
+
+
+@pytest.mark.parametrize(
+    ("uri", "mode", "here"),
+    [
+        ("file:///x", 0o1444, 0o444),
+        ("hdfs://h/x", 0o600, 0o600),
+        ("hdfs://h/x", 0o755, 0o755),
+        ("hdfs://h/x", 0o440, 0o640),
+        ("s3://b/x", 0, 0o666),  # an object has no mode: the umask decides
+    ],
+)
+def test_what_others_may_do_with_a_file_that_is_fetched(uri: str, mode: int, here: int) -> None:
+    assert mode_of_download(Entry(uri, 1, 0, mode=mode)) == here
 
 
 def test_many_more_than_threads(remote: Flaky, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from howdah.errors import HowdahError, StagingError
 from howdah.hadoop import conf as hadoop_conf
 from howdah.inputs.transfer import download, list_copies, upload
 from howdah.localfiles import regular_file
+from howdah.localfiles.file_errors import explain
 from howdah.outputs.snapshot import files_in_earlier_snapshots
 from howdah.spec import uris
 from howdah.spec.codec import to_json
@@ -60,6 +61,18 @@ def _root_and_home() -> tuple[str, str]:
     return root, uris.of_local(Path.cwd()) if root.startswith("file:") else hadoop_conf.home(conf, root)
 
 
+def _literal_entry(fs: FileSystem, path: str, uri: str) -> Entry | None:
+    """Return what has the very name PATH; None when nothing has, and PATH is a pattern."""
+    return None if uris.is_pattern(path) and not fs.exists(uri) else _entry(fs, uri)
+
+
+def _readable_entry(fs: FileSystem, uri: str) -> Entry:
+    """Return a file or directory; refuse what can't be read to its end: a pipe, a device."""
+    if uri.startswith("file:"):
+        regular_file.exists(uris.path(uri))
+    return _entry(fs, uri)
+
+
 def _entry(fs: FileSystem, uri: str) -> Entry:
     entry = fs.stat(uri)
     if entry is None:
@@ -74,11 +87,8 @@ def ls(path: str, as_json: bool) -> None:
     """List PATH, a file, a directory, or a pattern."""
     uri = _uri(path)
     fs = filesystem(uri)
-    if uris.is_pattern(path):
-        entries = fs.glob(uri)
-    else:
-        entry = _entry(fs, uri)
-        entries = fs.children(uri) if entry.is_dir else [entry]
+    entry = _literal_entry(fs, path, uri)
+    entries = fs.glob(uri) if entry is None else fs.children(uri) if entry.is_dir else [entry]
     entries.sort(key=lambda entry: entry.uri)
     if as_json:
         for entry in entries:
@@ -105,21 +115,38 @@ def get(path: str, local: str, overwrite: bool, as_json: bool) -> None:
     """Fetch PATH, a file or a directory with all below it, to LOCAL."""
     uri = _uri(path)
     fs = filesystem(uri)
-    entry = _entry(fs, uri)
+    entry = _readable_entry(fs, uri)
     target = Path(local)
     target = target / uris.name(uri) if regular_file.exists(target) and target.is_dir() else target
+    directories = list[Path]()
     if entry.is_dir:
         found = [(target / uris.below(each.uri, uri), each) for each in fs.list_tree(uri, _tell)]
+        directories = [target, *(place for place, each in found if each.is_dir)]
         copies = [_copy(place, each) for place, each in found if not each.is_dir]
         copies += [FileCopy(str(target / name), there) for name, there in files_in_earlier_snapshots(fs, uri).items()]
     else:
         _warn_of_unflushed(fs, entry)
-        found, copies = [], [_copy(target, entry)]
+        copies = [_copy(target, entry)]
+    _refuse_what_is_in_the_way(directories, copies)
     _refuse_existing([copy.path for copy in copies if not overwrite and os.path.lexists(copy.path)], len(copies))
-    for place, each in found:
-        if each.is_dir:
+    for place in directories:
+        try:
             place.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise explain(error, str(place)) from error
     _move(lambda stopped: download(copies, no_progress, stopped=stopped), str(target), as_json)
+
+
+def _refuse_what_is_in_the_way(directories: list[Path], copies: list[FileCopy]) -> None:
+    """Refuse before anything is fetched what no --overwrite replaces: a file where a directory is to be, a directory
+    where a file is to be."""
+    needed = dict.fromkeys([*directories, *(Path(copy.path).parent for copy in copies)])
+    for place in dict.fromkeys(each for directory in needed for each in (directory, *directory.parents)):
+        if os.path.lexists(place) and not place.is_dir():
+            raise StagingError(f"{place} is no directory, and is in the way of one")
+    for copy in copies:
+        if os.path.isdir(copy.path):  # noqa: PTH112 - there may be a million
+            raise StagingError(f"{copy.path} is a directory, and is in the way of a file")
 
 
 def _copy(path: Path, entry: Entry) -> FileCopy:
@@ -165,7 +192,8 @@ def rm(path: str, recursive: bool, as_json: bool) -> None:
     """Remove PATH, a file, or what a pattern matches, for good: there is no trash."""
     uri = _uri(path)
     fs = filesystem(uri)
-    entries = fs.glob(uri) if uris.is_pattern(path) else [_entry(fs, uri)]
+    entry = _literal_entry(fs, path, uri)
+    entries = fs.glob(uri) if entry is None else [entry]
     if not entries:
         raise StagingError(f"{uri}: nothing matches")
     for entry in entries:
@@ -198,7 +226,7 @@ def head(path: str, count: int, as_json: bool) -> None:
     """Print the beginning of the file PATH."""
     uri = _uri(path)
     fs = filesystem(uri)
-    entry = _entry(fs, uri)
+    entry = _readable_entry(fs, uri)
     if entry.is_dir:
         raise StagingError(f"{uri} is a directory")
     _warn_of_unflushed(fs, entry)

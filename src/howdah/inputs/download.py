@@ -16,8 +16,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from howdah.errors import EngineUnavailable, StagingError
 from howdah.localfiles.file_errors import explain
+from howdah.spec import uris
 from howdah.storage.factory import filesystem
-from howdah.storage.filesystem import Buffer, ConnectionBroken, Entry
+from howdah.storage.filesystem import Buffer, ConnectionBroken, Entry, mode_of_download
 from howdah.storage.io_tuning import reserve_room
 from howdah.wire.helper_messages import FileCopy
 
@@ -71,14 +72,21 @@ def download_verified(entry: Entry, path: str, count_bytes: ByteCounter) -> None
     digest = hashlib.sha256(os.fsencode(state)).hexdigest()
     part = os.path.join(os.path.dirname(path), f".{digest[:16]}.part")
     download_part(entry, part, count_bytes, path)
-    with _explained(path):
-        os.replace(part, path)
+    try:
+        with _explained(path):
+            os.replace(part, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+        raise
 
 
 def download_part(entry: Entry, part: str, count_bytes: ByteCounter, path: str) -> None:
-    """Download the rest of a file to the partial file `part`. Raises as `download_verified`; errors name `path`."""
+    """Download the rest of a file to the partial file `part`, which is never for more users than the file. Raises as
+    `download_verified`; errors name `path`."""
+    mode = mode_of_download(entry)
     with _explained(path):
-        file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, mode | 0o200)
     size = 0
 
     def write_pieces(pieces: Sequence[Buffer]) -> None:
@@ -97,6 +105,9 @@ def download_part(entry: Entry, part: str, count_bytes: ByteCounter, path: str) 
                 filesystem(entry.uri).copy_to(entry, size, write)
         if size != entry.size:
             raise ConnectionBroken(f"{entry.uri}: {size} bytes came of {entry.size}: it is being written, or was cut")
+        if uris.split(entry.uri)[0] == "file":  # a copy on the same machine is as its source, whatever the umask
+            with _explained(path):
+                os.fchmod(file, mode)
     except BaseException as error:
         count_bytes(-size)
         if size < WORTH_KEEPING or not isinstance(error, (ConnectionBroken, EngineUnavailable)):

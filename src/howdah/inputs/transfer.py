@@ -56,7 +56,8 @@ def download(
     back_off_s: float = BACK_OFF_S,
     stopped: threading.Event | None = None,
 ) -> tuple[int, int]:
-    """Download files; return their number and size. A local file of the right size is not downloaded again.
+    """Download files; return their number and size. Each replaces what has its name, because a size says nothing of a
+    content: who knows which files are here already leaves them out of `copies`.
 
     When `stopped` is set, or after an error, nothing more begins, and what is half done is removed.
 
@@ -75,9 +76,7 @@ def download(
                 raise StagingError(f"{directory}: {error.strerror}") from error
             made.add(directory)
         before = known.pop(copy.uri, None)  # a second try asks the file system again
-        if copy.size >= 0 and _size(copy.path) == copy.size:
-            count_bytes(copy.size)
-        elif cache is not None and copy.cache:
+        if cache is not None and copy.cache:
             cache.fetch(verify_unchanged(copy, before), copy.path, count_bytes, lambda: _slot(copy.size))
         else:
             with _slot(copy.size):

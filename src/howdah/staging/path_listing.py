@@ -6,13 +6,23 @@ the path; the path itself may have any name.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from operator import itemgetter
 
 from howdah.spec import uris
+from howdah.spec.message import Message, message
 from howdah.spec.staged import DataFile
 from howdah.spec.values import dataclass
 from howdah.storage.filesystem import Entry, FileSystem
 from howdah.storage.linked_tree import LeftOut, ignore
+
+_NO_DATA = re.compile(
+    r"(^|/)(_(SUCCESS|metadata|common_metadata|(started|committed)_\d+)$|_(temporary|logs|spark_metadata)/"
+    r"|\.(hive|spark)-staging|\.[^/]+\.crc$|\.[^/]*[0-9a-f]{8}\.part$)"
+)
+"""Names that Hadoop, Spark and howdah give to what they write beside data: nobody misses those."""
+_MAX_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -25,6 +35,8 @@ class Listing:
     """The files, sorted by name."""
     empty: tuple[str, ...] = ()
     """The names of directories that hold nothing."""
+    hidden: tuple[str, ...] = ()
+    """For each file that is left out because of `_` or `.`, its name up to there; but for what nobody misses."""
 
 
 def listing(fs: FileSystem, uri: str, left_out: LeftOut = ignore) -> Listing:
@@ -38,7 +50,7 @@ def listing(fs: FileSystem, uri: str, left_out: LeftOut = ignore) -> Listing:
     if entry is None and not uris.is_pattern(uris.path(uri)):
         return Listing(False)
     matches = [(entry, "")] if entry else [(each, uris.name(each.uri) + "/") for each in fs.glob(uri)]
-    files, empty = list[DataFile](), list[str]()
+    files, empty, hidden = list[DataFile](), list[str](), list[str]()
     for match, prefix in matches:
         if not match.is_dir:
             files.append(_file(match, uris.name(match.uri)))
@@ -47,7 +59,22 @@ def listing(fs: FileSystem, uri: str, left_out: LeftOut = ignore) -> Listing:
         shown = [(prefix + name, each) for name, each in found if not _is_hidden(name)]
         files += [_file(each, name) for name, each in shown if not each.is_dir]
         empty += [name for name, each in shown if each.is_dir]
-    return Listing(bool(matches), tuple(files), tuple(empty))
+        lost = [name for name, each in found if not each.is_dir and _is_hidden(name) and not _NO_DATA.search(name)]
+        hidden += [prefix + _hidden_part(name) for name in lost]
+    return Listing(bool(matches), tuple(files), tuple(empty), tuple(hidden))
+
+
+def describe_hidden(path: str, hidden: Sequence[str]) -> Message:
+    """Return the sentence for people about files that are left out of an input because of their names."""
+    first = sorted(dict.fromkeys(hidden), key=lambda name: "/." in f"/{name}")  # `.DS_Store` is missed least
+    shown = ", ".join(first[:_MAX_NAMED]) + (", …" if len(first) > _MAX_NAMED else "")
+    return message(
+        "{path}: {count} files are left out, as names that begin with _ or . are no data ({names}): what the job needs"
+        " of them must be an input of its own",
+        path=path,
+        count=len(hidden),
+        names=shown,
+    )
 
 
 def tree(fs: FileSystem, entry: Entry, left_out: LeftOut) -> Listing:
@@ -65,6 +92,13 @@ def _named(fs: FileSystem, directory: Entry, left_out: LeftOut) -> list[tuple[st
 
 def _is_hidden(name: str) -> bool:
     return any(part.startswith(("_", ".")) for part in name.split("/"))
+
+
+def _hidden_part(name: str) -> str:
+    """Return a name up to its first part that begins with `_` or `.`; a directory's with `/`."""
+    parts = name.split("/")
+    number = next(number for number, part in enumerate(parts, 1) if _is_hidden(part))
+    return "/".join(parts[:number]) + "/" * (number < len(parts))
 
 
 def _file(entry: Entry, name: str) -> DataFile:

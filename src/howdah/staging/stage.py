@@ -19,13 +19,14 @@ from howdah.inputs import assignment
 from howdah.localfiles import regular_file
 from howdah.spec import uris
 from howdah.spec.job import Board, Checkpoint, Input, JobSpec, Output, Save
-from howdah.spec.message import message
+from howdah.spec.message import Message, message
 from howdah.spec.staged import DataFile, StagedFile, StagedInput, StagedJob
 from howdah.spec.validation import apply_alias, nearest, origin_of
 from howdah.spec.values import dataclass
 from howdah.spec.working_files import SPREAD, entries, file_name, name_of_packed_file
 from howdah.staging.files_wrong import FilesWrong
-from howdah.staging.path_listing import Listing, listing, tree
+from howdah.staging.name_clashes import find_name_clashes
+from howdah.staging.path_listing import Listing, describe_hidden, listing, tree
 from howdah.staging.replacement import (
     KeptPath,
     Loss,
@@ -83,6 +84,7 @@ def stage(
     files = tuple(stager.files(job))
     stager.check_mounts(job)
     inputs = tuple(stager.input(number, job) for number in range(len(job.inputs)))
+    stager.mistakes += find_name_clashes(job, stager.base_directory, inputs, stager.directories)
     job = stager.with_fewer_tasks(job, inputs)
     checkpoint = stager.checkpoint(job.checkpoint)
     board = stager.board(job.board)
@@ -170,9 +172,12 @@ class _Stager:
         return hadoop_conf.home(self.conf, self.cluster_fs, self.user)
 
     def _left_out(self, path: str, reason: str) -> None:
+        self._tell(describe_left_out(path, reason))
+
+    def _tell(self, sentence: Message) -> None:
         self.left_out += 1
         if self.left_out <= MAX_LEFT_OUT_LINES:
-            self.notice(describe_left_out(path, reason))
+            self.notice(sentence)
 
     def wrong(self, place: str, problem: str, near: str | None = None) -> None:
         self.mistakes.append(Mistake(place, problem, near))
@@ -369,7 +374,10 @@ class _Stager:
     def _listing(self, uri: str) -> Listing:
         if uris.split(uri)[0] == "file" and not uris.is_pattern(uris.path(uri)):
             regular_file.exists(uris.path(uri))  # refuses a device, which would be a file without an end
-        return listing(filesystem(uri, self.conf_dir), uri, self._left_out)
+        found = listing(filesystem(uri, self.conf_dir), uri, self._left_out)
+        if found.hidden and found.files:
+            self._tell(describe_hidden(display_uri(uri), found.hidden))
+        return found
 
     # Outputs
 

@@ -326,6 +326,14 @@ def make_directory_like(fs: FileSystem, path: str, uri: str, is_top: bool = Fals
         fs.mkdirs(uri, mode)
 
 
+def mode_of_download(entry: Entry) -> int:
+    """Return the permission bits for a copy, on this machine, of a file: of a file of this machine its own; elsewhere
+    its owner may read and write it, and others may do what they may do there. Object stores have no such bits."""
+    if uris.split(entry.uri)[0] == "file":
+        return entry.mode & 0o777
+    return 0o600 | (entry.mode & 0o177) if entry.mode else 0o666
+
+
 def temporary_name(name: str) -> str:
     """Return the name under which a file is written before it gets `name`, which may be as long as names may be."""
     return f".{shorten(name, _MAX_KEPT_BYTES)}.{secrets.token_hex(4)}.part"

@@ -103,6 +103,7 @@ def bring_local(
     local = [file for fetch in fetches for file in fetch.files if _is_local(file)]
     copies = len(local) <= MAX_COPIED_FILES and sum(file.size for file in local) <= MAX_COPIED_BYTES
     made: Set[str] = set()
+    wanted: Dict[str, str] = {}
     for fetch in fetches:
         for name in ("", *fetch.empty):
             _make_directory(directory, os.path.normpath(os.path.join(directory, fetch.to, name)), made)
@@ -111,6 +112,8 @@ def bring_local(
             progress.wanted += file.size
             _make_directory(directory, os.path.dirname(target), made)
             is_here = placed.get(target) == file.uri and os.path.lexists(target)
+            if wanted.setdefault(target, file.uri) != file.uri or (os.path.lexists(target) and not is_here):
+                raise PathUnusable(_name_taken(os.path.relpath(target, directory), file.uri, wanted[target]))
             if _is_local(file):
                 if not is_here:
                     copies = yield from _bring_file(file, target, copies, progress)
@@ -201,8 +204,6 @@ def _bring_file(file: DataFile, target: str, copies: bool, progress: TransferPro
     source = uris.path(file.uri)
     if not os.path.exists(source):
         raise PathUnusable(f"{file.uri}: no such file on {os.uname().nodename}")
-    if os.path.lexists(target):
-        raise PathUnusable(f"{file.name!r} is in the way of {file.uri}: two inputs give the same name")
     if copies:
         yield from copy_file(source, target)
     elif not clone_file(source, target):
@@ -211,6 +212,12 @@ def _bring_file(file: DataFile, target: str, copies: bool, progress: TransferPro
             progress.linked = source
     yield
     return copies
+
+
+def _name_taken(name: str, uri: str, wanted: str) -> str:
+    """Return why a file can't be brought: what has its name may be of its size, and would be taken for it."""
+    owner = wanted if wanted != uri else "one of the job's `files` or `archives`"
+    return f"{name!r} is in the way of {uri}: {owner} gives the same name"
 
 
 def _path_if_changed(file: DataFile) -> str:

@@ -1,0 +1,96 @@
+"""Finds inputs that would get the name of something in the job's `files` or `archives`: no task can have both.
+
+What an archive of the cluster holds is not known before a node has it: there the executor refuses.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import tarfile
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from howdah.errors import Mistake, StagingError
+from howdah.inputs.assignment import deduplicate_names, sharing_tasks
+from howdah.spec.job import JobSpec
+from howdah.spec.staged import StagedInput
+from howdah.spec.working_files import SPREAD, entries, file_name
+
+_MAX_READ_BYTES = 64 << 20
+"""The names in a larger archive are not read: it would take seconds."""
+_Names = dict[str, bool]
+"""Paths in the working directory, and whether something may lie below each."""
+
+
+def find_name_clashes(
+    job: JobSpec, base_directory: Path, inputs: Sequence[StagedInput], directories: Sequence[StagedInput]
+) -> Iterator[Mistake]:
+    """Yield a Mistake for each input of which a file would be where an entry of `files` or `archives` puts one.
+    `directories` are those of the cluster that `files` names."""
+    for number, (entry, found) in enumerate(zip(job.inputs, deduplicate_names(tuple(inputs)), strict=True)):
+        if entry.strategy != "download" or not found.files:
+            continue
+        paths = [posixpath.normpath(posixpath.join(found.to, file.name)) for file in found.files]
+        tops = {path.partition("/")[0] for path in paths}
+        for place, kind, text, roles in entries(job):
+            if not any(sharing_tasks(job, entry.roles, role) for role in roles or job.roles):
+                continue
+            names = _names_of(base_directory / text.partition("#")[0], kind, file_name(text), tops, directories)
+            clash = next((path for path in paths if _is_taken(path, names)), None) if names else None
+            if clash is not None:
+                yield Mistake(
+                    f"inputs.{number}.to",
+                    f"puts {clash!r} into the working directory, where {place} has something of this name:"
+                    " choose another directory, or leave that out there",
+                )
+                break
+
+
+def _is_taken(path: str, names: _Names) -> bool:
+    if path in names:
+        return True
+    while path := posixpath.dirname(path):
+        if not names.get(path, True):
+            return True
+    return False
+
+
+def _names_of(path: Path, kind: str, name: str, tops: set[str], directories: Sequence[StagedInput]) -> _Names:
+    """Return the paths that an entry gives, if one of them may begin with one of `tops`."""
+    if name not in (SPREAD, *tops):
+        return {}
+    if not path.exists():
+        return {f"{name}/{file.name}": False for each in directories if each.to == name for file in each.files}
+    if path.is_file() and kind == "file" and name != SPREAD:
+        return {name: False}
+    if path.is_dir() and name == SPREAD and not any(os.path.lexists(path / top) for top in tops):
+        return {}
+    try:
+        members = list(_members_of_directory(path) if path.is_dir() else _members_of_archive(path))
+    except (StagingError, OSError, EOFError, tarfile.TarError, zipfile.BadZipFile):
+        return {}  # whoever sends it tells what is wrong with it
+    names: _Names = {}
+    for member, may_hold_others in members:
+        full = posixpath.normpath(posixpath.join("" if name == SPREAD else name, member))
+        names[full] = may_hold_others
+        while (full := posixpath.dirname(full)) and full not in names:
+            names[full] = True
+    return names
+
+
+def _members_of_directory(path: Path) -> Iterable[tuple[str, bool]]:
+    from howdah.staging import archive  # is slow to import, and most jobs have no directory
+
+    return ((member.name, member.is_empty_directory or bool(member.link)) for member in archive.members(path))
+
+
+def _members_of_archive(path: Path) -> Iterable[tuple[str, bool]]:
+    if path.stat().st_size > _MAX_READ_BYTES:
+        return []
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as packed:
+            return [(info.filename, info.is_dir()) for info in packed.infolist()]
+    with tarfile.open(path) as tar:
+        return [(member.name, member.isdir() or member.issym()) for member in tar]

@@ -1,0 +1,80 @@
+"""Tests that an input never takes the place of one of the job's files, nor is taken for it."""
+
+from __future__ import annotations
+
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from howdah.executor.io.transfer import PathUnusable, TransferProgress, bring_local
+from howdah.spec import Input, JobSpec, Role, uris
+from howdah.spec.staged import DataFile, Fetch
+from howdah.staging.files_wrong import FilesWrong
+from howdah.staging.stage import stage
+from howdah.wire.helper_messages import FileCopy
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("HOWDAH_HOME", str(tmp_path / "home"))
+    for name in ("proj/data/a.csv", "proj/model", "in/a.csv", "in/b.csv"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    with tarfile.open(tmp_path / "proj.tar", "w") as tar:
+        tar.add(tmp_path / "proj", ".")
+    with zipfile.ZipFile(tmp_path / "proj.zip", "w") as packed:
+        packed.write(tmp_path / "proj/data/a.csv", "data/a.csv")
+        packed.write(tmp_path / "proj/model", "model")
+    return uris.of_local(tmp_path / "home/state")
+
+
+def staged(tmp_path: Path, home: str, files: str, path: str, to: str, role: str = "") -> None:
+    of_all, of_role = ((files,), ()) if not role else ((), (files,))
+    roles = {"worker": Role("true"), "other": Role("true", files=of_role)}
+    stage(JobSpec(roles, files=of_all, inputs=(Input(path, to, share="all", roles=("worker",)),)), tmp_path, home)
+
+
+@pytest.mark.parametrize("files", ["proj#.", "proj.tar#.", "proj.zip#."])
+@pytest.mark.parametrize(
+    ("path", "to", "clash"),
+    [("in", "data", "data/a.csv"), ("proj/model", ".", "model"), ("in", "model", "model/a.csv"), ("in", "new", "")],
+)
+def test_before_anything_starts(tmp_path: Path, home: str, files: str, path: str, to: str, clash: str) -> None:
+    if not clash:
+        staged(tmp_path, home, files, path, to)
+        return
+    with pytest.raises(FilesWrong) as error:
+        staged(tmp_path, home, files, path, to)
+    assert f"inputs.0.to: puts {clash!r} into the working directory, where files.0 has" in str(error.value)
+
+
+def test_a_directory_and_a_file_of_one_name(tmp_path: Path, home: str) -> None:
+    with pytest.raises(FilesWrong, match=r"puts 'data/a.csv' into"):
+        staged(tmp_path, home, "proj/data", "in", "data")
+    with pytest.raises(FilesWrong, match="puts 'model' into"):
+        staged(tmp_path, home, "proj/model", "proj/model", ".")
+
+
+def test_what_stays_here_or_is_for_other_tasks_is_in_nobodys_way(tmp_path: Path, home: str) -> None:
+    staged(tmp_path, home, "proj#.", "in", "data", role="other")
+    (tmp_path / "proj/.howdahignore").write_text("a.csv")
+    staged(tmp_path, home, "proj#.", "in", "data")
+
+
+@pytest.mark.parametrize("scheme", ["file", "flaky"])
+def test_in_the_task(tmp_path: Path, scheme: str) -> None:
+    source, work = tmp_path / "in/a.csv", tmp_path / "work"
+    (work / "data").mkdir(parents=True)
+    (work / "data/a.csv").write_text("another1")
+    uri = uris.of_local(source) if scheme == "file" else "flaky:///in/a.csv"
+    fetches, remote = [Fetch("data", (DataFile(uri, "a.csv", 8),))], list[FileCopy]()
+    with pytest.raises(PathUnusable, match=r"'data/a.csv' is in the way of .*: one of the job's `files`"):
+        list(bring_local(fetches, str(work), {}, TransferProgress(), remote))
+    assert (work / "data/a.csv").read_text() == "another1"
+    list(bring_local(fetches, str(work), {str(work / "data/a.csv"): uri}, TransferProgress(), remote))
+    assert remote == []  # a try before has brought it
+    twice = [Fetch("new", (DataFile(f"flaky:///{each}/a.csv", "a.csv", 8),)) for each in "xy"]
+    with pytest.raises(PathUnusable, match=r"flaky:///x/a.csv gives the same name"):
+        list(bring_local(twice, str(work), {}, TransferProgress(), remote))
