@@ -34,6 +34,7 @@ from howdah.staging.replacement import (
     mentioned_paths,
     personal_paths,
     why_not_replace,
+    why_not_store,
 )
 from howdah.storage.content_cache import local_directory, location, sha256_of
 from howdah.storage.factory import filesystem
@@ -457,22 +458,25 @@ class _Stager:
 
     def checkpoint(self, checkpoint: Checkpoint) -> Checkpoint:
         """Complete the URI of the directory of checkpoints, which may exist or not."""
-        return replace(checkpoint, path=self._existing_directory_uri("checkpoint.path", checkpoint.path))
+        return replace(checkpoint, path=self._directory_uri("checkpoint.path", checkpoint.path, checkpoint.local))
 
     def board(self, board: Board) -> Board:
         """Complete the URI of the directory of event files, which may exist or not."""
-        return replace(board, path=self._existing_directory_uri("board.path", board.path))
+        return replace(board, path=self._directory_uri("board.path", board.path, board.local))
 
-    def _existing_directory_uri(self, place: str, path: str) -> str:
-        """Return the URI of a directory; report a file in its place."""
+    def _directory_uri(self, place: str, path: str, local: str) -> str:
+        """Return the URI of a directory; report a file there, and what `local` must not be stored among."""
         if not path:
             return ""
         uri = uris.absolute(path, self.cluster_fs, self.user_directory)
+        kept = [*self.kept, *personal_paths(self.base_directory), KeptPath("your home directory", self.user_directory)]
         self.kept.append(KeptPath(place, uri, whole=True))
         try:
             entry = filesystem(uri, self.conf_dir).stat(uri)
             if entry is not None and not entry.is_dir:
                 self.wrong(place, f"{display_uri(uri)} is a file, must be a directory or not there yet")
+            elif problem := why_not_store(uri, kept if local else (), self.conf_dir):
+                self.wrong(place, problem)
         except StagingError as error:
             self.wrong(place, str(error))
         return uri

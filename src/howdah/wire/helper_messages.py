@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import List, Mapping, Optional, Tuple
 
+from howdah.spec.message import Sentence
 from howdah.spec.staged import Feed
 from howdah.spec.values import dataclass
 from howdah.wire.messages import StdoutOutput
@@ -179,6 +180,8 @@ class DirectorySyncReply:
     """A line for each file that was left alone, and why."""
     is_unfinished: bool = False
     """The last copy to the directory from which was fetched had broken off."""
+    told: Tuple[Sentence, ...] = ()
+    """A sentence for each thing that could not be fetched, and about what was replaced but is kept."""
 
 
 # howdah.checkpoints.event_file_sync
@@ -196,6 +199,8 @@ class EventFileSyncRequest:
     """Size and modification time (ns) of each file that was sent before, by its name below `path`."""
     last: bool = False
     """The program has ended: send at full speed."""
+    job: str = ""
+    """The job, under whose id a file is kept that it did not write and now replaces; "" keeps none."""
 
 
 @dataclass(frozen=True)
@@ -206,6 +211,8 @@ class EventFileSyncReply:
     """As in the request, brought up to date."""
     error: str = ""
     """Why not everything was sent; "" when everything was."""
+    told: Sentence = ""
+    """A sentence about what was replaced but is kept; "" when nothing was."""
 
 
 # howdah.inputs.streaming.stdin_feeder
