@@ -219,6 +219,33 @@ def test_checkpoints_are_fetched_before_the_program_and_stored_before_its_end_is
         master.close()
 
 
+@pytest.mark.parametrize(
+    ("valid", "resume", "told"),
+    [
+        ("all", "", "gone is left out: it leads to nothing, which is not there"),
+        ("", "/epoch-1.pt", "epoch-2.pt in {uri} is replaced; what was there before the job is kept in {kept}"),
+    ],
+)
+def test_users_are_told_what_cannot_be_fetched_and_where_what_was_there_is_kept(
+    tmp_path: Path, valid: str, resume: str, told: str
+) -> None:
+    there = shared(tmp_path)
+    uri = uris.of_local(there)
+    (there / "gone").symlink_to("nothing")
+    (there / "epoch-2.pt").write_text("of another job")
+    os.utime(there / "epoch-2.pt", (2, 2))
+    order_ = CheckpointSyncOrder(path="ck", uri=uri, valid=valid)
+    master = Conductor(tmp_path, Assignment((sys.executable, "-c", STEP), {"CODE": "0"}, checkpoint_sync=order_))
+    try:
+        ended = master.run(HOWDAH_CHECKPOINT_DIR=uri, HOWDAH_RESUME_FROM=f"{uri}{resume}")
+        assert [each.partition(" kept in ")[0] for each in ended.warnings] == [
+            told.format(uri=uri, kept="").partition(" kept in ")[0]
+        ]
+        assert master.leave() == 0
+    finally:
+        master.close()
+
+
 def test_what_a_stopped_program_leaves_is_stored(tmp_path: Path) -> None:
     there = shared(tmp_path)
     uri = uris.of_local(there)

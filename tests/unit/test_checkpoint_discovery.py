@@ -273,3 +273,25 @@ def test_the_name_in_tensorflows_state() -> None:
         file_validation.named_by(b'model_checkpoint_path: "ckpt-7"\nall_model_checkpoint_paths: "ckpt-6"\n') == "ckpt-7"
     )
     assert file_validation.named_by(b"") == ""
+
+
+def test_what_lies_behind_a_link_is_no_checkpoint_of_its_own(directory: Directory) -> None:
+    """A link may lead to data, and one named `latest` to a checkpoint that has a name."""
+    old = Directory(directory.path / "epoch")
+    old.write("DONE")
+    data = Directory(directory.path.parent / "data")
+    data.clock += 100
+    data.write("shard.tar", archive())
+    (old.path / "data").symlink_to(data.path)
+    (directory.path / "latest").symlink_to("epoch")
+    (directory.path / "shards").symlink_to(data.path)
+    tree = discovery.CheckpointTree(filesystem("file:///"), uris.of_local(directory.path))
+    (found,) = discovery.candidates(tree)
+    assert (found.name, sorted(found.files)) == ("epoch", ["epoch/DONE", "epoch/data/shard.tar"])
+    for rule in ("glob:*", "marker:DONE", "torch"):
+        assert find(directory.path, rule)[0] == (None if rule == "torch" else "epoch")
+
+
+def test_a_home_of_empty_directories_is_one(directory: Directory) -> None:
+    (directory.path / "empty").mkdir(parents=True)
+    assert find(directory.path, "all") == ("", ())

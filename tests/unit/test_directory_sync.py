@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from test_checkpoint_discovery import Directory, archive, tensorflow
 
-from howdah.checkpoints import discovery
+from howdah.checkpoints import directory_lock, discovery
 from howdah.checkpoints.directory_snapshot import Stamp
 from howdah.checkpoints.directory_sync import EMPTY, MEMORY, UNFINISHED, DirectorySync
 from howdah.errors import StagingError
@@ -320,3 +320,146 @@ def test_permission_bits_come_back_as_they_were(tmp_path: Path) -> None:
         modes = {path.name: path.stat().st_mode & 0o777 for path in (root / "step-1").iterdir()}
         assert modes == {"private.pt": 0o600, "run.sh": 0o755, "plain.json": 0o644}
         assert (root / "step-1").stat().st_mode & 0o777 == 0o700
+
+
+def test_what_another_job_left_is_kept_and_told_but_not_what_a_try_of_this_one_did(chief: Task, tmp_path: Path) -> None:
+    fs, shared = filesystem("file:///"), uris.of_local(chief.shared)
+    (chief.shared / "logs").mkdir()
+    (chief.shared / "logs/history.csv").write_text("job 1")
+    (chief.shared / "model.pt").write_bytes(archive(b"1"))
+    for path in (chief.shared / "logs/history.csv", chief.shared / "model.pt"):
+        os.utime(path, (chief.clock, chief.clock))
+    directory_lock.acquire(fs, shared, "job-2")
+    assert chief.down() == "model.pt"
+    chief.write("model.pt", archive(b"2"))
+    chief.write("logs/history.csv", b"job 2, try 1")
+    aside = chief.shared / ".howdah-before-job-2"
+    assert list(chief.up().reply().told) == [
+        f"logs/history.csv in {shared} is replaced; what was there before the job is kept in {uris.of_local(aside)}"
+    ]
+    assert [path.name for path in aside.rglob("*") if path.is_file()] == ["history.csv"], "what was fetched is replaced"
+    again = Task(tmp_path, "again")
+    again.write("logs/history.csv", b"job 2, try 2")
+    assert again.up().reply().told == ()
+    assert (aside / "logs/history.csv").read_text() == "job 1"
+    assert (chief.shared / "logs/history.csv").read_text() == "job 2, try 2"
+    assert again.down() == "model.pt"
+    whole = DirectorySync(str(tmp_path / "whole"), shared, rule=discovery.WHOLE)
+    whole.down(shared)
+    assert not list((tmp_path / "whole").glob(".howdah-before*")), "no checkpoint, and no file of a home"
+
+
+def test_what_is_kept_of_many_files_is_one_line(chief: Task) -> None:
+    for name in ("a", "b"):
+        (chief.shared / name).write_text("before")
+        os.utime(chief.shared / name, (chief.clock, chief.clock))
+        chief.write(name, b"now")
+    directory_lock.acquire(filesystem("file:///"), uris.of_local(chief.shared), "job-1")
+    (line,) = chief.up().reply().told
+    assert "2 files in " in line
+    assert sorted(path.read_text() for path in chief.shared.glob(".howdah-before-*/*")) == ["before", "before"]
+
+
+@pytest.fixture
+def linked(tmp_path: Path) -> Path:
+    """A home that a person has made: with links, out of it too, empty directories, and what can't be copied."""
+    shared, real = tmp_path / "shared", tmp_path / "real"
+    for path in (shared / "empty", shared / "s1/deep", real):
+        path.mkdir(parents=True)
+    for path in (real / "opt.bin", shared / "notes", shared / "s1/deep/file"):
+        path.write_text(path.name)
+    (shared / "ln").symlink_to("notes")
+    (shared / "dir").symlink_to(real)
+    (shared / "inner").symlink_to("s1")
+    (shared / "nowhere").symlink_to("gone")
+    os.mkfifo(shared / "pipe")
+    return shared
+
+
+def test_a_home_comes_with_what_its_links_lead_to_and_without_what_cannot_be_copied(
+    tmp_path: Path, linked: Path
+) -> None:
+    sync = DirectorySync(str(tmp_path / "home"), uris.of_local(linked), rule=discovery.WHOLE)
+    sync.down(uris.of_local(linked))
+    found = {str(path.relative_to(tmp_path / "home")) for path in (tmp_path / "home").rglob("*")} - {MEMORY, EMPTY}
+    directories = {"empty", "s1", "s1/deep", "dir", "inner", "inner/deep"}
+    assert found == directories | {"notes", "ln", "dir/opt.bin", "s1/deep/file", "inner/deep/file"}
+    assert sorted(sync.reply().told) == [
+        "nowhere is left out: it leads to gone, which is not there",
+        "pipe is left out: it is neither a file nor a directory",
+    ]
+
+
+def test_a_task_changes_its_copies_and_not_what_links_lead_to(tmp_path: Path, linked: Path) -> None:
+    home, shared = tmp_path / "home", uris.of_local(linked)
+
+    def sync() -> DirectorySync:
+        return DirectorySync(str(home), shared, rule=discovery.WHOLE)
+
+    sync().down(shared)
+    sync().up(0.0)
+    assert (linked / "ln").is_symlink()
+    assert (linked / "dir").is_symlink(), "who changes nothing leaves the links"
+    (home / "notes").unlink()
+    (home / "dir/opt.bin").write_text("mine")
+    (home / "empty").rmdir()
+    (home / "s1").rename(home / "s2")
+    assert sync().up(0.0) is None
+    assert (linked / "ln").read_text() == "notes"
+    assert (linked / "inner/deep/file").read_text() == "file"
+    assert (linked / "dir/opt.bin").read_text() == "mine"
+    assert (tmp_path / "real/opt.bin").read_text() == "opt.bin"
+    names = {path.name for path in linked.iterdir()}
+    assert names == {"ln", "dir", "inner", "s2", "nowhere", "pipe", EMPTY}, "no directory is left empty"
+    (home / "dir/opt.bin").unlink()
+    sync().up(0.0)
+    assert (tmp_path / "real/opt.bin").exists()
+    shutil.rmtree(home)
+    sync().down(shared)
+    assert {path.name for path in home.iterdir()} - {MEMORY, EMPTY} == {"ln", "dir", "inner", "s2"}
+
+
+def test_a_link_that_was_not_fetched_is_set_aside_when_a_file_goes_behind_it(chief: Task, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real/x").write_text("theirs")
+    (chief.shared / "link").symlink_to(tmp_path / "real")
+    chief.write("link/x", b"mine")
+    told = chief.up().reply().told
+    assert (tmp_path / "real/x").read_text() == "theirs"
+    assert (chief.shared / "link/x").read_text() == "mine"
+    assert [line.partition(" in ")[0] for line in told] == ["link"]
+    assert [path.is_symlink() for path in chief.shared.glob(".howdah-before-*/link")] == [True]
+
+
+def test_a_checkpoint_that_a_program_removes_leaves_no_empty_directory(chief: Task) -> None:
+    for number in (1, 2):
+        chief.write(f"step-{number}/sub/model.pt", archive())
+    (chief.shared / "theirs").mkdir()
+    chief.up()
+    shutil.rmtree(chief.path / "step-1")
+    chief.up()
+    assert {path.name for path in chief.shared.iterdir()} == {"step-2", "theirs"}
+
+
+def test_a_checkpoint_is_fetched_with_linked_and_empty_directories(chief: Task, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real/opt.bin").write_text("weights")
+    for name in ("step-1/DONE", "step-2/DONE", "step-2/lost"):
+        path = chief.shared / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+        os.utime(path, (chief.clock, chief.clock))
+    (chief.shared / "step-2/lnk").symlink_to(tmp_path / "real")
+    os.utime(tmp_path / "real/opt.bin", (chief.clock, chief.clock))
+    (chief.shared / "step-2/empty").mkdir()
+    for step in ("step-1", "step-2"):
+        (chief.shared / step / "pipe").symlink_to("nothing")
+    sync, rule = chief.mirror, "marker:DONE"
+    sync.rule = rule
+    shared = uris.of_local(chief.shared)
+    found = discovery.find(sync.fs, shared, rule).checkpoint
+    assert found is not None
+    sync.down(uris.join(shared, found.name))
+    names = {str(path.relative_to(chief.path)) for path in chief.path.rglob("*")} - {MEMORY}
+    assert names == {"step-2", *(f"step-2/{name}" for name in ("DONE", "lost", "lnk", "lnk/opt.bin", "empty"))}
+    assert sync.reply().told == ("step-2/pipe is left out: it leads to nothing, which is not there",)

@@ -21,9 +21,9 @@ class Copied:
         self.sent: Sent = {}
 
     def again(self) -> dict[str, bytes]:
-        request = EventFileSyncRequest(str(self.here), uris.of_local(self.there), self.sent, last=True)
+        request = EventFileSyncRequest(str(self.here), uris.of_local(self.there), self.sent, last=True, job="job-1")
         reply = send_event_files(request)
-        self.sent, self.problem = dict(reply.sent), reply.error
+        self.sent, self.problem, self.told = dict(reply.sent), reply.error, reply.told
         return {
             str(path.relative_to(self.there)): path.read_bytes() for path in self.there.rglob("*") if path.is_file()
         }
@@ -87,6 +87,20 @@ def test_what_could_not_be_sent_is_told_and_sent_later(copied: Copied) -> None:
     assert not copied.problem
 
 
+def test_what_was_there_before_the_job_is_kept_once(copied: Copied) -> None:
+    (copied.there / "run").mkdir(parents=True)
+    (copied.there / "run/a").write_bytes(b"theirs")
+    (copied.here / "run").mkdir()
+    (copied.here / "run/a").write_bytes(b"mine")
+    kept = ".howdah-before-job-1/run/a"
+    assert copied.again() == {"run/a": b"mine", kept: b"theirs"}
+    assert str(copied.told).startswith("run/a in file:")
+    copied.sent = {}  # another try
+    (copied.here / "run/a").write_bytes(b"mine again")
+    assert copied.again() == {"run/a": b"mine again", kept: b"theirs"}
+    assert copied.told == ""
+
+
 @pytest.mark.parametrize(
     ("tasks", "task", "uri"),
     [
@@ -103,6 +117,6 @@ def test_what_could_not_be_sent_is_told_and_sent_later(copied: Copied) -> None:
 def test_where_it_goes(tasks: str, task: str, uri: str) -> None:
     roles = {"worker": Role("t", replicas=2), "ps": Role("t")}
     job = JobSpec(roles, board=Board("hdfs://n/b", local="logs", tasks=tasks))
-    order = _event_file_sync(job, TaskId.parse(task))
+    order = _event_file_sync(job, TaskId.parse(task), "job-1")
     assert order is not None
-    assert (order.path, order.uri) == ("logs", uri)
+    assert (order.path, order.uri, order.job) == ("logs", uri, "job-1")

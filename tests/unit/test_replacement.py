@@ -192,3 +192,44 @@ def test_what_links_in_code_and_inputs_lead_to_stays(project: Path, link: str, k
     (project / "src/.howdahignore").write_text("weights\nw\nlib2\n")
     if kind == "files":
         staged(project, "old/model", **job)
+
+
+def _stored(project: Path, path: str, **job: Any) -> str:
+    """Stage a job with a local checkpoint and one with a local board there; return what is wrong with both."""
+    found = set()
+    for place, kept in (("checkpoint", Checkpoint(path, local="l")), ("board", Board(path, local="l"))):
+        try:
+            stage(
+                JobSpec(**{"roles": ROLES, place: kept, **job}), project, uris.of_local(project.parents[1] / "howdah")
+            )
+            found.add("")
+        except SpecError as error:
+            found.add(str(error).removeprefix(f"{place}.path: "))
+    (problem,) = found
+    return problem
+
+
+@pytest.mark.parametrize(
+    ("path", "job", "named"),
+    [
+        ("src", {"files": ("src",)}, "is {project}/src, which is files.0 ({project}/src)"),
+        ("linked", {"files": ("src/lib#lib",)}, "is {project}/linked, which holds files.0 ({project}/src/lib)"),
+        ("data/train", {"inputs": (Input("data"),)}, "is {project}/data/train, which is inputs.0.path"),
+        (".", {}, "is {project}, which is the job file's directory"),
+        ("..", {}, "which holds the job file's directory"),
+    ],
+)
+def test_what_a_task_writes_is_not_stored_among_what_the_job_reads(
+    project: Path, path: str, job: dict[str, Any], named: str
+) -> None:
+    (project / "linked").symlink_to("src")
+    assert named.replace("{project}", str(project)) in _stored(project, path, **job)
+
+
+def test_what_a_task_writes_is_stored_beside_code_and_where_it_was_stored(project: Path) -> None:
+    assert _stored(project, "src/lib", files=("src",)) == ""
+    assert _stored(project, "old/model", roles={"worker": Role(f"train --from {project}/old/model")}) == ""
+    both = JobSpec(ROLES, checkpoint=Checkpoint("old", local="c"), board=Board("old/model", local="b"))
+    stage(both, project, uris.of_local(project.parents[1] / "howdah"))
+    in_place = JobSpec(ROLES, checkpoint=Checkpoint("src"), files=("src",))  # the program itself writes there
+    stage(in_place, project, uris.of_local(project.parents[1] / "howdah"))

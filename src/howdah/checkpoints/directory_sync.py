@@ -5,6 +5,7 @@ A helper process beside an executor (`howdah.wire.helper_main`). `down` fetches 
 from. `up` stores what the program has written since, oldest files first and files that name others last: whenever the
 upload is interrupted, the newest stored checkpoint is complete or not yet named. A file that the program has removed is
 removed from the shared file system, too, if this module has stored or fetched it; a hidden local file remembers which.
+What was there before the job and was not fetched is set aside when a file of the same name is stored.
 
 `howdah.checkpoints.event_file_sync` is another module because it shares none of these rules: an event file is appended
 to while it is written, nothing is fetched or removed, and the executor remembers what was sent.
@@ -18,18 +19,23 @@ import contextlib
 import json
 import os
 import posixpath
-from collections.abc import Collection, Iterator
+import sys
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from howdah.checkpoints import directory_snapshot
+from howdah.checkpoints import directory_lock, directory_snapshot
 from howdah.checkpoints.directory_snapshot import Stamp
 from howdah.checkpoints.discovery import WHOLE, CheckpointTree, candidates, is_own_file
 from howdah.checkpoints.file_validation import STATE, named_by
+from howdah.checkpoints.links_there import find_links_in_the_way
+from howdah.checkpoints.set_aside import describe_set_aside, set_aside
 from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
+from howdah.spec.message import message
 from howdah.storage import cpu_throttle
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry, FileSystem, make_directory_like, mode_of_copy, open_local
+from howdah.storage.linked_tree import describe_left_out
 from howdah.wire.helper_main import run_helper_main
 from howdah.wire.helper_messages import DirectorySyncReply, FetchCheckpointRequest, StoreCheckpointsRequest
 
@@ -39,6 +45,8 @@ EMPTY = ".howdah-empty-directories.json"
 UNFINISHED = ".howdah-unfinished"
 """It is in a copy of such a directory while files are copied there, and stays if that breaks off."""
 ROUNDS = 5
+MAX_LEFT_OUT = 10
+"""Most lines about what is not fetched; a last one counts the others."""
 _NAMING = (STATE, "latest", "last", "best", ".metadata", "trainer_state.json")
 _SMALL = 1 << 20
 
@@ -59,10 +67,15 @@ class DirectorySync:
         self.fs: FileSystem = filesystem(uri)
         self.files = self.bytes = 0
         self.skipped: list[str] = []
+        self.not_fetched: list[str] = []
+        """A sentence for each thing at `uri` that belongs to what was fetched, but could not be."""
+        self.aside: dict[str, str] = {}
+        """Where what was there before the job is kept, by the name of the file that has replaced it."""
         self.is_unfinished = False
         """The directory at `uri` was found while a copy to it had broken off."""
         self._mark, self._may_mark = uris.join(uri, UNFINISHED), rule == WHOLE and replace
         self._known = _read_known(path)
+        self._lock: tuple[str, int] | None = None
 
     # Down
 
@@ -72,6 +85,7 @@ class DirectorySync:
             Path(self.path).mkdir(parents=True, exist_ok=True)
         tree = CheckpointTree(self.fs, self.uri, self.rule)
         names = [name for name, size in tree.sizes.items() if posixpath.basename(name) in _NAMING and size <= _SMALL]
+        names = [name for name in names if not tree.is_behind_link(posixpath.dirname(name))]
         if resume:
             wanted = uris.below(resume, self.uri) if uris.normalize(resume) != uris.normalize(self.uri) else ""
             names += next((each.files for each in candidates(tree, self.rule) if each.name == wanted), ())
@@ -79,9 +93,13 @@ class DirectorySync:
             self._fetch(uris.local_name(name, self.uri), tree.entries[name])
         if self.rule == WHOLE:
             self.is_unfinished = self.fs.exists(self._mark)
-        if self.rule == WHOLE and resume:
-            self._make_empty_directories()
         if resume:
+            prefix = f"{wanted}/" if wanted else ""
+            self._make_empty_directories([name for name in tree.empty if name.startswith(prefix)])
+            lines = [describe_left_out(name, why) for name, why in tree.left_out.items() if name.startswith(prefix)]
+            self.not_fetched = [*lines[:MAX_LEFT_OUT]]
+            if (more := len(lines) - MAX_LEFT_OUT) > 0:
+                self.not_fetched.append(message("{count} more are left out in the same way", count=more))
             self._point_tensorflow_to(posixpath.basename(uris.local_name(resume, self.uri)))
         self._write_known()
 
@@ -104,17 +122,19 @@ class DirectorySync:
         os.utime(path, ns=(entry.modified_ms * 10**6, entry.modified_ms * 10**6))
         self._note(name, directory_snapshot.stamp_of(path), entry)
 
-    def _make_empty_directories(self) -> None:
+    def _make_empty_directories(self, there: Collection[str]) -> None:
+        """Make those that are `there`, and those that are only named there."""
         uri = uris.join(self.uri, EMPTY)
-        if not self.fs.exists(uri):
-            return
-        data = self.fs.read_bytes(uri)
+        names = [uris.local_name(name, self.uri) for name in there]
+        is_listed = self.rule == WHOLE and self.fs.exists(uri)
+        if is_listed:
+            names += [uris.check_inner_name(str(name), uri) for name in json.loads(self.fs.read_bytes(uri))]
         with _translate_os_errors(self.path):
-            for name in map(str, json.loads(data)):
-                uris.check_inner_name(name, uri)
+            for name in names:
                 if not os.path.lexists(os.path.join(self.path, name)):
                     Path(self.path, name).mkdir(parents=True, exist_ok=True)
-            Path(self.path, EMPTY).write_bytes(data)
+            if self.rule == WHOLE and (names or is_listed):
+                Path(self.path, EMPTY).write_text(json.dumps(sorted({*names})), "utf-8")
 
     def _point_tensorflow_to(self, prefix: str) -> None:
         """Name the checkpoint in TensorFlow's state file, which may name one that is not whole."""
@@ -128,7 +148,7 @@ class DirectorySync:
 
     def up(self, settle_s: float) -> None:
         """Store what the program has written since the last time."""
-        seen: dict[str, Stamp] = {}
+        seen, gone, has_replaced_links = dict[str, Stamp](), list[str](), False
         for _ in range(ROUNDS):
             if self.rule == WHOLE:
                 self.skipped, empty = [], list[str]()
@@ -136,19 +156,21 @@ class DirectorySync:
                 self._store_empty_directories(empty)
             else:
                 seen, self.skipped = directory_snapshot.find_settled_files(self.path, settle_s, self.root)
-            fresh = [name for name, stamp in seen.items() if _stamp(self._known.get(name)) != stamp]
-            is_marked = self._mark_unfinished(fresh, seen)
+            gone = self._list_gone(seen)
+            is_marked = self._mark_unfinished(self._list_fresh(seen), seen)
+            has_replaced_links |= self._replace_links(self._list_fresh(seen), gone)
             try:
-                for name in sorted(fresh, key=lambda name: _upload_order(name, seen[name])):
+                for name in sorted(self._list_fresh(seen), key=lambda name: _upload_order(name, seen[name])):
                     self._store(name, seen[name])
             except _ChangedMeanwhile:
                 continue
-            self._remove_gone(seen)
+            self._remove_gone(gone)
             if is_marked:
                 self.fs.delete(self._mark)
             break
         else:
-            self._remove_gone(seen)
+            if not has_replaced_links:  # else what replaces them may not be stored yet
+                self._remove_gone(gone)
         self._write_known()
 
     def _mark_unfinished(self, fresh: Collection[str], seen: Collection[str]) -> bool:
@@ -161,19 +183,45 @@ class DirectorySync:
 
     def _store_empty_directories(self, names: list[str]) -> None:
         """Store their names in a file, for object stores have no directories."""
-        data, known = json.dumps(names).encode(), Path(self.path, EMPTY)
-        if not self.replace or data == (known.read_bytes() if known.exists() else b"[]"):
+        known = Path(self.path, EMPTY)
+        before = _read_empty(known)
+        if not self.replace or before == {*names}:
             return
+        self._remove_empty((before or set()) - {*names})
+        data = json.dumps(names).encode()
         self.fs.mkdirs(self.uri)
         self.fs.write_bytes(uris.join(self.uri, EMPTY), data)
         with _translate_os_errors(str(known)):
             known.write_bytes(data)
 
+    def _list_fresh(self, seen: Mapping[str, Stamp]) -> list[str]:
+        """Return what has changed since it was stored or fetched."""
+        return [name for name, stamp in seen.items() if _stamp(self._known.get(name)) != stamp]
+
+    def _replace_links(self, fresh: Collection[str], gone: Collection[str]) -> bool:
+        """Remove the links there that this copy would write or remove something through: what they lead to, which the
+        task has as files of its own, is stored under their names before anything else is removed. Return whether there
+        were such links."""
+        if not self.replace:
+            return False
+        kept = self._known.keys() - gone
+        links = find_links_in_the_way(self.uri, fresh, gone, kept)
+        for link in links:
+            copies = [name for name in self._known if name == link or name.startswith(f"{link}/")]
+            if not copies and self._set_aside(link, self._read_lock()[0] or "links"):
+                continue
+            for name in copies:
+                del self._known[name]
+            self._write_known()  # whoever comes after this process stores them, too
+            self.fs.delete(uris.join(self.uri, link))
+        return bool(links)
+
     def _store(self, name: str, stamp: Stamp) -> None:
         target = uris.join(self.uri, uris.stored_name(name, self.uri))
         remote = self.fs.stat(target)
         known = self._known.get(name, [0, 0, 0, 0])
-        if not self.replace and remote is not None and known[2:] != [remote.size, remote.modified_ms]:
+        is_anothers = remote is not None and known[2:] != [remote.size, remote.modified_ms]
+        if not self.replace and is_anothers:
             return  # another task has written it, and its file is the one that counts
         path = os.path.join(self.path, name)
         if directory_snapshot.stamp_of(path) != stamp:
@@ -184,22 +232,65 @@ class DirectorySync:
                 cpu_throttle.copy_throttled(file, sink, stamp.size)
                 if directory_snapshot.stamp_of(path) != stamp:
                     raise _ChangedMeanwhile
+                if remote is not None and is_anothers:
+                    self._keep_what_was_before(name, remote)
         self.files, self.bytes = self.files + 1, self.bytes + stamp.size
         entry = self.fs.stat(target)
         if entry is not None:
             self._note(name, stamp, entry)
             self._write_known()
 
-    def _remove_gone(self, seen: Collection[str]) -> None:
-        local = seen if self.rule == WHOLE else self._list_files()
-        if not local or not self.replace:  # an empty directory is a program that starts over, or a mistake
+    def _keep_what_was_before(self, name: str, remote: Entry) -> None:
+        """Set aside a file that no try of this job has fetched or stored: it is older than the job's lock there. By the
+        clock of one file system, as the lock is a file beside it."""
+        job, locked_ms = self._read_lock()
+        if remote.is_dir or remote.modified_ms > locked_ms or (not job and name in self._known):
             return
-        for name in [name for name in self._known if name not in local]:
+        self._set_aside(name, job or str(remote.modified_ms))
+
+    def _read_lock(self) -> tuple[str, int]:
+        """Return which job has locked the directory, and when, in epoch milliseconds; ("", the end of time) if none."""
+        if self._lock is None:
+            held = directory_lock.read_lock(self.fs, self.uri)
+            entry = self.fs.stat(uris.join(self.uri, directory_lock.NAME))
+            self._lock = (held.job, entry.modified_ms) if held and entry else ("", sys.maxsize)
+        return self._lock
+
+    def _set_aside(self, name: str, job: str) -> bool:
+        aside = set_aside(self.fs, self.uri, uris.stored_name(name, self.uri), job)
+        if aside:
+            self.aside[name] = aside
+        return bool(aside)
+
+    def _list_gone(self, seen: Collection[str]) -> list[str]:
+        """Return what was stored or fetched, and is here no longer."""
+        if not self.replace:
+            return []
+        local = seen if self.rule == WHOLE else self._list_files()
+        # An empty directory is a program that starts over, or a mistake.
+        return [name for name in self._known if name not in local] if local else []
+
+    def _remove_gone(self, names: Collection[str]) -> None:
+        directories = set[str]()
+        for name in names:
             target = uris.join(self.uri, uris.stored_name(name, self.uri))
             remote = self.fs.stat(target)
-            if remote is not None and self._known[name][2:] == [remote.size, remote.modified_ms]:
+            known = self._known.pop(name, [0, 0, 0, 0])
+            if remote is not None and known[2:] == [remote.size, remote.modified_ms]:
                 self.fs.delete(target)
-            del self._known[name]
+                directories.add(posixpath.dirname(name))
+        self._remove_empty(directories)
+
+    def _remove_empty(self, directories: Collection[str]) -> None:
+        """Remove directories there that hold nothing and are here no longer, and those that held only them."""
+        for name in sorted(directories, reverse=True):
+            while name and not os.path.isdir(os.path.join(self.path, name)):  # noqa: PTH112
+                uri = uris.join(self.uri, uris.stored_name(name, self.uri))
+                found = self.fs.stat(uri)  # an object store has no directories
+                if found is None or not found.is_dir or self.fs.children(uri):
+                    break
+                self.fs.delete(uri)
+                name = posixpath.dirname(name)
 
     def _list_files(self, left_out: list[str] | None = None, empty: list[str] | None = None) -> dict[str, Stamp]:
         ignored = is_own_file if self.rule == WHOLE else None
@@ -207,7 +298,11 @@ class DirectorySync:
 
     def reply(self) -> DirectorySyncReply:
         """Return what has been copied."""
-        return DirectorySyncReply(self.files, self.bytes, self.skipped, self.is_unfinished)
+        told = list(self.not_fetched)
+        for aside in dict.fromkeys(self.aside.values()):
+            names = [name for name, place in self.aside.items() if place == aside]
+            told.append(describe_set_aside(self.uri, names, aside))
+        return DirectorySyncReply(self.files, self.bytes, self.skipped, self.is_unfinished, tuple(told))
 
     # Files that were stored or fetched: by name, local size and time, remote size and time
 
@@ -238,6 +333,14 @@ def _read_known(path: str) -> dict[str, list[int]]:
         return {str(name): [int(number) for number in numbers] for name, numbers in found.items()}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
+
+
+def _read_empty(path: Path) -> set[str] | None:
+    """Return the names in a list of empty directories; None if it is damaged."""
+    try:
+        return set(map(str, json.loads(path.read_bytes()))) if path.exists() else set()
+    except (ValueError, TypeError):
+        return None
 
 
 @contextlib.contextmanager

@@ -2,8 +2,9 @@
 shared file system.
 
 A helper process beside an executor (`howdah.wire.helper_main`). An event file only grows, so only the new bytes are
-appended; any other file that has changed is written anew. `howdah.checkpoints.directory_sync` is another module
-because a checkpoint is stored only once it no longer changes, and is fetched and removed as well.
+appended; any other file that has changed is written anew, and what another job has left under its name is set aside.
+`howdah.checkpoints.directory_sync` is another module because a checkpoint is stored only once it no longer changes, and
+is fetched and removed as well.
 """
 
 # ruff: noqa: PTH118, PTH119
@@ -14,6 +15,7 @@ import os
 import stat
 from collections.abc import Iterator
 
+from howdah.checkpoints.set_aside import describe_set_aside, set_aside
 from howdah.errors import HowdahError
 from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
@@ -29,8 +31,11 @@ APPEND_CHUNK_BYTES = 8 << 20
 Sent = dict[str, list[int]]
 
 
-def copy(path: str, uri: str, sent: Sent) -> None:
+def copy(path: str, uri: str, sent: Sent, job: str, aside: dict[str, str]) -> None:
     """Send what is new below directory `path` to `uri`; `sent` is brought up to date file by file.
+
+    What is there already when the first file of its name is sent is kept as what was there before `job`; `aside` gets
+    its name, and where it is now. That `job` is "" keeps nothing.
 
     Raises:
         StagingError, EngineUnavailable: a file can't be read or written.
@@ -38,6 +43,8 @@ def copy(path: str, uri: str, sent: Sent) -> None:
     fs = filesystem(uri)
     for name, size, modified in list_files(path):
         known = sent.pop(name, None)
+        if job and known is None and fs.exists(uris.join(uri, name)) and (kept := set_aside(fs, uri, name, job)):
+            aside[name] = kept
         if known != [size, modified]:
             _send(fs, os.path.join(path, name), uris.join(uri, name), known[0] if known else 0, size)
         sent[name] = [size, modified]
@@ -75,14 +82,15 @@ def send_event_files(request: EventFileSyncRequest) -> EventFileSyncReply:
     """Answer an executor's request."""
     if not request.last:
         cpu_throttle.enable(request.uri)
-    sent = dict(request.sent)
+    sent, aside, problem = dict(request.sent), dict[str, str](), ""
     try:
-        copy(request.path, request.uri, sent)
+        copy(request.path, request.uri, sent, request.job, aside)
     except HowdahError as error:
-        return EventFileSyncReply(sent, one_line(error))
+        problem = one_line(error)
     except OSError as error:
-        return EventFileSyncReply(sent, str(explain(error, error.filename or request.path)))
-    return EventFileSyncReply(sent)
+        problem = str(explain(error, error.filename or request.path))
+    told = describe_set_aside(request.uri, list(aside), next(iter(aside.values()))) if aside else ""
+    return EventFileSyncReply(sent, problem, told)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from operator import itemgetter
+from pathlib import Path
 
 from howdah.spec import uris
 from howdah.spec.message import Message, message
 from howdah.spec.staged import DataFile
+from howdah.spec.validation import nearest
 from howdah.spec.values import dataclass
 from howdah.storage.filesystem import Entry, FileSystem
 from howdah.storage.linked_tree import LeftOut, ignore
@@ -103,3 +105,11 @@ def _hidden_part(name: str) -> str:
 
 def _file(entry: Entry, name: str) -> DataFile:
     return DataFile(entry.uri, name, entry.size, entry.modified_ms, entry.etag)
+
+
+def nearest_file_name(path: Path) -> str | None:
+    """Return the name in the directory of `path` that is most similar to its own."""
+    try:
+        return nearest(path.name, [each.name for each in path.parent.iterdir()])
+    except OSError:
+        return None

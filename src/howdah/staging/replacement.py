@@ -213,6 +213,26 @@ def environment_paths(environment: Environment, job_directory: Path) -> Iterator
             yield from (("environment.requirements", str(path)) for path in (*found.texts, *found.packages))
 
 
+def why_not_store(uri: str, kept_paths: Iterable[KeptPath], conf_dir: str) -> str:
+    """Return why what a task writes must not be stored among what is at `uri`; "" if it may. In a directory of the
+    job's code it may: what is replaced there is kept. Checkpoints and event files may have one directory.
+
+    Raises:
+        StagingError: a file system does not answer.
+    """
+    _is_same_hdfs.cache_clear()
+    directory = _Place(uri, conf_dir)
+    for kept in kept_paths:
+        if kept.what == "checkpoint.path" or _kind(kept.uri) != _kind(uri):
+            continue
+        place = _Place(kept.uri, conf_dir)
+        if directory.holds(place):
+            holds = "is" if place.holds(directory) else "holds"
+            shown = f"{kept.what} ({display_uri(kept.uri)})"
+            return f"is {display_uri(uri)}, which {holds} {shown}: name a directory for the copy of `local` alone"
+    return ""
+
+
 def find_shared_places(paths: Sequence[KeptPath], conf_dir: str) -> Iterator[tuple[KeptPath, KeptPath]]:
     """Yield pairs of paths of which one is, or holds, the other under some name."""
     places = [(path, _Place(path.uri, conf_dir)) for path in paths] if len(paths) > 1 else []

@@ -21,12 +21,12 @@ from howdah.spec import uris
 from howdah.spec.job import Board, Checkpoint, Input, JobSpec, Output, Save
 from howdah.spec.message import Message, message
 from howdah.spec.staged import DataFile, StagedFile, StagedInput, StagedJob
-from howdah.spec.validation import apply_alias, nearest, origin_of
+from howdah.spec.validation import apply_alias, origin_of
 from howdah.spec.values import dataclass
 from howdah.spec.working_files import SPREAD, entries, file_name, name_of_packed_file
 from howdah.staging.files_wrong import FilesWrong
 from howdah.staging.name_clashes import find_name_clashes
-from howdah.staging.path_listing import Listing, describe_hidden, listing, tree
+from howdah.staging.path_listing import Listing, describe_hidden, listing, nearest_file_name, tree
 from howdah.staging.replacement import (
     KeptPath,
     Loss,
@@ -39,6 +39,7 @@ from howdah.staging.replacement import (
     mentioned_paths,
     personal_paths,
     why_not_keep_failed,
+    why_not_store,
 )
 from howdah.storage.content_cache import local_directory, location, sha256_of
 from howdah.storage.factory import filesystem
@@ -123,7 +124,7 @@ def archive_file(name: str, path: str, home: str, place: str = "environment.arch
     except StagingError as error:
         raise FilesWrong.at(place, str(error)) from None
     if not exists or Path(path).is_dir():
-        raise FilesWrong.at(place, f"{path!r}: no such file", _nearest_file_name(Path(path)))
+        raise FilesWrong.at(place, f"{path!r}: no such file", nearest_file_name(Path(path)))
     if path.endswith(ARCHIVES):
         return _local_file(Path(path), name, "archive", home)
     return _local_file(Path(path), f"{name}/bin/python", "file", home)
@@ -209,7 +210,7 @@ class _Stager:
             elif path.startswith("/") and not self.is_local:
                 yield from self._cluster_file(place, uris.absolute(path, self.cluster_fs, ""), name, kind, path)
             else:
-                self.wrong(place, f"{path!r}: no such file: {local}", _nearest_file_name(local))
+                self.wrong(place, f"{path!r}: no such file: {local}", nearest_file_name(local))
         except StagingError as error:
             self.wrong(place, str(error))
 
@@ -360,7 +361,7 @@ class _Stager:
             empty.update(dict.fromkeys(found.empty))
         if not found.found:
             also = f"{self.base_directory / path} nor " if relative and not self.is_local else ""
-            near = _nearest_file_name(Path(uris.path(uri))) if uris.split(uri)[0] == "file" else None
+            near = nearest_file_name(Path(uris.path(uri))) if uris.split(uri)[0] == "file" else None
             where = display_uri(uri)
             self.wrong(place, f"{path!r}: no such file or directory: {'neither ' + also if also else ''}{where}", near)
         elif not found.files:
@@ -463,22 +464,25 @@ class _Stager:
 
     def checkpoint(self, checkpoint: Checkpoint) -> Checkpoint:
         """Complete the URI of the directory of checkpoints, which may exist or not."""
-        return replace(checkpoint, path=self._existing_directory_uri("checkpoint.path", checkpoint.path))
+        return replace(checkpoint, path=self._directory_uri("checkpoint.path", checkpoint.path, checkpoint.local))
 
     def board(self, board: Board) -> Board:
         """Complete the URI of the directory of event files, which may exist or not."""
-        return replace(board, path=self._existing_directory_uri("board.path", board.path))
+        return replace(board, path=self._directory_uri("board.path", board.path, board.local))
 
-    def _existing_directory_uri(self, place: str, path: str) -> str:
-        """Return the URI of a directory; report a file in its place."""
+    def _directory_uri(self, place: str, path: str, local: str) -> str:
+        """Return the URI of a directory; report a file there, and what `local` must not be stored among."""
         if not path:
             return ""
         uri = uris.absolute(path, self.cluster_fs, self.user_directory)
+        kept = [*self.kept, *personal_paths(self.base_directory), KeptPath("your home directory", self.user_directory)]
         self.kept.append(KeptPath(place, uri, whole=True))
         try:
             entry = filesystem(uri, self.conf_dir).stat(uri)
             if entry is not None and not entry.is_dir:
                 self.wrong(place, f"{display_uri(uri)} is a file, must be a directory or not there yet")
+            elif problem := why_not_store(uri, kept if local else (), self.conf_dir):
+                self.wrong(place, problem)
         except StagingError as error:
             self.wrong(place, str(error))
         return uri
@@ -488,11 +492,3 @@ def _places(place: str, entry: Input) -> list[tuple[str, str]]:
     if isinstance(entry.path, str):
         return [(place, entry.path)]
     return [(f"{place}.{number}", path) for number, path in enumerate(entry.path)]
-
-
-def _nearest_file_name(path: Path) -> str | None:
-    """Return the most similar name in the same directory."""
-    try:
-        return nearest(path.name, [each.name for each in path.parent.iterdir()])
-    except OSError:
-        return None

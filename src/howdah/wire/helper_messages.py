@@ -9,6 +9,7 @@ from dataclasses import field
 from typing import List, Mapping, Optional, Tuple
 
 from howdah.localfiles.prepared_directories import PreparedDirectories
+from howdah.spec.message import Sentence
 from howdah.spec.staged import Feed
 from howdah.spec.values import dataclass
 from howdah.wire.messages import StdoutOutput
@@ -182,6 +183,8 @@ class DirectorySyncReply:
     """A line for each file that was left alone, and why."""
     is_unfinished: bool = False
     """The last copy to the directory from which was fetched had broken off."""
+    told: Tuple[Sentence, ...] = ()
+    """A sentence for each thing that could not be fetched, and about what was replaced but is kept."""
 
 
 # howdah.checkpoints.event_file_sync
@@ -199,6 +202,8 @@ class EventFileSyncRequest:
     """Size and modification time (ns) of each file that was sent before, by its name below `path`."""
     last: bool = False
     """The program has ended: send at full speed."""
+    job: str = ""
+    """The job, under whose id a file is kept that it did not write and now replaces; "" keeps none."""
 
 
 @dataclass(frozen=True)
@@ -209,6 +214,8 @@ class EventFileSyncReply:
     """As in the request, brought up to date."""
     error: str = ""
     """Why not everything was sent; "" when everything was."""
+    told: Sentence = ""
+    """A sentence about what was replaced but is kept; "" when nothing was."""
 
 
 # howdah.inputs.streaming.stdin_feeder

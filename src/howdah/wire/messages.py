@@ -269,6 +269,8 @@ class EventFileSyncOrder:
     """Where the files go; "" sends them nowhere."""
     every_s: float = 10.0
     """Seconds between two copies."""
+    job: str = ""
+    """The job, under whose id what was there before is kept; "" keeps nothing."""
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,15 @@ from howdah.executor.helper_process import HelperProcess, OnEnd, OnMessage
 from howdah.executor.identity import Identity
 from howdah.executor.io.task_output import TaskOutput
 from howdah.spec import uris
-from howdah.spec.codec import encode
+from howdah.spec.codec import decode, encode
 from howdah.spec.message import message
-from howdah.wire.helper_messages import EventFileSyncRequest, FetchCheckpointRequest, StoreCheckpointsRequest
+from howdah.wire.helper_messages import (
+    DirectorySyncReply,
+    EventFileSyncReply,
+    EventFileSyncRequest,
+    FetchCheckpointRequest,
+    StoreCheckpointsRequest,
+)
 from howdah.wire.messages import Assignment, CheckpointSyncOrder, EventFileSyncOrder, Orders
 
 CHECKPOINT_DIR, RESUME_FROM = "HOWDAH_CHECKPOINT_DIR", "HOWDAH_RESUME_FROM"
@@ -171,9 +177,10 @@ class CheckpointSyncRunner(DirectorySyncRunner):
             resume=orders.environment.get(RESUME_FROM, ""),
             valid=self.order.valid,
         )
-        self.run_helper(("howdah.checkpoints.directory_sync", "down"), request, on_end, self._warn_of_unfinished)
+        self.run_helper(("howdah.checkpoints.directory_sync", "down"), request, on_end, self._warn_of_fetched)
 
-    def _warn_of_unfinished(self, reply: Mapping[str, Any]) -> None:
+    def _warn_of_fetched(self, reply: Mapping[str, Any]) -> None:
+        self._warn_of_told(reply)
         if reply.get("is_unfinished"):
             self.warn(
                 message(
@@ -191,12 +198,17 @@ class CheckpointSyncRunner(DirectorySyncRunner):
             last=last,
             valid=self.order.valid,
         )
-        self.run_helper(
-            ("howdah.checkpoints.directory_sync", "up"), request, on_end, self._warn_of_left_out if last else None
-        )
+        on_reply = self._warn_of_left_out if last else self._warn_of_told
+        self.run_helper(("howdah.checkpoints.directory_sync", "up"), request, on_end, on_reply)
+
+    def _warn_of_told(self, reply: Mapping[str, Any]) -> None:
+        if "told" in reply:
+            for sentence in decode(DirectorySyncReply, reply).told:
+                self.warn(sentence)
 
     def _warn_of_left_out(self, reply: Mapping[str, Any]) -> None:
         """Name what is not stored although the program has ended: while it runs, most such files will be."""
+        self._warn_of_told(reply)
         left_out = reply.get("skipped", ())
         for line in left_out[:_MAX_NAMED]:
             self.warn(message("{file}; it is not stored in {uri}", file=line, uri=self.uri))
@@ -213,6 +225,7 @@ class EventFileSyncRunner(DirectorySyncRunner):
     def __init__(self, loop: EventLoop, order: EventFileSyncOrder, directory: str) -> None:
         path = os.path.join(directory, order.path)
         super().__init__(loop, path, order.uri, bool(order.uri), order.every_s, _EVENT_FILES_LIMIT_S)
+        self.job = order.job
         self._sent: Mapping[str, Any] = {}
         self._stored_files: List[Tuple[str, int, int]] = []
 
@@ -237,11 +250,13 @@ class EventFileSyncRunner(DirectorySyncRunner):
                 self._stored_files = []
             on_end(problem)
 
-        request = EventFileSyncRequest(self.path, self.uri, self._sent, last)
+        request = EventFileSyncRequest(self.path, self.uri, self._sent, last, self.job)
         self.run_helper(("howdah.checkpoints.event_file_sync",), request, ended, on_message=self._remember_sent)
 
     def _remember_sent(self, message: Mapping[str, Any]) -> None:
         self._sent = message.get("sent", self._sent)
+        if "told" in message:
+            self.warn(decode(EventFileSyncReply, message).told)
 
     def _files(self) -> List[Tuple[str, int, int]]:
         """List path, size and time of the directory's files."""
