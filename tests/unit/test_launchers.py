@@ -35,6 +35,43 @@ from howdah.spec.validation import find_mistakes
         ("cd src && bash -ec 'set -u; torchrun train.py'", "torchrun"),
         ("python3 -mtorch.distributed.run train.py", "torchrun"),
         ("# don't stop\ntorchrun train.py # it's all", "torchrun"),
+        ("uvx torchrun train.py", "torchrun"),
+        ("pdm run torchrun train.py", "torchrun"),
+        ("pixi run --frozen torchrun train.py", "torchrun"),
+        ("chrt -i 0 torchrun train.py", "torchrun"),
+        ("flock lock torchrun train.py", "torchrun"),
+        ("tini -- torchrun train.py", "torchrun"),
+        ("singularity exec --nv image torchrun train.py", "torchrun"),
+        ("eval torchrun train.py", "torchrun"),
+        ("eval 'exec torchrun train.py'", "torchrun"),
+        ("bash -euo pipefail -c 'torchrun train.py'", "torchrun"),
+        ("bash -l -c 'torchrun train.py'", "torchrun"),
+        (("bash", "--login", "-e", "-c", "torchrun train.py"), "torchrun"),
+        (">log torchrun train.py", "torchrun"),
+        ("until torchrun train.py; do sleep 1; done", "torchrun"),
+        ('"$(which torchrun)" train.py', "torchrun"),
+        ("RUN='torchrun --nproc_per_node 2'\n$RUN train.py", "torchrun"),
+        ("python /usr/bin/torchrun train.py", "torchrun"),
+        ("coverage run -m torch.distributed.run train.py", "torchrun"),
+        ("python -m coverage run -m torch.distributed.run train.py", "torchrun"),
+        ("cat > note.txt <<EOF\ndon't worry\nEOF\ntorchrun train.py", "torchrun"),
+        ("bash <<EOF\ntorchrun train.py\nEOF", "torchrun"),
+        ("echo don't\ntorchrun train.py", "torchrun"),
+        ("accelerate \\\n  launch train.py", "accelerate launch"),
+        ("python -m accelerate.commands.accelerate_cli launch train.py", "accelerate launch"),
+        ("python -m deepspeed train.py", "deepspeed"),
+        ("orterun -np 2 ./solve", "mpirun"),
+        ("mpirun.openmpi -np 2 ./solve", "mpirun"),
+        ("python -m horovod.runner -np 2 python train.py", "horovodrun"),
+        ("cat > README <<EOF\ntorchrun train.py\nEOF", ""),
+        ("pip install deepspeed accelerate", ""),
+        ("conda install -y deepspeed accelerate", ""),
+        ("command -v torchrun >/dev/null", ""),
+        ("torchrun --version", ""),
+        ("for x in torchrun deepspeed; do echo $x; done", ""),
+        ("tool out/deepspeed x", ""),
+        ("./train --launcher torchrun x", ""),
+        ("eval " * 5000, ""),
         ("accelerate config", ""),
         ("accelerate --help", ""),
         ("timeout 100 python train.py torchrun", ""),
@@ -94,11 +131,70 @@ def test_other_launchers_are_refused_with_the_line_to_write(command: str, framew
         ("torchrun --standalone sweep.py", "generic", 2),
         ("accelerate launch --num_machines 2 --machine_rank $HOWDAH_RANK train.py", "generic", 2),
         ("mpirun --hostfile hosts ./solve", "generic", 2),
+        ("torchrun \\\n  --nnodes=2 \\\n  --node_rank=$HOWDAH_RANK --master_addr=127.0.0.1 train.py", "pytorch", 2),
+        ('ARGS=(\n --nproc_per_node 8  # GPUs\n --nnodes $N\n)\ntorchrun "${ARGS[@]}" train.py', "pytorch", 2),
+        ("torchrun --nnodes 1:4 --rdzv_endpoint=$HOST:29500 train.py", "generic", 2),
+        ("torchrun $OPTIONS train.py", "generic", 2),
+        ("accelerate launch --multi_gpu $OPTIONS train.py", "generic", 2),
+        ("accelerate launch --config_file two.yaml train.py", "generic", 2),
+        ("deepspeed --hostfile=hosts train.py", "generic", 2),
+        ("mpirun --mca btl tcp,self -H a:2,b:2 ./solve", "generic", 2),
+        ("horovodrun -np 4 -H a:2,b:2 python train.py", "generic", 2),
+        ("torchrun --nnodes=1 train.py", "torchrun", 1),
+        ("torchrun --master_port 29501 train.py", "torchrun", 2),
         ("python train.py", "pytorch", 2),
     ],
 )
 def test_what_is_connected_or_alone_is_allowed(command: str, framework: str, replicas: int) -> None:
     assert problems(command, framework, replicas) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "torchrun --rdzv_backend=c10d --rdzv_endpoint=localhost:0 train.py",
+        "torchrun --nnodes=1 train.py",
+        "torchrun --nnodes 1:4 --rdzv_endpoint=localhost:0 train.py",
+        "torchrun --master_port 29501 --master_addr localhost train.py",
+        "torchrun train.py --nnodes 2",
+        "NODES=1\ntorchrun --nnodes $NODES --rdzv_endpoint=$HOST:29500 train.py",
+        "accelerate launch --main_process_port 29501 train.py",
+        "accelerate launch --num_machines 1 train.py",
+        "deepspeed --include localhost:0,1 train.py",
+        "deepspeed --num_nodes 1 train.py",
+        "deepspeed --no_ssh train.py",
+        "mpirun --host localhost:2 ./solve",
+        "mpirun -np 4 ./solve -f conf",
+        "horovodrun -np 2 -H 127.0.0.1:2 python train.py",
+        "torchrun --standalone prepare.py; torchrun train.py",
+    ],
+)
+def test_options_that_connect_nothing_do_not_count(command: str) -> None:
+    (problem,) = problems(command, "generic")
+    assert "would not find each other with framework 'generic'" in problem
+
+
+@pytest.mark.parametrize("option", ["--standalone", "--nnodes=1", "--rdzv_endpoint=localhost:0"])
+def test_options_that_keep_torchrun_from_the_others_are_refused_with_its_framework(option: str) -> None:
+    (problem,) = problems(f"torchrun {option} train.py", "torchrun")
+    assert f"runs torchrun with `{option}` in each of 2 tasks, which would not find each other: leave it out" in problem
+
+
+def test_a_role_beside_the_group_may_be_alone() -> None:
+    roles = {"worker": Role("torchrun train.py"), "evaluator": Role("torchrun --standalone evaluate.py")}
+    assert find_mistakes(JobSpec(roles, framework="torchrun"), names()) == []
+
+
+def test_tasks_that_are_no_gang_may_be_alone() -> None:
+    job = JobSpec({"worker": Role("torchrun train.py --seed $HOWDAH_RANK", 4)}, gang=False)
+    assert find_mistakes(job, names()) == []
+
+
+def test_variables_of_the_job_are_options() -> None:
+    worker = Role("torchrun $OPTIONS train.py", 2)
+    assert find_mistakes(JobSpec({"worker": worker}, env={"OPTIONS": "--nnodes=1"}), names()) != []
+    assert find_mistakes(JobSpec({"worker": worker}, env={"OPTIONS": "--nnodes=2"}), names()) == []
+    assert find_mistakes(JobSpec({"worker": worker}, env={"OPTIONS": "", "PET_NNODES": "2"}), names()) == []
 
 
 def test_tasks_of_several_roles_count_together() -> None:
@@ -116,6 +212,30 @@ def test_a_command_with_a_launcher_chooses_its_framework(tmp_path: Path, words: 
     loaded = load_command(words, CommandOptions(replicas="2"), tmp_path, {}, {}, told.append)
     assert loaded.spec.framework == "torchrun"
     assert "framework: torchrun, for the command runs torchrun (--framework says otherwise)" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "script"),
+    [
+        (("bash", "run.sh"), "run.sh"),
+        (("bash", "scripts/train.sh"), "scripts/train.sh"),
+        (("./launch",), "launch"),
+        (("cd scripts && bash train.sh",), "train.sh"),
+        (("make", "train"), "Makefile"),
+        (("bash", "outer.sh"), "run.sh"),
+    ],
+)
+def test_a_script_with_a_launcher_chooses_its_framework(tmp_path: Path, words: tuple[str, ...], script: str) -> None:
+    (tmp_path / "scripts").mkdir()
+    for name in ("run.sh", "launch", "scripts/train.sh"):
+        (tmp_path / name).write_text("#!/bin/bash\ntorchrun train.py\n")
+    (tmp_path / "outer.sh").write_text("exec ./run.sh\n")
+    (tmp_path / "Makefile").write_text("data:\n\ttrue\ntrain: data\n\t@torchrun train.py\n")
+    told: list[str] = []
+    options = CommandOptions(replicas="2", files=("Makefile", "outer.sh", "run.sh"))
+    loaded = load_command(words, options, tmp_path, {}, {}, told.append)
+    assert loaded.spec.framework == "torchrun"
+    assert f"framework: torchrun, for {script} runs torchrun (--framework says otherwise)" in told
 
 
 def test_copies_that_are_not_told_of_each_other_are_named(tmp_path: Path) -> None:

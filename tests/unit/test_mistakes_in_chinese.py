@@ -22,7 +22,14 @@ from howdah.errors import JobNotFound, Mistake, SpecError
 HOWDAH = str(Path(sys.executable).with_name("howdah"))
 OF_JOB_FILES = (
     *("spec/validation.py", "spec/preflight.py", "spec/exec_limits.py", "spec/containers.py", "spec/type_check.py"),
-    *("spec/working_files.py", "config/job_file.py", "config/spec_reader.py", "config/variables.py", "spec/units.py"),
+    *(
+        "spec/working_files.py",
+        "spec/launchers.py",
+        "config/job_file.py",
+        "config/spec_reader.py",
+        "config/variables.py",
+        "spec/units.py",
+    ),
     *("client/program_files.py", "config/settings.py", "config/settings_file.py", "client/job_filter.py"),
     *("client/clusters.py", "client/command_job.py", "client/standard_input.py", "client/fresh_checkpoint.py"),
     *("config/engine_settings.py", "spec/setting.py"),

@@ -164,7 +164,9 @@ def test_of_the_working_directory_what_has_changed_since_the_start(tmp_path: Pat
 
 def test_what_howdah_makes_among_a_programs_files_is_known_by_its_name() -> None:
     """A text of the source that begins so is such a name, or one of something that is made elsewhere."""
-    made = {f".howdah-{name}" for name in ("started", "layers", "preflight", "mpi", "part", "copy-", "master-")}
+    made = {
+        f".howdah-{name}" for name in ("started", "layers", "preflight", "mpi", "part", "copy-", "master-", "before-")
+    }
     kept = {directory_lock.NAME, directory_sync.MEMORY, directory_sync.EMPTY, directory_sync.UNFINISHED}
     elsewhere = {".howdah", ".howdahignore", ".howdah-"}  # homes, the job file's directory, and beside outputs
     source = Path(spec.__file__).parents[1]
@@ -172,6 +174,7 @@ def test_what_howdah_makes_among_a_programs_files_is_known_by_its_name() -> None
     found = {name for text in texts for name in re.findall(r"""["'](\.howdah[\w.-]*)""", text)}
     assert found == made | kept | elsewhere
     endings = {".howdah-preflight": "-17", ".howdah-part": "-0a1b", ".howdah-copy-": "0a1b", ".howdah-master-": "a_8"}
+    endings[".howdah-before-"] = "local-1"
     for name in made | kept:
         assert HOWDAHS_FILES.fullmatch(name + endings.get(name, "")), name
     assert not any(map(HOWDAHS_FILES.fullmatch, (*elsewhere, ".howdah-notes", "howdah-lease")))

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from howdah.spec import uris
 from howdah.spec.message import Message, message
 from howdah.storage.filesystem import FileSystem
-from howdah.storage.output_files import OWN_FILES
 
 
 def set_aside(fs: FileSystem, directory: str, name: str, job: str) -> str:
@@ -21,7 +20,7 @@ def set_aside(fs: FileSystem, directory: str, name: str, job: str) -> str:
     Raises:
         StagingError, EngineUnavailable: it can't be moved; it stays.
     """
-    aside = uris.join(directory, f"{OWN_FILES}before-{job}")
+    aside = uris.join(directory, f".howdah-before-{job}")
     kept = uris.join(aside, name)
     if fs.exists(kept):
         return ""

@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
+from howdah.client.command_scripts import WorkingFiles, launches_of_command
 from howdah.client.standard_input import NAME as STDIN
 from howdah.config.job_file import LoadedJob, from_tree, to_yaml
 from howdah.config.yaml_tree import Items, Keys, Node, Text
 from howdah.errors import SpecError
 from howdah.localfiles import regular_file
-from howdah.spec.launchers import find_launcher
 from howdah.spec.values import dataclass
 
 ROLE = "worker"
 _COMMAND = "the command"
 _MAX_ENV_FILE = 1 << 20
-_SCRIPTS, _MAX_SCRIPT = (".sh", ".bash"), 1 << 16
 
 
 @dataclass(frozen=True)
@@ -80,12 +78,14 @@ def load_command(
     sent = found.files
     is_single = options.replicas in ("", "1")
     framework, program, module = found.framework(is_single) if not options.framework else ("", "", "")
-    for runs, line in _lines_run(words, sent, base_directory) if not options.framework else ():
-        launch = find_launcher(line)
-        if launch is not None and launch[0].starts_alone:
-            framework, program, module = launch[0].framework, "", ""
-            notice(f"framework: {framework}, for {runs} runs {launch[0].name} (--framework says otherwise)")
-            break
+    if not options.framework:
+        files = WorkingFiles((*sent, *options.files), base_directory)
+        launches = launches_of_command(words if len(words) > 1 else words[0], files, {})
+        launch = next((launch for launch in launches if launch.launcher.starts_alone), None)
+        if launch is not None:
+            framework, program, module = launch.launcher.framework, "", ""
+            runs = launch.script or "the command"
+            notice(f"framework: {framework}, for {runs} runs {launch.launcher.name} (--framework says otherwise)")
     if sent:
         notice(f"files sent along: {', '.join(sent)} (--file adds others)")
     if program:
@@ -98,15 +98,6 @@ def load_command(
     root = _job_file_tree(words, options, sent, framework, base_directory)
     spec, sources = from_tree(root, [], _COMMAND, sets, os.environ, fields)
     return LoadedJob(spec, base_directory, sources, to_yaml(spec))
-
-
-def _lines_run(words: Sequence[str], sent: Sequence[str], base: Path) -> Iterator[tuple[str, str | Sequence[str]]]:
-    """Yield the command, and the shell scripts that are sent along with it, each after its name in a sentence."""
-    yield "the command", words if len(words) > 1 else words[0]
-    for name in sent:
-        if name.endswith(_SCRIPTS):
-            with suppress(OSError, ValueError):
-                yield name, regular_file.read(base / name, _MAX_SCRIPT).decode("utf-8")
 
 
 def _job_file_tree(

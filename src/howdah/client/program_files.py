@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from howdah.errors import SpecError
-from howdah.spec.launchers import simple_commands
+from howdah.spec.shell_commands import simple_commands
 from howdah.spec.values import dataclass
 from howdah.staging import archive
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from howdah.client.command_scripts import launches_of_job
 from howdah.client.engine_registry import engine as engine_for
 from howdah.client.engine_registry import settings_for
 from howdah.client.home_paths import expand_home
@@ -27,8 +28,10 @@ from howdah.inputs.assignment import explain_shortages
 from howdah.localfiles import regular_file
 from howdah.spec import Environment, JobSpec, Plan, StagedFile, StagedJob, exec_limits, plugins, redaction, uris
 from howdah.spec.job_file_keys import job_file_record
-from howdah.spec.message import message
+from howdah.spec.launchers import unconnected
+from howdah.spec.message import Sentence, message
 from howdah.spec.staged import PYTHON_ARCHIVE
+from howdah.spec.validation import origin_of
 from howdah.spec.values import dataclass
 from howdah.staging.stage import ARCHIVES, archive_file, stage
 from howdah.storage import object_stores
@@ -102,6 +105,8 @@ def _prepare(
     queue, port_range = job.queue or settings["queue"], job.port_range or settings["port_range"]
     for sentence in dict.fromkeys(overridden_variables(job)):
         notice(sentence)
+    for sentence in _check_launches(job, base_directory, origins):
+        notice(sentence)
     job = find(job.framework).expand(replace(job, queue=queue, port_range=port_range))
     job = expand_home(job, engine.one_machine)
     for sentence in missing_engines(job):
@@ -135,6 +140,18 @@ def _prepare(
     if mistakes := list(missing_scripts(job, staged, base_directory)):
         raise SpecError(mistakes)
     return PreparedJob(engine, engine.plan(staged), secrets, settings.profile)
+
+
+def _check_launches(job: JobSpec, base_directory: Path, origins: Mapping[str, str]) -> list[Sentence]:
+    """Return a sentence for each role whose launchers, in its command or in its scripts, may not find the other tasks.
+
+    Raises:
+        SpecError: some will not.
+    """
+    found = list(unconnected(job, launches_of_job(job, base_directory)))
+    if mistakes := [each for each in found if isinstance(each, Mistake)]:
+        raise SpecError([replace(each, origin=origin_of(each.place, origins)) for each in mistakes])
+    return [each for each in found if not isinstance(each, Mistake)]
 
 
 def _py_spy_files(engine: Engine, job: JobSpec) -> tuple[StagedFile, ...]:

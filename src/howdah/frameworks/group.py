@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 
 from howdah.frameworks import with_failure_defaults
 from howdah.spec import JobSpec, Member, Resources, Role, World
+from howdah.spec.task import SIDE_ROLES
 
-SIDE_ROLES = ("evaluator", "tensorboard")
-"""Roles that watch the group, are no part of it, and may fail."""
 # The roles that get no data by default: see Input.roles.
 HOLD_NO_DATA = ("ps", "evaluator")
 """Roles whose tasks hold no data, whatever the framework."""

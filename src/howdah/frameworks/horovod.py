@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from howdah.frameworks.group import SIDE_ROLES, group, grouped, with_helper
+from howdah.frameworks.group import group, grouped, with_helper
 from howdah.spec import JobSpec, Member, TaskId, World
+from howdah.spec.task import SIDE_ROLES
 
 RENDEZVOUS_ROLE = "rendezvous"
 _RENDEZVOUS_MIB = 256

@@ -7,8 +7,9 @@ of processes and its rank only from launchers that it knows; of those, Open MPI 
 
 from __future__ import annotations
 
-from howdah.frameworks.group import SIDE_ROLES, group, grouped, with_gpu_variable
+from howdah.frameworks.group import group, grouped, with_gpu_variable
 from howdah.spec import JobSpec, TaskId, World
+from howdah.spec.task import SIDE_ROLES
 
 
 class Jax:

@@ -5,8 +5,9 @@ LightGBM compares the list with its own machine's addresses and resolves no name
 
 from __future__ import annotations
 
-from howdah.frameworks.group import SIDE_ROLES, group, grouped
+from howdah.frameworks.group import group, grouped
 from howdah.spec import JobSpec, TaskId, World
+from howdah.spec.task import SIDE_ROLES
 
 MACHINES_FILE = "machines.txt"
 

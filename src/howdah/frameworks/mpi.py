@@ -10,8 +10,9 @@ import pkgutil
 from collections.abc import Sequence
 
 from howdah.frameworks import GANG_KEY
-from howdah.frameworks.group import SIDE_ROLES, group, grouped
+from howdah.frameworks.group import group, grouped
 from howdah.spec import JobSpec, TaskId, World
+from howdah.spec.task import SIDE_ROLES
 
 PROGRAM, HOSTS = "howdah-mpi.py", "howdah-mpi-hosts"
 

@@ -6,8 +6,9 @@ to the given address, which must not be a name.
 
 from __future__ import annotations
 
-from howdah.frameworks.group import SIDE_ROLES, group, grouped, with_helper, without_data
+from howdah.frameworks.group import group, grouped, with_helper, without_data
 from howdah.spec import JobSpec, TaskId, World
+from howdah.spec.task import SIDE_ROLES
 
 SCHEDULER = "scheduler"
 SERVERS = ("server", "ps")

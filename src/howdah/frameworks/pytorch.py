@@ -6,8 +6,9 @@ order. All ranks meet at rank 0: its main port becomes MASTER_PORT.
 
 from __future__ import annotations
 
-from howdah.frameworks.group import SIDE_ROLES, group, grouped
+from howdah.frameworks.group import group, grouped
 from howdah.spec import JobSpec, TaskId, World
+from howdah.spec.task import SIDE_ROLES
 
 
 class PyTorch:

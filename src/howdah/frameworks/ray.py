@@ -10,8 +10,9 @@ import pkgutil
 
 from howdah.errors import SpecError
 from howdah.frameworks import with_failure_defaults
-from howdah.frameworks.group import SIDE_ROLES, without_data
+from howdah.frameworks.group import without_data
 from howdah.spec import JobSpec, Role, TaskId, World, chief
+from howdah.spec.task import SIDE_ROLES
 
 PROGRAM = "howdah-ray.py"
 HEAD = "head"

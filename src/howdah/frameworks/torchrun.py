@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from howdah.frameworks.group import SIDE_ROLES, group, grouped, with_gpu_variable
+from howdah.frameworks.group import group, grouped, with_gpu_variable
 from howdah.spec import JobSpec, Member, TaskId, World
+from howdah.spec.task import SIDE_ROLES
 
 LAST_CALL_S = 10
 """Seconds for which torchruns wait for more of them when there are enough (torchrun's default: 30). A gang starts

@@ -6,8 +6,9 @@ differs between versions; `tracker` runs it in the job's environment. A job that
 
 from __future__ import annotations
 
-from howdah.frameworks.group import SIDE_ROLES, group, grouped, with_helper
+from howdah.frameworks.group import group, grouped, with_helper
 from howdah.spec import JobSpec, TaskId, World
+from howdah.spec.task import SIDE_ROLES
 
 TRACKER = "tracker"
 _TRACKER_MIB = 256

@@ -5,8 +5,7 @@
 from __future__ import annotations
 
 import os
-
-from howdah.spec.values import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)

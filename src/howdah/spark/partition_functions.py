@@ -58,12 +58,12 @@ def train_arrow(programs: Programs, done: Any) -> Callable[[Iterable[Any]], Iter
 
 
 def train_rows(programs: Programs) -> Callable[[Iterable[Any]], list[int]]:
-    """Return the same for `mapPartitions` and `foreachPartition`."""
+    """Return the same without the accumulator, for functions that get no number of their partition."""
     return lambda rows: [feed_partition(programs, partition_number(), to_batches(rows, BATCH_ROWS))]
 
 
 def end_rows(programs: Programs, grace_s: float) -> Callable[[Iterable[Any]], list[bool]]:
-    """Return the function for `foreachPartition` that tells all programs that no more rows will come, and then waits
+    """Return the function of a partition that tells all programs that no more rows will come, and then waits
     `grace_s` seconds."""
 
     def run(_rows: Iterable[Any]) -> list[bool]:
@@ -87,7 +87,7 @@ def infer_rdd(programs: Programs) -> Callable[[int, Iterable[Any]], Iterator[Any
 
 
 def infer_rows(programs: Programs) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """Return the same for `mapPartitions`."""
+    """Return the same for functions that get no number of their partition."""
     infer = infer_rdd(programs)
     return lambda rows: infer(partition_number(), rows)
 

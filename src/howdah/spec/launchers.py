@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-import shlex
-from typing import Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from howdah.errors import Mistake
 from howdah.spec.job import JobSpec
+from howdah.spec.message import Sentence, message
+from howdah.spec.shell_commands import SHELLS, simple_commands
+from howdah.spec.task import SIDE_ROLES
 from howdah.spec.values import dataclass
 
 
@@ -25,135 +27,303 @@ class TrainingLauncher:
     """The framework under which it, or the program that it starts, finds the other tasks."""
     starts_alone: bool
     """Whether the command stays as it is. Otherwise the framework starts the program itself."""
-    options: str
-    """A pattern of options by which the user connects the tasks himself."""
+    counts: Tuple[str, ...] = ()
+    """Its options that say on how many machines it runs. One machine is what it takes without them."""
+    hosts: Tuple[str, ...] = ()
+    """Its options that name the machines, or a file that does."""
+    files: Tuple[str, ...] = ()
+    """Its options that name a file in which the number of machines may be."""
 
 
-_TORCHRUN = TrainingLauncher("torchrun", "torchrun", True, r"--?(nnodes|rdzv|master|node[-_]rank|standalone)")
+@dataclass(frozen=True)
+class LauncherCall:
+    """A launcher that a role's command runs."""
+
+    launcher: TrainingLauncher
+    """Which one."""
+    arguments: Tuple[str, ...]
+    """The words after its name, with those of its program."""
+    script: str = ""
+    """The script in which it is; "" for the command itself."""
+
+    @property
+    def shown(self) -> str:
+        """Return what messages call it."""
+        return f"{self.launcher.name} ({self.script})" if self.script else self.launcher.name
+
+
+_TORCHRUN = TrainingLauncher("torchrun", "torchrun", True, ("nnodes",))
 _ACCELERATE = TrainingLauncher(
-    "accelerate launch", "torchrun", False, r"--(num_machines|machine_rank|main_process|config_file)"
+    "accelerate launch", "torchrun", False, ("num_machines",), ("deepspeed_hostfile",), ("config_file",)
 )
-_DEEPSPEED = TrainingLauncher(
-    "deepspeed", "torchrun", False, r"--(hostfile|node_rank|num_nodes|master_addr|no_ssh|include)|-H"
+# Without a hostfile deepspeed runs on its own machine alone, whatever `--num_nodes` and `--include` say.
+_DEEPSPEED = TrainingLauncher("deepspeed", "torchrun", False, (), ("hostfile", "H"))
+_HOSTS = ("hostfile", "host", "hosts", "H")
+_MPIRUN = TrainingLauncher(
+    "mpirun", "mpi", False, (), (*_HOSTS, "machinefile", "f", "default_hostfile", "rankfile", "rf")
 )
-_MPIRUN = TrainingLauncher("mpirun", "mpi", False, r"--?(hostfile|host|machinefile|hosts?|H|f)\b")
-_HOROVODRUN = TrainingLauncher("horovodrun", "horovod", False, r"--?(hostfile|hosts?|H)\b")
+_HOROVODRUN = TrainingLauncher("horovodrun", "horovod", False, (), (*_HOSTS, "host_discovery_script"))
 _PROGRAMS = {
     "torchrun": _TORCHRUN,
     "accelerate": _ACCELERATE,
     "accelerate-launch": _ACCELERATE,
     "deepspeed": _DEEPSPEED,
-    "mpirun": _MPIRUN,
-    "mpiexec": _MPIRUN,
-    "mpiexec.hydra": _MPIRUN,
-    "mpirun.mpich": _MPIRUN,
     "horovodrun": _HOROVODRUN,
+    **dict.fromkeys(("mpirun", "mpiexec", "orterun", "prterun", "mpiexec.hydra", "mpirun.mpich"), _MPIRUN),
+    **dict.fromkeys(("mpiexec.mpich", "mpirun.openmpi", "mpiexec.openmpi"), _MPIRUN),
 }
 _MODULES = {
     "torch.distributed.run": _TORCHRUN,
     "torch.distributed.launch": _TORCHRUN,
     "accelerate.commands.launch": _ACCELERATE,
+    "accelerate.commands.accelerate_cli": _ACCELERATE,
+    "deepspeed": _DEEPSPEED,
     "deepspeed.launcher.runner": _DEEPSPEED,
+    "horovod.runner": _HOROVODRUN,
     "horovod.runner.launch": _HOROVODRUN,
 }
 _BUILT_IN = {"generic", "pytorch", "torchrun", "tensorflow", "jax", "mxnet", "mpi", "horovod"}
 """Frameworks of which it is known what they tell a launcher."""
-_PYTHON = re.compile(r"(python|pypy)[0-9.]*")
-_SHELLS = ("sh", "bash", "dash", "zsh")
+_WITH_COMMAND = ("accelerate", "accelerate.commands.accelerate_cli")
+"""Programs and modules that launch only by their command `launch`."""
+PYTHON = re.compile(r"(python|pypy)[0-9.]*")
+_RUNS_MODULES = {"coverage", "cProfile", "trace", "pdb", "debugpy", "kernprof", "viztracer", "scalene"}
 _ASSIGNMENT = re.compile(r"\w+=.*", re.DOTALL)
-_SHELL_LINE = re.compile(r"-[a-z]*c")
-_COMMENT = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*"|\\.)|(?<![^\s;&|()])#[^\n]*""", re.DOTALL)
-_PREFIXES = {
-    *("exec", "env", "nohup", "time", "nice", "ionice", "command", "stdbuf", "numactl", "taskset", "timeout", "setsid"),
-    *("uv", "poetry", "pipenv", "conda", "mamba", "micromamba", "srun", "xvfb-run", "nsys", "sudo"),
+_QUIET = {
+    *("echo", "printf", "cat", "ls", "which", "type", "hash", "pip", "pip3", "man", "info", "help", "grep", "egrep"),
+    *("sed", "awk", "head", "tail", "less", "test", "[", "[[", "cd", "pushd", "mkdir", "rm", "cp", "mv", "ln", "touch"),
+    *("chmod", "chown", "tar", "unzip", "git", "wget", "curl", "rsync", "scp", "export", "unset", "alias", "declare"),
+    *("local", "readonly", "set", "for", "case", "select", "function", "module", "pkill", "pgrep", "killall", "kill"),
+    *("ps", "tee", "logger", "exit", "return", "eval", "diff", "find", "wc", "sort", "rg", "trap", "read"),
 }
-"""Programs that run another one, which their options and values stand before: `timeout 100`, `uv run --with x`."""
-_ENDS = {";", "&&", "||", "|", "&", "(", ")", "{", "}", "then", "do", "else", "!", "\n"}
+"""Programs that run none of the words after them; what `eval` runs is a line of its own."""
+_INSTALLS = {"install", "add", "remove", "update", "upgrade", "uninstall"}
+_MAX_PREFIX = 50
+"""Words of a simple command among which its programs are."""
+_TAKES_NAME = re.compile(r"--[\w-]*(launcher|strategy|backend|engine|mode|name|type|plugin|accelerator)\b")
+"""Options of a program whose value may be called as a launcher is: `./train --launcher torchrun`."""
+_HELP = {"--help", "-h", "--version", "-V"}
+_TWO_VALUES = {"mca", "gmca", "omca", "prtemca", "pmixmca", "genv", "env"}
+_FLAGS = {
+    *("standalone", "multi_gpu", "use_deepspeed", "use_fsdp", "use_megatron_lm", "cpu", "tpu", "same_network", "debug"),
+    *("no_local_rank", "run_path", "quiet", "force_multi", "no_ssh", "oversubscribe", "allow_run_as_root", "verbose"),
+}
+"""Options without a value, after which a variable may hold further options."""
+_NO_VALUE = re.compile(r"-|.*\.py$|(.*/)?python[0-9.]*$|\./")
+"""What begins like this is the next option, or the program."""
+_LOCAL = {"localhost", "127.0.0.1", "::1", "[::1]", "ip6-localhost"}
 
 
 def find_launcher(command: Union[str, Sequence[str]]) -> Optional[Tuple[TrainingLauncher, List[str]]]:
-    """Return the launcher that a command runs, and its arguments; None if it runs none that is known."""
-    for words in simple_commands(command):
-        if found := _launcher_of(_without_prefixes(words)):
-            return found
-    return None
+    """Return the first launcher that a command runs, and its arguments; None if it runs none that is known."""
+    launch = next(find_launches(command), None)
+    return (launch.launcher, list(launch.arguments)) if launch else None
 
 
-def _without_prefixes(words: List[str]) -> List[str]:
-    while words and _ASSIGNMENT.fullmatch(words[0]):
+def find_launches(
+    command: Union[str, Sequence[str]], variables: Optional[Mapping[str, str]] = None, script: str = ""
+) -> Iterator[LauncherCall]:
+    """Yield the launchers that a command, or the text of a `script`, runs. `variables` are those of the job."""
+    for words in simple_commands(command, variables):
+        words = without_redirections(words)
+        for at in programs(words):
+            found = _launcher_of(words[at:])
+            if found and (at == 0 or len(found[1])) and not _HELP.intersection(found[1][:1]):
+                yield LauncherCall(found[0], tuple(found[1]), script)
+                break
+
+
+def programs(words: Sequence[str]) -> Iterator[int]:
+    """Yield the places of the words of a simple command that may be programs: the first one, and those after programs
+    that may run others."""
+    at = next((number for number, word in enumerate(words) if not _ASSIGNMENT.fullmatch(word)), len(words))
+    for number in range(at, min(len(words), at + _MAX_PREFIX)):
+        word = words[number]
+        name = posixpath.basename(word)
+        if number > at:
+            if word in _INSTALLS:
+                return
+            if name in _PROGRAMS and name != word and not posixpath.dirname(word).endswith("bin"):
+                continue  # `tool out/deepspeed …`: a directory
+            if _TAKES_NAME.match(words[number - 1]):
+                continue
+        yield number
+        if name in _QUIET or name in _PROGRAMS or name in SHELLS or PYTHON.fullmatch(name):
+            return
+
+
+def without_redirections(words: Sequence[str]) -> List[str]:
+    """Return the words of a simple command without `> file`, `2>&1` and the like."""
+    kept: List[str] = []
+    skip = False
+    for number, word in enumerate(words):
+        following = words[number + 1 : number + 2]
+        if skip:
+            skip = False
+        elif word and not word.strip("<>&|"):
+            skip = True
+        elif not (word.isdigit() and following and following[0][:1] in ("<", ">")):
+            kept.append(word)
+    return kept
+
+
+def _launcher_of(words: Sequence[str]) -> Optional[Tuple[TrainingLauncher, List[str]]]:
+    """Return the launcher that the program `words[0]` is, or that it runs as a module."""
+    program, arguments = posixpath.basename(words[0]), list(words[1:])
+    table = _PROGRAMS
+    if program not in table:
+        at = next((number for number, word in enumerate(arguments) if word.startswith("-m")), len(arguments))
+        if PYTHON.fullmatch(program):
+            script = next((number for number, word in enumerate(arguments) if not word.startswith("-")), len(arguments))
+            if script < at and posixpath.basename(arguments[script]) in table:  # `python /usr/bin/torchrun`
+                return _launcher_of(arguments[script:])
+        elif program not in _RUNS_MODULES:
+            return None
+        run = [word for word in ("".join(arguments[at : at + 1])[2:], *arguments[at + 1 :]) if word]
+        if not run:
+            return None
+        program, arguments, table = run[0], run[1:], _MODULES
+        if program in _RUNS_MODULES:
+            return _launcher_of([program, *arguments])
+    if program not in table:
+        return None
+    task = next((word for word in arguments if not word.startswith("-")), "")
+    return None if program in _WITH_COMMAND and task != "launch" else (table[program], arguments)
+
+
+def own_options(launch: LauncherCall) -> Iterator[Tuple[str, str]]:
+    """Yield the launcher's options and their values, without those of its program: names without dashes, and with `_`
+    for `-`. A word that is a variable of unknown value has the name "$"."""
+    words = list(launch.arguments)
+    if words[:1] == ["launch"]:
         words = words[1:]
-    if not words or posixpath.basename(words[0]) not in _PREFIXES:
-        return words
-    programs = (number for number, word in enumerate(words) if number and _may_launch(posixpath.basename(word)))
-    return words[next(programs, len(words)) :]
+    while words:
+        word = words.pop(0)
+        if word.startswith("$"):
+            yield "$", word
+        elif not word.startswith("-") or word in ("-m", "--module", "--no-python", "--no_python", "--"):
+            return
+        else:
+            name, is_given, value = word.lstrip("-").partition("=")
+            name = name.replace("-", "_")
+            if name[:1] == "H" and len(name) > 1:  # `-Hlocalhost:2`
+                name, is_given, value = "H", "=", word[2:]
+            if name in _TWO_VALUES:
+                del words[:2]
+            elif (
+                name not in _FLAGS
+                and not is_given
+                and words
+                and not re.match(r"-|.*\.py$|(.*/)?python[0-9.]*$|\./", words[0])
+            ):
+                value = words.pop(0)
+            yield name, value
 
 
-def _may_launch(program: str) -> bool:
-    return program in _PROGRAMS or program in _SHELLS or _PYTHON.fullmatch(program) is not None
+def is_connected(launch: LauncherCall, variables: Mapping[str, str]) -> Optional[bool]:
+    """Return whether the options of a launcher, or the job's `variables` that torchrun takes for options, connect it
+    with those of other tasks; None if that can't be known."""
+    known = None if any(name == "$" for name, _ in own_options(launch)) else False
+    given = {name[4:].lower(): value for name, value in variables.items() if name.startswith("PET_")}
+    options = {**(given if launch.launcher == _TORCHRUN else {}), **dict(own_options(launch))}
+    for name in launch.launcher.counts:
+        if name in options:
+            least, _, most = options[name].partition(":")
+            if least != "1":
+                return True
+            return most not in ("", "1") and not _is_local(options.get("rdzv_endpoint", "localhost"))
+    if any(not _is_local(options[name]) for name in launch.launcher.hosts if name in options):
+        return True
+    return None if any(name in options for name in launch.launcher.files) else known
 
 
-def _launcher_of(words: List[str]) -> Optional[Tuple[TrainingLauncher, List[str]]]:
-    program = posixpath.basename(words[0]) if words else ""
-    if program in _PROGRAMS:
-        task = next((word for word in words[1:] if not word.startswith("-")), "")
-        return None if program == "accelerate" and task != "launch" else (_PROGRAMS[program], words[1:])
-    if _PYTHON.fullmatch(program):
-        at = next((number for number, word in enumerate(words) if word.startswith("-m")), len(words))
-        run = [word for word in ("".join(words[at : at + 1])[2:], *words[at + 1 :]) if word]
-        if run and run[0] in _MODULES:
-            return _MODULES[run[0]], run[1:]
-    return None
+def _is_local(hosts: str) -> bool:
+    """Return whether a list of hosts, each with `:slots` or a port, names no other machine."""
+    return all(re.sub(r"(?<=[\w\]]):\d*$", "", host.strip()) in _LOCAL for host in hosts.split(","))
 
 
-def simple_commands(command: Union[str, Sequence[str]]) -> Iterator[List[str]]:
-    """Yield the words of each program that a command runs, in shell lines also those between `;`, `|` and the like, and
-    those of a line that is given to a shell by `-c`."""
-    for words in [list(command)] if not isinstance(command, str) else _commands_of_line(command):
-        yield words
-        for at in range(len(words) - 2):
-            if posixpath.basename(words[at]) in _SHELLS and _SHELL_LINE.fullmatch(words[at + 1]):
-                yield from simple_commands(words[at + 2])
-
-
-def _commands_of_line(line: str) -> Iterator[List[str]]:
-    plain = _COMMENT.sub(lambda found: found[1] or "", line)
-    lexer = shlex.shlex(plain.replace("\n", " ; "), posix=True, punctuation_chars=True)
-    lexer.whitespace_split, lexer.commenters = True, ""
-    words: List[str] = []
-    try:
-        for word in lexer:
-            if word in _ENDS or (word and not word.strip(";&|()")):
-                yield words
-                words = []
-            else:
-                words.append(word)
-    except ValueError:  # a quotation without an end: the shell will say so
-        words = plain.split()
-    yield words
+def option_alone(launch: LauncherCall) -> str:
+    """Return the option that keeps torchrun from the other tasks, even where a framework tells it of them; "" if there
+    is none."""
+    for name, value in own_options(launch):
+        if launch.launcher == _TORCHRUN and (
+            name == "standalone"
+            or (name == "nnodes" and value in ("1", "1:1"))
+            or (name == "rdzv_endpoint" and _is_local(value))
+        ):
+            return f"--{name}={value}" if name != "standalone" else "--standalone"
+    return ""
 
 
 def mistakes(job: JobSpec) -> Iterator[Mistake]:
     """Find launchers that would not find the other tasks."""
-    found = {name: find_launcher(role.command) for name, role in job.roles.items()}
-    for name, launch in found.items():
-        if launch is None or job.framework not in _BUILT_IN:
-            continue
-        launcher, arguments = launch
-        together = sum(job.roles[other].replicas for other, each in found.items() if each and each[0] == launcher)
-        if together < 2:
-            continue
-        if launcher.starts_alone and job.framework == launcher.framework:
-            continue
-        if any(re.match(launcher.options, argument) for argument in arguments):
-            continue
-        if launcher.starts_alone:
-            remedy = f"write `framework: {launcher.framework}` (`--framework {launcher.framework}`)"
-        elif launcher.framework == "torchrun":
-            remedy = f"write `torchrun PROGRAM …` in place of `{launcher.name} … PROGRAM …`, with `framework: torchrun`"
-        else:
-            remedy = f"write the program alone, with `framework: {launcher.framework}`, which starts it in each task"
-        yield Mistake(
-            f"roles.{name}.command",
-            f"runs {launcher.name} in each of {together} tasks, which would not find each other with framework"
-            f" {job.framework!r}: {remedy}",
+    found = {name: list(find_launches(role.command, {**job.env, **role.env})) for name, role in job.roles.items()}
+    yield from (wrong for wrong in unconnected(job, found) if isinstance(wrong, Mistake))
+
+
+def unconnected(job: JobSpec, launches: Mapping[str, Sequence[LauncherCall]]) -> Iterator[Union[Mistake, Sentence]]:
+    """Yield what is wrong with launchers that would not find the other tasks, and a sentence for the user where only a
+    run can tell. `launches` are the launchers of each role."""
+    if not job.gang or job.framework not in _BUILT_IN:
+        return
+    for name, of_role in launches.items():
+        for launcher in dict.fromkeys(launch.launcher for launch in of_role):
+            together = sum(
+                job.roles[other].replicas
+                for other, each in launches.items()
+                if any(launch.launcher == launcher for launch in each)
+            )
+            alike = [launch for launch in of_role if launch.launcher == launcher]
+            if together > 1 and (wrong := _wrong(job, name, alike, together)):
+                yield wrong
+
+
+def _wrong(job: JobSpec, role: str, launches: Sequence[LauncherCall], together: int) -> Union[Mistake, Sentence, None]:
+    """Return what is wrong with the launches of one launcher in a role. If some of them are right, the script decides
+    when it runs which of the tasks."""
+    launcher = launches[0].launcher
+    is_told = launcher.starts_alone and job.framework == launcher.framework
+    states: List[Tuple[LauncherCall, Optional[bool]]]
+    if is_told:
+        if role in SIDE_ROLES:
+            return None
+        states = [(launch, not option_alone(launch)) for launch in launches]
+    else:
+        # Whoever writes `--standalone` wants them apart.
+        apart = [launch for launch in launches if "standalone" not in dict(own_options(launch))]
+        variables = {**job.env, **job.roles[role].env}
+        states = [(launch, is_connected(launch, variables)) for launch in apart]
+    alone = next((launch for launch, state in states if state is False), None)
+    doubtful = next((launch for launch, state in states if not state), None)
+    if doubtful is None:
+        return None
+    if alone is None or any(state for _, state in states):
+        return message(
+            "{role} runs {launcher} in each of {count} tasks, perhaps with options by which they do not find each"
+            " other, and each trains a model of its own",
+            role=role,
+            launcher=doubtful.shown,
+            count=together,
         )
+    option = option_alone(alone)
+    place = f"roles.{role}.command"
+    if is_told:
+        return Mistake(
+            place,
+            f"runs {alone.shown} with `{option}` in each of {together} tasks, which would not find each other: leave it"
+            " out, or write `gang: false` if each is to train alone",
+        )
+    return Mistake(
+        place,
+        f"runs {alone.shown} in each of {together} tasks, which would not find each other with framework"
+        f" {job.framework!r}: {_remedy(launcher, option)}",
+    )
+
+
+def _remedy(launcher: TrainingLauncher, option: str) -> str:
+    if launcher.starts_alone:
+        without = f", without `{option}`" if option else ""
+        return f"write `framework: torchrun` (`--framework torchrun`){without}"
+    if launcher.framework == "torchrun":
+        return f"write `torchrun PROGRAM …` in place of `{launcher.name} … PROGRAM …`, with `framework: torchrun`"
+    return f"write the program alone, with `framework: {launcher.framework}`, which starts it in each task"

@@ -52,6 +52,8 @@ def _parse_task_id(text: str) -> TaskId:
 
 CHIEFS = ("chief", "master", "worker")
 """Roles whose task 0 leads, in order."""
+SIDE_ROLES = ("evaluator", "tensorboard")
+"""Roles that watch the group, are no part of it, and may fail."""
 
 
 def chief(job: JobSpec) -> TaskId:
