@@ -47,7 +47,20 @@ def output_end(stderr: bytes, stdout: bytes) -> OutputEnd:
 
 def cut_lines(data: bytes) -> bytes:
     """Return the last 64 KiB of `data` after cutting long lines: one line alone would push out all that explains it."""
+    if not _has_long_line(data):
+        return data[-END_BYTES:]
     *lines, last = data.split(b"\n")
     cut = [newest(line)[:LAST_BYTES] for line in lines]
     cut.append(last[-LAST_BYTES:] if b"\r" in last else last[:LAST_BYTES])
     return b"\n".join(cut)[-END_BYTES:]
+
+
+def _has_long_line(data: bytes) -> bool:
+    """Return whether a line is longer than 4 KiB; this looks for one newline in each 4 KiB."""
+    begin = 0
+    while len(data) - begin > LAST_BYTES:
+        newline = data.rfind(b"\n", begin, begin + LAST_BYTES + 1)
+        if newline < 0:
+            return True
+        begin = newline + 1
+    return False
