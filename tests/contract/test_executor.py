@@ -83,6 +83,13 @@ class TestRunning:
         assert why == "why"
         assert own.startswith("[howdah: a part of the pipeline ended with exit code 3")
 
+    def test_the_exception_below_many_frames_is_named(self, conduct: Start) -> None:
+        source = "def f(n): return g(n - 1)\ndef g(n): return 1 / n if n < 1 else f(n)\nf(40)"
+        ended = conduct(program(source)).run().exit
+        assert ended is not None
+        assert ended.exception == "ZeroDivisionError: division by zero"
+        assert (ended.detail, len(ended.lines)) == (f"exit code 1: {ended.exception}", 20)
+
     def test_it_joins_runs_reports_and_leaves(self, conduct: Start) -> None:
         master = conduct("echo hello; echo problem >&2; exit 3", ports=("main", "tensorboard"))
         ended = master.run()
@@ -497,6 +504,26 @@ class TestStopping:
         assert ended.exit is not None
         assert (ended.exit.cause, ended.exit.code) == ("stopped", 0)
         assert master.output() == b"up\nbye\n"
+
+    def test_the_exception_printed_before_a_stop_is_told_and_not_the_one_after(self, conduct: Start) -> None:
+        source = """import sys, time, traceback
+try: 1 / 0
+except Exception: traceback.print_exc()
+print(1, flush=True)
+try: time.sleep(600)
+finally: raise ValueError('after')"""
+        master = conduct(program(f"import signal; signal.signal(15, signal.default_int_handler)\n{source}"))
+        master.start()
+        master.phase(Phase.JOINED)
+        master.set_orders(Goal.RUN)
+        master.phase(Phase.RUNNING)
+        wait_for_output(master)
+        master.set_orders(Goal.STOP)
+        ended = master.phase(Phase.ENDED).exit
+        assert ended is not None
+        assert (ended.cause, ended.exception) == ("stopped", "ZeroDivisionError: division by zero")
+        assert ended.lines[-1] == "ValueError: after"
+        assert ended.detail.endswith("; before, it had printed ZeroDivisionError: division by zero")
 
     def test_what_ignores_term_is_killed(self, conduct: Start) -> None:
         master = conduct(program("import signal, time; signal.signal(15, signal.SIG_IGN); print(1); time.sleep(600)"))

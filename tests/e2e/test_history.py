@@ -92,7 +92,7 @@ def test_jobs_are_found_again_whatever_was_restarted(howdah: CommandLine, sandbo
         job = page.get(f"jobs/{bad.job}")
         assert (job["state"], job["failure"]["lines"]) == ("FAILED", ["so be it"])
         (task,) = page.get(f"jobs/{bad.job}/tasks")["tasks"]
-        assert task["exit"] == "exit code 3"
+        assert task["exit"] == "exit code 3: it printed last: so be it"
         log = page.get(f"jobs/{bad.job}/logs/worker:0", stream="stderr")
         assert (log["text"], log["complete"]) == ("so be it\n", True)
         found = page.get(f"jobs/{good.job}/search", text="hello from worker:1")

@@ -7,8 +7,8 @@ from howdah.api import serializers
 from howdah.api.cli_status import describe
 from howdah.api.serializers import tasks
 from howdah.cli.terminal import tracker_lines
-from howdah.spec import Container, JobSpec, Role, TaskId
-from howdah.spec.events import JobStarted, Launched, LossAnnounced, Straggling, TrackerRunsFound
+from howdah.spec import Container, Exit, JobSpec, Outcome, Role, State, TaskId
+from howdah.spec.events import JobFinished, JobStarted, Launched, LossAnnounced, Straggling, TrackerRunsFound
 from howdah.spec.fold import fold
 
 W1 = TaskId("worker", 1)
@@ -59,3 +59,17 @@ def test_a_role_without_a_tracker_hides_no_link_of_another() -> None:
     view = fold([JobStarted(1.0, "job-1", "yarn", "alice", JobSpec(roles={"worker": Role("w"), "ps": off}, env=env))])
     group = "https://wandb.ai/vision/digits/groups/job-1"
     assert serializers.job(view, {}, 3.0)["links"] == [{"name": "W&B", "url": group, "kind": "tracker"}]
+
+
+def test_the_page_names_the_exception_that_the_sentence_names() -> None:
+    shown = ("    f()", "    f()")  # the exception and its text are far above
+    job = JobStarted(1.0, "job-1", "yarn", "alice", JobSpec(roles={"worker": Role("w", replicas=2)}))
+
+    def named(exit: Exit) -> str:
+        found = serializers.failure(fold([job, JobFinished(2.0, Outcome(State.FAILED, "x", W1, exit))]))
+        assert found is not None
+        return found["exception"]
+
+    assert named(Exit("exit", 1, detail="exit code 1: E: x", lines=shown, exception="E: x")) == "E: x"
+    assert named(Exit("exit", 1, lines=("    f()", "ValueError: x"))) == "ValueError: x", "as earlier versions wrote it"
+    assert named(Exit("memory", lines=("    f()", "ValueError: x"))) == ""

@@ -10,8 +10,20 @@ from pathlib import Path
 import pytest
 
 from howdah.executor.process.exit_explanation import explain, not_started, why_not_started
+from howdah.logs.last_lines import output_end
 from howdah.spec import Exit
 
+TORCHRUN = (
+    "E1130 07:19:07.4 8 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: 1) local_rank: 0",
+    "Traceback (most recent call last):",
+    '  File "/env/bin/torchrun", line 12, in <module>',
+    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
+    "============================================================",
+    "Root Cause (first observed failure):",
+    "[0]:",
+    "  rank      : 0 (local_rank: 0)",
+    "  exitcode  : 1 (pid: 15259) ",
+)
 SHELLS = [shell for shell in ("/bin/bash", "/bin/dash") if Path(shell).exists()]
 
 
@@ -94,13 +106,11 @@ def test_other_shells_and_languages(code: int, line: str, expected: str) -> None
     "exit",
     [
         Exit("exit", 0, lines=("sh: foo: not found",)),
-        Exit("exit", 1, lines=("sh: foo: not found",)),
-        Exit("exit", 127, lines=("it did not work out",)),
-        Exit("exit", 1, lines=("ModuleNotFoundError: No module named 'x'", "went on without it, and failed later")),
         Exit("exit", 127, detail="something else is known", lines=("sh: foo: not found",)),
         Exit("signal", signal=9, lines=("sh: foo: not found",)),
-        Exit("exit", 127, lines=(": not found",)),
+        Exit("exit", 127, lines=("=====",)),
         Exit("exit", 127),
+        Exit("stopped", 1, detail="stopped", lines=("it went on",)),
     ],
 )
 def test_an_exit_without_a_known_message_is_not_explained(exit: Exit) -> None:
@@ -159,6 +169,38 @@ def test_what_libraries_print_after_an_exception_hides_it_not() -> None:
     lines = ("Traceback (most recent call last):", '  File "t.py", line 1, in <module>', "torch.OutOfMemoryError: CUDA")
     found = explain(Exit("exit", 1, lines=(*lines, "[rank0]:[W] destroy_process_group() was not called")), "/")
     assert str(found) == "exit code 1: torch.OutOfMemoryError: CUDA"
+    assert found.exception == "torch.OutOfMemoryError: CUDA"
+
+
+@pytest.mark.parametrize(
+    ("code", "lines", "expected"),
+    [
+        (1, ("sh: foo: not found",), "exit code 1: it printed last: sh: foo: not found"),
+        (1, ("no data in /data/x", "====", ""), "exit code 1: it printed last: no data in /data/x"),
+        (1, ("login with api_key=abcdef failed",), "exit code 1: it printed last: login with api_key=*** failed"),
+        (1, ("ModuleNotFoundError: No module named 'x'", "went on"), "exit code 1: it printed last: went on"),
+        (2, ("a.py: error: unrecognized arguments: -x",), "exit code 2: a.py: error: unrecognized arguments: -x"),
+        (126, ("bash: line 1: /tmp: Is a directory",), "exit code 126: '/tmp' is a directory, which cannot be"),
+    ],
+)
+def test_the_last_line_is_told_where_nothing_explains_the_end(code: int, lines: tuple[str, ...], expected: str) -> None:
+    assert str(explain(Exit("exit", code, lines=lines), "/")).startswith(expected)
+
+
+def test_what_is_shown_last_is_not_all_that_is_searched() -> None:
+    frames = ('  File "t.py", line 1, in f', "    f()") * 300
+    end = output_end("\n".join(("Traceback (most recent call last):", *frames, "ValueError: x")).encode(), b"result")
+    found = explain(Exit("exit", 1, lines=("    f()", "ValueError: x")), "/", (), end)
+    assert (found.exception, found.detail) == ("ValueError: x", "exit code 1: ValueError: x")
+    results = output_end(b"[howdah: a part of the pipeline ended]\n", b"loss 0.3\n")
+    assert explain(Exit("exit", 1), "/", (), results).detail == ""
+
+
+def test_a_missing_module_under_torchrun_would_fail_again() -> None:
+    lines = ("Traceback (most recent call last):", '  File "t.py", line 1', "ModuleNotFoundError: No module named 'x'")
+    found = explain(Exit("exit", 1, lines=(*lines, *TORCHRUN)), "/")
+    assert found.permanent
+    assert found.detail.startswith("exit code 1: Python has no module 'x' here")
 
 
 @pytest.mark.parametrize(
@@ -178,6 +220,19 @@ def test_what_libraries_print_after_an_exception_hides_it_not() -> None:
         (1, ("/usr/bin/python3: No module named nosuch",), True),
         (1, ("python: Error while finding module specification for 'x.y' (Module…: No module named 'x')",), True),
         (1, ("my-loader: No module named lr_scheduler in the registry",), False),
+        (1, ("ImportError: cannot import name 'x' from 'os' (/usr/lib/os.py)",), True),
+        (1, ("ImportError: libcuda.so.1: cannot open shared object file",), False),
+        (2, ("/bin/bash: -c: line 2: syntax error: unexpected end of file",), True),
+        (2, ("bash: -c: line 1: syntax error near unexpected token `done'", "bash: -c: line 1: `done'"), True),
+        (2, ("sh: 1: Syntax error: Unterminated quoted string",), True),
+        (2, ('bash: -c:行1: 未预期的记号 "done" 附近有语法错误',), True),
+        (3, ("sh: 1: Syntax error: Unterminated quoted string",), False),
+        (126, ("/bin/bash: line 1: /tmp: Is a directory",), True),
+        (1, ("cp: /x: Is a directory",), False),
+        (2, ("usage: a.py [-h]", "a.py: error: the following arguments are required: --data"), True),
+        (2, ("a.py: error: argument --n: invalid int value: 'x'",), True),
+        (2, ("a.py: error: no GPU is free",), False),
+        (2, ("a.py: error: argument --data: can't open 'x': [Errno 2] No such file or directory: 'x'",), False),
     ],
 )
 def test_only_the_last_line_says_that_it_would_fail_again(code: int, lines: tuple[str, ...], permanent: bool) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from howdah.api.gpu_hours import gpu_hours
 from howdah.api.hints import ResourceHint, hints
-from howdah.spec import JobSpec, State, TaskId, redaction
+from howdah.spec import Exit, JobSpec, State, TaskId, redaction
 from howdah.spec.advice import advice
 from howdah.spec.attempt import AttemptView
 from howdah.spec.codec import encode
@@ -134,11 +134,16 @@ def failure(view: JobView) -> schemas.Failure | None:
         "task": str(outcome.first),
         "node": (task.node or task.host) if task else "",
         "exit": str(exit) if exit else "",
-        "exception": exception_line(lines),
+        "exception": _exception(exit) if exit else "",
         "advice": advice(exit.cause) if exit else "",
         "lines": lines,
         "user_lines": user_frames(lines),
     }
+
+
+def _exception(exit: Exit) -> str:
+    """Return the exception that the end's sentence names; logs of earlier versions have it in its last lines alone."""
+    return exit.exception or (exception_line(exit.lines, exit.code) if exit.cause == "exit" else "")
 
 
 def _wait(wait: Waiting | None) -> schemas.Wait | None:

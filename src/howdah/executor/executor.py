@@ -321,8 +321,7 @@ class Executor:
             run = self.image.program(assignment, variables, api, gpus, grace_s) if self.image is not None else None
             program.start(argv, variables, self.directory, self.streams.stdin, self.streams.stdout, run, grace_s)
         except OSError as error:
-            exit = not_started(argv, variables, self.directory, error)
-            self._close_streams(exit)
+            self._close_streams(not_started(argv, variables, self.directory, error))
             return
         self.streams.handed_over()
         self.relay.program_starts(variables, self.directory, run)
@@ -380,7 +379,8 @@ class Executor:
             exit = replace(exit, cause="stream", detail=self.stream_problem)
         elif stopped:
             exit = replace(exit, cause="stopped", detail=stopped)
-        exit = self.monitor.explain(explain(exit, self.directory, self.identity.secrets.values()))
+        end = self.program.output_end() if self.program is not None else None
+        exit = self.monitor.explain(explain(exit, self.directory, self.identity.secrets.values(), end))
         if self.directory_syncs is None or self.exit_status in (NOT_HEARD, NOT_WANTED):
             self._close_streams(exit)  # when this attempt is not wanted, another one may write the directories now
         else:

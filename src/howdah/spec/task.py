@@ -119,6 +119,8 @@ class Exit:
     """The last lines of the program's output."""
     permanent: bool = False
     """Whether another try would end in the same way: a program, a file or a module is missing, or can't be parsed."""
+    exception: str = ""
+    """The exception that ended the program, or that it had printed last when it was stopped; "" when none is known."""
 
     @property
     def ok(self) -> bool:

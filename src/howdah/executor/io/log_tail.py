@@ -4,12 +4,12 @@ experiment trackers in it."""
 from __future__ import annotations
 
 import re
-from typing import Optional, Pattern, Tuple
+from typing import List, Optional, Pattern, Tuple
 
-from howdah.logs.last_lines import LAST_BYTES, last_lines
+from howdah.logs.last_lines import END_BYTES, LAST_BYTES, cut_lines, last_lines
 from howdah.spec.tracker_runs import public_address
 
-_CARRY = 96
+_CARRY, _MAX_PIECES = 96, 4096
 _PROGRESS = re.compile(rb"(?:reporter progress:|howdah progress )[ \t]*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(%?)[ \t]*[\r\n]")
 _SAVE = re.compile(rb"(?:\A|[\r\n])(?:reporter|howdah) save[ \t]*[\r\n]")
 
@@ -33,9 +33,11 @@ class LogTail:
         self.tracker_runs: Tuple[str, ...] = ()
         """The addresses of runs of experiment trackers, in lines such as `View run NAME at: URL`; the first few."""
         self._last = b""
+        self._pieces: List[bytes] = []
+        self._size = 0
 
     def feed(self, data: bytes) -> None:
-        """Take one piece; this costs a search for a short word and a copy of at most 4 KiB, whatever its size."""
+        """Take one piece; this costs a search for a short word, and one or two copies."""
         if b"progress" in data or b"progress" in self._last[-_CARRY:]:
             self._find_progress(self._last[-_CARRY:] + data)
         elif self._last:
@@ -45,6 +47,16 @@ class LogTail:
         if _RUN_WORDS in data or (self._last and _RUN_WORDS in self._last[-_MAX_RUN_LINE:] + data[:_CARRY]):
             self._find_runs(self._last[-_MAX_RUN_LINE:] + data)
         self._last = data[-LAST_BYTES:] if len(data) >= LAST_BYTES else (self._last + data)[-LAST_BYTES:]
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._size > 2 * END_BYTES or len(self._pieces) > _MAX_PIECES:
+            self._pieces = [self.end]
+            self._size = len(self._pieces[0])
+
+    @property
+    def end(self) -> bytes:
+        """The last 64 KiB, without the ends of long lines."""
+        return cut_lines(b"".join(self._pieces))
 
     def lines(self) -> Tuple[str, ...]:
         """Return the last lines, as people can read them."""

@@ -14,7 +14,8 @@ import signal
 from dataclasses import replace
 from typing import Iterable, Mapping, Optional, Sequence
 
-from howdah.spec import redaction
+from howdah.logs.last_lines import LAST_LINES, OutputEnd
+from howdah.spec import redaction, tracebacks
 from howdah.spec.message import Message, message
 from howdah.spec.task import Exit
 
@@ -31,6 +32,7 @@ _NO_FILE = ("no such file or directory", "没有那个文件或目录")
 _NO_INTERPRETER = ("required file not found", "bad interpreter")
 _CARRIAGE_RETURN = "\\r"  # as shells and env print it
 _DENIED = ("permission denied", "权限不够")
+_IS_DIRECTORY = ("is a directory", "是一个目录", "是目录")
 _NO_PROGRAM = ("exec format error", "cannot execute binary file")
 _NO_SCRIPT = re.compile(r"can't open file '(.+)': \[Errno 2\]")
 _NO_MODULE = re.compile(
@@ -42,11 +44,17 @@ _NOT_THE_LAST = re.compile(r"\[howdah: |\S*env: .*-\[v\]S")
 """Begins a line that comes after the one that counts: howdah's own, and a hint of env(1)."""
 _NOT_PARSED = re.compile(r"(SyntaxError|IndentationError|TabError): ")
 _PLACE = re.compile(r'  File "(.+)", line (\d+)')
-_TRACEBACK = "Traceback (most recent call last):"
-_EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(: .*)?")
-MAX_EXCEPTION, MAX_LINES_AFTER = 300, 8
-"""Characters of an exception that are told, and the lines that may follow it: more of its own text, and what libraries
-print when they end."""
+_NO_NAME = re.compile(r"ImportError: cannot import name ")
+_WRONG_ARGUMENT = re.compile(
+    r"\S+: error: (?:the following arguments are required|unrecognized arguments|ambiguous option|expected "
+    r"|argument [^:]+: (?:expected|invalid|not allowed|ignored))"
+)
+"""As argparse says what depends on the command line alone."""
+_SHELL_SYNTAX = re.compile(
+    r"[:：] ?(?:line |行 ?)?\d{1,9}[:：] ?(?:[Ss]yntax error|语法错误)|行 ?\d{1,9}[:：].{0,80}附近有语法错误"
+)
+_SHELL_QUOTES = re.compile(r"[:：] ?(?:line |行 ?)\d{1,9}[:：] ?`.*'$")
+"""How bash shows the line of which it has said that it can't be parsed."""
 
 
 def are_files_removed(container: Mapping[str, str], directory: str) -> bool:
@@ -57,24 +65,34 @@ def are_files_removed(container: Mapping[str, str], directory: str) -> bool:
     return "HOWDAH_CONTAINER" in container and not os.path.isdir(directory)
 
 
-def explain(exit: Exit, directory: str, secrets: Iterable[str] = ()) -> Exit:
-    """Add to `exit` what was missing and what to do, or the exception, where its lines say so. `directory` was the
-    working directory, and `secrets` are values that must not be told.
+def explain(exit: Exit, directory: str, secrets: Iterable[str] = (), end: Optional[OutputEnd] = None) -> Exit:
+    """Add to `exit` what was missing and what to do, or the exception, where the `end` of its output says so (without
+    it, its lines); else the last line. `directory` was the working directory, and `secrets` are values that must not
+    be told. Of a program that was stopped, add the exception that it had printed.
 
     The end is permanent only if its very last line says what is missing: a program may go on after such a line.
     """
-    if exit.ok or exit.cause != "exit" or exit.detail:
+    if exit.ok or exit.cause not in ("exit", "stopped"):
         return exit
-    lines = [line for line in exit.lines if not _NOT_THE_LAST.match(line)]
+    end = end or OutputEnd(exit.lines)
+    lines = [line for line in tracebacks.lines_of_cause(end.lines) if not _NOT_THE_LAST.match(line)]
+    exception = _told(tracebacks.exception_text(end.lines, exit.code), secrets)
+    if exit.cause == "stopped" and exception:
+        detail = message("{reason}; before, it had printed {exception}", reason=exit, exception=exception)
+        return replace(exit, detail=detail, exception=exception)
+    if exit.cause == "stopped" or exit.detail:
+        return exit
     found = _of_python(lines, directory)
     if found is None and exit.code in (_NOT_EXECUTABLE, _NOT_FOUND):
-        found = next(filter(None, (_of_shell(line, directory) for line in reversed(lines))), None)
-    permanent = found is not None and exit.code in _PERMANENT and _says_last(lines, directory)
-    said = found or _exception(lines, secrets) or _killed_in_shell(exit.code)
+        found = next(filter(None, (_of_shell(line, directory) for line in reversed(lines[-LAST_LINES:]))), None)
+    is_last = exit.code in _PERMANENT and _says_last(lines, directory)
+    problem = _told(_not_as_written(lines) if is_last else "", secrets)
+    said = found or problem or exception or _killed_in_shell(exit.code) or _last_words(lines, end, secrets)
     if said is None:
         return exit
     detail = message("exit code {code}: {reason}", code=exit.code, reason=said)
-    return replace(exit, detail=detail, permanent=permanent)
+    permanent = is_last and (found is not None or bool(problem))
+    return replace(exit, detail=detail, permanent=permanent, exception=exception)
 
 
 def killed_by(number: int) -> Message:
@@ -97,7 +115,29 @@ def _says_last(lines: Sequence[str], directory: str) -> bool:
     """Return whether the last line says what is missing."""
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     known = _NO_MODULE.match(last) or _NOT_PARSED.match(last) or _NO_SCRIPT.search(last)
-    return bool(known or _of_shell(last, directory))
+    return bool(known or _of_shell(last, directory) or _not_as_written(lines))
+
+
+def _not_as_written(lines: Sequence[str]) -> str:
+    """Return the line by which a shell can't parse its commands, or argparse its arguments, or by which a module lacks
+    a name, if the lines end with it; "" if they do not."""
+    last = [line.strip() for line in lines if line.strip()][-2:]
+    if len(last) == 2 and _SHELL_QUOTES.search(last[1]):
+        last.pop()
+    said = last[-1] if last else ""
+    return said if _NO_NAME.match(said) or _WRONG_ARGUMENT.match(said) or _SHELL_SYNTAX.search(said) else ""
+
+
+def _told(text: str, secrets: Iterable[str]) -> str:
+    """Return a line of a program as it is told: without what looks like a secret, and not long."""
+    said = redaction.text(text, secrets)
+    return said if len(said) <= tracebacks.MAX_LETTERS else f"{said[: tracebacks.MAX_LETTERS]}…"
+
+
+def _last_words(lines: Sequence[str], end: OutputEnd, secrets: Iterable[str]) -> Optional[Message]:
+    """Return the last line of stderr that has a word, as no more than that."""
+    said = next((line.strip() for line in reversed(lines) if any(map(str.isalpha, line))), "")
+    return message("it printed last: {line}", line=_told(said, secrets)) if said and end.is_stderr else None
 
 
 def not_started(argv: Sequence[str], variables: Mapping[str, str], directory: str, error: OSError) -> Exit:
@@ -143,18 +183,6 @@ def _not_parsed(error: str, lines: Sequence[str], directory: str) -> Optional[Me
     return message("{file}, line {line}: {error}", file=file, line=place[2], error=error.strip())
 
 
-def _exception(lines: Sequence[str], secrets: Iterable[str]) -> Optional[str]:
-    """Return the exception of the last traceback, without what looks like a secret, if the program's output ends with
-    it."""
-    begins = [number for number, line in enumerate(lines) if line.strip() == _TRACEBACK]
-    after = lines[begins[-1] + 1 :] if begins else ()
-    number = next((number for number, line in enumerate(after) if line and not line[0].isspace()), None)
-    if number is None or len(after) - number > MAX_LINES_AFTER or not _EXCEPTION.fullmatch(after[number]):
-        return None
-    said = redaction.text(after[number], secrets)
-    return said if len(said) <= MAX_EXCEPTION else f"{said[:MAX_EXCEPTION]}…"
-
-
 def _of_shell(line: str, directory: str) -> Optional[Message]:
     *before, problem = (part.strip(_QUOTES) for part in _SEPARATOR.split(line.strip().rstrip(".")))
     problem = problem.lower()
@@ -171,6 +199,8 @@ def _of_shell(line: str, directory: str) -> Optional[Message]:
         return _no_file(name, directory) if "/" in name else _no_command(name)
     if problem in _NO_FILE:
         return _no_file(name, directory)
+    if problem in _IS_DIRECTORY:
+        return message("{name} is a directory, which cannot be executed", name=repr(name))
     if problem in _DENIED:
         return _explain_not_executable(name)
     return _no_program(name) if problem in _NO_PROGRAM else None

@@ -27,7 +27,7 @@ from howdah.executor.process.image_program import ImageProgram, left_in_backgrou
 from howdah.executor.process.oom_detection import OomDetector
 from howdah.executor.process.read_throttle import ReadThrottle
 from howdah.executor.process.usage import Meter
-from howdah.logs.last_lines import choose_last_lines
+from howdah.logs.last_lines import OutputEnd, choose_last_lines, output_end
 from howdah.spec.message import message
 from howdah.spec.task import Exit
 from howdah.spec.usage import Usage
@@ -78,6 +78,7 @@ class Program:
         self._oom = OomDetector()
         self._readers: Dict[str, int] = {}
         self._started = 0.0
+        self._end_when_stopped: Optional[OutputEnd] = None
         self._status: Optional[int] = None
         self._killed: Dict[int, str] = {}
         self._terminated: Set[int] = set()
@@ -150,6 +151,7 @@ class Program:
         come while the program saves.
         """
         kill_at = time.monotonic() + grace_s
+        self._end_when_stopped = self.output_end()
         if is_told and (self.image is None or self.image.processes() is None):  # else they are in another container
             self._note_told_processes()
         elif self._kill_at is None and (self._status is None or self.processes()):
@@ -418,6 +420,11 @@ class Program:
     def last_lines(self) -> Tuple[str, ...]:
         """Return the last lines of what it printed that say what went wrong."""
         return choose_last_lines(self.tails["stderr"].lines(), self.tails["stdout"].lines())
+
+    def output_end(self) -> OutputEnd:
+        """Return the end of what it printed; of a program that was stopped, before it was: what it printed then is no
+        cause of anything."""
+        return self._end_when_stopped or output_end(self.tails["stderr"].end, self.tails["stdout"].end)
 
     def _port_was_taken(self) -> bool:
         early = time.monotonic() - self._started < _PORT_WINDOW_S

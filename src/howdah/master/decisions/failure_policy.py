@@ -6,6 +6,9 @@ How ends are judged is here; `restart_policy` chooses what restarts after a fail
 from __future__ import annotations
 
 import re
+import signal
+from collections.abc import Sequence
+from dataclasses import replace
 
 from howdah.master.decisions import restart_policy
 from howdah.master.decisions.actions import Action, NoteNodeFailures, NotifyExecutors, RecordEvent
@@ -23,7 +26,8 @@ from howdah.master.decisions.success_policy import end_if_decided, end_sentence
 from howdah.master.state import GangState, RestartCause, Stage, TaskState
 from howdah.spec import Exit, Outcome, State, TaskId
 from howdah.spec.events import ContainerEnded, Ended, GangRestarted, Noted
-from howdah.spec.message import message
+from howdah.spec.message import Message, message
+from howdah.spec.tracebacks import is_lost_connection
 from howdah.wire.messages import NOT_HEARD, Status
 
 LATE_EXIT_S = 5.0
@@ -170,13 +174,11 @@ def late_exit(state: GangState, task: TaskState, status: Status, now: float, act
     """Handle a program that had ended before its executor heard of the restart: this end may have made the others
     fail."""
     cause, exit = state.last_restart_cause, status.exit
-    if cause is None or exit is None or exit.cause == "stopped" or now - cause.seen_at > LATE_EXIT_S:
+    if cause is None or exit is None or now - cause.seen_at > LATE_EXIT_S:
         return
     if status.epoch == cause.epoch and _cause_weight(exit) > cause.weight:
         state.last_restart_cause = RestartCause(task.id, cause.epoch, _cause_weight(exit), cause.seen_at)
-        template = "{reason}; reported after the end of {task}, which may be a consequence"
-        text = message(template, reason=end_sentence(task.id, task.node, exit), task=cause.task)
-        actions.append(RecordEvent(Noted(now, text)))
+        actions.append(RecordEvent(Noted(now, _late_cause(task, exit, cause.task))))
 
 
 def _restart_or_fail(state: GangState, task: TaskState, exit: Exit, now: float, actions: list[Action]) -> None:
@@ -211,7 +213,20 @@ def _restart_or_fail(state: GangState, task: TaskState, exit: Exit, now: float, 
         fail(state, choice.reason, now, actions, task.id, exit)
 
 
+def _late_cause(task: TaskState, exit: Exit, consequence: TaskId) -> Message:
+    if exit.cause == "stopped":  # by the master, because of the consequence: that is no part of the cause
+        exit = replace(exit, detail=exit.exception)
+    template = "{reason}; reported after the end of {task}, which may be a consequence"
+    return message(template, reason=end_sentence(task.id, task.node, exit), task=consequence)
+
+
 def _cause_weight(exit: Exit) -> int:
+    """Return how much an end explains: a lost connection nothing, and a stop only what the program had printed."""
+    said: Sequence[str] = (exit.exception,)
+    if exit.cause == "signal" and exit.signal == signal.SIGABRT:  # by which libraries of C++ end a program
+        said = exit.lines
+    if any(map(is_lost_connection, said)) or (exit.cause == "stopped" and not exit.exception):
+        return 0
     return _WEIGHT.get(exit.cause, 1)
 
 
@@ -325,10 +340,13 @@ def _replace_first_cause(state: GangState, task: TaskState, exit: Exit) -> None:
     before = state.outcome
     if before is None or before.state is not State.FAILED or before.exit is None:
         return
-    if exit.cause == "stopped" or exit.code == NOT_HEARD:  # the executor left while it was stopping
+    if exit.code == NOT_HEARD:  # the executor left while it was stopping
         return
     if _cause_weight(exit) > _cause_weight(before.exit):
-        state.outcome = Outcome(State.FAILED, end_sentence(task.id, task.node, exit), task.id, exit)
+        sentence = end_sentence(task.id, task.node, exit)
+        if exit.cause == "stopped" and before.first is not None:
+            sentence = _late_cause(task, exit, before.first)
+        state.outcome = Outcome(State.FAILED, sentence, task.id, exit)
 
 
 # Deadlines
