@@ -52,17 +52,25 @@ class LauncherCall:
         return f"{self.launcher.name} ({self.script})" if self.script else self.launcher.name
 
 
-_TORCHRUN = TrainingLauncher("torchrun", "torchrun", True, ("nnodes",))
+_TORCHRUN = TrainingLauncher("torchrun", "torchrun", starts_alone=True, counts=("nnodes",))
 _ACCELERATE = TrainingLauncher(
-    "accelerate launch", "torchrun", False, ("num_machines",), ("deepspeed_hostfile",), ("config_file",)
+    "accelerate launch",
+    "torchrun",
+    starts_alone=False,
+    counts=("num_machines",),
+    hosts=("deepspeed_hostfile",),
+    files=("config_file",),
 )
 # Without a hostfile deepspeed runs on its own machine alone, whatever `--num_nodes` and `--include` say.
-_DEEPSPEED = TrainingLauncher("deepspeed", "torchrun", False, (), ("hostfile", "H"))
+_DEEPSPEED = TrainingLauncher("deepspeed", "torchrun", starts_alone=False, hosts=("hostfile", "H"))
 _HOSTS = ("hostfile", "host", "hosts", "H")
 _MPIRUN = TrainingLauncher(
-    "mpirun", "mpi", False, (), (*_HOSTS, "machinefile", "f", "default_hostfile", "rankfile", "rf")
+    "mpirun",
+    "mpi",
+    starts_alone=False,
+    hosts=(*_HOSTS, "machinefile", "f", "default_hostfile", "rankfile", "rf"),
 )
-_HOROVODRUN = TrainingLauncher("horovodrun", "horovod", False, (), (*_HOSTS, "host_discovery_script"))
+_HOROVODRUN = TrainingLauncher("horovodrun", "horovod", starts_alone=False, hosts=(*_HOSTS, "host_discovery_script"))
 _PROGRAMS = {
     "torchrun": _TORCHRUN,
     "accelerate": _ACCELERATE,
