@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from dataclasses import dataclass
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class PreparedDirectories:
     """Names the directories that hold the job's files and inputs. Any other one with a new time is the program's, and
     with it all that is in it: a directory that was renamed keeps the times of what it holds."""
