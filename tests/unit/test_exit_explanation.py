@@ -231,6 +231,7 @@ def test_a_missing_module_under_torchrun_would_fail_again() -> None:
         (1, ("cp: /x: Is a directory",), False),
         (2, ("usage: a.py [-h]", "a.py: error: the following arguments are required: --data"), True),
         (2, ("a.py: error: argument --n: invalid int value: 'x'",), True),
+        (2, ("a.py: error: argument --ckpt: invalid existing_path value: 'last'",), False),
         (2, ("a.py: error: no GPU is free",), False),
         (2, ("a.py: error: argument --data: can't open 'x': [Errno 2] No such file or directory: 'x'",), False),
     ],

@@ -226,6 +226,15 @@ def test_what_one_executor_did_not_tell_is_fetched_though_others_answer(engine: 
     assert told == [(WORKERS[1], "stdout", b"alive\n"), (WORKERS[0], "stdout", b"last words\n")]
 
 
+def test_events_are_told_though_a_task_that_was_started_again_prints_on(engine: Late) -> None:
+    ended, container = Ended(3.5, WORKERS[1], 1, 1, Exit("exit", 1)), Container("c2", "node", "worker")
+    again = [ended, Launched(3.6, WORKERS[1], 2, container), Started(3.7, WORKERS[1], 2, 9, 2)]
+    with served(*life(1)[:-1], *again, chunks=1 << 30) as url:
+        engine.report = replace(engine.report, master=url)
+        first = next(Follower(engine, "job_1", "all").updates())
+    assert ended in first.events
+
+
 def test_half_a_line_is_printed_once_though_its_reader_comes_back() -> None:
     out, worker = io.StringIO(), TaskId("worker", 0)
     screen = Plain(out)

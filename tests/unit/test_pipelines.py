@@ -47,6 +47,8 @@ def test_a_part_that_fails_is_the_status_of_the_task(line: str) -> None:
         "if FAIL | cat; then :; fi",
         "true || { cd /; }; false || { FAIL | tee /dev/null; }",
         "true && FAIL | cat || true",
+        "FAIL | tee /dev/null ||\n  true",
+        "FAIL | tee /dev/null || true\n\t",
         "while FAIL | cat; do break; done",
     ],
 )

@@ -139,6 +139,14 @@ def test_a_program_that_went_on_after_a_traceback_did_not_end_by_it() -> None:
     assert exception_line([*LOSS, *["more"] * 8, "2026-11-30 07:00:00 INFO epoch 2"]) == ""
 
 
+def test_an_exception_that_was_handled_long_before_the_end_did_not_cause_it() -> None:
+    traceback = TRACEBACK.splitlines()
+    epochs = [f"epoch {number}: accuracy 0.41" for number in range(60)]
+    assert exception_line([*traceback, *epochs, "accuracy 0.41 is below the threshold"]) == ""
+    text = [f"\tsize mismatch for layer{number}.weight" for number in range(60)]
+    assert exception_line([*traceback, *text]) == "model.NoData: nothing left"
+
+
 def test_what_comes_after_the_cause_is_left_out() -> None:
     late = ["Exception ignored in: <function f>", *OTHER]
     assert lines_of_cause(["[rank0]: before", *LOSS, *late, *TORCHRUN]) == ["before", *LOSS]

@@ -196,7 +196,7 @@ class Follower:
             fresh = self._since_takeover(news.events) if first else news.events
             self._shown_until = max((event.time for event in fresh), default=self._shown_until)
             # What a program has printed comes before its end, all of it: it may be far ahead of who reads it.
-            ended = {event.task for event in fresh if isinstance(event, Ended)}
+            ended = {event.task for event in fresh if isinstance(event, Ended)} & self._ended_tasks()
             yield from self._updates_of_logs(report, [each for each in self._chosen_streams() if each[0] in ended])
             yield Update(self.view, report, fresh, self._new_logs(self._chosen_streams()))
             if self.view.outcome is not None:
@@ -235,6 +235,10 @@ class Follower:
         if self.master is not None:
             self.master.close()
         self.master = None
+
+    def _ended_tasks(self) -> set[TaskId]:
+        """Return the tasks whose programs print no more: one that was started again goes on."""
+        return {task.id for task in self.view.tasks.values() if task.state.ended}
 
     def _updates_of_logs(self, report: JobReport, streams: Sequence[tuple[TaskId, str]]) -> Iterator[Update]:
         """Yield updates with all that was printed to streams of tasks that have ended, a bounded part in each."""

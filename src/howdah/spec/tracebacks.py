@@ -36,8 +36,9 @@ _LOST_CONNECTION = re.compile(
 _FRAME = re.compile(r'\s+File "([^"]+)", line \d+')
 _LIBRARY = re.compile(r"[/\\](?:site-packages|dist-packages|lib[/\\]python3[^/\\]*)[/\\]|^<")
 MAX_LETTERS = 300
-MAX_LINES_AFTER, MAX_TEXT_LINES = 8, 200
-"""The lines that may follow an exception: what libraries print when they end, and more of its own text."""
+MAX_LINES_AFTER, MAX_TEXT_LINES, MAX_LOOSE_LINES = 8, 200, 40
+"""The lines that may follow an exception: what libraries print when they end, more of its own text, and those of its
+text that do not begin with blanks: they may also be of a program that has handled the exception and gone on."""
 
 
 class _Line(NamedTuple):
@@ -81,7 +82,9 @@ def exception_text(lines: Sequence[str], code: Optional[int] = 1) -> str:
         went_on = any(_SIGNAL_OF_TABLE.match(line.text) for line in _root_cause(summary))
     else:
         went_on = code != 1 or any(_LOGGED.match(line) for line in after)
-    return found[-1].text if len(after) <= (MAX_LINES_AFTER if went_on else MAX_TEXT_LINES) else _failed_rank(summary)
+    loose = sum(line[:1].strip() != "" for line in after)
+    is_last = len(after) <= (MAX_LINES_AFTER if went_on else MAX_TEXT_LINES) and loose <= MAX_LOOSE_LINES
+    return found[-1].text if is_last else _failed_rank(summary)
 
 
 def lines_of_cause(lines: Sequence[str]) -> List[str]:

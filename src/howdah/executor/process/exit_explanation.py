@@ -47,9 +47,10 @@ _PLACE = re.compile(r'  File "(.+)", line (\d+)')
 _NO_NAME = re.compile(r"ImportError: cannot import name ")
 _WRONG_ARGUMENT = re.compile(
     r"\S+: error: (?:the following arguments are required|unrecognized arguments|ambiguous option|expected "
-    r"|argument [^:]+: (?:expected|invalid|not allowed|ignored))"
+    r"|argument [^:]+: (?:expected|invalid (?:choice|int value|float value)|not allowed|ignored))"
 )
-"""As argparse says what depends on the command line alone."""
+"""As argparse says what depends on the command line alone. A function of the program may find another value invalid
+for something that is there at the next try."""
 _SHELL_SYNTAX = re.compile(
     r"[:：] ?(?:line |行 ?)?\d{1,9}[:：] ?(?:[Ss]yntax error|语法错误)|行 ?\d{1,9}[:：].{0,80}附近有语法错误"
 )

@@ -59,6 +59,7 @@ def watch_pipelines(line: str) -> str:
     last = parts[-1].split()
     while last and (last[0] in _PREFIXES or last[0].startswith("-")):
         last = last[1:]
-    statement = plain if _COMPOUND.search(plain) else re.split(r"[;\n]", plain.rstrip("; \n"))[-1]
+    joined = re.sub(r"(\|\||&&|\|)\s+", r"\1 ", plain).rstrip("; \t\r\n")
+    statement = plain if _COMPOUND.search(plain) else re.split(r"[;\n]", joined)[-1]
     fails = bool(last) and last[0].rpartition("/")[2] in READERS and not _CONDITION.search(statement)
     return _TRAP.format(text=_FAILS if fails else _TELLS, then="exit $_p" if fails else "break") + line

@@ -151,6 +151,8 @@ class Program:
         come while the program saves.
         """
         kill_at = time.monotonic() + grace_s
+        if self._status is None:
+            self._read_what_waits()
         self._end_when_stopped = self.output_end()
         if is_told and (self.image is None or self.image.processes() is None):  # else they are in another container
             self._note_told_processes()
@@ -290,6 +292,13 @@ class Program:
             for reader in self._readers.values():
                 self.loop.remove_fd(reader)
             self.loop.call_later(pause_s, self._listen)
+
+    def _read_what_waits(self) -> None:
+        """Read what the program had printed by now, which may wait for the next reading."""
+        for name in list(self._readers):
+            for _ in range(_PIPE // _PIECE):
+                if name not in self._readers or self._read_piece(name) < _PIECE:
+                    break
 
     def _read_piece(self, name: str) -> int:
         """Read one piece, and return its size."""
