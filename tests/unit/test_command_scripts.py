@@ -99,6 +99,60 @@ def test_what_only_a_run_can_tell_is_said(base: Path, command: str, files: tuple
     assert "perhaps with options by which they do not find each other" in sentence
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'if [ "$1" = single ]; then torchrun t.py; else python t.py; fi\n',
+        'case "$MODE" in ddp) torchrun t.py;; plain) python t.py;; esac\n',
+        'if [ "$RANK" = 0 ]; then accelerate launch eval.py; fi\npython t.py\n',
+        "train() {\n  torchrun t.py\n}\npython t.py\n",
+        "function train {\n  torchrun t.py\n}\npython t.py\n",
+        'if [ "$DEBUG" ]; then gdb --args mpirun ./solve; fi\n./solve\n',
+        "grep -q ddp conf && torchrun t.py\npython t.py\n",
+        "test -f done || torchrun t.py\n",
+        "for i in 1 2; do torchrun t.py; done\n",
+        "while false; do torchrun t.py; done\n",
+        "[ $1 ] && bash run.sh\n",
+        "source lib.sh\npython t.py\n",
+        "python t.py\nexit\ntorchrun t.py\n",
+    ],
+)
+def test_what_may_never_run_is_said_and_not_refused(base: Path, text: str) -> None:
+    (base / "lib.sh").write_text("train() { torchrun t.py; }\n")
+    (base / "any.sh").write_text(text)
+    (sentence,) = found(base, "bash any.sh", ("any.sh", "lib.sh", "run.sh"))
+    assert not isinstance(sentence, Mistake)
+    assert "which would not find each other, and each would train a model of its own" in sentence
+    assert sentence.startswith("worker may run ")
+
+
+@pytest.mark.parametrize("before", ["export NNODES=2", ". ./conf", "read NNODES < f"])
+def test_a_value_that_the_caller_of_a_script_may_set_is_not_known(base: Path, before: str) -> None:
+    (base / "nodes.sh").write_text("torchrun --nnodes $NNODES t.py\n")
+    (base / "any.sh").write_text(f"{before}\nbash nodes.sh\n")
+    for command in ("bash any.sh", f"{before}; bash nodes.sh"):
+        assert not any(
+            isinstance(each, Mistake) for each in found(base, command, ("any.sh", "nodes.sh"), env={"NNODES": "1"})
+        )
+
+
+@pytest.mark.parametrize("text", ["set " * 16000, "\n" * 65000, "'exit " * 10000, "f" * 65000, " (" * 30000])
+def test_a_strange_script_takes_no_time(base: Path, text: str) -> None:
+    (base / "any.sh").write_text(text)
+    assert found(base, "bash any.sh", ("any.sh",)) == []
+
+
+@pytest.mark.parametrize("command", ["rclone copy ./run.sh remote:x", "bash -c 'hdfs dfs -put ./run.sh /x'"])
+def test_a_script_that_is_only_named_does_not_run(base: Path, command: str) -> None:
+    assert found(base, command, ("run.sh",)) == []
+
+
+@pytest.mark.parametrize("name", ["~nosuch/run.sh", f"{'n' * 300}/run.sh"])
+def test_a_file_that_cannot_be_looked_for_has_no_launcher(base: Path, name: str) -> None:
+    assert found(base, "bash run.sh", (name,)) == []
+    assert found(base, f"bash {'n' * 300}.sh", (".#.", "deep#.")) == []
+
+
 def test_the_number_of_machines_of_a_file_connects(base: Path) -> None:
     (base / "conf.yaml").write_text("distributed_type: MULTI_GPU\nnum_machines: 2\n")
     assert found(base, "bash conf.sh", ("conf.sh", "conf.yaml")) == []

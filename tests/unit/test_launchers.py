@@ -9,7 +9,7 @@ import pytest
 from howdah.client.command_job import CommandOptions, load_command
 from howdah.frameworks import names
 from howdah.spec import JobSpec, Role
-from howdah.spec.launchers import find_launcher
+from howdah.spec.launchers import find_launches
 from howdah.spec.validation import find_mistakes
 
 
@@ -68,6 +68,21 @@ from howdah.spec.validation import find_mistakes
         ("conda install -y deepspeed accelerate", ""),
         ("command -v torchrun >/dev/null", ""),
         ("torchrun --version", ""),
+        ("gdb --args mpirun ./solve", "mpirun"),
+        ("timeout 100 nice -n 5 numactl --cpunodebind=0 torchrun train.py", "torchrun"),
+        ("hdfs dfs -put deepspeed /models/", ""),
+        ("rclone copy deepspeed remote:x", ""),
+        ("tensorboard --logdir deepspeed --port 1", ""),
+        ("./train.sh deepspeed config.json", ""),
+        ("timeout 100 ./train.sh deepspeed config.json", ""),
+        ("pytest tests -k deepspeed -x", ""),
+        ("make deepspeed test", ""),
+        ("npm run deepspeed test", ""),
+        ("tmux new -s deepspeed -d", ""),
+        ("wandb init -p deepspeed x", ""),
+        ("conda run -n deepspeed python t.py", ""),
+        ("uv run --with deepspeed python t.py", ""),
+        ("./tool bash -c 'torchrun train.py'", ""),
         ("for x in torchrun deepspeed; do echo $x; done", ""),
         ("tool out/deepspeed x", ""),
         ("./train --launcher torchrun x", ""),
@@ -89,8 +104,8 @@ from howdah.spec.validation import find_mistakes
     ],
 )
 def test_what_a_command_launches(command: str | tuple[str, ...], name: str) -> None:
-    found = find_launcher(command)
-    assert (found[0].name if found else "") == name
+    found = next(find_launches(command), None)
+    assert (found.launcher.name if found else "") == name
 
 
 def problems(command: str | tuple[str, ...], framework: str, replicas: int = 2) -> list[str]:
@@ -129,6 +144,9 @@ def test_other_launchers_are_refused_with_the_line_to_write(command: str, framew
         ("mpirun -np 4 ./solve", "generic", 1),
         ("torchrun --nnodes=2 --node-rank=$HOWDAH_RANK --master-addr=$H train.py", "generic", 2),
         ("torchrun --standalone sweep.py", "generic", 2),
+        ("if [ $MODE = ddp ]; then torchrun train.py; else python train.py; fi", "generic", 2),
+        ("[ $MODE = ddp ] && torchrun train.py", "generic", 2),
+        ("python prepare.py || torchrun train.py", "generic", 2),
         ("accelerate launch --num_machines 2 --machine_rank $HOWDAH_RANK train.py", "generic", 2),
         ("mpirun --hostfile hosts ./solve", "generic", 2),
         ("torchrun \\\n  --nnodes=2 \\\n  --node_rank=$HOWDAH_RANK --master_addr=127.0.0.1 train.py", "pytorch", 2),
@@ -178,6 +196,42 @@ def test_options_that_connect_nothing_do_not_count(command: str) -> None:
 def test_options_that_keep_torchrun_from_the_others_are_refused_with_its_framework(option: str) -> None:
     (problem,) = problems(f"torchrun {option} train.py", "torchrun")
     assert f"runs torchrun with `{option}` in each of 2 tasks, which would not find each other: leave it out" in problem
+
+
+def test_a_role_of_one_task_may_be_alone() -> None:
+    roles = {"worker": Role("torchrun train.py", 4), "eval": Role("torchrun --standalone evaluate.py")}
+    assert find_mistakes(JobSpec(roles, framework="torchrun"), names()) == []
+
+
+def test_only_the_tasks_of_its_role_count_for_an_option() -> None:
+    roles = {"worker": Role("torchrun train.py", 4), "eval": Role("torchrun --standalone evaluate.py", 2)}
+    (mistake,) = find_mistakes(JobSpec(roles, framework="torchrun"), names())
+    assert mistake.place == "roles.eval.command"
+    assert "in each of 2 tasks" in mistake.problem
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        ". ./conf.sh;",
+        "source conf.sh\n",
+        "eval $(./conf);",
+        "read NNODES < f;",
+        "printf -v NNODES 2;",
+        "mapfile NNODES < f;",
+    ],
+)
+def test_a_value_that_other_code_may_set_is_not_known(before: str) -> None:
+    assert problems(f"NNODES=1; {before} torchrun --nnodes $NNODES train.py", "generic") == []
+    job = JobSpec({"worker": Role(f"{before} torchrun --nnodes $NNODES train.py", 2)}, env={"NNODES": "1"})
+    assert find_mistakes(job, names()) == []
+
+
+@pytest.mark.parametrize(
+    "before", ["cd src &&", "cd src || exit 1;", "source venv/bin/activate;", "python prepare.py &&"]
+)
+def test_what_comes_before_a_launcher_that_runs_each_time(before: str) -> None:
+    assert len(problems(f"{before} torchrun train.py", "generic")) == 1
 
 
 def test_a_role_beside_the_group_may_be_alone() -> None:
@@ -236,6 +290,12 @@ def test_a_script_with_a_launcher_chooses_its_framework(tmp_path: Path, words: t
     loaded = load_command(words, options, tmp_path, {}, {}, told.append)
     assert loaded.spec.framework == "torchrun"
     assert f"framework: torchrun, for {script} runs torchrun (--framework says otherwise)" in told
+
+
+def test_a_launcher_that_a_script_may_pass_over_chooses_no_framework(tmp_path: Path) -> None:
+    (tmp_path / "branch.sh").write_text('case "$1" in ddp) torchrun t.py;; plain) python t.py;; esac\n')
+    loaded = load_command(("bash", "branch.sh", "plain"), CommandOptions(replicas="2"), tmp_path, {}, {}, print)
+    assert loaded.spec.framework != "torchrun"
 
 
 def test_copies_that_are_not_told_of_each_other_are_named(tmp_path: Path) -> None:

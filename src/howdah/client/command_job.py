@@ -81,7 +81,9 @@ def load_command(
     if not options.framework:
         files = WorkingFiles((*sent, *options.files), base_directory)
         launches = launches_of_command(words if len(words) > 1 else words[0], files, {})
-        launch = next((launch for launch in launches if launch.launcher.starts_alone), None)
+        # What a script runs only in some case chooses nothing: the submission says that it may run it.
+        sure = (launch for launch in launches if launch.is_certain or not launch.script)
+        launch = next((launch for launch in sure if launch.launcher.starts_alone), None)
         if launch is not None:
             framework, program, module = launch.launcher.framework, "", ""
             runs = launch.script or "the command"

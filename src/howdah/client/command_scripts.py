@@ -15,8 +15,16 @@ from pathlib import Path
 from howdah.localfiles import regular_file
 from howdah.spec import JobSpec
 from howdah.spec.containers import requested_image, runtime_variables
-from howdah.spec.launchers import LauncherCall, find_launches, programs, without_redirections
-from howdah.spec.shell_commands import PARAMETERS, SHELLS, script_of_shell, simple_commands
+from howdah.spec.launchers import LauncherCall, find_launches, without_redirections
+from howdah.spec.shell_commands import (
+    PARAMETERS,
+    SHELLS,
+    programs,
+    runs_every_line,
+    script_of_shell,
+    simple_commands,
+    unchanged,
+)
 from howdah.spec.values import dataclass
 from howdah.spec.working_files import SPREAD, entries, file_name
 
@@ -42,12 +50,11 @@ class WorkingFiles:
 
     def text(self, path: str) -> str:
         """Return the text of a file, whose path is as the task sees it; "" if it is not here, or is no text."""
-        for place in self._places(posixpath.normpath(path)):
-            try:
-                return regular_file.read(place, _MAX_BYTES, 0.0).decode("utf-8") if place.is_file() else ""
-            except (OSError, ValueError):
-                return ""
-        return ""
+        try:
+            place = next(self._places(posixpath.normpath(path)), None)
+            return regular_file.read(place, _MAX_BYTES, 0.0).decode("utf-8") if place and place.is_file() else ""
+        except (OSError, ValueError, RuntimeError):  # RuntimeError: `~nosuch/run.sh`
+            return ""
 
     def _places(self, path: str) -> Iterator[Path]:
         if path.startswith("/"):
@@ -68,16 +75,19 @@ def launches_of_command(
 ) -> list[LauncherCall]:
     """Return the launchers that a command runs, itself and in its scripts. `variables` are those of the job."""
     found = list(find_launches(command, variables))
-    waiting, seen = list(_scripts(command, ".", files, variables)), set[tuple[str, str]]()
+    is_certain, inherited = runs_every_line(command, False), unchanged(variables, command)
+    waiting = [(script, is_certain, inherited) for script in _scripts(command, ".", files, variables)]
+    seen = set[tuple[str, str]]()
     while waiting and len(seen) < _MAX_SCRIPTS:
-        name, directory, text, arguments = waiting.pop(0)
+        (name, directory, text, arguments), is_certain, inherited = waiting.pop(0)
         if (name, directory) in seen:
             continue
         seen.add((name, directory))
         parameters = {str(number): word for number, word in enumerate(arguments, 1) if number < 10}
-        known = {**variables, **parameters, "0": name, PARAMETERS: shlex.join(arguments)}
-        found += find_launches(text, known, name)
-        waiting += _scripts(text, directory, files, known)
+        known = {**inherited, **parameters, "0": name, PARAMETERS: shlex.join(arguments)}
+        found += find_launches(text, known, name, is_certain)
+        is_certain, inherited = is_certain and runs_every_line(text, True), unchanged(inherited, text)
+        waiting += [(script, is_certain, inherited) for script in _scripts(text, directory, files, known)]
     return [_with_number_of_file(launch, files) for launch in found]
 
 

@@ -12,7 +12,7 @@ from typing import Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 from howdah.errors import Mistake
 from howdah.spec.job import JobSpec
 from howdah.spec.message import Sentence, message
-from howdah.spec.shell_commands import SHELLS, simple_commands
+from howdah.spec.shell_commands import programs, runs_every_line, simple_commands
 from howdah.spec.task import SIDE_ROLES
 from howdah.spec.values import dataclass
 
@@ -45,6 +45,8 @@ class LauncherCall:
     """The words after its name, with those of its program."""
     script: str = ""
     """The script in which it is; "" for the command itself."""
+    is_certain: bool = True
+    """Whether it runs each time, and not only in some case, or in a function that may never be called."""
 
     @property
     def shown(self) -> str:
@@ -96,20 +98,6 @@ _WITH_COMMAND = ("accelerate", "accelerate.commands.accelerate_cli")
 """Programs and modules that launch only by their command `launch`."""
 PYTHON = re.compile(r"(python|pypy)[0-9.]*")
 _RUNS_MODULES = {"coverage", "cProfile", "trace", "pdb", "debugpy", "kernprof", "viztracer", "scalene"}
-_ASSIGNMENT = re.compile(r"\w+=.*", re.DOTALL)
-_QUIET = {
-    *("echo", "printf", "cat", "ls", "which", "type", "hash", "pip", "pip3", "man", "info", "help", "grep", "egrep"),
-    *("sed", "awk", "head", "tail", "less", "test", "[", "[[", "cd", "pushd", "mkdir", "rm", "cp", "mv", "ln", "touch"),
-    *("chmod", "chown", "tar", "unzip", "git", "wget", "curl", "rsync", "scp", "export", "unset", "alias", "declare"),
-    *("local", "readonly", "set", "for", "case", "select", "function", "module", "pkill", "pgrep", "killall", "kill"),
-    *("ps", "tee", "logger", "exit", "return", "eval", "diff", "find", "wc", "sort", "rg", "trap", "read"),
-}
-"""Programs that run none of the words after them; what `eval` runs is a line of its own."""
-_INSTALLS = {"install", "add", "remove", "update", "upgrade", "uninstall"}
-_MAX_PREFIX = 50
-"""Words of a simple command among which its programs are."""
-_TAKES_NAME = re.compile(r"--[\w-]*(launcher|strategy|backend|engine|mode|name|type|plugin|accelerator)\b")
-"""Options of a program whose value may be called as a launcher is: `./train --launcher torchrun`."""
 _HELP = {"--help", "-h", "--version", "-V"}
 _TWO_VALUES = {"mca", "gmca", "omca", "prtemca", "pmixmca", "genv", "env"}
 _FLAGS = {
@@ -122,42 +110,22 @@ _NO_VALUE = re.compile(r"-|.*\.py$|(.*/)?python[0-9.]*$|\./")
 _LOCAL = {"localhost", "127.0.0.1", "::1", "[::1]", "ip6-localhost"}
 
 
-def find_launcher(command: Union[str, Sequence[str]]) -> Optional[Tuple[TrainingLauncher, List[str]]]:
-    """Return the first launcher that a command runs, and its arguments; None if it runs none that is known."""
-    launch = next(find_launches(command), None)
-    return (launch.launcher, list(launch.arguments)) if launch else None
-
-
 def find_launches(
-    command: Union[str, Sequence[str]], variables: Optional[Mapping[str, str]] = None, script: str = ""
+    command: Union[str, Sequence[str]],
+    variables: Optional[Mapping[str, str]] = None,
+    script: str = "",
+    is_certain: bool = True,
 ) -> Iterator[LauncherCall]:
-    """Yield the launchers that a command, or the text of a `script`, runs. `variables` are those of the job."""
-    for words in simple_commands(command, variables):
+    """Yield the launchers that a command, or the text of a `script`, runs. `variables` are those of the job, and
+    `is_certain` says whether the script itself runs each time."""
+    is_certain = is_certain and runs_every_line(command, bool(script))
+    for words in simple_commands(command, variables, is_strict=True):
         words = without_redirections(words)
         for at in programs(words):
             found = _launcher_of(words[at:])
             if found and (at == 0 or len(found[1])) and not _HELP.intersection(found[1][:1]):
-                yield LauncherCall(found[0], tuple(found[1]), script)
+                yield LauncherCall(found[0], tuple(found[1]), script, is_certain)
                 break
-
-
-def programs(words: Sequence[str]) -> Iterator[int]:
-    """Yield the places of the words of a simple command that may be programs: the first one, and those after programs
-    that may run others."""
-    at = next((number for number, word in enumerate(words) if not _ASSIGNMENT.fullmatch(word)), len(words))
-    for number in range(at, min(len(words), at + _MAX_PREFIX)):
-        word = words[number]
-        name = posixpath.basename(word)
-        if number > at:
-            if word in _INSTALLS:
-                return
-            if name in _PROGRAMS and name != word and not posixpath.dirname(word).endswith("bin"):
-                continue  # `tool out/deepspeed …`: a directory
-            if _TAKES_NAME.match(words[number - 1]):
-                continue
-        yield number
-        if name in _QUIET or name in _PROGRAMS or name in SHELLS or PYTHON.fullmatch(name):
-            return
 
 
 def without_redirections(words: Sequence[str]) -> List[str]:
@@ -218,12 +186,7 @@ def own_options(launch: LauncherCall) -> Iterator[Tuple[str, str]]:
                 name, is_given, value = "H", "=", word[2:]
             if name in _TWO_VALUES:
                 del words[:2]
-            elif (
-                name not in _FLAGS
-                and not is_given
-                and words
-                and not re.match(r"-|.*\.py$|(.*/)?python[0-9.]*$|\./", words[0])
-            ):
+            elif name not in _FLAGS and not is_given and words and not _NO_VALUE.match(words[0]):
                 value = words.pop(0)
             yield name, value
 
@@ -288,12 +251,13 @@ def unconnected(job: JobSpec, launches: Mapping[str, Sequence[LauncherCall]]) ->
 
 def _wrong(job: JobSpec, role: str, launches: Sequence[LauncherCall], together: int) -> Union[Mistake, Sentence, None]:
     """Return what is wrong with the launches of one launcher in a role. If some of them are right, the script decides
-    when it runs which of the tasks."""
+    when it runs which of the tasks. What may never run is no mistake."""
     launcher = launches[0].launcher
     is_told = launcher.starts_alone and job.framework == launcher.framework
     states: List[Tuple[LauncherCall, Optional[bool]]]
     if is_told:
-        if role in SIDE_ROLES:
+        together = job.roles[role].replicas
+        if role in SIDE_ROLES or together == 1:
             return None
         states = [(launch, not option_alone(launch)) for launch in launches]
     else:
@@ -301,11 +265,21 @@ def _wrong(job: JobSpec, role: str, launches: Sequence[LauncherCall], together: 
         apart = [launch for launch in launches if "standalone" not in dict(own_options(launch))]
         variables = {**job.env, **job.roles[role].env}
         states = [(launch, is_connected(launch, variables)) for launch in apart]
-    alone = next((launch for launch, state in states if state is False), None)
+    wrong = [launch for launch, state in states if state is False]
+    alone = next((launch for launch in wrong if launch.is_certain), None)
     doubtful = next((launch for launch, state in states if not state), None)
     if doubtful is None:
         return None
-    if alone is None or any(state for _, state in states):
+    is_mixed = any(state for _, state in states)
+    if wrong and alone is None and not is_mixed:
+        return message(
+            "{role} may run {launcher} in each of {count} tasks, which would not find each other, and each would train"
+            " a model of its own",
+            role=role,
+            launcher=wrong[0].shown,
+            count=together,
+        )
+    if alone is None or is_mixed:
         return message(
             "{role} runs {launcher} in each of {count} tasks, perhaps with options by which they do not find each"
             " other, and each trains a model of its own",

@@ -10,6 +10,28 @@ import re
 import shlex
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
+_WRAPPERS = {
+    **dict.fromkeys(("env", "nohup", "time", "numactl", "taskset", "srun", "timeout", "nice", "ionice", "chrt"), 0),
+    **dict.fromkeys(("exec", "command", "xargs", "strace", "ltrace", "tini", "dumb-init", "gdb", "stdbuf", "sudo"), 0),
+    **dict.fromkeys(("setsid", "unbuffer", "uvx", "catchsegv", "valgrind"), 0),
+    "flock": 1,
+}
+"""Programs that run the program after their options, and how many words, other than numbers, they take before it."""
+_WITH_SUBCOMMAND = {
+    **dict.fromkeys(
+        ("conda", "mamba", "micromamba", "uv", "poetry", "pdm", "pixi", "hatch", "rye", "pipx"), ("run", 0)
+    ),
+    **dict.fromkeys(("singularity", "apptainer"), ("exec", 1)),
+    "nsys": ("profile", 0),
+}
+"""Programs that do so after a word of theirs."""
+_FLAGS = {
+    *("--", "--args", "-E", "-l", "--label", "--frozen", "--locked", "--nv", "--rocm", "--cleanenv", "--foreground"),
+    *("-", "--no-capture-output", "--live-stream"),
+}
+"""Their options without a value. The word after another one is its value: `conda run -n deepspeed python`."""
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d[\d.,:-]*[smhd]?")
+_IS_ASSIGNMENT = re.compile(r"\w+=.*", re.DOTALL)
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
 PARAMETERS = "@"
 """The name among variables of a script's arguments, quoted as words of a shell line; "0" is that of the script."""
@@ -31,6 +53,25 @@ _ASSIGNED = re.compile(
 _ASSIGNMENT = re.compile(r"(?:^|(?<=[\s;&|(]))(\w+)\+?=")
 _ARRAY = re.compile(r'"?\$(?:\{(\w+)\[[@*]\]\}|\{?([@*])\}?)"?')
 _SCALAR = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_SET_OTHERWISE = re.compile(
+    r"(?<![\w./-])(?:(?:for|select)[ \t]+(\w+)|(?:read|mapfile|readarray|unset)\b([^;&|<>\n]*)"
+    r"|printf[ \t]+-v[ \t]*(\w+)|getopts[ \t]+\S+[ \t]+(\w+))"
+)
+"""What gives variables a value that is not known."""
+_SETS_ANYTHING = re.compile(
+    r"""(?:^|[;&|({'"])[ \t]*(?:(?:then|do|else)[ \t]+)?(?:source|\.|eval)[ \t]""", re.MULTILINE
+)
+_GOES_ON = re.compile(
+    r"(?:^|(?<=[\s;&|({]))(?:cd|pushd|source|\.|export|set|mkdir)[ \t][^;&|\n]{0,300}"
+    r"(?:&&|\|\|[ \t]*(?:exit|return)\b[ \t]*\d*)",
+    re.MULTILINE,
+)
+"""What goes on in any case, or ends the script: `cd src || exit`."""
+_CONDITION = re.compile(
+    r"""\|\||(?:^|[;&|({'"])[ \t]*(?:![ \t]+)?(?:(?:if|case|while|until|for|select|function|\[\[?|test)\s"""
+    r"""|[\w-]{1,100}[ \t]*\([ \t]*\)|(?:exit\b|return\b|exec[ \t]+(?![\d&]*[<>]))[^;\n]{0,300}[;\n]\s*\S)""",
+    re.MULTILINE,
+)
 _MOVES_PARAMETERS = re.compile(r"(^|[;&|\s])(shift|set[ \t]+--)([;&|\s]|$)")
 _DEPTH = 5
 """How often what a variable stands for may have variables itself."""
@@ -41,15 +82,64 @@ _ENDS = {";", "&&", "||", "|", "&", "(", ")", "{", "}", "then", "do", "else", "!
 
 
 def simple_commands(
-    command: Union[str, Sequence[str]], variables: Optional[Mapping[str, str]] = None, depth: int = _MAX_LINES
+    command: Union[str, Sequence[str]],
+    variables: Optional[Mapping[str, str]] = None,
+    depth: int = _MAX_LINES,
+    is_strict: bool = False,
 ) -> Iterator[List[str]]:
     """Yield the words of each program that a command runs, in shell lines also those between `;`, `|` and the like, and
     those of a line that is given to a shell by `-c`, or to `eval`, and of lines in it, to `depth`. `variables` are
-    those of the job."""
-    for words in [list(command)] if not isinstance(command, str) else _commands_of_line(command, variables or {}):
+    those of the job. `is_strict` leaves out what is not certain: a line of a shell that an unknown program may run, and
+    the value of a variable to which a file that the line reads may give another one."""
+    for words in (
+        [list(command)] if not isinstance(command, str) else _commands_of_line(command, variables or {}, is_strict)
+    ):
         yield words
-        for line in _lines_given(words) if depth else ():
-            yield from simple_commands(line, variables, depth - 1)
+        for line in _lines_given(words, is_strict) if depth else ():
+            yield from simple_commands(line, variables, depth - 1, is_strict)
+
+
+def runs_every_line(command: Union[str, Sequence[str]], is_script: bool) -> bool:
+    """Return whether all that is in a command, or in a script, runs each time: it has no conditions, no loops and no
+    functions. What stands after `&&` runs each time in a command, which fails otherwise."""
+    text = _without_comments(command if isinstance(command, str) else "\n".join(command))
+    text = _GOES_ON.sub("", text)
+    return not (_CONDITION.search(text) or (is_script and "&&" in text))
+
+
+def programs(words: Sequence[str]) -> Iterator[int]:
+    """Yield the places of the words of a simple command that are programs: the first one, and those that it runs if it
+    is known for that."""
+    at = 0
+    while at < len(words) and _IS_ASSIGNMENT.fullmatch(words[at]):
+        at += 1
+    while at < len(words):
+        yield at
+        name = posixpath.basename(words[at])
+        subcommand, skipped = _WITH_SUBCOMMAND.get(name, ("", _WRAPPERS.get(name, -1)))
+        if skipped < 0:
+            return
+        at = _next_word(words, at + 1, subcommand)
+        if subcommand:
+            if words[at : at + 1] != [subcommand]:
+                return
+            at = _next_word(words, at + 1)
+        for _ in range(skipped):
+            at = _next_word(words, at + 1)
+
+
+def _next_word(words: Sequence[str], at: int, subcommand: str = "") -> int:
+    """Return the place of the first word from `at` on that is no option, no option's value, and no number."""
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if word.startswith("-"):
+            is_alone = word in _FLAGS or "=" in word or (word[1] != "-" if len(word) > 2 else False)
+            if not is_alone and at < len(words) and not words[at].startswith("-") and words[at] != subcommand:
+                at += 1
+        elif not (_IS_ASSIGNMENT.fullmatch(word) or _NUMBER.fullmatch(word)):
+            return at - 1
+    return at
 
 
 def script_of_shell(words: Sequence[str]) -> str:
@@ -58,11 +148,11 @@ def script_of_shell(words: Sequence[str]) -> str:
     return rest[0] if rest and not is_line else ""
 
 
-def _lines_given(words: Sequence[str]) -> Iterator[str]:
+def _lines_given(words: Sequence[str], is_strict: bool) -> Iterator[str]:
     if words and words[0] == "eval":
         yield " ".join(words[1:])
-    for at, word in enumerate(words):
-        if posixpath.basename(word) in SHELLS:
+    for at in programs(words) if is_strict else range(len(words)):
+        if posixpath.basename(words[at]) in SHELLS:
             rest, is_line = _without_options(words[at + 1 :])
             if rest and is_line:
                 yield rest[0]
@@ -82,13 +172,17 @@ def _without_options(words: Sequence[str]) -> tuple[List[str], bool]:
     return rest, is_line
 
 
-def _commands_of_line(line: str, variables: Mapping[str, str]) -> Iterator[List[str]]:
+def _without_comments(line: str) -> str:
     text = _without_documents(line.replace("\r\n", "\n"))
-    text = _COMMENT.sub(lambda found: found[1] or "", text).replace("\\\n", " ")
+    return _COMMENT.sub(lambda found: found[1] or "", text).replace("\\\n", " ")
+
+
+def _commands_of_line(line: str, variables: Mapping[str, str], is_strict: bool) -> Iterator[List[str]]:
+    text = _without_comments(line)
     text = _LOOKED_UP.sub(lambda found: found[1], text)
     if "0" in variables:
         text = _OWN_DIRECTORY.sub(lambda _: posixpath.dirname(variables["0"]) or ".", text)
-    text = _expand(text, variables)
+    text = _expand(text, variables, is_strict)
     try:
         yield from list(_split(text))
     except ValueError:  # a quotation without an end, or syntax that shlex does not know
@@ -123,11 +217,29 @@ def _without_documents(text: str) -> str:
     return "\n".join(kept)
 
 
-def _expand(text: str, variables: Mapping[str, str]) -> str:
-    """Put the values of variables in their place, as far as they are known."""
+def _assignments(text: str) -> Dict[str, int]:
+    """Return how often each variable is set, where it is set otherwise than by `=` more than once."""
     times: Dict[str, int] = {}
     for found in _ASSIGNMENT.finditer(text):
         times[found[1]] = times.get(found[1], 0) + 1
+    for found in _SET_OTHERWISE.finditer(text):
+        for name in re.findall(r"\w+", " ".join(each or "" for each in found.groups())):
+            times[name] = times.get(name, 0) + 2
+    return times
+
+
+def unchanged(variables: Mapping[str, str], command: Union[str, Sequence[str]]) -> Dict[str, str]:
+    """Return the variables that the programs of a command, or of a script, surely get with these values."""
+    text = _without_comments(command if isinstance(command, str) else "\n".join(command))
+    times = _assignments(text)
+    return (
+        {} if _SETS_ANYTHING.search(text) else {name: value for name, value in variables.items() if name not in times}
+    )
+
+
+def _expand(text: str, variables: Mapping[str, str], is_strict: bool) -> str:
+    """Put the values of variables in their place, as far as they are known."""
+    times = _assignments(text)
     known = {name: value for name, value in variables.items() if name not in times}
     if _MOVES_PARAMETERS.search(text):
         known = {name: value for name, value in known.items() if name != PARAMETERS and not re.match("[1-9]", name)}
@@ -138,6 +250,9 @@ def _expand(text: str, variables: Mapping[str, str]) -> str:
                 value = re.sub(r"""["'\\]""", "", value)
             if len(value) <= _MAX_VALUE and not re.search(r"[`;|&<>]|\$\(", value):
                 known[found[1]] = value
+
+    if is_strict and _SETS_ANYTHING.search(text):
+        known = {name: value for name, value in known.items() if name == PARAMETERS or name.isdigit()}
 
     def put(found: re.Match[str]) -> str:
         name = found[1] or found[2]
