@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import field
 from typing import List, Mapping, Optional, Tuple
 
-from howdah.localfiles.prepared_directories import PreparedDirectories
 from howdah.spec.message import Sentence
+from howdah.spec.prepared_directories import PreparedDirectories
 from howdah.spec.staged import Feed
 from howdah.spec.values import dataclass
 from howdah.wire.messages import StdoutOutput

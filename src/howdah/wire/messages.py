@@ -396,6 +396,10 @@ class Assignment:
     image: Optional[ImageOrder] = None
     """The image that the task runs in; None: it runs in none."""
 
+    def synced_directories(self) -> list[str]:
+        """Return the directories, in the working directory, of checkpoints and event files."""
+        return [sync.path for sync in (self.checkpoint_sync, self.event_file_sync) if sync is not None]
+
 
 @dataclass(frozen=True)
 class PreemptionNotice:
