@@ -11,6 +11,7 @@ import pytest
 from howdah.executor.io.transfer import PathUnusable, TransferProgress, bring_local
 from howdah.spec import Input, JobSpec, Role, uris
 from howdah.spec.staged import DataFile, Fetch
+from howdah.staging import name_clashes
 from howdah.staging.files_wrong import FilesWrong
 from howdah.staging.stage import stage
 from howdah.wire.helper_messages import FileCopy
@@ -61,6 +62,27 @@ def test_what_stays_here_or_is_for_other_tasks_is_in_nobodys_way(tmp_path: Path,
     staged(tmp_path, home, "proj#.", "in", "data", role="other")
     (tmp_path / "proj/.howdahignore").write_text("a.csv")
     staged(tmp_path, home, "proj#.", "in", "data")
+
+
+@pytest.mark.parametrize("kind", ["xz", "gz", "bz2"])
+def test_a_damaged_archive_is_told_by_whoever_sends_it(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"proj.tar.{kind}"
+    with tarfile.open(path, f"w:{kind}") as tar:
+        tar.add(tmp_path / "proj.tar")
+    data = bytearray(path.read_bytes())
+    data[40:80] = bytes(40)
+    path.write_bytes(data)
+    assert name_clashes._names_of(path, "archive", ".", {"data"}, ()) == {}
+
+
+def test_no_more_than_so_much_of_an_archive_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(name_clashes, "_MAX_UNPACKED_BYTES", 1 << 20)
+    (tmp_path / "zeros").write_bytes(bytes(2 << 20))
+    with tarfile.open(tmp_path / "proj.tar.gz", "w:gz") as tar:
+        for name in ("first", "zeros", "last"):
+            tar.add(tmp_path / ("zeros" if name == "zeros" else "proj/model"), name)
+    found = name_clashes._names_of(tmp_path / "proj.tar.gz", "archive", ".", {"first"}, ())
+    assert found.keys() == {"first", "zeros"}
 
 
 @pytest.mark.parametrize("scheme", ["file", "flaky"])

@@ -5,10 +5,12 @@ What an archive of the cluster holds is not known before a node has it: there th
 
 from __future__ import annotations
 
+import lzma
 import os
 import posixpath
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -20,6 +22,8 @@ from howdah.spec.working_files import SPREAD, entries, file_name
 
 _MAX_READ_BYTES = 64 << 20
 """The names in a larger archive are not read: it would take seconds."""
+_MAX_UNPACKED_BYTES = 128 << 20
+"""The names that come after so much of a packed archive are not read, either."""
 _Names = dict[str, bool]
 """Paths in the working directory, and whether something may lie below each."""
 
@@ -69,7 +73,7 @@ def _names_of(path: Path, kind: str, name: str, tops: set[str], directories: Seq
         return {}
     try:
         members = list(_members_of_directory(path) if path.is_dir() else _members_of_archive(path))
-    except (StagingError, OSError, EOFError, tarfile.TarError, zipfile.BadZipFile):
+    except (StagingError, OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error):
         return {}  # whoever sends it tells what is wrong with it
     names: _Names = {}
     for member, may_hold_others in members:
@@ -93,4 +97,9 @@ def _members_of_archive(path: Path) -> Iterable[tuple[str, bool]]:
         with zipfile.ZipFile(path) as packed:
             return [(info.filename, info.is_dir()) for info in packed.infolist()]
     with tarfile.open(path) as tar:
-        return [(member.name, member.isdir() or member.issym()) for member in tar]
+        found = list[tuple[str, bool]]()
+        for member in tar:
+            found.append((member.name, member.isdir() or member.issym()))
+            if tar.offset > _MAX_UNPACKED_BYTES:  # where the next name would be
+                break
+        return found

@@ -445,7 +445,7 @@ class _Stager:
             self.wrong(place, problem)
 
     def _keep_directories(self, place: str, files: Iterable[str]) -> None:
-        self.kept += [KeptPath(place, directory) for directory in sorted(directories_of(files))]
+        self.kept += [KeptPath(place, each, is_around_files=True) for each in sorted(directories_of(files))]
 
     def _keep(self, place: str, path: str, **how: bool) -> None:
         """Note that a path, which may be of this machine or of the cluster, is the job's."""
