@@ -204,6 +204,8 @@ class EventFileSyncRequest:
     """The program has ended: send at full speed."""
     job: str = ""
     """The job, under whose id a file is kept that it did not write and now replaces; "" keeps none."""
+    since_ms: int = 0
+    """When the job was submitted, in epoch milliseconds: only what is older is kept; 0 when not known."""
 
 
 @dataclass(frozen=True)

@@ -271,6 +271,8 @@ class EventFileSyncOrder:
     """Seconds between two copies."""
     job: str = ""
     """The job, under whose id what was there before is kept; "" keeps nothing."""
+    since_ms: int = 0
+    """When the job was submitted, in epoch milliseconds: only what is older is kept; 0 when not known."""
 
 
 @dataclass(frozen=True)
