@@ -10,7 +10,7 @@ import pytest
 
 from howdah.executor.io.transfer import PathUnusable, TransferProgress, bring_local
 from howdah.spec import Input, JobSpec, Role, uris
-from howdah.spec.staged import DataFile, Fetch
+from howdah.spec.staged import DataFile, Fetch, StagedJob
 from howdah.staging import name_clashes
 from howdah.staging.files_wrong import FilesWrong
 from howdah.staging.stage import stage
@@ -20,7 +20,7 @@ from howdah.wire.helper_messages import FileCopy
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("HOWDAH_HOME", str(tmp_path / "home"))
-    for name in ("proj/data/a.csv", "proj/model", "in/a.csv", "in/b.csv"):
+    for name in ("proj/data/a.csv", "proj/model", "in/a.csv", "in/b.csv", "other/model"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
     with tarfile.open(tmp_path / "proj.tar", "w") as tar:
@@ -31,16 +31,18 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return uris.of_local(tmp_path / "home/state")
 
 
-def staged(tmp_path: Path, home: str, files: str, path: str, to: str, role: str = "") -> None:
+def staged(tmp_path: Path, home: str, files: str, path: str, to: str, role: str = "") -> StagedJob:
     of_all, of_role = ((files,), ()) if not role else ((), (files,))
     roles = {"worker": Role("true"), "other": Role("true", files=of_role)}
-    stage(JobSpec(roles, files=of_all, inputs=(Input(path, to, share="all", roles=("worker",)),)), tmp_path, home)
+    return stage(
+        JobSpec(roles, files=of_all, inputs=(Input(path, to, share="all", roles=("worker",)),)), tmp_path, home
+    )
 
 
 @pytest.mark.parametrize("files", ["proj#.", "proj.tar#.", "proj.zip#."])
 @pytest.mark.parametrize(
     ("path", "to", "clash"),
-    [("in", "data", "data/a.csv"), ("proj/model", ".", "model"), ("in", "model", "model/a.csv"), ("in", "new", "")],
+    [("in", "data", "data/a.csv"), ("other/model", ".", "model"), ("in", "model", "model/a.csv"), ("in", "new", "")],
 )
 def test_before_anything_starts(tmp_path: Path, home: str, files: str, path: str, to: str, clash: str) -> None:
     if not clash:
@@ -55,7 +57,21 @@ def test_a_directory_and_a_file_of_one_name(tmp_path: Path, home: str) -> None:
     with pytest.raises(FilesWrong, match=r"puts 'data/a.csv' into"):
         staged(tmp_path, home, "proj/data", "in", "data")
     with pytest.raises(FilesWrong, match="puts 'model' into"):
-        staged(tmp_path, home, "proj/model", "proj/model", ".")
+        staged(tmp_path, home, "proj/model", "other/model", ".")
+
+
+@pytest.mark.parametrize(
+    ("files", "path", "to"), [("proj#.", "proj/data/a.csv", "data"), ("proj/model", "proj/model", ".")]
+)
+def test_the_very_file_that_is_there_is_in_nobodys_way(
+    tmp_path: Path, home: str, files: str, path: str, to: str
+) -> None:
+    (found,) = staged(tmp_path, home, files, path, to).inputs
+    assert [file.is_shipped for file in found.files] == [True]
+    name = tmp_path / "work" / to / found.files[0].name
+    name.parent.mkdir(parents=True)
+    name.write_bytes((tmp_path / path).read_bytes())
+    list(bring_local([Fetch(to, found.files)], str(tmp_path / "work"), {}, TransferProgress(), []))
 
 
 def test_what_stays_here_or_is_for_other_tasks_is_in_nobodys_way(tmp_path: Path, home: str) -> None:

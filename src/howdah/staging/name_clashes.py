@@ -11,11 +11,13 @@ import posixpath
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from howdah.errors import Mistake, StagingError
 from howdah.inputs.assignment import deduplicate_names, sharing_tasks
+from howdah.spec import uris
 from howdah.spec.job import JobSpec
 from howdah.spec.staged import StagedInput
 from howdah.spec.working_files import SPREAD, entries, file_name
@@ -29,20 +31,34 @@ _Names = dict[str, bool]
 
 
 def find_name_clashes(
-    job: JobSpec, base_directory: Path, inputs: Sequence[StagedInput], directories: Sequence[StagedInput]
+    job: JobSpec,
+    base_directory: Path,
+    inputs: Sequence[StagedInput],
+    directories: Sequence[StagedInput],
+    shipped: set[str] | None = None,
 ) -> Iterator[Mistake]:
-    """Yield a Mistake for each input of which a file would be where an entry of `files` or `archives` puts one.
-    `directories` are those of the cluster that `files` names."""
+    """Yield a Mistake for each input of which a file would be where an entry of `files` or `archives` puts another one.
+    `directories` are those of the cluster that `files` names. `shipped` gets the URIs of the files that are the very
+    ones which `files` puts there."""
+    same = set[str]() if shipped is None else shipped
     for number, (entry, found) in enumerate(zip(job.inputs, deduplicate_names(tuple(inputs)), strict=True)):
         if entry.strategy != "download" or not found.files:
             continue
-        paths = [posixpath.normpath(posixpath.join(found.to, file.name)) for file in found.files]
+        paths = {posixpath.normpath(posixpath.join(found.to, file.name)): file.uri for file in found.files}
         tops = {path.partition("/")[0] for path in paths}
         for place, kind, text, roles in entries(job):
             if not any(sharing_tasks(job, entry.roles, role) for role in roles or job.roles):
                 continue
-            names = _names_of(base_directory / text.partition("#")[0], kind, file_name(text), tops, directories)
-            clash = next((path for path in paths if _is_taken(path, names)), None) if names else None
+            name, source = file_name(text), base_directory / text.partition("#")[0]
+            names = _names_of(source, kind, name, tops, directories)
+            clash = None
+            for path in (path for path in paths if names and _is_taken(path, names)):
+                own = source if path == name else source / (path if name == SPREAD else posixpath.relpath(path, name))
+                uri = paths[path]
+                if kind != "file" or not _is_same_file(own, found.uploads.get(uri, uri)):
+                    clash = path
+                    break
+                same.add(uri)
             if clash is not None:
                 yield Mistake(
                     f"inputs.{number}.to",
@@ -50,6 +66,26 @@ def find_name_clashes(
                     " choose another directory, or leave that out there",
                 )
                 break
+
+
+def mark_shipped(inputs: tuple[StagedInput, ...], shipped: Collection[str]) -> tuple[StagedInput, ...]:
+    """Return the inputs with their files marked that are `shipped`."""
+    if not shipped:
+        return inputs
+    return tuple(
+        replace(each, files=tuple(replace(file, is_shipped=file.uri in shipped) for file in each.files))
+        for each in inputs
+    )
+
+
+def _is_same_file(path: Path, source: str) -> bool:
+    """Return whether `source`, a path or URI, is the file of this machine at `path`."""
+    if uris.has_scheme(source) and uris.split(source)[0] != "file":
+        return False
+    try:
+        return path.is_file() and path.samefile(uris.path(source))
+    except OSError:
+        return False
 
 
 def _is_taken(path: str, names: _Names) -> bool:
