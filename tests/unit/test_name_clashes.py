@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import tarfile
 import zipfile
 from pathlib import Path
@@ -84,9 +85,11 @@ def test_what_stays_here_or_is_for_other_tasks_is_in_nobodys_way(tmp_path: Path,
 def test_a_damaged_archive_is_told_by_whoever_sends_it(tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"proj.tar.{kind}"
     with tarfile.open(path, f"w:{kind}") as tar:
-        tar.add(tmp_path / "proj.tar")
+        (tmp_path / "noise").write_bytes(random.Random(1).randbytes(1 << 20))
+        for name in ("noise", "proj.tar"):
+            tar.add(tmp_path / name, name)
     data = bytearray(path.read_bytes())
-    data[40:80] = bytes(40)
+    data[1 << 19 : (1 << 19) + 4000] = bytes(4000)  # it can be opened
     path.write_bytes(data)
     assert name_clashes._names_of(path, "archive", ".", {"data"}, ()) == {}
 
