@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -9,6 +10,7 @@ import pickle
 import shutil
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -286,12 +288,56 @@ def test_what_lies_behind_a_link_is_no_checkpoint_of_its_own(directory: Director
     (directory.path / "latest").symlink_to("epoch")
     (directory.path / "shards").symlink_to(data.path)
     tree = discovery.CheckpointTree(filesystem("file:///"), uris.of_local(directory.path))
+    assert [each.files for each in discovery.candidates(tree)] == [("epoch/DONE",)]
+    tree.follow("epoch")
     (found,) = discovery.candidates(tree)
     assert (found.name, sorted(found.files)) == ("epoch", ["epoch/DONE", "epoch/data/shard.tar"])
-    for rule in ("glob:*", "marker:DONE", "torch"):
+    for rule in ("glob:epoch", "marker:DONE", "torch"):
         assert find(directory.path, rule)[0] == (None if rule == "torch" else "epoch")
 
 
-def test_a_home_of_empty_directories_is_one(directory: Directory) -> None:
+def test_a_directory_that_holds_no_file_of_a_program_is_no_checkpoint(directory: Directory) -> None:
     (directory.path / "empty").mkdir(parents=True)
-    assert find(directory.path, "all") == ("", ())
+    for name in (
+        ".howdah-job-1-0/worker-0/part",
+        ".howdah-lease",
+        ".howdah-job-1-0-saves/1",
+        ".howdah-job-1-0-removed",
+    ):
+        directory.write(name)
+    assert find(directory.path, "all") == (None, ())
+
+
+def test_a_search_does_not_list_what_links_lead_to(directory: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = Directory(directory.path.parent / "data")
+    data.write("shard.tar", archive())
+    directory.write("mine.pt", archive())
+    (directory.path / "data").symlink_to(data.path)
+    (directory.path / "circle").symlink_to("circle")
+    listed, scan = set[str](), os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: listed.add(os.path.realpath(path)) or scan(path))
+    for rule in ("", "all"):
+        assert find(directory.path, rule)[0] is not None
+    assert listed == {str(directory.path)}
+
+
+def test_a_directory_behind_a_link_that_cannot_be_listed_is_left_out(
+    directory: Directory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = Directory(directory.path.parent / "data")
+    data.write("lost+found/block")
+    data.write("shard.tar", archive())
+    directory.write("mine.pt", archive())
+    (directory.path / "data").symlink_to(data.path)
+    scan = os.scandir
+
+    def refuse(path: str) -> Any:
+        if path.endswith("lost+found"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    tree = discovery.CheckpointTree(filesystem("file:///"), uris.of_local(directory.path), "all")
+    tree.follow("")
+    assert sorted(tree.entries) == ["data/shard.tar", "mine.pt"]
+    assert tree.left_out == {"data/lost+found": "permission denied"}

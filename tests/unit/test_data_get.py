@@ -73,3 +73,13 @@ def test_a_pipe_is_no_file(directory: Path, command: str) -> None:
     code, said = run(command, "pipe", *(["here"] if command == "get" else []))
     assert (code != 0, "is a pipe, must be a file or directory" in said) == (True, True)
     assert not (directory / "here").exists()
+
+
+@pytest.mark.parametrize("command", ["get", "put"])
+def test_directories_keep_their_permission_bits(directory: Path, command: str) -> None:
+    for name, mode in ((".", 0o700), ("deep", 0o750), ("empty", 0o711)):
+        (directory / "far" / name).chmod(mode)
+    code, said = run(command, "far", "here")
+    assert code == 0, said
+    for name, mode in ((".", 0o700), ("deep", 0o750), ("empty", 0o711)):
+        assert (directory / "here" / name).stat().st_mode & 0o777 == mode, name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,12 @@ class Copied:
         self.here, self.there = directory / "here", directory / "there"
         self.here.mkdir()
         self.sent: Sent = {}
+        self.since_ms = 0
 
     def again(self) -> dict[str, bytes]:
-        request = EventFileSyncRequest(str(self.here), uris.of_local(self.there), self.sent, last=True, job="job-1")
+        request = EventFileSyncRequest(
+            str(self.here), uris.of_local(self.there), self.sent, True, "job-1", self.since_ms
+        )
         reply = send_event_files(request)
         self.sent, self.problem, self.told = dict(reply.sent), reply.error, reply.told
         return {
@@ -101,6 +105,20 @@ def test_what_was_there_before_the_job_is_kept_once(copied: Copied) -> None:
     assert copied.told == ""
 
 
+def test_what_the_job_itself_has_sent_is_not_kept(copied: Copied) -> None:
+    """A task that goes on in another container remembers nothing."""
+    for name, second in (("theirs", 99), ("mine", 101)):
+        (copied.there / "run").mkdir(parents=True, exist_ok=True)
+        (copied.there / "run" / name).write_bytes(b"before")
+        os.utime(copied.there / "run" / name, (second, second))
+    (copied.here / "run").mkdir()
+    for name in ("theirs", "mine"):
+        (copied.here / "run" / name).write_bytes(b"now")
+    copied.since_ms = 100_000
+    assert copied.again() == {"run/theirs": b"now", "run/mine": b"now", ".howdah-before-job-1/run/theirs": b"before"}
+    assert str(copied.told).startswith("run/theirs in file:")
+
+
 @pytest.mark.parametrize(
     ("tasks", "task", "uri"),
     [
@@ -117,6 +135,6 @@ def test_what_was_there_before_the_job_is_kept_once(copied: Copied) -> None:
 def test_where_it_goes(tasks: str, task: str, uri: str) -> None:
     roles = {"worker": Role("t", replicas=2), "ps": Role("t")}
     job = JobSpec(roles, board=Board("hdfs://n/b", local="logs", tasks=tasks))
-    order = _event_file_sync(job, TaskId.parse(task), "job-1")
+    order = _event_file_sync(job, TaskId.parse(task), "job-1", 7.5)
     assert order is not None
-    assert (order.path, order.uri, order.job) == ("logs", uri, "job-1")
+    assert (order.path, order.uri, order.job, order.since_ms) == ("logs", uri, "job-1", 7_500)

@@ -13,9 +13,9 @@ import pytest
 from howdah import spec
 from howdah.checkpoints import directory_lock, directory_snapshot, directory_sync
 from howdah.inputs import transfer
-from howdah.localfiles.prepared_directories import PreparedDirectories
 from howdah.outputs import snapshot as save
 from howdah.spec import uris
+from howdah.spec.prepared_directories import PreparedDirectories
 from howdah.spec.staged import HOWDAHS_FILES
 from howdah.storage.output_files import LEADS_BACK, LEADS_NOWHERE, LEADS_OUT, NO_FILE, OutputFiles
 from howdah.wire.helper_messages import CopyPartRequest, StoreCheckpointsRequest, UploadItem, UploadRequest

@@ -214,7 +214,7 @@ def _stored(project: Path, path: str, **job: Any) -> str:
     [
         ("src", {"files": ("src",)}, "is {project}/src, which is files.0 ({project}/src)"),
         ("linked", {"files": ("src/lib#lib",)}, "is {project}/linked, which holds files.0 ({project}/src/lib)"),
-        ("data/train", {"inputs": (Input("data"),)}, "is {project}/data/train, which is inputs.0.path"),
+        ("linked", {"inputs": (Input("src"),)}, "is {project}/linked, which is inputs.0.path"),
         (".", {}, "is {project}, which is the job file's directory"),
         ("..", {}, "which holds the job file's directory"),
     ],
@@ -228,6 +228,8 @@ def test_what_a_task_writes_is_not_stored_among_what_the_job_reads(
 
 def test_what_a_task_writes_is_stored_beside_code_and_where_it_was_stored(project: Path) -> None:
     assert _stored(project, "src/lib", files=("src",)) == ""
+    assert _stored(project, "old", inputs=(Input("old/model/w"),)) == ""
+    assert _stored(project, "old/model", inputs=(Input("old/model/w"),)) == "", "beside the weights it begins with"
     assert _stored(project, "old/model", roles={"worker": Role(f"train --from {project}/old/model")}) == ""
     both = JobSpec(ROLES, checkpoint=Checkpoint("old", local="c"), board=Board("old/model", local="b"))
     stage(both, project, uris.of_local(project.parents[1] / "howdah"))

@@ -14,6 +14,7 @@ import pytest
 
 from howdah.executor.io.working_directory import WorkingDirectory
 from howdah.localfiles import own_copy
+from howdah.storage.output_files import OutputFiles
 
 NOBODY = 65534
 # As root an environment needs a mount of its own process; as another user it must not be root that looks.
@@ -277,6 +278,20 @@ class TestSpread:
 
 
 class TestFresh:
+    def test_what_was_fetched_is_not_the_programs(self, make: Callable[[str], WorkingDirectory]) -> None:
+        work = make("work")
+        old = Path(work.path) / "runs/ckpt/step-1/deep/weights"
+        old.parent.mkdir(parents=True)
+        old.write_text("old")
+        time.sleep(0.02)  # the file system's clock has steps
+        work.program_starts(["runs/ckpt", "board"])
+        for name in ("runs/new", "runs/ckpt/new", "runs/ckpt/step-1/new", "runs/ckpt/step-1/deep/new"):
+            (Path(work.path) / name).write_text("new")
+        files = OutputFiles(work.path, since_ns=work.program_started_ns, prepared=work.prepared())
+        assert [name for name in files if name.startswith("runs/")] == [
+            *("runs/ckpt/new", "runs/ckpt/step-1/deep/new", "runs/ckpt/step-1/new", "runs/new")
+        ]
+
     def test_what_a_program_made_goes_and_what_it_changed_comes_back(
         self, make: Callable[[str], WorkingDirectory], shared: Path, tmp_path: Path
     ) -> None:

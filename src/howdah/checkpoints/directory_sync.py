@@ -85,16 +85,17 @@ class DirectorySync:
             Path(self.path).mkdir(parents=True, exist_ok=True)
         tree = CheckpointTree(self.fs, self.uri, self.rule)
         names = [name for name, size in tree.sizes.items() if posixpath.basename(name) in _NAMING and size <= _SMALL]
-        names = [name for name in names if not tree.is_behind_link(posixpath.dirname(name))]
         if resume:
             wanted = uris.below(resume, self.uri) if uris.normalize(resume) != uris.normalize(self.uri) else ""
+            prefix = f"{wanted}/" if wanted else ""
+            if wanted not in tree.entries and any(name.startswith(prefix) for name in tree.entries):
+                tree.follow(wanted)  # it is a directory
             names += next((each.files for each in candidates(tree, self.rule) if each.name == wanted), ())
         for name in dict.fromkeys(names):
             self._fetch(uris.local_name(name, self.uri), tree.entries[name])
         if self.rule == WHOLE:
             self.is_unfinished = self.fs.exists(self._mark)
         if resume:
-            prefix = f"{wanted}/" if wanted else ""
             self._make_empty_directories([name for name in tree.empty if name.startswith(prefix)])
             lines = [describe_left_out(name, why) for name, why in tree.left_out.items() if name.startswith(prefix)]
             self.not_fetched = [*lines[:MAX_LEFT_OUT]]

@@ -12,13 +12,12 @@ import fnmatch
 import json
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from howdah.checkpoints import file_validation
 from howdah.checkpoints.directory_snapshot import is_temporary
 from howdah.errors import StagingError
 from howdah.spec import uris
-from howdah.spec.staged import HOWDAHS_FILES
 from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry, FileSystem
@@ -69,26 +68,38 @@ class CheckpointSearch:
 
 
 class CheckpointTree:
-    """The files below a directory, with links followed; temporary ones do not count, unless `rule` takes all.
-
-    `empty` has the names of directories that hold nothing, and `left_out` says why something can't be followed or
-    copied, by its name.
-    """
+    """The files below a directory, but for those behind links to directories; temporary ones do not count, unless
+    `rule` takes all."""
 
     def __init__(self, fs: FileSystem, directory: str, rule: str = "") -> None:
-        self.fs, self.directory = fs, directory
+        self.fs, self.directory, self._is_ignored = fs, directory, is_own_file if rule == WHOLE else _is_ignored
+        self.entries: dict[str, Entry] = {}
+        self.sizes: dict[str, int] = {}
+        self.empty: list[str] = []
+        """The names of directories that hold nothing, in what was followed."""
+        self.left_out: dict[str, str] = {}
+        """Why something can't be followed or copied there, by its name."""
         root = fs.stat(directory)
-        left_out: dict[str, str] = {}
-        found = fs.list_tree(directory, left_out.__setitem__) if root is not None and root.is_dir else ()
-        names = ((uris.below(entry.uri, directory), entry) for entry in found)
-        ignored = is_own_file if rule == WHOLE else _is_ignored
-        listed = {name: entry for name, entry in names if not ignored(name)}
-        self.entries: Mapping[str, Entry] = {name: entry for name, entry in listed.items() if not entry.is_dir}
-        self.empty = [name for name, entry in listed.items() if entry.is_dir]
-        shown = ((posixpath.relpath(path, uris.path(directory)), reason) for path, reason in left_out.items())
-        self.left_out = {name: reason for name, reason in shown if not ignored(name)}
-        self.sizes = {name: entry.size for name, entry in self.entries.items()}
-        self._resolved: dict[str, str] = {}
+        if root is not None and root.is_dir:
+            self._add(fs.walk(directory))
+
+    def follow(self, name: str) -> None:
+        """Add what links lead to in the directory `name` ("" is the whole), and find the directories that hold nothing.
+        What can't be listed is left out."""
+        top, reasons = uris.join(self.directory, name), dict[str, str]()
+        self._add(self.fs.list_tree(top, reasons.__setitem__, skip_unreadable=True))
+        shown = ((posixpath.relpath(path, uris.path(self.directory)), reason) for path, reason in reasons.items())
+        self.left_out = {name: reason for name, reason in shown if not self._is_ignored(name)}
+
+    def _add(self, found: Iterable[Entry]) -> None:
+        for entry in found:
+            name = uris.below(entry.uri, self.directory)
+            if self._is_ignored(name):
+                continue
+            if entry.is_dir:
+                self.empty.append(name)
+            else:
+                self.entries[name], self.sizes[name] = entry, entry.size
 
     def find_defect(self, name: str) -> str | None:
         """Return the defect of one file; None when its format does not tell."""
@@ -101,23 +112,14 @@ class CheckpointTree:
         with self.fs.open_read(self.entries[name].uri) as file:
             return file.read(limit)
 
-    def is_behind_link(self, name: str) -> bool:
-        """Return whether a link leads to the directory `name`, or to one that holds it: its files have another place.
-        It is looked for where there are links: on this machine."""
-        if not name or uris.split(self.directory)[0] != "file":
-            return False
-        if name not in self._resolved:
-            self._resolved[name] = self.fs.resolve(uris.join(self.directory, name))
-        return self._resolved[name] != uris.join(self.fs.resolve(self.directory), name)
-
     def modified_ms(self, names: Iterable[str]) -> int:
         """Return when the newest of these files was changed."""
         return max((self.entries[name].modified_ms for name in names), default=0)
 
 
 def is_own_file(name: str) -> bool:
-    """Return whether a file of a directory of checkpoints is howdah's own."""
-    return bool(HOWDAHS_FILES.fullmatch(name))
+    """Return whether a file of a directory of checkpoints is howdah's own, or of an output that howdah makes there."""
+    return name.startswith(".howdah-")
 
 
 def _is_ignored(name: str) -> bool:
@@ -149,24 +151,14 @@ def candidates(tree: CheckpointTree, rule: str = "") -> list[FoundCheckpoint]:
     kind, _, pattern = rule.partition(":")
     if kind == WHOLE:
         names = tuple(tree.entries)
-        is_there = bool(names or tree.empty)
-        found = iter([FoundCheckpoint("", WHOLE, names, tree.modified_ms(names))] if is_there else [])
+        found = iter([FoundCheckpoint("", WHOLE, names, tree.modified_ms(names))] if names else [])
     elif kind == "glob":
         found = _matching(tree, pattern)
     elif kind == "marker":
         found = _marked_checkpoints(tree, pattern)
     else:
         found = (each for each in _recognised_checkpoints(tree) if kind in ("", each.format.partition("-")[0]))
-    # What a link leads to belongs to the directory that holds the link. It is no checkpoint of its own: a link may lead
-    # to data, and one named `latest` to a checkpoint that is there under its own name.
-    own = (each for each in found if not tree.is_behind_link(_directory_of(each)))
-    return sorted(own, key=lambda each: (each.modified_ms, _number(each.name), each.name), reverse=True)
-
-
-def _directory_of(checkpoint: FoundCheckpoint) -> str:
-    """Return the directory that a checkpoint is, or that holds its files."""
-    is_directory = any(name.startswith(f"{checkpoint.name}/") for name in checkpoint.files[:1])
-    return checkpoint.name if is_directory else posixpath.dirname(checkpoint.name)
+    return sorted(found, key=lambda each: (each.modified_ms, _number(each.name), each.name), reverse=True)
 
 
 def _number(name: str) -> int:

@@ -21,7 +21,7 @@ from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
 from howdah.storage import cpu_throttle
 from howdah.storage.factory import filesystem
-from howdah.storage.filesystem import FileSystem, open_local
+from howdah.storage.filesystem import Entry, FileSystem, open_local
 from howdah.wire.helper_main import one_line, run_helper_main
 from howdah.wire.helper_messages import EventFileSyncReply, EventFileSyncRequest
 
@@ -31,23 +31,37 @@ APPEND_CHUNK_BYTES = 8 << 20
 Sent = dict[str, list[int]]
 
 
-def copy(path: str, uri: str, sent: Sent, job: str, aside: dict[str, str]) -> None:
+def copy(path: str, uri: str, sent: Sent, job: str, aside: dict[str, str], since_ms: int = 0) -> None:
     """Send what is new below directory `path` to `uri`; `sent` is brought up to date file by file.
 
-    What is there already when the first file of its name is sent is kept as what was there before `job`; `aside` gets
-    its name, and where it is now. That `job` is "" keeps nothing.
+    What is there already when the first file of its name is sent, and is older than `since_ms`, is kept as what was
+    there before `job`; `aside` gets its name, and where it is now. That `job` is "" keeps nothing, and that `since_ms`
+    is 0, all.
 
     Raises:
         StagingError, EngineUnavailable: a file can't be read or written.
     """
-    fs = filesystem(uri)
+    fs, there = filesystem(uri), dict[str, dict[str, Entry]]()
     for name, size, modified in list_files(path):
         known = sent.pop(name, None)
-        if job and known is None and fs.exists(uris.join(uri, name)) and (kept := set_aside(fs, uri, name, job)):
-            aside[name] = kept
+        if job and known is None:
+            before = _find_listed(fs, uris.join(uri, name), there)
+            is_others = before is not None and (not since_ms or before.modified_ms < since_ms)
+            if is_others and (kept := set_aside(fs, uri, name, job)):
+                aside[name] = kept
         if known != [size, modified]:
             _send(fs, os.path.join(path, name), uris.join(uri, name), known[0] if known else 0, size)
         sent[name] = [size, modified]
+
+
+def _find_listed(fs: FileSystem, uri: str, there: dict[str, dict[str, Entry]]) -> Entry | None:
+    """Return the entry of a file from the listing of its directory, which is made once."""
+    directory = uris.parent(uri)
+    if directory not in there:
+        found = fs.stat(directory)
+        entries = fs.children(directory) if found is not None and found.is_dir else []
+        there[directory] = {uris.name(entry.uri): entry for entry in entries}
+    return there[directory].get(uris.name(uri))
 
 
 def list_files(path: str) -> Iterator[tuple[str, int, int]]:
@@ -84,7 +98,7 @@ def send_event_files(request: EventFileSyncRequest) -> EventFileSyncReply:
         cpu_throttle.enable(request.uri)
     sent, aside, problem = dict(request.sent), dict[str, str](), ""
     try:
-        copy(request.path, request.uri, sent, request.job, aside)
+        copy(request.path, request.uri, sent, request.job, aside, request.since_ms)
     except HowdahError as error:
         problem = one_line(error)
     except OSError as error:

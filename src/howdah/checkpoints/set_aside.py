@@ -4,10 +4,14 @@ It goes into a hidden directory of the same one: what looks for checkpoints, for
 does not look there, and no other directory need be writable.
 """
 
+# ruff: noqa: PTH108, PTH114, PTH115, PTH118, PTH120, PTH211
+
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
+from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
 from howdah.spec.message import Message, message
 from howdah.storage.filesystem import FileSystem
@@ -22,11 +26,25 @@ def set_aside(fs: FileSystem, directory: str, name: str, job: str) -> str:
     """
     aside = uris.join(directory, f".howdah-before-{job}")
     kept = uris.join(aside, name)
-    if fs.exists(kept):
+    is_local = uris.split(directory)[0] == "file"
+    if os.path.lexists(uris.path(kept)) if is_local else fs.exists(kept):
         return ""
     fs.mkdirs(uris.parent(kept))
-    fs.rename(uris.join(directory, name), kept)
+    there = uris.join(directory, name)
+    if is_local and os.path.islink(uris.path(there)):
+        _move_link(uris.path(there), uris.path(kept))
+    else:
+        fs.rename(there, kept)
     return aside
+
+
+def _move_link(path: str, kept: str) -> None:
+    """Make a link lead from its new place to what it leads to, wherever it was relative to."""
+    try:
+        os.symlink(os.path.join(os.path.dirname(path), os.readlink(path)), kept)
+        os.unlink(path)
+    except OSError as error:
+        raise explain(error, path) from error
 
 
 def describe_set_aside(directory: str, names: Sequence[str], aside: str) -> Message:

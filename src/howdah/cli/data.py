@@ -25,8 +25,9 @@ from howdah.localfiles.file_errors import explain
 from howdah.outputs.snapshot import files_in_earlier_snapshots
 from howdah.spec import uris
 from howdah.spec.codec import to_json
+from howdah.spec.message import message
 from howdah.storage.factory import filesystem
-from howdah.storage.filesystem import Entry, FileSystem
+from howdah.storage.filesystem import Entry, FileSystem, make_directory_like
 from howdah.storage.hdfs.call_timeout import start_call
 from howdah.storage.linked_tree import describe_left_out
 from howdah.storage.progress import no_progress
@@ -129,6 +130,8 @@ def get(path: str, local: str, overwrite: bool, as_json: bool) -> None:
         copies = [_copy(target, entry)]
     _refuse_what_is_in_the_way(directories, copies)
     _refuse_existing([copy.path for copy in copies if not overwrite and os.path.lexists(copy.path)], len(copies))
+    if uris.split(uri)[0] == "file":
+        _make_directories_like(uri, directories, copies)
     for place in directories:
         try:
             place.mkdir(parents=True, exist_ok=True)
@@ -137,16 +140,25 @@ def get(path: str, local: str, overwrite: bool, as_json: bool) -> None:
     _move(lambda stopped: download(copies, no_progress, stopped=stopped), str(target), as_json)
 
 
+def _make_directories_like(uri: str, directories: list[Path], copies: list[FileCopy]) -> None:
+    """Make directories, of which the first is the copy of `uri`, with the permission bits of those that they copy."""
+    here = filesystem("file:///")
+    parents = (Path(copy.path).parent for copy in copies) if directories else ()
+    for place in dict.fromkeys([*directories, *parents]):
+        source = os.path.normpath(Path(uris.path(uri), place.relative_to(directories[0])))
+        make_directory_like(here, source, uris.of_local(place.absolute()), is_top=place == directories[0])
+
+
 def _refuse_what_is_in_the_way(directories: list[Path], copies: list[FileCopy]) -> None:
     """Refuse before anything is fetched what no --overwrite replaces: a file where a directory is to be, a directory
     where a file is to be."""
     needed = dict.fromkeys([*directories, *(Path(copy.path).parent for copy in copies)])
     for place in dict.fromkeys(each for directory in needed for each in (directory, *directory.parents)):
         if os.path.lexists(place) and not place.is_dir():
-            raise StagingError(f"{place} is no directory, and is in the way of one")
+            raise StagingError(message("{path} is no directory, and is in the way of one", path=str(place)))
     for copy in copies:
         if os.path.isdir(copy.path):  # noqa: PTH112 - there may be a million
-            raise StagingError(f"{copy.path} is a directory, and is in the way of a file")
+            raise StagingError(message("{path} is a directory, and is in the way of a file", path=copy.path))
 
 
 def _copy(path: Path, entry: Entry) -> FileCopy:
@@ -170,8 +182,11 @@ def put(local: str, path: str, overwrite: bool, as_json: bool) -> None:
         uri = uris.join(uri, Path(local).name) if is_into else uri
         copies, empty = [FileCopy(local, uri)], []
     _refuse_existing([copy.uri for copy in copies if not overwrite and filesystem(uri).exists(copy.uri)], len(copies))
+    if Path(local).is_dir():
+        make_directory_like(filesystem(uri), local, uri, is_top=True)
     for directory in empty:
-        filesystem(uri).mkdirs(directory)
+        name = uris.local_name(uris.below(directory, uri), uri)
+        make_directory_like(filesystem(uri), str(Path(local, name)), directory)
     _move(lambda stopped: upload(copies, no_progress, stopped), uri, as_json)
 
 

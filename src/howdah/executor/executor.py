@@ -316,7 +316,7 @@ class Executor:
         program = Program(self.loop, self.logs, api, yields, ended, save, self.output.tell)
         try:
             self.streams = self._open_streams(assignment, environment.python_of(variables))
-            self.work.program_starts()
+            self.work.program_starts(assignment.synced_directories())
             self.output.program_starts()
             run = self.image.program(assignment, variables, api, gpus, grace_s) if self.image is not None else None
             program.start(argv, variables, self.directory, self.streams.stdin, self.streams.stdout, run, grace_s)

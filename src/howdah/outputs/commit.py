@@ -26,6 +26,7 @@ from howdah.errors import HowdahError, Mistake, StagingError
 from howdah.outputs import snapshot
 from howdah.spec import uris
 from howdah.spec.job import SUCCESS, JobSpec
+from howdah.spec.message import message
 from howdah.spec.validation import origin_of
 from howdah.spec.values import dataclass
 from howdah.storage import snapshot_places
@@ -217,7 +218,8 @@ def set_aside(output: OutputCommit, fs: FileSystem) -> tuple[bool, str]:
             put_away = _put_away(fs, output.failed, output, output.failed, _is_a_jobs(fs, output.failed))
             fs.rename(output.gathered, output.failed)
         except StagingError as error:
-            raise type(error)(f"{error}; what the tasks made is in {output.gathered}") from error
+            told = message("{reason}; what the tasks made is in {uri}", reason=str(error), uri=output.gathered)
+            raise type(error)(told) from error
         complete_mark(fs, output.failed, FAILED)
     discard(output, fs)
     return found, put_away

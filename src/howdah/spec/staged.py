@@ -80,6 +80,8 @@ class DataFile:
     """The offsets at which the second and later splits of a streamed file begin."""
     where: Tuple[Tuple[int, ...], ...] = ()
     """For each split of a streamed file the nodes that hold it, as positions in the input's `hosts`."""
+    is_shipped: bool = False
+    """One of the job's `files` puts this very file into the working directory under the same name."""
 
 
 @dataclass(frozen=True)

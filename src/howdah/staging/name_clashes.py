@@ -5,40 +5,60 @@ What an archive of the cluster holds is not known before a node has it: there th
 
 from __future__ import annotations
 
+import lzma
 import os
 import posixpath
 import tarfile
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from howdah.errors import Mistake, StagingError
 from howdah.inputs.assignment import deduplicate_names, sharing_tasks
+from howdah.spec import uris
 from howdah.spec.job import JobSpec
 from howdah.spec.staged import StagedInput
 from howdah.spec.working_files import SPREAD, entries, file_name
 
 _MAX_READ_BYTES = 64 << 20
 """The names in a larger archive are not read: it would take seconds."""
+_MAX_UNPACKED_BYTES = 128 << 20
+"""The names that come after so much of a packed archive are not read, either."""
 _Names = dict[str, bool]
 """Paths in the working directory, and whether something may lie below each."""
 
 
 def find_name_clashes(
-    job: JobSpec, base_directory: Path, inputs: Sequence[StagedInput], directories: Sequence[StagedInput]
+    job: JobSpec,
+    base_directory: Path,
+    inputs: Sequence[StagedInput],
+    directories: Sequence[StagedInput],
+    shipped: set[str] | None = None,
 ) -> Iterator[Mistake]:
-    """Yield a Mistake for each input of which a file would be where an entry of `files` or `archives` puts one.
-    `directories` are those of the cluster that `files` names."""
+    """Yield a Mistake for each input of which a file would be where an entry of `files` or `archives` puts another one.
+    `directories` are those of the cluster that `files` names. `shipped` gets the URIs of the files that are the very
+    ones which `files` puts there."""
+    same = set[str]() if shipped is None else shipped
     for number, (entry, found) in enumerate(zip(job.inputs, deduplicate_names(tuple(inputs)), strict=True)):
         if entry.strategy != "download" or not found.files:
             continue
-        paths = [posixpath.normpath(posixpath.join(found.to, file.name)) for file in found.files]
+        paths = {posixpath.normpath(posixpath.join(found.to, file.name)): file.uri for file in found.files}
         tops = {path.partition("/")[0] for path in paths}
         for place, kind, text, roles in entries(job):
             if not any(sharing_tasks(job, entry.roles, role) for role in roles or job.roles):
                 continue
-            names = _names_of(base_directory / text.partition("#")[0], kind, file_name(text), tops, directories)
-            clash = next((path for path in paths if _is_taken(path, names)), None) if names else None
+            name, source = file_name(text), base_directory / text.partition("#")[0]
+            names = _names_of(source, kind, name, tops, directories)
+            clash = None
+            for path in (path for path in paths if names and _is_taken(path, names)):
+                own = source if path == name else source / (path if name == SPREAD else posixpath.relpath(path, name))
+                uri = paths[path]
+                if kind != "file" or not _is_same_file(own, found.uploads.get(uri, uri)):
+                    clash = path
+                    break
+                same.add(uri)
             if clash is not None:
                 yield Mistake(
                     f"inputs.{number}.to",
@@ -46,6 +66,26 @@ def find_name_clashes(
                     " choose another directory, or leave that out there",
                 )
                 break
+
+
+def mark_shipped(inputs: tuple[StagedInput, ...], shipped: Collection[str]) -> tuple[StagedInput, ...]:
+    """Return the inputs with their files marked that are `shipped`."""
+    if not shipped:
+        return inputs
+    return tuple(
+        replace(each, files=tuple(replace(file, is_shipped=file.uri in shipped) for file in each.files))
+        for each in inputs
+    )
+
+
+def _is_same_file(path: Path, source: str) -> bool:
+    """Return whether `source`, a path or URI, is the file of this machine at `path`."""
+    if uris.has_scheme(source) and uris.split(source)[0] != "file":
+        return False
+    try:
+        return path.is_file() and path.samefile(uris.path(source))
+    except OSError:
+        return False
 
 
 def _is_taken(path: str, names: _Names) -> bool:
@@ -69,7 +109,7 @@ def _names_of(path: Path, kind: str, name: str, tops: set[str], directories: Seq
         return {}
     try:
         members = list(_members_of_directory(path) if path.is_dir() else _members_of_archive(path))
-    except (StagingError, OSError, EOFError, tarfile.TarError, zipfile.BadZipFile):
+    except (StagingError, OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error):
         return {}  # whoever sends it tells what is wrong with it
     names: _Names = {}
     for member, may_hold_others in members:
@@ -93,4 +133,9 @@ def _members_of_archive(path: Path) -> Iterable[tuple[str, bool]]:
         with zipfile.ZipFile(path) as packed:
             return [(info.filename, info.is_dir()) for info in packed.infolist()]
     with tarfile.open(path) as tar:
-        return [(member.name, member.isdir() or member.issym()) for member in tar]
+        found = list[tuple[str, bool]]()
+        for member in tar:
+            found.append((member.name, member.isdir() or member.issym()))
+            if tar.offset > _MAX_UNPACKED_BYTES:  # where the next name would be
+                break
+        return found

@@ -47,6 +47,8 @@ class KeptPath:
     """Whether what lies below belongs to it: an output there replaces only what a job has published there."""
     is_mentioned: bool = False
     """Whether a command or a variable mentions it, which may mean what is to be replaced: published output is."""
+    is_around_files: bool = False
+    """Whether it is a directory in which files of an input lie, and the job need not name it."""
 
 
 def personal_paths(job_directory: Path) -> list[KeptPath]:
@@ -215,7 +217,8 @@ def environment_paths(environment: Environment, job_directory: Path) -> Iterator
 
 def why_not_store(uri: str, kept_paths: Iterable[KeptPath], conf_dir: str) -> str:
     """Return why what a task writes must not be stored among what is at `uri`; "" if it may. In a directory of the
-    job's code it may: what is replaced there is kept. Checkpoints and event files may have one directory.
+    job's code and beside an input it may: what is replaced there is kept. Checkpoints and event files may have one
+    directory.
 
     Raises:
         StagingError: a file system does not answer.
@@ -223,11 +226,12 @@ def why_not_store(uri: str, kept_paths: Iterable[KeptPath], conf_dir: str) -> st
     _is_same_hdfs.cache_clear()
     directory = _Place(uri, conf_dir)
     for kept in kept_paths:
-        if kept.what == "checkpoint.path" or _kind(kept.uri) != _kind(uri):
+        if kept.what == "checkpoint.path" or kept.is_around_files or _kind(kept.uri) != _kind(uri):
             continue
         place = _Place(kept.uri, conf_dir)
-        if directory.holds(place):
-            holds = "is" if place.holds(directory) else "holds"
+        is_same = place.holds(directory)
+        if directory.holds(place) and (is_same or not kept.what.startswith("inputs.")):
+            holds = "is" if is_same else "holds"
             shown = f"{kept.what} ({display_uri(kept.uri)})"
             return f"is {display_uri(uri)}, which {holds} {shown}: name a directory for the copy of `local` alone"
     return ""

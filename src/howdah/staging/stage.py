@@ -25,7 +25,7 @@ from howdah.spec.validation import apply_alias, origin_of
 from howdah.spec.values import dataclass
 from howdah.spec.working_files import SPREAD, entries, file_name, name_of_packed_file
 from howdah.staging.files_wrong import FilesWrong
-from howdah.staging.name_clashes import find_name_clashes
+from howdah.staging.name_clashes import find_name_clashes, mark_shipped
 from howdah.staging.path_listing import Listing, describe_hidden, listing, nearest_file_name, tree
 from howdah.staging.replacement import (
     KeptPath,
@@ -85,7 +85,9 @@ def stage(
     files = tuple(stager.files(job))
     stager.check_mounts(job)
     inputs = tuple(stager.input(number, job) for number in range(len(job.inputs)))
-    stager.mistakes += find_name_clashes(job, stager.base_directory, inputs, stager.directories)
+    shipped = set[str]()
+    stager.mistakes += find_name_clashes(job, stager.base_directory, inputs, stager.directories, shipped)
+    inputs = mark_shipped(inputs, shipped)
     job = stager.with_fewer_tasks(job, inputs)
     checkpoint = stager.checkpoint(job.checkpoint)
     board = stager.board(job.board)
@@ -445,7 +447,7 @@ class _Stager:
             self.wrong(place, problem)
 
     def _keep_directories(self, place: str, files: Iterable[str]) -> None:
-        self.kept += [KeptPath(place, directory) for directory in sorted(directories_of(files))]
+        self.kept += [KeptPath(place, each, is_around_files=True) for each in sorted(directories_of(files))]
 
     def _keep(self, place: str, path: str, **how: bool) -> None:
         """Note that a path, which may be of this machine or of the cluster, is the job's."""

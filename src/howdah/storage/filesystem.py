@@ -108,10 +108,11 @@ class FileSystem(ABC):
     def walk(self, directory: str) -> Iterator[Entry]:
         """Yield every file below a directory, in no order."""
 
-    def list_tree(self, directory: str, left_out: LeftOut) -> Iterator[Entry]:
+    def list_tree(self, directory: str, left_out: LeftOut, skip_unreadable: bool = False) -> Iterator[Entry]:
         """Yield every file below a directory, with links followed, and every directory below it that holds nothing.
 
-        `left_out` is called with the path of what can't be followed or copied, and why. Object stores have no empty
+        `left_out` is called with the path of what can't be followed or copied, and why; with `skip_unreadable` also
+        with a directory of this machine that can't be listed, instead of a StagingError. Object stores have no empty
         directories, and no links.
         """
         return self.walk(directory)

@@ -48,7 +48,7 @@ class FsspecFileSystem(FileSystem):
                 raise FileNotFoundError(directory)
             yield from map(self._entry, found.values())
 
-    def list_tree(self, directory: str, left_out: LeftOut) -> Iterator[Entry]:
+    def list_tree(self, directory: str, left_out: LeftOut, skip_unreadable: bool = False) -> Iterator[Entry]:
         if self._scheme in _OBJECT_STORES:
             return self.walk(directory)
         with _translate_errors(directory):

@@ -42,26 +42,33 @@ def describe_left_out(path: str, reason: str) -> Message:
     return message("{path} is left out: {reason}", path=path, reason=reason)
 
 
-def walk_linked(directory: str, left_out: LeftOut) -> Iterator[tuple[str, os.stat_result]]:
+def walk_linked(
+    directory: str, left_out: LeftOut, skip_unreadable: bool = False
+) -> Iterator[tuple[str, os.stat_result]]:
     """Yield the path and the status of every file below a directory, and of every directory that holds nothing, sorted.
 
     A link that leads back to a directory which holds it, or to nothing, and what is neither file nor directory, goes to
-    `left_out`.
+    `left_out`, and with `skip_unreadable` a directory that can't be listed.
 
     Raises:
         StagingError: a directory can't be listed.
     """
     real = os.path.realpath(directory)
-    yield from _walk(directory, real, frozenset(map(str, Path(real).parents)), left_out)
+    yield from _walk(directory, real, frozenset(map(str, Path(real).parents)), left_out, skip_unreadable)
 
 
-def _walk(directory: str, real: str, above: frozenset[str], left_out: LeftOut) -> Iterator[tuple[str, os.stat_result]]:
+def _walk(
+    directory: str, real: str, above: frozenset[str], left_out: LeftOut, skip_unreadable: bool
+) -> Iterator[tuple[str, os.stat_result]]:
     try:
         with os.scandir(directory) as found:
             entries = sorted(found, key=lambda entry: entry.name)
         if not entries:
             yield directory, os.stat(directory)
     except OSError as error:
+        if skip_unreadable:
+            left_out(directory, _reason_of(error))
+            return
         raise explain(error, directory) from error
     for entry in entries:
         path = os.path.join(directory, entry.name)
@@ -72,7 +79,7 @@ def _walk(directory: str, real: str, above: frozenset[str], left_out: LeftOut) -
                 left_out(path, leads_nowhere(path))
             continue
         except OSError as error:
-            left_out(path, (error.strerror or str(error)).lower())
+            left_out(path, _reason_of(error))
             continue
         if stat.S_ISREG(status.st_mode):
             yield path, status
@@ -85,4 +92,8 @@ def _walk(directory: str, real: str, above: frozenset[str], left_out: LeftOut) -
             elif len(above) > MAX_DEPTH:
                 raise StagingError(f"{path} lies more than {MAX_DEPTH} directories deep")
             else:
-                yield from _walk(path, below, above | {real}, left_out)
+                yield from _walk(path, below, above | {real}, left_out, skip_unreadable)
+
+
+def _reason_of(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

@@ -52,13 +52,20 @@ class LocalFileSystem(FileSystem):
             for name in names:
                 full = os.path.join(below, name)
                 with _explained(full), contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                    found = os.stat(full)
+                    try:
+                        found = os.stat(full)
+                    except OSError:
+                        if os.path.islink(full):  # it leads nowhere for this user, or in a circle
+                            continue
+                        raise
                     if stat.S_ISREG(found.st_mode):  # sockets and pipes cannot be copied
                         yield _entry(full, found)
 
-    def list_tree(self, directory: str, left_out: LeftOut) -> Iterator[Entry]:
+    def list_tree(self, directory: str, left_out: LeftOut, skip_unreadable: bool = False) -> Iterator[Entry]:
         path = uris.path(directory)
-        return (_entry(found, status) for found, status in walk_linked(path, left_out) if found != path)
+        return (
+            _entry(found, status) for found, status in walk_linked(path, left_out, skip_unreadable) if found != path
+        )
 
     def glob(self, pattern: str) -> list[Entry]:
         paths = {path for part in _expand_braces(uris.path(pattern)) for path in glob.iglob(part, recursive=True)}

@@ -13,8 +13,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator
 
-from howdah.localfiles.prepared_directories import PreparedDirectories
 from howdah.localfiles.symlinks import is_inside
+from howdah.spec.prepared_directories import PreparedDirectories
 from howdah.spec.staged import HOWDAHS_FILES
 
 LEADS_OUT = "is a link out of the working directory"

@@ -109,13 +109,13 @@ class ViewFileSystem(FileSystem):
         for entry in fs.walk(target):
             yield self._renamed(directory, entry)
 
-    def list_tree(self, directory: str, left_out: LeftOut) -> Iterator[Entry]:
+    def list_tree(self, directory: str, left_out: LeftOut, skip_unreadable: bool = False) -> Iterator[Entry]:
         if mounted := self._mounted_below(directory):
             for entry in mounted:
-                yield from self.list_tree(entry.uri, left_out)
+                yield from self.list_tree(entry.uri, left_out, skip_unreadable)
             return
         fs, target = self._resolve(directory)
-        for entry in fs.list_tree(target, left_out):
+        for entry in fs.list_tree(target, left_out, skip_unreadable):
             yield self._renamed(directory, entry)
 
     def glob(self, pattern: str) -> list[Entry]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import field
 from typing import List, Mapping, Optional, Tuple
 
-from howdah.localfiles.prepared_directories import PreparedDirectories
 from howdah.spec.message import Sentence
+from howdah.spec.prepared_directories import PreparedDirectories
 from howdah.spec.staged import Feed
 from howdah.spec.values import dataclass
 from howdah.wire.messages import StdoutOutput
@@ -204,6 +204,8 @@ class EventFileSyncRequest:
     """The program has ended: send at full speed."""
     job: str = ""
     """The job, under whose id a file is kept that it did not write and now replaces; "" keeps none."""
+    since_ms: int = 0
+    """When the job was submitted, in epoch milliseconds: only what is older is kept; 0 when not known."""
 
 
 @dataclass(frozen=True)

@@ -271,6 +271,8 @@ class EventFileSyncOrder:
     """Seconds between two copies."""
     job: str = ""
     """The job, under whose id what was there before is kept; "" keeps nothing."""
+    since_ms: int = 0
+    """When the job was submitted, in epoch milliseconds: only what is older is kept; 0 when not known."""
 
 
 @dataclass(frozen=True)
@@ -395,6 +397,10 @@ class Assignment:
     """Where the ports are taken from, as in the job."""
     image: Optional[ImageOrder] = None
     """The image that the task runs in; None: it runs in none."""
+
+    def synced_directories(self) -> list[str]:
+        """Return the directories, in the working directory, of checkpoints and event files."""
+        return [sync.path for sync in (self.checkpoint_sync, self.event_file_sync) if sync is not None]
 
 
 @dataclass(frozen=True)

@@ -225,7 +225,7 @@ class EventFileSyncRunner(DirectorySyncRunner):
     def __init__(self, loop: EventLoop, order: EventFileSyncOrder, directory: str) -> None:
         path = os.path.join(directory, order.path)
         super().__init__(loop, path, order.uri, bool(order.uri), order.every_s, _EVENT_FILES_LIMIT_S)
-        self.job = order.job
+        self.job, self.since_ms = order.job, order.since_ms
         self._sent: Mapping[str, Any] = {}
         self._stored_files: List[Tuple[str, int, int]] = []
 
@@ -250,7 +250,7 @@ class EventFileSyncRunner(DirectorySyncRunner):
                 self._stored_files = []
             on_end(problem)
 
-        request = EventFileSyncRequest(self.path, self.uri, self._sent, last, self.job)
+        request = EventFileSyncRequest(self.path, self.uri, self._sent, last, self.job, self.since_ms)
         self.run_helper(("howdah.checkpoints.event_file_sync",), request, ended, on_message=self._remember_sent)
 
     def _remember_sent(self, message: Mapping[str, Any]) -> None:

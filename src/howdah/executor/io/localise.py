@@ -106,8 +106,7 @@ class Localisation:
     def _place_files(self) -> Iterator[None]:
         assignment, removed = self.assignment, 0
         if self.work.is_used:
-            syncs = (assignment.checkpoint_sync, assignment.event_file_sync)
-            for count in self.work.remove_changes([sync.path for sync in syncs if sync is not None]):
+            for count in self.work.remove_changes(assignment.synced_directories()):
                 removed += count
                 yield
         if removed:

@@ -111,7 +111,7 @@ def bring_local(
             target = os.path.normpath(os.path.join(directory, fetch.to, file.name))
             progress.wanted += file.size
             _make_directory(directory, os.path.dirname(target), made)
-            is_here = placed.get(target) == file.uri and os.path.lexists(target)
+            is_here = os.path.lexists(target) and (file.is_shipped or placed.get(target) == file.uri)
             if wanted.setdefault(target, file.uri) != file.uri or (os.path.lexists(target) and not is_here):
                 raise PathUnusable(_name_taken(os.path.relpath(target, directory), file.uri, wanted[target]))
             if _is_local(file):

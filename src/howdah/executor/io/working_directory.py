@@ -8,18 +8,21 @@ links to files that nobody may write (docs/adr/0022).
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
-from typing import Collection, Dict, Iterator, List, Mapping, Set, Tuple
+from typing import Collection, Dict, Iterable, Iterator, List, Mapping, Set, Tuple
 
 from howdah.executor.io.overlay import Overlay
 from howdah.executor.process.mount_points import mount_points
 from howdah.localfiles.own_copy import LARGE, copy_or_link, copy_tree, link_tree
-from howdah.localfiles.prepared_directories import PreparedDirectories
 from howdah.localfiles.symlinks import is_inside
+from howdah.spec.prepared_directories import PreparedDirectories
 from howdah.spec.staged import HOWDAHS_FILES, HOWDAHS_OWN
 from howdah.wire.program_protocol import DIRECTORY
 
 _STARTED, _LAYERS = ".howdah-started", ".howdah-layers"  # named in HOWDAHS_FILES, too
+_MAX_SYNCED = 10_000
+"""Most directories that are looked for in what was fetched: half a second, in which the executor does nothing else."""
 
 
 class WorkingDirectory:
@@ -44,6 +47,8 @@ class WorkingDirectory:
         self._spread: List[Tuple[str, str]] = []
         """What archives were copied into which directories."""
         self._prepared = PreparedDirectories()
+        self._synced: List[str] = []
+        """The directories of checkpoints and event files, and those in them, that were here before the program."""
         self.program_started_ns = 0
         """When, by the file system's clock, the program started; 0 before that."""
         self._scan("")
@@ -135,12 +140,15 @@ class WorkingDirectory:
         """Return the names at the top of the directory that are howdah's or an environment's."""
         return [name for name in os.listdir(self.path) if _is_howdahs(name) or name in self._environments]
 
-    def program_starts(self) -> None:
-        """Note that whatever changes from now on is the program's.
+    def program_starts(self, synced: Iterable[str] = ()) -> None:
+        """Note that whatever changes from now on is the program's. `synced` are the directories into which howdah
+        itself fetches: those in them are not the program's.
 
         Raises:
             OSError: there is no room for a file.
         """
+        found = (found for top in synced for found, *_ in os.walk(os.path.join(self.path, top)))
+        self._synced = [os.path.relpath(path, self.path) for path in itertools.islice(found, _MAX_SYNCED)]
         mark = os.path.join(self.path, _STARTED)
         with open(mark, "w"):  # the file system has a clock of its own
             self.program_started_ns = os.stat(mark).st_ctime_ns
@@ -194,9 +202,10 @@ class WorkingDirectory:
         return PreparedDirectories(tuple(self._list_holders()), tuple(sources))
 
     def _list_holders(self) -> Set[str]:
-        """Return all directories that hold one of the job's files or inputs at some depth."""
+        """Return all directories that hold one of the job's files or inputs at some depth, or that were fetched."""
         relative = {os.path.dirname(os.path.relpath(path, self.path)) for path in self.inputs}
-        waiting, found = [*relative, *map(os.path.dirname, self._links), *(into for _, into in self._spread)], {""}
+        spread = [into for _, into in self._spread]
+        waiting, found = [*relative, *map(os.path.dirname, self._links), *spread, *self._synced], {""}
         while waiting:
             name = os.path.normpath(waiting.pop())
             if name not in found:

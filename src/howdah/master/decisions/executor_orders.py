@@ -111,7 +111,7 @@ class OrderBuilder:
             unpack_into_workdir=spread,
             yields=role.yields,
             checkpoint_sync=_checkpoint_sync(job, task.id),
-            event_file_sync=_event_file_sync(job, task.id, self.job_id),
+            event_file_sync=_event_file_sync(job, task.id, self.job_id, self.staged.submission.time),
             checks=_checks(job, role.resources.gpus),
             port_range=job.port_range,
             image=self._image(job, task.id.role, host),
@@ -180,7 +180,7 @@ def _checks(job: JobSpec, gpus: int) -> CheckOrder:
     return CheckOrder(checks=alone, disk_mib=spec.disk_mib, limit_s=spec.limit_s, pairs=preflight.pairs_wanted(job))
 
 
-def _event_file_sync(job: JobSpec, task: TaskId, job_id: str) -> EventFileSyncOrder | None:
+def _event_file_sync(job: JobSpec, task: TaskId, job_id: str, submitted: float) -> EventFileSyncOrder | None:
     spec = job.board
     if not spec.local:
         return None
@@ -190,7 +190,7 @@ def _event_file_sync(job: JobSpec, task: TaskId, job_id: str) -> EventFileSyncOr
         writes = spec.tasks in ("", task.role, str(task))
         is_only_writer = ":" in spec.tasks or (job.roles[task.role].replicas if spec.tasks else job.task_count) == 1
     uri = spec.path if is_only_writer else uris.join(spec.path, task.slug)
-    return EventFileSyncOrder(path=spec.local, uri=uri if writes else "", every_s=spec.every_s, job=job_id)
+    return EventFileSyncOrder(spec.local, uri if writes else "", spec.every_s, job_id, int(submitted * 1000))
 
 
 def _checkpoint_sync(job: JobSpec, task: TaskId) -> CheckpointSyncOrder | None:

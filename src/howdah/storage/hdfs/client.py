@@ -123,7 +123,7 @@ class HdfsFileSystem(FileSystem):
     def walk(self, directory: str) -> Iterator[Entry]:
         return (entry for entry in self._list_recursively(directory) if not entry.is_dir)
 
-    def list_tree(self, directory: str, left_out: LeftOut) -> Iterator[Entry]:
+    def list_tree(self, directory: str, left_out: LeftOut, skip_unreadable: bool = False) -> Iterator[Entry]:
         directories, holding = list[Entry](), set[str]()
         for entry in self._list_recursively(directory):
             holding.add(uris.parent(entry.uri))
