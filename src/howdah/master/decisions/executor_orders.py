@@ -190,7 +190,8 @@ def _event_file_sync(job: JobSpec, task: TaskId, job_id: str, submitted: float) 
         writes = spec.tasks in ("", task.role, str(task))
         is_only_writer = ":" in spec.tasks or (job.roles[task.role].replicas if spec.tasks else job.task_count) == 1
     uri = spec.path if is_only_writer else uris.join(spec.path, task.slug)
-    return EventFileSyncOrder(spec.local, uri if writes else "", spec.every_s, job_id, int(submitted * 1000))
+    where = uri if writes else ""
+    return EventFileSyncOrder(spec.local, where, every_s=spec.every_s, job=job_id, since_ms=int(submitted * 1000))
 
 
 def _checkpoint_sync(job: JobSpec, task: TaskId) -> CheckpointSyncOrder | None:
