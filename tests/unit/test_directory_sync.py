@@ -215,7 +215,9 @@ def test_a_home_is_kept_whole_and_without_our_own_files(tmp_path: Path) -> None:
     (home / ".git").mkdir(parents=True)
     shared.mkdir()
     (shared / ".howdah-lease").write_text("held")
-    for name in ("notes.txt", ".git/HEAD", "half.tmp", "model.pt"):
+    (shared / ".howdah-local-1-0").mkdir()  # an output that is being collected there
+    (shared / ".howdah-local-1-0/part").write_text("")
+    for name in ("notes.txt", ".git/HEAD", "half.tmp", "model.pt", ".howdah-mine"):
         (home / name).write_text(name)
 
     def sync() -> DirectorySync:
@@ -239,13 +241,15 @@ def test_a_home_is_kept_whole_and_without_our_own_files(tmp_path: Path) -> None:
     (home / "notes.txt").write_text("changed")
     sync().up(0.0)
     there = {str(path.relative_to(shared)) for path in shared.rglob("*") if path.is_file()}
-    assert there == {"notes.txt", ".git/HEAD", "model.pt", ".howdah-lease", "filled/file", "kind", EMPTY}
+    shutil.rmtree(shared / ".howdah-local-1-0")
+    own = {".howdah-lease", ".howdah-local-1-0/part", EMPTY}
+    assert there == {"notes.txt", ".git/HEAD", "model.pt", ".howdah-mine", "filled/file", "kind", *own}
     shutil.rmtree(home)
     found = discovery.find(filesystem(uris.of_local(shared)), uris.of_local(shared), discovery.WHOLE).checkpoint
     assert found is not None
     sync().down(uris.join(uris.of_local(shared), found.name))
     here = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()} - {MEMORY, EMPTY}
-    assert here == {"notes.txt", ".git/HEAD", "model.pt", "filled/file", "kind"}
+    assert here == {"notes.txt", ".git/HEAD", "model.pt", ".howdah-mine", "filled/file", "kind"}
     directories = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_dir()}
     assert directories == {".git", ".git/refs", ".git/refs/heads", "filled"}
     assert (home / "notes.txt").read_text() == "changed"

@@ -194,6 +194,14 @@ def test_what_links_in_code_and_inputs_lead_to_stays(project: Path, link: str, k
         staged(project, "old/model", **job)
 
 
+def test_what_links_in_a_local_package_lead_to_stays(project: Path) -> None:
+    (project / "src/lib/weights").symlink_to("../../old/model")
+    (project / "requirements.txt").write_text("./src/lib\n")
+    begin_mark(LocalFileSystem(), uris.of_local(project / "old/model"), SUCCESS)
+    line = refused(project, "old/model", environment=Environment(requirements="requirements.txt"))
+    assert f"outputs.0.path: would replace {project}/old/model, which is environment.requirements" in line
+
+
 def _stored(project: Path, path: str, **job: Any) -> str:
     """Stage a job with a local checkpoint and one with a local board there; return what is wrong with both."""
     found = set()

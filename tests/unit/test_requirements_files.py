@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from howdah.errors import SpecError
+from howdah.staging import requirements_files
 from howdah.staging.requirements_files import read_content
 from howdah.staging.virtual_environments import ensure_environment, environment_path
 
@@ -78,6 +79,85 @@ def test_what_the_file_leads_to_counts(project: Path, line: str, changed: str, m
     (project / changed).write_text("another")
     os.utime(project / changed, (0, time.time()))
     assert environment_path(requirements) != before
+
+
+@pytest.mark.parametrize(
+    ("installer", "name", "value"),
+    [
+        ("uv", "UV_INDEX_URL", "https://x/simple"),
+        ("uv", "UV_DEFAULT_INDEX", "https://x/simple"),
+        ("uv", "UV_FIND_LINKS", "/wheels"),
+        ("uv", "UV_EXCLUDE_NEWER", "2026-01-01"),
+        ("uv", "UV_TORCH_BACKEND", "cpu"),
+        ("uv", "UV_CONSTRAINT", "pins.txt"),
+        ("pip", "PIP_INDEX_URL", "https://x/simple"),
+        ("pip", "PIP_EXTRA_INDEX_URL", "https://x/simple"),
+        ("pip", "PIP_FIND_LINKS", "/wheels"),
+        ("pip", "PIP_NO_INDEX", "1"),
+        ("pip", "PIP_PRE", "1"),
+        ("pip", "PIP_CONSTRAINT", "pins.txt"),
+    ],
+)
+def test_variables_by_which_the_installer_chooses_count(
+    project: Path, installer: str, name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requirements_files, "find_uv", lambda: "uv" if installer == "uv" else "")
+    requirements = project / "requirements.txt"
+    requirements.write_text("six\n")
+    monkeypatch.delenv(name, raising=False)
+    before = environment_path(requirements)
+    for other in ("PIP_TIMEOUT", "PIP_CERT", "UV_HTTP_TIMEOUT", "UV_CACHE_DIR", "PIP_PREFIX"):
+        monkeypatch.setenv(other, "7")
+    assert environment_path(requirements) == before, "it chooses no package"
+    monkeypatch.setenv(name, value)
+    assert environment_path(requirements) != before
+
+
+def test_only_the_settings_of_the_installer_that_is_there_count(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    requirements = project / "requirements.txt"
+    requirements.write_text("six\n")
+    monkeypatch.setattr(requirements_files, "find_uv", lambda: "uv")
+    before = environment_path(requirements)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    assert environment_path(requirements) == before
+
+
+@pytest.mark.parametrize(
+    ("installer", "file", "text"),
+    [
+        ("uv", "project/uv.toml", "no-index = true\n"),
+        ("uv", "uv.toml", "no-index = true\n"),
+        ("uv", "project/pyproject.toml", "[project]\nname = 'x'\n[tool.uv]\nno-index = true\n[tool.ruff]\n"),
+        ("uv", "project/pyproject.toml", "[[tool.uv.index]]\nurl = 'https://x/simple'\n"),
+        ("uv", "config/uv/uv.toml", "no-index = true\n"),
+        ("pip", "config/pip/pip.conf", "[global]\nno-index = true\n"),
+    ],
+)
+def test_configuration_of_the_installer_counts(
+    project: Path, installer: str, file: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requirements_files, "find_uv", lambda: "uv" if installer == "uv" else "")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(project / "config"))
+    requirements = project / "project/requirements.txt"
+    requirements.parent.mkdir()
+    requirements.write_text("six\n")
+    (project / "project/pyproject.toml").write_text("[project]\nname = 'x'\n[tool.ruff]\nline-length = 120\n")
+    before = environment_path(requirements)
+    (project / file).parent.mkdir(parents=True, exist_ok=True)
+    (project / file).write_text(text)
+    assert environment_path(requirements) != before
+
+
+def test_a_new_token_of_the_same_index_makes_no_other_environment(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requirements_files, "find_uv", lambda: "uv")
+    requirements = project / "requirements.txt"
+    requirements.write_text("six\n")
+    monkeypatch.setenv("UV_INDEX_URL", "https://aws:monday@x/simple")
+    before = environment_path(requirements)
+    monkeypatch.setenv("UV_INDEX_URL", "https://aws:tuesday@x/simple")
+    assert environment_path(requirements) == before
 
 
 def test_files_that_include_each_other_are_read_once(project: Path) -> None:

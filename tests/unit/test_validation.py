@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from howdah.spec import Environment, Input, JobSpec, Output, Resources, Role, TaskId, Timeouts, chief
+from howdah.spec import Board, Checkpoint, Environment, Input, JobSpec, Output, Resources, Role, TaskId, Timeouts, chief
 from howdah.spec.containers import requested_image, runtime_variables
 from howdah.spec.validation import find_mistakes, has_chief
 from howdah.spec.working_files import file_name
@@ -58,6 +58,8 @@ def test_a_sound_job_has_no_mistakes() -> None:
         (worker(ports=("a-b", "a_b")), "ports.1: is 'a_b', but HOWDAH_PORT_A_B is taken"),
         (worker(ports=("A",)), "ports.0: is 'A'"),
         (worker(tracked=False), "roles: none is tracked"),
+        (job(checkpoint=Checkpoint(path="yes")), "checkpoint.path: is 'yes', must be the path of a directory"),
+        (job(board=Board(path="True")), "board.path: is 'True', must be the path of a directory: one of that name is ./"),
         (job(name=""), "name: is '', must be one line"),
         (job(name="a\nb"), "name: is 'a\\nb', must be one line"),
         (job(framework="tensorfow"), "framework: is 'tensorfow', must be one of generic, pytorch, tensorflow (did"),

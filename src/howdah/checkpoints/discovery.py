@@ -18,6 +18,7 @@ from howdah.checkpoints import file_validation
 from howdah.checkpoints.directory_snapshot import is_temporary
 from howdah.errors import StagingError
 from howdah.spec import uris
+from howdah.spec.staged import HOWDAHS_FILES
 from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry, FileSystem
@@ -36,6 +37,7 @@ _HUGGING_FACE = {
     "pytorch_model.bin.index.json",
 }
 _DEEPSPEED = re.compile(r"mp_rank_\d+_model_states\.pt|.*_optim_states\.pt")
+_TEMPORARY_OUTPUT = re.compile(r"\.howdah-.+-\d+(-saves|-removed)?")
 _SHARD = re.compile(rb"__\d+_\d+\.distcp")
 
 
@@ -119,7 +121,8 @@ class CheckpointTree:
 
 def is_own_file(name: str) -> bool:
     """Return whether a file of a directory of checkpoints is howdah's own, or of an output that howdah makes there."""
-    return name.startswith(".howdah-")
+    first = name.partition("/")[0]
+    return bool(HOWDAHS_FILES.fullmatch(first) or _TEMPORARY_OUTPUT.fullmatch(first))
 
 
 def _is_ignored(name: str) -> bool:

@@ -27,7 +27,17 @@ _WITH_SUBCOMMAND = {
 """Programs that do so after a word of theirs."""
 _FLAGS = {
     *("--", "--args", "-E", "-l", "--label", "--frozen", "--locked", "--nv", "--rocm", "--cleanenv", "--foreground"),
-    *("-", "--no-capture-output", "--live-stream"),
+    *("-", "--no-capture-output", "--live-stream", "--preserve-status", "--wait", "--fork", "--ignore-environment"),
+    *("--exclusive", "--unbuffered", "--pty", "--overlap", "--oversubscribe", "--exact", "--contiguous", "--verbose"),
+    *("--quiet", "--no-kill", "--preserve-env", "--spread-job", "--use-min-nodes", "--localalloc", "--all", "--active"),
+    *("--no-sync", "--isolated", "--offline", "--no-project", "--no-dev", "--no-run-if-empty", "--set-home", "--null"),
+    *("--follow-forks", "--non-interactive", "--no-banner", "--fakeroot", "--writable-tmpfs", "--containall"),
+}
+_FLAG_LETTERS = {
+    **{"srun": "EQXZHklsuv", "env": "0iv", "setsid": "cfw", "time": "apqv", "sudo": "EHPSbkns", "strace": "cdfqvwxy"},
+    **{"ltrace": "Scfirt", "xargs": "0optrx", "exec": "cl", "command": "pvV", "ionice": "t", "numactl": "l"},
+    **{"taskset": "a", "chrt": "abdfiorv", "timeout": "v", "conda": "v", "flock": "noseux", "singularity": "ce"},
+    "apptainer": "ce",
 }
 """Their options without a value. The word after another one is its value: `conda run -n deepspeed python`."""
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d[\d.,:-]*[smhd]?")
@@ -119,22 +129,23 @@ def programs(words: Sequence[str]) -> Iterator[int]:
         subcommand, skipped = _WITH_SUBCOMMAND.get(name, ("", _WRAPPERS.get(name, -1)))
         if skipped < 0:
             return
-        at = _next_word(words, at + 1, subcommand)
+        at = _next_word(name, words, at + 1, subcommand)
         if subcommand:
             if words[at : at + 1] != [subcommand]:
                 return
-            at = _next_word(words, at + 1)
+            at = _next_word(name, words, at + 1)
         for _ in range(skipped):
-            at = _next_word(words, at + 1)
+            at = _next_word(name, words, at + 1)
 
 
-def _next_word(words: Sequence[str], at: int, subcommand: str = "") -> int:
+def _next_word(program: str, words: Sequence[str], at: int, subcommand: str = "") -> int:
     """Return the place of the first word from `at` on that is no option, no option's value, and no number."""
     while at < len(words):
         word = words[at]
         at += 1
         if word.startswith("-"):
             is_alone = word in _FLAGS or "=" in word or (word[1] != "-" if len(word) > 2 else False)
+            is_alone = is_alone or word[1:] in _FLAG_LETTERS.get(program, "")
             if not is_alone and at < len(words) and not words[at].startswith("-") and words[at] != subcommand:
                 at += 1
         elif not (_IS_ASSIGNMENT.fullmatch(word) or _NUMBER.fullmatch(word)):

@@ -279,6 +279,7 @@ def _checkpoint(job: JobSpec) -> _Found:
         yield from _check_inside_workdir("checkpoint.local", checkpoint.local)
         if not checkpoint.path:
             yield Mistake("checkpoint.path", "is empty: write where the checkpoints are kept")
+    yield from _no_switch("checkpoint.path", checkpoint.path)
     yield from _task_mistakes("checkpoint.tasks", checkpoint.tasks, job, ("chief", "all"))
     yield from _at_least("checkpoint.every", checkpoint.every_s, 1, " s")
     if checkpoint.valid and not VALID.fullmatch(checkpoint.valid):
@@ -287,8 +288,14 @@ def _checkpoint(job: JobSpec) -> _Found:
         )
 
 
+def _no_switch(place: str, path: str) -> _Found:
+    if path.lower() in ("yes", "no", "true", "false", "on", "off"):
+        yield Mistake(place, f"is {path!r}, must be the path of a directory: one of that name is ./{path}")
+
+
 def _tensorboard(job: JobSpec) -> _Found:
     board = job.board
+    yield from _no_switch("board.path", board.path)
     if board.local:
         yield from _check_inside_workdir("board.local", board.local)
     elif board.tasks:

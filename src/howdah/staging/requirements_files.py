@@ -1,4 +1,5 @@
-"""Reads all that a requirements file leads to: files that it includes, and packages of this machine that it installs.
+"""Reads all that makes the packages of a requirements file: files that it includes, packages of this machine that it
+installs, and the installer's settings.
 
 Source of the format: pip's documentation, "Requirements File Format".
 """
@@ -14,9 +15,9 @@ from pathlib import Path
 from howdah.localfiles import regular_file
 from howdah.spec import uris
 from howdah.spec.values import dataclass
-from howdah.staging import archive
+from howdah.staging import archive, installer_settings
 from howdah.staging.files_wrong import FilesWrong
-from howdah.staging.project_files import PLACE, local_packages
+from howdah.staging.project_files import PLACE, find_uv, local_packages
 from howdah.storage.content_cache import sha256_of
 
 MAX_BYTES = 4 << 20
@@ -41,12 +42,17 @@ class RequirementsContent:
     """The digests of files and directories of this machine that are installed, or looked in."""
     editable: tuple[Path, ...] = ()
     """Those of them that the file wants to be used where they are (`-e`)."""
+    linked: tuple[str, ...] = ()
+    """The files and directories to which links lead from the packages."""
+    settings: str = ""
+    """The settings of this machine by which pip or uv chooses packages (`installer_settings`)."""
 
     @property
     def digest_input(self) -> bytes:
         """Return bytes that differ when something does: those of a file that leads to nothing are its own."""
         own, *others = self.texts.items()
         more = [*others, *((path, digest.encode()) for path, digest in self.packages.items())]
+        more += [(Path("settings"), self.settings.encode())] if self.settings else []
         return b"\0".join([own[1], *(part for path, text in more for part in (os.fsencode(path.name), text))])
 
 
@@ -55,11 +61,12 @@ def read_content(requirements: Path) -> RequirementsContent:
 
     Raises:
         FilesWrong: a file is not there.
-        StagingError: a directory can't be read.
+        StagingError: a directory, or the installer's configuration, can't be read.
     """
     texts: dict[Path, bytes] = {}
     packages: dict[Path, str] = {}
     editable: list[Path] = []
+    linked: list[str] = []
     waiting = [(Path(os.path.normpath(requirements)), "")]
     for path, included in waiting:
         if path in texts:
@@ -70,7 +77,7 @@ def read_content(requirements: Path) -> RequirementsContent:
             raise FilesWrong.at(PLACE, f"{str(path)!r}: {error.strerror}{included}") from error
         if path.suffix == ".toml":
             for local in local_packages(path):
-                packages[local] = _digest_of(local)
+                packages[local] = _digest_of(local, linked)
                 editable.append(local)
             continue
         for option, value in _lines(texts[path].decode("utf-8-sig", "replace")):
@@ -84,13 +91,15 @@ def read_content(requirements: Path) -> RequirementsContent:
             elif local.is_file():
                 packages[local] = sha256_of(local)
             elif local.is_dir():
-                packages[local] = _digest_of(local)
+                packages[local] = _digest_of(local, linked)
                 editable += [local] if option in _EDITABLE else []
-    return RequirementsContent(texts, packages, tuple(editable))
+    settings = installer_settings.read(requirements.parent, uv=bool(find_uv()))
+    return RequirementsContent(texts, packages, editable=tuple(editable), linked=tuple(linked), settings=settings)
 
 
-def _digest_of(package: Path) -> str:
-    return archive.digest_of(archive.members(package, with_ignored_files=True))
+def _digest_of(package: Path, linked: list[str]) -> str:
+    """Return the digest of a package's directory; `linked` gets the paths to which links in it lead."""
+    return archive.digest_of(archive.members(package, with_ignored_files=True, followed=linked.append))
 
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,80 @@
+"""Reads the settings of this machine by which pip or uv chooses packages: with others, the same requirements file makes
+another environment.
+
+Source: pip's documentation, "Configuration"; uv's, "Environment variables" and "Configuration files".
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from howdah.localfiles import regular_file
+from howdah.localfiles.file_errors import explain
+
+MAX_BYTES = 1 << 20
+"""The largest configuration file."""
+_CHOOSES = re.compile(
+    r"(?:PIP|UV)_\w*(?:INDEX|FIND_LINKS|CONSTRAINT|OVERRIDE|BINARY|BUILD|SOURCES|EXCLUDE|PRERELEASE|RESOLUTION|STRATEGY"
+    r"|PRIOR|TORCH_BACKEND|NO_DEPS|REQUIREMENT|CONFIG)\w*|PIP_PRE"
+)
+"""The variables of which a value may choose other packages; those of time limits, certificates and caches don't."""
+_TABLES_OF_UV = re.compile(r"(?ms)^\[+tool\.uv\b.*?(?=^\[+(?!tool\.uv\b|\[)|\Z)")
+_LOGIN = re.compile(r"(?<=://)[^/@\s]*@")
+"""Who asks is not what is asked for: tokens of an index change each day."""
+
+
+def read(project: Path, *, uv: bool) -> str:
+    """Return the variables and configuration files that `uv`, or else pip, heeds when it installs what a file in the
+    directory `project` names, without the logins in URLs; "" if there are none.
+
+    Raises:
+        StagingError: a configuration file can't be read.
+    """
+    prefix = "UV_" if uv else "PIP_"
+    named = {name: os.environ[name] for name in os.environ if name.startswith(prefix) and _CHOOSES.fullmatch(name)}
+    lines = [f"{name}={value}" for name, value in sorted(named.items()) if value]
+    texts = [_text_of(path) for path in _files_of_pip()] if not uv else _texts_of_uv(project)
+    return _LOGIN.sub("", "\n".join([*lines, *filter(None, texts)]))
+
+
+def _texts_of_uv(project: Path) -> list[str]:
+    own = os.environ.get("UV_CONFIG_FILE")
+    if own or os.environ.get("UV_NO_CONFIG"):
+        return [_text_of(Path(own))] if own else []
+    machine = [_config_directory() / "uv" / "uv.toml", Path("/etc/uv/uv.toml")]
+    return [_nearest_text_of_uv(project.absolute()), *map(_text_of, machine)]
+
+
+def _nearest_text_of_uv(directory: Path) -> str:
+    """Return the settings that uv takes from the directory, or from the nearest above it that has some."""
+    for place in (directory, *directory.parents):
+        of_project = "".join(_TABLES_OF_UV.findall(_text_of(place / "pyproject.toml")))
+        if found := _text_of(place / "uv.toml") or of_project:
+            return found
+    return ""
+
+
+def _files_of_pip() -> Iterator[Path]:
+    own = os.environ.get("PIP_CONFIG_FILE", "")
+    if own != os.devnull:
+        yield from (Path("/etc/xdg/pip/pip.conf"), Path("/etc/pip.conf"))
+        yield from (Path.home() / ".pip" / "pip.conf", _config_directory() / "pip" / "pip.conf", Path(sys.prefix) / "pip.conf")
+        if own:
+            yield Path(own)
+
+
+def _config_directory() -> Path:
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return regular_file.read(path, MAX_BYTES).decode("utf-8", "replace")
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError as error:
+        raise explain(error, str(path)) from error
