@@ -40,7 +40,7 @@ class LauncherCall:
     """A launcher that a role's command runs."""
 
     launcher: TrainingLauncher
-    """Which one."""
+    """What is known of it."""
     arguments: Tuple[str, ...]
     """The words after its name, with those of its program."""
     script: str = ""
@@ -50,7 +50,7 @@ class LauncherCall:
 
     @property
     def shown(self) -> str:
-        """Return what messages call it."""
+        """Return its name, with the script in which it is: `torchrun (train.sh)`."""
         return f"{self.launcher.name} ({self.script})" if self.script else self.launcher.name
 
 

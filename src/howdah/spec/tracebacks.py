@@ -43,7 +43,7 @@ text that do not begin with blanks: they may also be of a program that has handl
 
 class _Line(NamedTuple):
     rank: str
-    """What torch has put before it."""
+    """The mark that torchrun puts before a line of one of its processes, such as `[rank1]:`; "" without one."""
     text: str
     """What is left of it without that, and without the margin."""
     margin: str
