@@ -85,3 +85,14 @@ def test_what_does_not_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyP
         return process.lives
 
     assert play(act) is False
+
+
+def test_a_stop_at_the_start_is_heeded_whenever_it_comes(tmp_path: Path) -> None:
+    async def act() -> None:
+        for number in range(40):
+            process = await run("exec sleep 600", tmp_path / f"{number}.log")
+            await asyncio.sleep(number * 0.0001)
+            process.signal(signal.SIGTERM)
+            assert await process.wait() in (-signal.SIGTERM, 128 + signal.SIGTERM)
+
+    play(act)

@@ -59,7 +59,10 @@ def test_a_sound_job_has_no_mistakes() -> None:
         (worker(ports=("A",)), "ports.0: is 'A'"),
         (worker(tracked=False), "roles: none is tracked"),
         (job(checkpoint=Checkpoint(path="yes")), "checkpoint.path: is 'yes', must be the path of a directory"),
-        (job(board=Board(path="True")), "board.path: is 'True', must be the path of a directory: one of that name is ./"),
+        (
+            job(board=Board(path="True")),
+            "board.path: is 'True', must be the path of a directory: one of that name is ./",
+        ),
         (job(name=""), "name: is '', must be one line"),
         (job(name="a\nb"), "name: is 'a\\nb', must be one line"),
         (job(framework="tensorfow"), "framework: is 'tensorfow', must be one of generic, pytorch, tensorflow (did"),

@@ -62,7 +62,11 @@ def _files_of_pip() -> Iterator[Path]:
     own = os.environ.get("PIP_CONFIG_FILE", "")
     if own != os.devnull:
         yield from (Path("/etc/xdg/pip/pip.conf"), Path("/etc/pip.conf"))
-        yield from (Path.home() / ".pip" / "pip.conf", _config_directory() / "pip" / "pip.conf", Path(sys.prefix) / "pip.conf")
+        yield from (
+            Path.home() / ".pip" / "pip.conf",
+            _config_directory() / "pip" / "pip.conf",
+            Path(sys.prefix) / "pip.conf",
+        )
         if own:
             yield Path(own)
 
