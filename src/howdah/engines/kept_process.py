@@ -14,8 +14,8 @@ from pathlib import Path
 from howdah.engines.processes import alive, start_of
 
 LOOK_S, STOP_S = 0.2, 2.0
-# The kernel tells a status to the parent only. TERM is for the command, whose status is still to be written. The trap comes
-# after the command: one that was forked with the shell's trap would not hear a TERM before its program runs.
+# The kernel tells a status to the parent only. TERM is for the command, whose status is still to be written. The trap
+# comes after the command: one that was forked with the shell's trap would not hear a TERM before its program runs.
 _WITH_STATUS = (
     '"$@" & trap : TERM; wait $!; status=$?; while kill -0 $! 2>/dev/null; do wait $!; status=$?; done; '
     'echo $status > "$0.new"; mv "$0.new" "$0"; exit $status'
