@@ -61,12 +61,8 @@ def _nearest_text_of_uv(directory: Path) -> str:
 def _files_of_pip() -> Iterator[Path]:
     own = os.environ.get("PIP_CONFIG_FILE", "")
     if own != os.devnull:
-        yield from (Path("/etc/xdg/pip/pip.conf"), Path("/etc/pip.conf"))
-        yield from (
-            Path.home() / ".pip" / "pip.conf",
-            _config_directory() / "pip" / "pip.conf",
-            Path(sys.prefix) / "pip.conf",
-        )
+        directories = (Path("/etc/xdg/pip"), Path("/etc"), Path.home() / ".pip", _config_directory() / "pip")
+        yield from (directory / "pip.conf" for directory in (*directories, Path(sys.prefix)))
         if own:
             yield Path(own)
 

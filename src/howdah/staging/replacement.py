@@ -212,9 +212,8 @@ def environment_paths(environment: Environment, job_directory: Path) -> Iterator
         yield "environment.requirements", requirements
         with contextlib.suppress(SpecError, StagingError):  # told where the environment is staged
             found = read_content(file_to_install(job_directory / requirements))
-            yield from (
-                ("environment.requirements", str(path)) for path in (*found.texts, *found.packages, *found.linked)
-            )
+            paths = (*found.texts, *found.packages, *found.linked)
+            yield from (("environment.requirements", str(path)) for path in paths)
 
 
 def why_not_store(uri: str, kept_paths: Iterable[KeptPath], conf_dir: str) -> str:
