@@ -36,6 +36,7 @@ def test_programs_are_fed_and_failures_are_heard(run: Run, tmp_path: Path) -> No
 def test_streams_are_fed_and_programs_may_stop_or_be_late(run: Run, tmp_path: Path) -> None:
     said = said_by(run(PROGRAMS / "ends.py", tmp_path))
     assert said["streamed"] == [f"{place} {number}" for place in ("first", "second") for number in range(3)]
+    assert not said["stream goes on"]
     assert said["rows of a program that stops"] < 32000
     assert said["usable"] == 45
 

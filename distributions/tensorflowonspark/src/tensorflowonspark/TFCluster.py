@@ -49,9 +49,10 @@ class TFCluster:
     job: Cluster
     """The cluster as howdah has it: its id, its page, its end."""
 
-    def train(self, dataRDD: Any, num_epochs: int = 0, feed_timeout: float = 600, qname: str = "input") -> None:
-        """Bring an RDD's rows to the nodes, `num_epochs` times (0: ten times), or those of each RDD of a DStream. A
-        node that takes nothing for `feed_timeout` seconds is an error.
+    def train(self, dataRDD: Any, num_epochs: int = 0, feed_timeout: float = 600, qname: str = "input") -> Any:
+        """Bring an RDD's rows to the nodes, `num_epochs` times (0: ten times), or those of each RDD of a DStream or
+        batch of a streaming DataFrame, whose StreamingQuery is returned. A node that takes nothing for `feed_timeout`
+        seconds is an error.
 
         Raises:
             Exception: a node has failed; it says which, where, and what it printed last.
@@ -60,12 +61,11 @@ class TFCluster:
         if hasattr(dataRDD, "foreachRDD"):
             dataRDD.foreachRDD(lambda rdd: self._feed(rdd, feed_timeout, qname) and None)
         elif getattr(dataRDD, "isStreaming", False):
-            dataRDD.writeStream.foreachBatch(
-                lambda frame, _: self._feed(frame.rdd, feed_timeout, qname) and None
-            ).start()
+            return self.job.feed_stream(dataRDD, lambda frame: self._feed(frame.rdd, feed_timeout, qname))
         else:
             for _ in range(num_epochs or _DEFAULT_EPOCHS):
                 self._feed(dataRDD, feed_timeout, qname)
+        return None
 
     def _feed(self, data: Any, feed_timeout: float, qname: str) -> Any:
         try:
@@ -88,16 +88,20 @@ class TFCluster:
             raise AssertionError(f"unknown queue: {qname}, known are {', '.join(self.queues or ())}")
 
     def shutdown(self, ssc: Any = None, grace_secs: float = 0, timeout: float = 259200) -> None:
-        """End the feed, and return when the nodes' functions have returned. With a StreamingContext `ssc`, return when
-        it has ended, or a node wants no more rows. After `timeout` seconds (-1: never) the cluster is cancelled.
+        """End the feed, and return when the nodes' functions have returned. Streaming DataFrames that feed the cluster
+        are stopped, when the batch that is on its way has come. With a StreamingContext or StreamingQuery `ssc` the
+        feed ends when that has ended, or a node wants no more rows. After `timeout` seconds (-1: never) the cluster is
+        cancelled.
 
         Raises:
             Exception: a node has failed, or the time is over.
         """
         try:
-            while ssc is not None and not ssc.awaitTerminationOrTimeout(_STOP_POLL_S):
+            is_context = hasattr(ssc, "awaitTerminationOrTimeout")
+            await_end = ssc and (ssc.awaitTerminationOrTimeout if is_context else ssc.awaitTermination)
+            while ssc is not None and not await_end(_STOP_POLL_S):
                 if self.server.done or self.job.outcome is not None:
-                    ssc.stop(stopSparkContext=False, stopGraceFully=True)
+                    ssc.stop(**({"stopSparkContext": False, "stopGraceFully": True} if is_context else {}))
                     break
             if grace_secs:
                 time.sleep(grace_secs)
