@@ -7,6 +7,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,13 @@ import pytest
 
 from howdah.engines.spark.container_task import write_files
 from howdah.program.task_identity import Peer
+from howdah.spark.columns import to_batches, to_rows
+from howdah.spark.feed import DataFeed
+from howdah.spark.feed_messages import socket_name
+from howdah.spark.feeding_task import Programs, infer_partition
 from howdah.spark.node_context import FEED_PORT
 
+KEY = b"k" * 32
 SOURCE = Path(__file__).parents[2] / "distributions" / "tensorflowonspark" / "src"
 
 
@@ -242,3 +248,51 @@ def test_a_node_knows_that_its_executor_is_a_pod(tmp_path: Path, monkeypatch: py
     variables = write_files(tmp_path, "container", order, {"gpus": ""})
     assert variables["SPARK_EXECUTOR_POD_IP"] == "10.0.0.1"
     assert "SPARK_USER" not in variables
+
+
+@pytest.fixture
+def rows() -> Iterator[DataFeed]:
+    name = os.urandom(8).hex()
+    with DataFeed(socket_name(name, "worker:0"), KEY) as feed:
+        feed.cluster = name  # type: ignore[attr-defined]
+        yield feed
+
+
+@pytest.mark.parametrize("qname_out", ["output", "results"])
+def test_queues_of_a_node_are_its_feed(rows: DataFeed, qname_out: str) -> None:
+    from tensorflowonspark.TFManager import Empty, NodeManager
+    from tensorflowonspark.TFNode import DataFeed as Feed
+
+    mgr = NodeManager(lambda _qname: rows)
+    Feed(mgr, False, "input", qname_out)
+    given, results = mgr.get_queue("input"), mgr.get_queue(qname_out)
+    with pytest.raises(Empty):
+        given.get(block=False)
+    with pytest.raises(Empty):
+        given.get(timeout=0.01)
+    programs = Programs(rows.cluster, KEY, connect_s=10.0)  # type: ignore[attr-defined]
+    with ThreadPoolExecutor(1) as pool:
+        answers = pool.submit(lambda: [*infer_partition(programs, 0, to_batches([1, 2, 3], 2))])
+        for number in range(1, 4):
+            assert given.get(timeout=60) == number
+            given.task_done()
+            results.put(number * number)
+        assert [row for batch in answers.result(60) for row in to_rows(batch)] == [1, 4, 9]
+    rows.terminate()
+    assert given.get() is None
+
+
+def test_queues_that_make_no_sense_say_what_does() -> None:
+    from tensorflowonspark.TFManager import Empty, NodeManager
+
+    mgr = NodeManager(lambda _qname: None)
+    with pytest.raises(
+        Exception, match=r"^nothing is put into the queue input on a node: TFCluster.train brings rows$"
+    ):
+        mgr.get_queue("input").put(1)
+    with pytest.raises(Exception, match=r"^nothing is taken from the queue output: rows come from the queue input$"):
+        mgr.get_queue("output").get()
+    with pytest.raises(Exception, match=r"^this is what is wrong$"):
+        mgr.get_queue("error").put("this is what is wrong")
+    with pytest.raises(Empty):
+        mgr.get_queue("control").get(timeout=0.01)
