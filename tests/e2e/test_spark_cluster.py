@@ -52,6 +52,7 @@ def test_functions_are_called_on_executors(run: Run, tmp_path: Path) -> None:
 def test_an_estimator_works_in_pipelines_and_cross_validation(run: Run, tmp_path: Path) -> None:
     said = said_by(run(PROGRAMS / "estimator.py", tmp_path))
     assert (said["columns"][-1], said["rows"], said["loaded"]) == ("prediction", 200, [2, True])
+    assert said["vectors"]
     small, right = said["errors by batch size"]
     assert max(said["error"], said["error when loaded"], right) < 1e-9 < 1 < small
     assert said["no such column"] == "fit: the DataFrame has no column 'features'; it has a, b, label"
@@ -74,7 +75,7 @@ def tensorflow() -> Path:
     return ensure_environment(DIGITS / "requirements.lock", print) / "bin" / "python"
 
 
-@pytest.mark.parametrize("given", ["spark", "tensorflow"])  # streams are in the test before
+@pytest.mark.parametrize("given", ["spark", "stream", "tensorflow"])
 def test_an_example_for_tensorflowonspark_trains(run: Run, tmp_path: Path, tensorflow: Path, given: str) -> None:
     """The accuracy is that of the saved model, with which TFParallel predicts; the example fails below 0.9."""
     arguments = (ROOT / "examples" / "data" / "digits", tmp_path / "model", "--input", given)
