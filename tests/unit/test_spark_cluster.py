@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -76,23 +77,39 @@ def test_a_stream_ends_when_the_cluster_shuts_down(pyspark: Any, monkeypatch: py
     assert not stream.is_active
 
 
-@pytest.mark.parametrize("waits", [False, True])
-def test_a_stream_for_tensorflowonspark_is_returned_and_ends(
-    pyspark: Any, monkeypatch: pytest.MonkeyPatch, waits: bool
-) -> None:
+@pytest.fixture
+def tfcluster(pyspark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.syspath_prepend(str(SOURCE))
     from tensorflowonspark import TFCluster
 
-    try:
-        cluster, stream = TFCluster.TFCluster(), Stream()
-        cluster.job, cluster.input_mode, cluster.queues = ended_cluster(), TFCluster.InputMode.SPARK, ["input"]
-        cluster.server = SimpleNamespace(done=False, stop=lambda: None)
-        assert cluster.train(stream) is stream
-        cluster.shutdown(stream if waits else None)
-        assert not stream.is_active
-    finally:
-        for name in [each for each in sys.modules if each.partition(".")[0] == "tensorflowonspark"]:
-            del sys.modules[name]
+    yield TFCluster
+    for name in [each for each in sys.modules if each.partition(".")[0] == "tensorflowonspark"]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_stream_for_tensorflowonspark_is_returned_and_ends(tfcluster: Any, waits: bool) -> None:
+    cluster, stream = tfcluster.TFCluster(), Stream()
+    cluster.job, cluster.input_mode, cluster.queues = ended_cluster(), tfcluster.InputMode.SPARK, ["input"]
+    cluster.server = SimpleNamespace(done=False, stop=lambda: None)
+    assert cluster.train(stream) is stream
+    cluster.shutdown(stream if waits else None)
+    assert not stream.is_active
+
+
+def test_ports_are_those_of_executors(tfcluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    conf: dict[str, str] = {}
+    application: Any = SimpleNamespace(getConf=lambda: conf)
+    for variable in ("TENSORBOARD_PORT", "TENSORFLOW_PORT"):
+        monkeypatch.delenv(variable, raising=False)
+        assert tfcluster._port_of_executors(application, variable) == 0
+        monkeypatch.setenv(variable, "6007")
+        assert tfcluster._port_of_executors(application, variable) == 6007
+        conf[f"spark.executorEnv.{variable}"] = "6006"
+        assert tfcluster._port_of_executors(application, variable) == 6006
+        conf[f"spark.executorEnv.{variable}"] = "any"
+        with pytest.raises(ValueError, match=f"{variable} is 'any', must be a port"):
+            tfcluster._port_of_executors(application, variable)
 
 
 def test_a_session_of_spark_connect_is_refused_in_one_line(pyspark: Any) -> None:

@@ -32,7 +32,7 @@ def _importable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TFOS_SERVER_HOST", "127.0.0.1")
     monkeypatch.setenv("TFOS_SERVER_KEY", "11" * 32)
-    for name in ("TF_CONFIG", "CUDA_VISIBLE_DEVICES", "SPARK_EXECUTOR_POD_IP"):
+    for name in ("TENSORFLOW_PORT", "TF_CONFIG", "CUDA_VISIBLE_DEVICES", "SPARK_EXECUTOR_POD_IP"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     yield
@@ -202,6 +202,45 @@ def test_nodes_of_one_host_take_different_gpus(
     assert os.environ["CUDA_VISIBLE_DEVICES"] == visible
     assert seen[0].executor_id == number
     assert json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"] == ["a:2224", "a:2225"]
+
+
+class Apart(Context):
+    """One of three nodes, each on a host of its own."""
+
+    roles = ("chief", "worker", "worker")
+    hosts = ("a", "b", "c")
+
+
+@pytest.mark.parametrize("of_node", ["", "2300"])
+def test_all_nodes_have_the_port_that_is_fixed(gpus: Gpus, monkeypatch: pytest.MonkeyPatch, of_node: str) -> None:
+    from tensorflowonspark import TFSparkNode
+
+    monkeypatch.setenv("TENSORFLOW_PORT", of_node)
+    seen: list[Any] = []
+    TFSparkNode.run_on_node(Apart(1), lambda _, ctx: seen.append(ctx), {}, Apart.roles, "file://", True, 2300)
+    spec = {"chief": ["a:2300"], "worker": ["b:2300", "c:2300"]}
+    assert (seen[0].cluster_spec, json.loads(os.environ["TF_CONFIG"])["cluster"]) == (spec, spec)
+
+
+@pytest.mark.parametrize(
+    ("node", "of_node", "said"),
+    [
+        (Context(2), "", "two nodes would have the address a:2300: with TENSORFLOW_PORT each node needs a host"),
+        (
+            Apart(1),
+            "2301",
+            "TENSORFLOW_PORT is 2301 here and 2300 in the driver: set spark.executorEnv.TENSORFLOW_PORT",
+        ),
+    ],
+)
+def test_ports_that_cannot_be_are_told(
+    gpus: Gpus, monkeypatch: pytest.MonkeyPatch, node: Context, of_node: str, said: str
+) -> None:
+    from tensorflowonspark import TFSparkNode
+
+    monkeypatch.setenv("TENSORFLOW_PORT", of_node)
+    with pytest.raises(Exception, match=said):
+        TFSparkNode.run_on_node(node, lambda *_: None, {}, node.roles, "file://", True, 2300)
 
 
 @pytest.mark.parametrize(("ports", "feeds"), [({}, []), ({FEED_PORT: 1}, [""])])
