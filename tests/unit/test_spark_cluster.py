@@ -12,10 +12,15 @@ from typing import Any
 import pyspark_stand_in
 import pytest
 
+from howdah.api.trace import trace
+from howdah.cli.trace import _owner_lines
 from howdah.client.engine_registry import settings_for
+from howdah.engines.spark.allocator import place_in_spark
 from howdah.errors import SpecError
 from howdah.spark.feeding_task import Programs
-from howdah.spec import Outcome, State
+from howdah.spec import Container, JobSpec, Outcome, Role, State, TaskId
+from howdah.spec.events import JobStarted, Launched
+from howdah.spec.fold import fold
 
 SOURCE = Path(__file__).parents[2] / "distributions" / "tensorflowonspark" / "src"
 
@@ -161,3 +166,17 @@ def test_what_the_application_has_is_no_key(pyspark: Any) -> None:
 
     with pytest.raises(SpecError, match=r"conf: is given by the application \(SparkSession\.builder\.config\)"):
         Distributor(2, conf={"spark.task.cpus": 2})
+
+
+def test_a_container_is_traced_to_its_place_in_spark() -> None:
+    facts = {"application": "app-1", "stage": "3", "partition": "0", "executor": "2", "node": "n1", "gpus": ""}
+    container = Container("c-1", "n1", "worker", engine_facts=place_in_spark(facts))
+    job, task = JobSpec({"worker": Role("t")}), TaskId("worker", 0)
+    view = fold([JobStarted(1.0, "job-1", "spark", "me", job), Launched(2.0, task, 1, container)])
+    found = trace(view, "c-1")
+    assert found is not None
+    assert found["engine_facts"] == {"application": "app-1", "stage": "3", "partition": "0", "executor": "2"}
+    lines = [*_owner_lines({**found})]
+    assert "  spark: application app-1, stage 3, partition 0, executor 2" in lines
+    beside_driver = {**dict.fromkeys(facts, ""), "partition": "0", "executor": "driver"}
+    assert place_in_spark(beside_driver) == {"partition": "0", "executor": "driver"}
