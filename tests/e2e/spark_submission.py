@@ -69,6 +69,7 @@ def check_tensorflowonspark(said: dict[str, Any]) -> None:
     assert said["inferred"] == [number * number for number in range(100)]
     assert said["taken"] == [100, 100]
     assert said["tensorboard"].startswith("http://127.")
+    assert said["tensorboard port"], said["tensorboard"]
     beside_driver = [number >= 10**12 for number in said["containers"]]  # no number of a task of Spark is so high
     assert beside_driver == [True, False, False]
     assert sorted(said["parallel"]) == [0, 1]

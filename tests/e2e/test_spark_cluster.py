@@ -36,6 +36,7 @@ def test_programs_are_fed_and_failures_are_heard(run: Run, tmp_path: Path) -> No
 def test_streams_are_fed_and_programs_may_stop_or_be_late(run: Run, tmp_path: Path) -> None:
     said = said_by(run(PROGRAMS / "ends.py", tmp_path))
     assert said["streamed"] == [f"{place} {number}" for place in ("first", "second") for number in range(3)]
+    assert not said["stream goes on"]
     assert said["rows of a program that stops"] < 32000
     assert said["usable"] == 45
 
@@ -51,6 +52,7 @@ def test_functions_are_called_on_executors(run: Run, tmp_path: Path) -> None:
 def test_an_estimator_works_in_pipelines_and_cross_validation(run: Run, tmp_path: Path) -> None:
     said = said_by(run(PROGRAMS / "estimator.py", tmp_path))
     assert (said["columns"][-1], said["rows"], said["loaded"]) == ("prediction", 200, [2, True])
+    assert said["vectors"]
     small, right = said["errors by batch size"]
     assert max(said["error"], said["error when loaded"], right) < 1e-9 < 1 < small
     assert said["no such column"] == "fit: the DataFrame has no column 'features'; it has a, b, label"
@@ -73,7 +75,7 @@ def tensorflow() -> Path:
     return ensure_environment(DIGITS / "requirements.lock", print) / "bin" / "python"
 
 
-@pytest.mark.parametrize("given", ["spark", "tensorflow"])  # streams are in the test before
+@pytest.mark.parametrize("given", ["spark", "stream", "tensorflow"])
 def test_an_example_for_tensorflowonspark_trains(run: Run, tmp_path: Path, tensorflow: Path, given: str) -> None:
     """The accuracy is that of the saved model, with which TFParallel predicts; the example fails below 0.9."""
     arguments = (ROOT / "examples" / "data" / "digits", tmp_path / "model", "--input", given)

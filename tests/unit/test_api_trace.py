@@ -19,6 +19,7 @@ from howdah.spec.view import JobView
 def view() -> JobView:
     """worker:0 is on n1, in its second container; worker:1 and ps:0 are on n2."""
     job = JobSpec({"worker": Role("t", replicas=2), "ps": Role("t")})
+    facts = {"c-2": {"stage": "2"}}
     events: list[Any] = [JobStarted(1.0, "job-1", "yarn", "me", job)]
     for task, container, node, attempt, pid in (
         (TaskId("worker", 0), "c-1", "n3:45454", 1, 7),
@@ -27,7 +28,7 @@ def view() -> JobView:
         (TaskId("ps", 0), "c-4", "n2:45454", 1, 9),
     ):
         events += [
-            Launched(2.0, task, attempt, Container(container, node, task.role)),
+            Launched(2.0, task, attempt, Container(container, node, task.role, engine_facts=facts.get(container, {}))),
             Greeted(3.0, task, attempt, f"{node.partition(':')[0]}.example", 1),
             Started(4.0, task, attempt, 1, pid, "python3", ("5",) if container == "c-2" else ()),
         ]
@@ -74,6 +75,7 @@ def test_all_in_one_go(view: JobView) -> None:
         "attempt": 2,
         "host": "n1.example",
         "container": "c-2",
+        "engine_facts": {"stage": "2"},
         "pid": 7,
         "gpus": ["5"],
         "since": 4.0,

@@ -6,6 +6,8 @@ import asyncio
 import dataclasses
 from pathlib import Path
 
+import pytest
+
 from howdah.master.decisions.actions import (
     Action,
     Commit,
@@ -30,10 +32,10 @@ JOB = JobSpec({"worker": Role("t")}, board=Board("hdfs://n/runs"))
 class Shown:
     """Someone who does nothing but remembers what was to be done, and the job's log."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, job: JobSpec = JOB) -> None:
         self.done: list[Action] = []
-        self.log: list[Event] = [JobStarted(1.0, "job-1", "local", "me", JOB)]
-        staged = StagedJob(JOB, uris.of_local(directory))
+        self.log: list[Event] = [JobStarted(1.0, "job-1", "local", "me", job)]
+        staged = StagedJob(job, uris.of_local(directory))
         self.showing = TensorBoardTask("job-1", staged, b"k" * 32, self.log.append, self.done.extend)
 
     @property
@@ -90,6 +92,14 @@ def test_tensorboard_is_open_when_it_reports_that(tmp_path: Path) -> None:
     asyncio.run(shown.showing.open(shown.view))
     assert len([action for action in shown.done if isinstance(action, RequestContainers)]) == 1
     assert list(shown.view.tasks) == [TaskId("worker", 0)]
+
+
+@pytest.mark.parametrize(("port", "ports"), [(0, "20000-30000"), (6006, "6006-6006")])
+def test_tensorboard_has_the_port_that_is_chosen(tmp_path: Path, port: int, ports: str) -> None:
+    shown = Shown(tmp_path, dataclasses.replace(JOB, board=Board(port=port), port_range="20000-30000"))
+    shown.open()
+    assert shown.showing.order_builder is not None
+    assert shown.showing.order_builder.staged.job.port_range == ports
 
 
 def test_the_end_of_tensorboard_is_recorded_and_does_not_touch_the_job(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,13 @@ import pytest
 
 from howdah.engines.spark.container_task import write_files
 from howdah.program.task_identity import Peer
+from howdah.spark.columns import to_batches, to_rows
+from howdah.spark.feed import DataFeed
+from howdah.spark.feed_messages import socket_name
+from howdah.spark.feeding_task import Programs, infer_partition
 from howdah.spark.node_context import FEED_PORT
 
+KEY = b"k" * 32
 SOURCE = Path(__file__).parents[2] / "distributions" / "tensorflowonspark" / "src"
 
 
@@ -26,7 +32,7 @@ def _importable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TFOS_SERVER_HOST", "127.0.0.1")
     monkeypatch.setenv("TFOS_SERVER_KEY", "11" * 32)
-    for name in ("TF_CONFIG", "CUDA_VISIBLE_DEVICES", "SPARK_EXECUTOR_POD_IP"):
+    for name in ("TENSORFLOW_PORT", "TF_CONFIG", "CUDA_VISIBLE_DEVICES", "SPARK_EXECUTOR_POD_IP"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     yield
@@ -198,6 +204,45 @@ def test_nodes_of_one_host_take_different_gpus(
     assert json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"] == ["a:2224", "a:2225"]
 
 
+class Apart(Context):
+    """One of three nodes, each on a host of its own."""
+
+    roles = ("chief", "worker", "worker")
+    hosts = ("a", "b", "c")
+
+
+@pytest.mark.parametrize("of_node", ["", "2300"])
+def test_all_nodes_have_the_port_that_is_fixed(gpus: Gpus, monkeypatch: pytest.MonkeyPatch, of_node: str) -> None:
+    from tensorflowonspark import TFSparkNode
+
+    monkeypatch.setenv("TENSORFLOW_PORT", of_node)
+    seen: list[Any] = []
+    TFSparkNode.run_on_node(Apart(1), lambda _, ctx: seen.append(ctx), {}, Apart.roles, "file://", True, 2300)
+    spec = {"chief": ["a:2300"], "worker": ["b:2300", "c:2300"]}
+    assert (seen[0].cluster_spec, json.loads(os.environ["TF_CONFIG"])["cluster"]) == (spec, spec)
+
+
+@pytest.mark.parametrize(
+    ("node", "of_node", "said"),
+    [
+        (Context(2), "", "two nodes would have the address a:2300: with TENSORFLOW_PORT each node needs a host"),
+        (
+            Apart(1),
+            "2301",
+            "TENSORFLOW_PORT is 2301 here and 2300 in the driver: set spark.executorEnv.TENSORFLOW_PORT",
+        ),
+    ],
+)
+def test_ports_that_cannot_be_are_told(
+    gpus: Gpus, monkeypatch: pytest.MonkeyPatch, node: Context, of_node: str, said: str
+) -> None:
+    from tensorflowonspark import TFSparkNode
+
+    monkeypatch.setenv("TENSORFLOW_PORT", of_node)
+    with pytest.raises(Exception, match=said):
+        TFSparkNode.run_on_node(node, lambda *_: None, {}, node.roles, "file://", True, 2300)
+
+
 @pytest.mark.parametrize(("ports", "feeds"), [({}, []), ({FEED_PORT: 1}, [""])])
 def test_rows_can_come_before_the_function_asks_for_them(
     gpus: Gpus, ports: Mapping[str, int], feeds: list[str]
@@ -242,3 +287,51 @@ def test_a_node_knows_that_its_executor_is_a_pod(tmp_path: Path, monkeypatch: py
     variables = write_files(tmp_path, "container", order, {"gpus": ""})
     assert variables["SPARK_EXECUTOR_POD_IP"] == "10.0.0.1"
     assert "SPARK_USER" not in variables
+
+
+@pytest.fixture
+def rows() -> Iterator[DataFeed]:
+    name = os.urandom(8).hex()
+    with DataFeed(socket_name(name, "worker:0"), KEY) as feed:
+        feed.cluster = name  # type: ignore[attr-defined]
+        yield feed
+
+
+@pytest.mark.parametrize("qname_out", ["output", "results"])
+def test_queues_of_a_node_are_its_feed(rows: DataFeed, qname_out: str) -> None:
+    from tensorflowonspark.TFManager import Empty, NodeManager
+    from tensorflowonspark.TFNode import DataFeed as Feed
+
+    mgr = NodeManager(lambda _qname: rows)
+    Feed(mgr, False, "input", qname_out)
+    given, results = mgr.get_queue("input"), mgr.get_queue(qname_out)
+    with pytest.raises(Empty):
+        given.get(block=False)
+    with pytest.raises(Empty):
+        given.get(timeout=0.01)
+    programs = Programs(rows.cluster, KEY, connect_s=10.0)  # type: ignore[attr-defined]
+    with ThreadPoolExecutor(1) as pool:
+        answers = pool.submit(lambda: [*infer_partition(programs, 0, to_batches([1, 2, 3], 2))])
+        for number in range(1, 4):
+            assert given.get(timeout=60) == number
+            given.task_done()
+            results.put(number * number)
+        assert [row for batch in answers.result(60) for row in to_rows(batch)] == [1, 4, 9]
+    rows.terminate()
+    assert given.get() is None
+
+
+def test_queues_that_make_no_sense_say_what_does() -> None:
+    from tensorflowonspark.TFManager import Empty, NodeManager
+
+    mgr = NodeManager(lambda _qname: None)
+    with pytest.raises(
+        Exception, match=r"^nothing is put into the queue input on a node: TFCluster.train brings rows$"
+    ):
+        mgr.get_queue("input").put(1)
+    with pytest.raises(Exception, match=r"^nothing is taken from the queue output: rows come from the queue input$"):
+        mgr.get_queue("output").get()
+    with pytest.raises(Exception, match=r"^this is what is wrong$"):
+        mgr.get_queue("error").put("this is what is wrong")
+    with pytest.raises(Empty):
+        mgr.get_queue("control").get(timeout=0.01)

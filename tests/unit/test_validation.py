@@ -69,6 +69,7 @@ def test_a_sound_job_has_no_mistakes() -> None:
         (job(port_range="30000-20000"), "port_range: is '30000-20000', must be two ports from 1024 to 65535"),
         (job(port_range="80-2000"), "port_range: is '80-2000', must be two ports"),
         (job(port_range="2000"), "port_range: is '2000', must be two ports"),
+        (job(board=Board(port=80)), "board.port: is 80, must be 0, or a port from 1024 to 65535"),
         (job(success="100.5%"), "success: is '100.5%', must be one of all, any, chief"),
         (job(success="cheif"), "success: is 'cheif', must be one of all, any, chief (did you mean 'chief'?)"),
         (job(roles={"a": WORKER, "b": WORKER}, success="chief"), "success: is 'chief', but the roles a, b have no"),

@@ -417,7 +417,8 @@ class Series(TypedDict):
 class TraceResult(TypedDict):
     """The owner of a container, process or GPU. `task` is "" and `attempt` 0 if only the job is known (the container
     was the master's). `rank` is null for a spare; `pid` is the program's process, of which the requested process may be
-    a child; `gpus` are numbers or UUIDs."""
+    a child; `gpus` are numbers or UUIDs. `engine_facts` say where in the engine the container is, by
+    the engine's own names; many have none."""
 
     job: str
     name: str
@@ -432,6 +433,7 @@ class TraceResult(TypedDict):
     attempt: int
     host: str
     container: str
+    engine_facts: dict[str, str]
     pid: int
     gpus: list[str]
     since: float

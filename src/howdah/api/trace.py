@@ -52,6 +52,7 @@ def describe(view: JobView, task: str, attempt: int, found: AttemptView | None =
         "attempt": attempt,
         "host": found.host or found.node,
         "container": found.container,
+        "engine_facts": dict(found.engine_facts),
         "pid": found.pid,
         "gpus": list(gpus),
         "since": found.running or found.launched,

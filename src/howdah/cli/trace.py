@@ -161,6 +161,8 @@ def _owner_lines(whole: dict[str, Any]) -> Iterator[str]:
     if whole["host"]:
         process = _(", program {pid}", pid=whole["pid"]) if whole["pid"] else ""
         yield "  " + _("on {host} in {container}", host=whole["host"], container=whole["container"]) + process
+    if whole["engine_facts"]:
+        yield f"  {whole['engine']}: " + ", ".join(f"{name} {value}" for name, value in whole["engine_facts"].items())
     if whole["gpus"]:
         yield "  " + _("GPUs {gpus}", gpus=", ".join(whole["gpus"]))
     if whole["since"]:

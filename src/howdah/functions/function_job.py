@@ -87,14 +87,14 @@ def run_job(call: FunctionCall, on: str, profile: str, keys: Mapping[str, Any]) 
     return results.read(len(results.tasks) if call.whose == ALL_TASKS else 1)
 
 
-def run_program(path: Path, args: Sequence[str], on: str, keys: Mapping[str, Any]) -> None:
+def run_program(path: Path, args: Sequence[str], on: str, profile: str, keys: Mapping[str, Any]) -> None:
     """Run a program of Python in each task of a job, to its end.
 
     Raises:
         JobFailed, JobCancelled: it has ended without success.
     """
     choose()
-    flags = {"engine": on}
+    flags = {"engine": on, "profile": profile}
     settings = settings_for(flags)
     engine = engine_for(settings)
     more = {"name": path.stem, **keys, "files": [*keys.get("files", ()), str(path.resolve())]}

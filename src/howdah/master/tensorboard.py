@@ -187,6 +187,7 @@ class TensorBoardTask:
             "title": view.job.name if view.job else self.id,
         }
         command = argv(python, (IMPORT_PATH, str(Path(howdah.__file__).parents[1])), request)
+        port = self.staged.job.board.port
         role = Role(command, resources=SIZE, tracked=True, on_failure="fail", yields={"AT": READY})
         return JobSpec(
             {self.name: role},
@@ -195,7 +196,7 @@ class TensorBoardTask:
             timeouts=Timeouts(gang_s=WAIT_S, hold_s=WAIT_S),
             environment=replace(self.staged.job.environment),
             node_label=self.staged.job.node_label,
-            port_range=self.staged.job.port_range,
+            port_range=f"{port}-{port}" if port else self.staged.job.port_range,
         )
 
     def _observe(self, event: events.Event) -> None:

@@ -77,16 +77,18 @@ class Cluster:
         programs: Programs,
         fed: Sequence[str],
         say: Callable[[str], None] | None = None,
+        profile: str = "",
     ) -> None:
         self._context, self._engine, self._programs, self._fed = context, engine, programs, tuple(fed)
         self._say = say or (lambda text: print(text, file=sys.stderr, flush=True))
         self.job_id = job_id
         """The id of the job, by which `howdah` finds it."""
-        self._client = Client(engine="spark")
+        self._client = Client(engine="spark", profile=profile)
         self._view: JobView | None = None
         self._changed = threading.Condition()
         self._problem: Exception | None = None
         self._notes = 0
+        self._streams: list[Any] = []
         self._table: LiveTable | None = None
 
     @classmethod
@@ -101,6 +103,7 @@ class Cluster:
         fed: Sequence[str] | None = None,
         beside_driver: Sequence[str] = (),
         name: str = "",
+        profile: str = "",
         base_directory: Path | str = ".",
         start_limit_s: float = START_LIMIT_S,
         say: Callable[[str], None] | None = None,
@@ -112,14 +115,16 @@ class Cluster:
         paths start at `base_directory`. A function has `roles`: numbers of tasks by role, or Roles with their
         resources, or the number of workers; and the variables of `framework`. `fields` are more of JobSpec's. Roles
         that are `fed` (all that hold data, unless given) leave their slots of Spark to the tasks that feed them; () if
-        nothing will be fed. Roles that are `beside_driver` run there, in no slot. `say` gets a sentence for what people
-        should know; without it they go to standard error.
+        nothing will be fed. Roles that are `beside_driver` run there, in no slot. `profile` is one of your
+        configuration. `say` gets a sentence for what people should know; without it they go to standard error.
 
         Raises:
             ClusterError: the job has ended, or not all programs run within `start_limit_s` seconds.
             SpecError, StagingError, EngineRejected, EngineUnavailable: the job cannot run; the message says why.
         """
         context = context_of(spark)
+        flags = flags_of(context, profile)
+        settings = settings_for(flags)
         directory = Path(tempfile.mkdtemp(prefix="howdah-spark-"))
         socket = directory / "driver.sock"
         server = DriverServer(context, socket)
@@ -136,12 +141,13 @@ class Cluster:
                 spec = _with_command(spec, context)
             names = [role for role in spec.roles if role not in HOLD_NO_DATA] if fed is None else fed
             made = _for_spark(context, spec, names, beside_driver, socket)
-            engine, job_id = _submit(context, made, Path(base_directory))
+            engine = engine_for(settings)
+            job_id = submit(prepare(made, Path(base_directory), flags, _LOG.warning), _LOG.warning)
         except BaseException:
             server.stop()
             shutil.rmtree(directory, ignore_errors=True)
             raise
-        cluster = cls(context, job_id, engine, programs, names, say)
+        cluster = cls(context, job_id, engine, programs, names, say, profile)
         cluster._table = LiveTable(job_id) if in_notebook() else None
         threading.Thread(target=cluster._follow, args=(server, directory), daemon=True).start()
         atexit.register(cluster._cancel_quietly)
@@ -280,21 +286,33 @@ class Cluster:
         """Bring data to the programs, as often as `epochs` says; return when they have taken it, or want no more.
 
         `data` is a DataFrame, or an RDD of tuples, dicts, bytes, numbers or arrays. A stream (a streaming DataFrame, or
-        a DStream) is fed in the background; for a DataFrame its StreamingQuery is returned, else the number of rows
-        that were taken. A program that takes nothing for `silence_s` seconds is an error; `queue` is the name of the
-        feed, for programs with several.
+        a DStream) is fed in the background; for a DataFrame its StreamingQuery is returned, which `shutdown` stops,
+        else the number of rows that were taken. A program that takes nothing for `silence_s` seconds is an error;
+        `queue` is the name of the feed, for programs with several.
 
         Raises:
             ClusterError: the job has failed. What Spark raises, if the data cannot be read.
         """
         feeder = self._feeder(silence_s, queue)
         if getattr(data, "isStreaming", False):
-            return data.writeStream.foreachBatch(lambda frame, _number: feeder.train(frame) and None).start()
+            return self.feed_stream(data, feeder.train)
         if hasattr(data, "foreachRDD"):
             data.foreachRDD(lambda rdd: feeder.train(rdd) and None)
             return None
         with self._cancelled_by_interrupt():
             return sum(feeder.train(data) for _ in range(epochs))
+
+    def feed_stream(self, frame: Any, feed: Callable[[Any], Any]) -> Any:
+        """Start a query that calls `feed` with each batch of a streaming DataFrame, and return it. It is stopped when
+        the feed ends."""
+        query = frame.writeStream.foreachBatch(lambda batch, _number: feed(batch) and None).start()
+        self._streams.append(query)
+        return query
+
+    def _stop_streams(self) -> None:
+        for query in self._streams:
+            with contextlib.suppress(Exception):  # Spark itself may have ended; why a query failed, the query tells
+                query.stop()  # returns when the batch that is on its way has come
 
     def inference(self, data: Any, schema: str = "", *, silence_s: float | None = None, queue: str = "") -> Any:
         """Return the programs' results, one for each row, in the order of the rows of a partition: an RDD for an RDD,
@@ -303,10 +321,12 @@ class Cluster:
         return self._feeder(silence_s, queue).inference(data, schema)
 
     def end_feed(self) -> None:
-        """Tell the programs that no more data will come, also those that do not listen yet, and that start again."""
+        """Stop the streams, when the batch that is on its way has come. Then tell the programs that no more data will
+        come, also those that do not listen yet, and that start again."""
         threading.Thread(target=self._end_feeds, daemon=True).start()
 
     def _end_feeds(self) -> None:
+        self._stop_streams()
         told = set()
         while self.outcome is None and self._problem is None:
             for task in self._fed_tasks:
@@ -345,10 +365,12 @@ class Cluster:
         """
         self.end_feed()
         try:
-            return self.wait(timeout_s)
+            outcome = self.wait(timeout_s)
         except BaseException:
             self._cancel_quietly()
             raise
+        self._stop_streams()  # of programs that wanted no more
+        return outcome
 
     def cancel(self) -> None:
         """End the job now."""
@@ -383,6 +405,13 @@ def context_of(spark: Any) -> SparkContext:
             " program by spark-submit, or start the tasks by howdah.run(…, on='spark')",
         )
     return spark if isinstance(spark, SparkContext) else spark.sparkContext
+
+
+def flags_of(context: SparkContext, profile: str) -> dict[str, str]:
+    """Return the flags of the settings for jobs in this application: its master reaches the driver, and executors the
+    master, by the driver's own address."""
+    address = context.getConf().get("spark.driver.host") or ""
+    return {"engine": "spark", "profile": profile, "spark.master": context.master, "spark.address": address}
 
 
 def function_job(
@@ -430,11 +459,3 @@ def _for_spark(
     return replace(
         job, roles=roles, links={**links, **job.links}, labels=labels, engines={**job.engines, "spark": options}
     )
-
-
-def _submit(context: SparkContext, job: JobSpec, directory: Path) -> tuple[Engine, str]:
-    """Submit the job; its master reaches the driver, and executors the master, by the driver's own address."""
-    conf = context.getConf()
-    flags = {"engine": "spark", "spark.master": context.master, "spark.address": conf.get("spark.driver.host") or ""}
-    prepared = prepare(job, directory, flags, _LOG.warning)
-    return engine_for(settings_for(flags)), submit(prepared, _LOG.warning)

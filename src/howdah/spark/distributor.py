@@ -22,7 +22,7 @@ from howdah.functions.function_job import DIRECTORY, ROLE, FunctionCall, read_jo
 from howdah.functions.packed_function import pack_function
 from howdah.functions.results import Results, new_place, tasks_by_rank
 from howdah.program.run_function import ALL_TASKS, FIRST_TASK
-from howdah.spark.cluster import Cluster, ClusterError, context_of
+from howdah.spark.cluster import Cluster, ClusterError, context_of, flags_of
 from howdah.spark.partition_data import call_with_data
 from howdah.spec import JobSpec, Output, Role
 from howdah.wire.program_protocol import FUNCTION_RESULTS
@@ -30,6 +30,8 @@ from howdah.wire.program_protocol import FUNCTION_RESULTS
 _LOG = logging.getLogger("howdah")
 _GPUS_OF_TASK = "spark.task.resource.gpu.amount"
 _OWN = ("name", "framework", "roles")
+_GIVEN = (("replicas", "num_processes"), ("gpus", "use_gpu"), ("conf", "the application (SparkSession.builder.config)"))
+"""Keys that a Distributor does not take, and what gives them."""
 
 
 class Distributor:
@@ -38,8 +40,8 @@ class Distributor:
     With `local_mode` they run beside the driver, else each in a task of Spark; with `use_gpu` each has the GPUs that
     Spark gives to a task (`spark.task.resource.gpu.amount`), or one beside the driver. On Spark `roles` may take the
     place of `num_processes`: numbers of tasks by role, or Roles with their resources. `epochs` is how often
-    `train_on_dataframe` brings the data; None: until no program wants more. `keys` are those of a job file:
-    `retries=2`, `checkpoint={"path": …}`, `environment=…`, `env=…`.
+    `train_on_dataframe` brings the data; None: until no program wants more. `profile` is one of your configuration.
+    `keys` are those of a job file: `retries=2`, `checkpoint={"path": …}`, `environment=…`, `env=…`.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Distributor:
         roles: Mapping[str, int | Role] | None = None,
         epochs: int | None = 1,
         name: str = "",
+        profile: str = "",
         spark: SparkSession | None = None,
         **keys: Any,
     ) -> None:
@@ -59,12 +62,12 @@ class Distributor:
             raise ValueError(f"num_processes is {num_processes}, must be at least 1")
         if roles and local_mode:
             raise ValueError("roles are for Spark's executors: local_mode=False")
-        for key, given_by in (("replicas", "num_processes"), ("gpus", "use_gpu")):
+        for key, given_by in _GIVEN:
             if key in keys:
                 raise SpecError.at(key, f"is given by {given_by}")
         self.num_processes, self.local_mode, self.use_gpu = num_processes, local_mode, use_gpu
         self._framework, self._roles, self._epochs, self._name = framework, roles, epochs, name
-        self._session, self._keys = spark, keys
+        self._profile, self._session, self._keys = profile, spark, keys
 
     def run(self, train_object: Callable[..., Any] | str, *args: Any, **kwargs: Any) -> Any:
         """Call `train_object` in each task, and return what it returns in the first one (rank 0). A path is that of a
@@ -102,9 +105,9 @@ class Distributor:
     ) -> list[Any]:
         call = FunctionCall(function, args, kwargs, whose)
         if self.local_mode:
-            return run_job(call, "local", "", {"name": self._name or call.name, **self._local_keys()})
+            return run_job(call, "local", self._profile, {"name": self._name or call.name, **self._local_keys()})
         spark = self._context()
-        settings = settings_for({"engine": "spark", "spark.master": spark.master})
+        settings = settings_for(flags_of(spark, self._profile))
         place = new_place(engine_for(settings).home)
         roles, more = self._roles_on_spark(spark), self._fields()
         results = Results(place, tasks_by_rank(JobSpec(roles, framework=self._framework)), settings["hadoop_conf_dir"])
@@ -125,6 +128,7 @@ class Distributor:
                     framework=self._framework,
                     fed=() if data is None else [name for name in roles if name not in HOLD_NO_DATA],
                     name=self._name or call.name,
+                    profile=self._profile,
                     **more,
                 ) as cluster:
                     if data is not None:
@@ -183,14 +187,15 @@ class Distributor:
         if not path.is_file():
             raise SpecError.at("train_object", f"{str(path)!r}: no such file")
         if self.local_mode:
-            run_program(path, args, "local", {"name": self._name or path.stem, **self._local_keys()})
+            run_program(path, args, "local", self._profile, {"name": self._name or path.stem, **self._local_keys()})
             return
         spark = self._context()
         python = "python" if self._keys.get("environment") else spark.pythonExec
         command = (python, path.name, *args)
         roles = {name: replace(role, command=command) for name, role in self._roles_on_spark(spark).items()}
         job = JobSpec(roles, framework=self._framework, files=(str(path.resolve()),))
-        Cluster.run(spark, job, fed=(), name=self._name or path.stem, **self._fields()).shutdown()
+        name = self._name or path.stem
+        Cluster.run(spark, job, fed=(), name=name, profile=self._profile, **self._fields()).shutdown()
 
 
 class TorchDistributor(Distributor):

@@ -14,7 +14,7 @@ from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.ml.param.shared import HasFeaturesCol, HasLabelCol, HasPredictionCol, HasValidationIndicatorCol
 from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable, MLReader, MLWritable, MLWriter
 from pyspark.sql import DataFrame
-from pyspark.sql.types import DoubleType, StructField, StructType
+from pyspark.sql.types import ArrayType, DoubleType, StructField, StructType
 
 from howdah.errors import SpecError
 from howdah.spark import columns, partition_functions
@@ -25,25 +25,54 @@ Train = Callable[[Iterator[dict[str, Any]], dict[str, Any]], Any]
 Predict = Callable[[Any, dict[str, Any]], Any]
 _FUNCTIONS = "functions"
 _ARRAY = "howdah features"
+_TYPES = {"double": DoubleType(), "array<double>": ArrayType(DoubleType())}
+"""The types that predictions may have, as Spark writes them."""
 
 
 def _param(name: str, doc: str, converter: Callable[[Any], Any] | None = None) -> Any:
     return Param(Params._dummy(), name, doc, converter)
 
 
+def _prediction_type(value: Any) -> str:
+    if value not in _TYPES:
+        raise TypeError(f"{value!r} is none of {', '.join(_TYPES)}")
+    return str(value)
+
+
+def _with_accessors(cls: Any) -> Any:
+    """Add a setter and a getter for each Param of a class that has none yet, with the names of pyspark.ml."""
+    for name in [each for each in dir(cls) if isinstance(getattr(cls, each), Param)]:
+        suffix = f"{name[0].upper()}{name[1:]}"
+
+        def set_value(self: Any, value: Any, name: str = name) -> Any:
+            return self._set(**{name: value})
+
+        def get_value(self: Any, name: str = name) -> Any:
+            return self.getOrDefault(name)
+
+        for accessor, function, verb in ((f"set{suffix}", set_value, "Set"), (f"get{suffix}", get_value, "Return")):
+            if accessor not in dir(cls):
+                function.__name__, function.__doc__ = accessor, f"{verb} `{name}`."
+                setattr(cls, accessor, function)
+    return cls
+
+
 class _Columns(HasFeaturesCol, HasLabelCol, HasPredictionCol, HasValidationIndicatorCol):
     """The parameters that estimator and model have in common."""
 
     predictFunction = _param("predictFunction", "Returns predictions, one for each row of NumPy columns.")
+    predictionType = _param("predictionType", "The type of a prediction: double or array<double>.", _prediction_type)
 
 
+@_with_accessors
 class Estimator(SparkEstimator, _Columns, MLReadable, MLWritable):
     """Trains `trainFunction` in `numWorkers` tasks, and gives a Model of what the first of them returns.
 
     `trainFunction(batches, params)` gets its task's share of the data, as an iterator over NumPy columns by name in
     batches of `batchSize` rows, `epochs` times over, and the values of all parameters by name.
-    `predictFunction(model, columns)` returns one number for each row. `jobKeys` are more of Distributor's arguments:
-    `{"retries": 2}`. Names are those of `pyspark.ml`; `setParams` and `copy` work as they do there.
+    `predictFunction(model, columns)` returns one number for each row, or a vector if `predictionType` is
+    `array<double>`. `jobKeys` are more of Distributor's arguments: `{"retries": 2}`. Names are those of `pyspark.ml`;
+    each Param has its setter and getter, and `setParams` and `copy` work as they do there.
     """
 
     trainFunction = _param("trainFunction", "Trains, with batches and parameters; returns the model.")
@@ -64,6 +93,7 @@ class Estimator(SparkEstimator, _Columns, MLReadable, MLWritable):
         featuresCol: str = "features",
         labelCol: str = "label",
         predictionCol: str = "prediction",
+        predictionType: str = "double",
         validationIndicatorCol: str | None = None,
         numWorkers: int = 1,
         useGpu: bool = False,
@@ -75,6 +105,7 @@ class Estimator(SparkEstimator, _Columns, MLReadable, MLWritable):
     ) -> None:
         super().__init__()
         self._setDefault(numWorkers=1, useGpu=False, framework="pytorch", batchSize=32, epochs=1, jobKeys={})
+        self._setDefault(predictionType="double")
         self._set_given(self._input_kwargs)
 
     @keyword_only
@@ -118,12 +149,14 @@ class Estimator(SparkEstimator, _Columns, MLReadable, MLWritable):
         return _Reader(cls)
 
 
+@_with_accessors
 class Model(SparkModel, _Columns, MLReadable, MLWritable):
     """Predicts with what a training function has returned."""
 
     def __init__(self, trained: Any = None) -> None:
         super().__init__()
         self._trained = trained
+        self._setDefault(predictionType="double")
 
     def getModel(self) -> Any:
         """Return what the training function has returned."""
@@ -131,14 +164,15 @@ class Model(SparkModel, _Columns, MLReadable, MLWritable):
 
     def _transform(self, dataset: DataFrame) -> DataFrame:
         features, prediction = self.getFeaturesCol(), self.getPredictionCol()
+        kind = self.getOrDefault(self.predictionType)
         if prediction in dataset.columns:
             raise SpecError.at("transform", f"the DataFrame has a column {prediction!r} already")
         given = dataset.withColumn(_ARRAY, _as_array(dataset, features))
-        schema = StructType([*given.schema.fields, StructField(prediction, DoubleType())])
+        schema = StructType([*given.schema.fields, StructField(prediction, _TYPES[kind])])
         for module in (columns, partition_functions):
             cloudpickle.register_pickle_by_value(module)
         packed = cloudpickle.dumps((self._trained, self.getOrDefault(self.predictFunction)))
-        predict = partition_functions.predict_arrow(packed, _ARRAY, features, prediction)
+        predict = partition_functions.predict_arrow(packed, _ARRAY, features, prediction, kind != "double")
         return given.mapInArrow(predict, schema).drop(_ARRAY)
 
     def write(self) -> MLWriter:

@@ -6,10 +6,12 @@ Spark brings this module to its executors by value: it imports Python's own libr
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import numpy
 import pyarrow
 
 from howdah.spark.columns import to_batches, to_numpy, to_rows
@@ -111,10 +113,11 @@ def partition_number() -> int:
 
 
 def predict_arrow(
-    packed: bytes, given: str, features: str, prediction: str
+    packed: bytes, given: str, features: str, prediction: str, are_vectors: bool
 ) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """Return the function for `mapInArrow` that adds a column of predictions. `packed` has a model and the function
-    that predicts with it, which gets the column `given` under the name `features`."""
+    """Return the function for `mapInArrow` that adds a column of predictions: numbers, or vectors (lists of numbers).
+    `packed` has a model and the function that predicts with it, which gets the column `given` under the name
+    `features`."""
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
         from pyspark import cloudpickle
@@ -122,9 +125,29 @@ def predict_arrow(
         model, predict = cloudpickle.loads(packed)
         for batch in batches:
             values = predict(model, {features: to_numpy(batch.column(batch.schema.get_field_index(given)))})
-            column = pyarrow.array(values, pyarrow.float64())
+            column = _to_vectors(values) if are_vectors else _to_numbers(values)
             if len(column) != batch.num_rows:
                 raise ValueError(f"predictFunction returned {len(column)} predictions for {batch.num_rows} rows")
             yield pyarrow.RecordBatch.from_arrays([*batch.columns, column], [*batch.schema.names, prediction])
 
     return run
+
+
+def _to_numbers(values: Any) -> pyarrow.Array:
+    """Return predictions, each a number or a vector of one, as a column.
+
+    Raises:
+        ValueError: they are longer vectors.
+    """
+    size = math.prod(numpy.shape(values)[1:])
+    if size > 1:
+        raise ValueError(f"predictFunction returned {size} values for each row: set predictionType to 'array<double>'")
+    return pyarrow.array(numpy.ravel(values) if numpy.ndim(values) > 1 else values, pyarrow.float64())
+
+
+def _to_vectors(values: Any) -> pyarrow.Array:
+    """Return predictions as a column of lists of numbers."""
+    array = numpy.asarray(values, numpy.float64)
+    size = math.prod(array.shape[1:])
+    offsets = numpy.arange(len(array) + 1, dtype=numpy.int32) * size
+    return pyarrow.ListArray.from_arrays(offsets, pyarrow.array(array.ravel()))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Optional, Tuple
+from dataclasses import field
+from typing import Mapping, NamedTuple, Optional, Tuple
 
 from howdah.spec.message import Sentence
 from howdah.spec.task import Exit, TaskId
@@ -70,3 +71,5 @@ class AttemptView:
     """The number of the try: what people see as the task's attempt."""
     stopped: bool = False
     """The master told the program to stop: its exit is no failure."""
+    engine_facts: Mapping[str, str] = field(default_factory=dict)
+    """Where in the engine its container is: Container.engine_facts."""

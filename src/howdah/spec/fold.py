@@ -69,6 +69,7 @@ def _on_launched(view: JobView, event: events.Launched) -> None:
     attempt = AttemptView(
         event.attempt, container=container.id, node=container.node, log_url=container.log_url, launched=event.time
     )
+    attempt.engine_facts = container.engine_facts
     attempt.try_number = (known.tries if known else 0) + 1
     attempt.asked = view.asked.get(event.task.role, 0.0)
     attempt.allocated = view.allocated.pop(container.id, 0.0)
@@ -100,6 +101,7 @@ def _next_try(task: TaskView, before: AttemptView, now: float) -> AttemptView:
     if before.exit is None:  # its end is told with the failure of another task
         before.exit, before.stopped = Exit("stopped", detail=message("the tasks start again")), True
     again = AttemptView(before.attempt, container=before.container, node=before.node, log_url=before.log_url)
+    again.engine_facts = before.engine_facts
     task.tries += 1
     again.try_number = task.tries
     here = [each for each in task.attempts if each.attempt == before.attempt]

@@ -291,6 +291,8 @@ class Board:
     """Tasks whose `local` is copied: `chief`, a role, or a task like `worker:0`. Empty: every task."""
     show: bool = False
     """Whether TensorBoard starts with the job. Otherwise `howdah tensorboard` and the job's page start it."""
+    port: int = 0
+    """Port of TensorBoard on its node. 0: one of `port_range`, else the system chooses."""
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,9 @@ class Container:
     """Its resources."""
     log_url: str = ""
     """Where people read the container's logs; "" when the engine has no such page."""
+    engine_facts: Mapping[str, str] = field(default_factory=dict)
+    """Where in the engine it is, by the engine's own names: on Spark `application`, `stage`, `partition`,
+    `executor`."""
 
 
 @dataclass(frozen=True)

@@ -303,6 +303,8 @@ def _tensorboard(job: JobSpec) -> _Found:
     if board.tasks:
         yield from _task_mistakes("board.tasks", board.tasks, job, ("chief",))
     yield from _at_least("board.every", board.every_s, 1, " s")
+    if board.port and not 1024 <= board.port <= 65535:
+        yield Mistake("board.port", f"is {board.port}, must be 0, or a port from 1024 to 65535")
 
 
 def _task_mistakes(place: str, tasks: str, job: JobSpec, words: Tuple[str, ...]) -> _Found:

@@ -36,7 +36,7 @@ def main(directory):
         for number in range(3):
             Path(directory, "lines", f"{number}.txt").write_text(f"first {number}\nsecond {number}\n")
             query.processAllAvailable()
-        query.stop()
+    said["stream goes on"] = query.isActive
     parts = [json.loads(Path(directory, f"streamed-{index}").read_text()) for index in range(2)]
     said["streamed"] = sorted(line for part in parts for line in part)
     with Cluster.run(spark, once, roles=2) as cluster:

@@ -30,18 +30,26 @@ def predict(coefficients, columns):
     return columns["features"] @ coefficients[:2] + coefficients[2]
 
 
+def predict_twice(coefficients, columns):
+    return numpy.c_[predict(coefficients, columns), predict(coefficients, columns)]
+
+
 def main(directory):
     spark = SparkSession.builder.getOrCreate()
     rows = [(float(n % 17), float(n % 5), 2.0 * (n % 17) - 3.0 * (n % 5) + 1.0) for n in range(200)]
     frame = spark.createDataFrame(rows, ["a", "b", "label"]).repartition(3)
-    estimator = Estimator(
-        trainFunction=train, predictFunction=predict, numWorkers=2, framework="generic", batchSize=16, epochs=2
-    )
+    estimator = Estimator(trainFunction=train, predictFunction=predict, numWorkers=2, framework="generic", epochs=2)
+    estimator.setBatchSize(16)
     vectors = VectorAssembler(inputCols=["a", "b"], outputCol="features")
     pipeline, evaluator, said = Pipeline(stages=[vectors, estimator]), RegressionEvaluator(), {}
     model = pipeline.fit(frame)
     predicted = model.transform(frame)
     said["columns"], said["rows"], said["error"] = predicted.columns, predicted.count(), evaluator.evaluate(predicted)
+    twice = model.stages[-1].copy().setPredictFunction(predict_twice).setPredictionType("array<double>")
+    said["vectors"] = all(
+        len(row.prediction) == 2 and abs(row.prediction[1] - row.label) < 1e-9
+        for row in twice.transform(vectors.transform(frame)).collect()
+    )
     model.write().overwrite().save(f"{directory}/model")
     said["error when loaded"] = evaluator.evaluate(PipelineModel.load(f"{directory}/model").transform(frame))
     estimator.write().overwrite().save(f"{directory}/estimator")

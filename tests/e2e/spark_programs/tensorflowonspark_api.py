@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import sys
 import time
 from pathlib import Path
@@ -30,9 +31,10 @@ def add(args, ctx):
 
 
 def take(args, ctx):
-    feed, taken = ctx.get_data_feed(), []
-    while len(taken) < 100 and not feed.should_stop():
-        taken += feed.next_batch(10)
+    feed, taken, queue = ctx.get_data_feed(), [], ctx.mgr.get_queue("input")
+    while len(taken) < 100 and (row := queue.get()) is not None:
+        taken.append(row)
+        queue.task_done()
     feed.terminate()
     Path(args, f"taken-{ctx.executor_id}").write_text(str(len(taken)))
 
@@ -100,10 +102,13 @@ def main(directory):
 
     # The ps serves until the others have ended; nothing of it takes a slot.
     log_dir = f"{directory}/log"
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        os.environ["TENSORBOARD_PORT"] = str(free.getsockname()[1])
     cluster = TFCluster.run(sc, place, directory, 3, 1, tensorboard=True, log_dir=log_dir, driver_ps_nodes=True)
     while not (said.get("tensorboard") or cluster.job.outcome):
         said["tensorboard"] = cluster.tensorboard_url()
         time.sleep(0.2)
+    said["tensorboard port"] = f":{os.environ['TENSORBOARD_PORT']}/" in said["tensorboard"]
     Path(directory, "seen").touch()
     cluster.shutdown()
     nodes = [("ps", 0), ("worker", 0), ("worker", 1)]

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from howdah.spark import Cluster
@@ -49,9 +50,10 @@ class TFCluster:
     job: Cluster
     """The cluster as howdah has it: its id, its page, its end."""
 
-    def train(self, dataRDD: Any, num_epochs: int = 0, feed_timeout: float = 600, qname: str = "input") -> None:
-        """Bring an RDD's rows to the nodes, `num_epochs` times (0: ten times), or those of each RDD of a DStream. A
-        node that takes nothing for `feed_timeout` seconds is an error.
+    def train(self, dataRDD: Any, num_epochs: int = 0, feed_timeout: float = 600, qname: str = "input") -> Any:
+        """Bring an RDD's rows to the nodes, `num_epochs` times (0: ten times), or those of each RDD of a DStream or
+        batch of a streaming DataFrame, whose StreamingQuery is returned. A node that takes nothing for `feed_timeout`
+        seconds is an error.
 
         Raises:
             Exception: a node has failed; it says which, where, and what it printed last.
@@ -60,12 +62,11 @@ class TFCluster:
         if hasattr(dataRDD, "foreachRDD"):
             dataRDD.foreachRDD(lambda rdd: self._feed(rdd, feed_timeout, qname) and None)
         elif getattr(dataRDD, "isStreaming", False):
-            dataRDD.writeStream.foreachBatch(
-                lambda frame, _: self._feed(frame.rdd, feed_timeout, qname) and None
-            ).start()
+            return self.job.feed_stream(dataRDD, lambda frame: self._feed(frame.rdd, feed_timeout, qname))
         else:
             for _ in range(num_epochs or _DEFAULT_EPOCHS):
                 self._feed(dataRDD, feed_timeout, qname)
+        return None
 
     def _feed(self, data: Any, feed_timeout: float, qname: str) -> Any:
         try:
@@ -88,16 +89,20 @@ class TFCluster:
             raise AssertionError(f"unknown queue: {qname}, known are {', '.join(self.queues or ())}")
 
     def shutdown(self, ssc: Any = None, grace_secs: float = 0, timeout: float = 259200) -> None:
-        """End the feed, and return when the nodes' functions have returned. With a StreamingContext `ssc`, return when
-        it has ended, or a node wants no more rows. After `timeout` seconds (-1: never) the cluster is cancelled.
+        """End the feed, and return when the nodes' functions have returned. Streaming DataFrames that feed the cluster
+        are stopped, when the batch that is on its way has come. With a StreamingContext or StreamingQuery `ssc` the
+        feed ends when that has ended, or a node wants no more rows. After `timeout` seconds (-1: never) the cluster is
+        cancelled.
 
         Raises:
             Exception: a node has failed, or the time is over.
         """
         try:
-            while ssc is not None and not ssc.awaitTerminationOrTimeout(_STOP_POLL_S):
+            is_context = hasattr(ssc, "awaitTerminationOrTimeout")
+            await_end = ssc and (ssc.awaitTerminationOrTimeout if is_context else ssc.awaitTermination)
+            while ssc is not None and not await_end(_STOP_POLL_S):
                 if self.server.done or self.job.outcome is not None:
-                    ssc.stop(stopSparkContext=False, stopGraceFully=True)
+                    ssc.stop(**({"stopSparkContext": False, "stopGraceFully": True} if is_context else {}))
                     break
             if grace_secs:
                 time.sleep(grace_secs)
@@ -142,17 +147,18 @@ def run(
     if input_mode == InputMode.SPARK and (driver_ps_nodes or eval_node):
         raise Exception("driver_ps_nodes and eval_node need InputMode.TENSORFLOW")
     tf_status.clear()
-    default_fs = _default_fs(sc)
+    default_fs, port = _default_fs(sc), _port_of_executors(sc, TFSparkNode.PORT)
     server = reservation.Server(len(roles))
     address = server.start()
     board = Board(path=_uri(log_dir, default_fs), show=True) if tensorboard and log_dir else Board()
+    board_port = _port_of_executors(sc, "TENSORBOARD_PORT")
     if tensorboard and not log_dir:
         board = Board(local="tensorboard", tasks=f"{next(r for r in roles if r not in _SIDE_ROLES)}:0", show=True)
     try:
         job = Cluster.run(
             sc,
             TFSparkNode.run_on_node,
-            [map_fun, tf_args, roles, default_fs, True],
+            [map_fun, tf_args, roles, default_fs, True, port],
             roles=_roles(sc, roles),
             name=getattr(map_fun, "__name__", "tensorflowonspark"),
             fed=[role for role in dict.fromkeys(roles) if role not in _SIDE_ROLES]
@@ -160,7 +166,7 @@ def run(
             else (),
             beside_driver=("ps",) if driver_ps_nodes else (),
             start_limit_s=reservation_timeout,
-            board=board,
+            board=replace(board, port=board_port) if tensorboard else board,
         )
     except BaseException as error:
         tf_status["error"] = str(error)
@@ -181,7 +187,7 @@ def run(
         "server_addr": address,
         "release_port": release_port,
     }
-    cluster.cluster_info = _cluster_info(job, roles)
+    cluster.cluster_info = _cluster_info(job, roles, port)
     threading.Thread(target=_watch, args=(cluster,), daemon=True).start()
     logger.info("the cluster is the howdah job %s", job.job_id)
     return cluster
@@ -227,14 +233,28 @@ def _uri(path: str, default_fs: str) -> str:
     return path if "://" in path else f"{default_fs}{os.path.abspath(path)}"
 
 
-def _cluster_info(job: Cluster, roles: Sequence[str]) -> list[dict[str, Any]]:
+def _port_of_executors(sc: Any, variable: str) -> int:
+    """Return the port that a variable of Spark's executors, or else of the driver, has; 0 without it.
+
+    Raises:
+        ValueError: it is no number.
+    """
+    found = sc.getConf().get(f"spark.executorEnv.{variable}") or os.environ.get(variable) or "0"
+    if not found.isdecimal():
+        raise ValueError(f"{variable} is {found!r}, must be a port")
+    return int(found)
+
+
+def _cluster_info(job: Cluster, roles: Sequence[str], port: int) -> list[dict[str, Any]]:
     """Return what is known of each node, as the reservations of 2.2.5 had it."""
     found, counts, programs = [], dict.fromkeys(roles, 0), job.programs
     for number, role in enumerate(roles):
         index, counts[role] = counts[role], counts[role] + 1
         task = job.task(role, index)
         node = {"executor_id": number, "host": task.host, "job_name": role, "task_index": index, "programs": programs}
-        found.append({**node, "port": task.ports.get("main", 0), "tb_pid": 0, "tb_port": 0, "addr": "", "authkey": ""})
+        found.append(
+            {**node, "port": port or task.ports.get("main", 0), "tb_pid": 0, "tb_port": 0, "addr": "", "authkey": ""}
+        )
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import queue
+import threading
 from collections.abc import Sequence
 from multiprocessing.managers import BaseManager
 from typing import Any
@@ -19,6 +20,8 @@ class NodeManager:
     def __init__(self, open_feed: Any) -> None:
         self._open_feed, self._feeds = open_feed, {}  # type: tuple[Any, dict[str, Any]]
         self._values: dict[str, Any] = {"state": "running"}
+        self.answered = {"output": "input"}
+        """The queues for results, and the queues whose rows they are of."""
 
     def get(self, key: str) -> Any:
         """Return a value; None without one."""
@@ -33,6 +36,53 @@ class NodeManager:
         if qname not in self._feeds:
             self._feeds[qname] = self._open_feed(qname)
         return self._feeds[qname]
+
+    def get_queue(self, qname: str) -> NodeQueue:
+        """Return what 2.2.5 has as a queue: rows of a feed are taken from it, results put into `output`."""
+        return NodeQueue(self, qname)
+
+
+class NodeQueue:
+    """A queue of a node's own process, on its feed. Spark's tasks put the rows into it, and take the results."""
+
+    def __init__(self, mgr: NodeManager, qname: str) -> None:
+        self._mgr, self._qname = mgr, qname
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        """Return the next row; None when there will be no more. From `control` nothing comes: a node that serves the
+        others is ended when they have ended.
+
+        Raises:
+            Empty: there is none now (without `block`), or none came for `timeout` seconds.
+            Exception: the queue is for results or errors.
+        """
+        if self._qname == "control":
+            threading.Event().wait(timeout if block else 0)
+            raise Empty
+        if self._qname == "error" or self._qname in self._mgr.answered:
+            raise Exception(f"nothing is taken from the queue {self._qname}: rows come from the queue input")
+        try:
+            rows = self._mgr.feed(self._qname).next_rows(1, timeout if block else 0)
+        except TimeoutError:
+            raise Empty from None
+        return rows[0] if rows else None
+
+    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+        """Give the result of the next row that has none, by `output`; fail by `error`, with this text.
+
+        Raises:
+            Exception: the text for `error`, or the queue is for rows, which Spark brings.
+        """
+        if self._qname == "error":
+            raise Exception(item)
+        if self._qname not in self._mgr.answered:
+            raise Exception(f"nothing is put into the queue {self._qname} on a node: TFCluster.train brings rows")
+        self._mgr.feed(self._mgr.answered[self._qname]).put_results([item])
+
+    def task_done(self) -> None:
+        """Do nothing: Spark's tasks know which rows have come."""
+
+    join = task_done
 
 
 mgr: TFManager | None = None

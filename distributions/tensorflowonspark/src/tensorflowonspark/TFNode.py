@@ -81,6 +81,8 @@ class DataFeed:
     ) -> None:
         self.mgr, self.train_mode, self.qname_in, self.qname_out = mgr, train_mode, qname_in, qname_out
         self.done_feeding = False
+        if hasattr(mgr, "feed"):
+            mgr.answered[qname_out] = qname_in
         self.input_tensors = [tensor for _, tensor in sorted(input_mapping.items())] if input_mapping else None
 
     def next_batch(self, batch_size: int) -> Any:

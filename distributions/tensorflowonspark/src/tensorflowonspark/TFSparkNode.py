@@ -9,6 +9,7 @@ import secrets
 import socket
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from howdah.spark.node_context import FEED_PORT
@@ -16,6 +17,8 @@ from tensorflowonspark import TFManager, TFNode, node_environment, reservation
 
 logger = logging.getLogger(__name__)
 _TOGETHER = ("chief", "master", "worker")
+PORT = "TENSORFLOW_PORT"
+"""The variable of executors that fixes the port of their nodes."""
 
 
 class TFNodeContext:
@@ -78,12 +81,19 @@ def run_on_node(
     roles: Sequence[str],
     default_fs: str,
     in_cluster: bool,
+    port: int = 0,
 ) -> None:
     """Call the user's function on a node of howdah's. `context` is a howdah.spark.NodeContext, `roles` has the
     cluster's roles in the order of the nodes' numbers. A node that is not `in_cluster` may know of no other one; it
-    gets no TF_CONFIG, and no error if it has no GPUs."""
-    members = {role: context.peers.of(role) for role in dict.fromkeys(roles)}
+    gets no TF_CONFIG, and no error if it has no GPUs. `port` is that of all nodes; 0: each has one of its own.
+
+    Raises:
+        Exception: two nodes of one host would have the same port, or this one is to have another than all.
+    """
+    members = {role: _at_port(context.peers.of(role), port) for role in dict.fromkeys(roles)}
     spec = {role: [member.address for member in members[role]] for role in members}
+    if in_cluster:
+        _check_port(spec, port)
     number = [*(index for index, role in enumerate(roles) if role == context.role)][context.index]
     together = len(context.peers) == len(roles)
     own = members[context.role][context.index if together else 0]
@@ -222,6 +232,20 @@ def _set_tf_config(spec: Mapping[str, Sequence[str]], role: str, index: int) -> 
         os.environ["TF_CONFIG"] = json.dumps({"cluster": spec, "task": task, "environment": "cloud"})
 
 
+def _at_port(members: Sequence[Any], port: int) -> list[Any]:
+    return [replace(member, ports={**member.ports, "main": port}) if port else member for member in members]
+
+
+def _check_port(spec: Mapping[str, Sequence[str]], port: int) -> None:
+    wanted = os.environ.get(PORT, "")
+    if wanted and wanted != str(port):
+        raise Exception(f"{PORT} is {wanted} here and {port or 'not set'} in the driver: set spark.executorEnv.{PORT}")
+    found = [address for addresses in spec.values() for address in addresses]
+    twice = next((address for address in found if found.count(address) > 1), "")
+    if twice and spec.keys() & {"chief", "master"}:  # else they may do without the port
+        raise Exception(f"two nodes would have the address {twice}: with {PORT} each node needs a host of its own")
+
+
 def _role_of(number: int, template: Mapping[str, Sequence[int]]) -> tuple[str, int]:
     """Return the role of a node, and its index there."""
     return next(
@@ -238,7 +262,7 @@ def _register(address: tuple[str, int], number: int, role: str, index: int) -> t
     try:
         known = [node for node in client.get_reservations() if (node["host"], node["executor_id"]) == (host, number)]
         if not known:
-            port = int(os.environ.get("TENSORFLOW_PORT", "0"))
+            port = int(os.environ.get(PORT, "0"))
             if not port:
                 held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
                 held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

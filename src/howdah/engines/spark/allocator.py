@@ -35,6 +35,7 @@ KILL_AFTER_S = 1.0
 """How long an executor may take to leave by itself."""
 IDLE_LIMIT_S = 5.0
 """How long a task that nobody has asked for is kept."""
+_PLACE = ("application", "stage", "partition", "executor")
 MAX_ERRORS = 3
 """Stages in turn that end with an error before any of their tasks has started."""
 
@@ -76,6 +77,11 @@ class IdleTask:
     facts: Mapping[str, str]
     since: float
     """When it started, on the monotonic clock."""
+
+
+def place_in_spark(facts: Mapping[str, str]) -> dict[str, str]:
+    """Return where in Spark a container is; beside the driver there is no stage."""
+    return {name: facts[name] for name in _PLACE if facts.get(name)}
 
 
 class SparkAllocator(DetachedMasterAllocator):
@@ -243,8 +249,8 @@ class SparkAllocator(DetachedMasterAllocator):
             if count > 0 and fits and node not in preferences.avoid:
                 del self._idle[container_id]
                 resources = dataclasses.replace(self._job.roles[role].resources, memory_mib=idle.ask.memory_mib)
-                container = Container(container_id, node, role, resources)
                 facts = idle.facts
+                container = Container(container_id, node, role, resources, engine_facts=place_in_spark(facts))
                 self._tasks[container_id] = SparkTask(
                     container, idle.ask.id, facts["partition"], facts["executor"], idle.ask.is_fed
                 )

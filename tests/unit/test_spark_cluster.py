@@ -1,0 +1,182 @@
+"""Tests what the driver's side of clusters on Spark does without a Spark."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyspark_stand_in
+import pytest
+
+from howdah.api.trace import trace
+from howdah.cli.trace import _owner_lines
+from howdah.client.engine_registry import settings_for
+from howdah.engines.spark.allocator import place_in_spark
+from howdah.errors import SpecError
+from howdah.spark.feeding_task import Programs
+from howdah.spec import Container, JobSpec, Outcome, Role, State, TaskId
+from howdah.spec.events import JobStarted, Launched
+from howdah.spec.fold import fold
+
+SOURCE = Path(__file__).parents[2] / "distributions" / "tensorflowonspark" / "src"
+
+
+@pytest.fixture
+def pyspark(monkeypatch: pytest.MonkeyPatch) -> Any:
+    return pyspark_stand_in.install(monkeypatch)
+
+
+class Stream:
+    """A streaming DataFrame, its writer and its query."""
+
+    isStreaming = True  # noqa: N815 - Spark's name
+
+    def __init__(self) -> None:
+        self.writeStream, self.is_active = self, False
+
+    def foreachBatch(self, feed: Any) -> Stream:  # noqa: N802 - Spark's name
+        self.feed = feed
+        return self
+
+    def start(self) -> Stream:
+        self.is_active = True
+        return self
+
+    def stop(self) -> None:
+        self.is_active = False
+
+    def awaitTermination(self, _timeout: float) -> bool:  # noqa: N802 - Spark's name
+        return not self.is_active
+
+
+def ended_cluster() -> Any:
+    """Return a cluster whose programs have ended, as they do when they want no more rows."""
+    from howdah.spark.cluster import Cluster
+
+    cluster = Cluster(SimpleNamespace(), "job", SimpleNamespace(), Programs("name", b"key"), ["worker"])  # type: ignore[arg-type]
+    outcome = Outcome(State.SUCCEEDED)
+    cluster._view = SimpleNamespace(outcome=outcome, tasks={})  # type: ignore[assignment]
+    return cluster
+
+
+def test_a_stream_ends_with_the_feed(pyspark: Any) -> None:
+    cluster, stream = ended_cluster(), Stream()
+    assert cluster.train(stream) is stream
+    assert stream.is_active
+    cluster.end_feed()
+    deadline = time.monotonic() + 60
+    while stream.is_active and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not stream.is_active
+
+
+def test_a_stream_ends_when_the_cluster_shuts_down(pyspark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, stream = ended_cluster(), Stream()
+    monkeypatch.setattr(cluster, "end_feed", lambda: None)
+    cluster.train(stream)
+    assert cluster.shutdown().state is State.SUCCEEDED
+    assert not stream.is_active
+
+
+@pytest.fixture
+def tfcluster(pyspark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.syspath_prepend(str(SOURCE))
+    from tensorflowonspark import TFCluster
+
+    yield TFCluster
+    for name in [each for each in sys.modules if each.partition(".")[0] == "tensorflowonspark"]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_stream_for_tensorflowonspark_is_returned_and_ends(tfcluster: Any, waits: bool) -> None:
+    cluster, stream = tfcluster.TFCluster(), Stream()
+    cluster.job, cluster.input_mode, cluster.queues = ended_cluster(), tfcluster.InputMode.SPARK, ["input"]
+    cluster.server = SimpleNamespace(done=False, stop=lambda: None)
+    assert cluster.train(stream) is stream
+    cluster.shutdown(stream if waits else None)
+    assert not stream.is_active
+
+
+def test_ports_are_those_of_executors(tfcluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    conf: dict[str, str] = {}
+    application: Any = SimpleNamespace(getConf=lambda: conf)
+    for variable in ("TENSORBOARD_PORT", "TENSORFLOW_PORT"):
+        monkeypatch.delenv(variable, raising=False)
+        assert tfcluster._port_of_executors(application, variable) == 0
+        monkeypatch.setenv(variable, "6007")
+        assert tfcluster._port_of_executors(application, variable) == 6007
+        conf[f"spark.executorEnv.{variable}"] = "6006"
+        assert tfcluster._port_of_executors(application, variable) == 6006
+        conf[f"spark.executorEnv.{variable}"] = "any"
+        with pytest.raises(ValueError, match=f"{variable} is 'any', must be a port"):
+            tfcluster._port_of_executors(application, variable)
+
+
+def test_a_session_of_spark_connect_is_refused_in_one_line(pyspark: Any) -> None:
+    from howdah.spark.cluster import Cluster, context_of
+
+    session = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    for refused in (lambda: context_of(session), lambda: Cluster.run(session, print)):
+        with pytest.raises(SpecError) as caught:
+            refused()
+        assert str(caught.value).startswith("spark: is a session of Spark Connect, ")
+        assert "run the program by spark-submit" in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+class Context:
+    """A SparkContext of an application that runs."""
+
+    master, pythonExec = "spark://somewhere:7077", "python3"  # noqa: N815 - Spark's name
+
+    def getConf(self) -> dict[str, str]:  # noqa: N802 - Spark's name
+        return {}
+
+
+@pytest.mark.parametrize("local_mode", [False, True])
+@pytest.mark.parametrize("train", [print, str(Path(__file__))])
+def test_a_profile_is_one_of_the_configuration(
+    pyspark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, local_mode: bool, train: Any
+) -> None:
+    pyspark.SparkContext = Context
+    from howdah.spark.cluster import flags_of
+    from howdah.spark.distributor import Distributor, TorchDistributor
+
+    (tmp_path / "howdah").mkdir()
+    (tmp_path / "howdah" / "config.yaml").write_text("profiles: {research: {spark.home: /mine}}\n")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    flags = flags_of(Context(), "research")  # type: ignore[arg-type]
+    assert settings_for(flags)["spark.home"] == "/mine"
+    session: Any = SimpleNamespace(sparkContext=Context())
+    for distributor in (
+        Distributor(2, local_mode, profile="resaerch", spark=session),
+        TorchDistributor(2, local_mode, use_gpu=False, profile="resaerch", spark=session),
+    ):
+        with pytest.raises(SpecError, match="profile: is 'resaerch', known are research"):
+            distributor.run(train)
+
+
+def test_what_the_application_has_is_no_key(pyspark: Any) -> None:
+    from howdah.spark.distributor import Distributor
+
+    with pytest.raises(SpecError, match=r"conf: is given by the application \(SparkSession\.builder\.config\)"):
+        Distributor(2, conf={"spark.task.cpus": 2})
+
+
+def test_a_container_is_traced_to_its_place_in_spark() -> None:
+    facts = {"application": "app-1", "stage": "3", "partition": "0", "executor": "2", "node": "n1", "gpus": ""}
+    container = Container("c-1", "n1", "worker", engine_facts=place_in_spark(facts))
+    job, task = JobSpec({"worker": Role("t")}), TaskId("worker", 0)
+    view = fold([JobStarted(1.0, "job-1", "spark", "me", job), Launched(2.0, task, 1, container)])
+    found = trace(view, "c-1")
+    assert found is not None
+    assert found["engine_facts"] == {"application": "app-1", "stage": "3", "partition": "0", "executor": "2"}
+    lines = [*_owner_lines({**found})]
+    assert "  spark: application app-1, stage 3, partition 0, executor 2" in lines
+    beside_driver = {**dict.fromkeys(facts, ""), "partition": "0", "executor": "driver"}
+    assert place_in_spark(beside_driver) == {"partition": "0", "executor": "driver"}
