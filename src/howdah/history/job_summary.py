@@ -1,7 +1,7 @@
 """The summary of a job for the list of jobs: built from the lines of its log as they come, and stored between scans.
 
-The rule: a log may hold anything. A malformed line counts as `bad` and changes nothing else; every text is cut to a
-length, every number is finite, and no duration is negative whatever the nodes' clocks say.
+The rule: a log may hold anything. A malformed line is counted and changes nothing else; every text is cut to a length,
+every number is finite, and no duration is negative whatever the nodes' clocks say.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ _RESOURCES = Resources()
 MAX_MODELS = 20
 """The most models of GPUs of a job."""
 _PROGRESS = re.compile(rb'"task":\{"role":"([^"\\]{1,100})","index":(\d{1,6})\}.*"progress":([0-9.eE-]{1,30})[,}]')
+_STORED_NAMES = {"reported_progress": "told", "malformed_lines": "bad"}
+"""Fields that the index stores by their earlier names."""
+_NAMES = {stored: name for name, stored in _STORED_NAMES.items()}
 
 
 @dataclass
@@ -98,24 +101,26 @@ class JobSummary:
     cause: str = ""
     failed: str = ""
     diagnostics: str = ""
-    told: dict[str, float] = field(default_factory=dict)
-    """The latest progress that each task reported."""
+    reported_progress: dict[str, float] = field(default_factory=dict)
+    """The latest progress, from 0 to 1, that each task reported."""
     live: dict[str, AttemptSpan] = field(default_factory=dict)
     """The attempts that have not ended, by task."""
-    bad: int = 0
-    """Number of malformed lines."""
+    malformed_lines: int = 0
+    """The number of malformed lines of the log."""
     changed: dict[tuple[str, int], AttemptSpan] = field(default_factory=dict)
 
     @classmethod
     def load(cls, text: str) -> JobSummary:
         """Return the summary that `dump` stored; a new one for ""."""
-        summary = cls(**json.loads(text)) if text else cls()
+        kept = json.loads(text) if text else {}
+        summary = cls(**{_NAMES.get(name, name): value for name, value in kept.items()})
         summary.live = {task: AttemptSpan(**kept) for task, kept in summary.live.items()}  # type: ignore[arg-type]
         return summary
 
     def dump(self) -> str:
         """Return the summary as JSON, from which `load` continues."""
         kept = {name: value for name, value in vars(self).items() if value and name not in ("changed", "live")}
+        kept = {_STORED_NAMES.get(name, name): value for name, value in kept.items()}
         return json.dumps({**kept, "live": {task: vars(attempt) for task, attempt in self.live.items()}})
 
     @property
@@ -133,7 +138,8 @@ class JobSummary:
         """Return the mean progress of the tasks, 0 to 1."""
         if self.state == State.SUCCEEDED.value:
             return 1.0
-        return min(1.0, sum(self.told.values()) / len(self.told)) if self.told else 0.0
+        reported = self.reported_progress.values()
+        return min(1.0, sum(reported) / len(reported)) if reported else 0.0
 
     @property
     def gpu_count(self) -> int:
@@ -162,7 +168,7 @@ class JobSummary:
         if found:
             with contextlib.suppress(ValueError):
                 task = f"{found[1].decode('utf-8', 'replace')}:{int(found[2])}"
-                self.told[task] = min(1.0, max(0.0, _number(found[3])))
+                self.reported_progress[task] = min(1.0, max(0.0, _number(found[3])))
 
     def _on_gpus_used(self, record: Mapping[str, Any]) -> None:
         """Note which GPUs a task has. Every sample of usage names them; the first is enough."""
@@ -180,7 +186,7 @@ class JobSummary:
                     handler(self, record)
                     self.latest = max(self.latest, _number(record.get("time")))
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
-                self.bad += 1
+                self.malformed_lines += 1
 
     def _on_started(self, record: Mapping[str, Any]) -> None:
         job = record["job"]
@@ -238,7 +244,7 @@ class JobSummary:
         cause, task = _text(exit.get("cause"), WORD), _task(record)
         ok = cause == "exit" and exit.get("code") == 0
         if ok:
-            self.told[task] = 1.0
+            self.reported_progress[task] = 1.0
         elif record.get("counts", True):
             self.failed = cause = "exit" if cause in ("exit", "signal") else cause
         else:

@@ -30,7 +30,7 @@ from howdah.master.health import stack_dumps
 from howdah.master.health.stragglers import Stragglers
 from howdah.master.helper_process import COMMIT_AGAIN_S, BackgroundAction, commit, run_action
 from howdah.master.job_directory import publish_master_address, remove_job_key
-from howdah.master.owned_file import Superseded
+from howdah.master.owned_file import LogOwnerChanged
 from howdah.master.recovery import replay
 from howdah.master.server.listening import bind_with_retry
 from howdah.master.server.resource_metrics import MetricsRecorder
@@ -179,7 +179,7 @@ class JobMaster:
         master, which makes the log its own.
 
         Raises:
-            Superseded: another master owns the log.
+            LogOwnerChanged: another master owns the log.
         """
         while not self._finished.done():
             asked = since_boot()
@@ -302,7 +302,7 @@ class JobMaster:
         error = None if task.cancelled() else task.exception()
         if error is None or self._finished.done():
             return
-        if self._committing is not None and task is not self._committing and not isinstance(error, Superseded):
+        if self._committing is not None and task is not self._committing and not isinstance(error, LogOwnerChanged):
             # The outcome is in the log, and outputs move: that is the job's end, whatever goes wrong elsewhere.
             print(f"while outputs were committed: {error}", file=sys.stderr, flush=True)
             return
