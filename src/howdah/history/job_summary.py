@@ -40,11 +40,17 @@ class AttemptSpan:
     """One attempt of a task: where and when it ran. The fields are stored in the index."""
 
     task: str
+    """The task, as `role:index`."""
     attempt: int
+    """The number of the task's attempt, from 1."""
     container: str = ""
+    """The engine's name for the container."""
     node: str = ""
+    """The node of the container, as the engine calls it."""
     host: str = ""
+    """The node as its executor calls it; "" before the task has joined."""
     pid: int = 0
+    """The program's process id on the node; 0 before it runs."""
     gpus: str = ""
     """Numbers or UUIDs of the GPUs, separated by commas."""
     held: int = 0
@@ -52,7 +58,9 @@ class AttemptSpan:
     model: str = ""
     """Model of the GPUs, by their first one."""
     epoch: int = 0
+    """The epoch in which the task joined, or its program started, last; 0 before that."""
     since: float = 0.0
+    """When the attempt got its container."""
     until: float = 0.0
     """When the attempt ended; 0 while it runs."""
 
@@ -62,14 +70,21 @@ class JobSummary:
     """The summary of one job. The fields are stored in the index as JSON, so their names stay."""
 
     id: str = ""
+    """The job's id; "" until its first line was read."""
     name: str = ""
+    """The name that the job was given."""
     user: str = ""
+    """The user who submitted it."""
     queue: str = ""
+    """The queue that it asked for; "" for the engine's own choice."""
     engine: str = ""
+    """The name of the engine that runs it."""
     framework: str = ""
+    """The name of its framework."""
     words: str = ""
     """Labels, for the search of words."""
     tags: list[str] = field(default_factory=list)
+    """The tags of the job file."""
     params: dict[str, str] = field(default_factory=dict)
     """Hyperparameters by name."""
     event_files: bool = False
@@ -77,15 +92,23 @@ class JobSummary:
     metrics: dict[str, list[float]] = field(default_factory=dict)
     """The last, the least and the greatest value of each metric that the programs reported."""
     state: str = State.PENDING.value
+    """The name of the job's `State`."""
     started: float = 0.0
+    """When the job was started; 0 until its first line was read."""
     finished: float = 0.0
+    """When the job ended; 0 while it goes on."""
     latest: float = 0.0
     """Time of the latest event."""
     tasks: int = 0
+    """The number of tasks of all roles."""
     gpus: dict[str, int] = field(default_factory=dict)
+    """The GPUs of each task, by role."""
     vcores: dict[str, int] = field(default_factory=dict)
+    """The virtual cores of each task, by role."""
     memory_mib: dict[str, int] = field(default_factory=dict)
+    """The memory of each task in MiB, by role."""
     replicas: dict[str, int] = field(default_factory=dict)
+    """The number of tasks, by role."""
     gpu_hours: float = 0.0
     """GPU hours that ended attempts held."""
     hours_by_model: dict[str, float] = field(default_factory=dict)
@@ -93,14 +116,19 @@ class JobSummary:
     cpu_hours: float = 0.0
     """Hours of virtual cores that ended attempts held."""
     memory_gib_hours: float = 0.0
+    """GiB hours of memory that ended attempts held."""
     wasted: dict[str, float] = field(default_factory=dict)
-    """Those of attempts whose work was lost, by cause."""
+    """The GPU hours of ended attempts whose work was lost, by the cause of the loss."""
     stopped_hours: float = 0.0
-    """Those of attempts that were stopped in order, which are wasted if the job fails."""
+    """The GPU hours of attempts that were stopped in order, which are wasted if the job fails."""
     epoch: int = 0
+    """The latest epoch."""
     cause: str = ""
+    """The cause (`Exit.cause`) of the job's failure; "" where none is known."""
     failed: str = ""
+    """The cause of the latest failure of a task; "" before the first."""
     diagnostics: str = ""
+    """Why the job ended, for people."""
     reported_progress: dict[str, float] = field(default_factory=dict)
     """The latest progress, from 0 to 1, that each task reported."""
     live: dict[str, AttemptSpan] = field(default_factory=dict)
@@ -108,6 +136,7 @@ class JobSummary:
     malformed_lines: int = 0
     """The number of malformed lines of the log."""
     changed: dict[tuple[str, int], AttemptSpan] = field(default_factory=dict)
+    """The attempts that the index does not have as they are now, by task and number; not stored."""
 
     @classmethod
     def load(cls, text: str) -> JobSummary:
