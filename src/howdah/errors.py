@@ -23,7 +23,7 @@ A message names the place, the value, what is allowed and what to do. Lower libr
 where they enter howdah and nowhere else; anything that is not a HowdahError is a bug and keeps its traceback.
 No error here knows an HTTP status: `howdah.api.errors` maps a RequestRefused to one.
 A HowdahError that only the code of one subject raises and handles stands there: `howdah.engines.AttemptOver` goes from
-an allocator to the master, `howdah.master.owned_file.Superseded` ends a master that another has replaced.
+an allocator to the master, `howdah.master.owned_file.LogOwnerChanged` ends a master that another has replaced.
 """
 
 from __future__ import annotations

@@ -146,9 +146,11 @@ class FileSystemContract:
         assert fs.delete(uris.join(base, "d")) is True
         assert not fs.exists(uris.join(base, "d"))
 
-    def test_mkdirs_twice(self, fs: FileSystem, base: str) -> None:
+    def test_mkdirs_leaves_a_directory_that_exists_as_it_is(self, fs: FileSystem, base: str) -> None:
         fs.mkdirs(uris.join(base, "x/y"))
+        fs.write_bytes(uris.join(base, "x/y/f"), b"1")
         fs.mkdirs(uris.join(base, "x/y"))
+        assert fs.read_bytes(uris.join(base, "x/y/f")) == b"1"
 
     def test_an_exception_publishes_nothing(self, fs: FileSystem, base: str) -> None:
         def interrupted() -> None:

@@ -19,7 +19,7 @@ from howdah.errors import EngineRejected
 from howdah.executor.process.process_tree import children
 from howdah.master.app import CLAIM_S, ENGINE_SILENT_S, JobMaster, MasterIdentity
 from howdah.master.event_log import EventLog
-from howdah.master.owned_file import Superseded
+from howdah.master.owned_file import LogOwnerChanged
 from howdah.master.state import Stage
 from howdah.outputs.commit import reserve, temporary_directory
 from howdah.spec import Container, Exit, JobSpec, Output, Role, StagedJob, State, event_lines, uris
@@ -124,7 +124,7 @@ async def attempt(directory: Path, allocator: type[FakeAllocator] = First, files
         yield running
     finally:
         running.running.cancel()
-        with contextlib.suppress(asyncio.CancelledError, AttemptOver, EngineRejected, Superseded):
+        with contextlib.suppress(asyncio.CancelledError, AttemptOver, EngineRejected, LogOwnerChanged):
             await running.running
         await running.master.close()
 
@@ -214,7 +214,7 @@ def test_a_master_that_may_be_replaced_renews_leases_while_it_owns_the_log(tmp_p
             await first.say(2, Phase.JOINED)
             took_over = TookOver(time.time(), 2)
             await EventLog(files).take_over(lambda: took_over)
-            with pytest.raises(Superseded):
+            with pytest.raises(LogOwnerChanged):
                 await first.running
 
     play(act)
@@ -375,7 +375,7 @@ def test_a_master_that_was_cut_off_notices_the_other_owner_of_the_log_without_wr
             await first.until(lambda: first.master.state.containers)
             assert await first.master.log.flush()
             await EventLog(files).take_over(lambda: TookOver(time.time(), 2))
-            with pytest.raises(Superseded):
+            with pytest.raises(LogOwnerChanged):
                 await first.running
 
     play(act)

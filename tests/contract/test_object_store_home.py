@@ -21,7 +21,7 @@ from howdah.errors import StagingError
 from howdah.history.directory_scan import Scanner
 from howdah.history.index import Index
 from howdah.master.event_log import EventLog
-from howdah.master.owned_file import Superseded
+from howdah.master.owned_file import LogOwnerChanged
 from howdah.spec import JobReport, JobSpec, Outcome, Role, StagedJob, State
 from howdah.spec.codec import encode
 from howdah.spec.events import Event, JobFinished, JobStarted, Noted, TookOver
@@ -73,10 +73,10 @@ def test_two_masters(home: str) -> None:
         await flush(old, JobStarted(1.0, "job-1", "fake", "u", SPEC), Noted(2.0, "one"))
         took_over = TookOver(3.0, 2)
         assert len(await new.take_over(lambda: took_over)) == 3
-        with pytest.raises(Superseded):
+        with pytest.raises(LogOwnerChanged):
             await old.confirm()
         old.append(Noted(4.0, "of the old one"))
-        with pytest.raises(Superseded):
+        with pytest.raises(LogOwnerChanged):
             await old.flush()
         await flush(new, Noted(5.0, "two"))
         assert await new.confirm()

@@ -251,7 +251,7 @@ class TestSpecialFiles:
         words = ("files.0: contains a NUL byte", "inputs.0.path: contains", "outputs.0.path: contains")
         user.refused(SPEC, *words, files=["a\0"], inputs=[{"path": "b\0"}], outputs=[{"path": "c\0"}])
 
-    def test_commands(self, user: User) -> None:
+    def test_arguments_that_name_no_usable_file_or_job_are_refused_in_one_line(self, user: User) -> None:
         long = "a" * 5000
         user.fails(STAGING, "File name too long", arguments=("run", long))
         user.fails(STAGING, "no job has the name 'aaa", arguments=("status", long))

@@ -1,11 +1,16 @@
 """Tests that master, executor, client, API and history name no engine, and nothing that only one engine has: what is an
-engine's own comes through the seams (`howdah.engines`), `EngineInfo`, or variables that the engine sets."""
+engine's own comes through the seams (`howdah.engines`), `EngineInfo`, or variables that the engine sets.
+
+The command line may name engines in what people read, such as examples. Its code knows them by these ways alone, but
+for the checks of `howdah doctor`, which an `EngineInfo` names, and the sandbox, which is of certain engines.
+"""
 
 from __future__ import annotations
 
+import ast
 import re
 
-from source import modules
+from source import imports, modules, nodes
 
 from howdah.engines.info import known
 
@@ -27,6 +32,8 @@ _IDS = re.compile(
 _COMPARED = re.compile(r"""engine\w*(\.name)? *[!=]= *["']|["']local["'] *[!=]=|[!=]= *["']local["']|["']local-["']""")
 # A package that programs import has an engine's name.
 _FOR_PROGRAMS = re.compile(r'"here\.py", "program", "spark"')
+# What is of one engine in the command line.
+_OF_ENGINES = re.compile(rf"howdah\.cli\.(sandbox|doctor_({'|'.join((*ENGINES, 'local'))}))")
 _HADOOP = re.compile(r"hadoop", re.IGNORECASE)
 # Hadoop is also a file system with its configuration, which jobs on every engine may use.
 _FILE_SYSTEM = re.compile(r"hadoop_conf_dir|hadoop configuration|howdah\.hadoop", re.IGNORECASE)
@@ -60,3 +67,16 @@ def test_nothing_depends_on_the_name_of_an_engine() -> None:
 
 def test_hadoop_is_named_only_as_a_file_system() -> None:
     assert lines_with(_HADOOP, _FILE_SYSTEM) == []
+
+
+def test_the_code_of_the_command_line_knows_no_engine() -> None:
+    of_engines = tuple(f"howdah.engines.{name}" for name in (*ENGINES, "local"))
+    every = [name for name in modules() if f"{name}.".startswith("howdah.cli.") and not _OF_ENGINES.match(name)]
+    named = [
+        f"{module}:{node.lineno}: {node.value}"
+        for module in every
+        for node in nodes(module)
+        if isinstance(node, ast.Constant) and node.value in ENGINES
+    ]
+    imported = [(module, each) for module in every for each in imports(module) if each.startswith(of_engines)]
+    assert (named, imported) == ([], [])

@@ -140,7 +140,7 @@ class Log:
         """Whether all that was written is in the file.
 
         Raises:
-            Superseded: another master writes it.
+            LogOwnerChanged: another master writes it.
         """
         if self.pending:
             try:
@@ -162,7 +162,7 @@ class Log:
         """Whether all that was written is in the file, and nothing of another master; False where nobody knows.
 
         Raises:
-            Superseded: another master writes it.
+            LogOwnerChanged: another master writes it.
         """
         if not self.flush():
             return False

@@ -39,7 +39,7 @@ from howdah.master.decisions.admission import explain_refusal, reassign_orders
 from howdah.master.decisions.heartbeat_timeouts import FENCE_S
 from howdah.master.decisions.step import step
 from howdah.master.journal import CLAIM_TRIES
-from howdah.master.owned_file import LogChanged, Superseded
+from howdah.master.owned_file import LogChanged, LogOwnerChanged
 from howdah.master.recovery import replay
 from howdah.master.state import GangState, Stage
 from howdah.spec import Exit, Outcome, State, TaskId, event_lines
@@ -331,7 +331,7 @@ class Master:
         """Whether all is in the file; a master that was replaced ends."""
         try:
             return self.log.flush()
-        except Superseded:
+        except LogOwnerChanged:
             self.be_superseded()
             return False
 
@@ -362,7 +362,7 @@ class Master:
                 try:
                     if self.log.confirm():
                         self.confirmed_at = self.sim.now
-                except Superseded:
+                except LogOwnerChanged:
                     self.be_superseded()
                     return
             self.sim.later(CONFIRM_EVERY_S, self.confirm)
@@ -381,7 +381,7 @@ class Master:
             return
         try:
             written = self.log.confirm()
-        except Superseded:
+        except LogOwnerChanged:
             self.be_superseded()
             return
         if written:

@@ -53,7 +53,7 @@ def view() -> JobView:
         ("n2.example/gpuGPU-ab12", "worker:1", 1),
     ],
 )
-def test_whose_it_is(view: JobView, of: str, task: str, attempt: int) -> None:
+def test_what_an_attempt_had_leads_to_it(view: JobView, of: str, task: str, attempt: int) -> None:
     found = trace(view, of)
     assert found is not None
     assert (found["job"], found["task"], found["attempt"]) == ("job-1", task, attempt)

@@ -23,7 +23,7 @@ from howdah.master.decisions.actions import (
 from howdah.master.decisions.heartbeat_timeouts import FENCE_S
 from howdah.master.event_log import EventLog
 from howdah.master.journal import Journal
-from howdah.master.owned_file import Superseded
+from howdah.master.owned_file import LogOwnerChanged
 from howdah.master.state import Stage
 from howdah.spec import Exit, Output, State, TaskId, event_lines
 from howdah.spec.events import (
@@ -218,10 +218,10 @@ class TestLog:
             assert await old.confirm()
             took_over = TookOver(2.0, 2)
             assert await new.take_over(lambda: took_over) == [Noted(1.0, "one"), took_over]
-            with pytest.raises(Superseded):
+            with pytest.raises(LogOwnerChanged):
                 await old.confirm()
             old.append(Noted(3.0, "of the old one"))
-            with pytest.raises(Superseded):
+            with pytest.raises(LogOwnerChanged):
                 await old.flush()
             new.append(Noted(4.0, "two"))
             assert await new.confirm()
@@ -274,7 +274,7 @@ class TestLog:
             assert await old.flush()
             new.resume()
             old.write("two\n")
-            with pytest.raises(Superseded):
+            with pytest.raises(LogOwnerChanged):
                 await old.flush()
             new.write("three\n")
             assert await new.flush()

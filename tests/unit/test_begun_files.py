@@ -12,7 +12,7 @@ import pytest
 from howdah.api.async_tasks import cancel_all
 from howdah.errors import EngineUnavailable
 from howdah.master.event_log import EventLog
-from howdah.master.owned_file import AppendedFile, Superseded
+from howdah.master.owned_file import AppendedFile, LogOwnerChanged
 from howdah.spec import JobSpec, Role, uris
 from howdah.spec.event_lines import read_log
 from howdah.spec.events import Event, JobStarted
@@ -119,7 +119,7 @@ def test_a_master_that_finds_the_log_of_another_writes_nothing(files: SlowToCrea
     log = submitted(files, home, "job-1")
     late = AppendedFile(log.uri, "event log", files, f"{uris.parent(log.uri)}/{BEGUN_LOG}")
     log.append(b"one\n")
-    with pytest.raises(Superseded):
+    with pytest.raises(LogOwnerChanged):
         late.append(b"another\n")
     assert files.read_bytes(log.uri) == b"\none\n"
 

@@ -128,7 +128,7 @@ class TestSpares:
 
 
 class TestSizes:
-    def test_it_goes_on_with_fewer(self) -> None:
+    def test_a_gang_forms_with_fewer_tasks_after_a_wait(self) -> None:
         gang = gang_of(Role("w", replicas=4, min_replicas=2))
         for _ in range(3):
             gang.grant("worker")
@@ -141,7 +141,7 @@ class TestSizes:
         assert world is not None
         assert len(world.members) == 3
 
-    def test_but_not_with_too_few(self) -> None:
+    def test_a_gang_does_not_form_with_less_than_its_least(self) -> None:
         gang = gang_of(Role("w", replicas=4, min_replicas=2))
         gang.grant("worker")
         gang.wait(21)

@@ -201,11 +201,11 @@ class TestDeadline:
             gang.run("evaluator:0")
         return gang
 
-    def test_it_fails_the_job(self):
+    def test_a_passed_deadline_fails_the_job(self):
         gang = self.gang("fail")
         assert "evaluator:0 still runs 100 s after worker ended" in gang.state.outcome.diagnostics
 
-    def test_or_the_late_are_stopped_which_is_no_failure(self):
+    def test_stopping_the_late_at_a_deadline_is_no_failure(self):
         gang = self.gang("stop")
         assert goal(gang, "evaluator:0") is Goal.STOP
         gang.end("evaluator:0", Exit("stopped", signal=15))
@@ -226,7 +226,7 @@ class TestDeadline:
         assert told == ["evaluator:0 still runs 100 s after worker ended: the job waits for it no more"]
         return gang
 
-    def test_or_the_job_waits_for_them_no_more(self):
+    def test_the_job_does_not_wait_for_untracked_late_tasks(self):
         gang = self.late()
         gang.end("other:0")
         gang.end("evaluator:0", Exit("stopped", signal=15))
@@ -234,7 +234,7 @@ class TestDeadline:
         gang = self.gang("untrack")
         assert goal(gang, "evaluator:0") is Goal.STOP, "there is nobody else to wait for"
 
-    def test_whose_failure_counts_all_the_same(self):
+    def test_a_failure_of_an_untracked_late_task_counts(self):
         gang = self.late()
         gang.take_over()
         gang.say("evaluator:0", Phase.HELLO)
@@ -648,14 +648,14 @@ class TestWhatWouldFailAgain:
     missing = Exit("exit", 1, detail="no module", permanent=True)
     job = replace(roles(worker=Role("w", replicas=2)), retries=2)
 
-    def test_it_is_not_tried_again(self):
+    def test_a_permanent_failure_is_not_tried_again(self):
         gang = Gang(replace(self.job, roles={"worker": Role("w")}))
         gang.form()
         gang.end("worker:0", self.missing)
         assert gang.outcome.state is State.FAILED
         assert gang.outcome.diagnostics == "worker:0 on node1: no module; not tried again, for it would fail again"
 
-    def test_nor_by_a_role_that_restarts_alone(self):
+    def test_a_role_that_restarts_alone_does_not_try_it_again(self):
         gang = Gang(roles(worker=Role("w", on_failure="restart", restarts=3)))
         gang.form()
         gang.end("worker:0", self.missing)
@@ -667,7 +667,7 @@ class TestWhatWouldFailAgain:
         gang.end("worker:0", self.missing)
         assert gang.outcome.diagnostics == "worker:0 on node1: no module"
 
-    def test_nor_where_another_node_runs_the_program_for_the_container_would_be_the_same(self):
+    def test_one_of_several_tasks_is_not_tried_in_another_container(self):
         gang = Gang(self.job)
         gang.form()
         gang.end("worker:0", self.missing)

@@ -33,8 +33,9 @@ def test_results_of_killed_clients_are_removed_after_a_week(tmp_path: Path) -> N
     assert all(path.exists() for path in (*newer, running, others))
 
 
-def test_what_cannot_be_looked_at_stops_nobody(tmp_path: Path) -> None:
+def test_old_results_with_a_link_that_leads_nowhere_are_removed(tmp_path: Path) -> None:
     old = aged(tmp_path / "results" / ("0" * 32), 8, 8)
     (old / "worker-0" / "result.pickle").unlink()
     (old / "worker-0" / "gone").symlink_to("nowhere")
     Results(new_place(uris.of_local(tmp_path)), (), "").prepare()
+    assert not old.exists()

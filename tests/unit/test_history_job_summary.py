@@ -154,6 +154,13 @@ class TestTold:
         assert list(found.live) == ["worker:1"]
         assert found.wasted == {}
 
+    def test_a_summary_that_an_earlier_version_stored_is_read(self) -> None:
+        found = JobSummary.load(
+            '{"state": "RUNNING", "told": {"worker:0": 0.5, "worker:1": 1.0}, "bad": 2, "live": {}}'
+        )
+        assert (found.progress, found.malformed_lines) == (0.75, 2)
+        assert {"told", "bad"} < json.loads(found.dump()).keys()
+
 
 class TestHostile:
     @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from howdah.errors import Conflict, InvalidRequest, LimitExceeded
 from howdah.master.journal import Journal
-from howdah.master.owned_file import Superseded
+from howdah.master.owned_file import LogOwnerChanged
 from howdah.master.program_api.barriers import BarrierName, Barriers
 from howdah.master.program_api.kv_store import MAX_KEYS, KeyValueStore, Owner, Value
 from howdah.master.program_api.metrics import FEW, FIRST_POINTS, MAX_METRICS, MetricThinning
@@ -317,7 +317,7 @@ class TestJournal:
             new.write("took over\n")
             assert await new.flush()
             old.write("two\n")
-            with pytest.raises(Superseded):
+            with pytest.raises(LogOwnerChanged):
                 await old.flush()
             new.write("three\n")
             assert await new.flush()

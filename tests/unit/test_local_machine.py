@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from howdah.config.paths import state_directory
-from howdah.engines.local.machine import Machine, format_memory, refusals
+from howdah.engines.local.machine import Machine, refusals
 from howdah.errors import StagingError
 from howdah.spec import JobSpec, Resources, Role, StagedFile
+from howdah.spec.units import format_memory
 from howdah.staging.working_directory import prepare
 
 

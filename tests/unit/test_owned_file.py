@@ -8,7 +8,7 @@ import pytest
 from object_store import SmallBlocks, Store
 
 from howdah.errors import EngineUnavailable, StagingError
-from howdah.master.owned_file import LogChanged, SegmentedFile, Superseded
+from howdah.master.owned_file import LogChanged, LogOwnerChanged, SegmentedFile
 from howdah.storage.segmented_log import find_log, segment_uri
 
 URI = "s3://bucket/events.jsonl"
@@ -154,11 +154,11 @@ def test_the_old_master_finds_out_whatever_the_new_one_merges() -> None:
         new.claim(new.read(), b"took over\n")
         write(new, 80, 1000)
         new.merge(at_the_end=True)
-        with pytest.raises(Superseded):
+        with pytest.raises(LogOwnerChanged):
             old.check()
-        with pytest.raises(Superseded):
+        with pytest.raises(LogOwnerChanged):
             old.append(b"of the old one\n")
-        with pytest.raises(Superseded):
+        with pytest.raises(LogOwnerChanged):
             old.append(b"again\n")
         assert content(files) == lines(count) + b"took over\n" + lines(80, 1000)
 
@@ -177,7 +177,7 @@ def test_the_old_master_writes_while_it_is_read() -> None:
             before = new.read()
             assert before == lines(count + more)
             new.claim(before, b"took over\n")
-            with pytest.raises(Superseded):
+            with pytest.raises(LogOwnerChanged):
                 old.append(b"of the old one\n")
             assert content(files) == before + b"took over\n"
 
@@ -219,7 +219,7 @@ def test_a_claim_whose_answer_is_lost_is_made_again() -> None:
         new.claim(before, b"took over\n")
     before = new.read()
     new.claim(before, b"took over again\n")
-    with pytest.raises(Superseded):
+    with pytest.raises(LogOwnerChanged):
         old.append(b"of the old one\n")
 
 
@@ -239,7 +239,7 @@ def test_two_masters_begin_at_the_same_time() -> None:
     one, two = owned(files), owned(files)
     assert (one.read(), two.read()) == (b"", b"")
     one.append(b"one\n")
-    with pytest.raises(Superseded):
+    with pytest.raises(LogOwnerChanged):
         two.append(b"two\n")
 
 
@@ -301,7 +301,7 @@ def test_a_store_that_ignores_the_condition_is_found_out(capsys: pytest.CaptureF
     write(old, 3)
     assert "ignores If-None-Match" in capsys.readouterr().err
     new.claim(new.read(), b"took over\n")
-    with pytest.raises(Superseded):
+    with pytest.raises(LogOwnerChanged):
         old.append(b"of the old one\n")
     assert content(files) == lines(3) + b"took over\n"
 
@@ -338,7 +338,7 @@ def test_a_file_is_emptied_and_the_old_master_finds_out() -> None:
     write(old, 6)
     new.clear()
     assert content(files) == b""
-    with pytest.raises(Superseded):
+    with pytest.raises(LogOwnerChanged):
         old.append(b"of the old one\n")
     new.append(b"anew\n")
     assert content(files) == b"anew\n"
@@ -351,7 +351,7 @@ def test_a_file_is_continued_without_being_read() -> None:
     reads = files.reads
     new.resume()
     assert files.reads == reads
-    with pytest.raises(Superseded):
+    with pytest.raises(LogOwnerChanged):
         old.check()
     new.append(b"more\n")
     assert content(files) == lines(6) + b"\nmore\n"

@@ -16,11 +16,10 @@ from howdah.spec.attempt import AttemptView
 from howdah.spec.codec import encode
 from howdah.spec.eta import eta
 from howdah.spec.event_lines import read_record
-from howdah.spec.event_sentences import detailed_sentence
+from howdah.spec.event_sentences import detailed_sentence, sentence
 from howdah.spec.events import BoardChanged, Waiting
 from howdah.spec.job_file_keys import job_file_record
 from howdah.spec.links import resolve_links
-from howdah.spec.message import message
 from howdah.spec.tracebacks import exception_line, user_frames
 from howdah.spec.tracker_runs import tracker_pages, tracker_run
 from howdah.spec.view import JobView, SnapshotView, TaskView
@@ -155,7 +154,7 @@ def _wait(wait: Waiting | None) -> schemas.Wait | None:
 def _tensorboard_end(change: BoardChanged) -> schemas.Note | None:
     if change.state != "ended":
         return None
-    return {"time": change.time, "text": message("TensorBoard has ended: {reason}", reason=change.detail)}
+    return {"time": change.time, "text": sentence(change)}
 
 
 def _snapshot_row(save: SnapshotView) -> schemas.SnapshotRow:

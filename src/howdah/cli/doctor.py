@@ -34,10 +34,8 @@ MIN_FREE_MIB = 1024
 MAX_NODES = 8
 """Nodes that the small job of `--run` uses at most."""
 _MARKS = {"ok": "green", "warn": "yellow", "fail": "red"}
-_EXTRAS = {
-    "yarn": ("google.protobuf", "hdfs_native", "fsspec"),
-    "records": ("cramjam", "google_crc32c", "pyarrow"),
-}
+_EXTRAS = {"records": ("cramjam", "google_crc32c", "pyarrow")}
+"""Modules by which one sees that an extra of no engine is installed."""
 
 
 @click.command()
@@ -131,7 +129,8 @@ def python() -> Finding:
 
 def extras(needed: Collection[str]) -> Iterator[Finding]:
     """Check the libraries beyond the standard one."""
-    for extra, modules in _EXTRAS.items():
+    of_engines = {info.extra: info.extra_modules for _, info in known() if info.extra_modules}
+    for extra, modules in {**of_engines, **_EXTRAS}.items():
         missing = [module for module in modules if not _is_installed(module)]
         install = how_to_install(extra)
         if not missing:

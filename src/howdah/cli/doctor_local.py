@@ -10,8 +10,9 @@ from howdah.cli.findings import Finding, ok, warn
 from howdah.cli.i18n import _
 from howdah.config.settings import Settings
 from howdah.engines.local.cgroup import MemoryGroup
-from howdah.engines.local.machine import Machine, format_memory
+from howdah.engines.local.machine import Machine
 from howdah.localfiles.container_tools import find_tool
+from howdah.spec.units import format_memory
 
 
 def checks(settings: Settings) -> Iterator[Finding]:

@@ -9,10 +9,10 @@ from typing import Any
 
 from howdah.cli.i18n import _
 from howdah.cli.terminal import columns
-from howdah.engines.local.machine import format_memory
 from howdah.errors import HowdahError
 from howdah.spec import JobSpec, Plan, StagedFile, StagedInput, StagedJob, redaction, uris
 from howdah.spec.codec import encode
+from howdah.spec.units import format_memory
 from howdah.spec.working_files import packed_file
 from howdah.storage.factory import filesystem
 

@@ -41,11 +41,11 @@ _OF_JOB = ("name", "state", "user", "queue", "engine")
 
 
 @click.command()
-@click.argument("of")
+@click.argument("of", metavar="CONTAINER|[HOST:]PID|[HOST/]gpuN")
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def trace(of: str, profile: str, as_json: bool) -> None:
-    """Show the job and task that own OF, or owned it: a container's id, host:pid, host/gpu3, or a local pid or gpu3."""
+    """Show the job and task that own, or owned, a container (its id), host:pid, host/gpu3, or a local pid or gpu3."""
     options = options_of(profile)
     with Index(index_directory(options)) as index:
         if index.claim():  # else a history server keeps it up to date

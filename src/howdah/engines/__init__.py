@@ -9,13 +9,25 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from howdah.engines.pending_reasons import PendingReason
 from howdah.errors import HowdahError, StagingError
-from howdah.spec import Container, Exit, JobReport, JobSpec, Outcome, Plan, StagedFile, StagedJob, TaskId
+from howdah.spec import (
+    Container,
+    Exit,
+    JobReport,
+    JobSpec,
+    Outcome,
+    Plan,
+    Resources,
+    Role,
+    StagedFile,
+    StagedJob,
+    TaskId,
+)
 from howdah.spec.message import message
 from howdah.spec.values import dataclass
 from howdah.storage.progress import Progress, no_progress
@@ -238,6 +250,10 @@ class ContainerPreferences:
     """Hosts on which no container should be."""
     spare: bool = False
     """Whether the containers are spares: the job does not wait for them, and other jobs must not wait behind them."""
+
+    def resources_for(self, role: Role) -> Resources:
+        """Return what each container of the request gets: the role's resources, with the memory that is preferred."""
+        return replace(role.resources, memory_mib=self.memory_mib) if self.memory_mib else role.resources
 
 
 MASTER_ATTEMPTS, ATTEMPTS_WITHIN_S = 2, 600.0

@@ -41,6 +41,8 @@ class EngineInfo:
     A container has neither this module nor its libraries."""
     extra: str = ""
     """The extra of howdah with the libraries that the engine needs beyond howdah's own."""
+    extra_modules: tuple[str, ...] = ()
+    """The modules by which the doctor sees on every machine whether `extra` is installed."""
     libraries: tuple[str, ...] = ()
     """The distributions that its allocator needs inside the cluster, beyond howdah itself and the engine's own."""
     settings: Mapping[str, Setting] = field(default_factory=dict)

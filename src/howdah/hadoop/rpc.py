@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError, Message
 
 from howdah.errors import EngineRejected, EngineUnavailable
 from howdah.hadoop.proto import ipc_pb2 as pb
-from howdah.hadoop.sasl import MAX_MESSAGE, DigestClient
+from howdah.hadoop.sasl import MAX_WRAPPED_BYTES, DigestClient
 from howdah.spec.values import dataclass
 from howdah.wire.credentials import Token
 
@@ -31,8 +31,8 @@ PROTOCOL_BUFFERS = 2
 CLIENT_ID_BYTES = 16
 CONNECT_TIMEOUT_S = 20.0
 CALL_TIMEOUT_S = 60.0
-_PIECE = MAX_MESSAGE // 2  # bytes that are wrapped at a time
-MAX_MESSAGE = 128 << 20  # ipc.maximum.response.length
+_PIECE = MAX_WRAPPED_BYTES // 2  # bytes that are wrapped at a time
+MAX_RESPONSE_BYTES = 128 << 20  # ipc.maximum.response.length
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ async def read_frame(reader: ByteReader) -> bytes:
         OSError: the connection broke, or the other side does not speak Hadoop IPC.
     """
     (length,) = struct.unpack(">I", await reader.readexactly(4))
-    if length > MAX_MESSAGE:
+    if length > MAX_RESPONSE_BYTES:
         raise OSError(f"a message of {length} bytes announced: that is not Hadoop IPC")
     return await reader.readexactly(length)
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from howdah.errors import EngineRejected
 
-MAX_MESSAGE = 1 << 16
+MAX_WRAPPED_BYTES = 1 << 16
 """The size in bytes of a wrapped message that every side accepts."""
 
 _AUTH, _SIGNED, _SEALED = "auth", "auth-int", "auth-conf"
@@ -70,7 +70,7 @@ class DigestClient:
         if qop != _AUTH:
             self._ours = Layer(session, "client-to-server", qop == _SEALED)
             self._theirs = Layer(session, "server-to-client", qop == _SEALED)
-        more = "" if qop == _AUTH else f",maxbuf={MAX_MESSAGE}"
+        more = "" if qop == _AUTH else f",maxbuf={MAX_WRAPPED_BYTES}"
         more += f',cipher="{_CIPHER}"' if qop == _SEALED else ""
         return (
             f'charset=utf-8,username="{self._user}",realm="{realm}",nonce="{nonce}",nc=00000001,cnonce="{self._cnonce}",'

@@ -174,7 +174,7 @@ def read(files: FileSystem, job: IndexedJob) -> IndexedJob | None:
         job.summary.diagnostics = str(error)
         size, written = 0, job.directory_ms
     job.size, job.modified_ms = size, written
-    if job.summary.bad and not job.summary.id:
+    if job.summary.malformed_lines and not job.summary.id:
         job.summary.diagnostics = "its event log can't be read"
     return job
 

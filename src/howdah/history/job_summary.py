@@ -1,7 +1,7 @@
 """The summary of a job for the list of jobs: built from the lines of its log as they come, and stored between scans.
 
-The rule: a log may hold anything. A malformed line counts as `bad` and changes nothing else; every text is cut to a
-length, every number is finite, and no duration is negative whatever the nodes' clocks say.
+The rule: a log may hold anything. A malformed line is counted and changes nothing else; every text is cut to a length,
+every number is finite, and no duration is negative whatever the nodes' clocks say.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ _RESOURCES = Resources()
 MAX_MODELS = 20
 """The most models of GPUs of a job."""
 _PROGRESS = re.compile(rb'"task":\{"role":"([^"\\]{1,100})","index":(\d{1,6})\}.*"progress":([0-9.eE-]{1,30})[,}]')
+_STORED_NAMES = {"reported_progress": "told", "malformed_lines": "bad"}
+"""Fields that the index stores by their earlier names."""
+_NAMES = {stored: name for name, stored in _STORED_NAMES.items()}
 
 
 @dataclass
@@ -37,11 +40,17 @@ class AttemptSpan:
     """One attempt of a task: where and when it ran. The fields are stored in the index."""
 
     task: str
+    """The task, as `role:index`."""
     attempt: int
+    """The number of the task's attempt, from 1."""
     container: str = ""
+    """The engine's name for the container."""
     node: str = ""
+    """The node of the container, as the engine calls it."""
     host: str = ""
+    """The node as its executor calls it; "" before the task has joined."""
     pid: int = 0
+    """The program's process id on the node; 0 before it runs."""
     gpus: str = ""
     """Numbers or UUIDs of the GPUs, separated by commas."""
     held: int = 0
@@ -49,7 +58,9 @@ class AttemptSpan:
     model: str = ""
     """Model of the GPUs, by their first one."""
     epoch: int = 0
+    """The epoch in which the task joined, or its program started, last; 0 before that."""
     since: float = 0.0
+    """When the attempt got its container."""
     until: float = 0.0
     """When the attempt ended; 0 while it runs."""
 
@@ -59,14 +70,21 @@ class JobSummary:
     """The summary of one job. The fields are stored in the index as JSON, so their names stay."""
 
     id: str = ""
+    """The job's id; "" until its first line was read."""
     name: str = ""
+    """The name that the job was given."""
     user: str = ""
+    """The user who submitted it."""
     queue: str = ""
+    """The queue that it asked for; "" for the engine's own choice."""
     engine: str = ""
+    """The name of the engine that runs it."""
     framework: str = ""
+    """The name of its framework."""
     words: str = ""
     """Labels, for the search of words."""
     tags: list[str] = field(default_factory=list)
+    """The tags of the job file."""
     params: dict[str, str] = field(default_factory=dict)
     """Hyperparameters by name."""
     event_files: bool = False
@@ -74,15 +92,23 @@ class JobSummary:
     metrics: dict[str, list[float]] = field(default_factory=dict)
     """The last, the least and the greatest value of each metric that the programs reported."""
     state: str = State.PENDING.value
+    """The name of the job's `State`."""
     started: float = 0.0
+    """When the job was started; 0 until its first line was read."""
     finished: float = 0.0
+    """When the job ended; 0 while it goes on."""
     latest: float = 0.0
     """Time of the latest event."""
     tasks: int = 0
+    """The number of tasks of all roles."""
     gpus: dict[str, int] = field(default_factory=dict)
+    """The GPUs of each task, by role."""
     vcores: dict[str, int] = field(default_factory=dict)
+    """The virtual cores of each task, by role."""
     memory_mib: dict[str, int] = field(default_factory=dict)
+    """The memory of each task in MiB, by role."""
     replicas: dict[str, int] = field(default_factory=dict)
+    """The number of tasks, by role."""
     gpu_hours: float = 0.0
     """GPU hours that ended attempts held."""
     hours_by_model: dict[str, float] = field(default_factory=dict)
@@ -90,32 +116,40 @@ class JobSummary:
     cpu_hours: float = 0.0
     """Hours of virtual cores that ended attempts held."""
     memory_gib_hours: float = 0.0
+    """GiB hours of memory that ended attempts held."""
     wasted: dict[str, float] = field(default_factory=dict)
-    """Those of attempts whose work was lost, by cause."""
+    """The GPU hours of ended attempts whose work was lost, by the cause of the loss."""
     stopped_hours: float = 0.0
-    """Those of attempts that were stopped in order, which are wasted if the job fails."""
+    """The GPU hours of attempts that were stopped in order, which are wasted if the job fails."""
     epoch: int = 0
+    """The latest epoch."""
     cause: str = ""
+    """The cause (`Exit.cause`) of the job's failure; "" where none is known."""
     failed: str = ""
+    """The cause of the latest failure of a task; "" before the first."""
     diagnostics: str = ""
-    told: dict[str, float] = field(default_factory=dict)
-    """The latest progress that each task reported."""
+    """Why the job ended, for people."""
+    reported_progress: dict[str, float] = field(default_factory=dict)
+    """The latest progress, from 0 to 1, that each task reported."""
     live: dict[str, AttemptSpan] = field(default_factory=dict)
     """The attempts that have not ended, by task."""
-    bad: int = 0
-    """Number of malformed lines."""
+    malformed_lines: int = 0
+    """The number of malformed lines of the log."""
     changed: dict[tuple[str, int], AttemptSpan] = field(default_factory=dict)
+    """The attempts that the index does not have as they are now, by task and number; not stored."""
 
     @classmethod
     def load(cls, text: str) -> JobSummary:
         """Return the summary that `dump` stored; a new one for ""."""
-        summary = cls(**json.loads(text)) if text else cls()
+        kept = json.loads(text) if text else {}
+        summary = cls(**{_NAMES.get(name, name): value for name, value in kept.items()})
         summary.live = {task: AttemptSpan(**kept) for task, kept in summary.live.items()}  # type: ignore[arg-type]
         return summary
 
     def dump(self) -> str:
         """Return the summary as JSON, from which `load` continues."""
         kept = {name: value for name, value in vars(self).items() if value and name not in ("changed", "live")}
+        kept = {_STORED_NAMES.get(name, name): value for name, value in kept.items()}
         return json.dumps({**kept, "live": {task: vars(attempt) for task, attempt in self.live.items()}})
 
     @property
@@ -133,7 +167,8 @@ class JobSummary:
         """Return the mean progress of the tasks, 0 to 1."""
         if self.state == State.SUCCEEDED.value:
             return 1.0
-        return min(1.0, sum(self.told.values()) / len(self.told)) if self.told else 0.0
+        reported = self.reported_progress.values()
+        return min(1.0, sum(reported) / len(reported)) if reported else 0.0
 
     @property
     def gpu_count(self) -> int:
@@ -162,7 +197,7 @@ class JobSummary:
         if found:
             with contextlib.suppress(ValueError):
                 task = f"{found[1].decode('utf-8', 'replace')}:{int(found[2])}"
-                self.told[task] = min(1.0, max(0.0, _number(found[3])))
+                self.reported_progress[task] = min(1.0, max(0.0, _number(found[3])))
 
     def _on_gpus_used(self, record: Mapping[str, Any]) -> None:
         """Note which GPUs a task has. Every sample of usage names them; the first is enough."""
@@ -180,7 +215,7 @@ class JobSummary:
                     handler(self, record)
                     self.latest = max(self.latest, _number(record.get("time")))
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
-                self.bad += 1
+                self.malformed_lines += 1
 
     def _on_started(self, record: Mapping[str, Any]) -> None:
         job = record["job"]
@@ -238,7 +273,7 @@ class JobSummary:
         cause, task = _text(exit.get("cause"), WORD), _task(record)
         ok = cause == "exit" and exit.get("code") == 0
         if ok:
-            self.told[task] = 1.0
+            self.reported_progress[task] = 1.0
         elif record.get("counts", True):
             self.failed = cause = "exit" if cause in ("exit", "signal") else cause
         else:

@@ -22,7 +22,7 @@ from howdah.engines import Allocator, AttemptOver
 from howdah.engines.info import find
 from howdah.errors import HowdahError, SpecError
 from howdah.master.app import JobMaster, MasterIdentity
-from howdah.master.owned_file import Superseded
+from howdah.master.owned_file import LogOwnerChanged
 from howdah.spec import Outcome, StagedJob, State, plugins
 from howdah.spec.codec import decode
 from howdah.storage import object_stores
@@ -76,7 +76,7 @@ async def _run(identity: MasterIdentity) -> Outcome:
     except AttemptOver as error:
         print(f"this attempt of the master is over: {error}", file=sys.stderr, flush=True)
         os._exit(ATTEMPT_OVER)  # do not wait for calls to a file system that does not answer
-    except Superseded as error:  # another master runs the job: touch nothing of it
+    except LogOwnerChanged as error:  # another master runs the job: touch nothing of it
         await master.close()
         return Outcome(State.CANCELLED, str(error))
     except Exception as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import math
 import sys
 import time
@@ -20,6 +19,7 @@ from howdah.engines.pull_launch import LaunchOffers
 from howdah.errors import HowdahError
 from howdah.frameworks import find, key_variable
 from howdah.inputs.streaming.split_assignment import hosts_with_data
+from howdah.master import garbage_collection
 from howdah.master.clock_monitor import ClockMonitor
 from howdah.master.decisions import actions
 from howdah.master.decisions.executor_orders import OrderBuilder
@@ -30,7 +30,7 @@ from howdah.master.health import stack_dumps
 from howdah.master.health.stragglers import Stragglers
 from howdah.master.helper_process import COMMIT_AGAIN_S, BackgroundAction, commit, run_action
 from howdah.master.job_directory import publish_master_address, remove_job_key
-from howdah.master.owned_file import Superseded
+from howdah.master.owned_file import LogOwnerChanged
 from howdah.master.recovery import replay
 from howdah.master.server.listening import bind_with_retry
 from howdah.master.server.resource_metrics import MetricsRecorder
@@ -63,8 +63,6 @@ HAND_OVER_S = 5.0
 """Limit in seconds for writing the files of a master that leaves the job to the next one."""
 LINGER_S = 0.1
 """Seconds for which the API still answers after the end, so that a client that follows the job gets the last event."""
-MIN_GC_THRESHOLD, GARBAGE_EACH = 2000, 20
-"""The least threshold of the garbage collector, and the objects that each task's pending request keeps alive."""
 FOLLOWED_S, LAST_LINES_S = 3.0, 0.3
 """A client that has followed the job within FOLLOWED_S seconds gets LAST_LINES_S seconds to read the last lines."""
 
@@ -132,7 +130,7 @@ class JobMaster:
 
     async def run(self) -> Outcome:
         """Serve, register, form the gang, supervise it to the end, and unregister."""
-        _tune_gc(len(self.state.tasks))
+        garbage_collection.tune(len(self.state.tasks))
         await self._serve()
         await self._register()
         self.registered = True
@@ -181,7 +179,7 @@ class JobMaster:
         master, which makes the log its own.
 
         Raises:
-            Superseded: another master owns the log.
+            LogOwnerChanged: another master owns the log.
         """
         while not self._finished.done():
             asked = since_boot()
@@ -304,7 +302,7 @@ class JobMaster:
         error = None if task.cancelled() else task.exception()
         if error is None or self._finished.done():
             return
-        if self._committing is not None and task is not self._committing and not isinstance(error, Superseded):
+        if self._committing is not None and task is not self._committing and not isinstance(error, LogOwnerChanged):
             # The outcome is in the log, and outputs move: that is the job's end, whatever goes wrong elsewhere.
             print(f"while outputs were committed: {error}", file=sys.stderr, flush=True)
             return
@@ -360,10 +358,8 @@ class JobMaster:
         if isinstance(action, actions.RecordEvent):
             self.log.append(action.event)
             self.api.program_api.observe(action.event)
-            if isinstance(action.event, events.WorldFormed) and self.staged.job.board.show:
-                self._spawn(self._update_tensorboard())
-            if isinstance(action.event, events.WorldFormed) and action.event.epoch in self.state.unrecorded:
-                self._spawn(self._record_start(action.event.epoch))
+            if isinstance(action.event, events.WorldFormed):
+                self._on_world_formed(action.event.epoch)
         elif isinstance(action, actions.NotifyExecutors):
             self.api.notify(action.tasks)
         elif isinstance(action, actions.RequestContainers):
@@ -378,12 +374,20 @@ class JobMaster:
             self._spawn(self._collect_stacks(action))
         elif isinstance(action, BackgroundAction):
             self._spawn(self._perform_in_background(action))
-        elif self._finished.done():
-            return
         elif isinstance(action, actions.HandOver):
-            self._finished.set_exception(AttemptOver(action.event.cause))
+            if not self._finished.done():
+                self._finished.set_exception(AttemptOver(action.event.cause))
+        elif isinstance(action, actions.Finish):
+            if not self._finished.done():
+                self._finished.set_result(action.outcome)
         else:
-            self._finished.set_result(action.outcome)
+            raise TypeError(f"nothing carries out {action!r}")
+
+    def _on_world_formed(self, epoch: int) -> None:
+        if self.staged.job.board.show:
+            self._spawn(self._update_tensorboard())
+        if epoch in self.state.unrecorded:
+            self._spawn(self._record_start(epoch))
 
     async def _launch(self, action: actions.LaunchTask) -> None:
         try:
@@ -486,13 +490,6 @@ class JobMaster:
         self.api.program_api.journal.close()
         self.metrics_recorder.journal.close()
         self.log.close()
-
-
-def _tune_gc(tasks: int) -> None:
-    """Raise the threshold of the garbage collector: each pending long poll keeps some twenty objects alive, and
-    scanning them would take a third of the time of a master of ten thousand executors, half a second at once."""
-    gc.freeze()
-    gc.set_threshold(max(MIN_GC_THRESHOLD, GARBAGE_EACH * tasks), 10, 10)
 
 
 def _files_removed() -> events.AllocationLost:

@@ -78,7 +78,7 @@ class EventLog:
         """Try for `limit_s` to write everything; return True if all is in the file and the file is this master's alone.
 
         Raises:
-            Superseded: another master writes it.
+            LogOwnerChanged: another master writes it.
         """
         return await _repeat_until_success(self._journal.confirm, limit_s)
 

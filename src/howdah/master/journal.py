@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.errors import EngineUnavailable, HowdahError
-from howdah.master.owned_file import LogChanged, OwnedFile, SegmentedFile, Superseded, owned_file
+from howdah.master.owned_file import LogChanged, LogOwnerChanged, OwnedFile, SegmentedFile, owned_file
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import ConnectionBroken
 from howdah.storage.retry import LIMITS_S, retry_until
@@ -110,7 +110,7 @@ class Journal:
         """Write all pending lines; return True if they are in the file. If not, they are kept for the next time.
 
         Raises:
-            Superseded: another master has written to it.
+            LogOwnerChanged: another master has written to it.
         """
         async with self._writing:
             if not self._pending:
@@ -118,7 +118,7 @@ class Journal:
             batch, self._pending = self._pending, []
             try:
                 await asyncio.to_thread(lambda: self.owned.append("".join(batch).encode()))
-            except Superseded:
+            except LogOwnerChanged:
                 raise
             except Exception as error:  # the file system may not answer for a while: keep the lines
                 self._pending, self.problem = batch + self._pending, str(error).splitlines()[0] if str(error) else "?"
@@ -146,7 +146,7 @@ class Journal:
         """Return whether all lines are in the file, and none of another master; False when this cannot be checked.
 
         Raises:
-            Superseded: another master has written to it.
+            LogOwnerChanged: another master has written to it.
         """
         if self._local:
             return True
@@ -155,7 +155,7 @@ class Journal:
         async with self._writing:
             try:
                 await asyncio.to_thread(lambda: self.owned.check())
-            except Superseded:
+            except LogOwnerChanged:
                 raise
             except HowdahError as error:
                 self.problem = str(error)

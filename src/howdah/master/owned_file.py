@@ -22,7 +22,7 @@ requests."""
 RESUME_TRIES = 5
 
 
-class Superseded(HowdahError):
+class LogOwnerChanged(HowdahError):
     """Another master writes this file: it took over, because the cluster took this master for dead."""
 
 
@@ -60,7 +60,7 @@ class OwnedFile(ABC):
         """Check that the file is still this master's.
 
         Raises:
-            Superseded: another master has written to it.
+            LogOwnerChanged: another master has written to it.
         """
 
     @abstractmethod
@@ -68,7 +68,7 @@ class OwnedFile(ABC):
         """Append `data`, or the rest of it: an append that failed may have written some of it.
 
         Raises:
-            Superseded: another master has written to it.
+            LogOwnerChanged: another master has written to it.
         """
 
     @abstractmethod
@@ -100,9 +100,9 @@ class OwnedFile(ABC):
     def remove(self) -> None:
         """Remove the file, whose job is over."""
 
-    def superseded(self) -> Superseded:
+    def owner_changed(self) -> LogOwnerChanged:
         """Return the error of a master that finds the lines of another one."""
-        return Superseded(f"{self.what} {self.uri}: another master writes it")
+        return LogOwnerChanged(f"{self.what} {self.uri}: another master writes it")
 
 
 class AppendedFile(OwnedFile):
@@ -137,7 +137,7 @@ class AppendedFile(OwnedFile):
 
     def check(self) -> None:
         if self._size() > self.known:
-            raise self.superseded()
+            raise self.owner_changed()
 
     def append(self, data: bytes) -> None:
         if self._begun and not self.known:
@@ -146,7 +146,7 @@ class AppendedFile(OwnedFile):
         if more:
             content = self.files.read_bytes(self.uri)
             if more < 0 or content[self.known :] != data[:more]:
-                raise self.superseded()
+                raise self.owner_changed()
         if data[more:]:
             self.files.append(self.uri, data[more:])
         self.known += len(data)
@@ -228,7 +228,7 @@ class SegmentedFile(OwnedFile):
 
     def check(self) -> None:
         if self.files.stat(segment_uri(self.uri, self.last + 1)) is not None:
-            raise self.superseded()
+            raise self.owner_changed()
 
     def append(self, data: bytes) -> None:
         """Write a segment. A number that is taken has a batch of this master's own if its content begins `data`: the
@@ -240,7 +240,7 @@ class SegmentedFile(OwnedFile):
                 break
             found = self.files.read_bytes(segment_uri(self.uri, number))
             if not found.strip() or not rest.startswith(found):
-                raise self.superseded()
+                raise self.owner_changed()
             sizes.append(len(found))
             number, rest = number + 1, rest[len(found) :]
         for size in sizes:

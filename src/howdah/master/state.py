@@ -1,4 +1,9 @@
-"""The state of the master. Only `howdah.master.decisions.step` and the modules that it calls change it."""
+"""The state of the master.
+
+Only `howdah.master.decisions.step` and the modules that it calls change it while a job goes on, and
+`howdah.master.recovery` before that, when a master takes over. TensorBoard's task has a state of its own
+(`howdah.master.tensorboard`).
+"""
 
 from __future__ import annotations
 

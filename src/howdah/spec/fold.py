@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Callable, Dict, Iterable, Optional, Sequence, Type
+from typing import Callable, Dict, Iterable, Optional, Type
 
 from howdah.spec import events
 from howdah.spec.attempt import MAX_ATTEMPTS, MAX_TRIES, AttemptView
-from howdah.spec.message import Message, Sentence, join_messages, message
+from howdah.spec.event_sentences import detailed_sentence, deviation, restart_note, sentence, skipped_checkpoint
+from howdah.spec.message import message
 from howdah.spec.task import Exit, State, TaskId
 from howdah.spec.view import MAX_SNAPSHOTS, JobView, MetricPoint, ProgressRate, SnapshotView, TaskView
 
@@ -125,15 +126,9 @@ def _on_joined(view: JobView, event: events.Joined) -> None:
     attempt.joined = attempt.joined or event.time
 
 
-def _on_preflight_passed(view: JobView, event: events.PreflightPassed) -> None:
-    singular = "pre-flight passed on {count} node in {seconds} s"
-    plural = "pre-flight passed on {count} nodes in {seconds} s"
-    text = message(singular if event.nodes == 1 else plural, count=event.nodes, seconds=f"{event.seconds:.1f}")
-    if event.slowest is not None and event.tasks > 1:
-        text = message("{sentence}; slowest {task} on {node}", sentence=text, task=event.slowest, node=event.node)
-    if event.left_out:
-        text = message("{sentence}; left out: {what}", sentence=text, what=join_messages(event.left_out))
-    view.mark(event.time, text)
+def _mark_event(view: JobView, event: events.Event) -> None:
+    """Mark an event that changes nothing in the view."""
+    view.mark(event.time, sentence(event))
 
 
 def _on_formed(view: JobView, event: events.WorldFormed) -> None:
@@ -203,56 +198,18 @@ def _on_released(view: JobView, event: events.GangReleased) -> None:
             attempt.finished = attempt.finished or event.time
         kept = TaskView(task, attempt=old.attempt, metrics=old.metrics, attempts=old.attempts, tries=old.tries)
         view.tasks[task] = kept
-    text = message("{reason}; asking again in {seconds} s", reason=event.reason, seconds=f"{event.retry_in:.0f}")
-    view.mark(event.time, text)
+    view.mark(event.time, sentence(event))
 
 
 def _on_restarted(view: JobView, event: events.GangRestarted) -> None:
     if not event.tasks:
         view.state = State.PENDING
-    if event.tasks:
-        text = message("{tasks} restarted: {reason}", tasks=_task_names(event.tasks), reason=event.reason)
-    else:
-        text = message("restarted: {reason}", reason=event.reason)
-    view.mark(event.time, text, "restarted", event.tasks[0] if len(event.tasks) == 1 else None)
-
-
-def _task_names(tasks: Sequence[TaskId]) -> str:
-    return ", ".join(map(str, tasks[:5])) + ("…" if len(tasks) > 5 else "")
+    view.mark(event.time, restart_note(event), "restarted", event.tasks[0] if len(event.tasks) == 1 else None)
 
 
 def _on_took_over(view: JobView, event: events.TookOver) -> None:
     view.host, view.python = event.host, event.python
-    text = message("attempt {number} of the master took over on {node}", number=event.attempt, node=event.host)
-    view.mark(event.time, text, "takeover")
-
-
-def _on_allocation_lost(view: JobView, event: events.AllocationLost) -> None:
-    view.mark(event.time, allocation_lost(event))
-
-
-def allocation_lost(event: events.AllocationLost) -> Message:
-    """Return the sentence for people."""
-    if event.comes_back:
-        template = "this attempt of the master was ended: {reason}; the job goes on if another is started"
-        return message(template, reason=event.cause)
-    return message("the engine took the job's containers back: {reason}", reason=event.cause)
-
-
-def _on_master_ended(view: JobView, event: events.MasterEnded) -> None:
-    text = message("attempt {number} of the master ended: {reason}", number=event.attempt, reason=event.reason)
-    view.mark(event.time, text)
-
-
-def _on_time_lost(view: JobView, event: events.TimeLost) -> None:
-    view.mark(event.time, time_lost(event.seconds))
-
-
-def time_lost(seconds: float) -> Message:
-    """Return the sentence for people."""
-    if seconds > 0:
-        return message("the master stood still, or its clock was set, for {seconds} s", seconds=f"{seconds:.0f}")
-    return message("the master's clock was set back by {seconds} s", seconds=f"{-seconds:.0f}")
+    view.mark(event.time, sentence(event), "takeover")
 
 
 def _on_resized(view: JobView, event: events.Resized) -> None:
@@ -263,46 +220,31 @@ def _on_loss_announced(view: JobView, event: events.LossAnnounced) -> None:
     for task in view.tasks.values():
         if task.container == event.container_id and not task.state.ended:
             task.notice = event.text
-            view.mark(event.time, message("{task}: {what}", task=task.id, what=event.text))
-
-
-def _on_stalled(view: JobView, event: events.Stalled) -> None:
-    template = "{tasks} showed no sign of progress for {seconds} s"
-    view.mark(event.time, message(template, tasks=_task_names(event.tasks), seconds=f"{event.quiet_s:.0f}"))
+            view.mark(event.time, sentence(dataclasses.replace(event, task=task.id)))
 
 
 def _on_stacks_taken(view: JobView, event: events.StacksTaken) -> None:
     if event.uri:
         view.stacks = [*view.stacks[-19:], event.uri]
-    if event.problem:
-        view.mark(event.time, message("no stacks: {reason}", reason=event.problem))
-    elif not event.by:
-        who = ", ".join(map(str, event.suspects)) or message("no task in particular")
-        why = "suspected: {tasks} ({reason}); stacks: {uri}"
-        template = why if event.reason else "suspected: {tasks}; stacks: {uri}"
-        view.mark(event.time, message(template, tasks=who, uri=event.uri, reason=event.reason))
+    if event.problem or not event.by:
+        view.mark(event.time, sentence(event))
 
 
 def _on_straggling(view: JobView, event: events.Straggling) -> None:
-    text: Sentence = ""
-    if event.what:
-        level, median = f"{event.value:g}", f"{event.median:g}"
-        text = message("{what} {level}, its role's median {median}", what=event.what, level=level, median=median)
+    text = deviation(event)
     if text and not view.tasks[event.task].straggler:
-        view.mark(event.time, message("{task} is out of line: {what}", task=event.task, what=text))
+        view.mark(event.time, sentence(event))
     view.tasks[event.task].straggler = text
 
 
 def _on_task_entered(view: JobView, event: events.TaskEntered) -> None:
-    template = "{user} at {address} entered {task} ({access} {detail})"
-    facts = {"user": event.by, "address": event.address, "task": event.task}
-    view.mark(event.time, message(template, access=event.access, detail=event.detail, **facts))
+    view.mark(event.time, detailed_sentence(event))
 
 
 def _on_board_changed(view: JobView, event: events.BoardChanged) -> None:
     view.tensorboard = event
     if event.state == "ended":
-        view.mark(event.time, message("TensorBoard has ended: {reason}", reason=event.detail))
+        view.mark(event.time, sentence(event))
 
 
 def _on_cancel_requested(view: JobView, _: events.CancelRequested) -> None:
@@ -313,10 +255,6 @@ def _on_cancel_requested(view: JobView, _: events.CancelRequested) -> None:
 def _on_stopping(view: JobView, event: events.Stopping) -> None:
     view.ends_as, view.waiting = view.ends_as or State.STOPPED, None
     view.mark(event.time, event.reason)
-
-
-def _on_noted(view: JobView, event: events.Noted) -> None:
-    view.mark(event.time, event.text)
 
 
 def _on_committed(view: JobView, event: events.Committed) -> None:
@@ -358,7 +296,7 @@ def _on_save_failed(view: JobView, event: events.SaveFailed) -> None:
 def _on_checkpoint_found(view: JobView, event: events.CheckpointFound) -> None:
     view.resumed = event.uri
     for line in event.skipped:
-        view.mark(event.time, message("not a whole checkpoint: {what}", what=line))
+        view.mark(event.time, skipped_checkpoint(line))
 
 
 def _on_finished(view: JobView, event: events.JobFinished) -> None:
@@ -384,7 +322,7 @@ _HANDLERS: Dict[Type[events.Event], Callable[..., None]] = {
     events.Launched: _on_launched,
     events.Greeted: _on_greeted,
     events.Joined: _on_joined,
-    events.PreflightPassed: _on_preflight_passed,
+    events.PreflightPassed: _mark_event,
     events.WorldFormed: _on_formed,
     events.Started: _on_running,
     events.Used: _on_used,
@@ -394,9 +332,9 @@ _HANDLERS: Dict[Type[events.Event], Callable[..., None]] = {
     events.GangReleased: _on_released,
     events.GangRestarted: _on_restarted,
     events.TookOver: _on_took_over,
-    events.AllocationLost: _on_allocation_lost,
-    events.MasterEnded: _on_master_ended,
-    events.TimeLost: _on_time_lost,
+    events.AllocationLost: _mark_event,
+    events.MasterEnded: _mark_event,
+    events.TimeLost: _mark_event,
     events.Resized: _on_resized,
     events.SaveStarted: _on_save_started,
     events.SaveAdvanced: _on_save_advanced,
@@ -404,14 +342,14 @@ _HANDLERS: Dict[Type[events.Event], Callable[..., None]] = {
     events.SaveFailed: _on_save_failed,
     events.CheckpointFound: _on_checkpoint_found,
     events.LossAnnounced: _on_loss_announced,
-    events.Stalled: _on_stalled,
+    events.Stalled: _mark_event,
     events.StacksTaken: _on_stacks_taken,
     events.Straggling: _on_straggling,
     events.TaskEntered: _on_task_entered,
     events.BoardChanged: _on_board_changed,
     events.CancelRequested: _on_cancel_requested,
     events.Stopping: _on_stopping,
-    events.Noted: _on_noted,
+    events.Noted: _mark_event,
     events.Committed: _on_committed,
     events.JobFinished: _on_finished,
 }

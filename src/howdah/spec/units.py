@@ -40,8 +40,13 @@ def seconds(text: str) -> float:
 
 
 def memory_text(mib: int) -> str:
-    """Return the shortest text for `mib`."""
+    """Return the shortest exact text for `mib`, as job files have it."""
     return f"{mib // 1024}GiB" if mib and mib % 1024 == 0 else f"{mib}MiB"
+
+
+def format_memory(mib: int) -> str:
+    """Return an amount of memory as people read it: `4 GiB`, `1.5 GiB`, `512 MiB`."""
+    return f"{round(mib / 1024, 1):g} GiB" if mib >= 1024 else f"{mib} MiB"
 
 
 def duration_text(value: float) -> str:

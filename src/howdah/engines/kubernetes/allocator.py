@@ -276,8 +276,8 @@ class KubernetesAllocator(PullAllocator):
                 self._held |= {name: HeldPod(name, role, preferences) for name in names}
                 calls = (self._create_pod(self._held[name]) for name in names)
                 errors = [each for each in await asyncio.gather(*calls, return_exceptions=True) if each]
-                for error in sorted(errors, key=lambda each: isinstance(each, ApiRefused) and each.is_quota):
-                    raise error
+                if errors:  # a quota is waited for: anything else comes before it
+                    raise min(errors, key=lambda each: isinstance(each, ApiRefused) and each.is_quota)
         except ApiRefused as error:
             if not error.is_quota:
                 raise

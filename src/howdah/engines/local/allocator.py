@@ -7,7 +7,6 @@ import itertools
 import os
 import time
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from howdah.engines import GONE, NO_PREFERENCES, Allocator, ContainerPreferences, Launch, MasterContext
@@ -152,9 +151,7 @@ class LocalAllocator(Allocator):
         return tuple(gpus) if self._ledger.machine.gpus else None
 
     def _resources(self, role: str) -> Resources:
-        resources = self._context.staged.job.roles[role].resources
-        memory_mib = self._preferences[role].memory_mib
-        return replace(resources, memory_mib=memory_mib) if memory_mib else resources
+        return self._preferences[role].resources_for(self._context.staged.job.roles[role])
 
     async def launch(self, container: Container, launch: Launch) -> None:
         local = self._containers.get(container.id)

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from howdah.spec import JobSpec
+from howdah.spec.units import format_memory
 from howdah.spec.values import dataclass
 
 OVERCOMMIT = 2
@@ -114,11 +115,6 @@ def demands(job: JobSpec, machine: Machine) -> tuple[ResourceDemand, ...]:
         ResourceDemand("vcores", parts("vcores"), machine.vcores),
         ResourceDemand("GPUs", parts("gpus"), len(machine.gpus)),
     )
-
-
-def format_memory(mib: int) -> str:
-    """Return an amount of memory as people read it: `4 GiB`, `1.5 GiB`, `512 MiB`."""
-    return f"{round(mib / 1024, 1):g} GiB" if mib >= 1024 else f"{mib} MiB"
 
 
 def _amount_from_environment(environment: Mapping[str, str], name: str) -> int:

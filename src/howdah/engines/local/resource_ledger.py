@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from howdah.engines.local.machine import Machine, format_memory
+from howdah.engines.local.machine import Machine
 from howdah.spec import Resources
 from howdah.spec.message import message
+from howdah.spec.units import format_memory
 from howdah.spec.values import dataclass
 from howdah.supervisor import launcher
 from howdah.supervisor.state import MachineResources, MachineState, find_shortage, new_entry

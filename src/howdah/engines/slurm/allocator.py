@@ -16,7 +16,6 @@ import shutil
 import signal
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -205,8 +204,7 @@ class SlurmAllocator(PullAllocator):
             wanted = shape_of(self._job, role, preferences.memory_mib)
             for place in free_places(self._places, role, wanted, preferences)[:count]:
                 id_ = f"{self._context.job_id}.{self._suffix}.{next(self._numbers)}"
-                resources = replace(self._job.roles[role].resources, memory_mib=wanted.memory_mib)
-                container = Container(id_, place.node, role, resources)
+                container = Container(id_, place.node, role, preferences.resources_for(self._job.roles[role]))
                 place.container = id_
                 self._held[id_] = SlurmContainer(container, place)
                 self._wanted[role] -= 1

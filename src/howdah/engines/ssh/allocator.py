@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import dataclasses
 import json
 import signal
 import time
@@ -206,9 +205,7 @@ class SshAllocator(DetachedMasterAllocator):
             return POLL_S
         for role, (count, preferences) in self._wanted.items():
             for _ in range(count - sum(each.role == role for each in self._starting.values())):
-                resources = self._context.staged.job.roles[role].resources
-                if preferences.memory_mib:
-                    resources = dataclasses.replace(resources, memory_mib=preferences.memory_mib)
+                resources = preferences.resources_for(self._context.staged.job.roles[role])
                 if (link := self._choose(resources, preferences)) is None:
                     break
                 self._number += 1

@@ -14,5 +14,6 @@ INFO = EngineInfo(
     how_to_configure="set HADOOP_CONF_DIR, or `howdah config set hadoop_conf_dir DIR`, to run jobs there",
     checks="howdah.cli.doctor_yarn:checks",
     extra="yarn",
+    extra_modules=("google.protobuf", "hdfs_native", "fsspec"),
     libraries=("protobuf", "hdfs-native", "typing-extensions"),
 )

@@ -157,10 +157,7 @@ class YarnAllocator(Allocator):
 
     def request(self, role: str, count: int, preferences: ContainerPreferences = NO_PREFERENCES) -> None:
         job = self._context.staged.job
-        resources = job.roles[role].resources
-        if preferences.memory_mib:
-            resources = replace(resources, memory_mib=preferences.memory_mib)
-        wanted = records.amounts(resources)
+        wanted = records.amounts(preferences.resources_for(job.roles[role]))
         prefer = {host: count for host, count in preferences.prefer.items() if host in self._racks}
         tags, constraint = placement_constraints.tags_of(job, role), placement_constraints.constraint_of(job, role)
         request = ContainerRequest(0, 0, count, wanted, label_of(job, role), prefer, self._racks, tags, constraint)

@@ -14,7 +14,7 @@ class RequestContainers:
     """Tell the allocator how many containers of a role are outstanding."""
 
     role: str
-    """The role."""
+    """The name of the role."""
     count: int
     """The number of outstanding containers."""
     preferences: ContainerPreferences = NO_PREFERENCES
@@ -48,7 +48,7 @@ class RecordEvent:
     """Append an event to the event log."""
 
     event: Event
-    """The event."""
+    """What happened, as the log keeps it."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class StatusReceived(Event):
     """An executor of the current attempt of its task sent its status."""
 
     status: Status
-    """The status."""
+    """What the executor says of itself and of its program."""
 
 
 @dataclass(frozen=True)
