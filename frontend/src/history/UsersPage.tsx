@@ -11,6 +11,7 @@ import { formatNumber, formatPercent } from "../format";
 import { t } from "../language";
 import { updateQuery, href, useRoute } from "../router";
 import { useLatestData, usePolling } from "../usePolling";
+import { causeName } from "./causeNames";
 import { DateRangeFilter, dateToEpochSeconds } from "./JobFilters";
 
 type Group = ApiResponse<"users">["by"];
@@ -145,5 +146,5 @@ function wastedShare(row: UserUsage): number {
 
 function describeCauses(row: UserUsage): string {
   const all = Object.entries(row.by_cause).sort((a, b) => b[1] - a[1]);
-  return all.map(([cause, hours]) => `${cause} ${formatNumber(hours)}`).join(", ");
+  return all.map(([cause, hours]) => `${causeName(cause)} ${formatNumber(hours)}`).join(", ");
 }
