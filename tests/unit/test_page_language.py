@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import howdah.errors
 from howdah.api.hints import TEMPLATES
 from howdah.api.openapi import openapi
 from howdah.locale.catalogue import PAGE, chinese
 
 SOURCES = Path(__file__).parents[2] / "frontend" / "src"
+CODE = Path(__file__).parents[2] / "src" / "howdah"
 STRING = r'"((?:[^"\\]|\\.)*)"'
 # Names that the server gives and the page translates: states.
 STATES = {"PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "STOPPED"}
@@ -50,7 +50,7 @@ def test_what_the_server_has_written_down_is_told_in_the_readers_language() -> N
 def test_every_cause_of_lost_work_has_a_word() -> None:
     """Those of `Exit.cause` that the code gives, and those that the history adds."""
     given = {"cancelled", "master", "other", "released"}
-    for path in Path(howdah.errors.__file__).parent.rglob("*.py"):
+    for path in CODE.rglob("*.py"):
         given.update(re.findall(r"\b(?<!System)Exit\(\s*\"([a-z]+)\"", path.read_text()))
     named = re.findall(r"(\w+): messageKey", (SOURCES / "history" / "causeNames.ts").read_text())
     assert given - set(named) == set()
