@@ -105,6 +105,9 @@ def _names(count: int) -> list[str]:
 def job(count: int, state: str) -> dict[str, Any]:
     failed = {
         "task": "worker:1",
+        "try_number": 1,
+        "attempt": 1,
+        "log_end": None,
         "node": "node7.example",
         "exit": "exit code 1",
         "exception": f"ValueError: {HTML_ATTACK}",

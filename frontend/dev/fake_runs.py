@@ -76,7 +76,7 @@ def users(params: dict[str, str]) -> dict[str, Any]:
 
 def _usage(by: str, group: str, jobs: int) -> dict[str, Any]:
     who = {"user": group if by == "user" else "", "group": group, "jobs": jobs}
-    gpu = {"gpu_hours": 3.0125 * jobs, "wasted_gpu_hours": 4.2, "by_cause": {"program": 3.0, "lost": 1.2}}
+    gpu = {"gpu_hours": 3.0125 * jobs, "wasted_gpu_hours": 4.2, "by_cause": {"exit": 3.0, "lost": 1.2}}
     return {**who, **gpu, "cost": 7.5 * jobs, "cpu_hours": 24 * jobs, "memory_gib_hours": 96.5 * jobs}
 
 

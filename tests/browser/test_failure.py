@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 pytest.importorskip("playwright")
@@ -42,6 +44,8 @@ def test_the_exception_comes_first_and_the_decisive_lines_are_in_view(jobs: Loca
     assert all("train.py" in line for line in marked if "File" in line)
     expect(card.locator("pre span").last).to_be_in_viewport()
     assert card.inner_text().count("exit code 1") == 1, "once is enough"
+    of_the_start = re.compile(r"/logs\?task=worker%3A0&stream=both&attempt=1$")
+    expect(card.get_by_role("link", name="Open the logs of this task")).to_have_attribute("href", of_the_start)
 
     card.get_by_role("button", name="Copy for a ticket").click()
     tab.sees("Copied")

@@ -1,4 +1,4 @@
-"""Tests every screen in both languages, on a phone and on a desktop: nothing is cut off, axe finds no fault."""
+"""Tests all screens in both languages and themes, on a phone and a desktop: nothing is cut off, axe finds no fault."""
 
 from __future__ import annotations
 
@@ -130,6 +130,19 @@ def test_every_screen_of_the_history_fits(
     tab = Tab(browser, history, language=language)
     screens = {place.format(stopped=stopped, unmade=unmade): there for place, there in HISTORY.items()}
     assert faults(tab, screens, size) == []
+
+
+def test_a_running_job_in_the_dark(running: RunningCommand, browser: Browser) -> None:
+    """Colours are what differs, and neither language nor width changes them."""
+    tab = Tab(browser, running.link, "dark")
+    job = f"jobs/{running.job}/"
+    assert faults(tab, {job + place: there for place, there in LIVE.items()}, DESK) == []
+
+
+def test_every_screen_of_the_history_in_the_dark(history: str, stopped: str, unmade: str, browser: Browser) -> None:
+    tab = Tab(browser, history, "dark")
+    screens = {place.format(stopped=stopped, unmade=unmade): there for place, there in HISTORY.items()}
+    assert faults(tab, screens, DESK) == []
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

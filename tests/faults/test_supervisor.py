@@ -91,7 +91,7 @@ class TestQueue:
         large = local.submit("true", memory_mib=128)
         small = local.submit("true", memory_mib=32)
         assert local.report(large).diagnostics == f"waiting for 128 MiB: 64 MiB of 128 MiB are used by {first}"
-        behind = f"number 2 in this machine's queue, in which {large} is the first"
+        behind = f"number 2 in this machine's queue, behind {large}"
         assert local.report(small).diagnostics == behind
         assert [one.facts["text"] for one in local.engine.pending_reasons(small, None, {})] == [behind]
         local.tell(first)

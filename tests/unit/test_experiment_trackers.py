@@ -99,6 +99,14 @@ def test_variables_tell_where_a_jobs_runs_are() -> None:
     assert tracker_pages(own, "job-7")["W&B"] == "https://w.example/vision/a%20b/groups/mine"
 
 
+def test_variables_tell_where_trackio_shows_runs() -> None:
+    space, server = "https://huggingface.co/spaces/vision/digits", "http://trackio:7860"
+    assert tracker_pages({"TRACKIO_SPACE_ID": "vision/digits"}, "job-7") == {"Trackio": space}
+    assert tracker_pages({"TRACKIO_SERVER_URL": server}, "job-7") == {"Trackio": server}
+    both = {"TRACKIO_SPACE_ID": "vision/digits", "TRACKIO_SERVER_URL": server}
+    assert tracker_pages(both, "job-7") == {"Trackio": space}, "as Trackio itself chooses"
+
+
 @pytest.mark.parametrize(
     "env",
     [
@@ -108,6 +116,9 @@ def test_variables_tell_where_a_jobs_runs_are() -> None:
         {"WANDB_ENTITY": "vision", "WANDB_PROJECT": "digits", "WANDB_BASE_URL": "https://ann:password@w"},
         {"WANDB_ENTITY": "vision", "WANDB_PROJECT": "digits", "WANDB_BASE_URL": "https://w/?token=abc"},
         {"WANDB_PROJECT": "digits"},
+        {"TRACKIO_SERVER_URL": "http://trackio:7860/?write_token=abc"},
+        {"TRACKIO_SPACE_ID": "digits", "TRACKIO_SERVER_URL": "http://trackio:7860"},
+        {"TRACKIO_SPACE_ID": "vision/digits?a=b"},
         {"WANDB_ENTITY": "vision", "WANDB_PROJECT": "digits", "WANDB_MODE": "offline"},
     ],
 )

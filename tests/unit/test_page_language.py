@@ -10,6 +10,7 @@ from howdah.api.openapi import openapi
 from howdah.locale.catalogue import PAGE, chinese
 
 SOURCES = Path(__file__).parents[2] / "frontend" / "src"
+CODE = Path(__file__).parents[2] / "src" / "howdah"
 STRING = r'"((?:[^"\\]|\\.)*)"'
 # Names that the server gives and the page translates: states.
 STATES = {"PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "STOPPED"}
@@ -44,3 +45,13 @@ def test_what_the_server_has_written_down_is_told_in_the_readers_language() -> N
     }
     assert len(named) > 15
     assert [place for place, kind in named.items() if kind != "sentence"] == []
+
+
+def test_every_cause_of_lost_work_has_a_word() -> None:
+    """Those of `Exit.cause` that the code gives, and those that the history adds."""
+    given = {"cancelled", "master", "other", "released"}
+    for path in CODE.rglob("*.py"):
+        given.update(re.findall(r"\b(?<!System)Exit\(\s*\"([a-z]+)\"", path.read_text()))
+    named = re.findall(r"(\w+): messageKey", (SOURCES / "history" / "causeNames.ts").read_text())
+    assert given - set(named) == set()
+    assert {"exit", "memory", "withdrawn"} <= given

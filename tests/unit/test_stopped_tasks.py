@@ -148,6 +148,37 @@ def test_the_first_failure_and_the_one_that_ended_the_job() -> None:
     )
 
 
+def test_the_failure_names_the_start_that_failed_though_another_came_after_it() -> None:
+    bad, again = Exit("exit", 3, lines=("ValueError: bad",)), (CHIEF,)
+    end = JobFinished(9.5, Outcome(State.FAILED, "bad", CHIEF, bad))
+    in_its_container = view(
+        ended(CHIEF, bad, True),
+        GangRestarted(6.5, 2, "chief:0: exit code 3", again),
+        Joined(7.0, CHIEF, 1, 2, host="here"),
+        Started(8.0, CHIEF, 1, 2, 5, "python3", log_offset=700),
+        end,
+    )
+    in_another = view(
+        ended(CHIEF, bad, True),
+        GangRestarted(6.5, 2, "chief:0: exit code 3", again),
+        Launched(7.0, CHIEF, 2, Container("c3", "other", "chief")),
+        Started(8.0, CHIEF, 2, 2, 5, "python3", log_offset=0),
+        end,
+    )
+    last = view(ended(CHIEF, bad, True), end)
+    found = [serializers.failure(each) for each in (in_its_container, in_another, last)]
+    places = [(each["try_number"], each["attempt"], each["log_end"], each["node"]) for each in found if each]
+    assert places == [(1, 1, 700, "node"), (1, 1, None, "node"), (1, 1, None, "node")]
+
+
+def test_the_failure_of_a_task_that_never_began_names_no_start() -> None:
+    spec = JobSpec({"chief": Role("a")})
+    end = JobFinished(2.0, Outcome(State.FAILED, "late", CHIEF))
+    found = serializers.failure(fold([JobStarted(1.0, "job-1", "local", "me", spec), end]))
+    assert found is not None
+    assert (found["task"], found["try_number"], found["attempt"], found["log_end"]) == ("chief:0", 0, 0, None)
+
+
 def test_a_try_that_did_not_start_has_a_number_too() -> None:
     missing, again = Exit("start"), (CHIEF,)
     found = view(

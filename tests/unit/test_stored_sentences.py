@@ -52,6 +52,7 @@ OTHERS = (
     "waiting for 2 vcores: 3 of 4 are used by local-20261121-125632-2f95, local-20261121-125633-2f96",
     "waiting behind local-20261121-125632-2f95, which came first",
     "number 3 in this machine's queue, in which local-20261121-125632-2f95 is the first",
+    "number 3 in this machine's queue, behind local-20261121-125632-2f95, local-20261121-125633-2f96",
     "the event log is damaged, lines that were skipped: 3",
     "its event log is damaged: nothing in it can be read",
     "its event log is damaged: its beginning cannot be read",

@@ -1,7 +1,7 @@
 // What jobs used and wasted: GPU-, CPU- and memory-hours by user, queue, tag or day.
 
 import { Select } from "antd";
-import { type ReactNode, useMemo } from "react";
+import { lazy, type ReactNode, Suspense, useMemo } from "react";
 import type { ApiResponse, QueryParams, UserUsage } from "../api";
 import { apiUrl } from "../apiClient";
 import { EmptyState } from "../components/EmptyState";
@@ -11,7 +11,13 @@ import { formatNumber, formatPercent } from "../format";
 import { t } from "../language";
 import { updateQuery, href, useRoute } from "../router";
 import { useLatestData, usePolling } from "../usePolling";
+import { causeName } from "./causeNames";
 import { DateRangeFilter, dateToEpochSeconds } from "./JobFilters";
+
+const UsageChart = lazy(() => import("./UsageChart"));
+
+/** What stands above the table, and with a chart between. */
+const ABOVE_PX = { table: 190, chart: 430 };
 
 type Group = ApiResponse<"users">["by"];
 
@@ -26,6 +32,8 @@ export default function UsersPage(): ReactNode {
   const answer = useLatestData(polled);
   const by = answer?.by ?? "user";
   const currency = answer?.currency ?? "";
+  // One day alone is a row of the table.
+  const hasChart = by === "day" && (answer?.users.length ?? 0) > 1;
   const columns = useMemo(() => usageColumns(by, currency), [by, currency]);
   return (
     <>
@@ -43,12 +51,17 @@ export default function UsersPage(): ReactNode {
       {answer && (
         <>
           <Total total={answer.total} currency={currency} />
+          {hasChart && (
+            <Suspense fallback={<EmptyState text={t("Loading…")} />}>
+              <UsageChart rows={answer.users} />
+            </Suspense>
+          )}
           <VirtualTable
             label={t("Users")}
             columns={columns}
             rows={answer.users}
             rowKey={(row) => row.group}
-            height="max(320px, calc(100vh - 190px))"
+            height={`max(320px, calc(100vh - ${hasChart ? ABOVE_PX.chart : ABOVE_PX.table}px))`}
           />
         </>
       )}
@@ -145,5 +158,5 @@ function wastedShare(row: UserUsage): number {
 
 function describeCauses(row: UserUsage): string {
   const all = Object.entries(row.by_cause).sort((a, b) => b[1] - a[1]);
-  return all.map(([cause, hours]) => `${cause} ${formatNumber(hours)}`).join(", ");
+  return all.map(([cause, hours]) => `${causeName(cause)} ${formatNumber(hours)}`).join(", ");
 }

@@ -3,6 +3,7 @@
 import type { ApiResponse, JobRow, SpecDifference } from "../api";
 import { formatDateTime, formatDuration, formatNumber, formatPercent, toPlainText } from "../format";
 import { t } from "../language";
+import { causeName } from "./causeNames";
 
 const NO_VALUE = "–";
 
@@ -35,7 +36,7 @@ export function comparisonParts({ jobs, spec, captured }: ApiResponse<"compare">
 function outcomeRows(jobs: JobRow[]): CompareRow[] {
   const fields: [label: string, value: (job: JobRow) => string][] = [
     [t("State"), (job) => t(job.state)],
-    [t("Diagnostics"), (job) => job.diagnostics || job.cause],
+    [t("Diagnostics"), (job) => job.diagnostics || causeName(job.cause)],
     [t("Progress"), (job) => formatPercent(job.progress)],
     [t("Started"), (job) => formatDateTime(job.started)],
     [t("Duration"), (job) => formatDuration(job.duration_s)],

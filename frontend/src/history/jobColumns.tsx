@@ -8,6 +8,7 @@ import type { TableColumn } from "../components/VirtualTable";
 import { formatDateTime, formatDuration, formatElapsed, formatNumber, formatPercent } from "../format";
 import { t } from "../language";
 import { href } from "../router";
+import { causeName } from "./causeNames";
 import type { RunColumn } from "./runColumns";
 import { SelectionBox } from "./selection";
 
@@ -92,7 +93,7 @@ export function jobColumns(withClusters: boolean, withCost: boolean, more: RunCo
       title: t("Diagnostics"),
       width: "minmax(120px, 2fr)",
       minWindowWidth: 1300,
-      cell: (row) => row.diagnostics || row.cause,
+      cell: (row) => row.diagnostics || causeName(row.cause),
       tooltip: (row) => row.diagnostics,
     },
     ...more.map(runColumn),

@@ -36,7 +36,7 @@ export function FailureCard({ job }: { job: Job }): ReactNode {
       )}
       {failure && (
         <div className="row">
-          <a href={href(["jobs", job.id, "logs"], { task: failure.task, stream: "both" })}>
+          <a href={href(["jobs", job.id, "logs"], lastLinePlace(failure))}>
             {t("Open the logs of this task")}
           </a>
           <Button size="small" onClick={() => void copyToClipboard(asTicket(job, failure))}>
@@ -46,6 +46,11 @@ export function FailureCard({ job }: { job: Job }): ReactNode {
       )}
     </section>
   );
+}
+
+/** Returns where in the logs the last line of the start that failed is. */
+function lastLinePlace({ task, attempt, log_end }: Failure): Record<string, string | number> {
+  return { task, stream: "both", attempt: attempt || "", at: log_end ? log_end - 1 : "" };
 }
 
 function fallbackHeading(job: Job): string {

@@ -93,9 +93,14 @@ class PageLink(TypedDict):
 
 class Failure(TypedDict):
     """The first failure, which explains the others. `exception` is the line of the program's own exception, "" if its
-    last `lines` have none; `user_lines` are the numbers, from 0, of those about the user's own code."""
+    last `lines` have none; `user_lines` are the numbers, from 0, of those about the user's own code. `try_number` and
+    `attempt` are those of the start that failed (`Attempt`), 0 if none is known; `log_end` is where in its container's
+    log (stream `both`) the output of the next start begins, null if there is none or that is not known."""
 
     task: str
+    try_number: int
+    attempt: int
+    log_end: int | None
     node: str
     exit: Sentence
     exception: str

@@ -129,15 +129,32 @@ def failure(view: JobView) -> schemas.Failure | None:
     task = view.tasks.get(outcome.first)
     exit = outcome.exit
     lines = list(exit.lines) if exit else []
+    failed = _failed_try(task, exit) if task else None
     return {
         "task": str(outcome.first),
-        "node": (task.node or task.host) if task else "",
+        "try_number": failed.try_number if failed else 0,
+        "attempt": failed.attempt if failed else 0,
+        "log_end": _log_end(task, failed) if task and failed else None,
+        "node": ((failed and failed.node) or task.node or task.host) if task else "",
         "exit": str(exit) if exit else "",
         "exception": _exception(exit) if exit else "",
         "advice": advice(exit.cause) if exit else "",
         "lines": lines,
         "user_lines": user_frames(lines),
     }
+
+
+def _failed_try(task: TaskView, exit: Exit | None) -> AttemptView | None:
+    """Return the latest try that ended so: after it another one may have begun. If none is known to have ended so, the
+    latest try."""
+    ended = (attempt for attempt in reversed(task.attempts) if exit is not None and attempt.exit == exit)
+    return next(ended, task.attempts[-1] if task.attempts else None)
+
+
+def _log_end(task: TaskView, attempt: AttemptView) -> int | None:
+    """Return where the output of the next try in the same container begins."""
+    later = [each for each in task.attempts if each.attempt == attempt.attempt and each.try_number > attempt.try_number]
+    return later[0].log_offset if later else None
 
 
 def _exception(exit: Exit) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from howdah.cli.i18n import examples
 from howdah.cli.interrupts import Interrupts
 from howdah.cli.job_choice import choose_job, job_argument
 from howdah.cli.run import INTERRUPT, follow_submitted
 
 
-@click.command()
+@click.command(epilog=examples("howdah attach", "howdah attach resnet --logs all"))
 @job_argument()
 @click.option("--logs", "log_tasks", default="chief", help="Whose output to show: chief, all, none, a role, a task.")
 @click.option("--on-interrupt", type=click.Choice(INTERRUPT), default="detach", help="What Ctrl-C does to the job.")

@@ -1,4 +1,5 @@
-"""`howdah completion`, and what a shell completes: ids and names of jobs, their tasks, engines, profiles, settings."""
+"""`howdah completion`, and what a shell completes: ids and names of jobs, their tasks, engines, frameworks, profiles,
+settings."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
+from howdah import frameworks
 from howdah.cli.i18n import examples
 from howdah.client.clusters import describe_clusters, find_clusters
 from howdah.client.engine_registry import settings_for
@@ -82,6 +84,11 @@ def complete_engines(_context: click.Context, begun: str) -> list[CompletionItem
     return _beginning(begun, list(engine_names()))
 
 
+def complete_frameworks(_context: click.Context, begun: str) -> list[CompletionItem]:
+    """Return the names of the known frameworks that begin so."""
+    return _beginning(begun, list(frameworks.names()))
+
+
 def complete_profiles(_context: click.Context, begun: str) -> list[CompletionItem]:
     """Return the names of the user's profiles that begin so."""
     with contextlib.suppress(HowdahError):
@@ -107,6 +114,8 @@ _BY_NAME: dict[str, Callable[[click.Context, str], list[CompletionItem]]] = {
     "tasks": complete_tasks,
     "profile": complete_profiles,
     "--on": complete_engines,
+    "--like": complete_jobs,
+    "--framework": complete_frameworks,
     "key": complete_settings,
 }
 """What completes a parameter, by its name or an option's own name."""

@@ -19,7 +19,7 @@ from typing import Any
 import click
 
 from howdah.cli.findings import Finding, fail, guarded, ok, warn
-from howdah.cli.i18n import _, translate_stored
+from howdah.cli.i18n import _, examples, translate_stored
 from howdah.cli.terminal import place_text
 from howdah.client.clusters import ConfiguredEngine, find_configured_engines
 from howdah.client.engine_registry import engine, engine_info, settings_for
@@ -38,7 +38,7 @@ _EXTRAS = {"records": ("cramjam", "google_crc32c", "pyarrow")}
 """Modules by which one sees that an extra of no engine is installed."""
 
 
-@click.command()
+@click.command(epilog=examples("howdah doctor", "howdah doctor --on yarn --run"))
 @click.option("--on", "engine_name", default="", help="Only this engine; unset: all that are configured.")
 @click.option("--run", "with_job", is_flag=True, help="Start a small job too, on up to eight nodes.")
 @click.option("--profile", default="", help="A profile of your configuration.")

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 import click
 
 from howdah.cli.browser import print_link
-from howdah.cli.i18n import _, translate_stored
+from howdah.cli.i18n import _, examples, translate_stored
 from howdah.cli.page import keep_tunnel
 from howdah.cli.run import notice, submit_prepared
 from howdah.cli.terminal import json_option, place_text
@@ -34,7 +34,13 @@ from howdah.spec.units import seconds
 from howdah.wire import auth
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "howdah history",
+        "howdah history --on yarn",
+        "howdah history --root 'hdfs://ns/user/*/.howdah' --keep 90d",
+    )
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import yaml
 
-from howdah.cli.i18n import _
+from howdah.cli.i18n import _, examples
 from howdah.cli.job_arguments import CommandWithProgram, command_options, program_words
 from howdah.cli.run import notice
 from howdah.cli.terminal import json_option, print_result
@@ -23,7 +23,13 @@ _COLUMN = 44
 """Where comments begin, behind shorter lines."""
 
 
-@click.command(cls=CommandWithProgram)
+@click.command(
+    cls=CommandWithProgram,
+    epilog=examples(
+        "howdah init --replicas 4 --gpus 1 train.py",
+        "howdah init --file data --requirements requirements.txt -- python train.py 20",
+    ),
+)
 @click.argument("program", nargs=-1, metavar="PROGRAM")
 @command_options
 @click.option("--name", default="", help="Name of the job.")

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from howdah.cli.browser import READ_S, opened, tell_ssh_tunnel
-from howdah.cli.i18n import _
+from howdah.cli.i18n import _, examples
 from howdah.cli.interrupts import finish_unless_interrupted
 from howdah.cli.job_choice import choose_job, job_argument
 from howdah.cli.run import notice
@@ -29,7 +29,7 @@ from howdah.spec.codec import to_json
 from howdah.wire import auth
 
 
-@click.command()
+@click.command(epilog=examples("howdah page --open", "howdah page resnet --look-only"))
 @job_argument()
 @click.option("--look-only", is_flag=True, help="A link to share: its holder can look, and change nothing.")
 @click.option("--embed", is_flag=True, help="A link for other people's pages: the job's curves alone.")

@@ -47,6 +47,11 @@ SUBMIT_EXAMPLES = examples(
     "howdah submit --wait job.yaml && ./publish.sh",
     "howdah submit --like @last --set lr=0.01",
 )
+PLAN_EXAMPLES = examples(
+    "howdah plan job.yaml",
+    "howdah plan --on yarn --set steps=1000 job.yaml",
+    "howdah plan --replicas 4 --gpus 1 -- python train.py",
+)
 
 
 @click.command(cls=CommandWithProgram, epilog=RUN_EXAMPLES)
@@ -87,7 +92,7 @@ def submit(as_json: bool, waits: bool, dry_run: bool, **options: Any) -> None:
         wait_for_jobs([(prepared.engine, job_id)], as_json)
 
 
-@click.command(cls=CommandWithProgram)
+@click.command(cls=CommandWithProgram, epilog=PLAN_EXAMPLES)
 @job_options
 def plan(as_json: bool, **options: Any) -> None:
     """Show what submit would do with JOB_FILE or COMMAND, and change nothing."""
@@ -110,7 +115,7 @@ def show_plan(as_json: bool, **options: Any) -> None:
         click.echo(line)
 
 
-@click.command()
+@click.command(epilog=examples("howdah schema > job.schema.json"))
 def schema() -> None:
     """Print the JSON Schema of job files, for editors."""
     from howdah.config import job_schema

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import click
 
-from howdah.cli.i18n import _, translate_stored
+from howdah.cli.i18n import _, examples, translate_stored
 from howdah.cli.job_choice import choose_job, job_argument
 from howdah.client.follow import Follower
 from howdah.client.job_end import report_of
@@ -22,7 +22,7 @@ from howdah.spec.view import JobView, SnapshotView
 SHOWN = 5
 
 
-@click.command()
+@click.command(epilog=examples("howdah save resnet", "howdah save --output 0 --wait"))
 @job_argument()
 @click.option("--output", type=click.IntRange(0), metavar="N", help="Only outputs.N of the job file, counted from 0.")
 @click.option("--wait", is_flag=True, help="Return when the snapshot is complete.")

@@ -7,7 +7,7 @@ import getpass
 import click
 
 from howdah.api.curve_schemas import Stacks
-from howdah.cli.i18n import _
+from howdah.cli.i18n import _, examples
 from howdah.cli.job_choice import choose_job, job_argument
 from howdah.cli.terminal import styled_heading
 from howdah.client.follow import fetch_update
@@ -21,7 +21,9 @@ from howdah.spec.view import JobView
 from howdah.storage.factory import filesystem
 
 
-@click.command()
+@click.command(
+    epilog=examples("howdah stacks resnet", "howdah stacks resnet worker:1 --native", "howdah stacks --last")
+)
 @job_argument()
 @click.argument("task", default="")
 @click.option("--native", is_flag=True, help="With the frames of C and C++ libraries; large ones take a while.")

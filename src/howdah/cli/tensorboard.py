@@ -11,7 +11,7 @@ import click
 
 from howdah.cli.browser import print_link
 from howdah.cli.history import shown_clusters
-from howdah.cli.i18n import _
+from howdah.cli.i18n import _, examples
 from howdah.cli.job_choice import choose_job
 from howdah.cli.page import keep_tunnel
 from howdah.cli.terminal import json_option, print_result
@@ -31,7 +31,13 @@ from howdah.spec.events import Yielded
 HADOOP_SCHEMES = ("hdfs", "viewfs")
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "howdah tensorboard resnet",
+        "howdah tensorboard --user ann,ben --last 20",
+        "howdah tensorboard --on yarn",
+    )
+)
 @click.argument("job_id", default="")
 @click.option("--stop", is_flag=True, help="Stop the TensorBoard that runs beside the job.")
 @click.option("--here", is_flag=True, help="Run TensorBoard on this machine, even while the job runs.")

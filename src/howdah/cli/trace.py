@@ -15,7 +15,7 @@ import click
 
 from howdah.api.trace import describe
 from howdah.cli.history import options_of
-from howdah.cli.i18n import _, translate_stored
+from howdah.cli.i18n import _, examples, translate_stored
 from howdah.client.clusters import describe_clusters, engine_of, find_clusters
 from howdah.client.follow import fetch_update
 from howdah.client.master_client import connect
@@ -40,7 +40,7 @@ _GPU = re.compile(r"(?:(.+)/)?gpu([A-Za-z0-9-]+)")
 _OF_JOB = ("name", "state", "user", "queue", "engine")
 
 
-@click.command()
+@click.command(epilog=examples("howdah trace node17/gpu3", "howdah trace node17:29311", "howdah trace 29311"))
 @click.argument("of", metavar="CONTAINER|[HOST:]PID|[HOST/]gpuN")
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")

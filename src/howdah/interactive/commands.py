@@ -106,7 +106,9 @@ def port_option(name: str, help_text: str) -> Callable[[Callable[..., Any]], Cal
 local_port_option = port_option("--local-port", "The port on this machine; a free one without this.")
 
 
-@click.command()
+@click.command(
+    epilog=examples("howdah forward resnet worker:0 6006", "howdah forward @last head:0 dashboard --local-port 8265")
+)
 @job_argument(required=True)
 @click.argument("task")
 @click.argument("port")

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from howdah.cli.browser import opened, print_link
-from howdah.cli.i18n import _
+from howdah.cli.i18n import _, examples
 from howdah.cli.job_arguments import CommandWithProgram, options_without_file, program_words
 from howdah.cli.job_choice import choose_job
 from howdah.cli.run import notice
@@ -56,7 +56,13 @@ class NotebookCommand(CommandWithProgram):
     program_usage = "[-- COMMAND [ARGUMENT]…]"
 
 
-@click.command(cls=NotebookCommand)
+@click.command(
+    cls=NotebookCommand,
+    epilog=examples(
+        "howdah notebook --on yarn --gpus 1 --memory 16GiB --for 8h --open",
+        "howdah notebook --ide code --home my-work",
+    ),
+)
 @click.argument("job_id", default="")
 @click.option("--for", "limit", default="8h", metavar="TIME", help="How long it is kept at most, such as 8h.")
 @click.option("--idle", default="2h", metavar="TIME", help="How long it is kept while nobody uses it.")

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from howdah.cli.i18n import _
+from howdah.cli.i18n import _, examples
 from howdah.cli.job_arguments import options_without_file
 from howdah.cli.job_choice import choose_job, job_argument
 from howdah.cli.run import notice
@@ -24,7 +24,12 @@ from howdah.spec import TaskId
 from howdah.wire.relay_messages import AttachRequest, CommandRequest
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "howdah shell --on yarn --gpus 1 --memory 16GiB --for 4h",
+        "howdah shell resnet worker:1",
+    )
+)
 @click.argument("job_id", default="")
 @click.argument("task", default="")
 @click.option("--for", "limit", default="4h", metavar="TIME", help="How long the machine is kept at most, such as 4h.")
@@ -100,7 +105,7 @@ def _run_shell(relay: RelayClient, task: TaskId, new: bool) -> int | None:
     return None if running.left else exit_status(ended)
 
 
-@click.command()
+@click.command(epilog=examples("howdah extend @last --for 2h"))
 @job_argument()
 @click.option("--for", "limit", default="1h", metavar="TIME", help="How long from now on, such as 2h.")
 @click.option("--profile", default="", help="A profile of your configuration.")

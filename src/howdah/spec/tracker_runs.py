@@ -1,4 +1,4 @@
-"""Runs of experiment trackers (MLflow, Weights & Biases and others): their ids and addresses."""
+"""Runs of experiment trackers (MLflow, Weights & Biases, Trackio and others): their ids and addresses."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from howdah.spec.values import dataclass
 _MLFLOW = re.compile(r"/experiments/[^/?#]+/runs/([^/?#]+)")
 _WANDB = re.compile(r"https?://[^/?#]+/[^/?#]+/[^/?#]+/runs/([^/?#]+)")
 _HOST = re.compile(r"https?://([^/?#]+)")
+_SPACE = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
+"""A Space with its owner. Of one without, only who is logged in at Hugging Face knows the owner."""
 _ADDRESS = re.compile(
     r"(?P<path>https?://(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]+)?(?:/[^?#;]*)?)(?:;[^?#@]*)?"
     r"(?:\?(?P<query>[^#]*))?(?:#(?P<fragment>.*))?"
@@ -57,7 +59,8 @@ def public_address(url: str) -> str:
 
 def tracker_pages(env: Mapping[str, str], job_id: str) -> Dict[str, str]:
     """Return the pages of a job's runs by tracker, as far as the job's variables tell where they are: of MLflow its
-    server, of W&B the group of the job's runs; none where a variable has more than `public_address` lets through."""
+    server, of W&B the group of the job's runs, of Trackio its Space or, without one, its server; none where a variable
+    has more than `public_address` lets through."""
     found: Dict[str, str] = {}
     server = env.get("MLFLOW_TRACKING_URI", "")
     if server and public_address(server) == server:
@@ -69,4 +72,9 @@ def tracker_pages(env: Mapping[str, str], job_id: str) -> Dict[str, str]:
         path = "/".join(urllib.parse.quote(part, safe="") for part in (entity, project))
         group = urllib.parse.quote(env.get("WANDB_RUN_GROUP", "") or job_id, safe="")
         found["W&B"] = f"{site.rstrip('/')}/{path}/groups/{group}"
+    space, server = env.get("TRACKIO_SPACE_ID", ""), env.get("TRACKIO_SERVER_URL", "")
+    if _SPACE.fullmatch(space):
+        found["Trackio"] = f"https://huggingface.co/spaces/{space}"
+    elif not space and server and public_address(server) == server:
+        found["Trackio"] = server
     return found

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from howdah.engines.job_directory import JobDirectory
     from howdah.spec.view import JobView
 
+SHOWN_BEFORE = 3
+"""How many of the jobs before a waiting job are named, the first ones."""
 _NO_BEGINNING = "its event log is damaged: its beginning cannot be read"
 
 
@@ -46,9 +48,10 @@ class JobPositions:
             return ""
         number = self._queue_numbers[job_id]
         if number:
-            first = self.queue[0].job_id
-            template = "number {number} in this machine's queue, in which {job} is the first"
-            return message(template, number=number + 1, job=first)
+            named = ", ".join(job.job_id for job in self.queue[: min(number, SHOWN_BEFORE)])
+            more = f" +{number - SHOWN_BEFORE}" if number > SHOWN_BEFORE else ""
+            template = "number {number} in this machine's queue, behind {jobs}"
+            return message(template, number=number + 1, jobs=f"{named}{more}")
         return self._first_waits(self.queue[0])
 
     def _first_waits(self, job: WaitingJob) -> str:
