@@ -350,11 +350,3 @@ def test_a_launcher_that_a_script_may_pass_over_chooses_no_framework(tmp_path: P
     (tmp_path / "branch.sh").write_text('case "$1" in ddp) torchrun t.py;; plain) python t.py;; esac\n')
     loaded = load_command(("bash", "branch.sh", "plain"), CommandOptions(replicas="2"), tmp_path, {}, {}, print)
     assert loaded.spec.framework != "torchrun"
-
-
-def test_copies_that_are_not_told_of_each_other_are_named(tmp_path: Path) -> None:
-    told: list[str] = []
-    load_command(("./run.sh",), CommandOptions(replicas="3"), tmp_path, {}, {}, told.append)
-    assert told == [
-        "framework: generic, so the 3 tasks are copies that are not told of each other (--framework says otherwise)"
-    ]

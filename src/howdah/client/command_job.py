@@ -95,11 +95,6 @@ def load_command(
         notice(message("imports were followed in the first {count} Python files only", count=MAX_FOLLOWED))
     if program:
         notice(f"framework: {framework}, for {program} imports {module} (--framework says otherwise)")
-    if not (framework or options.framework) and options.replicas.isdigit() and int(options.replicas) > 1:
-        notice(
-            f"framework: generic, so the {options.replicas} tasks are copies that are not told of each other"
-            " (--framework says otherwise)"
-        )
     root = _job_file_tree(words, options, sent, framework, base_directory)
     spec, sources = from_tree(root, [], _COMMAND, sets, os.environ, fields)
     return LoadedJob(spec, base_directory, sources, to_yaml(spec))

@@ -17,6 +17,7 @@ from howdah.client.home_paths import expand_home
 from howdah.client.missing_scripts import missing_scripts
 from howdah.client.overridden_variables import overridden_variables
 from howdah.client.provenance import Provenance
+from howdah.client.unconnected_copies import unconnected_copies
 from howdah.config.engine_settings import missing_engines, with_checked_options
 from howdah.config.settings import HISTORY_URL, Settings
 from howdah.engines import Engine
@@ -143,15 +144,18 @@ def _prepare(
 
 
 def _check_launches(job: JobSpec, base_directory: Path, origins: Mapping[str, str]) -> list[Sentence]:
-    """Return a sentence for each role whose launchers, in its command or in its scripts, may not find the other tasks.
+    """Return a sentence for each role whose launchers, in its command or in its scripts, may not find the other tasks,
+    and one for tasks that nobody tells of each other.
 
     Raises:
-        SpecError: some will not.
+        SpecError: launchers will not find the other tasks.
     """
-    found = list(unconnected(job, launches_of_job(job, base_directory)))
+    launches = launches_of_job(job, base_directory)
+    found = list(unconnected(job, launches))
     if mistakes := [each for each in found if isinstance(each, Mistake)]:
         raise SpecError([replace(each, origin=origin_of(each.place, origins)) for each in mistakes])
-    return [each for each in found if not isinstance(each, Mistake)]
+    copies = unconnected_copies(job, base_directory, origins, launches)
+    return [*(each for each in found if not isinstance(each, Mistake)), *([copies] if copies else [])]
 
 
 def _py_spy_files(engine: Engine, job: JobSpec) -> tuple[StagedFile, ...]:
