@@ -339,7 +339,10 @@ def packed_environment(
     def make() -> Path:
         return virtual_environments.pack(virtual_environments.ensure_environment(requirements, notice), notice)
 
-    return _packed(virtual_environments.environment_key(requirements), make, engine, settings, install)
+    packed = _packed(virtual_environments.environment_key(requirements), make, engine, settings, install)
+    if packed.modified_ms:  # the cluster has it already
+        virtual_environments.tell_open(requirements, packed.modified_ms / 1000, notice)
+    return packed
 
 
 def _packed(key: str, make: Callable[[], Path], engine: Engine, settings: Settings, install: bool) -> StagedFile:
