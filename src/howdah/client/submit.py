@@ -273,10 +273,10 @@ def _environment(
             notice(
                 message("{file} is to be installed, once, into {directory}", file=chosen.requirements, directory=venv)
             )
-        if is_seen(venv, engine, settings):
+        if is_linked(venv, engine, settings) or is_used_in_place(engine, settings):
             if install:
                 venv = ensure_environment(base_directory / chosen.requirements, notice)
-            if uris.split(engine.home)[0] != "file":
+            if is_used_in_place(engine, settings):
                 return replace(base_environment, program_path=(str(venv / "bin"),))
             shared = StagedFile(ENVIRONMENT_ARCHIVE, uris.of_local(venv))  # of which each task makes one of its own
             return _with_environment_archive(base_environment, shared)
@@ -309,6 +309,19 @@ def _environment(
 def is_seen(path: str | Path, engine: Engine, settings: Settings) -> bool:
     """Return whether the nodes have the same files at `path` as this machine."""
     return engine.sees(path) or any(Path(path).is_relative_to(shared) for shared in settings.shared_paths)
+
+
+def is_linked(venv: Path, engine: Engine, settings: Settings) -> bool:
+    """Return whether tasks get links to an environment of howdah's cache, of which each makes one of its own. Engines
+    whose home is no directory of theirs make no such links: it is sent, so that no task writes to what later jobs
+    use."""
+    return is_seen(venv, engine, settings) and uris.split(engine.home)[0] == "file"
+
+
+def is_used_in_place(engine: Engine, settings: Settings) -> bool:
+    """Return whether an environment of howdah's cache is used where it is. Only a cluster that is this machine, such as
+    a sandbox, does so: there sending would take longer than most of its jobs."""
+    return "/" in settings.shared_paths and uris.split(engine.home)[0] != "file"
 
 
 def default_environment(path: str) -> Environment:
