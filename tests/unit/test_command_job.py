@@ -105,6 +105,39 @@ def test_what_is_sent_along(directory: Path, words: tuple[str, ...], files: tupl
     assert (spec.files, spec.framework) == (files, framework)
 
 
+def write(directory: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text(text)
+
+
+@pytest.mark.parametrize("words", [("python", "start.py"), ("python", "-m", "models.start")])
+def test_what_packages_import_is_sent_along(directory: Path, words: tuple[str, ...]) -> None:
+    write(
+        directory,
+        {
+            "start.py": "import models.net\n",
+            "models/start.py": "",
+            "models/deep/net.py": "import config, layers, tensorflow\nfrom . import start\n",
+            "config.py": "import below\n",
+            "below.py": "",
+            "layers/__init__.py": "import beneath\n",
+            "beneath.py": "",
+        },
+    )
+    spec = job(*words)
+    needed = ["below.py", "beneath.py", "config.py", "layers", "models"]
+    assert sorted(spec.files) == sorted([*needed, *(["start.py"] if words[1] == "start.py" else [])])
+    assert spec.framework == "generic"  # what a file of a package imports need not be used
+
+
+def test_imports_are_followed_to_a_limit_that_is_told(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program_files, "MAX_FOLLOWED", 3)
+    told: list[str] = []
+    load_command(("python", "train.py"), CommandOptions(), Path.cwd(), {}, {}, told.append)
+    assert "imports were followed in the first 3 Python files only" in told
+
+
 def test_what_is_given_is_not_found_out(directory: Path) -> None:
     spec = job("python", "train.py", framework="generic", files=("train.py", "pkg#."))
     assert (spec.framework, spec.files) == ("generic", ("model.py", "helper.py", "train.py", "pkg#."))

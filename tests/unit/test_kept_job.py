@@ -105,6 +105,15 @@ class TestWhatCannotBeHadAgain:
         with pytest.raises(SpecError, match=r"env\.API_KEY"):
             again(submission)
 
+    @pytest.mark.parametrize("command", ["train --token abcd1234", 'curl -H "Authorization: Bearer abcd1234" host'])
+    def test_a_hidden_part_of_an_override_is_asked_for(self, tmp_path, command):
+        place = "roles.worker.command"
+        _, submission = submitted(tmp_path, {place: command})
+        assert "abcd1234" not in repr(submission)
+        with pytest.raises(SpecError, match=rf"was hidden .*: give it with --set {place}=VALUE"):
+            again(submission)
+        assert again(submission, {place: "train '***'"}).spec.roles["worker"].command == "train '***'"
+
     @pytest.mark.parametrize("text", ["", "x" * (MAX_TEXT + 10)])
     def test_a_job_file_that_was_not_kept_whole(self, text):
         with pytest.raises(SpecError, match="kept"):

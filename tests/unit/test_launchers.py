@@ -9,7 +9,7 @@ import pytest
 from howdah.client.command_job import CommandOptions, load_command
 from howdah.frameworks import names
 from howdah.spec import JobSpec, Role
-from howdah.spec.launchers import find_launches
+from howdah.spec.launchers import find_launches, unconnected
 from howdah.spec.validation import find_mistakes
 
 
@@ -197,6 +197,55 @@ def test_options_that_connect_nothing_do_not_count(command: str) -> None:
     assert "would not find each other with framework 'generic'" in problem
 
 
+GROUP = "torchrun --nnodes=$WORLD_SIZE --node_rank=$RANK --master_addr=$MASTER_ADDR --master_port=$MASTER_PORT"
+OF_GROUP = f"write `{GROUP} PROGRAM …`, under PyTorch's framework"
+ALONE = "write the program alone, which the framework connects in each task"
+
+
+@pytest.mark.parametrize(
+    ("command", "framework", "remedy"),
+    [
+        ("torchrun --nproc_per_node=2 train.py", "tony-pytorch", OF_GROUP),
+        ("torchrun train.py", "submarine-pytorch", OF_GROUP),
+        ("deepspeed train.py", "xlearning-pytorch", OF_GROUP),
+        ("accelerate launch train.py", "tony-tensorflow", OF_GROUP),
+        ("mpirun -np 2 ./solve", "xlearning-mpi", ALONE),
+        ("horovodrun -np 2 python train.py", "tony-horovod", ALONE),
+        ("mpirun -np 2 ./solve", "tony-tensorflow", "with `framework: mpi`"),
+        ("torchrun train.py", "xgboost", "write `framework: torchrun`"),
+    ],
+)
+def test_all_of_howdahs_frameworks_are_known(command: str, framework: str, remedy: str) -> None:
+    (problem,) = problems(command, framework)
+    assert remedy in problem
+
+
+@pytest.mark.parametrize("framework", ["pytorch", "tony-pytorch", "submarine-pytorch", "xlearning-pytorch"])
+def test_a_torchrun_of_the_groups_variables_is_connected(framework: str) -> None:
+    assert problems(f"{GROUP} train.py", framework) == []
+
+
+@pytest.mark.parametrize("framework", ["tony", "submarine", "xlearning", "xlearning-tensorflow-single"])
+def test_tasks_that_were_strangers_to_each_other_may_be_alone(framework: str) -> None:
+    assert problems("torchrun train.py", framework) == []
+    job = JobSpec({"worker": Role("torchrun train.py", 2)}, framework=framework)
+    assert list(unconnected(job, {"worker": list(find_launches("torchrun train.py"))})) == [
+        "worker runs torchrun in each of 2 tasks, which are not told of each other with framework"
+        f" {framework}: each trains a model of its own"
+    ]
+
+
+def test_the_first_task_of_ray_alone_runs_the_command() -> None:
+    assert problems("torchrun train.py", "ray") == []
+    roles = {"head": Role("python t.py"), "worker": Role("torchrun train.py", 2)}
+    assert len(find_mistakes(JobSpec(roles, framework="ray"), names())) == 1
+
+
+def test_nothing_is_known_of_a_framework_of_another_package() -> None:
+    job = JobSpec({"worker": Role("torchrun train.py", 2)}, framework="theirs")
+    assert list(unconnected(job, {"worker": list(find_launches("torchrun train.py"))})) == []
+
+
 @pytest.mark.parametrize("option", ["--standalone", "--nnodes=1", "--rdzv_endpoint=localhost:0"])
 def test_options_that_keep_torchrun_from_the_others_are_refused_with_its_framework(option: str) -> None:
     (problem,) = problems(f"torchrun {option} train.py", "torchrun")
@@ -301,11 +350,3 @@ def test_a_launcher_that_a_script_may_pass_over_chooses_no_framework(tmp_path: P
     (tmp_path / "branch.sh").write_text('case "$1" in ddp) torchrun t.py;; plain) python t.py;; esac\n')
     loaded = load_command(("bash", "branch.sh", "plain"), CommandOptions(replicas="2"), tmp_path, {}, {}, print)
     assert loaded.spec.framework != "torchrun"
-
-
-def test_copies_that_are_not_told_of_each_other_are_named(tmp_path: Path) -> None:
-    told: list[str] = []
-    load_command(("./run.sh",), CommandOptions(replicas="3"), tmp_path, {}, {}, told.append)
-    assert told == [
-        "framework: generic, so the 3 tasks are copies that are not told of each other (--framework says otherwise)"
-    ]

@@ -172,7 +172,7 @@ def test_files_that_include_each_other_are_read_once(project: Path) -> None:
     [
         "six==1.17.0\n",
         "${NOT_SET_ANYWHERE}/x.whl\n",
-        "git+ssh://git@host/x.git\n",
+        "git+file:///nowhere/x.git\n",
         "# -r none.txt\nsix\n",
         "--index-url https://x/simple\nsix[a]>1\n",
         "a @ https://x/y.whl\n",
@@ -200,5 +200,8 @@ def test_the_age_of_open_versions_is_told(project: Path) -> None:
     os.utime(environment, (0, time.time() - 10 * 86400))
     ensure_environment(requirements, said.append)
     assert said == [
-        f"the environment is 10 days old, and six, numpy>=1.20 may be newer: remove {environment} to install it again"
+        "the environment is 10 days old, and six, numpy>=1.20 may be newer: a new comment in requirements.txt makes"
+        " howdah install it again"
     ]
+    requirements.write_text("six\nnumpy>=1.20\nflax==0.8\n# again\n")
+    assert environment_path(requirements) != environment

@@ -14,6 +14,8 @@ from howdah.cli.job_arguments import CommandWithProgram, command_options, progra
 from howdah.cli.run import notice
 from howdah.cli.terminal import json_option, print_result
 from howdah.client.command_job import ROLE, CommandOptions, load_command
+from howdah.client.command_scripts import launches_of_job
+from howdah.client.unconnected_copies import unconnected_copies
 from howdah.errors import SpecError, StagingError
 from howdah.spec import JobSpec
 from howdah.spec.units import memory_text
@@ -46,6 +48,9 @@ _COLUMN = 44
 def init(program: tuple[str, ...], target: str, name: str, overwrite: bool, as_json: bool, **options: Any) -> None:
     """Write a commented job file that runs PROGRAM (train.py, train.sh) or COMMAND."""
     loaded = load_command(_program_words(program), CommandOptions(**options), Path.cwd(), {}, _job_name(name), notice)
+    launches = launches_of_job(loaded.spec, loaded.base_directory)
+    if copies := unconnected_copies(loaded.spec, loaded.base_directory, loaded.sources, launches):
+        notice(copies)  # the file names the framework, so that no submission tells it
     text = "".join(f"{line}\n" for line in _lines(loaded.spec))
     if target == "-":
         click.echo(text, nl=False)

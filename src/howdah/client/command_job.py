@@ -17,6 +17,7 @@ from howdah.config.job_file import LoadedJob, from_tree, to_yaml
 from howdah.config.yaml_tree import Items, Keys, Node, Text
 from howdah.errors import SpecError
 from howdah.localfiles import regular_file
+from howdah.spec.message import message
 from howdah.spec.values import dataclass
 
 ROLE = "worker"
@@ -72,7 +73,7 @@ def load_command(
     Raises:
         SpecError: the job has mistakes; the error has all of them.
     """
-    from howdah.client.program_files import files_of_command  # job files need none of it
+    from howdah.client.program_files import MAX_FOLLOWED, files_of_command  # job files need none of it
 
     found = files_of_command(words, base_directory, {entry.partition("#")[0].rstrip("/") for entry in options.files})
     sent = found.files
@@ -90,13 +91,10 @@ def load_command(
             notice(f"framework: {framework}, for {runs} runs {launch.launcher.name} (--framework says otherwise)")
     if sent:
         notice(f"files sent along: {', '.join(sent)} (--file adds others)")
+    if not found.is_whole:
+        notice(message("imports were followed in the first {count} Python files only", count=MAX_FOLLOWED))
     if program:
         notice(f"framework: {framework}, for {program} imports {module} (--framework says otherwise)")
-    if not (framework or options.framework) and options.replicas.isdigit() and int(options.replicas) > 1:
-        notice(
-            f"framework: generic, so the {options.replicas} tasks are copies that are not told of each other"
-            " (--framework says otherwise)"
-        )
     root = _job_file_tree(words, options, sent, framework, base_directory)
     spec, sources = from_tree(root, [], _COMMAND, sets, os.environ, fields)
     return LoadedJob(spec, base_directory, sources, to_yaml(spec))

@@ -93,19 +93,16 @@ def launches_of_command(
 
 def launches_of_job(job: JobSpec, base_directory: Path) -> dict[str, list[LauncherCall]]:
     """Return the launchers that each role's command runs, itself and in its scripts."""
-    texts = [(text, roles) for _, kind, text, roles in entries(job) if kind == "file"]
     return {
-        name: launches_of_command(
-            role.command,
-            WorkingFiles(
-                tuple(text for text, roles in texts if not roles or name in roles),
-                base_directory,
-                bool(requested_image(runtime_variables(job, name))),
-            ),
-            {**job.env, **role.env},
-        )
+        name: launches_of_command(role.command, working_files(job, base_directory, name), {**job.env, **role.env})
         for name, role in job.roles.items()
     }
+
+
+def working_files(job: JobSpec, base_directory: Path, role: str) -> WorkingFiles:
+    """Return what the tasks of a role find in their working directory."""
+    texts = tuple(text for _, kind, text, roles in entries(job) if kind == "file" and (not roles or role in roles))
+    return WorkingFiles(texts, base_directory, bool(requested_image(runtime_variables(job, role))))
 
 
 _Script = tuple[str, str, str, Sequence[str]]

@@ -45,13 +45,16 @@ def load_kept_job(
         {},
         {**options, **fields},
     )
-    if redaction.MASK in submission.text or redaction.MASK in submission.overrides.values():
-        hidden = list(redaction.masked_places(job_file_record(loaded.spec)))
-    else:
-        hidden = []
-    if hidden:
-        raise SpecError([_hidden_value(place) for place in hidden])
+    if any(redaction.MASK in each for each in (submission.text, *submission.overrides.values())):
+        hidden = [each for each in redaction.masked_places(job_file_record(loaded.spec)) if not _is_given(each, sets)]
+        if hidden:
+            raise SpecError([_hidden_value(place) for place in hidden])
     return loaded
+
+
+def _is_given(place: str, sets: Mapping[str, str]) -> bool:
+    """Return whether `--set` gives the value, whose asterisks are the user's own then."""
+    return any(f"{place}.".startswith(f"{name}.") for name in sets)
 
 
 def _hidden_value(place: str) -> Mistake:

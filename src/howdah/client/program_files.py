@@ -7,6 +7,7 @@ Only files below the current directory are found, and only small ones: data is g
 from __future__ import annotations
 
 import ast
+import os
 import posixpath
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -20,6 +21,8 @@ MAX_BYTES = 256 << 20
 """The largest file or directory that is sent along only because the command names it."""
 FRAMEWORKS = {"torch": "pytorch", "tensorflow": "tensorflow", "jax": "jax", "flax": "jax", "ray": "ray"}
 """The framework of a program that imports the module; the first that fits. Other jobs name their framework."""
+MAX_FOLLOWED = 2000
+"""Most Python files whose imports are followed for one program."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,9 @@ class ProgramFiles:
     files: tuple[str, ...]
     """Entries for the job's `files`."""
     imports: tuple[tuple[str, str], ...]
-    """Pairs of a Python program and a module that it imports."""
+    """Pairs of a Python program and a module that it, or a module beside it, imports."""
+    is_whole: bool = True
+    """Whether the imports of all Python files were followed, and not only those of the first MAX_FOLLOWED."""
 
     def framework(self, is_single: bool) -> tuple[str, str, str]:
         """Return the framework of the programs, and the program and its import that tell it; "" when no import does.
@@ -52,30 +57,34 @@ def files_of_command(words: Sequence[str], base_directory: Path, given: Collecti
     """
     files: dict[str, None] = {}
     imports: dict[tuple[str, str], None] = {}
-    for path in _named(words, base_directory):
+    is_whole = True
+    for path, root in _named(words, base_directory):
         top = path.partition("/")[0]
         files[top] = None
         if path.endswith(".py") and (base_directory / path).is_file():
-            for program, module in _imported_modules(base_directory, path):
-                imports[program, module] = None
-                files.update(dict.fromkeys(_module_entries(base_directory, posixpath.dirname(path), module)))
+            found = _ImportedModules(base_directory, root)
+            found.follow(path)
+            imports.update(dict.fromkeys((path, module) for module in found.of_program))
+            files.update(dict.fromkeys(found.entries))
+            is_whole = is_whole and found.is_whole
     wanted = tuple(name for name in files if name not in given)
     for name in wanted:
         _check_size(base_directory / name, name)
-    return ProgramFiles(wanted, tuple(imports))
+    return ProgramFiles(wanted, tuple(imports), is_whole)
 
 
-def _named(words: Sequence[str], base_directory: Path) -> Iterator[str]:
+def _named(words: Sequence[str], base_directory: Path) -> Iterator[tuple[str, str]]:
+    """Yield the paths that a command names, each with the directory where its imports begin if it is a program."""
     commands = simple_commands(words if len(words) > 1 else words[0])
     words = [word for command in commands for word in (*command, "")]
     for before, word in zip(("", *words), words, strict=False):
-        yield from _existing_path(base_directory, word)
-        if word.startswith("-") and "=" in word:
-            yield from _existing_path(base_directory, word.partition("=")[2])
+        named = [word, word.partition("=")[2]] if word.startswith("-") and "=" in word else [word]
+        for path in (path for each in named for path in _existing_path(base_directory, each)):
+            yield path, posixpath.dirname(path)
         if before == "-m":
             path = word.replace(".", "/")
             yield from (
-                found
+                (found, "")
                 for name in (f"{path}.py", f"{path}/__main__.py")
                 for found in _existing_path(base_directory, name)
             )
@@ -96,21 +105,64 @@ def _existing_path(base_directory: Path, word: str) -> Iterator[str]:
         return
 
 
-def _imported_modules(base_directory: Path, path: str) -> Iterator[tuple[str, str]]:
-    """Yield the modules that a program imports, and those that modules beside it import, each with the program."""
-    directory, waiting, seen = posixpath.dirname(path), [path], set[str]()
-    while waiting:
-        here = waiting.pop()
-        if here in seen:
-            continue
-        seen.add(here)
-        for module in _imports_of(base_directory / here):
-            yield path, module
-            waiting += [
-                f"{found}"
-                for found in (posixpath.join(directory, f"{module}.py"),)
-                if (base_directory / found).is_file()
-            ]
+class _ImportedModules:
+    """The modules that a program imports from `root`, the directory below `base_directory` where its imports begin."""
+
+    def __init__(self, base_directory: Path, root: str) -> None:
+        self._base, self._root = base_directory, root
+        self._seen: set[str] = set()
+        self.of_program: dict[str, None] = {}
+        """The modules that the program imports, and that modules beside it import. What some file of a package imports
+        need not be used."""
+        self.entries: dict[str, None] = {}
+        """The entries of `base_directory` that hold imported modules. A directory below it is sent whole."""
+        self.is_whole = True
+        """Whether the imports of all these modules were followed."""
+
+    def follow(self, program: str) -> None:
+        """Find the modules that a program imports, and that those import, in packages, too."""
+        packages = [program.partition("/")[0]] if "/" in program and not self._root else []
+        for module in self._imported_by(iter([program])):
+            self.of_program[module] = None
+            packages += self._packages_of(module)
+        for package in packages:  # grows
+            for module in self._imported_by(_python_files(self._base, package)):
+                packages += [each for each in self._packages_of(module) if each not in packages]
+
+    def _imported_by(self, paths: Iterator[str]) -> Iterator[str]:
+        """Yield the modules that files import, and that modules in `root` among them import."""
+        for path in paths:
+            waiting = [path]
+            while waiting:
+                here = waiting.pop()
+                if here in self._seen:
+                    continue
+                if len(self._seen) >= MAX_FOLLOWED:
+                    self.is_whole = False
+                    return
+                self._seen.add(here)
+                for module in _imports_of(self._base / here):
+                    yield module
+                    beside = posixpath.join(self._root, f"{module}.py")
+                    if (self._base / beside).is_file():
+                        waiting.append(beside)
+                        if not self._root:
+                            self.entries[beside] = None
+
+    def _packages_of(self, module: str) -> list[str]:
+        """Return the package that a module is; none below `root`, which is sent whole."""
+        if self._root or (self._base / f"{module}.py").is_file() or not any((self._base / module).glob("*.py")):
+            return []
+        self.entries[module] = None
+        return [module]
+
+
+def _python_files(base_directory: Path, directory: str) -> Iterator[str]:
+    """Yield the Python files of a directory below `base_directory`, as far as they are sent."""
+    for here, directories, names in os.walk(base_directory / directory):
+        directories[:] = sorted(each for each in directories if each not in archive.NEVER)
+        path = Path(here).relative_to(base_directory).as_posix()
+        yield from (posixpath.join(path, name) for name in sorted(names) if name.endswith(".py"))
 
 
 def _imports_of(path: Path) -> list[str]:
@@ -126,17 +178,6 @@ def _imports_of(path: Path) -> list[str]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found[node.module.partition(".")[0]] = None
     return list(found)
-
-
-def _module_entries(base_directory: Path, directory: str, module: str) -> Iterator[str]:
-    """Yield the entry of `base_directory` that a program in `directory` imports as `module`. A directory
-    below `base_directory` is sent whole."""
-    if directory:
-        return
-    if (base_directory / f"{module}.py").is_file():
-        yield f"{module}.py"
-    elif (base_directory / module).is_dir() and any((base_directory / module).glob("*.py")):
-        yield module
 
 
 def _check_size(path: Path, name: str) -> None:

@@ -17,6 +17,7 @@ from howdah.client.home_paths import expand_home
 from howdah.client.missing_scripts import missing_scripts
 from howdah.client.overridden_variables import overridden_variables
 from howdah.client.provenance import Provenance
+from howdah.client.unconnected_copies import unconnected_copies
 from howdah.config.engine_settings import missing_engines, with_checked_options
 from howdah.config.settings import HISTORY_URL, Settings
 from howdah.engines import Engine
@@ -143,15 +144,18 @@ def _prepare(
 
 
 def _check_launches(job: JobSpec, base_directory: Path, origins: Mapping[str, str]) -> list[Sentence]:
-    """Return a sentence for each role whose launchers, in its command or in its scripts, may not find the other tasks.
+    """Return a sentence for each role whose launchers, in its command or in its scripts, may not find the other tasks,
+    and one for tasks that nobody tells of each other.
 
     Raises:
-        SpecError: some will not.
+        SpecError: launchers will not find the other tasks.
     """
-    found = list(unconnected(job, launches_of_job(job, base_directory)))
+    launches = launches_of_job(job, base_directory)
+    found = list(unconnected(job, launches))
     if mistakes := [each for each in found if isinstance(each, Mistake)]:
         raise SpecError([replace(each, origin=origin_of(each.place, origins)) for each in mistakes])
-    return [each for each in found if not isinstance(each, Mistake)]
+    copies = unconnected_copies(job, base_directory, origins, launches)
+    return [*(each for each in found if not isinstance(each, Mistake)), *([copies] if copies else [])]
 
 
 def _py_spy_files(engine: Engine, job: JobSpec) -> tuple[StagedFile, ...]:
@@ -269,10 +273,10 @@ def _environment(
             notice(
                 message("{file} is to be installed, once, into {directory}", file=chosen.requirements, directory=venv)
             )
-        if is_seen(venv, engine, settings):
+        if is_linked(venv, engine, settings) or is_used_in_place(engine, settings):
             if install:
                 venv = ensure_environment(base_directory / chosen.requirements, notice)
-            if uris.split(engine.home)[0] != "file":
+            if is_used_in_place(engine, settings):
                 return replace(base_environment, program_path=(str(venv / "bin"),))
             shared = StagedFile(ENVIRONMENT_ARCHIVE, uris.of_local(venv))  # of which each task makes one of its own
             return _with_environment_archive(base_environment, shared)
@@ -307,6 +311,19 @@ def is_seen(path: str | Path, engine: Engine, settings: Settings) -> bool:
     return engine.sees(path) or any(Path(path).is_relative_to(shared) for shared in settings.shared_paths)
 
 
+def is_linked(venv: Path, engine: Engine, settings: Settings) -> bool:
+    """Return whether tasks get links to an environment of howdah's cache, of which each makes one of its own. Engines
+    whose home is no directory of theirs make no such links: it is sent, so that no task writes to what later jobs
+    use."""
+    return is_seen(venv, engine, settings) and uris.split(engine.home)[0] == "file"
+
+
+def is_used_in_place(engine: Engine, settings: Settings) -> bool:
+    """Return whether an environment of howdah's cache is used where it is. Only a cluster that is this machine, such as
+    a sandbox, does so: there sending would take longer than most of its jobs."""
+    return "/" in settings.shared_paths and uris.split(engine.home)[0] != "file"
+
+
 def default_environment(path: str) -> Environment:
     """Return the environment that the setting `environment` names; the file's extension tells its kind."""
     if path.endswith((".txt", ".lock", ".toml")):
@@ -335,7 +352,10 @@ def packed_environment(
     def make() -> Path:
         return virtual_environments.pack(virtual_environments.ensure_environment(requirements, notice), notice)
 
-    return _packed(virtual_environments.environment_key(requirements), make, engine, settings, install)
+    packed = _packed(virtual_environments.environment_key(requirements), make, engine, settings, install)
+    if packed.modified_ms:  # the cluster has it already
+        virtual_environments.tell_open(requirements, packed.modified_ms / 1000, notice)
+    return packed
 
 
 def _packed(key: str, make: Callable[[], Path], engine: Engine, settings: Settings, install: bool) -> StagedFile:

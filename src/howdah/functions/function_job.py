@@ -21,6 +21,7 @@ from howdah.client.job_end import cancel_job, report_of, wait_for_end
 from howdah.client.page_links import page_url
 from howdah.client.submission import submit
 from howdah.client.submit import PreparedJob, default_environment, is_seen, prepare
+from howdah.client.unconnected_copies import knows_others
 from howdah.config.job_file import from_tree
 from howdah.config.settings import Settings
 from howdah.config.spec_reader import keys_of
@@ -30,7 +31,7 @@ from howdah.errors import EngineUnavailable, HowdahError, Mistake, SpecError
 from howdah.functions.packed_function import pack_function
 from howdah.functions.results import Results, end_of_job, new_place, nodes_by_task, tasks_by_rank
 from howdah.jupyter.live_table import LiveTable, in_notebook
-from howdah.program.run_function import ALL_TASKS
+from howdah.program.run_function import ALL_TASKS, FUNCTION, MODULES
 from howdah.spec import JobSpec, Outcome, State
 from howdah.spec.validation import nearest
 from howdah.spec.values import dataclass
@@ -81,10 +82,22 @@ def run_job(call: FunctionCall, on: str, profile: str, keys: Mapping[str, Any]) 
         job = make_job(directory, place, {"name": call.name, **keys}, engine, settings)
         results = Results(place, tasks_by_rank(job), settings["hadoop_conf_dir"])
         results.prepare()
-        view, outcome = _run(prepare(job, Path.cwd(), flags, _tell))
+        view, outcome = _run(prepare(job, Path.cwd(), flags, _tell, origins=_origins(keys, call, directory)))
     if outcome.state is not State.SUCCEEDED:
         raise results.failure(end_of_job(view.id, outcome), outcome, nodes_by_task(view))
     return results.read(len(results.tasks) if call.whose == ALL_TASKS else 1)
+
+
+def _origins(keys: Mapping[str, Any], call: FunctionCall, directory: Path) -> dict[str, str]:
+    """Return which parts of the job the call decides. Copies are meant where the result of each is wanted, or where the
+    function in `directory`, or a module of it, asks for the others."""
+    content = (directory / FUNCTION).read_bytes()
+    imports_here = b"\x06howdah" in content and b"\x04here" in content  # names, with their lengths before them
+    chosen = "framework" in keys or call.whose == ALL_TASKS or imports_here
+    if not chosen:
+        modules = (path.read_bytes() for path in (directory / MODULES).rglob("*.py"))
+        chosen = knows_others(each.decode("latin-1") for each in (content, *modules))
+    return dict.fromkeys(("roles", "framework") if chosen else ("roles",), _PLACE)
 
 
 def run_program(path: Path, args: Sequence[str], on: str, profile: str, keys: Mapping[str, Any]) -> None:

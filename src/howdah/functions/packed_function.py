@@ -7,6 +7,7 @@ import inspect
 import io
 import json
 import linecache
+import os
 import shutil
 import sys
 import sysconfig
@@ -94,9 +95,10 @@ def modules_beside_program() -> dict[str, ModuleType]:
         file = getattr(module, "__file__", None) or ""
         if name.partition(".")[0] in ("__main__", "__mp_main__", "howdah") or not file.endswith(".py"):
             continue
-        path = Path(file).resolve()
+        # A link beside the program is the program's, wherever it leads; a link to what is installed is none.
+        imported, path = Path(os.path.normpath(Path(file).absolute())), Path(file).resolve()
         is_installed = _INSTALLED & set(path.parts) or any(path.is_relative_to(each) for each in installed)
-        if not is_installed and any(path.is_relative_to(directory) for directory in near):
+        if not is_installed and any(each.is_relative_to(directory) for directory in near for each in (imported, path)):
             found[name] = module
     return found
 

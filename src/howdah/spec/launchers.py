@@ -10,6 +10,7 @@ import re
 from typing import Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from howdah.errors import Mistake
+from howdah.spec import plugins
 from howdah.spec.job import JobSpec
 from howdah.spec.message import Sentence, message
 from howdah.spec.shell_commands import programs, runs_every_line, simple_commands
@@ -92,8 +93,14 @@ _MODULES = {
     "horovod.runner": _HOROVODRUN,
     "horovod.runner.launch": _HOROVODRUN,
 }
-_BUILT_IN = {"generic", "pytorch", "torchrun", "tensorflow", "jax", "mxnet", "mpi", "horovod"}
-"""Frameworks of which it is known what they tell a launcher."""
+_KNOWN = plugins.BUILT_IN["howdah.frameworks"]
+"""Frameworks of which it is known what they tell a launcher: all of howdah's own, and none of other packages."""
+_COMPAT = re.compile(r"(tony|submarine|xlearning)(-|$)")
+_INDEPENDENT = {"tony", "submarine", "xlearning", "xlearning-tensorflow-single"}
+"""Frameworks of other systems, under which tasks were strangers to each other: N trainings may be meant."""
+_STATIC_GROUP = (
+    "torchrun --nnodes=$WORLD_SIZE --node_rank=$RANK --master_addr=$MASTER_ADDR --master_port=$MASTER_PORT PROGRAM …"
+)
 _WITH_COMMAND = ("accelerate", "accelerate.commands.accelerate_cli")
 """Programs and modules that launch only by their command `launch`."""
 PYTHON = re.compile(r"(python|pypy)[0-9.]*")
@@ -235,7 +242,9 @@ def mistakes(job: JobSpec) -> Iterator[Mistake]:
 def unconnected(job: JobSpec, launches: Mapping[str, Sequence[LauncherCall]]) -> Iterator[Union[Mistake, Sentence]]:
     """Yield what is wrong with launchers that would not find the other tasks, and a sentence for the user where only a
     run can tell. `launches` are the launchers of each role."""
-    if not job.gang or job.framework not in _BUILT_IN:
+    if not job.gang or job.framework not in _KNOWN:
+        return
+    if job.framework == "ray" and len(job.roles) == 1:  # its first task alone runs the command
         return
     for name, of_role in launches.items():
         for launcher in dict.fromkeys(launch.launcher for launch in of_role):
@@ -287,6 +296,15 @@ def _wrong(job: JobSpec, role: str, launches: Sequence[LauncherCall], together: 
             launcher=doubtful.shown,
             count=together,
         )
+    if job.framework in _INDEPENDENT:
+        return message(
+            "{role} runs {launcher} in each of {count} tasks, which are not told of each other with framework"
+            " {framework}: each trains a model of its own",
+            role=role,
+            launcher=alone.shown,
+            count=together,
+            framework=job.framework,
+        )
     option = option_alone(alone)
     place = f"roles.{role}.command"
     if is_told:
@@ -298,11 +316,16 @@ def _wrong(job: JobSpec, role: str, launches: Sequence[LauncherCall], together: 
     return Mistake(
         place,
         f"runs {alone.shown} in each of {together} tasks, which would not find each other with framework"
-        f" {job.framework!r}: {_remedy(launcher, option)}",
+        f" {job.framework!r}: {_remedy(launcher, option, job.framework)}",
     )
 
 
-def _remedy(launcher: TrainingLauncher, option: str) -> str:
+def _remedy(launcher: TrainingLauncher, option: str, framework: str) -> str:
+    if _COMPAT.match(framework):
+        if launcher.framework == "torchrun":
+            return f"write `{_STATIC_GROUP}`, under PyTorch's framework"
+        if framework.endswith(f"-{launcher.framework}"):
+            return "write the program alone, which the framework connects in each task"
     if launcher.starts_alone:
         without = f", without `{option}`" if option else ""
         return f"write `framework: torchrun` (`--framework torchrun`){without}"

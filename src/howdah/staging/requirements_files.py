@@ -17,6 +17,7 @@ from howdah.spec import uris
 from howdah.spec.values import dataclass
 from howdah.staging import archive, installer_settings
 from howdah.staging.files_wrong import FilesWrong
+from howdah.staging.git_references import GitReference, commits_of, find_references
 from howdah.staging.project_files import PLACE, find_uv, local_packages
 from howdah.storage.content_cache import sha256_of
 
@@ -46,13 +47,17 @@ class RequirementsContent:
     """The files and directories to which links lead from the packages."""
     settings: str = ""
     """The settings of this machine by which pip or uv chooses packages (`installer_settings`)."""
+    git: tuple[GitReference, ...] = ()
+    """The branches and tags of git that are installed."""
 
     @property
     def digest_input(self) -> bytes:
-        """Return bytes that differ when something does: those of a file that leads to nothing are its own."""
+        """Return bytes that differ when something does: those of a file that leads to nothing are its own. Servers are
+        asked for the commits of branches."""
         own, *others = self.texts.items()
         more = [*others, *((path, digest.encode()) for path, digest in self.packages.items())]
         more += [(Path("settings"), self.settings.encode())] if self.settings else []
+        more += [(Path("git"), f"{each.shown} {commit}".encode()) for each, commit in commits_of(self.git).items()]
         return b"\0".join([own[1], *(part for path, text in more for part in (os.fsencode(path.name), text))])
 
 
@@ -67,6 +72,7 @@ def read_content(requirements: Path) -> RequirementsContent:
     packages: dict[Path, str] = {}
     editable: list[Path] = []
     linked: list[str] = []
+    git: dict[GitReference, None] = {}
     waiting = [(Path(os.path.normpath(requirements)), "")]
     for path, included in waiting:
         if path in texts:
@@ -76,12 +82,16 @@ def read_content(requirements: Path) -> RequirementsContent:
         except OSError as error:
             raise FilesWrong.at(PLACE, f"{str(path)!r}: {error.strerror}{included}") from error
         if path.suffix == ".toml":
+            git.update(dict.fromkeys(find_references(texts[path].decode("utf-8", "replace"))))
             for local in local_packages(path):
                 packages[local] = _digest_of(local, linked)
                 editable.append(local)
             continue
         for option, value in _lines(texts[path].decode("utf-8-sig", "replace")):
             if value.startswith(("http:", "https:")) or "${" in value:
+                continue
+            if value.startswith("git+"):
+                git.update(dict.fromkeys(find_references(value)))
                 continue
             value = uris.path(value.partition("#")[0]) if value.startswith("file:/") else value
             base = path if option in _INCLUDING else requirements  # packages are looked for from where it is installed
@@ -94,7 +104,7 @@ def read_content(requirements: Path) -> RequirementsContent:
                 packages[local] = _digest_of(local, linked)
                 editable += [local] if option in _EDITABLE else []
     settings = installer_settings.read(requirements.parent, uv=bool(find_uv()))
-    return RequirementsContent(texts, packages, editable=tuple(editable), linked=tuple(linked), settings=settings)
+    return RequirementsContent(texts, packages, tuple(editable), tuple(linked), settings, tuple(git))
 
 
 def _digest_of(package: Path, linked: list[str]) -> str:

@@ -2,8 +2,8 @@
 
 `<cache>/environments/<first 16 digits of the content's SHA-256>` is a virtual environment that may be moved. It links
 to the Python with which it was made: a machine that runs it needs that Python at the same path. The content is that of
-the file with all that it leads to on this machine (`requirements_files`). What has no version is as new as the
-environment.
+the file with all that it leads to on this machine (`requirements_files`), and the commits of branches that it names
+(`git_references`). What has no version is as new as the environment.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from typing import Any
 
 from howdah.errors import StagingError
 from howdah.localfiles.file_errors import explain
+from howdah.spec import redaction
+from howdah.spec.message import message
 from howdah.staging import archive as packing
+from howdah.staging.git_references import without_answer
 from howdah.staging.project_files import file_to_install, find_uv, sync_options, uv_variables
 from howdah.staging.requirements_files import RequirementsContent, read_content
 from howdah.storage.content_cache import local_directory
@@ -35,6 +38,7 @@ REPORT_S = 5.0
 """Seconds between two messages that an installation goes on."""
 TELL_AFTER_DAYS = 7
 """An environment of this age is told if its requirements leave versions open."""
+_OTHER_SYSTEM = re.compile(r"\b(hg|svn|bzr)\+")
 _INSTALLED = re.compile(r"([A-Za-z0-9_.]+)-([^-]+)\.dist-info")
 # A shell that runs these lines finds the interpreter beside the script; to Python they are a string.
 _HEADER = b"#!/bin/sh\n'''exec' \"$(dirname -- \"$(realpath -- \"$0\")\")\"/'python' \"$0\" \"$@\"\n' '''\n"
@@ -75,12 +79,12 @@ def ensure_environment(requirements: Path, notice: Notice) -> Path:
     found = read_content(to_install)
     target = _environment_path(found)
     # What a pyproject.toml leaves open is for uv to say.
-    named = [requirements.name] if to_install.suffix == ".toml" else read_requirements(b"\n".join(found.texts.values()))
     if target.is_dir():
-        _tell_age(target, named, notice)
+        _tell_open(requirements, to_install, found, target.stat().st_mtime, notice)
         return target
     with locked(target, notice):
         if not target.is_dir():
+            named = read_requirements(b"\n".join(found.texts.values()))
             counted = "1 package" if len(named) == 1 else f"{len(named)} packages"
             counted = "the packages" if to_install.suffix == ".toml" else counted
             notice(f"installing {counted} for {requirements.name}: once, into {target}")
@@ -88,13 +92,40 @@ def ensure_environment(requirements: Path, notice: Notice) -> Path:
     return target
 
 
-def _tell_age(venv: Path, requirements: list[str], notice: Notice) -> None:
-    """Say how old the environment is if a newer one might have other versions."""
-    open_ = [each for each in requirements if not any(mark in each for mark in ("==", "@", "/"))]
-    days = (time.time() - venv.stat().st_mtime) / 86400
+def tell_open(requirements: Path, made_s: float, notice: Notice) -> None:
+    """Say what might be newer than in an environment of a requirements file that was made at `made_s`, in epoch
+    seconds."""
+    to_install = file_to_install(requirements)
+    _tell_open(requirements, to_install, read_content(to_install), made_s, notice)
+
+
+def _tell_open(
+    requirements: Path, to_install: Path, content: RequirementsContent, made_s: float, notice: Notice
+) -> None:
+    for each in without_answer(content.git):
+        notice(
+            message(
+                "which commit {reference} is now can't be found out, so the environment may have an older one",
+                reference=each.shown,
+            )
+        )
+    # What a pyproject.toml leaves open is for uv to say.
+    lines = (
+        [requirements.name] if to_install.suffix == ".toml" else read_requirements(b"\n".join(content.texts.values()))
+    )
+    fixed = ("==", "@", "/")
+    open_ = [each for each in lines if _OTHER_SYSTEM.search(each) or not any(mark in each for mark in fixed)]
+    days = (time.time() - made_s) / 86400
     if open_ and days >= TELL_AFTER_DAYS:
-        named = ", ".join(open_[:3]) + (", …" if len(open_) > 3 else "")
-        notice(f"the environment is {days:.0f} days old, and {named} may be newer: remove {venv} to install it again")
+        notice(
+            message(
+                "the environment is {days} days old, and {packages} may be newer: a new comment in {file} makes howdah"
+                " install it again",
+                days=f"{days:.0f}",
+                packages=redaction.line(", ".join(open_[:3]) + (", …" if len(open_) > 3 else "")),
+                file=requirements.name,
+            )
+        )
 
 
 def pack(venv: Path, notice: Notice) -> Path:

@@ -1,0 +1,157 @@
+"""Finds the commits that branches and tags of git stand for now, so that who pushes gets another environment.
+
+A server is asked once a minute at most, together with the others, without any question to the user, and is not waited
+for long. What it said last is kept: without an answer the environment of before is used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from howdah.spec.values import dataclass
+from howdah.storage.content_cache import local_directory
+
+LIMIT_S = 10.0
+"""Seconds for which all answers are waited for."""
+KEPT_S = 60.0
+"""Seconds for which an answer counts: a submission asks several times."""
+_PLACE = re.compile(r"""git\+((?:https?|ssh|file|git)://[^#\s"';]+)""")
+_SOURCE = re.compile(r"""\{[^{}\n]*\bgit\s*=\s*["']([^"']+)["'][^{}\n]*\}""")
+_REVISION = re.compile(r"""\b(?:branch|tag|rev)\s*=\s*["']([^"']+)["']""")
+_COMMIT = re.compile(r"(?i)[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_SHORT = re.compile(r"(?i)[0-9a-f]{7,}")
+_USER = re.compile(r"://[^/@]*@")
+
+
+@dataclass(frozen=True)
+class GitReference:
+    """A branch, a tag or the like of a repository, which may stand for another commit tomorrow."""
+
+    url: str
+    """The address of the repository, as git takes it."""
+    name: str
+    """What the requirement names; HEAD if it names nothing."""
+
+    @property
+    def shown(self) -> str:
+        """Return the address and the name, without a user and his password."""
+        return f"{_USER.sub('://', self.url)}@{self.name}"
+
+
+def find_references(text: str) -> Iterator[GitReference]:
+    """Yield what a line of a requirements file, or a pyproject.toml, names of git's, but for whole commits."""
+    found = []
+    for place in _PLACE.finditer(text):
+        host, _, path = place[1].partition("://")[2].partition("/")
+        path, _, name = path.rpartition("@") if "@" in path else (path, "", "")
+        found.append((f"{place[1].partition('://')[0]}://{host}/{path}", name))
+    for source in _SOURCE.finditer(text):
+        revision = _REVISION.search(source[0])
+        found.append((source[1], revision[1] if revision else ""))
+    for url, name in found:
+        if not _COMMIT.fullmatch(name) and not url.startswith("-"):
+            yield GitReference(url, name or "HEAD")
+
+
+_answers: dict[GitReference, tuple[float, str]] = {}
+"""When each server was asked, by the clock that never goes back, and what it said; "" for nothing."""
+
+
+def commits_of(references: Iterable[GitReference]) -> Mapping[GitReference, str]:
+    """Return the commits: as the servers say, else as they said last; without those that are not known at all."""
+    wanted = list(dict.fromkeys(references))
+    _ask(wanted)
+    found = {each: _answers[each][1] or _read_kept(each) for each in wanted}
+    return {each: commit for each, commit in found.items() if commit}
+
+
+def without_answer(references: Iterable[GitReference]) -> list[GitReference]:
+    """Return those of which no server says for which commits they stand now."""
+    wanted = list(dict.fromkeys(references))
+    _ask(wanted)
+    return [each for each in wanted if not _answers[each][1]]
+
+
+def _ask(references: list[GitReference]) -> None:
+    now = time.monotonic()
+    asked = [each for each in references if each not in _answers or now - _answers[each][0] > KEPT_S]
+    running = {each: _start(each) for each in asked}
+    for each, process in running.items():
+        commit = _commit_in(_read_answer(process, now + LIMIT_S), each.name)
+        _answers[each] = time.monotonic(), commit
+        if commit:
+            _keep(each, commit)
+
+
+def _start(reference: GitReference) -> subprocess.Popen[str] | None:
+    """Start to ask a server. No terminal and no window is asked for a password, and none is in the arguments."""
+    variables = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never"}
+    address = reference.url
+    if address.startswith("http") and _USER.search(address):
+        number = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
+        variables |= {"GIT_CONFIG_COUNT": str(number + 1), f"GIT_CONFIG_KEY_{number}": "remote.howdah.url"}
+        variables[f"GIT_CONFIG_VALUE_{number}"], address = address, "howdah"
+    command = ["git", "ls-remote", "--", address, reference.name]
+    none, pipe = subprocess.DEVNULL, subprocess.PIPE
+    how: dict[str, Any] = {"stdin": none, "stdout": pipe, "stderr": none, "text": True, "errors": "replace"}
+    with contextlib.suppress(OSError, ValueError):
+        # Like a clone it does not heed the settings of a repository around the current directory.
+        return subprocess.Popen(command, env=variables, cwd="/", start_new_session=True, **how)
+    return None
+
+
+def _read_answer(process: subprocess.Popen[str] | None, until: float) -> str | None:
+    """Return what a server said; None if it did not, or refused."""
+    if process is None:
+        return None
+    try:
+        output, _ = process.communicate(timeout=max(0.0, until - time.monotonic()))
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        if isinstance(error, subprocess.TimeoutExpired):
+            return None
+        raise
+    return output if process.returncode == 0 else None
+
+
+def _commit_in(answer: str | None, name: str) -> str:
+    """Return the commit of a reference: of a branch rather than of a tag, as installers take it; "" if it is not
+    known."""
+    if answer is None:
+        return ""
+    lines = (line.partition("\t") for line in answer.splitlines())
+    commits = {where: commit for commit, _, where in lines}
+    found = (commits.get(where, "") for where in (f"refs/heads/{name}", f"refs/tags/{name}", name))
+    # A server knows nothing of a shortened commit, which stays what it is.
+    return next(filter(None, found), name if _SHORT.fullmatch(name) else "")
+
+
+def _kept(reference: GitReference) -> Path:
+    digest = hashlib.sha256(f"{reference.url}@{reference.name}".encode()).hexdigest()
+    return local_directory() / "git-references" / digest[:32]
+
+
+def _keep(reference: GitReference, commit: str) -> None:
+    path = _kept(reference)
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fresh = path.with_name(f".{path.name}.{os.getpid()}")
+        fresh.write_text(commit, "utf-8")
+        fresh.replace(path)
+
+
+def _read_kept(reference: GitReference) -> str:
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return _kept(reference).read_text("utf-8")
+    return ""

@@ -1,0 +1,53 @@
+"""Tests which modules travel with a function: those that lie beside the program as it imports them."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+from howdah.functions.packed_function import modules_beside_program
+
+
+def loaded(directory: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Import a module as a program in `directory` does, and return whether it travels."""
+    monkeypatch.chdir(directory)
+    monkeypatch.syspath_prepend(directory)
+    importlib.import_module(name)
+    try:
+        return name in modules_beside_program()
+    finally:
+        for each in [each for each in sys.modules if each.partition(".")[0] == name]:
+            del sys.modules[each]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "project").mkdir()
+    for path in ("lib/linkedmodule.py", "lib/linkedpackage/__init__.py", "venv/site-packages/linkedinstalled.py"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("")
+        name = Path(path).parent if path.endswith("__init__.py") else Path(path)
+        (tmp_path / "project" / name.name).symlink_to(tmp_path / name)
+    return tmp_path / "project"
+
+
+@pytest.mark.parametrize("name", ["linkedmodule", "linkedpackage"])
+def test_a_module_beside_the_program_travels_wherever_its_link_leads(
+    project: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert loaded(project, name, monkeypatch)
+
+
+def test_a_module_is_found_through_a_link_to_the_project(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "plainmodule.py").write_text("")
+    (tmp_path / "link").symlink_to(project)
+    assert loaded(tmp_path / "link", "plainmodule", monkeypatch)
+
+
+def test_what_is_installed_does_not_travel(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not loaded(project, "linkedinstalled", monkeypatch)

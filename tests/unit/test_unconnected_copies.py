@@ -1,0 +1,113 @@
+"""Tests who is told that tasks are copies which are not told of each other: nobody who may mean it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import howdah
+from howdah.client.command_job import CommandOptions, load_command
+from howdah.client.command_scripts import launches_of_job
+from howdah.client.submit import prepare
+from howdah.client.unconnected_copies import unconnected_copies
+from howdah.config.job_file import LoadedJob, load
+from howdah.errors import SpecError
+
+TOLD = (
+    "framework: generic, so the 3 tasks of worker are copies that are not told of each other (naming any framework,"
+    " also generic, ends this line)"
+)
+
+
+def told(loaded: LoadedJob) -> str | None:
+    launches = launches_of_job(loaded.spec, loaded.base_directory)
+    return unconnected_copies(loaded.spec, loaded.base_directory, loaded.sources, launches)
+
+
+def command(base: Path, *words: str, **options: Any) -> LoadedJob:
+    return load_command(words, CommandOptions(replicas="3", **options), base, {}, {}, print)
+
+
+def job_file(base: Path, line: str, more: str = "") -> LoadedJob:
+    (base / "job.yaml").write_text(f"files: [train.py]\nroles: {{worker: {{replicas: 3, command: '{line}'}}}}\n{more}")
+    return load(base / "job.yaml")
+
+
+@pytest.fixture
+def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOWDAH_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("import accelerate\n")
+    return tmp_path
+
+
+def test_commands_and_job_files_are_told(base: Path) -> None:
+    assert told(command(base, "./run.sh")) == TOLD
+    assert told(command(base, "python", "train.py")) == TOLD
+    loaded = job_file(base, "python train.py")
+    assert told(loaded) == TOLD
+    said: list[str] = []
+    prepare(loaded.spec, base, {"engine": "local"}, said.append, origins=loaded.sources)
+    assert said.count(TOLD) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "more"),
+    [
+        ("python train.py", "framework: generic"),
+        ("python train.py", "framework: pytorch"),
+        ("python train.py", "gang: false"),
+        ("python train.py", "inputs: [{path: train.py, strategy: stream}]"),
+        ("python train.py $HOWDAH_INDEX", ""),
+        ("MASTER_ADDR=host1 python train.py", ""),
+        ("python train.py", "env: {MASTER_ADDR: host1}"),
+        ("torchrun --nnodes=3 --master_addr=host1 --node_rank=$R train.py", ""),
+    ],
+)
+def test_who_may_mean_it_is_not(base: Path, line: str, more: str) -> None:
+    assert told(job_file(base, line, more)) is None
+
+
+@pytest.mark.parametrize("text", ["from howdah import here", "import howdah.here", "os.environ['HOWDAH_RANK']"])
+def test_a_program_that_asks_for_the_others_is_not(base: Path, text: str) -> None:
+    (base / "train.py").write_text(text)
+    (base / "run.sh").write_text("python train.py")
+    assert told(job_file(base, "python train.py")) is None
+    assert told(job_file(base, "python -m train")) is None
+    assert told(command(base, "bash", "run.sh", files=("train.py",))) is None
+
+
+def test_a_job_of_one_task_and_one_without_origins_are_not(base: Path) -> None:
+    assert told(load_command(("python", "train.py"), CommandOptions(), base, {}, {}, print)) is None
+    loaded = job_file(base, "python train.py")
+    assert unconnected_copies(loaded.spec, base, {}, {}) is None
+
+
+def nothing() -> None:
+    """Is called in no task: the job is refused before."""
+
+
+def asks() -> int:
+    from howdah import here
+
+    return here.rank
+
+
+@pytest.mark.parametrize(
+    ("function", "run", "keys", "is_told"),
+    [
+        (nothing, howdah.run, {}, True),
+        (nothing, howdah.run, {"framework": "generic"}, False),
+        (nothing, howdah.run_all, {}, False),
+        (asks, howdah.run, {}, False),
+    ],
+)
+def test_functions_are_told_unless_they_ask(
+    base: Path, function: Any, run: Any, keys: dict[str, str], is_told: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    function.__module__ = "__main__"  # which travels by its code
+    with pytest.raises(SpecError, match="nothere"):
+        run(function, on="local", replicas=3, files=["nothere"], **keys)
+    assert (TOLD in capsys.readouterr().err) == is_told
