@@ -31,6 +31,7 @@ from howdah.client.explain import explain
 from howdah.client.follow import fetch_update
 from howdah.client.job_end import report_of
 from howdah.client.recorded_events import recorded_events
+from howdah.client.recorded_files import read_kept_stacks, read_submitted_job
 from howdah.client.submit import read_secrets
 from howdah.engines import Engine
 from howdah.errors import HowdahError, NotFound, SpecError, StagingError
@@ -38,7 +39,6 @@ from howdah.logs.lines import LineFilter
 from howdah.logs.stream_index import STREAMS
 from howdah.spec import JobReport, redaction
 from howdah.spec.codec import encode, to_json
-from howdah.storage.factory import filesystem
 
 END_BYTES = 256 << 10
 """How many bytes of the end of each log are kept."""
@@ -147,9 +147,7 @@ class _Gathering:
         yield "status.json", self._record({**report_json(update.report), **describe(update.view)})
 
     def _plan(self) -> Iterator[tuple[str, str]]:
-        uri = f"{self._report.directory}/job.json"
-        content = filesystem(uri, self._report.conf_dir).read_bytes(uri)
-        yield "plan.json", self._record(json.loads(content))
+        yield "plan.json", self._record(json.loads(read_submitted_job(self._report)))
 
     def _explanation(self) -> Iterator[tuple[str, str]]:
         found = explain(self._engine, self._report.id)
@@ -188,7 +186,7 @@ class _Gathering:
         view = fetch_update(self._engine, self._report.id).view
         if not view.stacks:
             raise NotFound(f"none were kept: `howdah stacks {self._report.id}` takes them while its programs run")
-        read = filesystem(view.stacks[-1], self._report.conf_dir).read_bytes(view.stacks[-1])
+        read = read_kept_stacks(self._report, view.stacks[-1])
         yield "stacks.txt", self._masked(read.decode("utf-8", "replace"))
 
     def _surroundings(self) -> Iterator[tuple[str, str]]:
