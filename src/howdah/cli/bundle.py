@@ -114,11 +114,12 @@ class _Gathering:
             for name, texts in parts.items():
                 try:
                     for each, text in texts:
-                        archive.writestr(each, text)
+                        archive.writestr(each, text.encode("utf-8", "backslashreplace"))  # a path may be no text
                 except HowdahError as error:
                     self._note_missing(name, error)
             if self.missing:
-                archive.writestr("missing.txt", "".join(f"{name}: {why}\n" for name, why in self.missing.items()))
+                missing = "".join(f"{name}: {why}\n" for name, why in self.missing.items())
+                archive.writestr("missing.txt", missing.encode("utf-8", "backslashreplace"))
         file.flush()
 
     def _note_missing(self, name: str, error: HowdahError) -> None:
@@ -147,7 +148,11 @@ class _Gathering:
         yield "status.json", self._record({**report_json(update.report), **describe(update.view)})
 
     def _plan(self) -> Iterator[tuple[str, str]]:
-        yield "plan.json", self._record(json.loads(read_submitted_job(self._report)))
+        try:
+            plan = json.loads(read_submitted_job(self._report))
+        except ValueError as error:
+            raise StagingError(f"job.json is not as howdah writes it: {error}") from error
+        yield "plan.json", self._record(plan)
 
     def _explanation(self) -> Iterator[tuple[str, str]]:
         found = explain(self._engine, self._report.id)
