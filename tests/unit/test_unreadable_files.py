@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 from howdah.checkpoints import directory_sync, event_file_sync
 from howdah.errors import StagingError
 from howdah.inputs import transfer
+from howdah.localfiles.tree_stream import CopyProblem, receive_tree, send_tree
 from howdah.outputs import snapshot
 from howdah.spec import uris
 from howdah.storage.output_files import NOT_READABLE, OutputFiles
@@ -118,3 +121,20 @@ def test_event_files_are_sent_without_them(out: Path, place: Path) -> None:
     reply = event_file_sync.send_event_files(EventFileSyncRequest(str(out), uris.of_local(place / "sent"), last=True))
     assert sorted(reply.sent) == KEPT
     assert reply.error == f"{out}/b: permission denied"
+
+
+def test_a_copy_of_a_task_is_made_without_them(out: Path, place: Path) -> None:
+    near, far = socket.socketpair()
+    named: list[str] = []
+    with near, far:
+        sending = threading.Thread(target=lambda: named.extend(send_tree(out, near)))
+        sending.start()
+        receive_tree(far, b"", place / "copied", "out")
+        sending.join()
+    assert named == ["b", "closed", "dark/d"]
+    assert sorted(path.name for path in (place / "copied").rglob("*") if path.is_file()) == ["a", "e"]
+    near, far = socket.socketpair()
+    with near, far:
+        send_tree(out / "b", near)
+        with pytest.raises(CopyProblem, match="b: Permission denied"):
+            receive_tree(far, b"", place / "alone", "b")
