@@ -16,7 +16,6 @@ to while it is written, nothing is fetched or removed, and the executor remember
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import os
 import posixpath
@@ -274,7 +273,7 @@ class DirectorySync:
         # An empty directory is a program that starts over, or a mistake.
         gone = [name for name in self._known if name not in local] if local else []
         unreadable = {line[: -len(_NOT_READABLE)] for line in self.skipped if line.endswith(_NOT_READABLE)}
-        return [name for name in gone if unreadable.isdisjoint(itertools.accumulate(name.split("/"), posixpath.join))]
+        return [name for name in gone if not any(f"{name}/".startswith(f"{above}/") for above in unreadable)]
 
     def _remove_gone(self, names: Collection[str]) -> None:
         directories = set[str]()
