@@ -94,13 +94,14 @@ def test_what_holds_other_things_stays(project: Path, checkpoint: str, job: dict
         to_json(encode(JobSpec(**{"roles": {"worker": Role("true")}, **job}))).replace("{directory}", str(project))
     )
     spec = decode(JobSpec, filled)
-    with pytest.raises(SpecError, match=rf"--fresh: would replace .*{named}"):
+    with pytest.raises(SpecError, match=rf"--fresh: would replace .*{named}") as error:
         stage(
             replace(spec, checkpoint=Checkpoint(str(project / checkpoint))),
             project / "proj",
             uris.of_local(project / "howdah"),
             fresh=True,
         )
+    assert error.value.exit_code == SpecError.exit_code, "a mistake of the command line, and no missing file"
 
 
 @pytest.mark.parametrize("path", ["ck", "proj/bin", "proj/none"])

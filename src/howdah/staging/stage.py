@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 
-from howdah.errors import Mistake, StagingError
+from howdah.errors import Mistake, SpecError, StagingError
 from howdah.hadoop import conf as hadoop_conf
 from howdah.hadoop import identity
 from howdah.inputs import assignment
@@ -78,6 +78,7 @@ def stage(
 
     Raises:
         FilesWrong: every file that is missing, in the way of an output, or of the wrong kind.
+        SpecError: the checkpoint holds what must stay.
         EngineUnavailable: the file system does not answer.
     """
     conf = hadoop_conf.load(hadoop_conf.directory(conf_dir)) if uris.split(home)[0] != "file" else {}
@@ -445,6 +446,8 @@ class _Stager:
             self.wrong(place, problem)
         made = [KeptPath(f"outputs.{number}.path", output.path) for number, output in enumerate(outputs)]
         if put_aside and (problem := why_not_put_aside(put_aside, [*self.kept, *made], self.conf_dir)):
+            if not self.mistakes:
+                raise SpecError.at("--fresh", problem)
             self.wrong("--fresh", problem)
 
     def _keep_directories(self, place: str, files: Iterable[str]) -> None:
