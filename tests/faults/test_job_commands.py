@@ -203,6 +203,17 @@ def test_a_bundle_tells_all_but_secrets(howdah: Howdah, environment: dict[str, s
     assert json.loads(howdah("bundle", "train", "--to", "other.zip", "--json").stdout)["path"] == "other.zip"
 
 
+def test_one_part_that_cannot_be_had_costs_a_bundle_nothing_else(howdah: Howdah, tmp_path: Path) -> None:
+    job = submit(howdah, "train", "echo trained", "--wait", "--env", "PLACE=/data/\udce9")  # a byte that is no UTF-8
+    kept = tmp_path / "HOWDAH_HOME/state/jobs" / job / "job.json"
+    kept.write_bytes(kept.read_bytes()[:200])  # as a full disk leaves it
+    done = howdah("bundle")
+    assert "not in the bundle: plan: job.json is not as howdah writes it" in done.stderr
+    with zipfile.ZipFile(tmp_path / f"howdah-{job}.zip") as archive:
+        assert "/data/\\udce9" in archive.read("events.jsonl").decode()
+        assert "plan: job.json is not" in archive.read("missing.txt").decode()
+
+
 def test_what_a_command_tells_is_json_for_programs(howdah: Howdah, tmp_path: Path) -> None:
     def told(*words: str) -> dict[str, object]:
         done = howdah(*words, "--json")

@@ -271,3 +271,12 @@ def test_the_annotation_goes_with_the_files_of_a_job(home: Path, index: Index) -
     assert sweep(index, 2e9, lambda _: str(os.getuid())) == []
     assert not (home / "jobs" / job_id(1)).exists()
     assert not file_of(home, 1).exists()
+
+
+def test_the_most_that_may_be_kept_is_read_again(home: Path) -> None:
+    tags = [f"{number}" + "😀" * (job_annotations.MAX_TAG - 3) for number in range(100, 300)]
+    note = "😀" * job_annotations.MAX_NOTE
+    uri, id_ = uris.of_local(home), job_id(1)
+    job_annotations.change(FILES, uri, id_, {"note": note, "tags": tags}, "eve", 5.0, present_tags=len(tags))
+    kept = job_annotations.read(FILES, uri, id_)
+    assert (kept.note, kept.tags) == (note, tuple(tags))

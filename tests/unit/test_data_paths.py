@@ -38,6 +38,17 @@ def test_home_and_current_directory_are_not_removed(directory: Path, path: str) 
     assert (directory / "file").read_text() == "mine"
 
 
+def test_nor_by_the_name_of_a_mount(directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = f"<name>fs.viewfs.mounttable.c.link./people</name><value>{directory.parent.as_uri()}</value>"
+    (tmp_path / "core-site.xml").write_text(f"<configuration><property>{link}</property></configuration>")
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    for path in ("viewfs://c/people/work", "viewfs://c/people/w*"):
+        code, said = run("rm", "-r", path)
+        assert (code != 0, "is, or holds, your home or the current directory" in said) == (True, True), said
+    assert (directory / "file").read_text() == "mine"
+    assert run("rm", "-r", "viewfs://c/people/work/sub")[0] == 0
+
+
 def test_what_is_named_is_removed(directory: Path) -> None:
     assert run("rm", "-r", "sub")[0] == run("rm", "file")[0] == 0
     assert list(directory.iterdir()) == []

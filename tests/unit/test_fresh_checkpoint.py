@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from howdah.client.fresh_checkpoint import begin_fresh
+from howdah.client.submit import prepare
 from howdah.errors import SpecError
-from howdah.spec import Checkpoint, JobSpec, Plan, Role, StagedJob, uris
-from howdah.spec.job import Output
+from howdah.spec import Board, Checkpoint, Environment, Input, JobSpec, Output, Plan, Role, StagedJob, uris
+from howdah.spec.codec import decode, encode, to_json
+from howdah.staging.stage import stage
 
 
 @pytest.fixture
@@ -22,10 +27,8 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def plan(checkpoint: Path | None, *outputs: Path) -> Plan:
-    path = uris.of_local(checkpoint) if checkpoint else ""
-    made = tuple(Output(uris.of_local(output)) for output in outputs)
-    job = JobSpec({"worker": Role("true")}, checkpoint=Checkpoint(path), outputs=made)
+def plan(checkpoint: Path) -> Plan:
+    job = JobSpec({"worker": Role("true")}, checkpoint=Checkpoint(uris.of_local(checkpoint)))
     return Plan("local", StagedJob(job, "file:///home"))
 
 
@@ -53,17 +56,60 @@ def test_it_comes_back_if_the_submission_fails(directory: Path) -> None:
 def test_without_one_there_is_nothing_to_do(directory: Path) -> None:
     with begin_fresh(plan(directory / "none"), lambda _: pytest.fail("nothing is kept")):
         pass
-    with pytest.raises(SpecError, match=r"has no checkpoint\.path"), begin_fresh(plan(None), lambda _: None):
-        pass
+    with pytest.raises(SpecError, match=r"--fresh: the job has no checkpoint\.path"):
+        prepare(JobSpec({"worker": Role("true")}), directory, {}, lambda _: None, fresh=True)
 
 
-@pytest.mark.parametrize("path", ["", "work", "work/.."])
-def test_what_holds_other_things_stays(directory: Path, path: str) -> None:
-    with pytest.raises(SpecError, match="--fresh: would replace"), begin_fresh(plan(directory / path), lambda _: None):
-        pass
-    with (
-        pytest.raises(SpecError, match=r"which holds outputs\.0"),
-        begin_fresh(plan(directory / "ck", directory / "ck/out"), lambda _: None),
-    ):
-        pass
-    assert (directory / "ck/step-1").exists()
+@pytest.fixture
+def project(directory: Path) -> Path:
+    """Beside a checkpoint a project, with code and checkpoints, of whom works in another directory."""
+    for name in ("proj/train.py", "proj/bin/train", "proj/key", "proj/requirements.txt", "proj/step-1", "data/a.csv"):
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text("")
+    (directory / "proj/bin/train").chmod(0o755)
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "job", "named"),
+    [
+        ("", {}, "holds the job file.s directory"),
+        ("work", {}, "is the current directory"),
+        ("work/..", {}, "holds the job file.s directory"),
+        ("proj", {}, "is the job file's directory"),
+        ("proj/bin", {"files": ("bin/train",)}, r"holds files\.0"),
+        ("proj/bin", {"files": ("bin",)}, r"is files\.0"),
+        ("proj/bin", {"secrets": {"KEY": "file:{directory}/proj/bin/train"}}, r"holds secrets\.KEY"),
+        ("proj/bin", {"environment": Environment(requirements="bin/train")}, r"holds environment\.requirements"),
+        ("proj/bin", {"environment": Environment(python="{directory}/proj/bin/train")}, r"holds environment\.python"),
+        ("proj/bin", {"roles": {"worker": Role("{directory}/proj/bin/train --steps 3")}}, "holds roles.worker.command"),
+        ("ck", {"roles": {"worker": Role(("python", "{directory}/ck/new/train.py"))}}, "holds roles.worker.command"),
+        ("data", {"inputs": (Input("{directory}/data/a.csv"),)}, r"inputs\.0\.path"),
+        ("ck", {"outputs": (Output("{directory}/ck/out"),)}, r"holds outputs\.0\.path"),
+        ("howdah", {}, "is where howdah keeps its jobs"),
+    ],
+)
+def test_what_holds_other_things_stays(project: Path, checkpoint: str, job: dict[str, Any], named: str) -> None:
+    filled = json.loads(
+        to_json(encode(JobSpec(**{"roles": {"worker": Role("true")}, **job}))).replace("{directory}", str(project))
+    )
+    spec = decode(JobSpec, filled)
+    with pytest.raises(SpecError, match=rf"--fresh: would replace .*{named}") as error:
+        stage(
+            replace(spec, checkpoint=Checkpoint(str(project / checkpoint))),
+            project / "proj",
+            uris.of_local(project / "howdah"),
+            fresh=True,
+        )
+    assert error.value.exit_code == SpecError.exit_code, "a mistake of the command line, and no missing file"
+
+
+@pytest.mark.parametrize("path", ["ck", "proj/bin", "proj/none"])
+def test_what_a_command_does_to_a_checkpoint_keeps_it_from_nothing(project: Path, path: str) -> None:
+    """Nor that it lies in the job's code, or has the job's event files."""
+    place = project / path
+    command = f"python train.py --to {place} --resume {place}/last.pt --log {place}/train.log"
+    job = JobSpec(
+        {"worker": Role(command)}, files=(".",), checkpoint=Checkpoint(str(place)), board=Board(f"{place}/events")
+    )
+    stage(job, project / "proj", uris.of_local(project / "howdah"), fresh=True)

@@ -1,13 +1,19 @@
-"""Tests that results of functions that nobody has read are removed when they are old, and nothing else is."""
+"""Tests that results of functions that nobody has read stay, and are removed when they are old, and nothing else is."""
 
 from __future__ import annotations
 
 import os
+import pickle
+import re
 import time
 from pathlib import Path
 
+import pytest
+
+from howdah.errors import JobFailed
+from howdah.functions import kept_results
 from howdah.functions.results import KEPT_S, Results, new_place
-from howdah.spec import uris
+from howdah.spec import Outcome, State, TaskId, uris
 
 
 def aged(directory: Path, days: float, days_of_files: float) -> Path:
@@ -39,3 +45,55 @@ def test_old_results_with_a_link_that_leads_nowhere_are_removed(tmp_path: Path) 
     (old / "worker-0" / "gone").symlink_to("nowhere")
     Results(new_place(uris.of_local(tmp_path)), (), "").prepare()
     assert not old.exists()
+
+
+@pytest.fixture
+def failed(tmp_path: Path) -> Results:
+    """The results of a job of three tasks: the first has returned, the second raised, the third was stopped."""
+    tasks = tuple(TaskId("worker", index) for index in range(3))
+    results = Results(new_place(uris.of_local(tmp_path)), tasks, "")
+    left = Path(f"{uris.path(results.place)}.failed")
+    error = {"task": "worker:1", "error": pickle.dumps(ValueError("nan")), "text": "nan", "traceback": "Traceback\n"}
+    for name, content in (("worker-0/result.pickle", [(0, 4), (3, 7)]), ("worker-1/error.pickle", error)):
+        (left / name).parent.mkdir(parents=True)
+        (left / name).write_bytes(pickle.dumps(content))
+    return results
+
+
+ENDED = Outcome(State.FAILED, "worker:1 failed", first=TaskId("worker", 1))
+
+
+def test_what_others_have_returned_before_one_raised_is_kept(failed: Results) -> None:
+    failure = failed.failure(JobFailed("failed"), ENDED, {"worker:1": "n1"})
+    place = f"{failed.place}.failed"
+    told = f"what 1 task returned stays for a week: howdah.kept_results('{place}') loads it"
+    assert str(failure.__cause__) == f"\nin worker:1 on n1:\nTraceback\n{told}"
+    assert (type(failure), str(failure)) == (ValueError, "nan")
+    assert kept_results(place) == {"worker:0": [(0, 4), (3, 7)]}
+
+
+def test_it_is_told_where_nothing_was_raised(failed: Results) -> None:
+    left = Path(f"{uris.path(failed.place)}.failed")
+    (left / "worker-1/error.pickle").unlink()
+    failure = failed.failure(JobFailed("job_1 FAILED: killed"), ENDED, {})
+    assert re.fullmatch(r"job_1 FAILED: killed\nwhat 1 task returned stays .*", str(failure))
+    assert left.exists()
+
+
+def test_what_was_read_is_removed(failed: Results) -> None:
+    left = Path(f"{uris.path(failed.place)}.failed")
+    (left / "worker-0/result.pickle").unlink()
+    failure = failed.failure(JobFailed("failed"), ENDED, {})
+    assert str(failure.__cause__) == "\nin worker:1:\nTraceback"
+    assert not left.exists()
+
+
+def test_what_could_not_be_read_stays(failed: Results) -> None:
+    left = Path(f"{uris.path(failed.place)}.failed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.scandir", lambda path: (_ for _ in ()).throw(PermissionError(13, "Permission denied", path)))
+        failure = failed.failure(JobFailed("failed"), ENDED, {})
+    assert str(failure).startswith(
+        f"failed\nnot all could be read of what the tasks have kept; it stays for a week in {failed.place}.failed: "
+    )
+    assert left.exists()

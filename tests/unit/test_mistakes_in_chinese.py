@@ -31,7 +31,7 @@ OF_JOB_FILES = (
         "spec/units.py",
     ),
     *("client/program_files.py", "config/settings.py", "config/settings_file.py", "client/job_filter.py"),
-    *("client/clusters.py", "client/command_job.py", "client/standard_input.py", "client/fresh_checkpoint.py"),
+    *("client/clusters.py", "client/command_job.py", "client/standard_input.py", "client/submit.py"),
     *("config/engine_settings.py", "spec/setting.py"),
     *("config/yaml_tree.py", "staging/stage.py", "cli/job_arguments.py", "staging/project_files.py"),
     *("staging/conda_environments.py", "frameworks/ray.py"),

@@ -250,3 +250,19 @@ def test_places_that_may_not_be_written_are_told_before_the_start(tmp_path: Path
     outputs = (Output(uris.of_local(tmp_path / "file/out")),)
     with pytest.raises(StagingError, match=r"^outputs\.0\.path: .*not a directory"):
         reserve(JobSpec({"worker": Role("x")}, outputs=outputs), "local-1")
+
+
+def test_no_old_snapshot_is_removed_while_it_is_unknown_what_a_kept_one_needs(tmp_path: Path) -> None:
+    job = Job(tmp_path, keep=2, incremental=True)
+    job.write("same.bin", "s")
+    job.take_snapshot()
+    job.take_snapshot()
+    listed = tmp_path / "out.saved/2026_11_21_15_00_02/worker-0/_SAVED"
+    content = listed.read_bytes()
+    listed.write_bytes(b"")
+    told = job.take_snapshot()
+    assert told.problem.startswith(f"old snapshots were not removed: {uris.of_local(listed)} can't be read: ")
+    listed.write_bytes(content)
+    assert job.read(2) == {"same.bin": "s"}
+    assert job.take_snapshot().removed
+    assert job.read(4) == {"same.bin": "s"}

@@ -27,8 +27,8 @@ MAX_NOTE, MAX_TAG, MAX_TAGS = 2000, 100, 20
 """The most characters of a note and of a tag, and the most tags that people may give a job."""
 MAX_KEPT_TAGS = 200
 """The most tags of a job whose job file has more than people may give."""
-MAX_BYTES = 64 << 10
-"""The largest file that is read."""
+MAX_BYTES = 512 << 10
+"""The largest file that is read. The longest note and the most tags have half as many, if all is `\\ud83d\\ude00`."""
 VERSION = 1
 FIELDS = ("note", "tags", "archived")
 _JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")

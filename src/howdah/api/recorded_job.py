@@ -129,17 +129,17 @@ class RecordedSource:
 
 class EndedJobSource(RecordedSource):
     """Answers calls about one ended job within this process: an async context manager. `log` has been read; `archive`
-    has the logs of the job's tasks."""
+    has the logs of the job's tasks; `owner` is as of `RecordedJob`."""
 
     version = 0
 
-    def __init__(self, log: RecordedLog, archive: LogArchive, conf_dir: str) -> None:
+    def __init__(self, log: RecordedLog, archive: LogArchive, conf_dir: str, owner: str = "") -> None:
         super().__init__(_LocalAccess(secrets.token_bytes(32), lambda _: None), "howdah history")
         self.only_job_id, self.engine = log.view.id, log.view.engine
         self._directory = TemporaryDirectory("howdah-logs-")
         self._archived_logs = ArchivedLogs(self._directory.path / "logs")
         self._event_files = event_file_service(conf_dir)
-        self._job = RecordedJob(log, self._archived_logs, self._event_files, lambda: archive, conf_dir)
+        self._job = RecordedJob(log, self._archived_logs, self._event_files, lambda: archive, conf_dir, owner)
 
     async def __aenter__(self) -> EndedJobSource:
         return self

@@ -36,6 +36,7 @@ from howdah.storage import cpu_throttle
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry, FileSystem, make_directory_like, mode_of_copy, open_local
 from howdah.storage.linked_tree import describe_left_out
+from howdah.storage.output_files import NOT_READABLE
 from howdah.wire.helper_main import run_helper_main
 from howdah.wire.helper_messages import DirectorySyncReply, FetchCheckpointRequest, StoreCheckpointsRequest
 
@@ -49,6 +50,7 @@ MAX_LEFT_OUT = 10
 """Most lines about what is not fetched; a last one counts the others."""
 _NAMING = (STATE, "latest", "last", "best", ".metadata", "trainer_state.json")
 _SMALL = 1 << 20
+_NOT_READABLE = f": {NOT_READABLE}"
 
 
 class _ChangedMeanwhile(Exception):
@@ -158,7 +160,7 @@ class DirectorySync:
             else:
                 seen, self.skipped = directory_snapshot.find_settled_files(self.path, settle_s, self.root)
             gone = self._list_gone(seen)
-            is_marked = self._mark_unfinished(self._list_fresh(seen), seen)
+            is_marked = self._mark_unfinished(bool(self._list_fresh(seen) or gone))
             has_replaced_links |= self._replace_links(self._list_fresh(seen), gone)
             try:
                 for name in sorted(self._list_fresh(seen), key=lambda name: _upload_order(name, seen[name])):
@@ -174,9 +176,9 @@ class DirectorySync:
                 self._remove_gone(gone)
         self._write_known()
 
-    def _mark_unfinished(self, fresh: Collection[str], seen: Collection[str]) -> bool:
+    def _mark_unfinished(self, is_changed: bool) -> bool:
         """Mark a directory that is kept whole if files of it are about to be written or removed."""
-        is_marked = self._may_mark and bool(fresh or (seen and self._known.keys() - seen))
+        is_marked = self._may_mark and is_changed
         if is_marked:
             self.fs.mkdirs(self.uri)
             self.fs.create(self._mark).close()
@@ -264,12 +266,14 @@ class DirectorySync:
         return bool(aside)
 
     def _list_gone(self, seen: Collection[str]) -> list[str]:
-        """Return what was stored or fetched, and is here no longer."""
+        """Return what was stored or fetched, and is here no longer. What can't be read any more is still here."""
         if not self.replace:
             return []
         local = seen if self.rule == WHOLE else self._list_files()
         # An empty directory is a program that starts over, or a mistake.
-        return [name for name in self._known if name not in local] if local else []
+        gone = [name for name in self._known if name not in local] if local else []
+        unreadable = {line[: -len(_NOT_READABLE)] for line in self.skipped if line.endswith(_NOT_READABLE)}
+        return [name for name in gone if not any(f"{name}/".startswith(f"{above}/") for above in unreadable)]
 
     def _remove_gone(self, names: Collection[str]) -> None:
         directories = set[str]()

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from howdah.checkpoints.set_aside import describe_set_aside, set_aside
 from howdah.errors import HowdahError
 from howdah.localfiles.file_errors import explain
+from howdah.localfiles.regular_file import is_readable
 from howdah.spec import uris
 from howdah.storage import cpu_throttle
 from howdah.storage.factory import filesystem
@@ -39,10 +40,13 @@ def copy(path: str, uri: str, sent: Sent, job: str, aside: dict[str, str], since
     is 0, all.
 
     Raises:
-        StagingError, EngineUnavailable: a file can't be read or written.
+        StagingError, EngineUnavailable: a file can't be written, or not be read: then all others have been sent.
     """
-    fs, there = filesystem(uri), dict[str, dict[str, Entry]]()
+    fs, there, unreadable = filesystem(uri), dict[str, dict[str, Entry]](), list[str]()
     for name, size, modified in list_files(path):
+        if not is_readable(os.path.join(path, name)):
+            unreadable.append(name)
+            continue
         known = sent.pop(name, None)
         if job and known is None:
             before = _find_listed(fs, uris.join(uri, name), there)
@@ -52,6 +56,9 @@ def copy(path: str, uri: str, sent: Sent, job: str, aside: dict[str, str], since
         if known != [size, modified]:
             _send(fs, os.path.join(path, name), uris.join(uri, name), known[0] if known else 0, size)
         sent[name] = [size, modified]
+    for name in unreadable:
+        if os.path.lexists(os.path.join(path, name)):  # else it was removed meanwhile
+            open_local(os.path.join(path, name)).close()  # raises the error that names it
 
 
 def _find_listed(fs: FileSystem, uri: str, there: dict[str, dict[str, Entry]]) -> Entry | None:

@@ -31,6 +31,7 @@ from howdah.client.explain import explain
 from howdah.client.follow import fetch_update
 from howdah.client.job_end import report_of
 from howdah.client.recorded_events import recorded_events
+from howdah.client.recorded_files import read_kept_stacks, read_submitted_job
 from howdah.client.submit import read_secrets
 from howdah.engines import Engine
 from howdah.errors import HowdahError, NotFound, SpecError, StagingError
@@ -38,7 +39,6 @@ from howdah.logs.lines import LineFilter
 from howdah.logs.stream_index import STREAMS
 from howdah.spec import JobReport, redaction
 from howdah.spec.codec import encode, to_json
-from howdah.storage.factory import filesystem
 
 END_BYTES = 256 << 10
 """How many bytes of the end of each log are kept."""
@@ -114,11 +114,12 @@ class _Gathering:
             for name, texts in parts.items():
                 try:
                     for each, text in texts:
-                        archive.writestr(each, text)
+                        archive.writestr(each, text.encode("utf-8", "backslashreplace"))  # a path may be no text
                 except HowdahError as error:
                     self._note_missing(name, error)
             if self.missing:
-                archive.writestr("missing.txt", "".join(f"{name}: {why}\n" for name, why in self.missing.items()))
+                missing = "".join(f"{name}: {why}\n" for name, why in self.missing.items())
+                archive.writestr("missing.txt", missing.encode("utf-8", "backslashreplace"))
         file.flush()
 
     def _note_missing(self, name: str, error: HowdahError) -> None:
@@ -147,9 +148,11 @@ class _Gathering:
         yield "status.json", self._record({**report_json(update.report), **describe(update.view)})
 
     def _plan(self) -> Iterator[tuple[str, str]]:
-        uri = f"{self._report.directory}/job.json"
-        content = filesystem(uri, self._report.conf_dir).read_bytes(uri)
-        yield "plan.json", self._record(json.loads(content))
+        try:
+            plan = json.loads(read_submitted_job(self._report))
+        except ValueError as error:
+            raise StagingError(f"job.json is not as howdah writes it: {error}") from error
+        yield "plan.json", self._record(plan)
 
     def _explanation(self) -> Iterator[tuple[str, str]]:
         found = explain(self._engine, self._report.id)
@@ -188,7 +191,7 @@ class _Gathering:
         view = fetch_update(self._engine, self._report.id).view
         if not view.stacks:
             raise NotFound(f"none were kept: `howdah stacks {self._report.id}` takes them while its programs run")
-        read = filesystem(view.stacks[-1], self._report.conf_dir).read_bytes(view.stacks[-1])
+        read = read_kept_stacks(self._report, view.stacks[-1])
         yield "stacks.txt", self._masked(read.decode("utf-8", "replace"))
 
     def _surroundings(self) -> Iterator[tuple[str, str]]:

@@ -227,9 +227,11 @@ def rm(path: str, recursive: bool, as_json: bool) -> None:
 
 
 def _holds_home(uri: str) -> bool:
-    real = os.path.realpath(uris.path(uri)) if uri.startswith("file:") else ""
-    homes = [_root_and_home()[1], uris.of_local(Path.cwd().resolve()), uris.of_local(Path.home().resolve())]
-    names = (uris.normalize(uri), *([uris.of_local(real)] if real else []))
+    home = _root_and_home()[1]
+    homes = {home, *(uris.of_local(path.resolve()) for path in (Path.cwd(), Path.home()))}
+    if not uri.startswith("file:"):  # it may be mounted there, or what is named may be
+        homes.add(filesystem(home).resolve(home))
+    names = {uris.normalize(uri), filesystem(uri).resolve(uri)}
     return any(f"{home.rstrip('/')}/".startswith(f"{name.rstrip('/')}/") for home in homes for name in names)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,10 +101,6 @@ def plan(as_json: bool, **options: Any) -> None:
 def show_plan(as_json: bool, **options: Any) -> None:
     """Print what a submission would do."""
     prepared = prepared_job(**options, install=False)
-    if prepared.fresh:
-        from howdah.client.fresh_checkpoint import refuse_wrong
-
-        refuse_wrong(prepared.plan)
     if as_json:
         click.echo(to_json(redaction.record(encode(prepared.plan))))
         return
@@ -164,19 +159,19 @@ def prepared_job(
             )
             notice(f"howdah: {hint}")
     spec, base_directory, origins, text = change(loaded.spec), loaded.base_directory, loaded.sources, loaded.text
-    prepared = prepare(
+    return prepare(
         spec,
         base_directory,
         flags,
         notice,
         overwrite=overwrite,
+        fresh=fresh,
         origins=origins,
         file=file,
         text=text,
         overrides=loaded.overrides,
         install=install,
     )
-    return replace(prepared, fresh=fresh)
 
 
 def _job_like(earlier: NamedJob, sets: tuple[str, ...], fields: dict[str, str]) -> tuple[LoadedJob, Path | None]:

@@ -13,12 +13,12 @@ from howdah.cli.terminal import styled_heading
 from howdah.client.follow import fetch_update
 from howdah.client.job_end import report_of
 from howdah.client.master_client import connect, translate_refusals
+from howdah.client.recorded_files import read_kept_stacks
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, NotFound, SpecError
 from howdah.spec import JobReport, TaskId
 from howdah.spec.codec import to_json
 from howdah.spec.view import JobView
-from howdah.storage.factory import filesystem
 
 
 @click.command(
@@ -37,7 +37,7 @@ def stacks(job_id: str | None, task: str, native: bool, last: bool, profile: str
     view = fetch_update(engine, job_id).view
     if last or report.state.ended or view.outcome is not None:  # the engine learns of the end a little later
         uri = _latest_stacks(view)
-        text = filesystem(uri, report.conf_dir).read_bytes(uri).decode("utf-8", "replace")
+        text = read_kept_stacks(report, uri).decode("utf-8", "replace")
         click.echo(to_json({"uri": uri, "text": text}) if as_json else f"{uri}\n{text}", nl=as_json)
         return
     answer = _take_stacks(engine, report, _check_task(task), native)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 
 from howdah.client.follow import Update, fetch_update
+from howdah.client.recorded_files import read_submitted_job
 from howdah.engines import AccountedTask, Engine, PendingReason
 from howdah.errors import HowdahError
 from howdah.spec import Exit, JobReport, JobSpec, StagedJob, State, TaskId
@@ -31,7 +32,6 @@ from howdah.spec.events import (
 )
 from howdah.spec.values import dataclass
 from howdah.spec.view import JobView
-from howdah.storage.factory import filesystem
 
 MAX_COURSE_EVENTS = 40
 _COURSE_EVENTS = (
@@ -143,8 +143,7 @@ def _roles_started_after(job: JobSpec, events: Iterable[Event]) -> dict[str, tup
 
 def _submitted_job(report: JobReport) -> JobSpec | None:
     """Return the job as it was submitted; None if it can't be read."""
-    uri = f"{report.directory}/job.json"
     try:
-        return decode(StagedJob, json.loads(filesystem(uri, report.conf_dir).read_bytes(uri))).job
+        return decode(StagedJob, json.loads(read_submitted_job(report))).job
     except (HowdahError, ValueError):
         return None

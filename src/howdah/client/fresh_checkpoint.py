@@ -5,41 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
-from howdah.errors import HowdahError, SpecError
-from howdah.spec import Plan, uris
+from howdah.errors import HowdahError
+from howdah.spec import Plan
 from howdah.spec.message import message
-from howdah.staging.replacement import KeptPath, display_uri, personal_paths, why_not_replace
+from howdah.staging.replacement import display_uri
 from howdah.storage.factory import filesystem
 from howdah.storage.progress import Notice
-
-
-def refuse_wrong(plan: Plan) -> None:
-    """Raise SpecError if the checkpoint of the plan can't be put aside."""
-    job, conf_dir = plan.job.job, plan.job.settings.get("hadoop_conf_dir", "")
-    directory = job.checkpoint.path.rstrip("/")
-    if not directory:
-        raise SpecError.at("--fresh", "the job has no checkpoint.path")
-    kept = [
-        *personal_paths(Path.cwd()),
-        *(KeptPath(f"inputs.{number}", uri) for number, uri in _directories_of_inputs(plan)),
-        *(KeptPath(f"outputs.{number}", output.path) for number, output in enumerate(job.outputs)),
-    ]
-    if problem := why_not_replace(directory, kept, conf_dir):
-        raise SpecError.at("--fresh", problem)
 
 
 @contextmanager
 def begin_fresh(plan: Plan, notice: Notice) -> Iterator[None]:
     """Rename the directory of the plan's checkpoint to `<path>.before-<time>`, and back if the submission fails. The
-    lock of a job that runs must have been looked at before.
+    lock of a job that runs must have been looked at before, and `howdah.staging.stage` must have been asked whether the
+    directory may be renamed.
 
     Raises:
-        SpecError: the job has no checkpoint, or its directory holds what must stay where it is.
         StagingError, EngineUnavailable: the file system does not rename it.
     """
-    refuse_wrong(plan)
     directory, conf_dir = plan.job.job.checkpoint.path.rstrip("/"), plan.job.settings.get("hadoop_conf_dir", "")
     fs = filesystem(directory, conf_dir)
     if fs.stat(directory) is None:
@@ -57,9 +40,3 @@ def begin_fresh(plan: Plan, notice: Notice) -> Iterator[None]:
         raise
     template = "the checkpoint of earlier jobs is kept at {directory}"
     notice(message(template, directory=display_uri(aside)))
-
-
-def _directories_of_inputs(plan: Plan) -> Iterator[tuple[int, str]]:
-    for number, entry in enumerate(plan.job.inputs):
-        for directory in {uris.parent(file.uri) for file in entry.files}:
-            yield number, directory

@@ -26,6 +26,7 @@ from howdah.client.job_filter import OF_REPORTS, read_filters
 from howdah.client.job_list import history_link, jobs_of_answers
 from howdah.client.jobs_api import BegunSnapshot, JobsApi
 from howdah.client.master_client import MasterClient, connect, job_key, translate_refusals
+from howdah.client.recorded_files import shown_owner
 from howdah.client.submission import submit
 from howdah.client.submit import prepare
 from howdah.client.wait_for_tensorboard import wait_until_open
@@ -170,7 +171,7 @@ async def _answer_ended(engine: Engine, report: JobReport, path: str, query: str
     log = RecordedLog(report.id, report.directory, filesystem(report.directory, report.conf_dir))
     log.apply(log.read())
     log.add_outcome(Outcome(report.state, report.diagnostics), report.finished)
-    async with EndedJobSource(log, engine, report.conf_dir) as source:
+    async with EndedJobSource(log, engine, report.conf_dir, shown_owner(log, report.conf_dir)) as source:
         return await source.get(path, query)
 
 

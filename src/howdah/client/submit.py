@@ -70,6 +70,7 @@ def prepare(
     notice: Notice,
     *,
     overwrite: bool = False,
+    fresh: bool = False,
     origins: Mapping[str, str] | None = None,
     file: Path | None = None,
     text: str = "",
@@ -79,16 +80,16 @@ def prepare(
     """Make the plan of `job`, whose relative paths start at `base_directory`.
 
     `flags` are settings from the command line, and `notice` is called with a sentence before each step that takes time.
-    `overwrite` lets outputs exist already. `origins` has what the user typed, by the path in the spec; `file` is the
-    job file that the job was read from, `text` its content, or what the content would be, and `overrides` is what
-    replaced values of it. Without `install` an environment that has not been installed is only named: the plan can be
-    shown, and not submitted.
+    `overwrite` lets outputs exist already, and `fresh` lets the job begin without the checkpoint that is there.
+    `origins` has what the user typed, by the path in the spec; `file` is the job file that the job was read from,
+    `text` its content, or what the content would be, and `overrides` is what replaced values of it. Without `install`
+    an environment that has not been installed is only named: the plan can be shown, and not submitted.
 
     Raises:
         SpecError, StagingError, EngineRejected, EngineUnavailable: the job cannot run; the message says why.
     """
     with Provenance(job, base_directory, file, text, overrides) as provenance:
-        return _prepare(job, base_directory, flags, notice, overwrite, origins or {}, provenance, install)
+        return _prepare(job, base_directory, flags, notice, overwrite, fresh, origins or {}, provenance, install)
 
 
 def _prepare(
@@ -97,10 +98,13 @@ def _prepare(
     flags: Mapping[str, str | None],
     notice: Notice,
     overwrite: bool,
+    fresh: bool,
     origins: Mapping[str, str],
     provenance: Provenance,
     install: bool,
 ) -> PreparedJob:
+    if fresh and not job.checkpoint.path:
+        raise SpecError.at("--fresh", "the job has no checkpoint.path")
     settings = settings_for(flags)
     engine = engine_for(settings)
     queue, port_range = job.queue or settings["queue"], job.port_range or settings["port_range"]
@@ -120,7 +124,14 @@ def _prepare(
     conf_dir = settings["hadoop_conf_dir"]
     with _temporary_environ(object_stores.variables(job.env, secrets)):
         staged = stage(
-            job, base_directory, engine.home, overwrite=overwrite, conf_dir=conf_dir, origins=origins, notice=notice
+            job,
+            base_directory,
+            engine.home,
+            overwrite=overwrite,
+            fresh=fresh,
+            conf_dir=conf_dir,
+            origins=origins,
+            notice=notice,
         )
     for sentence in explain_shortages(job, staged):
         notice(sentence)
@@ -140,7 +151,7 @@ def _prepare(
     )
     if mistakes := list(missing_scripts(job, staged, base_directory)):
         raise SpecError(mistakes)
-    return PreparedJob(engine, engine.plan(staged), secrets, settings.profile)
+    return PreparedJob(engine, engine.plan(staged), secrets, settings.profile, fresh)
 
 
 def _check_launches(job: JobSpec, base_directory: Path, origins: Mapping[str, str]) -> list[Sentence]:

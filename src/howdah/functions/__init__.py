@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from howdah.functions.function_job import FunctionCall, run_job
-from howdah.functions.results import RemoteTraceback
+from howdah.functions.results import RemoteTraceback, kept_results
 from howdah.program.run_function import ALL_TASKS, FIRST_TASK, call_each
 
-__all__ = ["Distributed", "RemoteTraceback", "distributed", "map_items", "run", "run_all"]
+__all__ = ["Distributed", "RemoteTraceback", "distributed", "kept_results", "map_items", "run", "run_all"]
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
@@ -52,7 +52,8 @@ def map_items(
     """Return `function(item)` for each of `items`, in their order.
 
     A job of `replicas` tasks (one for each item, unless given) calls it; each task begins as soon as there is room for
-    it, and has every `replicas`-th item. The other arguments are those of `run`.
+    it, and has every `replicas`-th item. The other arguments are those of `run`. If one of them raises, the job fails;
+    what the tasks that had ended returned is kept, and the error says how to load it.
     """
     given = list(items)
     if not given:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from howdah.client.engine_registry import settings_for
 from howdah.errors import HowdahError, JobCancelled, JobFailed, StagingError
 from howdah.frameworks import find
 from howdah.program.run_function import ERROR, RESULT
@@ -101,12 +102,15 @@ class Results:
         return found
 
     def failure(self, ended: HowdahError, outcome: Outcome, nodes: Mapping[str, str]) -> BaseException:
-        """Return what to raise for a job that has not succeeded, and remove the files: what the function raised in the
-        task that failed first, else `ended`, caused by what another task raised. `nodes` are those of the tasks."""
-        raised = self._raised()
-        self.remove()
+        """Return what to raise for a job that has not succeeded: what the function raised in the task that failed
+        first, else `ended`, caused by what another task raised. `nodes` are those of the tasks. The files are removed,
+        unless there is more in them: the error says then where they stay."""
+        raised, more = self._raised()
+        if not more:
+            self.remove()
         first = raised.get(str(outcome.first)) or next(iter(raised.values()), None)
         if first is None:
+            ended.args = (f"{ended}\n{more}".rstrip(), *ended.args[1:])
             return ended
         failure: BaseException = ended
         if first["task"] == str(outcome.first):
@@ -116,19 +120,24 @@ class Results:
                     failure = _load(first["error"])
         node = nodes.get(first["task"], "")
         where = f"{first['task']} on {node}" if node else first["task"]
-        failure.__cause__ = RemoteTraceback(f"in {where}:\n{first['traceback']}".rstrip())
+        failure.__cause__ = RemoteTraceback(f"in {where}:\n{first['traceback'].rstrip()}\n{more}".rstrip())
         return failure
 
-    def _raised(self) -> dict[str, Any]:
-        """Return what tasks have raised, by their names."""
-        found = {}
-        with contextlib.suppress(HowdahError):
-            files = filesystem(self.place, self.conf_dir)
+    def _raised(self) -> tuple[dict[str, Any], str]:
+        """Return what tasks have raised, by their names, and for people what else is there; "" if nothing is."""
+        found, place = {}, f"{self.place}.failed"
+        try:
+            there = _kept_files(filesystem(place, self.conf_dir), place)
             for task in self.tasks:
-                uri = uris.join(f"{self.place}.failed", task.slug, ERROR)
-                if files.exists(uri):
-                    found[str(task)] = _load(files.read_bytes(uri))
-        return found
+                if (uri := uris.join(place, task.slug, ERROR)) in there:
+                    found[str(task)] = _load(filesystem(uri, self.conf_dir).read_bytes(uri))
+        except HowdahError as error:
+            return found, f"not all could be read of what the tasks have kept; it stays for a week in {place}: {error}"
+        count = sum(uris.name(uri) == RESULT for uri in there)
+        if not count:
+            return found, ""
+        of = "1 task" if count == 1 else f"{count} tasks"
+        return found, f"what {of} returned stays for a week: howdah.kept_results({place!r}) loads it"
 
     def remove(self) -> None:
         """Remove the files. What can't be removed stays."""
@@ -136,6 +145,24 @@ class Results:
             files = filesystem(self.place, self.conf_dir)
             for uri in (self.place, f"{self.place}.failed"):
                 files.delete(uri)
+
+
+def kept_results(place: str, profile: str = "") -> dict[str, Any]:
+    """Return what tasks have returned whose job has failed, by their names: `place` is the URI that the error has
+    named, `profile` one of your configuration. Of `howdah.map` these are pairs: the number of an item, from 0, and its
+    result. The files stay. As with every pickle, load only what you have made.
+
+    Raises:
+        StagingError, EngineUnavailable: something can't be read.
+    """
+    files = filesystem(place, settings_for({"profile": profile})["hadoop_conf_dir"])
+    found = sorted(uri for uri in _kept_files(files, place) if uris.name(uri) == RESULT)
+    names = {uri: uris.name(uris.parent(uri)).rpartition("-") for uri in found}
+    return {f"{role}:{index}": _load(files.read_bytes(uri)) for uri, (role, _, index) in names.items()}
+
+
+def _kept_files(files: FileSystem, place: str) -> set[str]:
+    return {uris.normalize(entry.uri) for entry in files.walk(place)} if files.exists(place) else set()
 
 
 def _load(content: bytes) -> Any:

@@ -27,9 +27,11 @@ from howdah.client.remote_command import RemoteCommand, exit_status, with_termin
 from howdah.errors import SpecError, StagingError
 from howdah.interactive.task_files import copy_from_task, copy_to_task, split_place
 from howdah.spec import TaskId
-from howdah.storage.linked_tree import NOTHING_TO_COPY, describe_left_out
+from howdah.spec.message import message
+from howdah.storage.linked_tree import describe_left_out
 from howdah.wire.relay_messages import CommandRequest
 
+_NOT_COPIED = message("it is no file and no directory that can be read")
 SAY_AGAIN_S = 5.0
 """Seconds in which the same problem of a forwarded connection is said once."""
 
@@ -95,7 +97,7 @@ def cp(source: str, destination: str, profile: str, as_json: bool) -> None:
 
 
 def _say_left_out(name: str) -> None:
-    click.echo(f"howdah: {translate_stored(describe_left_out(name, NOTHING_TO_COPY))}", err=True)
+    click.echo(f"howdah: {translate_stored(describe_left_out(name, _NOT_COPIED))}", err=True)
 
 
 def port_option(name: str, help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -1,7 +1,7 @@
 """The magics of `%load_ext howdah`: `%%howdah` runs the code of its cell as a job, `%howdah` runs a command of howdah.
 
 The job's program is the cell itself. Its first line, which is the magic's in the notebook, brings the variables in, so
-that the line numbers of tracebacks are those of the cell; a line behind the last one keeps the results.
+that the line numbers of tracebacks are those of the cell; lines behind the last one keep the results.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from howdah.client.follow import Follower, Update
 from howdah.client.job_end import cancel_job, report_of
 from howdah.client.page_links import page_url
 from howdah.client.submit import PreparedJob
-from howdah.errors import HowdahError, JobFailed, JobNotFound, SpecError
+from howdah.errors import HowdahError, JobFailed, JobNotFound, SpecError, StagingError
 from howdah.jupyter.live_table import LiveTable
 from howdah.spec import State, uris
 from howdah.storage.factory import filesystem
@@ -39,10 +39,33 @@ RESULT_FILE = "results.pickle"
 PATIENCE_S = 300.0
 """A job that runs is not given up because its engine does not answer for a while."""
 _BRING = "import pickle as _pickle; globals().update(_pickle.load(open({file!r}, 'rb')))"
-_KEEP = (
-    "import os as _os, pickle as _pickle; _os.makedirs({directory!r}, exist_ok=True); "
-    "_pickle.dump({{name: globals()[name] for name in {names!r}}}, open({path!r}, 'wb'))"
-)
+_KEEP = """
+def _keep(names, directory, file):
+    import os, pickle
+
+    values = globals()
+    wrong = {{name: "there is no such variable" for name in names if name not in values}}
+
+    def write():
+        with open(os.path.join(directory, file), "wb") as opened:
+            pickle.dump(({{name: values[name] for name in names if name not in wrong}}, wrong), opened)
+
+    os.makedirs(directory, exist_ok=True)
+    try:
+        return write()  # together: what two of them have in common stays one object
+    except Exception:
+        pass
+    for name in names:
+        try:
+            pickle.dumps(values.get(name))
+        except Exception as error:
+            wrong[name] = f"{{type(error).__name__}}: {{error}}"
+    write()
+
+
+_keep({names!r}, {directory!r}, {file!r})
+"""
+"""Keeps the variables that come back, and why others don't: one alone must not cost the work of hours."""
 
 
 @click.command(cls=CommandWithProgram, name="%%howdah")
@@ -66,7 +89,7 @@ def run_cell(brought: str, kept: str, log_tasks: str, **options: Any) -> None:
         options["sets"] = (*options["sets"], f"outputs.{len(options['outputs'])}.tasks={ROLE}:0")
         options["outputs"] = (*options["outputs"], f"{results}#{FUNCTION_RESULTS}")
     try:
-        program.write_text(_program(code, given.name if brought else "", _names(kept)), encoding="utf-8")
+        program.write_text(cell_program(code, given.name if brought else "", _names(kept)), encoding="utf-8")
         if brought:
             given.touch(0o600)  # others may read the directory
             given.write_bytes(_pickled(variables, _names(brought)))
@@ -78,22 +101,37 @@ def run_cell(brought: str, kept: str, log_tasks: str, **options: Any) -> None:
         given.unlink(missing_ok=True)
     _follow(prepared, job_id, "" if log_tasks == "none" else log_tasks)
     if results:
-        files = filesystem(results, prepared.plan.job.settings.get("hadoop_conf_dir", ""))
-        # The user's own code has written it, into the user's own home.
-        variables.update(pickle.loads(files.read_bytes(uris.join(results, RESULT_FILE))))  # noqa: S301
-        files.delete(results)
+        bring_back(results, prepared.plan.job.settings.get("hadoop_conf_dir", ""), variables)
+
+
+def bring_back(results: str, conf_dir: str, variables: dict[str, Any]) -> None:
+    """Put what a cell's program has kept at the URI `results` into `variables`, and remove it there.
+
+    Raises:
+        StagingError, EngineUnavailable: it can't be read here, and stays; or not all variables could be kept.
+    """
+    files, uri = filesystem(results, conf_dir), uris.join(results, RESULT_FILE)
+    content = files.read_bytes(uri)
+    try:
+        found, wrong = pickle.loads(content)  # noqa: S301 - the user's own code has written it, into the user's own home
+    except Exception as error:
+        kind = type(error).__name__
+        raise StagingError(f"what --out names can't be read here, and stays in {uri}: {kind}: {error}") from error
+    variables.update(found)
+    files.delete(results)
+    if wrong:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in wrong.items())
+        raise StagingError(f"--out: of {len(found) + len(wrong)} variables {len(found)} came back, without {reasons}")
 
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def _program(code: str, given: str, kept: tuple[str, ...]) -> str:
+def cell_program(code: str, given: str, kept: tuple[str, ...]) -> str:
     """Return the program of a cell: `given` is the file with its variables, `kept` names those that come back."""
     first = _BRING.format(file=given) if given else "# %%howdah"
-    last = (
-        _KEEP.format(directory=FUNCTION_RESULTS, names=kept, path=f"{FUNCTION_RESULTS}/{RESULT_FILE}") if kept else ""
-    )
+    last = _KEEP.format(names=kept, directory=FUNCTION_RESULTS, file=RESULT_FILE) if kept else ""
     return f"{first}\n{code.rstrip()}\n{last}\n"
 
 

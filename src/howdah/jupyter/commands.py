@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -12,6 +13,10 @@ import click
 
 from howdah.cli.i18n import _
 from howdah.cli.job_arguments import ARGUMENTS, CommandWithProgram, job_options
+from howdah.errors import StagingError
+
+_PROVISIONER = "howdah"
+"""The entry point by which Jupyter finds `howdah.jupyter.kernel_provisioner`."""
 
 
 @click.group()
@@ -34,6 +39,8 @@ def install(name: str, display_name: str, **_options: Any) -> None:
         raise click.UsageError(
             _("{module} is not installed here: install Jupyter beside howdah", module=error.name)
         ) from None
+    manager = KernelSpecManager()
+    _refuse_others(Path(manager.user_kernel_dir, name.lower()))
     arguments = click.get_current_context().meta[ARGUMENTS]
     with tempfile.TemporaryDirectory() as directory:
         key = Path(directory, "key")
@@ -44,10 +51,25 @@ def install(name: str, display_name: str, **_options: Any) -> None:
             "display_name": display_name or name,
             "language": "python",
             "interrupt_mode": "message",
-            "metadata": {"kernel_provisioner": {"provisioner_name": "howdah", "config": {"arguments": arguments}}},
+            "metadata": {"kernel_provisioner": {"provisioner_name": _PROVISIONER, "config": {"arguments": arguments}}},
         }
         source = Path(directory, "kernel")
         source.mkdir()
         (source / "kernel.json").write_text(json.dumps(specification, indent=1))
-        place = KernelSpecManager().install_kernel_spec(str(source), name, user=True)
+        place = manager.install_kernel_spec(str(source), name, user=True)
     click.echo(_("kernel {name} runs on {engine}: {place}", name=name, engine=prepared.engine.name, place=place))
+
+
+def _refuse_others(place: Path) -> None:
+    """Refuse to replace a kernel that is not howdah's: Jupyter removes what is at the place.
+
+    Raises:
+        StagingError: there is one.
+    """
+    try:
+        found = json.loads((place / "kernel.json").read_bytes())
+        is_own = found["metadata"]["kernel_provisioner"]["provisioner_name"] == _PROVISIONER
+    except (OSError, ValueError, LookupError, TypeError):
+        is_own = False
+    if os.path.lexists(place) and not is_own:
+        raise StagingError(f"{place} exists, and is no kernel of howdah's: choose another --name")

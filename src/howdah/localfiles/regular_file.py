@@ -85,3 +85,8 @@ def _read_pieces(descriptor: int, max_bytes: int, wait_s: float) -> Iterator[byt
 def is_private(status: os.stat_result) -> bool:
     """Return whether nobody but its owner may read a file: ssh takes no other key, and libpq no other password file."""
     return not status.st_mode & 0o077
+
+
+def is_readable(path: str | os.PathLike[str]) -> bool:
+    """Return whether this process may open a file that is there."""
+    return os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids)

@@ -37,7 +37,8 @@ class CopyProblem(Exception):
 
 
 def send_tree(path: Path, connection: socket.socket) -> list[str]:
-    """Send the file or the directory at `path`; return what is left out of a directory: sockets, pipes and devices.
+    """Send the file or the directory at `path`; return what is left out of a directory: sockets, pipes and devices, and
+    what this user may not read.
 
     What is wrong with `path`, and what is left out, is sent, too.
 
@@ -47,7 +48,7 @@ def send_tree(path: Path, connection: socket.socket) -> list[str]:
     problem = ""
     left_out: list[str] = []
     try:
-        for each, name in _entries(_existing(path), _TOP):
+        for each, name in _entries(_existing(path), _TOP, left_out.append):
             if not _send(each, name, connection):
                 left_out.append(name[len(_TOP) + 1 :])
     except CopyProblem as error:
@@ -78,15 +79,18 @@ def _existing(path: Path) -> Path:
         raise CopyProblem(f"{path}: {getattr(error, 'strerror', '') or 'its links lead in a circle'}") from error
 
 
-def _entries(path: Path, name: str) -> Iterator[tuple[Path, str]]:
+def _entries(path: Path, name: str, leave_out: Callable[[str], object]) -> Iterator[tuple[Path, str]]:
     yield path, name
-    if path.is_dir() and not path.is_symlink():
+    if os.path.isdir(path) and not path.is_symlink():  # noqa: PTH112 - False where it may not be looked at
         try:
             found = sorted(path.iterdir())
         except OSError as error:
+            if isinstance(error, PermissionError) and name != _TOP:
+                leave_out(name[len(_TOP) + 1 :])
+                return
             raise CopyProblem(f"{path}: {error.strerror}") from error
         for each in found:
-            yield from _entries(each, f"{name}/{each.name}")
+            yield from _entries(each, f"{name}/{each.name}", leave_out)
 
 
 def _send(path: Path, name: str, connection: socket.socket) -> bool:
@@ -106,6 +110,8 @@ def _send(path: Path, name: str, connection: socket.socket) -> bool:
     except OSError as error:
         if error.filename is None:  # of the connection
             raise
+        if isinstance(error, PermissionError) and name != _TOP:  # one must not keep all others from being copied
+            return False
         raise CopyProblem(f"{path}: {error.strerror}") from error
     with file:
         size = os.fstat(file.fileno()).st_size

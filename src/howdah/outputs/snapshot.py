@@ -147,10 +147,24 @@ def _manifest(fs: FileSystem, part: str) -> dict[str, dict[str, Any]]:
         StagingError: a name in it leads elsewhere than to a file of this part, or of an earlier snapshot.
     """
     try:
-        files = json.loads(fs.read_bytes(uris.join(part, SAVED)))["files"]
-        listed = {str(name): {**entry, "size": int(entry["size"])} for name, entry in files.items()}
-    except (StagingError, ValueError, TypeError, KeyError, AttributeError):
+        return _read_manifest(fs, part)
+    except _ManifestUnreadable:
         return {}
+
+
+class _ManifestUnreadable(StagingError):
+    """What a part's _SAVED lists is not known."""
+
+
+def _read_manifest(fs: FileSystem, part: str) -> dict[str, dict[str, Any]]:
+    """Return what a part's _SAVED lists. Raises StagingError as `_manifest`, _ManifestUnreadable if it can't be
+    read."""
+    uri = uris.join(part, SAVED)
+    try:
+        files = json.loads(fs.read_bytes(uri))["files"]
+        listed = {str(name): {**entry, "size": int(entry["size"])} for name, entry in files.items()}
+    except (StagingError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise _ManifestUnreadable(f"{uri} can't be read: {error}") from error
     for name, entry in listed.items():
         uris.check_inner_name(name, part)
         entry["stored"] = uris.check_inner_name(str(entry.get("stored", name)), part)
@@ -182,8 +196,12 @@ def _present(fs: FileSystem, part: str) -> dict[str, dict[str, Any]]:
 
 
 def part_files(fs: FileSystem, part: str) -> dict[str, str]:
-    """Return the URI of every file of a complete part, by its path in the part."""
-    return {name: uris.normalize(uris.join(part, entry["at"])) for name, entry in _manifest(fs, part).items()}
+    """Return the URI of every file of a complete part, by its path in the part.
+
+    Raises:
+        StagingError: the part does not say which they are.
+    """
+    return {name: uris.normalize(uris.join(part, entry["at"])) for name, entry in _read_manifest(fs, part).items()}
 
 
 def files_in_earlier_snapshots(fs: FileSystem, uri: str) -> dict[str, str]:

@@ -31,6 +31,7 @@ _HOME = re.compile(r"~(?=/)|\$HOME(?=/)|\$\{HOME\}")
 _RESERVED = "/.reserved/"  # below it HDFS shows all of itself once more
 _KINDS = {"viewfs": "hdfs", "s3a": "s3", "gcs": "gs", "az": "abfs"}
 """Schemes by which the same files can be named as by another one."""
+_CODE = (".py", ".sh", ".bash", ".zsh", ".r", ".jl", ".pl", ".lua", ".js", ".ipynb", ".jar")
 _LOOKS = 3
 _FAILED_SUFFIX = ".failed"
 
@@ -99,6 +100,28 @@ def why_not_replace(uri: str, kept_paths: Iterable[KeptPath], conf_dir: str) -> 
                 " has published it"
             )
     return ""
+
+
+def why_not_put_aside(uri: str, kept_paths: Iterable[KeptPath], conf_dir: str) -> str:
+    """Return why the checkpoint at `uri` must not be renamed before the job begins; "" if it may. What a command
+    mentions is often the checkpoint itself: of that only code has to stay where it is.
+
+    Raises:
+        StagingError: a file system does not answer.
+    """
+    kept = [
+        replace(each, whole=False, is_mentioned=False)  # a checkpoint may lie in the job's code
+        for each in kept_paths
+        if each.what not in ("checkpoint.path", "board.path") and not (each.is_mentioned and not _is_code(each.uri))
+    ]
+    return why_not_replace(uri, kept, conf_dir)
+
+
+def _is_code(uri: str) -> bool:
+    path = uris.path(uri)
+    ending = os.path.splitext(path)[1]  # noqa: PTH122
+    is_program = not ending and uri.startswith("file:") and os.path.isfile(path) and os.access(path, os.X_OK)  # noqa: PTH113
+    return is_program or ending.lower() in _CODE
 
 
 @dataclass(frozen=True)
@@ -201,8 +224,21 @@ def directories_of(files: Iterable[str]) -> set[str]:
     return found
 
 
-def environment_paths(environment: Environment, job_directory: Path) -> Iterator[tuple[str, str]]:
+def named_paths(job: JobSpec, job_directory: Path) -> Iterator[tuple[str, str, dict[str, bool]]]:
+    """Yield the paths that a job's environment, secrets, commands and variables name, each after its field, and with
+    the properties that it has as a KeptPath."""
+    for place, path in _environment_paths(job.environment, job_directory):
+        yield place, path, {"whole": True}
+    for name, reference in job.secrets.items():
+        if reference.startswith("file:"):
+            yield f"secrets.{name}", reference.partition(":")[2], {}
+    for place, path in mentioned_paths(job):
+        yield place, path, {"is_mentioned": True}
+
+
+def _environment_paths(environment: Environment, job_directory: Path) -> Iterator[tuple[str, str]]:
     """Yield the paths of this machine that an environment is made of, each after its field."""
+    yield "environment.python", environment.python
     yield "environment.archive", environment.archive.partition("#")[0]
     yield "environment.conda", environment.conda if "/" in environment.conda else ""
     if requirements := environment.requirements:

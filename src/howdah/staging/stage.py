@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 
-from howdah.errors import Mistake, StagingError
+from howdah.errors import Mistake, SpecError, StagingError
 from howdah.hadoop import conf as hadoop_conf
 from howdah.hadoop import identity
 from howdah.inputs import assignment
@@ -32,13 +32,13 @@ from howdah.staging.replacement import (
     Loss,
     directories_of,
     display_uri,
-    environment_paths,
     find_forbidden,
     find_shared_places,
     list_losses,
-    mentioned_paths,
+    named_paths,
     personal_paths,
     why_not_keep_failed,
+    why_not_put_aside,
     why_not_store,
 )
 from howdah.storage.content_cache import local_directory, location, sha256_of
@@ -63,6 +63,7 @@ def stage(
     conf_dir: str = "",
     user: str = "",
     overwrite: bool = False,
+    fresh: bool = False,
     origins: Mapping[str, str] | None = None,
     notice: Notice = no_notice,
 ) -> StagedJob:
@@ -70,12 +71,14 @@ def stage(
 
     Paths are relative to `base_directory`, the job file's directory. `home` is the URI of the engine's home: if it
     is on this machine, all paths are; otherwise paths without a scheme are on the default file system of the Hadoop
-    configuration in `conf_dir`. `overwrite` allows all outputs to replace what exists. Nothing is uploaded: files
-    to upload have a `source`, and inputs list theirs in `uploads`. The job's `environment` is not staged here.
+    configuration in `conf_dir`. `overwrite` allows all outputs to replace what exists; with `fresh` the checkpoint will
+    be renamed. Nothing is uploaded: files to upload have a `source`, and inputs list theirs in `uploads`. The job's
+    `environment` is not staged here.
     `notice` is called with a sentence about each thing below a directory that is left out.
 
     Raises:
         FilesWrong: every file that is missing, in the way of an output, or of the wrong kind.
+        SpecError: the checkpoint holds what must stay.
         EngineUnavailable: the file system does not answer.
     """
     conf = hadoop_conf.load(hadoop_conf.directory(conf_dir)) if uris.split(home)[0] != "file" else {}
@@ -92,7 +95,7 @@ def stage(
     checkpoint = stager.checkpoint(job.checkpoint)
     board = stager.board(job.board)
     outputs = tuple(stager.outputs(job, overwrite))
-    stager.check_replacements(job, outputs)
+    stager.check_replacements(job, outputs, checkpoint.path if fresh else "")
     stager.check_places(outputs, checkpoint)
     if (more := stager.left_out - MAX_LEFT_OUT_LINES) > 0:
         notice(message("{count} more are left out in the same way", count=more))
@@ -422,29 +425,30 @@ class _Stager:
                 shown = f"{second.what} ({display_uri(second.uri)})"
                 self.wrong(first.what, f"is {display_uri(first.uri)}, which is, holds or lies in {shown}")
 
-    def check_replacements(self, job: JobSpec, outputs: Sequence[Output]) -> None:
-        """Refuse outputs that would replace what the job reads, its code or checkpoints, or a directory of people."""
+    def check_replacements(self, job: JobSpec, outputs: Sequence[Output], put_aside: str) -> None:
+        """Refuse outputs that would replace what the job reads, its code or checkpoints, or a directory of people, and
+        a checkpoint that is to be `put_aside`, if any, with such things in it."""
         losses = list[Loss]()
         for number in range(len(outputs)):
             try:
                 losses += list_losses(outputs, number, self.conf_dir)
             except StagingError as error:
                 self.wrong(f"outputs.{number}.path", str(error))
-        if not losses:
+        if not losses and not put_aside:
             return
-        for place, path in environment_paths(job.environment, self.base_directory):
-            self._keep(place, path, whole=True)
-        for name, reference in job.secrets.items():
-            if reference.startswith("file:"):
-                self._keep(f"secrets.{name}", reference.partition(":")[2])
-        for place, path in mentioned_paths(job):
-            self._keep(place, path, is_mentioned=True)
+        for place, path, how in named_paths(job, self.base_directory):
+            self._keep(place, path, **how)
         self.kept += personal_paths(self.base_directory)
         self.kept.append(KeptPath("where howdah keeps its jobs", self.home, whole=True))
         if not self.is_local:
             self.kept.append(KeptPath("your home directory", self.user_directory))
         for place, problem in find_forbidden(losses, outputs, self.kept, self.conf_dir):
             self.wrong(place, problem)
+        made = [KeptPath(f"outputs.{number}.path", output.path) for number, output in enumerate(outputs)]
+        if put_aside and (problem := why_not_put_aside(put_aside, [*self.kept, *made], self.conf_dir)):
+            if not self.mistakes:
+                raise SpecError.at("--fresh", problem)
+            self.wrong("--fresh", problem)
 
     def _keep_directories(self, place: str, files: Iterable[str]) -> None:
         self.kept += [KeptPath(place, each, is_around_files=True) for each in sorted(directories_of(files))]

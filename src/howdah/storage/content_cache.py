@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import os
 import posixpath
+import re
 import time
 from collections.abc import Iterable
 from dataclasses import replace
@@ -27,6 +28,9 @@ MAX_PARALLEL_UPLOADS = 16
 _HASH_BYTES = 1 << 20
 _MAX_KEPT_BYTES = 120  # a file system takes 255 bytes, the hash has 64
 _WORTH_REMEMBERING = 4 << 20
+_DIRECTORY = re.compile("[0-9a-f]{2}|unpacked")
+_ENTRY = re.compile(r"\.?[0-9a-f]{64}-")
+"""How the names of files begin, of directories that were unpacked from them, and of those that are half made."""
 
 
 def local_directory() -> Path:
@@ -126,16 +130,19 @@ class Cache:
 
     def clean(self, max_age_s: float, now: float | None = None, limit_s: float = 2.0) -> int:
         """Remove entries that were unused for `max_age_s`; return their number. It works for `limit_s` at most, and
-        starts at another part of the cache each minute, so that later calls go on."""
+        starts at another part of the cache each minute, so that later calls go on. The home may be a directory in which
+        others keep a `cache`, too: what has no name of an entry's stays."""
         now = time.time() if now is None else now
         until, removed = time.monotonic() + limit_s, 0
         fs, root = filesystem(self.home, self._conf_dir), uris.join(self.home, "cache")
-        directories = [entry.uri for entry in fs.children(root) if entry.is_dir] if fs.exists(root) else []
+        found = fs.children(root) if fs.exists(root) else []
+        directories = [entry.uri for entry in found if entry.is_dir and _DIRECTORY.fullmatch(uris.name(entry.uri))]
         start = int(now / 60) % max(1, len(directories))
         for directory in directories[start:] + directories[:start]:
             if time.monotonic() > until:
                 break
             for entry in fs.children(directory):
-                if max(entry.modified_ms, entry.accessed_ms) / 1000 < now - max_age_s:
+                is_entry = _ENTRY.match(uris.name(entry.uri))
+                if is_entry and max(entry.modified_ms, entry.accessed_ms) / 1000 < now - max_age_s:
                     removed += fs.delete(entry.uri)
         return removed

@@ -3,7 +3,7 @@
 A link is followed to a file or directory in the program's working directory or in the directory itself, and to an input
 file of the task on this machine, where inputs are links themselves. A link that leads elsewhere (to another disk, to
 /proc, into a cache that tasks share) is reported and left out, and so is one that leads to nothing or back to a
-directory which holds it, and what is neither file nor directory.
+directory which holds it, what is neither file nor directory, and what this user may not read.
 """
 
 # ruff: noqa: PTH110, PTH112, PTH113, PTH116, PTH118 - many small calls, under a program's feet
@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator
 
+from howdah.localfiles.regular_file import is_readable
 from howdah.localfiles.symlinks import is_inside
 from howdah.spec.prepared_directories import PreparedDirectories
 from howdah.spec.staged import HOWDAHS_FILES
@@ -21,6 +22,7 @@ LEADS_OUT = "is a link out of the working directory"
 LEADS_NOWHERE = "is a link to nothing"
 LEADS_BACK = "is a link to a directory that holds it"
 NO_FILE = "is neither a file nor a directory"
+NOT_READABLE = "can't be read: permission denied"
 _NONE = PreparedDirectories()
 
 
@@ -59,7 +61,7 @@ class OutputFiles:
         """Yield the paths of regular files below the directory, sorted within each directory.
 
         Raises:
-            OSError: a directory cannot be listed.
+            OSError: the directory cannot be listed, or one below it for another reason than its permission bits.
         """
         self.left_out, self.empty = {}, []
         yield from self._files_below("", (os.path.realpath(self.directory),), self._since_ns)
@@ -67,9 +69,16 @@ class OutputFiles:
     def _files_below(self, prefix: str, above: tuple[str, ...], since_ns: int) -> Iterator[str]:
         try:
             entries = sorted(os.scandir(os.path.join(self.directory, prefix)), key=lambda entry: entry.name)
+            os.stat(os.path.join(self.directory, prefix, "."))  # may be refused where the names are not
         except (FileNotFoundError, NotADirectoryError):  # removed since it was listed
             if not prefix:
                 raise
+            return
+        except PermissionError as error:
+            if not prefix:
+                raise PermissionError(error.errno, error.strerror, self.directory) from None
+            if self._has_changed(prefix, since_ns):
+                self.left_out[prefix.rstrip("/")] = NOT_READABLE
             return
         if prefix and not entries and self._has_changed(prefix, since_ns):
             self.empty.append(prefix.rstrip("/"))
@@ -86,7 +95,7 @@ class OutputFiles:
                     f"{name}/", (*above, os.path.realpath(entry.path)), 0 if is_new else since_ns
                 )
             elif entry.is_file(follow_symlinks=False):
-                yield name
+                yield from self._if_readable(name)
             elif os.path.lexists(entry.path):
                 self.left_out[name] = NO_FILE
 
@@ -116,13 +125,21 @@ class OutputFiles:
         if real not in self._inputs and not any(is_inside(real, root) for root in self._roots):
             self.left_out[name] = LEADS_OUT
         elif os.path.isfile(real):
-            yield name
+            yield from self._if_readable(name)
         elif real in above:
             self.left_out[name] = LEADS_BACK
         elif os.path.isdir(real):
             yield from self._files_below(f"{name}/", (*above, real), since_ns)
         else:
             self.left_out[name] = NO_FILE
+
+    def _if_readable(self, name: str) -> Iterator[str]:
+        """Yield a file's name; one that can't be opened must not keep all others from being copied."""
+        path = os.path.join(self.directory, name)
+        if is_readable(path):
+            yield name
+        elif os.path.lexists(path):  # else it was removed since it was listed
+            self.left_out[name] = NOT_READABLE
 
     def problems(self, prefix: str = "") -> list[str]:
         """Return a sentence for all that is left out; `prefix` goes before its name."""

@@ -1,0 +1,57 @@
+"""Reads files of a job's directory for this user, who may read more than the user who has written them.
+
+The rule: what a job's directory or its event log names is read below that directory alone, of files of one owner, and
+up to a limit. Another user's log may name this user's keys, and a link beside it may lead to them.
+"""
+
+from __future__ import annotations
+
+import os
+
+from howdah.api.recorded_log import LOG, RecordedLog
+from howdah.errors import NotFound
+from howdah.hadoop.conf import user_on
+from howdah.spec import JobReport, uris
+from howdah.storage.factory import filesystem
+from howdah.storage.files_of_owner import NOBODY, FilesOfOwner
+from howdah.storage.segmented_log import find_log
+
+MAX_BYTES = 64 << 20
+"""Most bytes that are read of a file: the stacks of thousands of tasks have some."""
+
+
+def read_submitted_job(report: JobReport) -> bytes:
+    """Return the job as it was submitted, as JSON, which whoever made the job's directory has written.
+
+    Raises:
+        NotFound, StagingError, EngineUnavailable: it can't be read.
+    """
+    entry = filesystem(report.directory, report.conf_dir).stat(report.directory)
+    return _read(report, uris.join(report.directory, "job.json"), entry.owner if entry is not None else "")
+
+
+def read_kept_stacks(report: JobReport, uri: str) -> bytes:
+    """Return the stacks that the job's master has kept at `uri`, by its event log. Of that the last two parts count:
+    the directory in the job's own, and the file.
+
+    Raises:
+        NotFound, StagingError, EngineUnavailable: they can't be read there.
+    """
+    log = find_log(filesystem(report.directory, report.conf_dir), uris.join(report.directory, LOG))
+    name = uris.check_inner_name("/".join(uris.path(uri).split("/")[-2:]), report.directory)
+    return _read(report, uris.join(report.directory, name), log.segments[0].owner if log is not None else "")
+
+
+def shown_owner(log: RecordedLog, conf_dir: str) -> str:
+    """Return whose files alone are shown of a job with this log, which has been read: the owner's of the log; "" of an
+    own job, of which all are shown. The rule is the history server's."""
+    own = str(os.getuid()) if uris.split(log.directory)[0] == "file" else user_on(conf_dir)
+    return "" if log.owner == own else log.owner or NOBODY
+
+
+def _read(report: JobReport, uri: str, owner: str) -> bytes:
+    files = FilesOfOwner(filesystem(uri, report.conf_dir), owner or NOBODY)
+    entry = files.stat(uri)
+    if entry is None or entry.is_dir:
+        raise NotFound(f"{uri}: no such file")
+    return files.head(uri, MAX_BYTES) if entry.size else b""  # a pipe, which has no size, may block

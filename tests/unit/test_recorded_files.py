@@ -1,0 +1,85 @@
+"""Tests reading what a job's directory and event log name, where another user may have written them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from howdah.api.recorded_log import RecordedLog
+from howdah.client.recorded_files import MAX_BYTES, read_kept_stacks, read_submitted_job, shown_owner
+from howdah.errors import HowdahError, NotFound
+from howdah.spec import JobReport, State, uris
+from howdah.storage.factory import filesystem
+from howdah.storage.files_of_owner import NOBODY
+
+OTHER = 65534
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A job's directory, beside a key of whoever reads it."""
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh/id_rsa").write_text("key")
+    found = tmp_path / "jobs/job"
+    (found / "stacks").mkdir(parents=True)
+    (found / "stacks/1.txt").write_text("MainThread")
+    (found / "events.jsonl").touch()
+    (found / "job.json").write_text("{}")
+    return found
+
+
+def report_of(directory: Path) -> JobReport:
+    return JobReport("job", "train", State.FAILED, "slurm", directory=uris.of_local(directory))
+
+
+def test_kept_stacks_are_read(directory: Path) -> None:
+    report = report_of(directory)
+    assert read_kept_stacks(report, uris.of_local(directory / "stacks/1.txt")) == b"MainThread"
+    elsewhere = "hdfs://nn1:8020/mounted/jobs/job/stacks/1.txt"  # as the master named the same directory
+    assert read_kept_stacks(report, elsewhere) == b"MainThread"
+    assert read_submitted_job(report) == b"{}"
+
+
+@pytest.mark.parametrize("name", [".ssh/id_rsa", "jobs/job/stacks/../../../.ssh/id_rsa", "jobs/job/stacks", "jobs/.."])
+def test_nothing_else_is_that_a_log_names(directory: Path, name: str) -> None:
+    with pytest.raises(HowdahError, match=r"no such file|leads out of it"):
+        read_kept_stacks(report_of(directory), f"file://{directory.parents[1]}/{name}")
+
+
+def test_nor_what_has_no_end(directory: Path) -> None:
+    os.mkfifo(directory / "stacks/pipe")
+    with (directory / "stacks/large").open("wb") as file:
+        file.truncate(MAX_BYTES + 1)
+    report = report_of(directory)
+    assert read_kept_stacks(report, uris.of_local(directory / "stacks/pipe")) == b""
+    assert len(read_kept_stacks(report, uris.of_local(directory / "stacks/large"))) == MAX_BYTES
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_nor_what_a_link_leads_to_that_its_maker_may_not_read(directory: Path) -> None:
+    for name in ("stacks/1.txt", "job.json"):
+        (directory / name).unlink()
+        (directory / name).symlink_to(directory.parents[1] / ".ssh/id_rsa")
+    for path in (directory, *directory.rglob("*")):
+        os.chown(path, OTHER, OTHER, follow_symlinks=False)
+    report = report_of(directory)
+    with pytest.raises(HowdahError, match="is not shown: only files of 65534"):
+        read_kept_stacks(report, uris.of_local(directory / "stacks/1.txt"))
+    with pytest.raises(HowdahError, match="is not shown: only files of 65534"):
+        read_submitted_job(report)
+
+
+@pytest.mark.parametrize(("owner", "shown"), [(str(os.getuid()), ""), (str(os.getuid() + 1), None), ("", NOBODY)])
+def test_of_others_jobs_their_own_files_are_shown(directory: Path, owner: str, shown: str | None) -> None:
+    uri = uris.of_local(directory)
+    log = RecordedLog("job", uri, filesystem(uri))
+    log.owner = owner
+    assert shown_owner(log, "") == (owner if shown is None else shown)
+
+
+def test_what_is_not_there_is_named(directory: Path) -> None:
+    (directory / "job.json").unlink()
+    with pytest.raises(NotFound, match=r"jobs/job/job\.json: no such file"):
+        read_submitted_job(report_of(directory))
