@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from howdah.cli.i18n import _
+from howdah.cli.i18n import _, translate_stored
 from howdah.cli.interrupts import Interrupts, SignalReceived
 from howdah.cli.job_arguments import WORDS
 from howdah.cli.run import notice, prepared_job, upload_and_submit
@@ -116,7 +116,7 @@ def cancel(engine: Engine, job_id: str) -> None:
     with contextlib.suppress(HowdahError):
         report = report_of(engine, job_id)
         if not report.state.ended:
-            cancel_job(engine, report)
+            cancel_job(engine, report, lambda text: notice(translate_stored(text)))
 
 
 def held_words(relay: RelayClient) -> tuple[str, ...]:
