@@ -78,7 +78,9 @@ def prepare_held_job(
     options["files"] = (*options["files"], f"{hold.__file__}#{PROGRAM}", *files)
 
     def change(job: JobSpec) -> JobSpec:
-        role = dataclasses.replace(job.roles[ROLE], ports=(HTTP,), replicas=1)
+        stop = ("--stop", f"{job.timeouts.stop_s:g}")  # which --set may have changed
+        held = (*words[:2], *stop, *words[2:])
+        role = dataclasses.replace(job.roles[ROLE], command=held, ports=(HTTP,), replicas=1)
         kept = Checkpoint(path=home, local=HOME, every_s=STORE_EVERY_S, valid="all") if home else job.checkpoint
         return dataclasses.replace(job, roles={ROLE: role}, checkpoint=kept, secrets={**job.secrets, **(secrets or {})})
 
