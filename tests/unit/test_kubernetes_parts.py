@@ -199,6 +199,13 @@ def test_a_pod_has_time_for_all_that_is_to_be_done(more: dict[str, Any], notice:
     assert spec["terminationGracePeriodSeconds"] == whole
 
 
+@pytest.mark.parametrize(("stop_s", "grace"), [(10.0, 45), (120.0, 155), (1e6, 3630)])
+def test_a_masters_pod_has_time_to_stop_its_job(stop_s: float, grace: int) -> None:
+    staged = StagedJob(JobSpec({"worker": Role("x")}, timeouts=Timeouts(stop_s=stop_s)), "file:///home", user="alice")
+    made = manifests.master_job("job", staged, options(staged.job), {})
+    assert made["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == grace
+
+
 @pytest.mark.parametrize(("run_as", "mode"), [("", 0o444), ("1000:1000", 0o400)])
 def test_the_user_of_an_image_reads_the_keys(run_as: str, mode: int) -> None:
     task, master = task_pod(Role("x"), settings={"run_as": run_as})["spec"], master_pod(run_as=run_as)

@@ -34,7 +34,7 @@ KEPT_S = 7 * 86400
 """A Job that has ended, and with it the logs and statuses of its pods, is kept so long by the cluster."""
 MASTER_MEMORY_MIB, MASTER_GRACE_S, SAVE_GRACE_S = 512, 30, 15
 LEAVE_S, MAX_STOP_S = 15, 3600
-"""Seconds in which what has stopped leaves its pod; and the most that a node waits for a program that stops."""
+"""Seconds in which what has stopped leaves its pod; and the most that a node waits for programs that stop."""
 _DIRECTORY, _LABEL = "/howdah", re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _KUEUE, _COSCHEDULING = "kueue.x-k8s.io", "scheduling.x-k8s.io/pod-group"
 _VOLUME = re.compile(r"(?:claim:(?P<claim>[a-z0-9.-]+):)?(?P<path>/[^:]*)(?::(?P<inside>/[^:]*))?(?P<ro>:ro)?")
@@ -123,7 +123,8 @@ def master_job(
     spec = _pod_spec(
         options, image_of(job, options), job_volumes(job, options), Resources(memory, vcores), job.master.node_label
     )
-    spec["serviceAccountName"], spec["terminationGracePeriodSeconds"] = options["service_account"], MASTER_GRACE_S
+    spec["serviceAccountName"] = options["service_account"]
+    spec["terminationGracePeriodSeconds"] = MASTER_GRACE_S + math.ceil(min(job.stop_limit_s, MAX_STOP_S))
     _mount(spec, "job", {"secret": {"secretName": job_id, "defaultMode": _secret_mode(options)}})
     _mount(spec, "bootstrap", {"configMap": {"name": job_id}})
     container = spec["containers"][0]
