@@ -12,11 +12,15 @@ from typing import Any
 
 import pytest
 
+from howdah.checkpoints.directory_sync import DirectorySync
 from howdah.executor.event_loop import EventLoop
+from howdah.executor.io.directory_sync import CheckpointSyncRunner
 from howdah.executor.io.transfer import TransferProgress, start_transfer
 from howdah.inputs.transfer import upload
 from howdah.spec import uris
+from howdah.storage.filesystem import CHUNK
 from howdah.wire.helper_messages import DownloadRequest, FileCopy, UploadItem, UploadRequest
+from howdah.wire.messages import CheckpointSyncOrder
 
 LIMIT_S = 60.0
 
@@ -84,6 +88,33 @@ def test_an_upload_that_only_says_that_it_is_there_ends(helper: Helper) -> None:
         helper.says(0, 0)
         loop.run_once()
     assert "nothing was moved for 60 s" in transfer.stop_reason
+
+
+def test_a_copy_of_checkpoints_ends_only_when_nothing_moves(helper: Helper) -> None:
+    now = [0.0]
+    loop = EventLoop(lambda: now[0])
+    loop.reaper = helper  # type: ignore[assignment]
+    runner = CheckpointSyncRunner(loop, CheckpointSyncOrder("c", "hdfs://h/c"), "/w", LIMIT_S)
+    runner.store(False, lambda _: None)
+    copy = runner._helper
+    assert copy is not None
+    for size in range(1, 4):
+        now[0] += LIMIT_S - 1
+        helper.says(0, size)
+        loop.run_once()
+        assert copy.stop_reason == ""
+    now[0] += LIMIT_S
+    loop.run_once()
+    assert copy.stop_reason == "nothing was moved for 60 s (`timeouts.localise`)"
+
+
+def test_a_copy_of_checkpoints_says_what_it_moves(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here/model").write_bytes(bytes(2 * CHUNK + 5))
+    sync, said = DirectorySync(str(tmp_path / "here"), uris.of_local(tmp_path / "there")), list[tuple[int, int]]()
+    sync.report = lambda files, size: said.append((files, size))
+    sync.up(0.0)
+    assert said == [(0, CHUNK), (0, 2 * CHUNK), (0, 2 * CHUNK + 5)]
 
 
 def test_a_download_has_its_time(helper: Helper) -> None:
