@@ -6,6 +6,8 @@ import os
 import re
 import shlex
 import signal
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,8 +17,24 @@ from test_executor import PYTHON, Start, conduct, program, wait_for_output  # no
 from howdah.executor.executor import TERMINATED
 from howdah.executor.process.process_tree import tree
 from howdah.executor.process.program import Program
-from howdah.wire.launch_messages import TERM_GRACE_S
-from howdah.wire.messages import NOT_HEARD, Goal, Phase
+from howdah.spec import uris
+from howdah.wire.launch_messages import TERM_GRACE_S, TERM_TO_ALL
+from howdah.wire.messages import NOT_HEARD, CheckpointSyncOrder, Goal, Phase, PreemptionNotice
+
+
+def wait_until(true: Callable[[], object]) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
 
 TRAINER = """
 import os, signal, sys, time
@@ -79,7 +97,7 @@ def test_the_trainer_saves_once(conduct: Start, command: object) -> None:  # noq
 def test_an_engine_that_tells_all_processes_to_end_lets_them_save(conduct: Start, command: object) -> None:  # noqa: F811
     """As Slurm does: `scancel`, the time limit."""
     master = conduct(command)
-    master.start({TERM_GRACE_S: "60"})
+    master.start({TERM_GRACE_S: "60", TERM_TO_ALL: "1"})
     master.phase(Phase.JOINED)
     master.set_orders(Goal.RUN, stop_s=60.0)
     wait_for_output(master)
@@ -89,6 +107,57 @@ def test_an_engine_that_tells_all_processes_to_end_lets_them_save(conduct: Start
     assert master.executor.wait(LIMIT_S) == TERMINATED
     written = {path.name: path.read_text() for path in Path(master.work).rglob("*") if path.name in ("begun", "saved")}
     assert written == {"begun": "1", "saved": "1"}
+
+
+@pytest.mark.parametrize("command", [TRAIN, f"{TRAIN} && echo done", f"setsid --wait {TRAIN}", program(LAUNCHER)])
+def test_an_engine_that_tells_the_executor_alone_lets_the_program_save(conduct: Start, command: object) -> None:  # noqa: F811
+    """As Kubernetes does: `kubectl drain`, `kubectl delete pod`."""
+    master = conduct(command)
+    master.start({TERM_GRACE_S: "60"})
+    master.phase(Phase.JOINED)
+    master.set_orders(Goal.RUN, stop_s=60.0)
+    wait_for_output(master)
+    assert master.executor is not None
+    master.executor.send_signal(signal.SIGTERM)
+    assert master.executor.wait(LIMIT_S) == TERMINATED
+    causes = {status.exit.cause for status in master.statuses if status.exit is not None}
+    assert causes <= {"withdrawn"}, "nobody is blamed, and no retry is used up"
+    written = {path.name: path.read_text() for path in Path(master.work).rglob("*") if path.name in ("begun", "saved")}
+    assert written == {"begun": "1", "saved": "1"}
+
+
+def test_a_program_whose_notice_was_term_gets_no_second_one(conduct: Start) -> None:  # noqa: F811
+    master = conduct(TRAIN)
+    master.start({TERM_GRACE_S: "60"})
+    master.phase(Phase.JOINED)
+    master.set_orders(Goal.RUN, stop_s=60.0)
+    wait_for_output(master)
+    master.notice = PreemptionNotice(1, "decommission", 15.0, "the node is drained", "TERM")
+    master.set_orders(Goal.RUN, stop_s=60.0)
+    wait_until(lambda: (master.work / "begun").exists())
+    assert master.executor is not None
+    master.executor.send_signal(signal.SIGTERM)
+    assert master.executor.wait(LIMIT_S) == TERMINATED
+    assert [(master.work / name).read_text() for name in ("begun", "saved")] == ["1", "1"]
+
+
+@pytest.mark.parametrize("ends", ["by the signal", "at its notice"])
+def test_the_last_copy_is_made_in_the_time_that_the_engine_gives(conduct: Start, tmp_path: Path, ends: str) -> None:  # noqa: F811
+    sync = CheckpointSyncOrder("ckpt", uris.of_local(tmp_path / "stored"), every_s=600.0)
+    save = "echo 1 > ckpt/model; exit 3"
+    run = "sleep 600 & wait" if ends == "by the signal" else save
+    master = conduct(f"trap {shlex.quote(save)} TERM; mkdir -p ckpt; echo up; {run}", checkpoint_sync=sync)
+    master.start({TERM_GRACE_S: "60"})
+    master.phase(Phase.JOINED)
+    master.set_orders(Goal.RUN, stop_s=60.0)
+    wait_for_output(master)
+    assert master.executor is not None
+    if ends == "at its notice":
+        wait_until(lambda: (master.work / "ckpt/model").exists())
+        wait_until(lambda: any(b"directory_sync" in command_line(pid) for pid in tree(master.executor.pid)))  # type: ignore[union-attr]
+    master.executor.send_signal(signal.SIGTERM)
+    assert master.executor.wait(LIMIT_S) == TERMINATED
+    assert (tmp_path / "stored" / "model").read_text() == "1\n"
 
 
 def test_a_process_whose_parent_ends_while_all_are_listed_is_not_told_again(monkeypatch: pytest.MonkeyPatch) -> None:

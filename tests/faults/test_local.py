@@ -56,7 +56,8 @@ class Local:
     def submit(self, command: str | tuple[str, ...], replicas: int = 1, memory_mib: int = 128, **job: object) -> str:
         role = Role(command, replicas, Resources(memory_mib))
         files = job.pop("files", ())
-        spec = JobSpec({"worker": role}, timeouts=Timeouts(stop_s=0.3), **job)  # type: ignore[arg-type]
+        timeouts = job.pop("timeouts", Timeouts(stop_s=0.3))
+        spec = JobSpec({"worker": role}, timeouts=timeouts, **job)  # type: ignore[arg-type]
         staged = StagedJob(spec, self.engine.home, files)  # type: ignore[arg-type]
         self.jobs.append(self.engine.submit(self.engine.plan(staged), {}))
         return self.jobs[-1]

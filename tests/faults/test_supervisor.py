@@ -21,9 +21,11 @@ from test_local import UNTIL_TOLD, Local, executor_of, local  # noqa: F401 - a f
 
 from howdah.errors import EngineUnavailable
 from howdah.spec import Master, Output, State
+from howdah.spec.job import Timeouts
 from howdah.supervisor.launcher import is_running
 from howdah.supervisor.masters import SECRETS
 from howdah.supervisor.state import MachineState
+from howdah.supervisor.supervisor import TERM_S
 
 PYTHON = sys.executable
 SUBMIT = """
@@ -184,6 +186,16 @@ class TestKilled:
             f"cancelled by {getpass.getuser()}; the master had to be killed",
         )
         assert local.left(job_id) == []
+
+    def test_a_cancellation_leaves_programs_their_time_to_stop(self, local: Local, tmp_path: Path) -> None:  # noqa: F811
+        """Also where the engine is asked, because the job's key cannot be read."""
+        save = f"trap 'sleep {2 * TERM_S:g}; touch {tmp_path}/saved; exit 1' TERM"
+        job_id = local.submit(f"{save}; echo up; while :; do sleep 0.1; done", timeouts=Timeouts(stop_s=120.0))
+        local.until_printed(job_id)
+        local.engine.cancel(job_id)
+        report = local.end(job_id)
+        assert (report.state, report.diagnostics) == (State.CANCELLED, f"cancelled by {getpass.getuser()}")
+        assert (tmp_path / "saved").exists()
 
     def test_the_queue_goes_on_when_everything_was_killed(self, local: Local) -> None:  # noqa: F811
         first = local.submit("echo up; until [ -e ../../../../again ]; do sleep 0.1; done", retries=1)

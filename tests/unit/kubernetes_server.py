@@ -23,6 +23,8 @@ class KubernetesServer:
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, Object]] = {}
         self.calls: list[str] = []
+        self.deletions: list[Object] = []
+        """The options of each deletion."""
         self.closes = False
         """Whether each answer says that the connection ends with it."""
         self.prefix = ""
@@ -85,6 +87,8 @@ class KubernetesServer:
             return 404, {"message": f"{kind} {name!r} not found", "reason": "NotFound"}
         if method == "PATCH":
             merge(known[name], body)
+        if method == "DELETE":
+            self.deletions.append(body)
         return 200, known.pop(name) if method == "DELETE" else known[name]
 
     def kubeconfig(self, path: Path) -> Path:

@@ -19,7 +19,10 @@ from howdah.client.follow import Follower
 from howdah.client.job_end import cancel_job
 from howdah.engines import Engine, Progress, no_progress
 from howdah.errors import EngineUnavailable
-from howdah.spec import JobReport, Plan, StagedJob, State, TaskId, uris
+from howdah.spec import JobReport, JobSpec, Plan, Role, StagedJob, State, TaskId, uris
+from howdah.spec.event_lines import to_line
+from howdah.spec.events import JobStarted
+from howdah.spec.job import Checkpoint, Timeouts
 from howdah.wire import auth
 
 KEY = bytes(32)
@@ -36,6 +39,8 @@ class Running(Engine):
             "job_1", "j", State.RUNNING, self.name, directory=directory, master=master, conf_dir=conf_dir
         )
         self.asked = False
+        self.now, self.step_s, self.ends_at = 0.0, 0.0, float("inf")
+        """Seconds; each look at the job takes `step_s`, and finds its end from `ends_at` on."""
 
     @property
     def home(self) -> str:
@@ -48,6 +53,9 @@ class Running(Engine):
         raise NotImplementedError
 
     def describe(self, job_id: str | None = None) -> list[JobReport]:
+        self.now += self.step_s
+        if self.now >= self.ends_at:
+            self.end()
         return [self.report]
 
     def cancel(self, job_id: str) -> None:
@@ -121,6 +129,78 @@ class Master(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *_: object) -> None:
         """Nothing is said."""
+
+
+class Stopping(Master):
+    """A master that goes on answering while the programs of its job stop: a fifth of its answers are lost."""
+
+    calls = 0
+
+    def do_POST(self) -> None:
+        self.answer({})
+
+    def do_GET(self) -> None:
+        type(self).calls += 1
+        if self.calls % 5:
+            job = JobSpec(
+                {"worker": Role("train")}, timeouts=Timeouts(stop_s=120.0), checkpoint=Checkpoint("/c", local="c")
+            )
+            events = (
+                [json.loads(to_line(JobStarted(0.0, id="job_1", engine="yarn", user="ann", job=job)))]
+                if "since=0" in self.path
+                else []
+            )
+            self.answer({"events": events, "next": 1, "usage": []})
+        else:
+            self.send_error(503)
+
+    def answer(self, content: object) -> None:
+        data = json.dumps(content).encode()
+        key = auth.derive(KEY, auth.CLIENT)
+        self.send_response(200)
+        self.send_header(
+            auth.HEADER, auth.sign_answer(key, self.headers[auth.HEADER], self.path, 200, auth.digest_of(data))
+        )
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+
+class Silent(Stopping):
+    """A master that takes the cancel, and answers nothing afterwards."""
+
+    def do_GET(self) -> None:
+        self.send_error(503)
+
+
+STOPS = (
+    "job_1 is stopping: its programs save, and what they leave is stored. This takes 220 s at most; after that, yarn is"
+    " asked to end the job"
+)
+
+
+@pytest.mark.parametrize(
+    ("master", "ends_at", "is_asked", "until", "notices"),
+    [
+        (Stopping, 200.0, False, 200.0, [STOPS]),
+        (Stopping, 2.0, False, 2.0, []),
+        (Stopping, float("inf"), True, 220.0, [STOPS]),
+        (Silent, float("inf"), True, 30.0, []),
+    ],
+    ids=["as long as it stops", "at once", "it never ends", "silent"],
+)
+def test_a_master_that_answers_has_the_time_of_its_programs(
+    unreachable: str, master: type[Master], ends_at: float, is_asked: bool, until: float, notices: list[str]
+) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (master,), {})) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        engine, said = Running(unreachable, f"http://127.0.0.1:{server.server_port}"), list[str]()
+        engine.step_s, engine.ends_at = 2.0, ends_at
+        report = cancel_job(engine, engine.report, said.append, KEY, clock=lambda: engine.now)
+        server.shutdown()
+    assert report.state is State.CANCELLED
+    assert (engine.asked, said) == (is_asked, notices)
+    assert until <= engine.now <= until + 2 * engine.step_s
 
 
 def test_the_master_is_asked_by_a_key_that_was_read_before(unreachable: str) -> None:

@@ -449,9 +449,11 @@ def test_a_taint_is_announced_on_a_node_that_answers(server: ApiServer, context:
         async with mastered(context) as master:
             (container,) = await master.granted(server)
             ready = [{"type": kind, "status": "True"} for kind in ("Ready", "ContainersReady")]
-            server.change_pod(container.id, status={"conditions": [taint, *ready]})
+            leaves = {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 40}
+            server.change_pod(container.id, metadata=leaves, status={"conditions": [taint, *ready]})
             await master.until(lambda: isinstance(master.events[-1], LossAnnounced), "a notice")
             assert master.events[-1].cause == "decommission"
+            assert master.events[-1].within_s == 15.0, "then its executor gets TERM, and the program its time to stop"
 
     asyncio.run(play())
 

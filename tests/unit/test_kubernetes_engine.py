@@ -205,6 +205,13 @@ def is_open(url: str) -> bool:
     return True
 
 
+def test_a_pod_of_a_cancelled_job_has_its_own_time_to_stop(server: KubernetesServer, tmp_path: Path) -> None:
+    job_id, engine = submit(tmp_path), opened()
+    add_pod(server, job_id, "worker")
+    engine.cancel(job_id)
+    assert server.deletions == [{"propagationPolicy": "Background"}]
+
+
 def test_a_pod_that_is_not_reached_gets_a_port_here(server: KubernetesServer, tmp_path: Path) -> None:
     job_id, engine = submit(tmp_path), opened()
     add_pod(server, job_id, "worker")

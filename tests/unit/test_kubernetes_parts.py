@@ -20,7 +20,8 @@ from howdah.engines.kubernetes.pod_status import CONTAINER, end_of, taken_away, 
 from howdah.engines.options import engine_options
 from howdah.errors import EngineRejected, EngineUnavailable, SpecError
 from howdah.spec import JobSpec, Resources, Role, StagedJob
-from howdah.spec.job import Environment, Master, Placement, Timeouts
+from howdah.spec.job import Checkpoint, Environment, Master, Placement, Preemption, Timeouts
+from howdah.wire.launch_messages import TERM_GRACE_S, TERM_TO_ALL
 
 TOKEN = "token-of-alice"
 NO_GROUP = '""'
@@ -177,6 +178,32 @@ def test_processes_run_as_the_user_who_is_named() -> None:
     assert spec["containers"][0]["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     with pytest.raises(SpecError, match=r"kubernetes\.run_as: is 'alice'"):
         task_pod(Role("x"), settings={"run_as": "alice"})
+
+
+@pytest.mark.parametrize(
+    ("more", "notice", "term", "whole"),
+    [
+        ({}, 15, "10", 15 + 10 + 15),
+        ({"timeouts": Timeouts(stop_s=120.0)}, 15, "120", 15 + 120 + 15),
+        ({"timeouts": Timeouts(stop_s=1.5), "checkpoint": Checkpoint("/c", local="c")}, 15, "1.5", 15 + 67 + 15),
+        ({"timeouts": Timeouts(stop_s=1e6)}, 15, "3600", 15 + 3600 + 15),
+        ({"role": Role("x", preemption=Preemption(grace_s=60.0))}, 60, "10", 60 + 10 + 15),
+    ],
+)
+def test_a_pod_has_time_for_all_that_is_to_be_done(more: dict[str, Any], notice: int, term: str, whole: int) -> None:
+    spec = task_pod(more.pop("role", Role("x")), **more)["spec"]
+    (container,) = spec["containers"]
+    assert container["lifecycle"] == {"preStop": {"sleep": {"seconds": notice}}}
+    assert {"name": TERM_GRACE_S, "value": term} in container["env"]
+    assert TERM_TO_ALL not in {each["name"] for each in container["env"]}
+    assert spec["terminationGracePeriodSeconds"] == whole
+
+
+@pytest.mark.parametrize(("stop_s", "grace"), [(10.0, 45), (120.0, 155), (1e6, 3630)])
+def test_a_masters_pod_has_time_to_stop_its_job(stop_s: float, grace: int) -> None:
+    staged = StagedJob(JobSpec({"worker": Role("x")}, timeouts=Timeouts(stop_s=stop_s)), "file:///home", user="alice")
+    made = manifests.master_job("job", staged, options(staged.job), {})
+    assert made["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == grace
 
 
 @pytest.mark.parametrize(("run_as", "mode"), [("", 0o444), ("1000:1000", 0o400)])

@@ -20,7 +20,7 @@ import json
 import os
 import posixpath
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 from howdah.checkpoints import directory_lock, directory_snapshot
@@ -37,7 +37,7 @@ from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry, FileSystem, make_directory_like, mode_of_copy, open_local
 from howdah.storage.linked_tree import describe_left_out
 from howdah.storage.output_files import NOT_READABLE
-from howdah.wire.helper_main import run_helper_main
+from howdah.wire.helper_main import ProgressLines, run_helper_main
 from howdah.wire.helper_messages import DirectorySyncReply, FetchCheckpointRequest, StoreCheckpointsRequest
 
 MEMORY = ".howdah-mirror.json"
@@ -67,7 +67,9 @@ class DirectorySync:
     def __init__(self, path: str, uri: str, replace: bool = True, root: str = "", rule: str = "") -> None:
         self.path, self.uri, self.replace, self.root, self.rule = path, uri, replace, root, rule
         self.fs: FileSystem = filesystem(uri)
-        self.files = self.bytes = 0
+        self.files = self.bytes = self._moved = 0
+        self.report: Callable[[int, int], object] = lambda *_: None
+        """A function that is called with the files stored and the bytes moved so far."""
         self.skipped: list[str] = []
         self.not_fetched: list[str] = []
         """A sentence for each thing at `uri` that belongs to what was fetched, but could not be."""
@@ -232,7 +234,7 @@ class DirectorySync:
         with open_local(path) as file, _translate_os_errors(target):
             make_directory_like(self.fs, os.path.dirname(path), uris.parent(target))
             with self.fs.writing(target, mode_of_copy(path, target)) as sink:
-                cpu_throttle.copy_throttled(file, sink, stamp.size)
+                cpu_throttle.copy_throttled(file, sink, stamp.size, self._report_moved)
                 if directory_snapshot.stamp_of(path) != stamp:
                     raise _ChangedMeanwhile
                 if remote is not None and is_anothers:
@@ -242,6 +244,10 @@ class DirectorySync:
         if entry is not None:
             self._note(name, stamp, entry)
             self._write_known()
+
+    def _report_moved(self, size: int) -> None:
+        self._moved += size
+        self.report(self.files, self._moved)
 
     def _keep_what_was_before(self, name: str, remote: Entry) -> None:
         """Set aside a file that no try of this job has fetched or stored: it is older than the job's lock there. By the
@@ -368,6 +374,7 @@ def store_checkpoints(request: StoreCheckpointsRequest) -> DirectorySyncReply:
     """Store the checkpoints that a program has written."""
     sync = DirectorySync(request.path, request.uri, request.replace, request.root, request.valid)
     if os.path.isdir(request.path):  # noqa: PTH112
+        sync.report = ProgressLines()
         if not request.last:
             cpu_throttle.enable(request.uri)
         with _translate_os_errors(request.path):

@@ -12,18 +12,25 @@ from howdah.client.master_client import MasterClient, connect
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, JobNotFound, StagingError
 from howdah.spec import JobReport
+from howdah.spec.events import JobStarted
 from howdah.spec.message import message
 from howdah.storage.hdfs.call_timeout import CallTimeout, call_with_timeout
 from howdah.storage.progress import no_notice
 from howdah.wire.connection import WireError
 
 CANCEL_S = 30.0
-"""Limit in seconds for a job to end by itself: programs get ten seconds to stop (`timeouts.stop`), outputs are
-removed."""
+"""Limit in seconds for a job to end whose programs have stopped: outputs are removed. A master that is silent for so
+long stops nothing any more."""
+TELL_AFTER_S, ASK_S = 3.0, 1.0
+"""Seconds after which a user is told what is waited for; and between two requests to a master that stops its job."""
 KEY_S = 5.0
 """Limit in seconds for reading the job's key before the engine is asked instead of the master."""
 WATCH_S = 2.0
 """Seconds between two requests while something leads through this process until the job ends."""
+_STOPPING = (
+    "{id} is stopping: its programs save, and what they leave is stored. This takes {seconds} s at most; after that,"
+    " {engine} is asked to end the job"
+)
 POLL_S = 0.1
 """Seconds between two requests for the job's state while a user waits."""
 
@@ -47,13 +54,15 @@ def cancel_job(
     notice: Callable[[str], None] = no_notice,
     key: bytes | None = None,
     key_limit_s: float = KEY_S,
+    clock: Callable[[], float] = time.monotonic,
 ) -> JobReport:
-    """Cancel and wait until the job has ended, at most `CANCEL_S` by its master and as long again by the engine. The
-    job's `key` is read, if it is not given: a file system that does not answer within `key_limit_s` seconds must not
-    keep the engine from being asked."""
+    """Cancel and wait until the job has ended: by its master, as long as that answers and its programs may take to
+    stop, and `CANCEL_S` more; then by the engine, `CANCEL_S` at most. The job's `key` is read, if it is not given: a
+    file system that does not answer within `key_limit_s` seconds must not keep the engine from being asked."""
     with contextlib.suppress(JobNotFound):
-        if _ask_master(engine, report, notice, key, key_limit_s):
-            ended = wait_for_end(engine, report.id)
+        master = _ask_master(engine, report, notice, key, key_limit_s)
+        if master is not None:
+            ended = _wait_while_it_stops(engine, report.id, master, notice, clock)
             if ended is not None:
                 return ended
     engine.cancel(report.id)
@@ -65,26 +74,54 @@ def cancel_job(
 
 def _ask_master(
     engine: Engine, report: JobReport, notice: Callable[[str], None], key: bytes | None, key_limit_s: float
-) -> bool:
-    """Ask the master to end the job; return whether it could be asked."""
+) -> MasterClient | None:
+    """Ask the master to end the job; return it, or None if it could not be asked."""
     try:
         if key is not None and report.master:
             master: MasterClient | None = MasterClient(report.master, key)
         else:
             master = call_with_timeout(lambda: connect(engine, report), key_limit_s)
         if master is None:
-            return False
+            return None
         with master:
             master.cancel(getpass.getuser())
-        return True
+        return master
     except (WireError, StagingError):
-        return False
+        return None
     except CallTimeout:
         reason: str = message("{uri} was not read within {seconds} s", uri=report.directory, seconds=f"{key_limit_s:g}")
     except EngineUnavailable as error:
         reason = str(error)
     notice(message("{reason}: the job's master can't be asked, {engine} is", reason=reason, engine=engine.name))
-    return False
+    return None
+
+
+def _wait_while_it_stops(
+    engine: Engine, job_id: str, master: MasterClient, notice: Callable[[str], None], clock: Callable[[], float]
+) -> JobReport | None:
+    """Wait for the end of a job whose master has taken the cancel. Return None when the master has been silent for
+    `CANCEL_S`, or the job goes on though all the time is over that its programs have to stop."""
+    asked = heard = now = clock()
+    url, key, since, limit_s, is_told = master.url, master.job_key, 0, CANCEL_S, False
+    while now < min(asked + limit_s, heard + CANCEL_S):
+        report = report_of(engine, job_id)
+        if report.state.ended:
+            return report
+        url = report.master or url  # of a master that has taken over
+        try:
+            with MasterClient(url, key) as master:
+                batch = master.events(since, ASK_S if since else 0.0)
+            heard = clock()
+            since = batch.next
+            jobs = (event.job for event in batch.events if isinstance(event, JobStarted))
+            limit_s = max([limit_s, *(job.stop_limit_s + CANCEL_S for job in jobs)])
+        except WireError:
+            time.sleep(POLL_S)
+        now = clock()
+        if not is_told and now >= asked + TELL_AFTER_S and limit_s > CANCEL_S:
+            is_told = True
+            notice(message(_STOPPING, id=job_id, seconds=f"{limit_s:.0f}", engine=engine.name))
+    return None
 
 
 def watch_until_end(engine: Engine, job_id: str, limit_s: float = math.inf) -> None:

@@ -29,8 +29,8 @@ from howdah.engines.job_files import JobFiles, read_pieces, upload
 from howdah.engines.pull_launch import PullAllocator
 from howdah.errors import EngineRejected, HowdahError, JobNotFound, StagingError
 from howdah.outputs.commit import abandon, reserve
-from howdah.spec import JobReport, Plan, State, TaskId, uris
-from howdah.spec.codec import encode
+from howdah.spec import JobReport, Plan, StagedJob, State, TaskId, uris
+from howdah.spec.codec import decode, encode
 from howdah.spec.events import AllocationLost, CancelRequested, Event
 from howdah.spec.message import message
 from howdah.storage.content_cache import Cache
@@ -38,6 +38,7 @@ from howdah.storage.factory import filesystem
 from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX, Credentials
 
 CANCEL_LIMIT_S, LOGS_LIMIT_S, STEP_S = 15.0, 60.0, 0.1
+"""`CANCEL_LIMIT_S`: how long a master that is told to end may take, besides what its programs may take to stop."""
 EXECUTORS_LIVE_S = 60.0
 """Executors have ended some time after their last master was killed; before that nothing of the job is cleaned up."""
 ATTEMPT, ATTEMPTS = "HOWDAH_MASTER_ATTEMPT", "HOWDAH_MASTER_ATTEMPTS"
@@ -205,7 +206,7 @@ class DetachedMasterEngine(Engine):
 
     def cancel(self, job_id: str) -> None:
         for directory in self._directories(job_id):
-            control, deadline = control_directory(self.name, job_id), time.monotonic() + CANCEL_LIMIT_S
+            control = control_directory(self.name, job_id)
             files = JobFiles(directory, self._conf_dir)
             locked = is_locked(control / "lock")
             if locked is None and not files.view()[0].state.ended:
@@ -213,6 +214,7 @@ class DetachedMasterEngine(Engine):
             if not locked or files.view()[0].state.ended or not (control / "pid").exists():
                 continue
             (control / "cancelled_by").write_text(getpass.getuser())
+            deadline = time.monotonic() + _stop_limit_s(control) + CANCEL_LIMIT_S
             _signal_group(control, signal.SIGTERM)
             while is_locked(control / "lock") and time.monotonic() < deadline:
                 time.sleep(STEP_S)
@@ -285,6 +287,15 @@ def is_locked(path: Path) -> bool | None:
         except BlockingIOError:
             return True
         return False
+
+
+def _stop_limit_s(control: Path) -> float:
+    """Return how many seconds the programs of the job may take to stop; 0 if its file cannot be read."""
+    try:
+        staged: StagedJob = decode(StagedJob, json.loads((control / "job.json").read_bytes()))
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0.0
+    return staged.job.stop_limit_s
 
 
 def _why_gone(control: Path) -> str:

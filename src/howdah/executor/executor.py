@@ -37,7 +37,7 @@ from howdah.executor.preflight.runner import PreflightRunner
 from howdah.executor.process import default_python, orphan_killer, process_tree
 from howdah.executor.process.exit_explanation import FILES_REMOVED, are_files_removed, explain, not_started
 from howdah.executor.process.image_program import variables_for_image
-from howdah.executor.process.program import Program
+from howdah.executor.process.program import BY_ENGINE, Program
 from howdah.executor.relay.relay_starter import RelayStarter
 from howdah.executor.task_image import TaskImage
 from howdah.spec import port_range
@@ -45,13 +45,12 @@ from howdah.spec.message import message
 from howdah.spec.task import Exit
 from howdah.spec.usage import Usage
 from howdah.storage import object_stores
-from howdah.wire.launch_messages import TERM_GRACE_S
+from howdah.wire.launch_messages import TERM_GRACE_S, TERM_TO_ALL
 from howdah.wire.messages import NOT_HEARD, NOT_WANTED, Assignment, Goal, Orders, Phase, Status
 
 LEFT, TERMINATED = 0, 143
 """Exit statuses: the master ordered LEAVE or REASSIGN; a signal ended the executor."""
-_DOUBT_S = 1.0
-_LOST_GRACE_S = 2.0  # Another attempt may begin three seconds after the lease.
+_DOUBT_S, _LOST_GRACE_S = 1.0, 2.0  # Another attempt may begin three seconds after the lease.
 _NOT_READY = ("image", "localise", "preflight")  # causes of an end before the program was started
 
 
@@ -378,7 +377,7 @@ class Executor:
         if self.stream_problem:
             exit = replace(exit, cause="stream", detail=self.stream_problem)
         elif stopped:
-            exit = replace(exit, cause="stopped", detail=stopped)
+            exit = replace(exit, cause="withdrawn" if stopped is BY_ENGINE else "stopped", detail=stopped)
         end = self.program.output_end() if self.program is not None else None
         exit = self.monitor.explain(explain(exit, self.directory, self.identity.secrets.values(), end))
         if self.directory_syncs is None or self.exit_status in (NOT_HEARD, NOT_WANTED):
@@ -407,7 +406,7 @@ class Executor:
         exit = replace(exit, lines=exit.lines or self.streams.lines)
         if exit.ok and stopped:
             self._end(Exit("stopped", detail=stopped, lines=exit.lines))
-        elif problem and exit.cause not in ("stopped", "stream"):
+        elif problem and exit.cause not in ("stopped", "withdrawn", "stream"):
             # A program that can't print any more dies of SIGPIPE, which explains nothing.
             self._end(replace(exit, cause="stream", detail=problem))
         elif not exit.ok:
@@ -470,12 +469,13 @@ class Executor:
             self._stop_activity(reason, grace)
 
     def _end_on_signal(self) -> None:
-        """Stop the program, if the engine waits for that; else end everything in a blocking call."""
+        """Let the program stop and its last copy end, if the engine waits; else end everything in a blocking call."""
         grace_s = min(float(self.container.get(TERM_GRACE_S, "0")), self.orders.stop_s)
-        if grace_s and isinstance(self.activity, Program):
-            self.exit_status, self.stopping = TERMINATED, self.stopping or message("stopped by a signal")
-            self.activity.stop(grace_s, is_told=True)
-        if grace_s and self.exit_status == TERMINATED:  # a second signal, while checkpoints are stored
+        if grace_s and self.phase is Phase.RUNNING and self.activity is not None:
+            self.exit_status = TERMINATED
+            if isinstance(self.activity, Program):
+                self.stopping = self.stopping or BY_ENGINE
+                self.activity.stop(grace_s, TERM_TO_ALL in self.container or self.monitor.is_told_to_end)
             return
         if isinstance(self.activity, Program):
             log("terminated by a signal while the program ran")

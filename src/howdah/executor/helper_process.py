@@ -39,9 +39,10 @@ class HelperProcess:
     could not be started. The problem is "" when a module says `ok`, or code ends with status 0; it is the reason of
     `stop` when there was one.
 
-    After `limit_s` seconds (0: no limit) the helper is stopped for the reason that `late()` returns, and killed
-    `grace_s` seconds after that. The descriptors in `inherited` are open in it under the same numbers. `python` is the
-    interpreter that runs it, whose own libraries come before the executor's; "" is the executor's interpreter.
+    After `limit_s` seconds (0: no limit), from its start or the last `renew_limit`, the helper is stopped for the
+    reason that `late()` returns, and killed `grace_s` seconds after that. The descriptors in `inherited` are open in it
+    under the same numbers. `python` is the interpreter that runs it, whose own libraries come before the executor's; ""
+    is the executor's interpreter.
     """
 
     def __init__(
@@ -74,8 +75,9 @@ class HelperProcess:
             loop.call_later(0.0, lambda: on_end(problem))
             return
         if limit_s:
-            reason = late or (lambda: f"it took longer than {limit_s:.0f} s")
-            self._limit = loop.call_later(limit_s, lambda: self.stop(grace_s, reason()))
+            self._limit_s, self._limit_from, self._late_grace_s = limit_s, loop.time(), grace_s
+            self._late = late or (lambda: f"it took longer than {limit_s:.0f} s")
+            self._limit = loop.call_later(limit_s, self._stop_if_late)
 
     def _start(
         self,
@@ -105,6 +107,17 @@ class HelperProcess:
             if stdin >= 0:
                 os.close(stdin)
         self.loop.add_fd(self._reader, READ, lambda _: self.read())
+
+    def renew_limit(self) -> None:
+        """Let the time limit count from now on."""
+        self._limit_from = self.loop.time()
+
+    def _stop_if_late(self) -> None:
+        left = self._limit_from + self._limit_s - self.loop.time()
+        if left > 0:
+            self._limit = self.loop.call_later(left, self._stop_if_late)
+        else:
+            self.stop(self._late_grace_s, self._late())
 
     def read(self) -> None:
         """Hand the lines that have arrived so far to `on_message`."""

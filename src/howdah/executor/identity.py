@@ -12,7 +12,7 @@ from typing import Mapping, Tuple
 from howdah.spec import uris
 from howdah.spec.task import TaskId
 from howdah.wire import auth, credentials
-from howdah.wire.launch_messages import STORES_LOGS, TERM_GRACE_S
+from howdah.wire.launch_messages import STORES_LOGS, TERM_GRACE_S, TERM_TO_ALL
 
 PRIVATE = (
     "HOWDAH_CREDENTIALS",
@@ -27,6 +27,7 @@ PRIVATE = (
     "HOWDAH_HOST",
     STORES_LOGS,
     TERM_GRACE_S,
+    TERM_TO_ALL,
 )
 """Variables of the executor that its program does not see."""
 

@@ -107,8 +107,20 @@ def upload(
         if directory not in made:
             make_directory_like(fs, os.path.dirname(copy.path), directory)
             made.add(directory)
-        with _slot(_size(copy.path)):
-            count_bytes(fs.put(copy.path, copy.uri, mode_of_copy(copy.path, copy.uri), transfer.check))
+        written = 0
+
+        def check(size: int) -> None:
+            nonlocal written
+            transfer.check()
+            count_bytes(size - written)  # less than nothing where the file system writes the file anew
+            written = size
+
+        try:
+            with _slot(_size(copy.path)):
+                check(fs.put(copy.path, copy.uri, mode_of_copy(copy.path, copy.uri), check))
+        except BaseException:
+            count_bytes(-written)
+            raise
 
     transfer = _Transfer(iter(copies), store, BACK_OFF_S, stopped)
     return transfer.run(WRITERS, report)

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from howdah.cli.i18n import _
+from howdah.cli.i18n import _, translate_stored
 from howdah.cli.interrupts import Interrupts, SignalReceived
 from howdah.cli.job_arguments import WORDS
 from howdah.cli.run import notice, prepared_job, upload_and_submit
@@ -78,7 +78,9 @@ def prepare_held_job(
     options["files"] = (*options["files"], f"{hold.__file__}#{PROGRAM}", *files)
 
     def change(job: JobSpec) -> JobSpec:
-        role = dataclasses.replace(job.roles[ROLE], ports=(HTTP,), replicas=1)
+        stop = ("--stop", f"{job.timeouts.stop_s:g}")  # which --set may have changed
+        held = (*words[:2], *stop, *words[2:])
+        role = dataclasses.replace(job.roles[ROLE], command=held, ports=(HTTP,), replicas=1)
         kept = Checkpoint(path=home, local=HOME, every_s=STORE_EVERY_S, valid="all") if home else job.checkpoint
         return dataclasses.replace(job, roles={ROLE: role}, checkpoint=kept, secrets={**job.secrets, **(secrets or {})})
 
@@ -116,7 +118,7 @@ def cancel(engine: Engine, job_id: str) -> None:
     with contextlib.suppress(HowdahError):
         report = report_of(engine, job_id)
         if not report.state.ended:
-            cancel_job(engine, report)
+            cancel_job(engine, report, lambda text: notice(translate_stored(text)))
 
 
 def held_words(relay: RelayClient) -> tuple[str, ...]:

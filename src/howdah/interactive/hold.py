@@ -1,9 +1,10 @@
 """Runs on the node, with the Python of the job: keeps a machine for a while, and runs a program meanwhile.
 
-`hold.py --for SECONDS [-- COMMAND…]` ends with its command, or when the time is over. The time is in the file
-`howdah-until`, in seconds since 1970: `hold.py --extend SECONDS`, beside it, writes a later one. `{port}` in the
-command is the port `http` of the task. JupyterLab shows how much time is left, from a file that it serves
-(`limit_notice.js`).
+`hold.py --for SECONDS [-- COMMAND…]` ends with its command, or when the time is over: then the command gets TERM, and
+has `--stop SECONDS` until it is killed. Who stops the task tells the command, too, and kills it: hold.py only waits
+then. The time is in the file `howdah-until`, in seconds since 1970: `hold.py --extend SECONDS`, beside it, writes a
+later one. `{port}` in the command is the port `http` of the task. JupyterLab shows how much time is left, from a file
+that it serves (`limit_notice.js`).
 """
 
 import argparse
@@ -20,7 +21,7 @@ UNTIL = Path("howdah-until")
 STATIC = Path("howdah-static")
 LIMIT_FILE = "howdah-limit.json"
 EXTENSION = "howdah-limit"
-WARN_S, LOOK_S, END_S = 600.0, 1.0, 10.0
+WARN_S, LOOK_S, STOP_S = 600.0, 1.0, 10.0
 
 
 def until() -> float:
@@ -61,10 +62,13 @@ def install_extension(script: Path) -> None:
     (directory / "package.json").write_text(json.dumps(described), "utf-8")
 
 
-def watch(program: "subprocess.Popen[bytes] | None") -> int:
-    """Wait for the end of the time or of the program; return the exit status."""
+def watch(program: "subprocess.Popen[bytes] | None", is_stopped: "list[int]") -> int:
+    """Wait for the end of the time or of the program; return the exit status. When a signal is in `is_stopped`, the
+    time counts no more: the program has been told to end by who stops the task."""
     published, warned = 0.0, False
     while True:
+        if program is not None and is_stopped:
+            return program.wait()
         end = until()
         left = end - time.time()
         if end != published:
@@ -89,12 +93,12 @@ def watch(program: "subprocess.Popen[bytes] | None") -> int:
             pass
 
 
-def end(program: "subprocess.Popen[bytes]") -> None:
-    """Ask the program to end, and kill it if it does not; its children end with the task."""
+def end(program: "subprocess.Popen[bytes]", stop_s: float) -> None:
+    """Ask the program to end, and kill it if it does not within `stop_s` seconds; its children end with the task."""
     with contextlib.suppress(ProcessLookupError):
         program.terminate()
     try:
-        program.wait(END_S)
+        program.wait(stop_s)
     except subprocess.TimeoutExpired:
         program.kill()
 
@@ -103,6 +107,7 @@ def main() -> int:
     """Keep the machine; return the exit status."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--for", dest="seconds", type=float)
+    parser.add_argument("--stop", type=float, default=STOP_S)
     parser.add_argument("--extend", type=float)
     parser.add_argument("--lab", type=Path)
     parser.add_argument("--serves", help="the port of the command, for those who look for it")
@@ -118,12 +123,13 @@ def main() -> int:
         install_extension(arguments.lab)
     words = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     words = [word.replace("{port}", os.environ.get("HOWDAH_PORT_HTTP", "")) for word in words]
+    is_stopped = []  # type: list[int]
     program = subprocess.Popen(words) if words else None
     if program is not None:
-        signal.signal(signal.SIGTERM, lambda *_: end(program))
-    status = watch(program)
+        signal.signal(signal.SIGTERM, lambda number, _: is_stopped.append(number))
+    status = watch(program, is_stopped)
     if program is not None and program.poll() is None:
-        end(program)
+        end(program, arguments.stop)
     return status if status >= 0 else 128 - status
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 from howdah.cli import cli
+from howdah.cli.i18n import translate_stored
 from howdah.cli.interrupts import Interrupts, SignalReceived
 from howdah.cli.job_arguments import WORDS, CommandWithProgram, job_options
 from howdah.cli.run import prepared_job, submit_prepared
@@ -171,10 +172,14 @@ def _follow(prepared: PreparedJob, job_id: str, log_tasks: str) -> None:
                 table.show(update.view, lambda report=update.report: page_url(engine, report))  # type: ignore[misc]
         except SignalReceived:
             with contextlib.suppress(JobNotFound):
-                interrupts.call(lambda: cancel_job(engine, report_of(engine, job_id)))
+                interrupts.call(lambda: cancel_job(engine, report_of(engine, job_id), _notice))
             raise KeyboardInterrupt from None
     if follower.view.state is not State.SUCCEEDED:
         raise JobFailed("\n".join(map(click.unstyle, verdict(follower.view))))
+
+
+def _notice(text: str) -> None:
+    click.echo(translate_stored(text), err=True)
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -29,6 +29,9 @@ ALIASES = {
     "limit_s": "limit",
 }
 
+STOP_MARGIN_S, LAST_COPY_MARGIN_S = 5.0, 65.0
+"""Seconds until it is known that a program has ended; and until what it left here is stored, where something is."""
+
 # A plain text (or a list, where the field is one) in place of one of these records is this field of it.
 SHORT_FORMS = {"Preemption": "signal", "Checkpoint": "path", "Board": "path", "Preflight": "checks"}
 
@@ -454,6 +457,16 @@ class JobSpec:
     def task_count(self) -> int:
         """Return how many containers the whole gang needs."""
         return sum(role.replicas for role in self.roles.values())
+
+    @property
+    def last_copy_s(self) -> float:
+        """Return within how many seconds of a program's end its last checkpoints and event files are stored."""
+        return LAST_COPY_MARGIN_S if self.checkpoint.local or self.board.local else 0.0
+
+    @property
+    def stop_limit_s(self) -> float:
+        """Return within how many seconds all tasks have ended that are told to stop."""
+        return self.timeouts.stop_s + STOP_MARGIN_S + self.last_copy_s
 
     @property
     def waves(self) -> Tuple[Tuple[str, ...], ...]:

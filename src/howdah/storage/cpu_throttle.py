@@ -11,6 +11,7 @@ import contextlib
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -65,11 +66,14 @@ def enable(uri: str) -> None:
     _throttle = _throttle or CpuThrottle(LOCAL_SHARE if uris.split(uri)[0] == "file" else SHARE)
 
 
-def copy_throttled(source: BinaryIO, sink: Writable, size: int) -> None:
-    """Copy up to `size` bytes, at the pace that `enable` has set."""
+def copy_throttled(
+    source: BinaryIO, sink: Writable, size: int, moved: Callable[[int], object] = lambda _: None
+) -> None:
+    """Copy up to `size` bytes, at the pace that `enable` has set; `moved` is called with the bytes of each piece."""
     while size and (data := source.read(min(size, CHUNK))):
         sink.write(data)
         size -= len(data)
+        moved(len(data))
         if _throttle is not None:
             _throttle.throttle()
 

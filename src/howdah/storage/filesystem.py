@@ -77,11 +77,11 @@ class Entry:
         return self.size % self.block_size == 0 or self.modified_ms == self.accessed_ms
 
 
-Check = Callable[[], object]
-"""A function that raises an error if what is under way is to end."""
+Check = Callable[[int], object]
+"""A function that is called with the bytes copied so far, and raises an error if the copy is to end."""
 
 
-def go_on() -> None:
+def go_on(_: int) -> None:
     """Raise nothing: the copy is not to end early."""
 
 
@@ -277,8 +277,8 @@ class FileSystem(ABC):
             sink.write(data)
 
     def put(self, path: str | os.PathLike[str], uri: str, mode: int = 0o644, check: Check = go_on) -> int:
-        """Copy a local file to `uri`; return its size in bytes. `check` is called before each chunk: its error ends
-        the copy, of which nothing is left."""
+        """Copy a local file to `uri`; return its size in bytes. `check` is called before each chunk, with what was
+        written before: its error ends the copy, of which nothing is left."""
         with open_local(path) as source, self.writing(uri, mode) as sink:
             return copy(source, sink, check)
 
@@ -350,7 +350,7 @@ def copy(source: BinaryIO, sink: Sink, check: Check = go_on) -> int:
     """Copy the rest of `source`, CHUNK at a time; return the number of bytes."""
     size = 0
     while data := source.read(CHUNK):
-        check()
+        check(size)
         try:
             sink.write(data)
         except OSError as error:

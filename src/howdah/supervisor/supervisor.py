@@ -44,7 +44,8 @@ KILLED_WITHIN_S = 600.0
 TRY_WITHIN_S, TRY_AGAIN_S = 600.0, 5.0
 """How long an action that fails, because this user has too many processes for instance, is repeated, and how often."""
 TERM_S = 5.0
-"""Seconds between the request to a master to cancel its job and killing the master."""
+"""Seconds between the request to a master to cancel its job and killing the master, besides those that its programs may
+take to stop."""
 SETTLE_S, SETTLE_AGAIN_S, SETTLE_TRIES = 120.0, 5.0, 3
 """Limit of one helper that settles a job, the pause after its first failure, and how often it may fail."""
 MAX_HELPERS = 4
@@ -233,7 +234,7 @@ class Supervisor:
             self._finish_ended_job(job_id)
         elif self._master_lives(job_id):
             if "cancel" in entry:
-                self._end_master(job_id)
+                self._end_master(job_id, entry)
         elif _has_end(directory):
             self._end(job_id, entry)
         elif "cancel" in entry:
@@ -285,8 +286,8 @@ class Supervisor:
         decide_end(entry, state, diagnostics)
         self._finish_ended_job(job_id)
 
-    def _end_master(self, job_id: str) -> None:
-        """Ask the master to cancel its job, and kill a master that does not."""
+    def _end_master(self, job_id: str, entry: Entry) -> None:
+        """Ask the master to cancel its job, and kill a master that has not when its programs must have stopped."""
         pid, now = self.masters.get(job_id) or master_pid(self._directory(job_id)), time.monotonic()
         if not pid:
             return
@@ -294,7 +295,7 @@ class Supervisor:
             if job_id not in self.term_sent:
                 self.term_sent[job_id] = now
                 os.kill(pid, signal.SIGTERM)
-            elif now - self.term_sent[job_id] >= TERM_S:
+            elif now - self.term_sent[job_id] >= entry.get("stop_s", 0.0) + TERM_S:
                 os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             return

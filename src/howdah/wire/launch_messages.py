@@ -31,9 +31,9 @@ FACT = "HOWDAH_FACT_"
 STORES_LOGS = "HOWDAH_STORES_LOGS"
 """Variable of the bootstrap and of the executor: a container that does not see the job's directory as a directory
 copies its logs there, because they would go with the container."""
-TERM_GRACE_S = "HOWDAH_TERM_GRACE_S"
-"""Variable of the executor on an engine that ends a container by TERM to all of its processes, and by KILL no sooner
-than after so many seconds."""
+TERM_GRACE_S, TERM_TO_ALL = "HOWDAH_TERM_GRACE_S", "HOWDAH_TERM_TO_ALL"
+"""Variables of the executor on an engine that ends a container by TERM, and leaves its program so many seconds to stop
+before KILL; and, there, of one whose TERM goes to all processes of the container, not to the executor alone."""
 
 _EXECUTOR = (
     "import os, sys; here = os.getcwd(); sys.path[:] = [path for path in sys.path if os.path.abspath(path) != here];"

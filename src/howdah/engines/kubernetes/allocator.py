@@ -389,7 +389,8 @@ class KubernetesAllocator(PullAllocator):
         taken = taken_away(pod)
         if taken is not None and held.is_wanted and not held.is_announced:
             held.is_announced = True
-            within = float(pod["metadata"].get("deletionGracePeriodSeconds") or manifests.SAVE_GRACE_S)
+            notice = manifests.notice_s(self._staged.job, held.role)
+            within = float(min(pod["metadata"].get("deletionGracePeriodSeconds") or notice, notice))
             cause = _ANNOUNCED.get(taken[0], "decommission")
             self._queue.put(LossAnnounced(time.time(), name, cause, within, taken[1]))
         kind, text = waits_for(pod)

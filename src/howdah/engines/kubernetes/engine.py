@@ -379,7 +379,7 @@ class KubernetesEngine(Engine):
         for pod in self._list("pods", **{manifests.JOB: job_id}):
             is_master = pod["metadata"]["labels"].get(manifests.ROLE) == manifests.MASTER
             if not is_master and not container_state(pod, "terminated"):
-                self._api.delete("pods", name_of(pod), grace_s=manifests.SAVE_GRACE_S)
+                self._api.delete("pods", name_of(pod))  # with the time that its program has to stop
 
     def pending_reasons(self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]) -> list[PendingReason]:
         found: dict[tuple[str, str], None] = {}

@@ -6,6 +6,7 @@ The Job owns all others: deleting it deletes them.
 from __future__ import annotations
 
 import base64
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -32,6 +33,8 @@ SUBMITTED, NAME, OWNER, CANCELLED = "howdah/submitted", "howdah/name", "howdah/o
 KEPT_S = 7 * 86400
 """A Job that has ended, and with it the logs and statuses of its pods, is kept so long by the cluster."""
 MASTER_MEMORY_MIB, MASTER_GRACE_S, SAVE_GRACE_S = 512, 30, 15
+LEAVE_S, MAX_STOP_S = 15, 3600
+"""Seconds in which what has stopped leaves its pod; and the most that a node waits for programs that stop."""
 _DIRECTORY, _LABEL = "/howdah", re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _KUEUE, _COSCHEDULING = "kueue.x-k8s.io", "scheduling.x-k8s.io/pod-group"
 _VOLUME = re.compile(r"(?:claim:(?P<claim>[a-z0-9.-]+):)?(?P<path>/[^:]*)(?::(?P<inside>/[^:]*))?(?P<ro>:ro)?")
@@ -120,7 +123,8 @@ def master_job(
     spec = _pod_spec(
         options, image_of(job, options), job_volumes(job, options), Resources(memory, vcores), job.master.node_label
     )
-    spec["serviceAccountName"], spec["terminationGracePeriodSeconds"] = options["service_account"], MASTER_GRACE_S
+    spec["serviceAccountName"] = options["service_account"]
+    spec["terminationGracePeriodSeconds"] = MASTER_GRACE_S + math.ceil(min(job.stop_limit_s, MAX_STOP_S))
     _mount(spec, "job", {"secret": {"secretName": job_id, "defaultMode": _secret_mode(options)}})
     _mount(spec, "bootstrap", {"configMap": {"name": job_id}})
     container = spec["containers"][0]
@@ -172,10 +176,10 @@ def task_pod(
     spec = _pod_spec(
         options, image_of(job, options, role), job_volumes(job, options, role), wanted, _node_label(job, role)
     )
-    grace = max(int(job.roles[role].preemption.grace_s), SAVE_GRACE_S)
+    notice, stop = notice_s(job, role), min(job.timeouts.stop_s, MAX_STOP_S)
     spec |= {
         "automountServiceAccountToken": False,
-        "terminationGracePeriodSeconds": grace + 15,
+        "terminationGracePeriodSeconds": notice + math.ceil(stop + job.last_copy_s) + LEAVE_S,
         **({"serviceAccountName": options["task_service_account"]} if options["task_service_account"] else {}),
         **({"schedulerName": options["scheduler"]} if options["scheduler"] else {}),
     }
@@ -187,12 +191,13 @@ def task_pod(
     container["volumeMounts"].append({"name": "shm", "mountPath": "/dev/shm"})  # noqa: S108 - the runtime's own has 64 MiB
     container["command"] = [_python(staged), f"{_DIRECTORY}/bootstrap/{BOOTSTRAP}"]
     # A program that is told of an eviction has this long before its executor gets SIGTERM.
-    container["lifecycle"] = {"preStop": {"sleep": {"seconds": grace}}}
+    container["lifecycle"] = {"preStop": {"sleep": {"seconds": notice}}}
     own = {
         **variables,
         launch_messages.KEY_FILE: f"{_DIRECTORY}/key/key",
         launch_messages.CONTAINER_DIRECTORY: f"{_DIRECTORY}/work",
         launch_messages.STORES_LOGS: "1",
+        launch_messages.TERM_GRACE_S: f"{stop:g}",
     }
     container["env"] += [{"name": each, "value": value} for each, value in own.items()]
     spec["affinity"] = _affinity(job, role, job_id, preferences, spec.pop("affinity", {}))
@@ -210,6 +215,11 @@ def task_pod(
         labels[_COSCHEDULING] = options["pod_group"]
     metadata = {"name": name, "labels": labels, "annotations": annotations}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def notice_s(job: JobSpec, role: str) -> int:
+    """Return how many seconds before its TERM a program is told that its pod is taken away."""
+    return max(int(job.roles[role].preemption.grace_s), SAVE_GRACE_S)
 
 
 def resources_of(job: JobSpec, role: str, preferences: ContainerPreferences) -> Resources:

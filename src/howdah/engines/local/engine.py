@@ -146,7 +146,8 @@ class LocalEngine(Engine):
     def cancel(self, job_id: str) -> None:
         user = getpass.getuser()
         for path in self._paths(job_id):
-            host = JobDirectory(path).host
+            host, staged = JobDirectory(path).host, JobDirectory(path).staged()
+            stop_s = staged.job.stop_limit_s if staged is not None else 0.0
             if host not in ("", os.uname().nodename):
                 raise EngineRejected(f"{job_id} runs on {host}: it can be cancelled there")
             with _translate_os_errors(EngineUnavailable):
@@ -157,9 +158,9 @@ class LocalEngine(Engine):
                     elif entry is None or "end" in entry or "left" in entry:
                         continue
                     else:
-                        entry["cancel"] = user
+                        entry.update(cancel=user, stop_s=stop_s)
                 launcher.ensure_running(self._state)
-            deadline = time.monotonic() + _CANCEL_LIMIT_S
+            deadline = time.monotonic() + stop_s + _CANCEL_LIMIT_S
             while not self.describe(job_id)[0].state.ended and time.monotonic() < deadline:
                 time.sleep(_CANCEL_POLL_S)
 

@@ -40,7 +40,7 @@ from howdah.spec.events import Allocated, AllocationLost, CancelRequested, Conta
 from howdah.spec.message import message
 from howdah.staging.bootstrap_archive import NAME, bootstrap_archive
 from howdah.storage.retry import retry_until
-from howdah.wire.launch_messages import TERM_GRACE_S
+from howdah.wire.launch_messages import TERM_GRACE_S, TERM_TO_ALL
 
 LOOK_S, MAX_CHECK_S, SUSPECTS_S = 1.0, 30.0, 10.0
 PROBE_LIMIT_S, CONTROLLER_LIMIT_S, KILL_WAIT_S = 10.0, 600.0, 30.0
@@ -332,7 +332,7 @@ class SlurmAllocator(PullAllocator):
         variables = {**self.bootstrap_environment(held.container.id), **paths}
         variables["HOWDAH_HOST"] = node.get("NodeAddr", place.node)
         if self._term_grace_s > 0:
-            variables[TERM_GRACE_S] = f"{self._term_grace_s:g}"
+            variables |= {TERM_GRACE_S: f"{self._term_grace_s:g}", TERM_TO_ALL: "1"}
         has_gpus = ",gpu:" in f",{node.get('Gres')}"
         hide = _HIDE + ("export CUDA_VISIBLE_DEVICES=; " if has_gpus and not place.shape.gpus else "")
         options = [

@@ -60,6 +60,13 @@ class ProgramMonitor:
                 self._searches.search(request)
         self._notices.obey(orders.notice, self._running_program())
 
+    @property
+    def is_told_to_end(self) -> bool:
+        """Return whether the running program has got a preemption notice by TERM: a second one could come while it
+        saves."""
+        program = self._running_program()
+        return program is not None and program is self._notices.told_to_end
+
     def idle_s(self, usage: Usage) -> float:
         """Return for how long the program has shown no sign of progress; 0 when none runs."""
         if self._running_program() is None:

@@ -27,6 +27,8 @@ class PreemptionNotices:
         self._number = 0
         self._last: Optional[PreemptionNotice] = None
         self._until = 0.0
+        self.told_to_end: Optional[Program] = None
+        """The last program whose notice was TERM."""
 
     def obey(self, notice: Optional[PreemptionNotice], program: Optional[Program]) -> None:
         """Hand `notice` on, if it is new and a program runs."""
@@ -40,6 +42,8 @@ class PreemptionNotices:
             self.program_api.write_notice(notice.kind, notice.within_s, notice.text)
         except OSError as error:
             self.warn(f"the program can't be told by a file: {error}")
+        if notice.signal == "TERM":
+            self.told_to_end = program
         if sent:
             program.send_signal(getattr(signal, f"SIG{notice.signal}"))
 

@@ -104,17 +104,28 @@ class DirectorySyncRunner(ABC):
         self._deadline = self._deadline or self.loop.call_later(seconds, give_up)
 
     def run_helper(
-        self, argv: Sequence[str], request: object, on_end: OnEnd, on_message: Optional[OnMessage] = None
+        self,
+        argv: Sequence[str],
+        request: object,
+        on_end: OnEnd,
+        on_message: Optional[OnMessage] = None,
+        late: Optional[Callable[[], str]] = None,
     ) -> None:
-        """Run one helper, which is given up after `limit_s`."""
+        """Run one helper, which is given up after `limit_s`; one that says what it moves, when nothing has moved for so
+        long. `late` returns why."""
 
         def ended(problem: str) -> None:
             self._helper = None
             on_end(problem)
 
-        self._helper = HelperProcess(
-            self.loop, argv, request, ended, on_message, limit_s=self.limit_s, grace_s=_GRACE_S
-        )
+        def told(said: Mapping[str, Any]) -> None:
+            if "done_bytes" in said:
+                helper.renew_limit()
+            elif on_message is not None:
+                on_message(said)
+
+        helper = HelperProcess(self.loop, argv, request, ended, told, limit_s=self.limit_s, late=late, grace_s=_GRACE_S)
+        self._helper = helper
 
     def _store_if_changed(self) -> None:
         if self.has_news():
@@ -199,7 +210,10 @@ class CheckpointSyncRunner(DirectorySyncRunner):
             valid=self.order.valid,
         )
         on_reply = self._warn_of_left_out if last else self._warn_of_told
-        self.run_helper(("howdah.checkpoints.directory_sync", "up"), request, on_end, on_reply)
+        self.run_helper(("howdah.checkpoints.directory_sync", "up"), request, on_end, on_reply, self._explain_stall)
+
+    def _explain_stall(self) -> str:
+        return message("nothing was moved for {seconds} s (`timeouts.localise`)", seconds=f"{self.limit_s:.0f}")
 
     def _warn_of_told(self, reply: Mapping[str, Any]) -> None:
         if "told" in reply:

@@ -25,6 +25,10 @@ from howdah.wire.messages import Upload
 MAX_COPIED_FILES, MAX_COPIED_BYTES = 10_000, 256 << 20
 """If a task has more input files of this machine, copies would delay its start."""
 _LATE_GRACE_S = 0.5
+_UPLOAD_STALLED = (
+    "the upload was given up: nothing was moved for {seconds} s (`timeouts.localise`), after {count} files and {bytes}"
+    " bytes"
+)
 
 
 class PathUnusable(Exception):
@@ -183,16 +187,24 @@ def start_transfer(
     on_end: OnEnd,
     progress: TransferProgress,
 ) -> HelperProcess:
-    """Start a helper that downloads or uploads files. It keeps `progress` up to date."""
-    verb = "download" if isinstance(request, DownloadRequest) else "upload"
+    """Start a helper that downloads or uploads files. It keeps `progress` up to date. A download may take `limit_s`
+    seconds; an upload ends when nothing has moved for so long, because what it brings away was costly."""
+    is_upload = isinstance(request, UploadRequest)
 
     def late() -> str:
-        return f"the {verb} took longer than {limit_s:.0f} s ({progress.files} of {len(request.items)} files done)"
+        if is_upload:
+            return message(_UPLOAD_STALLED, seconds=f"{limit_s:.0f}", count=progress.files, bytes=progress.bytes)
+        return f"the download took longer than {limit_s:.0f} s ({progress.files} of {len(request.items)} files done)"
 
-    argv = ("howdah.inputs.transfer", verb)
-    return HelperProcess(
-        loop, argv, request, on_end, progress.update, limit_s=limit_s, late=late, grace_s=_LATE_GRACE_S
-    )
+    def on_message(told: Mapping[str, Any]) -> None:
+        before = (progress.files, progress.bytes)
+        progress.update(told)
+        if is_upload and (progress.files, progress.bytes) != before:
+            helper.renew_limit()
+
+    argv = ("howdah.inputs.transfer", "upload" if is_upload else "download")
+    helper = HelperProcess(loop, argv, request, on_end, on_message, limit_s=limit_s, late=late, grace_s=_LATE_GRACE_S)
+    return helper
 
 
 def _is_local(file: DataFile) -> bool:

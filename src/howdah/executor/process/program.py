@@ -32,6 +32,8 @@ from howdah.spec.message import message
 from howdah.spec.task import Exit
 from howdah.spec.usage import Usage
 
+BY_ENGINE = message("stopped by a signal")
+"""Why a program is stopped when the engine takes its container away."""
 _F_SETPIPE_SZ, _F_GETPIPE_SZ = 1031, 1032
 _PIPE, _PIECE = 1 << 20, 1 << 16  # for each larger read the C library would map memory anew
 _LEAVE_S = 0.1  # Processes such as multiprocessing's resource tracker end by themselves soon after the program.

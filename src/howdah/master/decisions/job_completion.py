@@ -22,10 +22,6 @@ from howdah.spec import Exit, Outcome, State, TaskId
 from howdah.spec.events import AllocationLost, CancelRequested, Committed, ContainerEnded, JobFinished, Noted, Stopping
 from howdah.spec.message import join_messages, message
 
-STOP_MARGIN_S = 5.0
-LAST_SYNC_S = 65.0
-"""Within this time an executor stores the checkpoints that a stopped program has left."""
-
 
 def stop(
     state: GangState, outcome: Outcome, reason: str, now: float, actions: list[Action], unrecorded: bool = False
@@ -33,9 +29,7 @@ def stop(
     """Decide the outcome, and ask all programs that still run to end. `unrecorded` says that nothing in the event log
     explains the outcome, so that another master would decide anew."""
     state.stage, state.outcome = Stage.STOPPING, outcome
-    state.stop_by = now + state.job.timeouts.stop_s + STOP_MARGIN_S
-    if state.job.checkpoint.local or state.job.board.local:
-        state.stop_by += LAST_SYNC_S
+    state.stop_by = now + state.job.stop_limit_s
     actions += [RequestContainers(role, 0) for role, tasks in state.pending_tasks.items() if tasks]
     for task in state.tasks.values():
         if task.live and task.phase is None:

@@ -1,0 +1,59 @@
+"""Tests that a master of this machine which is told to end has the time that its programs may take to stop."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from howdah.engines import detached_master
+from howdah.engines.detached_master import DetachedMasterEngine, control_directory, is_locked
+from howdah.spec import JobSpec, Plan, Role, StagedJob, uris
+from howdah.spec.codec import encode
+from howdah.spec.job import Timeouts
+
+JOB_ID = "here-1"
+# It holds the lock, as a master does, and saves for longer than a master may take whose programs have stopped.
+MASTER = 'trap "sleep 1; touch saved; exit" TERM; touch up; while :; do sleep 0.05; done'
+
+
+class Here(DetachedMasterEngine):
+    name = "here"
+
+    @property
+    def home(self) -> str:
+        return self._settings["home"]
+
+    def plan(self, job: StagedJob) -> Plan:
+        raise NotImplementedError
+
+    def master_environment(self, plan: Plan) -> Mapping[str, str]:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(("stop_s", "has_saved"), [(60.0, True), (-5.0, False)])
+def test_a_master_has_the_time_of_its_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop_s: float, has_saved: bool
+) -> None:
+    monkeypatch.setenv("HOWDAH_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(detached_master, "CANCEL_LIMIT_S", 0.0)
+    (tmp_path / "home/jobs" / JOB_ID).mkdir(parents=True)
+    control = control_directory("here", JOB_ID)
+    control.mkdir(parents=True)
+    job = JobSpec({"worker": Role("train")}, timeouts=Timeouts(stop_s=stop_s))
+    (control / "job.json").write_text(json.dumps(encode(StagedJob(job, "file:///home"))))
+    command = ["flock", str(control / "lock"), "bash", "-c", MASTER]
+    with subprocess.Popen(command, cwd=control, start_new_session=True) as master:
+        (control / "pid").write_text(str(master.pid))
+        while not (control / "up").exists():
+            assert master.poll() is None
+        Here({"home": uris.of_local(tmp_path / "home")}).cancel(JOB_ID)
+        assert not is_locked(control / "lock") or not has_saved
+        if master.poll() is None:
+            os.killpg(master.pid, signal.SIGKILL)
+    assert (control / "saved").exists() == has_saved
