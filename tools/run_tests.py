@@ -67,8 +67,8 @@ STAGES = {
     "processes": (*PYTEST, *MANY_BESIDE, *PROCESSES),
     "quick": (*PYTEST, *MANY_BESIDE, *(f"--deselect={test}" for test in SLOW), *PROCESSES),
     "daily": (*PYTEST, *MANY_BESIDE, "--no-loadscope-reorder", *DAILY),
-    "yarn": (*PYTEST, *BESIDE, *OF_YARN),
-    **{name: (*PYTEST, *BESIDE, *files) for name, files in OF_ENGINES.items()},
+    "yarn": (*PYTEST, *MANY_BESIDE, *OF_YARN),
+    **{name: (*PYTEST, *MANY_BESIDE, *files) for name, files in OF_ENGINES.items()},
     "browser": (*PYTEST, *BESIDE, "tests/browser"),
 }
 """By name, in the order in which they run: what fails most often, and is the quickest to run again, comes first."""
