@@ -397,4 +397,4 @@ def trace(params: dict[str, str]) -> dict[str, Any]:
     who = {"name": "digits", "state": "RUNNING", "user": "alice", "queue": "prod", "engine": "yarn"}
     task = {"task": "worker:1", "role": "worker", "index": 1, "rank": 1, "attempt": 1}
     where = {"host": "node2", "container": "container_1", "pid": 4711, "gpus": ["0"], "since": 1.0, "until": 0.0}
-    return {"job": ID, **who, **task, **where, "url": ""}
+    return {"job": ID, **who, **task, **where, "url": "", "engine_facts": {}}

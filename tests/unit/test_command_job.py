@@ -152,6 +152,22 @@ def test_data_is_not_sent_along_unasked(directory: Path, monkeypatch: pytest.Mon
     assert job("python", "train.py", "data", files=("data",)).files[-1] == "data"
 
 
+def test_what_only_a_package_imports_is_left_out_if_it_is_large(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, text in (("models/net.py", ""), ("models/export.py", "import tools\n"), ("tools/a.py", "")):
+        (directory / name).parent.mkdir(exist_ok=True)
+        (directory / name).write_text(text)
+    (directory / "run.py").write_text("import models.net\n")
+    with (directory / "tools/weights").open("wb") as file:
+        file.truncate(program_files.MAX_BYTES + 1)
+    found = program_files.files_of_command(("python", "run.py"), directory)
+    assert (found.files, found.too_large) == (("run.py", "models"), ("tools",))
+    (directory / "run.py").write_text("import models.net, tools\n")
+    with pytest.raises(SpecError, match="names 'tools', which is larger"):
+        program_files.files_of_command(("python", "run.py"), directory)
+
+
 def test_mistakes_name_the_option(directory: Path) -> None:
     with pytest.raises(SpecError) as error:
         job("true", replicas="x", memory="2 gigs", framework="pytorhc", inputs=("",))

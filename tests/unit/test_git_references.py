@@ -53,19 +53,28 @@ def repository(tmp_path: Path) -> Path:
         ("git+https://me:pw@host/mylib@f/x", "https://me:pw@host/mylib", "f/x"),
         ('dependencies = ["mylib @ git+https://host/mylib@main", "six"]', "https://host/mylib", "main"),
         ('mylib = { git = "https://host/mylib", branch = "dev" }', "https://host/mylib", "dev"),
+        (
+            '[tool.uv.sources.mylib]\ngit = "https://host/mylib"\nbranch = "dev"\n\n[tool.x]\ntag = "no"\n',
+            "https://host/mylib",
+            "dev",
+        ),
+        ('[tool.uv.sources.mylib]\nrev = "v2"\ngit = "https://host/mylib"\n', "https://host/mylib", "v2"),
     ],
 )
 def test_what_a_requirement_names(text: str, url: str, name: str) -> None:
     assert list(find_references(text)) == [GitReference(url, name)]
 
 
-@pytest.mark.parametrize("text", [f"git+https://host/mylib@{COMMIT}", "hg+https://host/mylib@x", "six"])
+@pytest.mark.parametrize(
+    "text", [f"git+https://host/mylib@{COMMIT}", "hg+https://host/mylib@x", "# git+https://h/x", "six"]
+)
 def test_what_stays_as_it_is(text: str) -> None:
     assert list(find_references(text)) == []
 
 
 def test_no_password_is_shown() -> None:
     assert GitReference("https://me:pw@host/x", "main").shown == "https://host/x@main"
+    assert GitReference("https://me:p@w@host/x", "main").shown == "https://host/x@main"
 
 
 @pytest.mark.parametrize("line", ["mylib @ git+{uri}@main", "-e git+{uri}@main#egg=mylib", "git+{uri}", "git+{uri}@v1"])

@@ -208,10 +208,8 @@ ALONE = "write the program alone, which the framework connects in each task"
         ("torchrun --nproc_per_node=2 train.py", "tony-pytorch", OF_GROUP),
         ("torchrun train.py", "submarine-pytorch", OF_GROUP),
         ("deepspeed train.py", "xlearning-pytorch", OF_GROUP),
-        ("accelerate launch train.py", "tony-tensorflow", OF_GROUP),
         ("mpirun -np 2 ./solve", "xlearning-mpi", ALONE),
         ("horovodrun -np 2 python train.py", "tony-horovod", ALONE),
-        ("mpirun -np 2 ./solve", "tony-tensorflow", "with `framework: mpi`"),
         ("torchrun train.py", "xgboost", "write `framework: torchrun`"),
     ],
 )
@@ -223,6 +221,12 @@ def test_all_of_howdahs_frameworks_are_known(command: str, framework: str, remed
 @pytest.mark.parametrize("framework", ["pytorch", "tony-pytorch", "submarine-pytorch", "xlearning-pytorch"])
 def test_a_torchrun_of_the_groups_variables_is_connected(framework: str) -> None:
     assert problems(f"{GROUP} train.py", framework) == []
+
+
+@pytest.mark.parametrize("command", ["accelerate launch train.py", "mpirun -np 2 ./solve", "horovodrun -np 2 ./x"])
+@pytest.mark.parametrize("framework", ["tony-pytorch", "xlearning-xgboost", "submarine-tensorflow"])
+def test_what_may_work_under_another_systems_framework_is_told_only(command: str, framework: str) -> None:
+    assert problems(command, framework) == []
 
 
 @pytest.mark.parametrize("framework", ["tony", "submarine", "xlearning", "xlearning-tensorflow-single"])

@@ -49,9 +49,10 @@ def test_what_the_server_has_written_down_is_told_in_the_readers_language() -> N
 
 def test_every_cause_of_lost_work_has_a_word() -> None:
     """Those of `Exit.cause` that the code gives, and those that the history adds."""
-    given = {"cancelled", "master", "other", "released"}
+    given = {"cancelled", "logs", "master", "other", "port", "released"}
     for path in CODE.rglob("*.py"):
         given.update(re.findall(r"\b(?<!System)Exit\(\s*\"([a-z]+)\"", path.read_text()))
+        given.update(re.findall(r"\breplace\([^()]*\bcause=\"([a-z]+)\"", path.read_text()))
     named = re.findall(r"(\w+): messageKey", (SOURCES / "history" / "causeNames.ts").read_text())
     assert given - set(named) == set()
-    assert {"exit", "memory", "withdrawn"} <= given
+    assert {"exit", "gpu", "memory", "preempted", "stream", "withdrawn"} <= given

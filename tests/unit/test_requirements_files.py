@@ -157,7 +157,20 @@ def test_a_new_token_of_the_same_index_makes_no_other_environment(
     monkeypatch.setenv("UV_INDEX_URL", "https://aws:monday@x/simple")
     before = environment_path(requirements)
     monkeypatch.setenv("UV_INDEX_URL", "https://aws:tuesday@x/simple")
+    monkeypatch.setenv("UV_INDEX_PRIVATE_PASSWORD", "tuesday")
     assert environment_path(requirements) == before
+
+
+@pytest.mark.parametrize("variable", ["UV_CONFIG_FILE", "PIP_CONFIG_FILE"])
+def test_configuration_that_cannot_be_read_is_none(
+    project: Path, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requirements_files, "find_uv", lambda: "uv" if variable.startswith("UV") else "")
+    (project / "requirements.txt").write_text("six\n")
+    monkeypatch.setenv(variable, str(project))
+    without = environment_path(project / "requirements.txt")
+    monkeypatch.setenv(variable, "/dev/full")
+    assert environment_path(project / "requirements.txt").parent == without.parent
 
 
 def test_files_that_include_each_other_are_read_once(project: Path) -> None:

@@ -112,9 +112,78 @@ def test_ports_are_those_of_executors(tfcluster: Any, monkeypatch: pytest.Monkey
         assert tfcluster._port_of_executors(application, variable) == 6007
         conf[f"spark.executorEnv.{variable}"] = "6006"
         assert tfcluster._port_of_executors(application, variable) == 6006
-        conf[f"spark.executorEnv.{variable}"] = "any"
-        with pytest.raises(ValueError, match=f"{variable} is 'any', must be a port"):
-            tfcluster._port_of_executors(application, variable)
+        for wrong in ("any", "65536", "tcp://10.0.0.5:6006"):
+            conf[f"spark.executorEnv.{variable}"] = wrong
+            with pytest.raises(ValueError, match=f"{variable} is '{wrong}', must be a port"):
+                tfcluster._port_of_executors(application, variable)
+        del conf[f"spark.executorEnv.{variable}"]
+        monkeypatch.setenv(variable, "tcp://10.0.0.5:6006")  # as Kubernetes does for a service of this name
+        assert tfcluster._port_of_executors(application, variable) == 0
+
+
+@pytest.mark.parametrize("tensorboard", [False, True])
+def test_the_port_of_tensorboard_is_read_for_it_alone(
+    tfcluster: Any, monkeypatch: pytest.MonkeyPatch, tensorboard: bool
+) -> None:
+    class Begun(Exception):
+        pass
+
+    def begin(_server: Any) -> None:
+        raise Begun
+
+    monkeypatch.setattr(tfcluster.reservation.Server, "start", begin)
+    monkeypatch.setattr(tfcluster, "_default_fs", lambda _sc: "file://")
+    monkeypatch.delenv("TENSORFLOW_PORT", raising=False)
+    application = SimpleNamespace(getConf=lambda: {"spark.executorEnv.TENSORBOARD_PORT": "any"})
+    with pytest.raises(ValueError if tensorboard else Begun):
+        tfcluster.run(application, print, None, 1, 0, tensorboard=tensorboard)
+
+
+class Job:
+    """A job that goes on, unless a node has failed."""
+
+    job_id = "job"
+
+    def __init__(self, failure: str = "") -> None:
+        self.failure, self.is_cancelled = failure, False
+        self.outcome = Outcome(State.FAILED) if failure else None
+
+    def check(self) -> None:
+        if self.failure:
+            raise RuntimeError(self.failure)
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+
+class Query:
+    """A streaming query that goes on, unless it has failed."""
+
+    def __init__(self, failure: str = "") -> None:
+        self.failure = failure
+
+    def awaitTermination(self, _timeout: float) -> bool:  # noqa: N802 - Spark's name
+        if self.failure:
+            raise RuntimeError(self.failure)
+        return False
+
+
+@pytest.mark.parametrize(
+    ("job", "query", "said", "is_cancelled"),
+    [
+        (Job(), Query("the query has failed"), "the query has failed", True),
+        (Job("worker:0 has failed"), Query("the query has failed"), "worker:0 has failed", False),
+        (Job(), Query(), "job goes on after 0 s", True),
+    ],
+)
+def test_a_cluster_ends_with_what_it_waits_for(
+    tfcluster: Any, job: Job, query: Query, said: str, is_cancelled: bool
+) -> None:
+    cluster = tfcluster.TFCluster()
+    cluster.job, cluster.server = job, SimpleNamespace(done=False, stop=lambda: None)
+    with pytest.raises((RuntimeError, TimeoutError), match=said):
+        cluster.shutdown(query, timeout=0)
+    assert (job.is_cancelled, tfcluster.tf_status["error"]) == (is_cancelled, said)
 
 
 def test_a_session_of_spark_connect_is_refused_in_one_line(pyspark: Any) -> None:
@@ -166,6 +235,8 @@ def test_what_the_application_has_is_no_key(pyspark: Any) -> None:
 
     with pytest.raises(SpecError, match=r"conf: is given by the application \(SparkSession\.builder\.config\)"):
         Distributor(2, conf={"spark.task.cpus": 2})
+    with pytest.raises(SpecError, match=r"conf: means nothing beside the driver"):
+        Distributor(2, local_mode=True, conf={"spark.task.cpus": 2})
 
 
 def test_a_container_is_traced_to_its_place_in_spark() -> None:

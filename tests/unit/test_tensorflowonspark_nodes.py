@@ -222,6 +222,23 @@ def test_all_nodes_have_the_port_that_is_fixed(gpus: Gpus, monkeypatch: pytest.M
     assert (seen[0].cluster_spec, json.loads(os.environ["TF_CONFIG"])["cluster"]) == (spec, spec)
 
 
+def test_a_service_of_kubernetes_is_no_port(gpus: Gpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tensorflowonspark import TFSparkNode, reservation
+
+    monkeypatch.setenv("TENSORFLOW_PORT", "tcp://10.0.0.5:8500")
+    seen: list[Any] = []
+    TFSparkNode.run_on_node(Apart(1), lambda _, ctx: seen.append(ctx), {}, Apart.roles, "file://", True, 2300)
+    assert seen[0].cluster_spec["chief"] == ["a:2300"]
+    server = reservation.Server(1)
+    meta = {"id": 7, "cluster_template": {"worker": [0]}, "server_addr": server.start()}
+    meta |= {"default_fs": "file://", "working_dir": "."}
+    try:
+        TFSparkNode.run(lambda _, ctx: seen.append(ctx), {}, meta, False, None, [], False)(iter([0]))
+    finally:
+        server.stop()
+    assert int(seen[1].cluster_spec["worker"][0].rpartition(":")[2]) > 0
+
+
 @pytest.mark.parametrize(
     ("node", "of_node", "said"),
     [

@@ -44,7 +44,8 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_commands_and_job_files_are_told(base: Path) -> None:
-    assert told(command(base, "./run.sh")) == TOLD
+    (base / "run.sh").write_text("cd . && python train.py")
+    assert told(command(base, "bash", "run.sh", files=("train.py",))) == TOLD
     assert told(command(base, "python", "train.py")) == TOLD
     loaded = job_file(base, "python train.py")
     assert told(loaded) == TOLD
@@ -70,13 +71,25 @@ def test_who_may_mean_it_is_not(base: Path, line: str, more: str) -> None:
     assert told(job_file(base, line, more)) is None
 
 
-@pytest.mark.parametrize("text", ["from howdah import here", "import howdah.here", "os.environ['HOWDAH_RANK']"])
-def test_a_program_that_asks_for_the_others_is_not(base: Path, text: str) -> None:
-    (base / "train.py").write_text(text)
+@pytest.mark.parametrize(
+    "asks",
+    [
+        *("from howdah import here", "from howdah import run, here", "import howdah.here", "import howdah as h"),
+        *("os.environ['HOWDAH_RANK']", "os.environ['MASTER_ADDR']"),
+    ],
+)
+def test_a_program_that_asks_for_the_others_is_not(base: Path, asks: str) -> None:
+    (base / "train.py").write_text(f"import torch\n{asks}\n")
     (base / "run.sh").write_text("python train.py")
     assert told(job_file(base, "python train.py")) is None
     assert told(job_file(base, "python -m train")) is None
     assert told(command(base, "bash", "run.sh", files=("train.py",))) is None
+
+
+def test_a_program_that_does_not_train_is_not(base: Path) -> None:
+    (base / "train.py").write_text("import csv  # torch is not used\n")
+    assert told(job_file(base, "python train.py")) is None
+    assert told(command(base, "hostname")) is None
 
 
 def test_a_job_of_one_task_and_one_without_origins_are_not(base: Path) -> None:
@@ -85,29 +98,27 @@ def test_a_job_of_one_task_and_one_without_origins_are_not(base: Path) -> None:
     assert unconnected_copies(loaded.spec, base, {}, {}) is None
 
 
-def nothing() -> None:
-    """Is called in no task: the job is refused before."""
-
-
-def asks() -> int:
-    from howdah import here
-
-    return here.rank
+TRAINS = "def call():\n    import torch\n"
+ASKS = f"{TRAINS}    from howdah import here\n"
+NOTHING = "def call():\n    pass\n"
 
 
 @pytest.mark.parametrize(
-    ("function", "run", "keys", "is_told"),
+    ("text", "run", "keys", "is_told"),
     [
-        (nothing, howdah.run, {}, True),
-        (nothing, howdah.run, {"framework": "generic"}, False),
-        (nothing, howdah.run_all, {}, False),
-        (asks, howdah.run, {}, False),
+        (TRAINS, howdah.run, {}, True),
+        (TRAINS, howdah.run, {"framework": "generic"}, False),
+        (TRAINS, howdah.run_all, {}, False),
+        (ASKS, howdah.run, {}, False),
+        (NOTHING, howdah.run, {}, False),
     ],
 )
 def test_functions_are_told_unless_they_ask(
-    base: Path, function: Any, run: Any, keys: dict[str, str], is_told: bool, capsys: pytest.CaptureFixture[str]
+    base: Path, text: str, run: Any, keys: dict[str, str], is_told: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    function.__module__ = "__main__"  # which travels by its code
+    (base / "program.py").write_text(text)
+    names: dict[str, Any] = {"__name__": "__main__"}  # which travels by its code
+    exec(compile(text, str(base / "program.py"), "exec"), names)
     with pytest.raises(SpecError, match="nothere"):
-        run(function, on="local", replicas=3, files=["nothere"], **keys)
+        run(names["call"], on="local", replicas=3, files=["nothere"], **keys)
     assert (TOLD in capsys.readouterr().err) == is_told

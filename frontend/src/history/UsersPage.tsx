@@ -32,8 +32,8 @@ export default function UsersPage(): ReactNode {
   const answer = useLatestData(polled);
   const by = answer?.by ?? "user";
   const currency = answer?.currency ?? "";
-  // One day alone is a row of the table.
-  const hasChart = by === "day" && (answer?.users.length ?? 0) > 1;
+  // One day alone is a row of the table; jobs that have not started have no day.
+  const hasChart = by === "day" && (answer?.users.filter(({ group }) => group).length ?? 0) > 1;
   const columns = useMemo(() => usageColumns(by, currency), [by, currency]);
   return (
     <>

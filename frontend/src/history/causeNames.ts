@@ -29,5 +29,5 @@ const CAUSES: Record<string, string> = {
 
 /** Returns a cause (`by_cause`, `cause` of the API) in the reader's language. */
 export function causeName(cause: string): string {
-  return t(CAUSES[cause] ?? cause);
+  return Object.hasOwn(CAUSES, cause) ? t(CAUSES[cause] ?? cause) : cause;
 }

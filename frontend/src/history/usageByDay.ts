@@ -16,7 +16,7 @@ export function usageByDay(rows: UserUsage[], hours: Hours): [day: string, value
   const values = new Map(rows.filter(({ group }) => group).map((row) => [row.group, row[hours]]));
   const days = [...values.keys()].sort();
   const [first, last] = [days[0], days.at(-1)].map((day) => Date.parse(`${day}T00:00:00Z`));
-  if (first === undefined || last === undefined || (last - first) / DAY_MS > MAX_DAYS)
+  if (first === undefined || last === undefined || !((last - first) / DAY_MS <= MAX_DAYS))
     return days.map((day) => [day, values.get(day) ?? 0]);
   const filled: [string, number][] = [];
   for (let at = first; at <= last; at += DAY_MS) {

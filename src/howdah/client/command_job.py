@@ -73,7 +73,7 @@ def load_command(
     Raises:
         SpecError: the job has mistakes; the error has all of them.
     """
-    from howdah.client.program_files import MAX_FOLLOWED, files_of_command  # job files need none of it
+    from howdah.client.program_files import MAX_BYTES, MAX_FOLLOWED, files_of_command  # job files need none of it
 
     found = files_of_command(words, base_directory, {entry.partition("#")[0].rstrip("/") for entry in options.files})
     sent = found.files
@@ -93,6 +93,14 @@ def load_command(
         notice(f"files sent along: {', '.join(sent)} (--file adds others)")
     if not found.is_whole:
         notice(message("imports were followed in the first {count} Python files only", count=MAX_FOLLOWED))
+    for name in found.too_large:
+        notice(
+            message(
+                "{name}, which a package imports, is larger than {mib} MiB and not sent along; `--file` sends it",
+                name=name,
+                mib=MAX_BYTES >> 20,
+            )
+        )
     if program:
         notice(f"framework: {framework}, for {program} imports {module} (--framework says otherwise)")
     root = _job_file_tree(words, options, sent, framework, base_directory)

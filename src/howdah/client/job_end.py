@@ -57,8 +57,9 @@ def cancel_job(
     clock: Callable[[], float] = time.monotonic,
 ) -> JobReport:
     """Cancel and wait until the job has ended: by its master, as long as that answers and its programs may take to
-    stop, and `CANCEL_S` more; then by the engine, `CANCEL_S` at most. The job's `key` is read, if it is not given: a
-    file system that does not answer within `key_limit_s` seconds must not keep the engine from being asked."""
+    stop, and `CANCEL_S` more; then by the engine, as long as that lets programs stop, and `CANCEL_S` more. The job's
+    `key` is read, if it is not given: a file system that does not answer within `key_limit_s` seconds must not keep the
+    engine from being asked."""
     with contextlib.suppress(JobNotFound):
         master = _ask_master(engine, report, notice, key, key_limit_s)
         if master is not None:
@@ -66,9 +67,10 @@ def cancel_job(
             if ended is not None:
                 return ended
     engine.cancel(report.id)
-    ended = wait_for_end(engine, report.id)
+    limit_s = CANCEL_S + engine.stop_limit_s(report.id)
+    ended = wait_for_end(engine, report.id, limit_s)
     if ended is None:
-        raise EngineUnavailable(f"{report.id} still runs {CANCEL_S:.0f} s after {engine.name} was asked to end it")
+        raise EngineUnavailable(f"{report.id} still runs {limit_s:.0f} s after {engine.name} was asked to end it")
     return ended
 
 

@@ -21,7 +21,7 @@ MAX_BYTES = 256 << 20
 """The largest file or directory that is sent along only because the command names it."""
 FRAMEWORKS = {"torch": "pytorch", "tensorflow": "tensorflow", "jax": "jax", "flax": "jax", "ray": "ray"}
 """The framework of a program that imports the module; the first that fits. Other jobs name their framework."""
-MAX_FOLLOWED = 2000
+MAX_FOLLOWED = 500
 """Most Python files whose imports are followed for one program."""
 
 
@@ -35,6 +35,8 @@ class ProgramFiles:
     """Pairs of a Python program and a module that it, or a module beside it, imports."""
     is_whole: bool = True
     """Whether the imports of all Python files were followed, and not only those of the first MAX_FOLLOWED."""
+    too_large: tuple[str, ...] = ()
+    """What only some file of a package imports, which need not be used, and is too large to be sent unasked."""
 
     def framework(self, is_single: bool) -> tuple[str, str, str]:
         """Return the framework of the programs, and the program and its import that tell it; "" when no import does.
@@ -57,20 +59,26 @@ def files_of_command(words: Sequence[str], base_directory: Path, given: Collecti
     """
     files: dict[str, None] = {}
     imports: dict[tuple[str, str], None] = {}
-    is_whole = True
+    is_whole, needed = True, set[str]()
     for path, root in _named(words, base_directory):
         top = path.partition("/")[0]
         files[top] = None
+        needed.add(top)
         if path.endswith(".py") and (base_directory / path).is_file():
             found = _ImportedModules(base_directory, root)
             found.follow(path)
             imports.update(dict.fromkeys((path, module) for module in found.of_program))
             files.update(dict.fromkeys(found.entries))
+            needed |= found.needed
             is_whole = is_whole and found.is_whole
-    wanted = tuple(name for name in files if name not in given)
-    for name in wanted:
-        _check_size(base_directory / name, name)
-    return ProgramFiles(wanted, tuple(imports), is_whole)
+    wanted = [name for name in files if name not in given]
+    large = [name for name in wanted if _is_too_large(base_directory / name)]
+    for name in large:
+        if name in needed:
+            advice = f"give data by `--input {name}`, or say `--file {name}` where all of it is to be sent along"
+            raise SpecError.at("the command", f"names {name!r}, which is larger than {MAX_BYTES >> 20} MiB: {advice}")
+    sent = tuple(name for name in wanted if name not in large)
+    return ProgramFiles(sent, tuple(imports), is_whole, tuple(large))
 
 
 def _named(words: Sequence[str], base_directory: Path) -> Iterator[tuple[str, str]]:
@@ -116,6 +124,8 @@ class _ImportedModules:
         need not be used."""
         self.entries: dict[str, None] = {}
         """The entries of `base_directory` that hold imported modules. A directory below it is sent whole."""
+        self.needed: set[str] = set()
+        """Those of them that the program imports, or a module beside it."""
         self.is_whole = True
         """Whether the imports of all these modules were followed."""
 
@@ -125,6 +135,7 @@ class _ImportedModules:
         for module in self._imported_by(iter([program])):
             self.of_program[module] = None
             packages += self._packages_of(module)
+        self.needed = set(self.entries)
         for package in packages:  # grows
             for module in self._imported_by(_python_files(self._base, package)):
                 packages += [each for each in self._packages_of(module) if each not in packages]
@@ -180,8 +191,5 @@ def _imports_of(path: Path) -> list[str]:
     return list(found)
 
 
-def _check_size(path: Path, name: str) -> None:
-    size = path.stat().st_size if path.is_file() else archive.size_up_to(MAX_BYTES, path)
-    if size > MAX_BYTES:
-        advice = f"give data by `--input {name}`, or say `--file {name}` where all of it is to be sent along"
-        raise SpecError.at("the command", f"names {name!r}, which is larger than {MAX_BYTES >> 20} MiB: {advice}")
+def _is_too_large(path: Path) -> bool:
+    return (path.stat().st_size if path.is_file() else archive.size_up_to(MAX_BYTES, path)) > MAX_BYTES

@@ -13,29 +13,39 @@ from howdah.spec.message import Sentence, message
 from howdah.spec.shell_commands import simple_commands
 
 _MAX_FILES = 20
-_KNOWS_OTHERS = re.compile(r"HOWDAH_|howdah(\.| import )(here|program)\b(?!\.run_function)|\bMASTER_ADDR=")
+_KNOWS_OTHERS = re.compile(
+    r"HOWDAH_|howdah\.(here|program)\b(?!\.run_function)|howdah import [^\n]*\b(here|program)\b|import howdah as"
+    r"|\bMASTER_ADDR\b"
+)
+_TRAINS = re.compile(
+    r"(?m)^\s*(?:import|from)\s+(?:torch|tensorflow|keras|jax|flax|accelerate|transformers|lightning|pytorch_lightning"
+    r"|deepspeed|horovod|mxnet|xgboost|lightgbm|paddle|mindspore|ultralytics)\b|howdah\.program\.run_function\b"
+)
+"""What a program imports whose tasks, if they knew of each other, would train one model; and what calls a function,
+which is judged where it is packed."""
 
 
-def knows_others(texts: Iterable[str]) -> bool:
-    """Return whether a program asks howdah for the other tasks, or a shell says where they meet, by its texts."""
-    return any(_KNOWS_OTHERS.search(text) for text in texts)
+def trains_alone(texts: Iterable[str]) -> bool:
+    """Return whether programs train and ask nobody for the other tasks, by their texts and variables."""
+    read = list(texts)
+    return any(map(_TRAINS.search, read)) and not any(map(_KNOWS_OTHERS.search, read))
 
 
 def unconnected_copies(
     job: JobSpec, base_directory: Path, origins: Mapping[str, str], launches: Mapping[str, Sequence[LauncherCall]]
 ) -> Sentence | None:
-    """Return a sentence about a role whose tasks start together and are not told of each other; None if somebody may
-    mean that: who named the framework, as `origins` tells, a program that asks howdah for the others, a stream of
-    records, or a launcher, which is judged by itself. Of a job without origins it is not known."""
+    """Return a sentence about a role whose tasks start together, train, and are not told of each other; None if
+    somebody may mean that: who named the framework, as `origins` tells, a program that asks howdah for the others, a
+    stream of records, or a launcher, which is judged by itself. Of a job without origins it is not known."""
     if not job.gang or job.framework != "generic" or "roles" not in origins or "framework" in origins:
         return None
     if any(each.strategy == "stream" for each in job.inputs):  # each task has its share of the records
         return None
     for name, role in job.roles.items():
-        given = (f"{variable}={value}" for variable, value in {**job.env, **role.env}.items())
-        if role.replicas < 2 or launches.get(name) or knows_others(given):
+        if role.replicas < 2 or launches.get(name):
             continue
-        if not knows_others(_texts(role.command, working_files(job, base_directory, name))):
+        given = (f"{variable}={value}" for variable, value in {**job.env, **role.env}.items())
+        if trains_alone([*given, *_texts(role.command, working_files(job, base_directory, name))]):
             return message(
                 "framework: generic, so the {count} tasks of {role} are copies that are not told of each other (naming"
                 " any framework, also generic, ends this line)",

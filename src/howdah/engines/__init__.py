@@ -144,6 +144,11 @@ class Engine(ABC):
     def cancel(self, job_id: str) -> None:
         """End the job by force; do nothing if it has ended. (The client asks a living master first.)"""
 
+    def stop_limit_s(self, job_id: str) -> float:
+        """Return for how many seconds after `cancel` has returned a job's programs may still stop; 0 where `cancel`
+        waits for them, or nothing does."""
+        return 0.0
+
     def job_key(self, report: JobReport) -> bytes | None:
         """Return the key of a job, from which those who call its master make their keys; None once the job has ended.
 

@@ -293,9 +293,9 @@ def _stop_limit_s(control: Path) -> float:
     """Return how many seconds the programs of the job may take to stop; 0 if its file cannot be read."""
     try:
         staged: StagedJob = decode(StagedJob, json.loads((control / "job.json").read_bytes()))
-    except (OSError, ValueError, KeyError, TypeError):
+        return float(staged.job.stop_limit_s)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return 0.0
-    return staged.job.stop_limit_s
 
 
 def _why_gone(control: Path) -> str:

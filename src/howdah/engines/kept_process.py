@@ -15,9 +15,11 @@ from howdah.engines.processes import alive, start_of
 
 LOOK_S, STOP_S = 0.2, 2.0
 # The kernel tells a status to the parent only. TERM is for the command, whose status is still to be written. The trap
-# comes after the command: one that was forked with the shell's trap would not hear a TERM before its program runs.
+# comes after the command: one that was forked with the shell's trap would not hear a TERM before its program runs. A
+# TERM ends `wait`, and bash may have the command's status then, which it tells who waits once more.
 _WITH_STATUS = (
     '"$@" & trap : TERM; wait $!; status=$?; while kill -0 $! 2>/dev/null; do wait $!; status=$?; done; '
+    "wait $! 2>/dev/null; again=$?; [ $again = 127 ] || status=$again; "
     'echo $status > "$0.new"; mv "$0.new" "$0"; exit $status'
 )
 

@@ -21,7 +21,7 @@ from howdah.client.job_end import cancel_job, report_of, wait_for_end
 from howdah.client.page_links import page_url
 from howdah.client.submission import submit
 from howdah.client.submit import PreparedJob, default_environment, is_seen, prepare
-from howdah.client.unconnected_copies import knows_others
+from howdah.client.unconnected_copies import trains_alone
 from howdah.config.job_file import from_tree
 from howdah.config.settings import Settings
 from howdah.config.spec_reader import keys_of
@@ -31,7 +31,7 @@ from howdah.errors import EngineUnavailable, HowdahError, Mistake, SpecError
 from howdah.functions.packed_function import pack_function
 from howdah.functions.results import Results, end_of_job, new_place, nodes_by_task, tasks_by_rank
 from howdah.jupyter.live_table import LiveTable, in_notebook
-from howdah.program.run_function import ALL_TASKS, FUNCTION, MODULES
+from howdah.program.run_function import ABOUT, ALL_TASKS, MODULES
 from howdah.spec import JobSpec, Outcome, State
 from howdah.spec.validation import nearest
 from howdah.spec.values import dataclass
@@ -90,13 +90,12 @@ def run_job(call: FunctionCall, on: str, profile: str, keys: Mapping[str, Any]) 
 
 def _origins(keys: Mapping[str, Any], call: FunctionCall, directory: Path) -> dict[str, str]:
     """Return which parts of the job the call decides. Copies are meant where the result of each is wanted, or where the
-    function in `directory`, or a module of it, asks for the others."""
-    content = (directory / FUNCTION).read_bytes()
-    imports_here = b"\x06howdah" in content and b"\x04here" in content  # names, with their lengths before them
-    chosen = "framework" in keys or call.whose == ALL_TASKS or imports_here
+    function in `directory`, or a module of it, does not train, or asks for the others."""
+    chosen = "framework" in keys or call.whose == ALL_TASKS
     if not chosen:
-        modules = (path.read_bytes() for path in (directory / MODULES).rglob("*.py"))
-        chosen = knows_others(each.decode("latin-1") for each in (content, *modules))
+        sources = json.loads((directory / ABOUT).read_text("utf-8"))["sources"].values()
+        modules = (path.read_text("utf-8", "replace") for path in (directory / MODULES).rglob("*.py"))
+        chosen = not trains_alone([*sources, *modules])
     return dict.fromkeys(("roles", "framework") if chosen else ("roles",), _PLACE)
 
 

@@ -62,13 +62,10 @@ def install_extension(script: Path) -> None:
     (directory / "package.json").write_text(json.dumps(described), "utf-8")
 
 
-def watch(program: "subprocess.Popen[bytes] | None", is_stopped: "list[int]") -> int:
-    """Wait for the end of the time or of the program; return the exit status. When a signal is in `is_stopped`, the
-    time counts no more: the program has been told to end by who stops the task."""
+def watch(program: "subprocess.Popen[bytes] | None") -> int:
+    """Wait for the end of the time or of the program; return the exit status."""
     published, warned = 0.0, False
     while True:
-        if program is not None and is_stopped:
-            return program.wait()
         end = until()
         left = end - time.time()
         if end != published:
@@ -93,10 +90,12 @@ def watch(program: "subprocess.Popen[bytes] | None", is_stopped: "list[int]") ->
             pass
 
 
-def end(program: "subprocess.Popen[bytes]", stop_s: float) -> None:
-    """Ask the program to end, and kill it if it does not within `stop_s` seconds; its children end with the task."""
+def end(program: "subprocess.Popen[bytes]", stop_s: float, is_told: bool) -> None:
+    """Ask the program to end, unless it `is_told` already by who stops the task: it may be saving. Kill it if it does
+    not end within `stop_s` seconds; its children end with the task."""
     with contextlib.suppress(ProcessLookupError):
-        program.terminate()
+        if not is_told:
+            program.terminate()
     try:
         program.wait(stop_s)
     except subprocess.TimeoutExpired:
@@ -127,9 +126,9 @@ def main() -> int:
     program = subprocess.Popen(words) if words else None
     if program is not None:
         signal.signal(signal.SIGTERM, lambda number, _: is_stopped.append(number))
-    status = watch(program, is_stopped)
+    status = watch(program)
     if program is not None and program.poll() is None:
-        end(program, arguments.stop)
+        end(program, arguments.stop, bool(is_stopped))
     return status if status >= 0 else 128 - status
 
 

@@ -62,6 +62,8 @@ class Distributor:
             raise ValueError(f"num_processes is {num_processes}, must be at least 1")
         if roles and local_mode:
             raise ValueError("roles are for Spark's executors: local_mode=False")
+        if local_mode and "conf" in keys:
+            raise SpecError.at("conf", "means nothing beside the driver (local_mode=True)")
         for key, given_by in _GIVEN:
             if key in keys:
                 raise SpecError.at(key, f"is given by {given_by}")

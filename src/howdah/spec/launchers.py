@@ -288,7 +288,7 @@ def _wrong(job: JobSpec, role: str, launches: Sequence[LauncherCall], together: 
             launcher=wrong[0].shown,
             count=together,
         )
-    if alone is None or is_mixed:
+    if alone is None or is_mixed or _may_work_there(launcher, job.framework):
         return message(
             "{role} runs {launcher} in each of {count} tasks, perhaps with options by which they do not find each"
             " other, and each trains a model of its own",
@@ -318,6 +318,13 @@ def _wrong(job: JobSpec, role: str, launches: Sequence[LauncherCall], together: 
         f"runs {alone.shown} in each of {together} tasks, which would not find each other with framework"
         f" {job.framework!r}: {_remedy(launcher, option, job.framework)}",
     )
+
+
+def _may_work_there(launcher: TrainingLauncher, framework: str) -> bool:
+    """Return whether a launcher may have done what its user wanted under a framework of another system: start processes
+    on its own machine, or hand on the group's variables. torchrun and deepspeed surely started a group of their own."""
+    is_own = framework.endswith(f"-{launcher.framework}")
+    return bool(_COMPAT.match(framework)) and not is_own and launcher not in (_TORCHRUN, _DEEPSPEED)
 
 
 def _remedy(launcher: TrainingLauncher, option: str, framework: str) -> str:

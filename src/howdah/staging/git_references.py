@@ -25,11 +25,15 @@ LIMIT_S = 10.0
 KEPT_S = 60.0
 """Seconds for which an answer counts: a submission asks several times."""
 _PLACE = re.compile(r"""git\+((?:https?|ssh|file|git)://[^#\s"';]+)""")
-_SOURCE = re.compile(r"""\{[^{}\n]*\bgit\s*=\s*["']([^"']+)["'][^{}\n]*\}""")
+_SOURCE = re.compile(
+    r"""\{[^{}\n]*\bgit\s*=\s*["']([^"']+)["'][^{}\n]*\}"""
+    r"""|(?m:^\[tool\.uv\.sources\.[^\]\n]+\]\n)(?:(?!\[).*\n)*?\s*git\s*=\s*["']([^"'\n]+)["'](?:\n(?!\[).*)*"""
+)
 _REVISION = re.compile(r"""\b(?:branch|tag|rev)\s*=\s*["']([^"']+)["']""")
 _COMMIT = re.compile(r"(?i)[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _SHORT = re.compile(r"(?i)[0-9a-f]{7,}")
-_USER = re.compile(r"://[^/@]*@")
+_USER = re.compile(r"://[^/]*@")
+_REMARK = re.compile(r"(?m)^\s*#.*$")
 
 
 @dataclass(frozen=True)
@@ -49,14 +53,14 @@ class GitReference:
 
 def find_references(text: str) -> Iterator[GitReference]:
     """Yield what a line of a requirements file, or a pyproject.toml, names of git's, but for whole commits."""
-    found = []
+    text, found = _REMARK.sub("", text), []
     for place in _PLACE.finditer(text):
         host, _, path = place[1].partition("://")[2].partition("/")
         path, _, name = path.rpartition("@") if "@" in path else (path, "", "")
         found.append((f"{place[1].partition('://')[0]}://{host}/{path}", name))
     for source in _SOURCE.finditer(text):
         revision = _REVISION.search(source[0])
-        found.append((source[1], revision[1] if revision else ""))
+        found.append((source[1] or source[2], revision[1] if revision else ""))
     for url, name in found:
         if not _COMMIT.fullmatch(name) and not url.startswith("-"):
             yield GitReference(url, name or "HEAD")
@@ -85,19 +89,25 @@ def _ask(references: list[GitReference]) -> None:
     now = time.monotonic()
     asked = [each for each in references if each not in _answers or now - _answers[each][0] > KEPT_S]
     running = {each: _start(each) for each in asked}
-    for each, process in running.items():
-        commit = _commit_in(_read_answer(process, now + LIMIT_S), each.name)
-        _answers[each] = time.monotonic(), commit
-        if commit:
-            _keep(each, commit)
+    try:
+        for each, process in running.items():
+            commit = _commit_in(_read_answer(process, now + LIMIT_S), each.name)
+            _answers[each] = time.monotonic(), commit
+            if commit:
+                _keep(each, commit)
+    finally:
+        for process in filter(None, running.values()):
+            _end(process)  # of those that an interrupt has left
 
 
 def _start(reference: GitReference) -> subprocess.Popen[str] | None:
-    """Start to ask a server. No terminal and no window is asked for a password, and none is in the arguments."""
+    """Start to ask a server. No terminal is asked for a password, and none is in the arguments."""
     variables = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never"}
+    variables["GCM_INTERACTIVE"] = "never"  # of git's own credential manager, which opens windows
     address = reference.url
     if address.startswith("http") and _USER.search(address):
-        number = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
+        count = os.environ.get("GIT_CONFIG_COUNT", "")
+        number = int(count) if count.isdecimal() else 0
         variables |= {"GIT_CONFIG_COUNT": str(number + 1), f"GIT_CONFIG_KEY_{number}": "remote.howdah.url"}
         variables[f"GIT_CONFIG_VALUE_{number}"], address = address, "howdah"
     command = ["git", "ls-remote", "--", address, reference.name]
@@ -115,14 +125,17 @@ def _read_answer(process: subprocess.Popen[str] | None, until: float) -> str | N
         return None
     try:
         output, _ = process.communicate(timeout=max(0.0, until - time.monotonic()))
-    except BaseException as error:
+    except subprocess.TimeoutExpired:
+        _end(process)
+        return None
+    return output if process.returncode == 0 else None
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    if process.poll() is None:
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        if isinstance(error, subprocess.TimeoutExpired):
-            return None
-        raise
-    return output if process.returncode == 0 else None
 
 
 def _commit_in(answer: str | None, name: str) -> str:

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from howdah.localfiles import regular_file
-from howdah.localfiles.file_errors import explain
 
 MAX_BYTES = 1 << 20
 """The largest configuration file."""
@@ -21,6 +20,7 @@ _CHOOSES = re.compile(
     r"(?:PIP|UV)_\w*(?:INDEX|FIND_LINKS|CONSTRAINT|OVERRIDE|BINARY|BUILD|SOURCES|EXCLUDE|PRERELEASE|RESOLUTION|STRATEGY"
     r"|PRIOR|TORCH_BACKEND|NO_DEPS|REQUIREMENT|CONFIG)\w*|PIP_PRE"
 )
+_CHOOSES_NOT = re.compile(r"UV_INDEX_\w+_(USERNAME|PASSWORD)|UV_CONCURRENT_\w+")
 """The variables of which a value may choose other packages; those of time limits, certificates and caches don't."""
 _TABLES_OF_UV = re.compile(r"(?ms)^\[+tool\.uv\b.*?(?=^\[+(?!tool\.uv\b|\[)|\Z)")
 _LOGIN = re.compile(r"(?<=://)[^/@\s]*@")
@@ -29,14 +29,11 @@ _LOGIN = re.compile(r"(?<=://)[^/@\s]*@")
 
 def read(project: Path, *, uv: bool) -> str:
     """Return the variables and configuration files that `uv`, or else pip, heeds when it installs what a file in the
-    directory `project` names, without the logins in URLs; "" if there are none.
-
-    Raises:
-        StagingError: a configuration file can't be read.
-    """
+    directory `project` names, without logins; "" if there are none. What can't be read is no setting: installers pass
+    it over, or say themselves what is wrong with it."""
     prefix = "UV_" if uv else "PIP_"
-    named = {name: os.environ[name] for name in os.environ if name.startswith(prefix) and _CHOOSES.fullmatch(name)}
-    lines = [f"{name}={value}" for name, value in sorted(named.items()) if value]
+    names = sorted(name for name in os.environ if name.startswith(prefix) and _CHOOSES.fullmatch(name))
+    lines = [f"{name}={os.environ[name]}" for name in names if os.environ[name] and not _CHOOSES_NOT.fullmatch(name)]
     texts = [_text_of(path) for path in _files_of_pip()] if not uv else _texts_of_uv(project)
     return _LOGIN.sub("", "\n".join([*lines, *filter(None, texts)]))
 
@@ -74,7 +71,5 @@ def _config_directory() -> Path:
 def _text_of(path: Path) -> str:
     try:
         return regular_file.read(path, MAX_BYTES).decode("utf-8", "replace")
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError:
         return ""
-    except OSError as error:
-        raise explain(error, str(path)) from error

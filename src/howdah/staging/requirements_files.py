@@ -66,7 +66,7 @@ def read_content(requirements: Path) -> RequirementsContent:
 
     Raises:
         FilesWrong: a file is not there.
-        StagingError: a directory, or the installer's configuration, can't be read.
+        StagingError: a directory can't be read.
     """
     texts: dict[Path, bytes] = {}
     packages: dict[Path, str] = {}

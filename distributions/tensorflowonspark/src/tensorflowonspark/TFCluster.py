@@ -13,7 +13,7 @@ from typing import Any
 
 from howdah.spark import Cluster
 from howdah.spec import Board, Resources, Role, State
-from tensorflowonspark import TFSparkNode, reservation
+from tensorflowonspark import TFSparkNode, node_environment, reservation
 
 logger = logging.getLogger(__name__)
 
@@ -21,6 +21,7 @@ tf_status: dict[str, Any] = {}
 """What went wrong in the cluster that runs. It is cleared when another one starts."""
 _DEFAULT_EPOCHS = 10
 _STOP_POLL_S = 1.0
+_LAST_PORT = 65535
 _SIDE_ROLES = ("ps", "evaluator")
 
 
@@ -97,21 +98,41 @@ class TFCluster:
         Raises:
             Exception: a node has failed, or the time is over.
         """
+        start = time.monotonic()
         try:
-            is_context = hasattr(ssc, "awaitTerminationOrTimeout")
-            await_end = ssc and (ssc.awaitTerminationOrTimeout if is_context else ssc.awaitTermination)
-            while ssc is not None and not await_end(_STOP_POLL_S):
-                if self.server.done or self.job.outcome is not None:
-                    ssc.stop(**({"stopSparkContext": False, "stopGraceFully": True} if is_context else {}))
-                    break
+            if ssc is not None:
+                self._await_end_of(ssc, timeout)
+            left = None if timeout < 0 else round(max(0.0, timeout - (time.monotonic() - start)), 1)
             if grace_secs:
                 time.sleep(grace_secs)
-            self.job.shutdown(None if timeout < 0 else timeout)
+            self.job.shutdown(left)
         except Exception as error:
             tf_status["error"] = str(error)
             raise
         finally:
             self.server.stop()
+
+    def _await_end_of(self, ssc: Any, timeout: float) -> None:
+        """Return when `ssc` has ended, or was stopped because the nodes want no more rows. After an error, and after
+        `timeout` seconds, the cluster is cancelled."""
+        is_context = hasattr(ssc, "awaitTerminationOrTimeout")
+        await_end = ssc.awaitTerminationOrTimeout if is_context else ssc.awaitTermination
+        start = time.monotonic()
+        try:
+            while not await_end(_STOP_POLL_S):
+                if self.server.done or self.job.outcome is not None:
+                    ssc.stop(**({"stopSparkContext": False, "stopGraceFully": True} if is_context else {}))
+                    return
+                if 0 <= timeout < time.monotonic() - start:
+                    raise TimeoutError(f"{self.job.job_id} goes on after {timeout:g} s")
+        except Exception:
+            try:
+                self.job.check()  # a node that has failed is why the stream has
+                raise
+            finally:
+                if self.job.outcome is None:
+                    with contextlib.suppress(Exception):  # what went wrong first is told
+                        self.job.cancel()
 
     def tensorboard_url(self) -> str | None:
         """Return the address of the cluster's TensorBoard; None if it has none."""
@@ -148,10 +169,10 @@ def run(
         raise Exception("driver_ps_nodes and eval_node need InputMode.TENSORFLOW")
     tf_status.clear()
     default_fs, port = _default_fs(sc), _port_of_executors(sc, TFSparkNode.PORT)
+    board_port = _port_of_executors(sc, "TENSORBOARD_PORT") if tensorboard else 0
     server = reservation.Server(len(roles))
     address = server.start()
     board = Board(path=_uri(log_dir, default_fs), show=True) if tensorboard and log_dir else Board()
-    board_port = _port_of_executors(sc, "TENSORBOARD_PORT")
     if tensorboard and not log_dir:
         board = Board(local="tensorboard", tasks=f"{next(r for r in roles if r not in _SIDE_ROLES)}:0", show=True)
     try:
@@ -237,10 +258,10 @@ def _port_of_executors(sc: Any, variable: str) -> int:
     """Return the port that a variable of Spark's executors, or else of the driver, has; 0 without it.
 
     Raises:
-        ValueError: it is no number.
+        ValueError: it is no port.
     """
-    found = sc.getConf().get(f"spark.executorEnv.{variable}") or os.environ.get(variable) or "0"
-    if not found.isdecimal():
+    found = sc.getConf().get(f"spark.executorEnv.{variable}") or node_environment.inherited_port(variable) or "0"
+    if not found.isdecimal() or int(found) > _LAST_PORT:
         raise ValueError(f"{variable} is {found!r}, must be a port")
     return int(found)
 

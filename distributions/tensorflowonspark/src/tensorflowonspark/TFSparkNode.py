@@ -237,7 +237,7 @@ def _at_port(members: Sequence[Any], port: int) -> list[Any]:
 
 
 def _check_port(spec: Mapping[str, Sequence[str]], port: int) -> None:
-    wanted = os.environ.get(PORT, "")
+    wanted = node_environment.inherited_port(PORT)
     if wanted and wanted != str(port):
         raise Exception(f"{PORT} is {wanted} here and {port or 'not set'} in the driver: set spark.executorEnv.{PORT}")
     found = [address for addresses in spec.values() for address in addresses]
@@ -262,7 +262,7 @@ def _register(address: tuple[str, int], number: int, role: str, index: int) -> t
     try:
         known = [node for node in client.get_reservations() if (node["host"], node["executor_id"]) == (host, number)]
         if not known:
-            port = int(os.environ.get(PORT, "0"))
+            port = int(node_environment.inherited_port(PORT) or "0")
             if not port:
                 held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
                 held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

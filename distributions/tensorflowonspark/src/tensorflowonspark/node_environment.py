@@ -55,6 +55,13 @@ def argument(args: Any, name: str, default: Any) -> Any:
     return args.get(name, default) if isinstance(args, Mapping) else getattr(args, name, default)
 
 
+def inherited_port(variable: str) -> str:
+    """Return the port that a variable of the environment has; "" without it. The address that Kubernetes sets for a
+    service of the same name (`tcp://10.0.0.5:6006`) is none."""
+    found = os.environ.get(variable, "")
+    return "" if "://" in found else found
+
+
 def set_class_path() -> None:
     """Set the class path by which TensorFlow reads HDFS, where Hadoop is installed."""
     if "HADOOP_PREFIX" in os.environ and "TFOS_CLASSPATH_UPDATED" not in os.environ:

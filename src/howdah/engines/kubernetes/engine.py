@@ -381,6 +381,11 @@ class KubernetesEngine(Engine):
             if not is_master and not container_state(pod, "terminated"):
                 self._api.delete("pods", name_of(pod))  # with the time that its program has to stop
 
+    def stop_limit_s(self, job_id: str) -> float:
+        job = self._api.find(self._api.path("jobs", job_id)) or {}
+        master = job.get("spec", {}).get("template", {}).get("spec", {})
+        return float(master.get("terminationGracePeriodSeconds") or 0)
+
     def pending_reasons(self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]) -> list[PendingReason]:
         found: dict[tuple[str, str], None] = {}
         pods = self._list("pods", **{manifests.JOB: job_id})

@@ -146,8 +146,7 @@ class LocalEngine(Engine):
     def cancel(self, job_id: str) -> None:
         user = getpass.getuser()
         for path in self._paths(job_id):
-            host, staged = JobDirectory(path).host, JobDirectory(path).staged()
-            stop_s = staged.job.stop_limit_s if staged is not None else 0.0
+            host, stop_s = JobDirectory(path).host, _stop_limit_s(path)
             if host not in ("", os.uname().nodename):
                 raise EngineRejected(f"{job_id} runs on {host}: it can be cancelled there")
             with _translate_os_errors(EngineUnavailable):
@@ -213,6 +212,14 @@ def _with_cached_files(staged: StagedJob, progress: Progress) -> StagedJob:
             file = dataclasses.replace(file, uri=target)
         placed.append(cache.place(file))
     return dataclasses.replace(staged, files=tuple(placed))
+
+
+def _stop_limit_s(directory: Path) -> float:
+    """Return how many seconds the programs of the job may take to stop; 0 if its file cannot be read."""
+    with contextlib.suppress(OSError):
+        staged = JobDirectory(directory).staged()
+        return staged.job.stop_limit_s if staged is not None else 0.0
+    return 0.0
 
 
 def _cache_path(home: str, file: StagedFile) -> str:

@@ -65,7 +65,7 @@ class ProgramMonitor:
         """Return whether the running program has got a preemption notice by TERM: a second one could come while it
         saves."""
         program = self._running_program()
-        return program is not None and program is self._notices.told_to_end
+        return program is not None and self._notices.is_told_to_end(program)
 
     def idle_s(self, usage: Usage) -> float:
         """Return for how long the program has shown no sign of progress; 0 when none runs."""

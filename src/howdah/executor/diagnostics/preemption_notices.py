@@ -27,8 +27,7 @@ class PreemptionNotices:
         self._number = 0
         self._last: Optional[PreemptionNotice] = None
         self._until = 0.0
-        self.told_to_end: Optional[Program] = None
-        """The last program whose notice was TERM."""
+        self._told_to_end: Optional[Program] = None
 
     def obey(self, notice: Optional[PreemptionNotice], program: Optional[Program]) -> None:
         """Hand `notice` on, if it is new and a program runs."""
@@ -43,9 +42,13 @@ class PreemptionNotices:
         except OSError as error:
             self.warn(f"the program can't be told by a file: {error}")
         if notice.signal == "TERM":
-            self.told_to_end = program
+            self._told_to_end = program
         if sent:
             program.send_signal(getattr(signal, f"SIG{notice.signal}"))
+
+    def is_told_to_end(self, program: Program) -> bool:
+        """Return whether the last notice of this program was TERM, and what it announced may still come."""
+        return program is self._told_to_end and time.monotonic() <= self._until
 
     def explain(self, exit: Exit) -> Exit:
         """Give preemption as the reason of a program's failure after a notice."""
