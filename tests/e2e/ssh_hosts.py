@@ -31,6 +31,7 @@ class SshHost:
             found.bind((name, 0))
             self.port = found.getsockname()[1]
         self.process: subprocess.Popen[bytes] | None = None
+        self.disk_bytes = 0
         (self.directory / "sshd_config").write_text(
             f"""Port {self.port}
 ListenAddress {name}
@@ -44,8 +45,10 @@ KbdInteractiveAuthentication no
 """
         )
 
-    def start(self, environment: Mapping[str, str] | None = None) -> None:
-        """Start the sshd, whose programs have these further variables, and wait until it listens."""
+    def start(self, environment: Mapping[str, str] | None = None, disk_bytes: int = 0) -> None:
+        """Start the sshd, whose programs have these further variables, and wait until it listens. With `disk_bytes` the
+        host has no more room than that."""
+        self.disk_bytes = disk_bytes
         with (self.directory / "log").open("ab") as log:
             # With the user's own HOME a login would run ~/.bashrc, which may hold locks when it is killed.
             given: dict[str, object] = {
@@ -56,6 +59,9 @@ KbdInteractiveAuthentication no
             given |= environment or {}
             variables = " ".join(f"{name}={value}" for name, value in given.items())
             command = [str(SSHD), "-D", "-e", "-f", str(self.directory / "sshd_config"), "-o", f"SetEnv {variables}"]
+            if disk_bytes:
+                mount = f'mount -t tmpfs -o size={disk_bytes} none "$0" && exec "$@"'
+                command = ["unshare", "--mount", "/bin/sh", "-c", mount, str(self.tmp), *command]
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=log)
         deadline = time.monotonic() + LIMIT_S
         while True:

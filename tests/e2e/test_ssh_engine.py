@@ -27,7 +27,7 @@ from howdah.engines.ssh.allocator import SshAllocator
 from howdah.errors import EngineRejected, EngineUnavailable
 from howdah.spec import JobReport, JobSpec, Resources, Role, State, TaskId, uris
 from howdah.spec.event_lines import read_log
-from howdah.spec.events import Allocated, Ended, Event, Waiting
+from howdah.spec.events import Allocated, Ended, Event, Noted, Waiting
 from howdah.testing.allocator_contract import AllocatorContract, staged_job
 from howdah.testing.engine_contract import EngineContract, variables
 
@@ -93,6 +93,8 @@ def engine(ssh: SshHosts) -> Iterator[Engine]:
         if not report.state.ended:
             found.cancel(report.id)
     for host in ssh.hosts:
+        if host.disk_bytes:
+            host.lose()
         if host.process is None or host.process.poll() is not None:
             host.start()
 
@@ -116,6 +118,9 @@ class Job:
         with contextlib.suppress(FileNotFoundError):
             return list(read_log((self.directory / "events.jsonl").read_text().splitlines()))
         return []
+
+    def log(self) -> str:
+        return _read(self.directory / "events.jsonl")
 
     def program(self, index: int, attempt: int = 1) -> tuple[int, str]:
         """Wait for a program; return its process and its GPUs."""
@@ -193,9 +198,9 @@ def test_a_lost_host_is_replaced_and_taken_again(engine: Engine, ssh: SshHosts, 
     until(lambda: {"lost", "silent"} & set(job.ends()), "the news of the lost host")
     job.program(0, 2)
     job.program(1, 2)
-    assert f"host {first} is left out" in (job.directory / "events.jsonl").read_text()
+    assert f"host {first} is left out" in job.log()
     lost.start()
-    until(lambda: f"host {first} is back" in (job.directory / "events.jsonl").read_text(), "the host's return")
+    until(lambda: f"host {first} is back" in job.log(), "the host's return")
     assert job.finish().state is State.SUCCEEDED
     nothing_is_left(ssh, job)
 
@@ -282,8 +287,43 @@ def test_a_host_that_is_away_is_left_out(engine: Engine, ssh: SshHosts, tmp_path
     job.program(0)
     job.program(1)
     assert ssh.hosts[2].name not in job.nodes().values()
-    assert f"host {ssh.hosts[2].name} is left out" in (job.directory / "events.jsonl").read_text()
+    assert f"host {ssh.hosts[2].name} is left out" in job.log()
     assert job.finish().state is State.SUCCEEDED
+
+
+def test_a_host_with_another_key_is_left_out(engine: Engine, ssh: SshHosts, tmp_path: Path) -> None:
+    ssh.hosts[2].lose()
+    key = ssh.hosts[2].directory / "host_key"
+    known = key.rename(key.with_name("known_key"))
+    generate_key(key)
+    ssh.hosts[2].start()
+    try:
+        job = Job(engine, tmp_path)
+        job.program(0)
+        job.program(1)
+        assert f"host {ssh.hosts[2].name} is left out: its host key is another" in job.log()
+        assert job.finish().state is State.SUCCEEDED
+    finally:
+        ssh.hosts[2].lose()
+        known.rename(key)
+        ssh.hosts[2].start()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+def test_a_host_whose_disk_is_full_is_left_out_until_it_has_room(engine: Engine, ssh: SshHosts, tmp_path: Path) -> None:
+    for host in ssh.hosts:
+        host.lose()
+        host.start(disk_bytes=1 << 14)
+    job = Job(engine, tmp_path, 1)
+    until(lambda: "No space left on device" in job.log(), "what the hosts say")
+    for host in ssh.hosts[1:]:
+        host.lose()
+        host.start()
+    job.program(0)
+    assert set(job.nodes().values()) <= {host.name for host in ssh.hosts[1:]}
+    assert job.finish().state is State.SUCCEEDED
+    notes = [event.text for event in job.events() if isinstance(event, Noted)]
+    assert len([text for text in notes if ssh.hosts[0].name in text]) == 1, "it is told once"
 
 
 def test_logs_of_a_task_are_in_the_home(engine: Engine, tmp_path: Path) -> None:

@@ -146,9 +146,7 @@ class SshAllocator(DetachedMasterAllocator):
                         self._vanished(container_id, is_new=not link.tried.is_set())
                     for container_id in self._released.intersection(event["present"]):
                         link.send(stop=container_id)
-                    if link.complaint:
-                        self._queue.put(Noted(time.time(), message("host {host} is back", host=link.host.name)))
-                    link.complaint = ""
+                    self._note_back(link)
                     link.tried.set()
                 elif event:
                     self._hear(link, event)
@@ -159,6 +157,11 @@ class SshAllocator(DetachedMasterAllocator):
                 process.kill()
             await asyncio.wait([asyncio.ensure_future(process.communicate())], timeout=CLOSE_S)
 
+    def _note_back(self, link: HostConnection) -> None:
+        if link.complaint:
+            self._queue.put(Noted(time.time(), message("host {host} is back", host=link.host.name)))
+        link.complaint = ""
+
     def _vanished(self, container_id: str, is_new: bool) -> None:
         """Take note that a host knows nothing of a container: `adopt` answers for it if this master is new."""
         if is_new:
@@ -168,6 +171,7 @@ class SshAllocator(DetachedMasterAllocator):
 
     def _hear(self, link: HostConnection, event: Mapping[str, Any]) -> None:
         if started := self._starting.pop(event.get("started", ""), None):
+            self._note_back(link)
             count, preferences = self._wanted[started.role]
             self._places[started.id], link.is_taken = started, False
             if count and link.host.name not in preferences.avoid:

@@ -98,15 +98,23 @@ class JobOnHost:
             free = self.free()
             if len(free["gpus"]) < order["gpus"] or any(order[key] > free[key] for key in ("vcores", "memory_mib")):
                 return say(busy=name)
-            os.makedirs(directory, 0o700)
             gpus = free["gpus"][: order["gpus"]]
-            lock = os.open(os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT)
+            self.run(order, directory, gpus)
+        say(started=name, gpus=gpus)
+        self.watch(name)
+
+    def run(self, order: Dict[str, Any], directory: str, gpus: List[int]) -> None:
+        """Write a container down, and run the bootstrap in it."""
+        os.makedirs(directory, 0o700)
+        lock = os.open(os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT)
+        try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             grant = {key: order[key] for key in ("vcores", "memory_mib")}
             text = json.dumps({**grant, "gpus": gpus, "boot": read("/proc/sys/kernel/random/boot_id")})
             files = {"grant.new": text.encode(), "key": order["key"].encode(), "bootstrap.pyz": self.archive}
             for file, content in files.items():
-                with open(os.open(os.path.join(directory, file), os.O_WRONLY | os.O_CREAT, 0o600), "wb") as opened:
+                path = os.path.join(directory, file)
+                with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as opened:
                     opened.write(content)
             kept = {key: value for key, value in os.environ.items() if not key.startswith("SSH_")}
             given = {"HOWDAH_CONTAINER_KEY_FILE": "key", "HOWDAH_CACHE_DIR": os.path.join(self.directory, "cache")}
@@ -118,9 +126,8 @@ class JobOnHost:
                     cwd=directory, env={**kept, **given, **devices, **order["variables"]}, pass_fds=(lock,),
                     stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                 )  # fmt: skip
+        finally:
             os.close(lock)
-        say(started=name, gpus=gpus)
-        self.watch(name)
 
     def watch(self, name: str) -> None:
         """Tell of a container's end, now or later."""
@@ -174,7 +181,11 @@ def main() -> None:
     for line in sys.stdin.buffer:
         order = json.loads(line)
         if "start" in order:
-            job.start(order)
+            try:
+                job.start(order)
+            except OSError as error:  # a full disk, say: what runs here already goes on
+                remove(os.path.join(job.directory, order["start"]))
+                say(refused=order["start"], text=f"{error.filename or job.directory}: {error.strerror}")
         elif "stop" in order:
             job.stop(order["stop"])
         else:

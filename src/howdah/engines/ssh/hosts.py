@@ -10,6 +10,7 @@ from importlib import resources
 from typing import Any
 
 from howdah.errors import EngineRejected, EngineUnavailable
+from howdah.spec.message import message
 from howdah.spec.units import memory_mib
 from howdah.spec.values import dataclass
 
@@ -109,8 +110,11 @@ def parse(line: bytes) -> dict[str, Any] | None:
 
 
 def reason(stderr: bytes, status: int | None) -> str:
-    """Return why ssh has ended: the last line that it printed."""
-    lines = stderr.decode("utf-8", "replace").split("\n")
+    """Return why ssh has ended: the last line that it printed, and what to do about a key that it refused."""
+    text = stderr.decode("utf-8", "replace")
+    if "HOST IDENTIFICATION HAS CHANGED" in text:
+        return message("its host key is another than the known one: if that is right, remove the old (ssh-keygen -R)")
+    lines = text.split("\n")
     return next((line.strip() for line in reversed(lines) if line.strip()), f"ssh ended with status {status}")
 
 
