@@ -22,6 +22,7 @@ case "$name $1 $2" in
     "scontrol show config") echo "MaxArraySize            = 3" ;;
     sinfo*) cat nodes 2>/dev/null; true ;;
     squeue*) cat squeue 2>/dev/null; true ;;
+    "sbatch --version "*) cat version 2>/dev/null || echo slurm-wlm 22.05.8 ;;
     sbatch*)
         if [ -e refused ]; then echo 'sbatch: error: no more jobs' >&2; exit 1; fi
         number=$(($(cat number 2>/dev/null || echo 100) + 1))

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from fake_slurm import FakeSlurm
 
 from howdah.engines.slurm import commands
 from howdah.engines.slurm.batch_script import GUARD, batch_script
@@ -15,7 +16,7 @@ from howdah.engines.slurm.engine import SlurmEngine, explain_wait
 from howdah.engines.slurm.shapes import components, shape_of
 from howdah.engines.slurm.step_end import end_of_step
 from howdah.errors import EngineRejected, EngineUnavailable
-from howdah.spec import JobSpec, Resources, Role
+from howdah.spec import JobSpec, Resources, Role, StagedJob
 from howdah.spec.job import Placement
 
 EXPIRED = "srun: Check SLURM_JOB_ID environment variable. Expired or invalid job 3"
@@ -52,6 +53,21 @@ class TestShapes:
         ]
         assert shape.step_options()[-1] == "--gres=gpu:2"
         assert shape_of(JobSpec({"worker": Role("")}), "worker").step_options()[-1] == "--gres=none"
+
+
+@pytest.mark.parametrize(
+    ("version", "option"),
+    [("slurm-wlm 22.05.8", "--requeue"), ("slurm 25.05.3", "--requeue"), ("slurm 25.11.0-0rc1", "--requeue=expedite")],
+)
+def test_newer_versions_bring_jobs_back_before_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, option: str
+) -> None:
+    slurm = FakeSlurm(tmp_path / "state", monkeypatch)
+    slurm.say("version", version)
+    monkeypatch.setenv("HOWDAH_HOME", str(tmp_path / "howdah"))
+    job = JobSpec({"worker": Role("true")}, engines={"slurm": {"segment": "4", "switches": "1@30:00"}})
+    planned = SlurmEngine({}).plan(StagedJob(job, "")).request["sbatch"][0]
+    assert (option in planned, {"--segment=4", "--switches=1@30:00"} <= set(planned)) == (True, True), planned
 
 
 class TestEndOfStep:

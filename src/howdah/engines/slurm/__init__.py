@@ -24,6 +24,8 @@ INFO = EngineInfo(
     settings={"conf": Setting("", "Slurm's configuration, slurm.conf; else SLURM_CONF.", "path"), **_SHARED},
     options={
         **_SHARED,
+        "segment": Setting("", "Nodes that come together in one block of the network (topology/block).", "whole"),
+        "switches": Setting("", "Most switches between the nodes, and how long to wait for them: 1@30:00."),
         "comment": Setting("", "Comment that Slurm keeps with the job."),
         "time": Setting("", "Time limit of the job; else timeouts.total, else the partition's.", "duration"),
     },

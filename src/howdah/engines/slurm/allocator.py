@@ -302,6 +302,7 @@ class SlurmAllocator(PullAllocator):
         ]
 
     async def _srun(self, options: list[str], command: list[str], log: Path, **more: str) -> KeptProcess:
+        # Not by `srun --async` of newer versions: the step's end would be known from the accounting alone.
         kept = self._slurm.environment.items()
         environment = {name: value for name, value in kept if not name.startswith(("SBATCH_", "HOWDAH_"))} | more
         return await KeptProcess.run(["srun", *options, *command], environment, log)

@@ -185,6 +185,11 @@ class SlurmCommands:
             return 0.0
         return float((found.get("KillWait") or "0").split()[0])
 
+    def version(self) -> tuple[int, ...]:
+        """Return the version of Slurm's commands, such as (22, 5). Raises as `call` does."""
+        found = re.search(r"(\d+)\.(\d+)", self.call("sbatch", "--version"))
+        return tuple(map(int, found.groups())) if found else ()
+
     def cluster(self) -> str:
         """Return the cluster's name and its controller, as the controller says them. Raises as `call` does."""
         found = self._config()

@@ -18,6 +18,8 @@ from howdah.errors import EngineRejected
 from howdah.spec import JobSpec, Plan, StagedJob, State, TaskId
 from howdah.spec.message import message
 
+EXPEDITES = (25, 11)
+"""Slurm's version from which a job whose node fails can get its other nodes back at once, before all others."""
 _ENDS = {
     "TIMEOUT": "Slurm's time limit was reached",
     "NODE_FAIL": "the node of its master failed",
@@ -73,12 +75,13 @@ class SlurmEngine(BatchJobEngine):
             f"--job-name={job.name}",
             f"--comment={options['comment'] or 'howdah'}",
             "--no-kill",
-            "--requeue",
+            "--requeue=expedite" if self._slurm.version() >= EXPEDITES else "--requeue",
             f"--signal=B:USR1@{WARNED_S}",
             *([f"--time={-(-int(limit_s) // 60)}"] if limit_s else []),
         ]
         queue, parts = queue_options(job, options), components(job).items()
-        found = [[*queue, *shape.job_options(count, options["constraint"])] for shape, count in parts]
+        near = [f"--{name}={options[name]}" for name in ("segment", "switches") if options[name]]
+        found = [[*queue, *near, *shape.job_options(count, options["constraint"])] for shape, count in parts]
         return [[*whole, *found[0]], *found[1:]]
 
     def find_cluster_name(self) -> str:
