@@ -134,6 +134,14 @@ def test_a_time_of_hundreds_of_digits_harms_no_job(home: Path, index: Index) -> 
     assert {row["note"] for row in listed(index)} == {"odd", "fine"}
 
 
+def test_a_damaged_file_is_kept_beside_the_new_one(home: Path) -> None:
+    change(home, 1, note="mine")
+    damaged = file_of(home, 1).read_bytes()[:-9]
+    file_of(home, 1).write_bytes(damaged)
+    assert change(home, 1, tags=["a"]).note == ""
+    assert file_of(home, 1).with_name(f"{file_of(home, 1).name}.5").read_bytes() == damaged
+
+
 def test_what_another_version_stored_stays_whatever_it_is(home: Path) -> None:
     change(home, 1, note="one")
     file_of(home, 1).write_text('{"note": "one", "later": "\\ud800"}')

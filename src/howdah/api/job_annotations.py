@@ -157,7 +157,10 @@ def change(
             raise NotFound(f"no job {job_id[:80]} in {home}", "job")
         if not _is_own(home, above.owner, conf_dir):
             raise NotPermitted(f"only the owner of {uris.path(home)} may annotate its jobs", "job")
-        stored = {**_stored(files, uri), **checked, "version": VERSION, "job": job_id, "changed": now, "by": by}
+        before = _stored(files, uri)
+        if not before and files.exists(uri):
+            files.rename(uri, f"{uri}.{now:.0f}")  # damaged: what people wrote may still be in it
+        stored = {**before, **checked, "version": VERSION, "job": job_id, "changed": now, "by": by}
         files.mkdirs(uris.parent(uri), (above.mode & 0o777) or 0o755)
         with files.writing(uri, 0o644) as sink:
             sink.write(json.dumps(stored).encode())

@@ -36,6 +36,7 @@ from howdah.spark.feeding import SparkFeeder
 from howdah.spark.feeding_task import Programs, end_feed
 from howdah.spark.node_context import FEED_PORT
 from howdah.spec import Environment, JobReport, JobSpec, Outcome, Resources, Role, State
+from howdah.spec.message import message
 from howdah.spec.view import JobView
 
 _LOG = logging.getLogger("howdah")
@@ -140,6 +141,8 @@ class Cluster:
             if not isinstance(job, JobSpec):
                 spec = _with_command(spec, context)
             names = [role for role in spec.roles if role not in HOLD_NO_DATA] if fed is None else fed
+            if spec.engines.get("spark"):
+                _LOG.warning(message("the application runs already: engines.spark of the job does not count"))
             made = _for_spark(context, spec, names, beside_driver, socket)
             engine = engine_for(settings)
             job_id = submit(prepare(made, Path(base_directory), flags, _LOG.warning), _LOG.warning)
