@@ -28,8 +28,8 @@ an allocator to the master, `howdah.master.owned_file.LogOwnerChanged` ends a ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Optional, Sequence
+from dataclasses import dataclass, replace
+from typing import Mapping, Optional, Sequence
 
 __all__ = [
     "AnswerTimeout",
@@ -78,6 +78,13 @@ class Mistake:
         hint = f" (did you mean {self.nearest!r}?)" if self.nearest else ""
         origin = f" ({self.origin})" if self.origin and self.place else ""
         return f"{self.place or self.origin or ''}: {self.problem}{hint}{origin}"
+
+    def with_origin(self, origins: Mapping[str, str]) -> Mistake:
+        """Return the mistake with what the user typed for its place, or for what that lies in."""
+        place = self.place
+        while place and place not in origins:
+            place = place.rpartition(".")[0]
+        return replace(self, origin=origins[place] if place else None)
 
 
 class SpecError(HowdahError):

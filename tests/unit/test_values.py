@@ -8,11 +8,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 import howdah
-from howdah.spec import TaskId
+from howdah.spec import TaskId, values
 from howdah.spec.events import GangRestarted, Noted
 
 SOURCE = Path(howdah.__file__).parent
@@ -66,3 +67,35 @@ def test_values_of_equal_fields_are_equal_and_hash_alike() -> None:
     assert len({one, other}) == 1
     assert one != GangRestarted(1.0, 3, "why", (TaskId("worker", 0),))
     assert repr(Noted(1.0, "text")) == "Noted(time=1.0, text='text', decided=False)"
+
+
+def test_a_value_is_made_as_the_standard_decorator_makes_it() -> None:
+    @values.dataclass(frozen=True)
+    class Base:
+        name: str
+        tags: list[str] = dataclasses.field(default_factory=list)
+        count: int = dataclasses.field(default=0, init=False)
+
+    @values.dataclass(frozen=True, kw_only=True)
+    class Derived(Base):
+        size: int = 1
+        seen: ClassVar[list[str]] = []
+
+        def __post_init__(self) -> None:
+            self.seen.append(self.name)
+
+    class Further(Derived):
+        pass
+
+    assert [repr(each).rpartition(".")[2] for each in (Base("a"), Derived("b", ["t"], size=2), Further("c"))] == [
+        "Base(name='a', tags=[], count=0)",
+        "Derived(name='b', tags=['t'], count=0, size=2)",
+        "Further(name='c', tags=[], count=0, size=1)",
+    ]
+    assert Derived.seen == ["b", "c"]
+    assert Base("a").tags is not Base("a").tags
+    assert dataclasses.replace(Derived("b"), size=3).size == 3
+    with pytest.raises(TypeError, match=r"Base\.__init__\(\) missing 1 required positional argument: 'name'"):
+        Base()  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        Derived("b", [], 2)  # type: ignore[misc]

@@ -32,7 +32,6 @@ from howdah.spec.job_file_keys import job_file_record
 from howdah.spec.launchers import unconnected
 from howdah.spec.message import Sentence, message
 from howdah.spec.staged import PYTHON_ARCHIVE
-from howdah.spec.validation import origin_of
 from howdah.spec.values import dataclass
 from howdah.staging.stage import ARCHIVES, archive_file, stage
 from howdah.storage import object_stores
@@ -164,7 +163,7 @@ def _check_launches(job: JobSpec, base_directory: Path, origins: Mapping[str, st
     launches = launches_of_job(job, base_directory)
     found = list(unconnected(job, launches))
     if mistakes := [each for each in found if isinstance(each, Mistake)]:
-        raise SpecError([replace(each, origin=origin_of(each.place, origins)) for each in mistakes])
+        raise SpecError([each.with_origin(origins) for each in mistakes])
     copies = unconnected_copies(job, base_directory, origins, launches)
     return [*(each for each in found if not isinstance(each, Mistake)), *([copies] if copies else [])]
 

@@ -11,7 +11,7 @@ from howdah.errors import Mistake, SpecError
 from howdah.spec import JobSpec, plugins
 from howdah.spec.message import message
 from howdah.spec.setting import Setting, Value, checked
-from howdah.spec.validation import nearest, origin_of
+from howdah.spec.validation import nearest
 
 _GROUP = "howdah.engines"
 
@@ -83,7 +83,7 @@ def option_mistakes(job: JobSpec, origins: Mapping[str, str] | None = None) -> l
                 _checked_option(engine, declared, name, value, Path())
             except SpecError as error:
                 found += error.mistakes
-    return [dataclasses.replace(mistake, origin=origin_of(mistake.place, origins or {})) for mistake in found]
+    return [mistake.with_origin(origins or {}) for mistake in found]
 
 
 def with_checked_options(job: JobSpec, engine: str, base_directory: Path) -> JobSpec:

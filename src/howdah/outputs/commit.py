@@ -27,7 +27,6 @@ from howdah.outputs import snapshot
 from howdah.spec import uris
 from howdah.spec.job import SUCCESS, JobSpec
 from howdah.spec.message import message
-from howdah.spec.validation import origin_of
 from howdah.spec.values import dataclass
 from howdah.storage import snapshot_places
 from howdah.storage.factory import filesystem
@@ -144,7 +143,7 @@ def _naming(place: str, origins: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     except StagingError as error:
-        raise StagingError(str(Mistake(place, str(error), origin=origin_of(place, origins)))) from error
+        raise StagingError(str(Mistake(place, str(error)).with_origin(origins))) from error
 
 
 def abandon(job: JobSpec, job_id: str, conf_dir: str = "") -> None:

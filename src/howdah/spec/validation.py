@@ -74,7 +74,7 @@ def find_mistakes(
         found = [*_roles(job), *_job(job, frameworks), *_files(job), *_data(job), *_variables(job)]
         found += [*preflight.mistakes(job), *exec_limits.mistakes(job), *containers.mistakes(job)]
         found += launchers.mistakes(job)
-    return [dataclasses.replace(mistake, origin=origin_of(mistake.place, origins or {})) for mistake in found]
+    return [mistake.with_origin(origins or {}) for mistake in found]
 
 
 def has_chief(roles: Mapping[str, Role]) -> bool:
@@ -110,15 +110,6 @@ def nearest(word: str, known: Collection[str]) -> Optional[str]:
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(word, list(known), 1)), None)
-
-
-def origin_of(place: str, origins: Mapping[str, str]) -> Optional[str]:
-    """Return where the user wrote `place`, or what it lies in."""
-    while place:
-        if place in origins:
-            return origins[place]
-        place = place.rpartition(".")[0]
-    return None
 
 
 def _at_least(place: str, value: float, minimum: int, unit: str = "") -> _Found:

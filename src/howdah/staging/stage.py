@@ -21,7 +21,7 @@ from howdah.spec import uris
 from howdah.spec.job import Board, Checkpoint, Input, JobSpec, Output, Save
 from howdah.spec.message import Message, message
 from howdah.spec.staged import DataFile, StagedFile, StagedInput, StagedJob
-from howdah.spec.validation import apply_alias, origin_of
+from howdah.spec.validation import apply_alias
 from howdah.spec.values import dataclass
 from howdah.spec.working_files import SPREAD, entries, file_name, name_of_packed_file
 from howdah.staging.files_wrong import FilesWrong
@@ -100,7 +100,7 @@ def stage(
     if (more := stager.left_out - MAX_LEFT_OUT_LINES) > 0:
         notice(message("{count} more are left out in the same way", count=more))
     if stager.mistakes:
-        found = (replace(each, origin=origin_of(each.place, origins or {})) for each in stager.mistakes)
+        found = (each.with_origin(origins or {}) for each in stager.mistakes)
         raise FilesWrong(list(found))
     job = replace(job, outputs=outputs, checkpoint=checkpoint, board=board)
     return StagedJob(job, home, files, (*inputs, *stager.directories), user=stager.user)
