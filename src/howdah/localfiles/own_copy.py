@@ -90,6 +90,9 @@ def copy_file(source: str, target: str) -> Iterator[None]:
                     yield
             _copy_facts(content.fileno(), sink.fileno())
         os.rename(part, target)
+    except OSError as error:
+        error.filename = error.filename or target  # a full disk, of which sendfile names none
+        raise
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(part)

@@ -172,15 +172,17 @@ def commit(output: OutputCommit, fs: FileSystem) -> str:
         StagingError: something else is there already, or may not be written; the error names where the uploads are.
     """
     if not _is_published(fs, output):
-        _collect(fs, output)
-        _move_snapshots(fs, output)
-        _keep_programs_mark(fs, uris.join(output.gathered, SUCCESS))
-        fs.create(uris.join(output.gathered, output.marker)).close()
-        begin_mark(fs, output.gathered, SUCCESS)
+        place = output.temporary
         try:
+            _collect(fs, output)
+            place = output.gathered
+            _move_snapshots(fs, output)
+            _keep_programs_mark(fs, uris.join(output.gathered, SUCCESS))
+            fs.create(uris.join(output.gathered, output.marker)).close()
+            begin_mark(fs, output.gathered, SUCCESS)
             _publish(fs, output)
         except StagingError as error:
-            raise StagingError(f"{error}; the output is kept in {output.gathered}") from error
+            raise StagingError(f"{error}; the output is kept in {place}") from error
     if fs.exists(uris.join(output.final, output.marker)):
         complete_mark(fs, output.final, SUCCESS, _snapshots_in(fs, output), output.marker)
     kept = _put_replaced_away(fs, output)

@@ -43,7 +43,7 @@ def _compiled_at_first_use(cls: Any, frozen: bool) -> Any:
         fields = [(field.name, field.type, field) for field in dataclasses.fields(cls)]
         known = {name: getattr(cls, name) for name in ("__doc__", "__post_init__") if hasattr(cls, name)}
         like = dataclasses.make_dataclass(cls.__name__, fields, namespace=known, eq=False, repr=False, frozen=frozen)
-        cls.__init__ = like.__init__
+        cls.__init__ = vars(like)["__init__"]
         cls.__init__(self, *args, **given)
 
     return compile_first

@@ -15,12 +15,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import BinaryIO, Literal, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol
 
 from howdah.errors import StagingError
 from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
 from howdah.storage.linked_tree import LeftOut
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 Buffer = bytes | memoryview
 CHUNK = 1 << 20
@@ -147,9 +150,7 @@ class FileSystem(ABC):
         """
         temporary = uris.join(uris.parent(uri), temporary_name(uris.name(uri)))
         try:
-            sink = self.create(temporary, mode)
-            sink.write(data)
-            sink.close()
+            self.write_in_place(temporary, data, mode)
             self.rename(temporary, uri)
         except StagingError:
             self.delete(temporary)
@@ -276,6 +277,18 @@ class FileSystem(ABC):
         with self.writing(uri, mode) as sink:
             sink.write(data)
 
+    def write_in_place(self, uri: str, data: bytes, mode: int = 0o644) -> None:
+        """Write a small file where it belongs: who dies meanwhile leaves the beginning of it, and no file of another
+        name."""
+        sink = self.create(uri, mode)
+        try:
+            sink.write(data)
+        except BaseException:
+            if isinstance(sink, io.IOBase):
+                sink.close()
+            raise
+        sink.close()
+
     def put(self, path: str | os.PathLike[str], uri: str, mode: int = 0o644, check: Check = go_on) -> int:
         """Copy a local file to `uri`; return its size in bytes. `check` is called before each chunk, with what was
         written before: its error ends the copy, of which nothing is left."""
@@ -289,9 +302,11 @@ class FileSystem(ABC):
             with self.open_read(uri) as source, open_local(temporary, "wb") as target:
                 size = copy(source, target)
             Path(temporary).replace(path)
-        except BaseException:
+        except BaseException as error:
             with contextlib.suppress(OSError):
                 Path(temporary).unlink()
+            if isinstance(error, StagingError):
+                raise type(error)(str(error).replace(temporary, os.fspath(path))) from error
             raise
         return size
 
@@ -359,13 +374,37 @@ def copy(source: BinaryIO, sink: Sink, check: Check = go_on) -> int:
     return size
 
 
-def open_local(path: str | os.PathLike[str], mode: Literal["rb", "wb"] = "rb") -> BinaryIO:
+class LocalFile(io.FileIO):
+    """A file of this machine, without a buffer. A full disk takes the beginning of what is written, and says nothing:
+    `write` writes all or raises a StagingError, as `close` does where the disk is another machine's."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        left = memoryview(data).cast("B")
+        size = len(left)
+        with self._explained():
+            while left:
+                left = left[super().write(left) :]
+        return size
+
+    def close(self) -> None:
+        with self._explained():
+            super().close()
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise explain(error, os.fspath(self.name)) from error
+
+
+def open_local(path: str | os.PathLike[str], mode: Literal["rb", "wb"] = "rb") -> LocalFile:
     """Open a local file without a buffer.
 
     Raises:
         StagingError: it cannot be opened.
     """
     try:
-        return Path(path).open(mode, buffering=0)
+        return LocalFile(path, mode)
     except OSError as error:
         raise explain(error, os.fspath(path)) from error

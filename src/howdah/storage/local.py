@@ -83,7 +83,15 @@ class LocalFileSystem(FileSystem):
 
     def append(self, uri: str, data: bytes) -> None:
         with _local(uri) as path, open(path, "ab", buffering=0) as file:
-            file.write(data)
+            left = memoryview(data)
+            try:
+                while left:
+                    left = left[file.write(left) :]
+            except OSError:  # a full disk has taken the beginning: who appends it again finds no half of it
+                end = file.tell()
+                if os.fstat(file.fileno()).st_size == end:
+                    file.truncate(end - (len(data) - len(left)))
+                raise
 
     def mkdirs(self, directory: str, mode: int = 0o755) -> None:
         with _local(directory) as path:

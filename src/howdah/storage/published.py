@@ -22,13 +22,13 @@ _WORDS = b"published by howdah"
 
 def begin_mark(fs: FileSystem, directory: str, name: str) -> None:
     """Write the file `name`, SUCCESS or FAILED, into a directory that is complete."""
-    _write(fs, uris.join(directory, name), _WORDS + b"\n")
+    fs.write_in_place(uris.join(directory, name), _WORDS + b"\n")
 
 
 def complete_mark(fs: FileSystem, directory: str, name: str, snapshots: Collection[str] = (), marker: str = "") -> None:
     """Add to the mark what there is now that the directory is in its place: an object store makes new files of those
     that it renames. `marker` is the name of a file that will be removed."""
-    _write(fs, uris.join(directory, name), _content(fs, directory, snapshots, {name, marker}))
+    fs.write_in_place(uris.join(directory, name), _content(fs, directory, snapshots, {name, marker}))
 
 
 def is_published(fs: FileSystem, directory: str) -> bool:
@@ -65,9 +65,3 @@ def _content(fs: FileSystem, directory: str, snapshots: Collection[str], left_ou
             size += entry.size
     digest = hashlib.sha256("\n".join(sorted(rows)).encode("utf-8", "surrogateescape")).hexdigest()
     return _WORDS + f": {len(rows)} files, {size} bytes, {digest}\n".encode()
-
-
-def _write(fs: FileSystem, uri: str, text: bytes) -> None:
-    sink = fs.create(uri)  # in its place: who dies here leaves no file of another name
-    sink.write(text)
-    sink.close()
