@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import getpass
-import html
 import os
 import tempfile
-import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -25,6 +23,9 @@ READ_S = 5.0
 def opened(link: str) -> Iterator[None]:
     """Open a link in this machine's browser, by a file that only this user can read, and that is there meanwhile:
     others see the words of a browser's command line."""
+    import html  # most commands open nothing
+    import webbrowser
+
     with tempfile.TemporaryDirectory() as private:
         page = Path(private, "link.html")
         page.write_text(f'<meta http-equiv="refresh" content="0; url={html.escape(link)}">\n', "utf-8")

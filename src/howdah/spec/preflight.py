@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Iterator, Tuple
 
 from howdah.errors import Mistake
@@ -32,6 +31,8 @@ def mistakes(job: JobSpec) -> Iterator[Mistake]:
     spec = job.preflight
     for number, name in enumerate(spec.checks):
         if name not in (*CHECKS, ALL):
+            from difflib import get_close_matches  # most jobs name none that is wrong
+
             near = get_close_matches(name, (*CHECKS, ALL), 1)
             allowed = ", ".join((*CHECKS, ALL))
             why = f"is {name!r}, must be one of {allowed}"

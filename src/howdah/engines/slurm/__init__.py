@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Mapping
+
 from howdah.engines.info import EngineInfo
-from howdah.engines.slurm.commands import is_configured
 from howdah.spec.setting import Setting
+
+
+def is_configured(settings: Mapping[str, str]) -> bool:
+    """Return whether Slurm's commands are here, and a configuration leads to a cluster."""
+    if shutil.which("sbatch") is None:
+        return False
+    from howdah.engines.slurm.commands import find_conf  # most machines have no Slurm
+
+    return bool(find_conf(settings))
+
 
 _SHARED = {
     "account": Setting("", "Account that is charged."),

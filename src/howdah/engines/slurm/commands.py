@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -51,11 +50,6 @@ def commands_of(settings: Mapping[str, str]) -> SlurmCommands:
     if (conf := find_conf(settings)) and not Path(conf).exists():
         raise SpecError.at("slurm.conf" if settings.get("slurm.conf") else "SLURM_CONF", f"{conf} does not exist")
     return SlurmCommands(conf)
-
-
-def is_configured(settings: Mapping[str, str]) -> bool:
-    """Return whether Slurm's commands are here, and a configuration leads to a cluster."""
-    return shutil.which("sbatch") is not None and bool(find_conf(settings))
 
 
 @dataclass(frozen=True)
