@@ -224,7 +224,7 @@ class _Stager:
         from howdah.staging import archive  # is slow to import, and most jobs have no directory
 
         linked = list[str]()
-        parts = archive.directory(directory, local_directory() / "packed", self._left_out, linked.append)
+        parts = archive.directory(directory, local_directory() / "packed", self._left_out, linked.append, self.home)
         self.kept += [KeptPath(place, uris.of_local(path), whole=True) for path in dict.fromkeys(linked)]
         if len(parts) == 1 and ":" not in name:
             yield _local_file(parts[0], name, kind, self.home)
@@ -263,7 +263,7 @@ class _Stager:
         if entry is None:
             self.wrong(place, f"no such file: {f'neither {missing} here nor ' if missing else ''}{uri}")
         elif entry.is_dir and kind == "file":
-            found = tree(fs, entry, self._left_out)
+            found = tree(fs, entry, self._left_out, self.home)
             self._keep_directories(place, (file.uri for file in found.files))
             yield StagedInput(name, found.files, share="all", empty=found.empty)
         elif entry.is_dir:
@@ -380,7 +380,7 @@ class _Stager:
     def _listing(self, uri: str) -> Listing:
         if uris.split(uri)[0] == "file" and not uris.is_pattern(uris.path(uri)):
             regular_file.exists(uris.path(uri))  # refuses a device, which would be a file without an end
-        found = listing(filesystem(uri, self.conf_dir), uri, self._left_out)
+        found = listing(filesystem(uri, self.conf_dir), uri, self._left_out, self.home)
         if found.hidden and found.files:
             self._tell(describe_hidden(display_uri(uri), found.hidden))
         return found
