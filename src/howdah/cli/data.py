@@ -113,12 +113,13 @@ def _time_text(entry: Entry) -> str:
 @click.option("--overwrite", is_flag=True, help="Replace files that exist.")
 @json_option
 def get(path: str, local: str, overwrite: bool, as_json: bool) -> None:
-    """Fetch PATH, a file or a directory with all below it, to LOCAL."""
+    """Fetch PATH, a file or a directory with all below it, to LOCAL; into LOCAL, if that is a directory."""
     uri = _uri(path)
     fs = filesystem(uri)
     entry = _readable_entry(fs, uri)
     target = Path(local)
-    target = target / uris.name(uri) if regular_file.exists(target) and target.is_dir() else target
+    is_into = (regular_file.exists(target) and target.is_dir()) or (local.endswith("/") and not entry.is_dir)
+    target = target / uris.name(uri) if is_into else target
     directories = list[Path]()
     if entry.is_dir:
         found = [(target / uris.below(each.uri, uri), each) for each in fs.list_tree(uri, _tell)]
