@@ -18,6 +18,7 @@ from howdah.spec.validation import nearest
 from howdah.spec.values import dataclass
 from howdah.storage.filesystem import Entry, FileSystem
 from howdah.storage.linked_tree import HOWDAHS_OWN, LeftOut, ignore
+from howdah.storage.local import expand_braces
 
 _NO_DATA = re.compile(
     r"(^|/)(_(SUCCESS|metadata|common_metadata|(started|committed)_\d+)$|_(temporary|logs|spark_metadata)/"
@@ -39,6 +40,9 @@ class Listing:
     """The names of directories that hold nothing."""
     hidden: tuple[str, ...] = ()
     """For each file that is left out because of `_` or `.`, its name up to there; but for what nobody misses."""
+    missing: tuple[str, ...] = ()
+    """The URIs that a pattern names by words in braces alone, and that are not there. Of other patterns nobody knows
+    what they should match."""
 
 
 def listing(fs: FileSystem, uri: str, left_out: LeftOut = ignore, home: str = "") -> Listing:
@@ -63,7 +67,21 @@ def listing(fs: FileSystem, uri: str, left_out: LeftOut = ignore, home: str = ""
         empty += [name for name, each in shown if each.is_dir]
         lost = [name for name, each in found if not each.is_dir and _is_hidden(name) and not _NO_DATA.search(name)]
         hidden += [prefix + _hidden_part(name) for name in lost]
-    return Listing(bool(matches), tuple(files), tuple(empty), tuple(hidden))
+    missing = () if entry else _missing_words(uri, {uris.path(match.uri) for match, _ in matches})
+    return Listing(bool(matches), tuple(files), tuple(empty), tuple(hidden), missing)
+
+
+def _missing_words(pattern: str, found: set[str]) -> tuple[str, ...]:
+    scheme, server, path = uris.split(uris.normalize(pattern))
+    words = [word for word in dict.fromkeys(expand_braces(path)) if not uris.is_pattern(word)]
+    named = [uris.normalize(uris.build(scheme, server, word)) for word in words]
+    missing = tuple(each for each in named if uris.path(each) not in found)
+    return missing if len(missing) < len(named) else ()  # else the store has another form of its names
+
+
+def numbered_paths(place: str, path: str | Sequence[str]) -> list[tuple[str, str]]:
+    """Return the paths of one field of the job, each with its place in the job file."""
+    return [(place, path)] if isinstance(path, str) else [(f"{place}.{n}", each) for n, each in enumerate(path)]
 
 
 def describe_hidden(path: str, hidden: Sequence[str]) -> Message:

@@ -26,7 +26,7 @@ from howdah.spec.values import dataclass
 from howdah.spec.working_files import SPREAD, entries, file_name, name_of_packed_file
 from howdah.staging.files_wrong import FilesWrong
 from howdah.staging.name_clashes import find_name_clashes, mark_shipped
-from howdah.staging.path_listing import Listing, describe_hidden, listing, nearest_file_name, tree
+from howdah.staging.path_listing import Listing, describe_hidden, listing, nearest_file_name, numbered_paths, tree
 from howdah.staging.replacement import (
     KeptPath,
     Loss,
@@ -299,7 +299,7 @@ class _Stager:
         uploads: dict[str, str] = {}
         empty: dict[str, None] = {}
         mistakes = len(self.mistakes)
-        for place, path in _places(f"inputs.{number}.path", entry):
+        for place, path in numbered_paths(f"inputs.{number}.path", entry.path):
             try:
                 self._keep(place, path)
                 for file, source in self._input_files(place, path, empty):
@@ -354,6 +354,7 @@ class _Stager:
         relative = not uris.has_scheme(path) and not path.startswith("/")
         found = self._listing(beside) if relative else Listing(False)
         empty.update(dict.fromkeys(found.empty))
+        self._miss(place, path, found)
         if found.found and not self.is_local:
             for file in found.files:
                 source = uris.path(file.uri)
@@ -364,6 +365,7 @@ class _Stager:
         if not found.found:
             found = self._listing(uri)
             empty.update(dict.fromkeys(found.empty))
+            self._miss(place, path, found)
         if not found.found:
             also = f"{self.base_directory / path} nor " if relative and not self.is_local else ""
             near = nearest_file_name(Path(uris.path(uri))) if uris.split(uri)[0] == "file" else None
@@ -376,6 +378,10 @@ class _Stager:
                 self.wrong(place, f"{display_uri(file.uri)}: permission denied")
                 break
         yield from ((file, "") for file in found.files)
+
+    def _miss(self, place: str, path: str, found: Listing) -> None:
+        for each in found.missing if found.found else ():
+            self.wrong(place, f"{path!r}: no such file or directory: {display_uri(each)}")
 
     def _listing(self, uri: str) -> Listing:
         if uris.split(uri)[0] == "file" and not uris.is_pattern(uris.path(uri)):
@@ -492,9 +498,3 @@ class _Stager:
         except StagingError as error:
             self.wrong(place, str(error))
         return uri
-
-
-def _places(place: str, entry: Input) -> list[tuple[str, str]]:
-    if isinstance(entry.path, str):
-        return [(place, entry.path)]
-    return [(f"{place}.{number}", path) for number, path in enumerate(entry.path)]
