@@ -402,6 +402,12 @@ def test_an_input_that_cannot_be_read_is_told_before(
         stage(JobSpec(ROLES, inputs=(Input("data"),)), tmp_path, home)
 
 
+def test_a_directory_is_no_packed_environment(tmp_path: Path, home: str) -> None:
+    (tmp_path / "ve").mkdir()
+    with pytest.raises(FilesWrong, match=r"environment\.archive: .*/ve is a directory; pack it as one of \.zip, "):
+        archive_file("env", str(tmp_path / "ve"), home)
+
+
 def test_environment_archives_are_staged_by_kind(tmp_path: Path, home: str) -> None:
     write(tmp_path / "env.tar.gz")
     write(tmp_path / "env.pex")

@@ -208,7 +208,7 @@ def rm(path: str, recursive: bool, as_json: bool) -> None:
     """Remove PATH, a file, or what a pattern matches, for good: there is no trash."""
     uri = _uri(path)
     fs = filesystem(uri)
-    entry = _literal_entry(fs, path, uri)
+    entry = _dangling_link(uri) or _literal_entry(fs, path, uri)
     entries = fs.glob(uri) if entry is None else [entry]
     if not entries:
         raise StagingError(f"{uri}: nothing matches")
@@ -225,6 +225,13 @@ def rm(path: str, recursive: bool, as_json: bool) -> None:
             click.echo(to_json({"removed": entry.uri}))
         else:
             click.echo(_("removed: {uri}", uri=entry.uri), err=True)
+
+
+def _dangling_link(uri: str) -> Entry | None:
+    """Return a link of this machine that leads to nothing, which has no status of its own to list."""
+    path = Path(uris.path(uri))
+    is_one = uri.startswith("file:") and path.is_symlink() and not path.exists()
+    return Entry(uri, 0, 0) if is_one else None
 
 
 def _holds_home(uri: str) -> bool:

@@ -128,7 +128,9 @@ def archive_file(name: str, path: str, home: str, place: str = "environment.arch
         exists = regular_file.exists(path)
     except StagingError as error:
         raise FilesWrong.at(place, str(error)) from None
-    if not exists or Path(path).is_dir():
+    if Path(path).is_dir():
+        raise FilesWrong.at(place, f"{path} is a directory; pack it as one of {', '.join(ARCHIVES)}")
+    if not exists:
         raise FilesWrong.at(place, f"{path!r}: no such file", nearest_file_name(Path(path)))
     if path.endswith(ARCHIVES):
         return _local_file(Path(path), name, "archive", home)
@@ -352,9 +354,7 @@ class _Stager:
         """Yield pairs of a file and its local path, which is "" if the file needs no upload; add empty directories."""
         beside = uris.of_local(self.base_directory / path)
         relative = not uris.has_scheme(path) and not path.startswith("/")
-        found = self._listing(beside) if relative else Listing(False)
-        empty.update(dict.fromkeys(found.empty))
-        self._miss(place, path, found)
+        found = self._listing(place, path, beside, empty) if relative else Listing(False)
         if found.found and not self.is_local:
             for file in found.files:
                 source = uris.path(file.uri)
@@ -363,9 +363,7 @@ class _Stager:
             return
         uri = uris.absolute(path, self.cluster_fs, self.user_directory)
         if not found.found:
-            found = self._listing(uri)
-            empty.update(dict.fromkeys(found.empty))
-            self._miss(place, path, found)
+            found = self._listing(place, path, uri, empty)
         if not found.found:
             also = f"{self.base_directory / path} nor " if relative and not self.is_local else ""
             near = nearest_file_name(Path(uris.path(uri))) if uris.split(uri)[0] == "file" else None
@@ -379,16 +377,15 @@ class _Stager:
                 break
         yield from ((file, "") for file in found.files)
 
-    def _miss(self, place: str, path: str, found: Listing) -> None:
-        for each in found.missing if found.found else ():
-            self.wrong(place, f"{path!r}: no such file or directory: {display_uri(each)}")
-
-    def _listing(self, uri: str) -> Listing:
+    def _listing(self, place: str, path: str, uri: str, empty: dict[str, None]) -> Listing:
         if uris.split(uri)[0] == "file" and not uris.is_pattern(uris.path(uri)):
             regular_file.exists(uris.path(uri))  # refuses a device, which would be a file without an end
         found = listing(filesystem(uri, self.conf_dir), uri, self._left_out, self.home)
         if found.hidden and found.files:
             self._tell(describe_hidden(display_uri(uri), found.hidden))
+        for each in found.missing if found.found else ():
+            self.wrong(place, f"{path!r}: no such file or directory: {display_uri(each)}")
+        empty.update(dict.fromkeys(found.empty))
         return found
 
     # Outputs
