@@ -39,6 +39,16 @@ def test_a_file_of_the_same_size_is_replaced(directory: Path) -> None:
     assert (directory / "here").read_text() == "NEW"
 
 
+def test_a_file_goes_into_a_directory_that_is_not_there_yet(directory: Path) -> None:
+    assert run("get", "far/a", "new/er/")[0] == 0
+    assert run("get", "far/z", "new/er/")[0] == 0
+    assert below(directory / "new") == {"er", "er/a", "er/z"}
+    (directory / "here").write_text("mine")
+    code, said = run("get", "--overwrite", "far/a", "here/")
+    assert (code != 0, "here is no directory, and is in the way of one" in said) == (True, True)
+    assert (directory / "here").read_text() == "mine"
+
+
 def test_an_empty_directory_arrives(directory: Path) -> None:
     assert run("get", "far/empty", "here")[0] == 0
     assert (directory / "here").is_dir()

@@ -43,6 +43,12 @@ def test_a_file_a_pattern_a_directory(directory: Path) -> None:
     assert (directory / "f" / "g").exists()
 
 
+def test_a_link_to_nothing(directory: Path) -> None:
+    (directory / "gone").symlink_to("nowhere")
+    assert rm("gone").exit_code == 0
+    assert left(directory) == {"a.txt", "b.txt", "c.csv", "d", "f", "link"}
+
+
 @pytest.mark.parametrize(
     ("path", "words"),
     [

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import pwd
 import tarfile
 from pathlib import Path
 
 import pytest
 
 from howdah.inputs.assignment import plan_fetches
+from howdah.inputs.transfer import list_copies
 from howdah.spec import Input, JobSpec, Role, TaskId, uris
 from howdah.staging import archive
 from howdah.staging.stage import stage
@@ -111,6 +113,52 @@ def test_a_code_directory_has_all_of_it(data: Path) -> None:
         "near": "",
     }
     assert sorted(told) == [str(data / name) for name in ("above", "cats/round", "pipe")]
+
+
+def packed_names(path: str) -> list[str]:
+    with tarfile.open(path) as tar:
+        return tar.getnames()
+
+
+def test_howdahs_own_directories_never_travel(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the keys of other jobs nor the cache, which would grow by itself at each submission, go along."""
+    monkeypatch.setenv("HOWDAH_HOME", str(data / "own"))
+    for name in ("own/state/jobs/1/key", "own/cache/ab/c", "own/slurm/jobs/2/key", "home/jobs/3/key", "home/mine"):
+        (data / name).parent.mkdir(parents=True, exist_ok=True)
+        (data / name).write_text("secret")
+    (data / "last").symlink_to(data / "own/state/jobs/1")
+    (data / "out").symlink_to(tmp_path / "disk")
+    (tmp_path / "disk/state").symlink_to(data / "own/state")
+    own = {"own/state", "own/cache", "own/slurm", "last", "out/state", "home/jobs"}
+    for job in (
+        JobSpec({"w": Role("true")}, files=(".#.",)),
+        JobSpec({"w": Role("true")}, inputs=(Input(".", to="i"),)),
+    ):
+        told: list[str] = []
+        staged = stage(job, data, uris.of_local(data / "home"), notice=told.append)
+        sent = {name for file in staged.files for name in packed_names(file.source)}
+        sent |= {file.name for files in staged.inputs for file in files.files}
+        assert {"dogs/3", "home/mine", "out/far"} <= sent
+        assert not [name for name in sent if "key" in name or "cache" in name]
+        kept_back = {line.partition(" is left out: howdah keeps")[0] for line in told if "howdah keeps" in line}
+        assert kept_back == {str(data / name) for name in own}
+    copies, _ = list_copies(str(data), "hdfs://c/x")
+    assert not [copy.uri for copy in copies if "own/" in copy.uri or "last" in copy.uri or "state" in copy.uri]
+    named = stage(JobSpec({"w": Role("true")}, files=("own/state/jobs/1#one",)), data, uris.of_local(tmp_path / "home"))
+    assert packed_names(named.files[0].source) == ["key"]
+
+
+def test_a_user_without_a_home_has_none(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in an image that runs under a number that its /etc/passwd does not have."""
+
+    def nobody(uid: int) -> pwd.struct_passwd:
+        raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    for name in ("HOME", "HOWDAH_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    found = [path for path, _ in walk_linked(str(data), lambda path, reason: None)]
+    assert found == [str(data / name) for name in sorted(FILES + EMPTY)]
 
 
 def test_a_large_directory_elsewhere_is_named_instead(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from howdah.config.paths import state_directory
 from howdah.engines.local.machine import Machine, refusals
 from howdah.errors import StagingError
+from howdah.localfiles.own_directories import state_directory
 from howdah.spec import JobSpec, Resources, Role, StagedFile
 from howdah.spec.units import format_memory
 from howdah.staging.working_directory import prepare

@@ -17,8 +17,10 @@ from howdah.inputs.assignment import explain_shortages, plan_fetches
 from howdah.spec import Environment, Input, JobSpec, Output, Role, StagedFile, TaskId, uris
 from howdah.spec.working_files import packed_file
 from howdah.staging import archive
+from howdah.staging.files_wrong import FilesWrong
 from howdah.staging.stage import archive_file, stage
 from howdah.storage.content_cache import Cache, location, sha256_of
+from howdah.storage.factory import filesystem
 
 ROLES = {"worker": Role("true", 2)}
 
@@ -217,6 +219,24 @@ def test_inputs_are_listed_with_their_directories(tmp_path: Path, home: str) -> 
     assert staged[0].uploads == {}
 
 
+@pytest.mark.parametrize("store", ["", "memory:///years/"])
+def test_what_braces_name_must_all_be_there(tmp_path: Path, home: str, store: str) -> None:
+    """Half of the data would train without a word. What a `*` may match, nobody knows."""
+    for name in ("y/2023/a.csv", "y/2024/b.csv"):
+        uri = f"{store or tmp_path.as_uri() + '/'}{name}"
+        filesystem(uri).mkdirs(uris.parent(uri))
+        filesystem(uri).write_bytes(uri, b"x")
+    job = JobSpec(ROLES, inputs=(Input(f"{store}y/{{2023,2024}}"), Input(f"{store}y/202*/*.{{csv,json}}")))
+    first, second = stage(job, tmp_path, home).inputs
+    assert [file.name for file in first.files] == ["2023/a.csv", "2024/b.csv"]
+    assert [file.name for file in second.files] == ["a.csv", "b.csv"]
+    path = f"{store}y/{{2023,2024,2025}}"
+    with pytest.raises(FilesWrong) as told:
+        stage(JobSpec(ROLES, inputs=(Input((f"{store}y/2023", path)),)), tmp_path, home)
+    missing = f"{store}y/2025" if store else tmp_path / "y/2025"
+    assert str(told.value) == f"inputs.0.path.1: '{path}': no such file or directory: {missing}"
+
+
 def test_a_file_named_twice_is_there_once(tmp_path: Path, home: str) -> None:
     write(tmp_path / "data/a")
     job = JobSpec(ROLES, inputs=(Input(("data", "data/*", "data/a"), share="all"),))
@@ -380,6 +400,12 @@ def test_an_input_that_cannot_be_read_is_told_before(
     monkeypatch.setattr(os, "access", lambda path, _: not str(path).endswith("/data/b"))  # root may read all files
     with pytest.raises(SpecError, match=r"inputs.0.path: .*/data/b: permission denied"):
         stage(JobSpec(ROLES, inputs=(Input("data"),)), tmp_path, home)
+
+
+def test_a_directory_is_no_packed_environment(tmp_path: Path, home: str) -> None:
+    (tmp_path / "ve").mkdir()
+    with pytest.raises(FilesWrong, match=r"environment\.archive: .*/ve is a directory; pack it as one of \.zip, "):
+        archive_file("env", str(tmp_path / "ve"), home)
 
 
 def test_environment_archives_are_staged_by_kind(tmp_path: Path, home: str) -> None:

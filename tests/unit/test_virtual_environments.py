@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import hashlib
 import subprocess
 import threading
@@ -70,6 +71,20 @@ def test_an_environment_is_built_once_and_may_be_moved(requirements: Path, cache
     assert prefix.strip() == str(moved.parent)
     version = subprocess.check_output([moved / "python", "-V"], text=True).split()[1]
     assert python_version(venv) == version
+
+
+def test_what_killed_builds_have_left_is_removed(requirements: Path, cache: Path) -> None:
+    """Those of this environment and of others, but what somebody still makes."""
+    own = environment_path(requirements).name
+    other, busy = "0" * 16, "1" * 16
+    for name in (f".{own}.77", f".{other}.88", f".{busy}.99"):
+        (cache / name / "bin").mkdir(parents=True)
+    (cache / f".{other}.tar.gz.k2_x9abc").write_text("half")
+    with (cache / f".{busy}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        ensure_environment(requirements, lambda notice: None)
+    left = {path.name for path in cache.iterdir() if not path.name.endswith(".lock")}
+    assert left == {own, f".{busy}.99"}
 
 
 def test_two_at_once_build_it_once(requirements: Path, cache: Path) -> None:

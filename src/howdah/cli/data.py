@@ -113,12 +113,13 @@ def _time_text(entry: Entry) -> str:
 @click.option("--overwrite", is_flag=True, help="Replace files that exist.")
 @json_option
 def get(path: str, local: str, overwrite: bool, as_json: bool) -> None:
-    """Fetch PATH, a file or a directory with all below it, to LOCAL."""
+    """Fetch PATH, a file or a directory with all below it, to LOCAL; into LOCAL, if that is a directory."""
     uri = _uri(path)
     fs = filesystem(uri)
     entry = _readable_entry(fs, uri)
     target = Path(local)
-    target = target / uris.name(uri) if regular_file.exists(target) and target.is_dir() else target
+    is_into = (regular_file.exists(target) and target.is_dir()) or (local.endswith("/") and not entry.is_dir)
+    target = target / uris.name(uri) if is_into else target
     directories = list[Path]()
     if entry.is_dir:
         found = [(target / uris.below(each.uri, uri), each) for each in fs.list_tree(uri, _tell)]
@@ -207,7 +208,7 @@ def rm(path: str, recursive: bool, as_json: bool) -> None:
     """Remove PATH, a file, or what a pattern matches, for good: there is no trash."""
     uri = _uri(path)
     fs = filesystem(uri)
-    entry = _literal_entry(fs, path, uri)
+    entry = _dangling_link(uri) or _literal_entry(fs, path, uri)
     entries = fs.glob(uri) if entry is None else [entry]
     if not entries:
         raise StagingError(f"{uri}: nothing matches")
@@ -224,6 +225,13 @@ def rm(path: str, recursive: bool, as_json: bool) -> None:
             click.echo(to_json({"removed": entry.uri}))
         else:
             click.echo(_("removed: {uri}", uri=entry.uri), err=True)
+
+
+def _dangling_link(uri: str) -> Entry | None:
+    """Return a link of this machine that leads to nothing, which has no status of its own to list."""
+    path = Path(uris.path(uri))
+    is_one = uri.startswith("file:") and path.is_symlink() and not path.exists()
+    return Entry(uri, 0, 0) if is_one else None
 
 
 def _holds_home(uri: str) -> bool:

@@ -150,7 +150,7 @@ def _is_installed(module: str) -> bool:
 
 def home() -> Iterator[Finding]:
     """Check the directory of jobs and caches."""
-    from howdah.config.paths import state_directory
+    from howdah.localfiles.own_directories import state_directory
     from howdah.storage.content_cache import local_directory
 
     for name, place in ((_("jobs"), state_directory(os.environ)), (_("cache"), local_directory())):

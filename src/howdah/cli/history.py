@@ -24,11 +24,11 @@ from howdah.client.engine_registry import engine as engine_for
 from howdah.client.engine_registry import settings_for
 from howdah.client.history_link import PORT
 from howdah.client.page_links import HOURS
-from howdah.config.paths import state_directory
 from howdah.errors import HowdahError, NotFound, SpecError
 from howdah.hadoop.conf import user_on
 from howdah.history.options import HistoryOptions, ShownCluster, job_key, key_of, root_of
 from howdah.history.server import serve_until_signal
+from howdah.localfiles.own_directories import state_directory
 from howdah.spec import prices, uris
 from howdah.spec.units import seconds
 from howdah.wire import auth

@@ -21,10 +21,10 @@ from howdah.client.engine_registry import settings_for
 from howdah.client.history_link import IDLE, find_or_start
 from howdah.client.job_end import report_of, watch_until_end
 from howdah.client.page_links import HOURS, embed_url, page_link
-from howdah.config.paths import state_directory
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError, JobEnded, SpecError, StagingError
 from howdah.history.options import job_key, key_of
+from howdah.localfiles.own_directories import state_directory
 from howdah.spec.codec import to_json
 from howdah.wire import auth
 

@@ -16,10 +16,10 @@ from howdah.api import history_servers
 from howdah.client import history_service
 from howdah.client.api_client import ApiClient
 from howdah.client.engine_registry import settings_for
-from howdah.config.paths import state_directory
 from howdah.config.settings import HISTORY_URL
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError, NotFound
+from howdah.localfiles.own_directories import state_directory
 from howdah.storage.progress import no_notice
 
 PORT = 18488

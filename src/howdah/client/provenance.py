@@ -135,9 +135,10 @@ def _packages(job: JobSpec, base_directory: Path) -> Mapping[str, str]:
             text = "" if found else file_to_install(requirements).read_text(encoding="utf-8")
             found = found or dict(re.findall(r"(?m)^([A-Za-z0-9_.-]+)(?:\[[^\]]*\])?==([^\s;\\]+)", text))
         elif "/" in given.python:
+            from howdah.staging.named_interpreter import locate
             from howdah.staging.virtual_environments import installed_packages
 
-            found = installed_packages(Path(given.python).parent.parent)
+            found = installed_packages(Path(locate(given.python, base_directory)).parent.parent)
         elif given.conda:
             from howdah.staging import conda_environments
 

@@ -33,6 +33,7 @@ from howdah.spec.launchers import unconnected
 from howdah.spec.message import Sentence, message
 from howdah.spec.staged import PYTHON_ARCHIVE
 from howdah.spec.values import dataclass
+from howdah.spec.working_files import SPREAD, entries, file_name
 from howdah.staging.stage import ARCHIVES, archive_file, stage
 from howdah.storage import object_stores
 from howdah.storage.content_cache import location
@@ -269,12 +270,8 @@ def _environment(
     given = job.environment.given
     chosen = job.environment if given else default_environment(settings["environment"])
     if chosen.python:
-        if "/" not in chosen.python:
-            where = "environment.python" if given else "environment (your setting)"
-            raise SpecError.at(where, f"is {chosen.python!r}, must be a path such as /opt/env/bin/python")
-        if is_seen(chosen.python, engine, settings) and not os.access(chosen.python, os.X_OK):
-            raise SpecError.at("environment.python", f"{chosen.python!r}: no such interpreter")
-        return replace(base_environment, program_path=(str(Path(chosen.python).parent),))
+        where = "environment.python" if given else "environment (your setting)"
+        return _with_interpreter(base_environment, job, chosen.python, where, base_directory, engine, settings)
     if chosen.requirements:
         from howdah.staging.virtual_environments import ensure_environment, environment_path
 
@@ -314,6 +311,43 @@ def _environment(
             top = find_top(Path(file.source))
         return _with_environment_archive(base_environment, file, top)
     return base_environment
+
+
+def _with_interpreter(
+    environment: _Environment,
+    job: JobSpec,
+    python: str,
+    where: str,
+    base_directory: Path,
+    engine: Engine,
+    settings: Settings,
+) -> _Environment:
+    """Return `environment` with the interpreter that the job, or the setting `where`, names as the programs' `python`
+    and `python3`.
+
+    Raises:
+        SpecError: this machine sees what the nodes see, and there is no such interpreter.
+    """
+    from howdah.staging import named_interpreter
+
+    if "/" not in python:
+        raise SpecError.at(where, f"is {python!r}, must be a path such as /opt/env/bin/python")
+    sent = {file_name(entry) for _, _, entry, _ in entries(job)}
+    if not python.startswith("/") and not sent.isdisjoint({SPREAD, os.path.normpath(python).partition("/")[0]}):
+        is_directory = (base_directory / python).is_dir()  # a virtual environment that the job brings along
+        return replace(environment, program_path=(str(Path(python, "bin") if is_directory else Path(python).parent),))
+    path = str(base_directory.absolute() / python)
+    in_image = any(image for image in (job.environment.image, *(role.image for role in job.roles.values())))
+    if is_known := not in_image and is_seen(path, engine, settings):
+        path = named_interpreter.locate(python, base_directory)
+        if not named_interpreter.is_interpreter(path):
+            raise SpecError.at(where, f"{python!r}: no such interpreter")
+    directory, name = os.path.split(path)
+    if named_interpreter.has_both_names(path) if is_known else name in named_interpreter.NAMES:
+        return replace(environment, program_path=(directory,))
+    file = archive_file(ENVIRONMENT_ARCHIVE, str(named_interpreter.pack_names(path)), engine.home)
+    found = _with_environment_archive(environment, file)
+    return replace(found, program_path=(*found.program_path, directory))
 
 
 def is_seen(path: str | Path, engine: Engine, settings: Settings) -> bool:

@@ -14,11 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from howdah.config.engine_settings import engine_names, find_engine, settings_of_engines
-from howdah.config.paths import running_sandbox, state_directory
+from howdah.config.paths import running_sandbox
 from howdah.config.user_file import user_file
 from howdah.config.yaml_tree import Items, Keys, Node, Text, parse
 from howdah.errors import Mistake, SpecError, StagingError
 from howdah.localfiles.container_tools import TOOLS
+from howdah.localfiles.own_directories import state_directory
 from howdah.spec.setting import Setting, checked
 from howdah.spec.validation import nearest
 from howdah.spec.values import dataclass

@@ -23,11 +23,11 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from howdah.config.paths import state_directory
 from howdah.engines import MASTER_ATTEMPTS, Engine, MasterContext, Progress, cleanup, no_progress
 from howdah.engines.job_files import JobFiles, read_pieces, upload
 from howdah.engines.pull_launch import PullAllocator
 from howdah.errors import EngineRejected, HowdahError, JobNotFound, StagingError
+from howdah.localfiles.own_directories import state_directory
 from howdah.outputs.commit import abandon, reserve
 from howdah.spec import JobReport, Plan, StagedJob, State, TaskId, uris
 from howdah.spec.codec import decode, encode

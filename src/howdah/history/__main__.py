@@ -8,13 +8,13 @@ import os
 import sys
 from pathlib import Path
 
-from howdah.config.paths import state_directory
 from howdah.engines import Engine
 from howdah.engines.info import known
 from howdah.errors import HowdahError
 from howdah.hadoop.conf import user_on
 from howdah.history.options import HistoryOptions, ShownCluster, root_of
 from howdah.history.server import serve_until_signal
+from howdah.localfiles.own_directories import state_directory
 from howdah.spec import plugins, prices
 
 

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from howdah.config.paths import state_directory
+from howdah.localfiles.own_directories import state_directory
 from howdah.sandbox import addresses, conf, install
 from howdah.sandbox.daemon_sandbox import DaemonSandbox
 from howdah.sandbox.hadoop_daemons import HadoopDaemons

@@ -16,8 +16,8 @@ from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any
 
-from howdah.config.paths import state_directory
 from howdah.errors import EngineUnavailable, StagingError
+from howdah.localfiles.own_directories import state_directory
 from howdah.sandbox import addresses, install, process, slurm_conf
 from howdah.sandbox.daemon_sandbox import DaemonSandbox
 from howdah.sandbox.daemons import MARK, DaemonRole, Daemons

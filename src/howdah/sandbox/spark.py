@@ -18,8 +18,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from howdah.config.paths import state_directory
 from howdah.errors import SpecError
+from howdah.localfiles.own_directories import state_directory
 from howdah.sandbox import addresses, install, spark_install
 from howdah.sandbox.conf import node_host
 from howdah.sandbox.daemon_sandbox import DaemonSandbox

@@ -25,11 +25,21 @@ from typing import BinaryIO
 from howdah.errors import StagingError
 from howdah.localfiles import regular_file
 from howdah.localfiles.file_errors import explain
+from howdah.localfiles.own_directories import is_own, own_directories
 from howdah.localfiles.symlinks import is_inside, is_interpreter, stays_inside
+from howdah.spec import uris
 from howdah.spec.message import message
 from howdah.spec.values import dataclass
 from howdah.storage.content_cache import local_directory, sha256_of
-from howdah.storage.linked_tree import MAX_DEPTH, NOTHING_TO_COPY, LeftOut, ignore, leads_back, leads_nowhere
+from howdah.storage.linked_tree import (
+    HOWDAHS_OWN,
+    MAX_DEPTH,
+    NOTHING_TO_COPY,
+    LeftOut,
+    ignore,
+    leads_back,
+    leads_nowhere,
+)
 
 NEVER = {".git", ".hg", ".svn", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".ipynb_checkpoints"}
 """Directories that are not the user's code, and are never packed."""
@@ -104,6 +114,7 @@ def members(
     left_out: LeftOut = ignore,
     with_ignored_files: bool = False,
     followed: Followed = follow_silently,
+    home: str = "",
 ) -> list[ArchiveMember]:
     """Return all files and empty directories in `directory`, sorted. Links that stay inside it are kept as links,
     others are followed.
@@ -111,9 +122,12 @@ def members(
     `as_they_are` is for an environment: its links to a Python outside are kept, too, and nothing in it is ignored.
     `left_out` is called with what is not packed, and why. `with_ignored_files` leaves out directories that a .gitignore
     names, but no files: a package may hold some that its build made. `followed` is called with each file and directory
-    outside that is packed because a link leads to it.
+    outside that is packed because a link leads to it. howdah's own directories are never packed, nor those in `home`,
+    the URI of an engine's home.
     """
-    collector = _Collector(os.path.realpath(directory), as_they_are, left_out, with_ignored_files, followed)
+    real = os.path.realpath(directory)
+    own = own_directories(real, *([uris.path(home)] if home.startswith("file:") else []))
+    collector = _Collector(real, as_they_are, left_out, with_ignored_files, followed, own)
     found = list(collector.below(os.fspath(directory), ""))
     odd = next((member for member in found if _CONTROL.search(member.name)), None)
     if odd is not None:
@@ -130,14 +144,22 @@ class _Collector:
     left_out: LeftOut
     with_ignored_files: bool = False
     followed: Followed = follow_silently
+    own: tuple[str, ...] = ()
+    """howdah's own directories."""
     gitignored: int = 0
     """How many entries a .gitignore has left out."""
     linked: tuple[str, ...] = ()
     """The directories outside that links have led to, on the way to where the collector is."""
+    offset: int = 0
+    """Where in a name the part below the last of them begins."""
 
     def below(self, directory: str, prefix: str, rules: _Rules = _NO_RULES) -> Iterator[ArchiveMember]:
         if prefix.count("/") > MAX_DEPTH:
             raise StagingError(f"{directory} lies more than {MAX_DEPTH} directories deep")
+        base = self.linked[-1] if self.linked else self.root
+        if is_own(os.path.join(base, prefix[self.offset :]).rstrip("/"), self.own):  # noqa: PTH118
+            self.left_out(directory, HOWDAHS_OWN)
+            return
         try:
             entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
             if not self.as_they_are:
@@ -193,7 +215,8 @@ class _Collector:
         if any(is_inside(each, real) for each in (os.path.dirname(path), self.root, *self.linked)):
             self.left_out(path, leads_back(real))
             return
-        before, self.linked = self.linked, (*self.linked, real)
+        before = self.linked, self.offset
+        self.linked, self.offset = (*self.linked, real), len(name) + 1
         found, size = [], 0
         for member in self.below(path, f"{name}/", rules):
             found.append(member)
@@ -204,7 +227,7 @@ class _Collector:
                 )
                 found = []
                 break
-        self.linked = before
+        self.linked, self.offset = before
         if found:
             self.followed(real)
         yield from found
@@ -244,15 +267,17 @@ def _is_pattern(line: str) -> bool:
     return True
 
 
-def directory(source: Path, into: Path, left_out: LeftOut = ignore, followed: Followed = follow_silently) -> list[Path]:
+def directory(
+    source: Path, into: Path, left_out: LeftOut = ignore, followed: Followed = follow_silently, home: str = ""
+) -> list[Path]:
     """Pack a directory into .tar.gz archives below `into`: one, or several of a large directory. An archive is named by
     its content, and made only if it does not exist. What has not changed since the last time is not read again.
-    `left_out` and `followed` are those of `members`.
+    `left_out`, `followed` and `home` are those of `members`.
 
     Raises:
         StagingError: something can't be read, or there is no room.
     """
-    found = members(source, left_out=left_out, followed=followed)
+    found = members(source, left_out=left_out, followed=followed, home=home)
     note = _note(found)
     with contextlib.suppress(OSError):
         known = [into / name for name in note.read_text().split()]
@@ -297,7 +322,8 @@ def _parts(members: list[ArchiveMember]) -> Iterator[list[ArchiveMember]]:
 def size_up_to(limit: int, directory: Path) -> int:
     """Return how many bytes of a directory would be packed; counting ends above `limit`."""
     size = 0
-    for member in _Collector(os.path.realpath(directory), False, ignore).below(os.fspath(directory), ""):
+    real = os.path.realpath(directory)
+    for member in _Collector(real, False, ignore, own=own_directories(real)).below(os.fspath(directory), ""):
         size += member.size
         if size > limit:
             break

@@ -87,7 +87,7 @@ def pack(prefix: Path, notice: Notice) -> Path:
     if archive.is_file():
         return archive
     # conda-pack writes into a directory for temporary files first: that is gone with us, and where there is room.
-    scratch = archive.with_name(f".{os.getpid()}.{archive.name}.tmp")
+    scratch = archive.with_name(f".{archive.name}.{os.getpid()}")
     partial = scratch / "packed.tar.gz"
     with locked(archive, notice):
         try:

@@ -17,7 +17,8 @@ from howdah.spec.staged import DataFile
 from howdah.spec.validation import nearest
 from howdah.spec.values import dataclass
 from howdah.storage.filesystem import Entry, FileSystem
-from howdah.storage.linked_tree import LeftOut, ignore
+from howdah.storage.linked_tree import HOWDAHS_OWN, LeftOut, ignore
+from howdah.storage.local import expand_braces
 
 _NO_DATA = re.compile(
     r"(^|/)(_(SUCCESS|metadata|common_metadata|(started|committed)_\d+)$|_(temporary|logs|spark_metadata)/"
@@ -39,14 +40,17 @@ class Listing:
     """The names of directories that hold nothing."""
     hidden: tuple[str, ...] = ()
     """For each file that is left out because of `_` or `.`, its name up to there; but for what nobody misses."""
+    missing: tuple[str, ...] = ()
+    """The URIs that a pattern names by words in braces alone, and that are not there. Of other patterns nobody knows
+    what they should match."""
 
 
-def listing(fs: FileSystem, uri: str, left_out: LeftOut = ignore) -> Listing:
+def listing(fs: FileSystem, uri: str, left_out: LeftOut = ignore, home: str = "") -> Listing:
     """List the files that `uri` means: itself, those below it, or those of everything that its pattern matches.
 
     Below a directory files are named by their paths in it. What a pattern matches keeps its own name, so that the
     files of several directories stay apart. Links are followed; `left_out` is called with the path of what can't be,
-    and why.
+    and why. What howdah keeps in `home`, the URI of an engine's home, is left out, too.
     """
     entry = fs.stat(uri)
     if entry is None and not uris.is_pattern(uris.path(uri)):
@@ -57,13 +61,27 @@ def listing(fs: FileSystem, uri: str, left_out: LeftOut = ignore) -> Listing:
         if not match.is_dir:
             files.append(_file(match, uris.name(match.uri)))
             continue
-        found = _named(fs, match, left_out)
+        found = _named(fs, match, left_out, home)
         shown = [(prefix + name, each) for name, each in found if not _is_hidden(name)]
         files += [_file(each, name) for name, each in shown if not each.is_dir]
         empty += [name for name, each in shown if each.is_dir]
         lost = [name for name, each in found if not each.is_dir and _is_hidden(name) and not _NO_DATA.search(name)]
         hidden += [prefix + _hidden_part(name) for name in lost]
-    return Listing(bool(matches), tuple(files), tuple(empty), tuple(hidden))
+    missing = () if entry else _missing_words(uri, {uris.path(match.uri) for match, _ in matches})
+    return Listing(bool(matches), tuple(files), tuple(empty), tuple(hidden), missing)
+
+
+def _missing_words(pattern: str, found: set[str]) -> tuple[str, ...]:
+    scheme, server, path = uris.split(uris.normalize(pattern))
+    words = [word for word in dict.fromkeys(expand_braces(path)) if not uris.is_pattern(word)]
+    named = [uris.normalize(uris.build(scheme, server, word)) for word in words]
+    missing = tuple(each for each in named if uris.path(each) not in found)
+    return missing if len(missing) < len(named) else ()  # else the store has another form of its names
+
+
+def numbered_paths(place: str, path: str | Sequence[str]) -> list[tuple[str, str]]:
+    """Return the paths of one field of the job, each with its place in the job file."""
+    return [(place, path)] if isinstance(path, str) else [(f"{place}.{n}", each) for n, each in enumerate(path)]
 
 
 def describe_hidden(path: str, hidden: Sequence[str]) -> Message:
@@ -79,17 +97,27 @@ def describe_hidden(path: str, hidden: Sequence[str]) -> Message:
     )
 
 
-def tree(fs: FileSystem, entry: Entry, left_out: LeftOut) -> Listing:
-    """List everything below a directory, what is hidden, too: code has an `__init__.py`."""
-    found = _named(fs, entry, left_out)
+def tree(fs: FileSystem, entry: Entry, left_out: LeftOut, home: str = "") -> Listing:
+    """List everything below a directory, what is hidden, too: code has an `__init__.py`. `home`: as for `listing`."""
+    found = _named(fs, entry, left_out, home)
     files = tuple(_file(each, name) for name, each in found if not each.is_dir)
     return Listing(True, files, tuple(name for name, each in found if each.is_dir))
 
 
-def _named(fs: FileSystem, directory: Entry, left_out: LeftOut) -> list[tuple[str, Entry]]:
+def _named(fs: FileSystem, directory: Entry, left_out: LeftOut, home: str) -> list[tuple[str, Entry]]:
     """Return what is below a directory, each after its name there, sorted."""
-    named = ((uris.below(found.uri, directory.uri), found) for found in fs.list_tree(directory.uri, left_out))
-    return sorted(named, key=itemgetter(0))
+    own = [uris.join(home, name) for name in ("jobs", "cache")] if home else []
+    own = [each for each in own if not directory.uri.startswith(f"{each}/")]  # who names what lies there means it
+    found, kept_back = list[Entry](), dict[str, None]()
+    for entry in fs.list_tree(directory.uri, left_out):
+        holder = next((each for each in own if entry.uri == each or entry.uri.startswith(f"{each}/")), "")
+        if holder:
+            kept_back[holder] = None
+        else:
+            found.append(entry)
+    for each in kept_back:
+        left_out(uris.path(each) if each.startswith("file:") else each, HOWDAHS_OWN)
+    return sorted(((uris.below(entry.uri, directory.uri), entry) for entry in found), key=itemgetter(0))
 
 
 def _is_hidden(name: str) -> bool:

@@ -26,7 +26,7 @@ from howdah.spec.values import dataclass
 from howdah.spec.working_files import SPREAD, entries, file_name, name_of_packed_file
 from howdah.staging.files_wrong import FilesWrong
 from howdah.staging.name_clashes import find_name_clashes, mark_shipped
-from howdah.staging.path_listing import Listing, describe_hidden, listing, nearest_file_name, tree
+from howdah.staging.path_listing import Listing, describe_hidden, listing, nearest_file_name, numbered_paths, tree
 from howdah.staging.replacement import (
     KeptPath,
     Loss,
@@ -128,7 +128,9 @@ def archive_file(name: str, path: str, home: str, place: str = "environment.arch
         exists = regular_file.exists(path)
     except StagingError as error:
         raise FilesWrong.at(place, str(error)) from None
-    if not exists or Path(path).is_dir():
+    if Path(path).is_dir():
+        raise FilesWrong.at(place, f"{path} is a directory; pack it as one of {', '.join(ARCHIVES)}")
+    if not exists:
         raise FilesWrong.at(place, f"{path!r}: no such file", nearest_file_name(Path(path)))
     if path.endswith(ARCHIVES):
         return _local_file(Path(path), name, "archive", home)
@@ -224,7 +226,7 @@ class _Stager:
         from howdah.staging import archive  # is slow to import, and most jobs have no directory
 
         linked = list[str]()
-        parts = archive.directory(directory, local_directory() / "packed", self._left_out, linked.append)
+        parts = archive.directory(directory, local_directory() / "packed", self._left_out, linked.append, self.home)
         self.kept += [KeptPath(place, uris.of_local(path), whole=True) for path in dict.fromkeys(linked)]
         if len(parts) == 1 and ":" not in name:
             yield _local_file(parts[0], name, kind, self.home)
@@ -263,7 +265,7 @@ class _Stager:
         if entry is None:
             self.wrong(place, f"no such file: {f'neither {missing} here nor ' if missing else ''}{uri}")
         elif entry.is_dir and kind == "file":
-            found = tree(fs, entry, self._left_out)
+            found = tree(fs, entry, self._left_out, self.home)
             self._keep_directories(place, (file.uri for file in found.files))
             yield StagedInput(name, found.files, share="all", empty=found.empty)
         elif entry.is_dir:
@@ -299,7 +301,7 @@ class _Stager:
         uploads: dict[str, str] = {}
         empty: dict[str, None] = {}
         mistakes = len(self.mistakes)
-        for place, path in _places(f"inputs.{number}.path", entry):
+        for place, path in numbered_paths(f"inputs.{number}.path", entry.path):
             try:
                 self._keep(place, path)
                 for file, source in self._input_files(place, path, empty):
@@ -352,8 +354,7 @@ class _Stager:
         """Yield pairs of a file and its local path, which is "" if the file needs no upload; add empty directories."""
         beside = uris.of_local(self.base_directory / path)
         relative = not uris.has_scheme(path) and not path.startswith("/")
-        found = self._listing(beside) if relative else Listing(False)
-        empty.update(dict.fromkeys(found.empty))
+        found = self._listing(place, path, beside, empty) if relative else Listing(False)
         if found.found and not self.is_local:
             for file in found.files:
                 source = uris.path(file.uri)
@@ -362,8 +363,7 @@ class _Stager:
             return
         uri = uris.absolute(path, self.cluster_fs, self.user_directory)
         if not found.found:
-            found = self._listing(uri)
-            empty.update(dict.fromkeys(found.empty))
+            found = self._listing(place, path, uri, empty)
         if not found.found:
             also = f"{self.base_directory / path} nor " if relative and not self.is_local else ""
             near = nearest_file_name(Path(uris.path(uri))) if uris.split(uri)[0] == "file" else None
@@ -377,12 +377,15 @@ class _Stager:
                 break
         yield from ((file, "") for file in found.files)
 
-    def _listing(self, uri: str) -> Listing:
+    def _listing(self, place: str, path: str, uri: str, empty: dict[str, None]) -> Listing:
         if uris.split(uri)[0] == "file" and not uris.is_pattern(uris.path(uri)):
             regular_file.exists(uris.path(uri))  # refuses a device, which would be a file without an end
-        found = listing(filesystem(uri, self.conf_dir), uri, self._left_out)
+        found = listing(filesystem(uri, self.conf_dir), uri, self._left_out, self.home)
         if found.hidden and found.files:
             self._tell(describe_hidden(display_uri(uri), found.hidden))
+        for each in found.missing if found.found else ():
+            self.wrong(place, f"{path!r}: no such file or directory: {display_uri(each)}")
+        empty.update(dict.fromkeys(found.empty))
         return found
 
     # Outputs
@@ -492,9 +495,3 @@ class _Stager:
         except StagingError as error:
             self.wrong(place, str(error))
         return uri
-
-
-def _places(place: str, entry: Input) -> list[tuple[str, str]]:
-    if isinstance(entry.path, str):
-        return [(place, entry.path)]
-    return [(f"{place}.{number}", path) for number, path in enumerate(entry.path)]

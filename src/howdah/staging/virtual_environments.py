@@ -39,6 +39,8 @@ REPORT_S = 5.0
 TELL_AFTER_DAYS = 7
 """An environment of this age is told if its requirements leave versions open."""
 _OTHER_SYSTEM = re.compile(r"\b(hg|svn|bzr)\+")
+_HALF_MADE = re.compile(r"\.((?:conda-)?[0-9a-f]{16}(?:\.tar\.gz)?)\.(?:\d+|\w{8})")
+"""What is being made is named after what it is to be, with the process's number, or 8 letters of `tempfile`."""
 _INSTALLED = re.compile(r"([A-Za-z0-9_.]+)-([^-]+)\.dist-info")
 # A shell that runs these lines finds the interpreter beside the script; to Python they are a string.
 _HEADER = b"#!/bin/sh\n'''exec' \"$(dirname -- \"$(realpath -- \"$0\")\")\"/'python' \"$0\" \"$@\"\n' '''\n"
@@ -265,15 +267,32 @@ def make_relocatable(venv: Path) -> None:
 
 @contextlib.contextmanager
 def locked(target: Path, notice: Notice) -> Iterator[None]:
-    """Let one process at a time make `target`; the others wait for it."""
+    """Let one process at a time make `target`; the others wait for it. What was made there by a process that was killed
+    is removed first."""
     path = target.with_name(f".{target.name}.lock")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with path.open("w") as lock:
             _wait(lock.fileno(), target, notice)
+            _remove_half_made(target)
             yield
     except OSError as error:
         raise explain(error, error.filename or str(target)) from error
+
+
+def _remove_half_made(target: Path) -> None:
+    """Remove what nobody makes any more in the directory of `target`, which this process has locked."""
+    for path in target.parent.iterdir():
+        half_made = _HALF_MADE.fullmatch(path.name)
+        if half_made is None:
+            continue
+        with contextlib.suppress(OSError), path.with_name(f".{half_made[1]}.lock").open("w") as lock:
+            if half_made[1] != target.name:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()
 
 
 def _wait(lock: int, target: Path, notice: Notice) -> None:

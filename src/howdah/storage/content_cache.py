@@ -18,6 +18,7 @@ from pathlib import Path
 
 from howdah.errors import StagingError
 from howdah.localfiles.file_errors import explain
+from howdah.localfiles.own_directories import cache_directory
 from howdah.spec import uris
 from howdah.spec.staged import StagedFile
 from howdah.storage.factory import filesystem
@@ -35,9 +36,7 @@ _ENTRY = re.compile(r"\.?[0-9a-f]{64}-")
 
 def local_directory() -> Path:
     """Return the directory of howdah's cache on this machine."""
-    if os.environ.get("HOWDAH_HOME"):
-        return Path(os.environ["HOWDAH_HOME"], "cache")
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "howdah")
+    return cache_directory(os.environ)
 
 
 def location(home: str, sha256: str, name: str) -> str:

@@ -15,6 +15,7 @@ from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
 from howdah.storage.filesystem import ConnectionBroken, Entry, FileSystem, Sink
 from howdah.storage.linked_tree import LeftOut
+from howdah.storage.local import expand_braces
 
 _TRANSIENT = {errno.EBUSY, errno.ETIMEDOUT, errno.ECONNREFUSED, errno.ECONNRESET}
 """What a store answers that has too much to do, and the errors of its connections."""
@@ -58,7 +59,11 @@ class FsspecFileSystem(FileSystem):
 
     def glob(self, pattern: str) -> list[Entry]:
         with _translate_errors(pattern):
-            return [self._entry(info) for _, info in sorted(self._fs.glob(pattern, detail=True).items())]
+            # fsspec takes braces for letters of a name.
+            found = {
+                key: info for each in expand_braces(pattern) for key, info in self._fs.glob(each, detail=True).items()
+            }
+            return [self._entry(info) for _, info in sorted(found.items())]
 
     def open_read(self, uri: str) -> BinaryIO:
         with _translate_errors(uri):

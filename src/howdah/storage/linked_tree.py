@@ -11,6 +11,7 @@ from pathlib import Path
 
 from howdah.errors import StagingError
 from howdah.localfiles.file_errors import explain
+from howdah.localfiles.own_directories import is_own, own_directories
 from howdah.spec.message import Message, message
 
 MAX_DEPTH = 250
@@ -18,6 +19,8 @@ MAX_DEPTH = 250
 LeftOut = Callable[[str, str], object]
 """Called with the path of something that can't be followed or copied, and why."""
 NOTHING_TO_COPY = message("it is neither a file nor a directory")
+HOWDAHS_OWN = message("howdah keeps its jobs, their keys or its cache there")
+"""Why a directory is left out of which `howdah.localfiles.own_directories` knows."""
 
 
 def ignore(path: str, reason: str) -> None:
@@ -47,19 +50,23 @@ def walk_linked(
 ) -> Iterator[tuple[str, os.stat_result]]:
     """Yield the path and the status of every file below a directory, and of every directory that holds nothing, sorted.
 
-    A link that leads back to a directory which holds it, or to nothing, and what is neither file nor directory, goes to
-    `left_out`, and with `skip_unreadable` a directory that can't be listed.
+    A link that leads back to a directory which holds it, or to nothing, what is neither file nor directory, and
+    howdah's own directories go to `left_out`, and with `skip_unreadable` a directory that can't be listed.
 
     Raises:
         StagingError: a directory can't be listed.
     """
     real = os.path.realpath(directory)
-    yield from _walk(directory, real, frozenset(map(str, Path(real).parents)), left_out, skip_unreadable)
+    above, own = frozenset(map(str, Path(real).parents)), own_directories(real)
+    yield from _walk(directory, real, above, own, left_out, skip_unreadable)
 
 
 def _walk(
-    directory: str, real: str, above: frozenset[str], left_out: LeftOut, skip_unreadable: bool
+    directory: str, real: str, above: frozenset[str], own: tuple[str, ...], left_out: LeftOut, skip_unreadable: bool
 ) -> Iterator[tuple[str, os.stat_result]]:
+    if is_own(real, own):
+        left_out(directory, HOWDAHS_OWN)
+        return
     try:
         with os.scandir(directory) as found:
             entries = sorted(found, key=lambda entry: entry.name)
@@ -92,7 +99,7 @@ def _walk(
             elif len(above) > MAX_DEPTH:
                 raise StagingError(f"{path} lies more than {MAX_DEPTH} directories deep")
             else:
-                yield from _walk(path, below, above | {real}, left_out, skip_unreadable)
+                yield from _walk(path, below, above | {real}, own, left_out, skip_unreadable)
 
 
 def _reason_of(error: OSError) -> str:

@@ -68,7 +68,7 @@ class LocalFileSystem(FileSystem):
         )
 
     def glob(self, pattern: str) -> list[Entry]:
-        paths = {path for part in _expand_braces(uris.path(pattern)) for path in glob.iglob(part, recursive=True)}
+        paths = {path for part in expand_braces(uris.path(pattern)) for path in glob.iglob(part, recursive=True)}
         return [entry for path in sorted(paths) if (entry := self.stat(uris.of_local(path)))]
 
     def open_read(self, uri: str) -> BinaryIO:
@@ -164,13 +164,13 @@ def _entry(path: str, status: os.stat_result) -> Entry:
     return Entry(uris.of_local(path), size, times[0], is_dir, str(status.st_uid), "", mode, times[1])
 
 
-def _expand_braces(pattern: str) -> list[str]:
+def expand_braces(pattern: str) -> list[str]:
     """Expand `{a,b}` as Hadoop's globs do."""
     found = _BRACES.search(pattern)
     if not found:
         return [pattern]
     before, after = pattern[: found.start()], pattern[found.end() :]
-    return [part for word in found[1].split(",") for part in _expand_braces(before + word + after)]
+    return [part for word in found[1].split(",") for part in expand_braces(before + word + after)]
 
 
 def _raise_explained(error: OSError) -> None:

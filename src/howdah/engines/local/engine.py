@@ -19,7 +19,6 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from howdah.config.paths import state_directory
 from howdah.engines import MASTER_ATTEMPTS, Engine, PendingReason, Progress, no_progress
 from howdah.engines.job_directory import JobDirectory
 from howdah.engines.local.jobs import JobPositions, job_report, unreadable_report
@@ -27,6 +26,7 @@ from howdah.engines.local.machine import Machine, demands, first_demand, refusal
 from howdah.engines.local.resource_ledger import explain_shortage, total
 from howdah.engines.local.submission import LocalSubmission, remove_killed, remove_secrets_of_killed
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError, StagingError
+from howdah.localfiles.own_directories import state_directory
 from howdah.outputs.commit import abandon, reserve
 from howdah.spec import JobReport, JobSpec, Plan, StagedFile, StagedJob, State, TaskId, uris
 from howdah.spec.codec import encode

@@ -8,10 +8,11 @@ import subprocess
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from howdah.config.paths import running_sandbox, state_directory
+from howdah.config.paths import running_sandbox
 from howdah.engines import AccountedTask
 from howdah.engines.slurm.batch_script import KEPT
 from howdah.errors import EngineRejected, EngineUnavailable, SpecError
+from howdah.localfiles.own_directories import state_directory
 from howdah.spec.values import dataclass
 
 LIMIT_S = 30.0

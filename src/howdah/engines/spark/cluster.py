@@ -7,7 +7,8 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from howdah.config.paths import running_sandbox, state_directory
+from howdah.config.paths import running_sandbox
+from howdah.localfiles.own_directories import state_directory
 from howdah.spec.values import dataclass
 
 SPARK_HOME, SPARK_CONF_DIR = "SPARK_HOME", "SPARK_CONF_DIR"

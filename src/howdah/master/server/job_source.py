@@ -11,7 +11,7 @@ from howdah.api import history_servers
 from howdah.api.auth import Access
 from howdah.api.http_server import Request
 from howdah.api.sources import JobSource
-from howdah.config.paths import state_directory
+from howdah.localfiles.own_directories import state_directory
 from howdah.logs.query import LogQuery
 from howdah.master.server import user_actions
 from howdah.spec import State, TaskId

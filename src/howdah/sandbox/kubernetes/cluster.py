@@ -9,8 +9,8 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-from howdah.config.paths import state_directory
 from howdah.errors import EngineUnavailable, SpecError, StagingError
+from howdah.localfiles.own_directories import state_directory
 from howdah.sandbox.daemon_sandbox import DaemonSandbox
 from howdah.sandbox.install import apt_install
 from howdah.sandbox.kubernetes import build, images, namespaces, network, object_store

@@ -1,0 +1,50 @@
+"""Knows the directories in which howdah keeps its jobs, their keys and its cache on this machine."""
+
+# ruff: noqa: PTH118 - executors do without pathlib where files are many
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def state_directory(environment: Mapping[str, str]) -> Path:
+    """Return $HOWDAH_HOME/state, else $XDG_STATE_HOME/howdah, else ~/.local/state/howdah."""
+    if environment.get("HOWDAH_HOME"):
+        return Path(environment["HOWDAH_HOME"]) / "state"
+    home = Path(environment.get("HOME") or Path.home())
+    return Path(environment.get("XDG_STATE_HOME") or home / ".local/state") / "howdah"
+
+
+def cache_directory(environment: Mapping[str, str]) -> Path:
+    """Return $HOWDAH_HOME/cache, else $XDG_CACHE_HOME/howdah, else ~/.cache/howdah."""
+    if environment.get("HOWDAH_HOME"):
+        return Path(environment["HOWDAH_HOME"], "cache")
+    return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache", "howdah")
+
+
+def shared_directory(environment: Mapping[str, str], engine: str) -> Path:
+    """Return where a batch system's engine keeps its jobs unless a setting says so: $HOWDAH_HOME/<engine>, else
+    ~/.howdah/<engine>."""
+    own = environment.get("HOWDAH_HOME")
+    return Path(own, engine) if own else Path.home() / ".howdah" / engine
+
+
+def own_directories(root: str, *homes: str) -> tuple[str, ...]:
+    """Return the real paths of howdah's own directories on this machine, and of those in `homes`, engines' homes. None
+    of them is sent along with what holds it. Those in which `root` lies are not among them: who names a path in one
+    means it."""
+    environment = os.environ
+    kept = [os.path.join(home, name) for home in homes for name in ("jobs", "cache")]
+    with contextlib.suppress(RuntimeError):  # in a container nobody may know a home, and nothing is kept there
+        found = state_directory(environment), cache_directory(environment), shared_directory(environment, "slurm")
+        kept += map(os.fspath, found)
+    real = os.path.realpath(root)
+    return tuple(own for own in dict.fromkeys(map(os.path.realpath, kept)) if not real.startswith(f"{own}/"))
+
+
+def is_own(real: str, own: tuple[str, ...]) -> bool:
+    """Return whether a real path is one of howdah's own directories, or lies in one."""
+    return any(real == each or real.startswith(f"{each}/") for each in own)
