@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import re
 import subprocess
@@ -420,8 +421,9 @@ def test_the_cache_is_cleaned_by_last_use(fs: FileSystem, base: str, conf_dir: s
         digest = sha256_of(tmp_path / name)
         placed.append(cache.place(StagedFile(name, location(base, digest, name), "file", str(tmp_path / name), digest)))
     now = placed[0].modified_ms / 1000
-    assert cache.clean(3600, now=now + 3000) == 0
-    assert cache.clean(3600, now=now + 4000) == 2
+    assert cache.clean(3600, lambda: math.inf, now=now + 3000) == 0
+    assert cache.clean(3600, lambda: now + 3000, now=now + 9000) == 0
+    assert cache.clean(3600, lambda: math.inf, now=now + 4000) == 2
     assert [*fs.walk(base)] == []
 
 

@@ -44,6 +44,7 @@ class FakeCluster:
     def __init__(self, base: Path, name: str) -> None:
         self.directory = base / name
         self.directory.mkdir()
+        self.others: dict[int, str] = {}
         for file, text in {"slurm.conf": "", "name": name}.items():
             (self.directory / file).write_text(text)
 
@@ -58,7 +59,9 @@ class FakeCluster:
         return self.engine.submit(Plan("slurm", staged, {"sbatch": [[]]}), {"TOKEN": "hush"})
 
     def knows(self, number: int, state: str) -> None:
-        (self.directory / "jobs").write_text(f"{number}|{number}|{number}|N/A|{state}|None|n1|N/A|main\n")
+        rows = {**self.others, number: state}.items()
+        lines = [f"{each}|{each}|{each}|N/A|{said}|None|n1|N/A|main\n" for each, said in rows]
+        (self.directory / "jobs").write_text("".join(lines))
 
     def forgets(self) -> None:
         (self.directory / "jobs").unlink()
@@ -130,6 +133,20 @@ class TestTwoClustersOfOneHome:
         (first.directory / "name").unlink()
         assert first.engine.describe() == []
         assert first.engine.describe("slurm-7") == []
+
+
+@pytest.mark.parametrize(("state", "stays"), [("PENDING", True), ("RUNNING", True), ("COMPLETED", False)])
+def test_what_an_unfinished_job_may_need_stays_in_the_cache(
+    home: Path, first: FakeCluster, state: str, stays: bool
+) -> None:
+    (entry := home / "cache" / "01" / f"{'ab' * 32}-train.py").parent.mkdir(parents=True)
+    entry.touch()
+    job_id = first.submit(7)
+    for path, days in ((entry, 45), (home / "jobs" / job_id / "job.json", 20)):
+        os.utime(path, (time.time() - days * 86400,) * 2)
+    first.others[7] = state
+    first.submit(8)
+    assert entry.exists() is stays
 
 
 class TestEnds:

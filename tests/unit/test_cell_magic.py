@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -59,3 +60,24 @@ def test_what_cannot_be_read_here_stays(tmp_path: Path) -> None:
     ):
         bring_back(results, "", {})
     assert (tmp_path / FUNCTION_RESULTS / RESULT_FILE).exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ("from __future__ import annotations\nraise ValueError(x)", 3),
+        ('"""Ein Käse."""\n# ä\nfrom __future__ import annotations; y = x  # ö\nraise ValueError(y)', 5),
+        ("from __future__ import division\nfrom __future__ import (\n annotations,\n)\nraise ValueError(x)", 6),
+        ("raise ValueError(x)", 2),
+    ],
+)
+def test_variables_come_behind_the_imports_that_must_be_first(tmp_path: Path, code: str, line: int) -> None:
+    (tmp_path / "given.pickle").write_bytes(pickle.dumps({"x": 17}))
+    (tmp_path / "cell.py").write_text(cell_program(code, "given.pickle", ()), encoding="utf-8")
+    done = subprocess.run([sys.executable, "cell.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert f"line {line}, in <module>" in done.stderr
+    assert done.stderr.endswith("ValueError: 17\n")
+
+
+def test_a_cell_that_is_no_program_stays_as_it_is() -> None:
+    assert cell_program("x = (", "given.pickle", ()).splitlines()[1] == "x = ("

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import getpass
 import json
+import os
 import re
 import socket
 import subprocess
 import sys
+import time
 import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,6 +75,20 @@ def end(server: KubernetesServer, job_id: str, kind: str = "Complete") -> None:
 def state_of(job_id: str) -> tuple[State, str]:
     (report,) = opened().describe(job_id)
     return report.state, report.diagnostics
+
+
+def test_what_an_unfinished_job_may_need_stays_in_the_cache(server: KubernetesServer, tmp_path: Path) -> None:
+    (entry := tmp_path / "home" / "cache" / "01" / f"{'ab' * 32}-train.py").parent.mkdir(parents=True)
+    entry.touch()
+    job_id = submit(tmp_path)
+    os.utime(entry, (time.time() - 45 * 86400,) * 2)
+    annotations = server.objects["jobs"][job_id]["metadata"]["annotations"]
+    annotations[manifests.SUBMITTED] = str(time.time() - 20 * 86400)
+    submit(tmp_path)
+    assert entry.exists()
+    end(server, job_id)
+    submit(tmp_path)
+    assert not entry.exists()
 
 
 # Whose jobs are cleaned up

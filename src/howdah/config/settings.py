@@ -43,7 +43,7 @@ SETTINGS = {
     "shared_paths": Setting("", "Path prefixes that the nodes see too, separated by commas: not uploaded.", "paths"),
     "master_memory_mib": Setting("", "Memory of the master's container; empty: the engine's choice.", "memory"),
     "master_vcores": Setting("1", "Cores of the master's container.", "whole"),
-    "cache_days": Setting("30", "Uploaded files unused for this long are removed.", "whole"),
+    "cache_days": Setting("30", "Uploaded files unused for this long, a day at least, are removed.", "whole"),
     "data_cache_mib": Setting("51200", "Input files of a user's that a node keeps, in all; 0: none.", "memory"),
     "data_cache_dir": Setting("", "Where nodes keep them; empty: beside the cluster's own files of the user."),
     "log_limit_mib": Setting("1024", "Most that is kept of each of a task's streams.", "memory"),

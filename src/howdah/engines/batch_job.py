@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import functools
 import getpass
+import math
 import os
 import secrets as random
 import shutil
@@ -20,7 +21,7 @@ from pathlib import Path
 
 from howdah.engines import Engine, Progress, no_progress
 from howdah.engines.job_directory import JobDirectory
-from howdah.engines.shared_home import CACHE_DAYS, SUBMITTING, SharedHome
+from howdah.engines.shared_home import SUBMITTING, SharedHome
 from howdah.errors import HowdahError, JobNotFound, StagingError
 from howdah.localfiles.own_directories import shared_directory
 from howdah.outputs.commit import abandon, reserve
@@ -28,6 +29,7 @@ from howdah.spec import JobReport, Plan, StagedJob, State, TaskId, uris
 from howdah.spec.message import message
 from howdah.spec.values import dataclass
 from howdah.spec.view import JobView
+from howdah.storage.content_cache import max_unused_s
 
 CANCELLED_BY = "cancelled-by"
 """The file of a job's directory that says who has cancelled the job."""
@@ -134,8 +136,17 @@ class BatchJobEngine(Engine):
             if isinstance(error, OSError):
                 raise StagingError(f"{error.filename or directory}: {error.strerror or error}") from error
             raise
-        self._home.clean_up(self._find_ended, float(self._settings.get("cache_days") or CACHE_DAYS))
+        self._home.clean_up(self._find_ended, max_unused_s(self._settings), self._oldest_unfinished)
         return job_id
+
+    def _oldest_unfinished(self) -> float:
+        """Return when the oldest job that has not ended was submitted, in epoch seconds; `inf` for none."""
+        submitted = [math.inf]
+        for number, job in self.query_jobs().items():
+            with contextlib.suppress(FileNotFoundError):
+                if not job.state.ended:
+                    submitted.append((self.directory(self.job_id(number)) / "job.json").stat().st_mtime)
+        return min(submitted)
 
     @functools.cached_property
     def _cluster_name(self) -> str:

@@ -34,7 +34,7 @@ CONTAINERS = "containers"
 """The directory in a job's directory for those of its containers."""
 SUBMITTING = ".submitting-"
 """How the directory of a job begins that has no number yet."""
-CACHE_DAYS, CLEAN_S, SUBMITTING_S = 30, 0.3, 3600.0
+CLEAN_S, SUBMITTING_S = 0.3, 3600.0
 
 
 class SharedHome:
@@ -132,9 +132,12 @@ class SharedHome:
             cleanup.finish_ended_job(filesystem(self.uri), report, self._conf_dir)
         shutil.rmtree(self.jobs / report.id / CONTAINERS, ignore_errors=True)
 
-    def clean_up(self, find_ended: Callable[[str], JobReport | None], days: float) -> None:
-        """Remove what killed clients have left, finish ended jobs whose master was killed, and remove what no job has
-        used for `days`, as far as a moment suffices. `find_ended` returns the report of a job if it has ended."""
+    def clean_up(
+        self, find_ended: Callable[[str], JobReport | None], max_unused_s: float, oldest_job: Callable[[], float]
+    ) -> None:
+        """Remove what killed clients have left, finish ended jobs whose master was killed, and clean the cache, as far
+        as a moment suffices. `find_ended` returns the report of a job if it has ended; `oldest_job` as in
+        `Cache.clean`."""
         with contextlib.suppress(HowdahError, OSError):
             for directory in self.jobs.glob(f"{SUBMITTING}*"):
                 if time.time() - directory.stat().st_mtime > SUBMITTING_S:
@@ -142,7 +145,7 @@ class SharedHome:
             for job_id in cleanup.list_unfinished_jobs(filesystem(self.uri), self.uri):
                 if report := find_ended(job_id):
                     self.finish(report)
-            Cache(self.uri).clean(days * 86400, limit_s=CLEAN_S)
+            Cache(self.uri).clean(max_unused_s, oldest_job, limit_s=CLEAN_S)
 
 
 def make_container(job: Path, home: Path, container_id: str, key: bytes) -> dict[str, str]:

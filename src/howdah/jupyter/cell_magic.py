@@ -1,11 +1,13 @@
 """The magics of `%load_ext howdah`: `%%howdah` runs the code of its cell as a job, `%howdah` runs a command of howdah.
 
 The job's program is the cell itself. Its first line, which is the magic's in the notebook, brings the variables in, so
-that the line numbers of tracebacks are those of the cell; lines behind the last one keep the results.
+that the line numbers of tracebacks are those of the cell; lines behind the last one keep the results. Before the cell's
+imports from `__future__` Python allows no other statement, so there the variables come behind the last of these.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import pickle
 import secrets
@@ -131,9 +133,26 @@ def _names(text: str) -> tuple[str, ...]:
 
 def cell_program(code: str, given: str, kept: tuple[str, ...]) -> str:
     """Return the program of a cell: `given` is the file with its variables, `kept` names those that come back."""
-    first = _BRING.format(file=given) if given else "# %%howdah"
+    bring = _BRING.format(file=given) if given else "# %%howdah"
     last = _KEEP.format(names=kept, directory=FUNCTION_RESULTS, file=RESULT_FILE) if kept else ""
-    return f"{first}\n{code.rstrip()}\n{last}\n"
+    before, after = _split_at_future_imports(code) if given else ("", code)
+    program = f"# %%howdah\n{before}; {bring}{after}" if before else f"{bring}\n{code}"
+    return f"{program.rstrip()}\n{last}\n"
+
+
+def _split_at_future_imports(code: str) -> tuple[str, str]:
+    """Return the code up to its last import from `__future__`, and the rest; "" and all of it if there is none."""
+    try:
+        statements = ast.parse(code).body
+    except (SyntaxError, ValueError):  # which the program will tell
+        return "", code
+    found = [each for each in statements if isinstance(each, ast.ImportFrom) and each.module == "__future__"]
+    if not found:
+        return "", code
+    lines = code.encode().split(b"\n")  # columns are counted in bytes
+    end, column = found[-1].end_lineno or 0, found[-1].end_col_offset or 0
+    before = b"\n".join([*lines[: end - 1], lines[end - 1][:column]]).decode()
+    return before, code[len(before) :]
 
 
 def _pickled(variables: dict[str, Any], names: tuple[str, ...]) -> bytes:

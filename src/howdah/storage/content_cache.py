@@ -12,7 +12,7 @@ import os
 import posixpath
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from howdah.storage.filesystem import CHUNK, open_local
 from howdah.storage.progress import Progress, no_progress
 
 MAX_PARALLEL_UPLOADS = 16
+_UNUSED_DAYS, _MIN_UNUSED_DAYS = 30.0, 1.0
 _HASH_BYTES = 1 << 20
 _MAX_KEPT_BYTES = 120  # a file system takes 255 bytes, the hash has 64
 _WORTH_REMEMBERING = 4 << 20
@@ -37,6 +38,12 @@ _ENTRY = re.compile(r"\.?[0-9a-f]{64}-")
 def local_directory() -> Path:
     """Return the directory of howdah's cache on this machine."""
     return cache_directory(os.environ)
+
+
+def max_unused_s(settings: Mapping[str, str]) -> float:
+    """Return the setting `cache_days` in seconds. It is a day at least, because a submission that is under way has
+    placed files that no job names yet."""
+    return max(float(settings.get("cache_days") or _UNUSED_DAYS), _MIN_UNUSED_DAYS) * 86400
 
 
 def location(home: str, sha256: str, name: str) -> str:
@@ -127,12 +134,24 @@ class Cache:
                 done += len(data)
                 self._progress(source, done, total)
 
-    def clean(self, max_age_s: float, now: float | None = None, limit_s: float = 2.0) -> int:
+    def clean(
+        self,
+        max_age_s: float,
+        oldest_job: Callable[[], float],
+        now: float | None = None,
+        limit_s: float = 2.0,
+    ) -> int:
         """Remove entries that were unused for `max_age_s`; return their number. It works for `limit_s` at most, and
         starts at another part of the cache each minute, so that later calls go on. The home may be a directory in which
-        others keep a `cache`, too: what has no name of an entry's stays."""
+        others keep a `cache`, too: what has no name of an entry's stays.
+
+        What is less than `max_age_s` older than the oldest unfinished job stays, because jobs that wait, and tasks that
+        start again, still need their files. `oldest_job` returns when that job was submitted, in epoch seconds, `inf`
+        for none; it is asked once, if there is something to remove.
+        """
         now = time.time() if now is None else now
         until, removed = time.monotonic() + limit_s, 0
+        oldest: float | None = None
         fs, root = filesystem(self.home, self._conf_dir), uris.join(self.home, "cache")
         found = fs.children(root) if fs.exists(root) else []
         directories = [entry.uri for entry in found if entry.is_dir and _DIRECTORY.fullmatch(uris.name(entry.uri))]
@@ -141,7 +160,10 @@ class Cache:
             if time.monotonic() > until:
                 break
             for entry in fs.children(directory):
-                is_entry = _ENTRY.match(uris.name(entry.uri))
-                if is_entry and max(entry.modified_ms, entry.accessed_ms) / 1000 < now - max_age_s:
+                used = max(entry.modified_ms, entry.accessed_ms) / 1000
+                if not _ENTRY.match(uris.name(entry.uri)) or used >= now - max_age_s:
+                    continue
+                oldest = oldest_job() if oldest is None else oldest
+                if used < oldest - max_age_s:
                     removed += fs.delete(entry.uri)
         return removed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,10 +17,11 @@ from howdah.compat import engine_flags
 from howdah.compat.submarine.job_run import Submarine, split_java_command
 from howdah.compat.submarine.launch import CHECKPOINT_PATH
 from howdah.compat.submarine.options import PAGE
+from howdah.compat.submarine.placeholders import uses_default_checkpoint_path
 from howdah.compat.submission import check_and_apply, verbatim_command
 from howdah.config.job_file import to_yaml
 from howdah.errors import JobCancelled, SpecError
-from howdah.spec import JobSpec
+from howdah.spec import JobReport, JobSpec
 from howdah.spec.validation import nearest
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ def _run(argv: Sequence[str]) -> None:
     if parsed.variables:
         _check_login(options.text("principal"))
     prepared = prepare(parsed.job, Path.cwd(), engine_flags(), notice, origins=parsed.origins)
+    if uses_default_checkpoint_path(options):
+        _check_checkpoint_is_free(prepared.engine.describe(), parsed.job.name)
     if not options.given("checkpoint_path"):
         _make_checkpoint_directory(parsed.job)
     if not options.given("wait_job_finish"):
@@ -81,6 +84,17 @@ def _run(argv: Sequence[str]) -> None:
     except SystemExit as leaving:
         if leaving.code != JobCancelled.exit_code or not options.given("legacy"):  # Submarine exited with 0 then
             raise
+
+
+def _check_checkpoint_is_free(jobs: Iterable[JobReport], name: str) -> None:
+    """Refuse the default checkpoint path while a job of that name may write there."""
+    running = next((job.id for job in jobs if job.name == name and not job.state.ended), "")
+    if running:
+        raise SpecError.at(
+            "--name",
+            f"is {name!r}, and {running} of that name may write to the same checkpoint path until it ends: "
+            "give another name, or a --checkpoint_path",
+        )
 
 
 def _make_checkpoint_directory(job: JobSpec) -> None:

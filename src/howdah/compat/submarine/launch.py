@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import field, replace
 
 from howdah.compat.submarine import option_values
 from howdah.compat.submarine.options import OF_ROLE, ROLES, SubmarineOptions, kind_of_task
+from howdah.compat.submarine.placeholders import JOBS, PATHS, default_checkpoint_path, fill_in, is_plain
 from howdah.spec import Board, JobSpec, Role
 from howdah.spec.values import dataclass
 
@@ -15,8 +16,7 @@ BOARD, _TASK = "tensorboard", "tensorboard-0"
 _BOARD_SIZE = "memory=4G,vcores=1"
 CHECKPOINT_PATH = "Checkpoint Path"
 """The label of the link with the checkpoint path."""
-_PATHS = {"input_path": "Input Path", "saved_model_path": "Saved Model Path", "checkpoint_path": CHECKPOINT_PATH}
-_JOBS = "submarine/jobs"
+_LABELS = dict(zip(PATHS, ("Input Path", "Saved Model Path", CHECKPOINT_PATH), strict=True))
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ def commands(options: SubmarineOptions, home: Callable[[], str]) -> Commands:
     counts = {role: options.number(option, 1 if role == "worker" else 0) for role, option in ROLES.items()}
     for role in _unsupported_roles(options):
         counts[role] = 0
-    paths = {name: options.text(name) for name in _PATHS if options.text(name)}
+    paths = {name: options.text(name) for name in PATHS if options.text(name)}
     if counts["ps"] and counts["worker"] <= 1:
         options.wrong(
             "num_workers", f"is {counts['worker']}, but there are servers: parameter servers want two workers"
         )
     if not any(counts.values()) and not options.given(BOARD):
         options.wrong("num_workers", "is 0, and no --tensorboard is asked for: there is nothing to run")
-    default = f"{_JOBS}/{options.text('name')}/staging/checkpoint_path" if counts["worker"] else _JOBS
+    default = default_checkpoint_path(options.text("name")) if counts["worker"] else JOBS
 
     def path(name: str) -> str:
         if name not in paths and name != "input_path":
@@ -57,6 +57,8 @@ def commands(options: SubmarineOptions, home: Callable[[], str]) -> Commands:
         path("checkpoint_path")
         path("saved_model_path")
     options.notes += _without_effect(options, counts)
+    if not options.given("legacy"):
+        options.notes += _kept_whole(options, roles)
     board = path("checkpoint_path") if options.given(BOARD) else ""
     return Commands(counts, roles, paths, board)
 
@@ -88,18 +90,25 @@ def _without_effect(options: SubmarineOptions, counts: Mapping[str, int]) -> Ite
         yield from (f"{options.where(one)}: has no effect without --tensorboard" for one in idle)
 
 
+def _kept_whole(options: SubmarineOptions, roles: Collection[str]) -> Iterator[str]:
+    """Yield a sentence for each path that a shell would have split or run when Submarine wrote it into a command."""
+    for name in PATHS:
+        path, where = options.text(name), options.where(name)
+        used = any(f"%{name}%" in options.text(f"{role}_launch_cmd") for role in roles)
+        if path and used and not is_plain(path):
+            yield f"{where}: {path!r} is one word; to Submarine it was text of the command, as it is with --legacy"
+
+
 def _role(options: SubmarineOptions, role: str, path: Callable[[str], str]) -> Role:
     for what in ("resources", "launch_cmd"):
         if not options.text(f"{role}_{what}").strip():
             options.absent(f"{role}_{what}", f", but there are tasks of that kind (--{ROLES[role]})")
     line = options.text(f"{role}_launch_cmd")
-    for name in _PATHS:
-        if f"%{name}%" in line:
-            if name == "input_path" and not options.given(name):
-                options.absent(name, f", but %{name}% in --{role}_launch_cmd stands for it")
-            line = line.replace(f"%{name}%", path(name))
+    if "%input_path%" in line and not options.given("input_path"):
+        options.absent("input_path", f", but %input_path% in --{role}_launch_cmd stands for it")
+    command = fill_in(line, path, as_text=options.given("legacy"))
     size = option_values.resources(options, f"{role}_resources")
-    return Role(line, resources=size, image=options.text(f"{role}_docker_image"))
+    return Role(command, resources=size, image=options.text(f"{role}_docker_image"))
 
 
 def with_board(options: SubmarineOptions, job: JobSpec, commands: Commands) -> JobSpec:
@@ -132,7 +141,7 @@ def _with_image_tensorboard(options: SubmarineOptions, job: JobSpec, commands: C
 
 def links(options: SubmarineOptions, job: JobSpec, commands: Commands) -> dict[str, str]:
     """Return the quicklinks, TensorBoard's link, and the paths that `job show` prints."""
-    found = {label: commands.paths[name] for name, label in _PATHS.items() if commands.paths.get(name)}
+    found = {label: commands.paths[name] for name, label in _LABELS.items() if commands.paths.get(name)}
     if BOARD in job.roles and job.framework != "board":
         found["Tensorboard"] = f"http://{{{BOARD}:0}}:{{{BOARD}:0:main}}"
     tasks = {}

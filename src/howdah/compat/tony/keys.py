@@ -42,6 +42,7 @@ NOTHING = re.compile(
     r"|(history|https|http|portal|keytab|version-info|init)\..*|secret\.key|docker\.am\.image)"
 )
 _PER_ROLE = re.compile(rf"tony\.([a-z]+)\.({'|'.join(ROLE)})")
+_MISNAMED = re.compile(r"tony\.(?![a-z]+\.)[^.]+\.instances")
 _GROUPS = re.compile(r"tony\.(docker\.[a-z]+\.image|task\.max-total-[a-z]+|application\.group\.\w+)")
 DEPENDENCY = re.compile(r"tony\.application\.dependency\.([a-z]+)\.timeout\.after\.(\w+)(\.ignored)?")
 # Refused keys, each with the value that asks for nothing, and the reason.
@@ -76,6 +77,8 @@ def _problem(conf: Conf, key: str) -> str:
         return f"is {conf.get(key)!r}, which isn't supported: {REFUSED[key][1]} ({_PAGE})"
     if key.endswith(".depends-on"):
         return f"has had no effect since TonY 0.3; write tony.application.prepare-stage ({_PAGE})"
+    if _MISNAMED.fullmatch(key) and conf.get(key) not in ("", "0"):
+        return f"names no job type, whose names have small letters only ({_PAGE})"
     return ""
 
 

@@ -47,7 +47,7 @@ class JobRoles:
     def trainer(self, settings: XLearningSettings, key: str) -> str:
         """Return the task whose number the value of `key` is; "" and a mistake if there is none."""
         index, names = settings.number(key, 0), self.trainer_names
-        if index < len(names):
+        if 0 <= index < len(names):
             return names[index]
         settings.wrong(key, f"is {index}, the workers are 0 to {len(names) - 1}")
         return ""

@@ -75,6 +75,8 @@ class XLearningSettings:
                 self.wrong_at("--conf", f"is {pair!r}, must be key=value")
             elif self._cluster(name.strip(), value):
                 continue
+            elif key is None and name.strip() in keys.KNOWN:
+                self._ignored[_UNKNOWN].append(f"{name.strip()} (did you mean {keys.PREFIXES[-1]}{name.strip()}?)")
             elif key is None:
                 self._ignored[_FOREIGN].append(name.strip())
             else:

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import getpass
 import json
+import math
 import os
 import time
 import urllib.parse
@@ -30,7 +31,7 @@ from howdah.outputs.commit import abandon, reserve
 from howdah.spec import JobReport, JobSpec, Plan, StagedJob, State, TaskId, uris
 from howdah.spec.codec import encode
 from howdah.storage import object_stores
-from howdah.storage.content_cache import Cache
+from howdah.storage.content_cache import Cache, max_unused_s
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import FileSystem
 from howdah.wire.credentials import JOB, JOB_KEY, SECRET_PREFIX, Credentials, parse
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from howdah.engines.kubernetes.port_forward import PodForward
 
 PREFIX = "kubernetes-"
-CLEAN_S, CACHE_DAYS, LOST_SUBMISSION_S = 0.3, 30, 3600.0
+CLEAN_S, LOST_SUBMISSION_S = 0.3, 3600.0
 MAX_PACKED_BYTES = 600_000  # a Secret has 1 MiB at most
 SIGNED_S = 7 * 86400  # the longest that S3 allows
 ORIGIN = "origin.json"
@@ -209,12 +210,13 @@ class KubernetesEngine(Engine):
     def _sweep(self) -> None:
         """Clean up after submissions and masters that were killed; what cannot be done now is left to the next time."""
         with contextlib.suppress(HowdahError):
-            days = float(self._settings.get("cache_days") or CACHE_DAYS)
-            Cache(self.home, self._conf_dir).clean(days * 86400, limit_s=CLEAN_S)
-            living = set()
-            for job in self._list("jobs", **self._user_labels):
-                if job_condition(job, "Complete", "Failed") is None:
-                    living.add(name_of(job))
+            jobs = self._list("jobs", **self._user_labels)
+            living = {
+                name_of(job): submission_time(job) for job in jobs if job_condition(job, "Complete", "Failed") is None
+            }
+            oldest = min(living.values(), default=math.inf)
+            Cache(self.home, self._conf_dir).clean(max_unused_s(self._settings), lambda: oldest, limit_s=CLEAN_S)
+            for job in jobs:
                 annotations = job["metadata"].get("annotations") or {}
                 is_incomplete = job["spec"].get("suspend") and manifests.SUBMITTED not in annotations
                 if is_incomplete and time.time() - submission_time(job) > LOST_SUBMISSION_S:

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import getpass
 import json
+import math
 import os
 import secrets as random
 import time
@@ -25,6 +26,7 @@ from howdah.engines.yarn.upload import JobUploader, job_text
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError, JobNotFound, StagingError
 from howdah.spec import JobReport, JobSpec, Plan, StagedFile, StagedJob, State, TaskId, uris
 from howdah.spec.staged import PAGE
+from howdah.storage.content_cache import max_unused_s
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import FileSystem
 from howdah.storage.segmented_log import find_log
@@ -43,13 +45,12 @@ AGGREGATION_S = 60.0
 """Limit in seconds for the nodes to store the logs of a job that has ended; they need a few seconds if they answer."""
 LATE_S = 86400.0
 """The time after a job's end from which no node brings logs any more."""
-CACHE_DAYS = 30
-"""Days without use after which an uploaded file is removed, unless the setting `cache_days` says otherwise."""
 MAX_PACKED_BYTES = 128 << 10  # a ResourceManager keeps what was submitted in ZooKeeper, where 1 MiB is the most
 # LogAggregationStatusProto: 6 is "timed out", which a node that comes back does not mind.
 _AGGREGATED = (1, 4, 5)  # disabled, succeeded, failed
 _UNDER_WAY = (2, 3, 7)  # not started, running, running with failure
 _RUNNING, _FINISHED, _FAILED, _KILLED = 5, 6, 7, 8
+_UNFINISHED = (1, 2, 3, 4, _RUNNING)  # YarnApplicationStateProto: new, its state is saved, submitted, accepted
 _FINAL = {1: State.SUCCEEDED, 2: State.FAILED, 3: State.CANCELLED}
 
 
@@ -175,11 +176,17 @@ class YarnEngine(Engine):
         packed, programs = zlib.compress(text), (*placed.runtime, *placed.page)
         if len(packed) <= MAX_PACKED_BYTES:
             context = self._context(plan, application_id, programs, Credentials(tokens, held | {JOB: packed}))
-            clean = asyncio.to_thread(uploader.clean, float(self._settings.get("cache_days") or CACHE_DAYS))
+            clean = self._clean_cache(rm, uploader)
             # The submission is sent first, because only for it the cluster waits.
             await asyncio.gather(rm.submit(context), record, clean, self._sweep(rm, application))
         else:
             await rm.submit(self._context(plan, application_id, (await record, *programs), Credentials(tokens, held)))
+
+    async def _clean_cache(self, rm: ResourceManagerClient, uploader: JobUploader) -> None:
+        with contextlib.suppress(HowdahError):
+            reports = await rm.reports(tags=[TAG], users=[self._configuration.user], states=_UNFINISHED)
+            oldest = min((self._report(each).submitted for each in reports), default=math.inf)
+            await asyncio.to_thread(uploader.clean, max_unused_s(self._settings), lambda: oldest)
 
     async def _sweep(self, rm: ResourceManagerClient, submitted: str) -> None:
         """Clean up after jobs whose master was killed; what cannot be done now is left to the next submission."""

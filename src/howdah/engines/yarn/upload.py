@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from howdah.errors import HowdahError
@@ -65,10 +65,10 @@ class JobUploader:
             written.result()
         return self._cache.place(StagedFile("job.json", job_uri))
 
-    def clean(self, days: float) -> None:
-        """Remove cached files that were unused for `days`, as many as are found within a moment."""
+    def clean(self, max_unused_s: float, oldest_job: Callable[[], float]) -> None:
+        """Clean the cache as `Cache.clean` does, as far as a moment suffices."""
         with contextlib.suppress(HowdahError):
-            self._cache.clean(days * 86400, limit_s=CLEAN_S)
+            self._cache.clean(max_unused_s, oldest_job, limit_s=CLEAN_S)
 
     def _configuration(self, properties: Mapping[str, str]) -> StagedFile:
         """Upload the client's Hadoop configuration as one file, so that master and executors read the same."""

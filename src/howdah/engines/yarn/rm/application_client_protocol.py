@@ -87,10 +87,14 @@ class ResourceManagerClient:
         return answer.report.diagnostics
 
     async def reports(
-        self, types: Iterable[str] = (), users: Iterable[str] = (), tags: Iterable[str] = ()
+        self,
+        types: Iterable[str] = (),
+        users: Iterable[str] = (),
+        tags: Iterable[str] = (),
+        states: Iterable[int] = (),
     ) -> list[pb.ApplicationReport]:
         """Return the applications that match all of the given criteria."""
-        request = pb.ApplicationsRequest(types=types, users=users, tags=tags)
+        request = pb.ApplicationsRequest(types=types, users=users, tags=tags, states=states)
         return list((await self._rm.call("getApplications", request, pb.ApplicationsResponse)).reports)
 
     async def kill(self, application_id: pb.ApplicationId, diagnostics: str = "") -> None:
