@@ -232,6 +232,40 @@ def test_what_is_left_of_a_checkpoint_that_is_written_anew_in_its_place_makes_no
     assert chief.down() == "s"
 
 
+def test_what_somebody_has_removed_there_is_stored_again_at_the_end(chief: Task, tmp_path: Path) -> None:
+    names = {"s/shard-1", "s/shard-2", "s/DONE", "notes"}
+    for name in names:
+        chief.write(name, b"1")
+    chief.up()
+    shutil.rmtree(chief.shared / "s")
+    chief.write("s/shard-1", b"2")
+    mirror = chief.mirror
+    mirror.up(0.0, last=True)
+    assert chief.there == names
+    (line,) = map(str, mirror.reply().told)
+    told, _, files = line.rpartition(": ")
+    assert told == f"stored again, for somebody has removed it from {uris.of_local(chief.shared)}"
+    assert set(files.split(", ")) == names - {"notes"}
+    worker = Task(tmp_path, "worker-1", replace=False)
+    worker.down()
+    (chief.shared / "s/shard-2").unlink()
+    worker.mirror.up(0.0, last=True)
+    assert "s/shard-2" not in chief.there, "what another task has fetched, it does not bring back"
+
+
+def test_what_lies_behind_a_link_there_is_not_missing(chief: Task, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real/opt.bin").write_text("weights")
+    (chief.shared / "step-1").mkdir()
+    (chief.shared / "step-1/DONE").touch()
+    (chief.shared / "step-1/lnk").symlink_to(tmp_path / "real")
+    assert chief.down() == "step-1"
+    mirror = chief.mirror
+    mirror.up(0.0, last=True)
+    assert mirror.reply().told == ()
+    assert (chief.shared / "step-1/lnk").is_symlink()
+
+
 def test_interrupted_anywhere_the_newest_there_is_whole(chief: Task) -> None:
     """Stored one after another, and the file that names a checkpoint after it: any beginning of the row is fine."""
     local = Directory(chief.path)

@@ -76,7 +76,7 @@ class DirectorySync:
         """A function that is called with the files stored and the bytes moved so far."""
         self.skipped: list[str] = []
         self.told: list[Sentence] = []
-        """A sentence for each thing at `uri` that could not be fetched, and about what is kept or missing there."""
+        """A sentence for each thing at `uri` that could not be fetched, and about what is kept or was missing there."""
         self.aside: dict[str, str] = {}
         """Where what was there before the job is kept, by the name of the file that has replaced it."""
         self.is_unfinished = False
@@ -162,6 +162,7 @@ class DirectorySync:
     def up(self, settle_s: float, last: bool = False) -> None:
         """Store what the program has written since the last time; `last` says that it has ended."""
         seen, gone, has_replaced_links = dict[str, Stamp](), list[str](), False
+        missing = self._forget_missing() if last else []
         for _ in range(ROUNDS):
             if self.rule == WHOLE:
                 self.skipped, empty = [], list[str]()
@@ -191,9 +192,27 @@ class DirectorySync:
                 if self.rule == WHOLE or not self._replace_links((), gone):
                     self._remove_gone(gone)
         self._write_known()
+        if again := [name for name in missing if name in self._stored]:
+            template = "stored again, for somebody has removed it from {uri}: {files}"
+            self.told.append(message(template, uri=self.uri, files=_name_some(again)))
         if last and self._retained:
             template = "what the program has removed stays in {uri}, for no newer whole checkpoint is there: {files}"
             self.told.append(message(template, uri=self.uri, files=_name_some(self._retained)))
+
+    def _forget_missing(self) -> list[str]:
+        """Forget the files that were stored, but have vanished there, so that they are stored again; return their
+        names. What a task that replaces nothing has fetched is not its to store: another task may have removed it."""
+        there = CheckpointTree(self.fs, self.uri, self.rule).entries
+        found = [
+            name
+            for name, (_, local_ns, _, stored_ms) in self._known.items()
+            if uris.stored_name(name, self.uri) not in there
+            and (self.replace or local_ns != stored_ms * 10**6)
+            and self.fs.stat(uris.join(self.uri, uris.stored_name(name, self.uri))) is None  # else behind a link
+        ]
+        for name in found:
+            del self._known[name]
+        return found
 
     def _mark_unfinished(self, is_changed: bool) -> bool:
         """Mark a directory that is kept whole if files of it are about to be written or removed."""
