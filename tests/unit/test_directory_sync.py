@@ -253,6 +253,23 @@ def test_what_somebody_has_removed_there_is_stored_again_at_the_end(chief: Task,
     assert "s/shard-2" not in chief.there, "what another task has fetched, it does not bring back"
 
 
+def test_what_lies_behind_a_link_of_the_last_checkpoint_stays_with_it(chief: Task, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real/opt.bin").write_text("weights")
+    (chief.shared / "step-1").mkdir()
+    (chief.shared / "step-1/DONE").touch()
+    (chief.shared / "step-1/lnk").symlink_to(tmp_path / "real")
+    assert chief.down() == "step-1"
+    shutil.rmtree(chief.path / "step-1")
+    chief.write("notes", b"")
+    chief.up()
+    assert (chief.shared / "step-1/lnk/opt.bin").exists()
+    chief.write("step-2/DONE", b"")
+    chief.up()
+    assert chief.there == {"step-2/DONE", "notes"}
+    assert (tmp_path / "real/opt.bin").exists()
+
+
 def test_what_lies_behind_a_link_there_is_not_missing(chief: Task, tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "real/opt.bin").write_text("weights")

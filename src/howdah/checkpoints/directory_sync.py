@@ -31,6 +31,7 @@ from howdah.checkpoints.discovery import WHOLE, CheckpointTree, candidates, find
 from howdah.checkpoints.file_validation import STATE, named_by
 from howdah.checkpoints.links_there import find_links_in_the_way
 from howdah.checkpoints.set_aside import describe_set_aside, set_aside
+from howdah.errors import StagingError
 from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
 from howdah.spec.message import Sentence, message
@@ -202,7 +203,10 @@ class DirectorySync:
     def _forget_missing(self) -> list[str]:
         """Forget the files that were stored, but have vanished there, so that they are stored again; return their
         names. What a task that replaces nothing has fetched is not its to store: another task may have removed it."""
-        there = CheckpointTree(self.fs, self.uri, self.rule).entries
+        try:
+            there = CheckpointTree(self.fs, self.uri, self.rule).entries if self._known else {}
+        except StagingError:  # what can't be listed must not keep anything from being stored
+            return []
         found = [
             name
             for name, (_, local_ns, _, stored_ms) in self._known.items()
@@ -328,16 +332,17 @@ class DirectorySync:
         if not gone or self.rule == WHOLE:
             return [*gone]
         whole = find(self.fs, self.uri, self.rule).checkpoint
-        held = {uris.local_name(name, self.uri) for name in whole.files} if whole else set[str]()
-        if held & self._stored:
-            held = set()
+        files = {uris.local_name(name, self.uri) for name in whole.files} if whole else set[str]()
+        is_held = whole is not None and not files & self._stored
+        inside = f"{uris.local_name(whole.name, self.uri)}/" if whole and whole.name else ""  # also behind links there
         local = directory_snapshot.list_files(self.path, self.root, is_own_file)
         unfinished_ns = max((stamp.modified_ns for name, stamp in local.items() if name not in seen), default=-1)
         superseded = list[str]()
         for name in gone:
             _, local_ns, _, stored_ms = self._known[name]
             is_older = whole is not None and stored_ms <= whole.modified_ms
-            stays = name in held or (not is_older and local_ns <= unfinished_ns)
+            is_part = name in files or name.startswith(inside)
+            stays = (is_held and is_part) or (not is_older and local_ns <= unfinished_ns)
             (self._retained if stays else superseded).append(name)
         return superseded
 
