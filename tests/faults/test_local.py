@@ -36,6 +36,7 @@ from howdah.spec import (
 )
 from howdah.spec.staged import DataFile, StagedInput
 from howdah.spec.view import JobView
+from howdah.supervisor.launcher import is_running
 from howdah.supervisor.masters import SECRETS
 from howdah.supervisor.state import MachineState
 
@@ -324,6 +325,26 @@ class TestRoom:
             assert [path for path in home.rglob("*") if path.is_file() and path.stat().st_size] == []
         finally:
             subprocess.run(["umount", str(home)], check=True)
+
+    def test_on_a_full_disk_it_waits_and_says_so(self, tmp_path: Path) -> None:
+        home = tmp_path / "small"
+        home.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "howdah-test", str(home)], check=False)
+        if mounted.returncode:
+            pytest.skip("no file system can be mounted here")
+        try:
+            local = Local(home)
+            (home / "filler").write_bytes(bytes((1 << 20) - (48 << 10)))
+            job_id = local.submit("true")
+            said = local.until(job_id, lambda report: report.diagnostics, "the reason to wait").diagnostics
+            state = MachineState.for_home(str(home))
+            assert said == f"no room in {state.directory}: No space left on device; the job goes on when there is some"
+            assert [one.facts["text"] for one in local.engine.pending_reasons(job_id, None, {})] == [said]
+            (home / "filler").unlink()
+            assert local.end(job_id).state is State.SUCCEEDED
+            eventually(lambda: not is_running(state), "the end of the supervisor")
+        finally:
+            subprocess.run(["umount", "--lazy", str(home)], check=True)
 
 
 class TestLife:

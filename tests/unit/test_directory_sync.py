@@ -148,6 +148,141 @@ def test_what_the_program_removes_is_removed_there_but_nothing_else(chief: Task)
     assert chief.there == {"theirs.pt", "epoch-1.pt", "epoch-2.pt"}, "an emptied directory empties nothing"
 
 
+@pytest.mark.parametrize("backup", ["last.pt~", "last.pt.tmp", ".last.pt", "_temporary/last.pt"])
+def test_a_checkpoint_that_is_renamed_to_what_is_never_stored_stays_until_the_next(chief: Task, backup: str) -> None:
+    chief.write("last.pt", archive(b"1"))
+    chief.write("notes.txt", b"epoch 1")
+    chief.up()
+    (chief.path / backup).parent.mkdir(exist_ok=True)
+    (chief.path / "last.pt").rename(chief.path / backup)
+    assert chief.up().told == []
+    mirror = chief.mirror
+    mirror.up(0.0, last=True)
+    uri = uris.of_local(chief.shared)
+    assert [str(line) for line in mirror.reply().told] == [
+        f"what the program has removed stays in {uri}, for no newer whole checkpoint is there: last.pt"
+    ]
+    assert chief.there == {"last.pt", "notes.txt"}
+    assert chief.down() == "last.pt"
+    (chief.path / "last.pt").unlink()
+    chief.write("next.pt", archive(b"2"))
+    chief.up()
+    assert chief.there == {"next.pt", "notes.txt"}, "a newer one is there"
+
+
+def test_the_last_checkpoint_stays_while_the_next_is_half_written(chief: Task) -> None:
+    for name in ("step-1/shard-1", "step-1/shard-2", "step-1/DONE"):
+        chief.write(name, b"1")
+    chief.up()
+    shutil.rmtree(chief.path / "step-1")
+    chief.write("step-2/shard-1", b"2")
+    chief.up()
+    assert chief.there == {"step-1/shard-1", "step-1/shard-2", "step-1/DONE", "step-2/shard-1"}
+    chief.write("step-2/shard-2", b"2")
+    chief.write("step-2/DONE", b"2")
+    chief.up()
+    assert chief.there == {"step-2/shard-1", "step-2/shard-2", "step-2/DONE"}
+
+
+def test_the_last_file_stays_while_the_next_is_cut(chief: Task) -> None:
+    chief.write("step-1.pt", archive(b"1"))
+    chief.up()
+    (chief.path / "step-1.pt").unlink()
+    chief.write("step-2.pt", archive(b"2")[:-3])
+    chief.up()
+    assert chief.there == {"step-1.pt"}
+    chief.write("step-2.pt", archive(b"2"))
+    chief.up()
+    assert chief.there == {"step-2.pt"}
+
+
+def test_who_keeps_the_last_three_checkpoints_has_no_more_there(chief: Task) -> None:
+    for step in range(6):
+        chief.write(f"step-{step}.pt", archive(b"%d" % step))
+        if step >= 3:
+            (chief.path / f"step-{step - 3}.pt").unlink()
+        chief.up()
+    assert chief.there == {"step-3.pt", "step-4.pt", "step-5.pt"}
+
+
+def test_a_file_of_no_known_format_stays_while_its_successor_may_be_on_its_way(chief: Task) -> None:
+    chief.write("step-1.weights", b"1")
+    chief.write("notes", b"")
+    chief.up()
+    (chief.path / "step-1.weights").unlink()
+    chief.write("step-2.weights.tmp", b"2")
+    chief.up()
+    assert chief.there == {"step-1.weights", "notes"}
+    (chief.path / "step-2.weights.tmp").rename(chief.path / "step-2.weights")
+    chief.up()
+    assert chief.there == {"step-2.weights", "notes"}
+
+
+def test_what_is_left_of_a_checkpoint_that_is_written_anew_in_its_place_makes_no_whole(chief: Task) -> None:
+    for name in ("s/shard-1", "s/shard-2", "s/shard-3", "s/DONE"):
+        chief.write(name, b"1")
+    chief.up()
+    shutil.rmtree(chief.path / "s")
+    for name in ("s/shard-1", "s/shard-2"):
+        chief.write(name, b"2")
+    chief.up()
+    assert chief.there == {"s/shard-1", "s/shard-2"}, "no shard and no mark of another moment"
+    chief.write("s/DONE", b"2")
+    chief.up()
+    assert chief.down() == "s"
+
+
+def test_what_somebody_has_removed_there_is_stored_again_at_the_end(chief: Task, tmp_path: Path) -> None:
+    names = {"s/shard-1", "s/shard-2", "s/DONE", "notes"}
+    for name in names:
+        chief.write(name, b"1")
+    chief.up()
+    shutil.rmtree(chief.shared / "s")
+    chief.write("s/shard-1", b"2")
+    mirror = chief.mirror
+    mirror.up(0.0, last=True)
+    assert chief.there == names
+    (line,) = map(str, mirror.reply().told)
+    told, _, files = line.rpartition(": ")
+    assert told == f"stored again, for somebody has removed it from {uris.of_local(chief.shared)}"
+    assert set(files.split(", ")) == names - {"notes"}
+    worker = Task(tmp_path, "worker-1", replace=False)
+    worker.down()
+    (chief.shared / "s/shard-2").unlink()
+    worker.mirror.up(0.0, last=True)
+    assert "s/shard-2" not in chief.there, "what another task has fetched, it does not bring back"
+
+
+def test_what_lies_behind_a_link_of_the_last_checkpoint_stays_with_it(chief: Task, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real/opt.bin").write_text("weights")
+    (chief.shared / "step-1").mkdir()
+    (chief.shared / "step-1/DONE").touch()
+    (chief.shared / "step-1/lnk").symlink_to(tmp_path / "real")
+    assert chief.down() == "step-1"
+    shutil.rmtree(chief.path / "step-1")
+    chief.write("notes", b"")
+    chief.up()
+    assert (chief.shared / "step-1/lnk/opt.bin").exists()
+    chief.write("step-2/DONE", b"")
+    chief.up()
+    assert chief.there == {"step-2/DONE", "notes"}
+    assert (tmp_path / "real/opt.bin").exists()
+
+
+def test_what_lies_behind_a_link_there_is_not_missing(chief: Task, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real/opt.bin").write_text("weights")
+    (chief.shared / "step-1").mkdir()
+    (chief.shared / "step-1/DONE").touch()
+    (chief.shared / "step-1/lnk").symlink_to(tmp_path / "real")
+    assert chief.down() == "step-1"
+    mirror = chief.mirror
+    mirror.up(0.0, last=True)
+    assert mirror.reply().told == ()
+    assert (chief.shared / "step-1/lnk").is_symlink()
+
+
 def test_interrupted_anywhere_the_newest_there_is_whole(chief: Task) -> None:
     """Stored one after another, and the file that names a checkpoint after it: any beginning of the row is fine."""
     local = Directory(chief.path)

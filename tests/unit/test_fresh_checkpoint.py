@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,28 @@ def test_it_comes_back_if_the_submission_fails(directory: Path) -> None:
         submit()
     assert [path.name for path in directory.glob("ck*")] == ["ck"]
     assert (directory / "ck/step-1").read_text() == "trained"
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_of_a_link_what_it_leads_to_is_kept_there_and_the_link_stays(directory: Path, fails: bool) -> None:
+    scratch, told = directory / "scratch", list[str]()
+    scratch.mkdir()
+    (directory / "ck").rename(scratch / "st")
+    (scratch / "st").chmod(0o2770)
+    (directory / "ck").symlink_to(scratch / "st")
+    with pytest.raises(KeyboardInterrupt) if fails else nullcontext(), begin_fresh(plan(directory / "ck"), told.append):
+        assert (directory / "ck").is_symlink()
+        assert list((directory / "ck").iterdir()) == []
+        assert (scratch / "st").stat().st_mode & 0o7777 == 0o2770
+        if fails:
+            raise KeyboardInterrupt
+    assert [path.name for path in directory.glob("ck*")] == ["ck"]
+    kept = [path for path in scratch.glob("*/step-1") if path.read_text() == "trained"]
+    if fails:
+        assert kept == [scratch / "st/step-1"]
+    else:
+        assert told == [f"the checkpoint of earlier jobs is kept at {kept[0].parent}"]
+        assert kept[0].parent.name.startswith("st.before-")
 
 
 def test_without_one_there_is_nothing_to_do(directory: Path) -> None:

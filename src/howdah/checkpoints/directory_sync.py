@@ -5,7 +5,9 @@ A helper process beside an executor (`howdah.wire.helper_main`). `down` fetches 
 from. `up` stores what the program has written since, oldest files first and files that name others last: whenever the
 upload is interrupted, the newest stored checkpoint is complete or not yet named. A file that the program has removed is
 removed from the shared file system, too, if this module has stored or fetched it; a hidden local file remembers which.
-What was there before the job and was not fetched is set aside when a file of the same name is stored.
+But the newest whole checkpoint there stays until a newer one is stored: a program may rename or remove its last one
+before it has written the next. What was there before the job and was not fetched is set aside when a file of the same
+name is stored.
 
 `howdah.checkpoints.event_file_sync` is another module because it shares none of these rules: an event file is appended
 to while it is written, nothing is fetched or removed, and the executor remembers what was sent.
@@ -20,18 +22,19 @@ import json
 import os
 import posixpath
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from howdah.checkpoints import directory_lock, directory_snapshot
 from howdah.checkpoints.directory_snapshot import Stamp
-from howdah.checkpoints.discovery import WHOLE, CheckpointTree, candidates, is_own_file
+from howdah.checkpoints.discovery import WHOLE, CheckpointTree, candidates, find, is_own_file
 from howdah.checkpoints.file_validation import STATE, named_by
 from howdah.checkpoints.links_there import find_links_in_the_way
 from howdah.checkpoints.set_aside import describe_set_aside, set_aside
+from howdah.errors import StagingError
 from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
-from howdah.spec.message import message
+from howdah.spec.message import Sentence, message
 from howdah.storage import cpu_throttle
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry, FileSystem, make_directory_like, mode_of_copy, open_local
@@ -48,6 +51,8 @@ UNFINISHED = ".howdah-unfinished"
 ROUNDS = 5
 MAX_LEFT_OUT = 10
 """Most lines about what is not fetched; a last one counts the others."""
+MAX_NAMED = 3
+"""Most files that one line names."""
 _NAMING = (STATE, "latest", "last", "best", ".metadata", "trainer_state.json")
 _SMALL = 1 << 20
 _NOT_READABLE = f": {NOT_READABLE}"
@@ -71,12 +76,16 @@ class DirectorySync:
         self.report: Callable[[int, int], object] = lambda *_: None
         """A function that is called with the files stored and the bytes moved so far."""
         self.skipped: list[str] = []
-        self.not_fetched: list[str] = []
-        """A sentence for each thing at `uri` that belongs to what was fetched, but could not be."""
+        self.told: list[Sentence] = []
+        """A sentence for each thing at `uri` that could not be fetched, and about what is kept or was missing there."""
         self.aside: dict[str, str] = {}
         """Where what was there before the job is kept, by the name of the file that has replaced it."""
         self.is_unfinished = False
         """The directory at `uri` was found while a copy to it had broken off."""
+        self._stored = set[str]()
+        """The names of the files stored by this object."""
+        self._retained: list[str] = []
+        """What the program has removed, but stays at `uri`."""
         self._mark, self._may_mark = uris.join(uri, UNFINISHED), rule == WHOLE and replace
         self._known = _read_known(path)
         self._lock: tuple[str, int] | None = None
@@ -102,9 +111,9 @@ class DirectorySync:
         if resume:
             self._make_empty_directories([name for name in tree.empty if name.startswith(prefix)])
             lines = [describe_left_out(name, why) for name, why in tree.left_out.items() if name.startswith(prefix)]
-            self.not_fetched = [*lines[:MAX_LEFT_OUT]]
+            self.told += lines[:MAX_LEFT_OUT]
             if (more := len(lines) - MAX_LEFT_OUT) > 0:
-                self.not_fetched.append(message("{count} more are left out in the same way", count=more))
+                self.told.append(message("{count} more are left out in the same way", count=more))
             self._point_tensorflow_to(posixpath.basename(uris.local_name(resume, self.uri)))
         self._write_known()
 
@@ -151,9 +160,10 @@ class DirectorySync:
 
     # Up
 
-    def up(self, settle_s: float) -> None:
-        """Store what the program has written since the last time."""
+    def up(self, settle_s: float, last: bool = False) -> None:
+        """Store what the program has written since the last time; `last` says that it has ended."""
         seen, gone, has_replaced_links = dict[str, Stamp](), list[str](), False
+        missing = self._forget_missing() if last else []
         for _ in range(ROUNDS):
             if self.rule == WHOLE:
                 self.skipped, empty = [], list[str]()
@@ -163,11 +173,15 @@ class DirectorySync:
                 seen, self.skipped = directory_snapshot.find_settled_files(self.path, settle_s, self.root)
             gone = self._list_gone(seen)
             is_marked = self._mark_unfinished(bool(self._list_fresh(seen) or gone))
-            has_replaced_links |= self._replace_links(self._list_fresh(seen), gone)
+            has_replaced_links |= self._replace_links(self._list_fresh(seen), gone if self.rule == WHOLE else ())
             try:
                 for name in sorted(self._list_fresh(seen), key=lambda name: _upload_order(name, seen[name])):
                     self._store(name, seen[name])
             except _ChangedMeanwhile:
+                continue
+            gone = self._list_superseded(gone, seen)
+            if self.rule != WHOLE and self._replace_links((), gone):
+                has_replaced_links = True
                 continue
             self._remove_gone(gone)
             if is_marked:
@@ -175,8 +189,34 @@ class DirectorySync:
             break
         else:
             if not has_replaced_links:  # else what replaces them may not be stored yet
-                self._remove_gone(gone)
+                gone = self._list_superseded(gone, seen)
+                if self.rule == WHOLE or not self._replace_links((), gone):
+                    self._remove_gone(gone)
         self._write_known()
+        if again := [name for name in missing if name in self._stored]:
+            template = "stored again, for somebody has removed it from {uri}: {files}"
+            self.told.append(message(template, uri=self.uri, files=_name_some(again)))
+        if last and self._retained:
+            template = "what the program has removed stays in {uri}, for no newer whole checkpoint is there: {files}"
+            self.told.append(message(template, uri=self.uri, files=_name_some(self._retained)))
+
+    def _forget_missing(self) -> list[str]:
+        """Forget the files that were stored, but have vanished there, so that they are stored again; return their
+        names. What a task that replaces nothing has fetched is not its to store: another task may have removed it."""
+        try:
+            there = CheckpointTree(self.fs, self.uri, self.rule).entries if self._known else {}
+        except StagingError:  # what can't be listed must not keep anything from being stored
+            return []
+        found = [
+            name
+            for name, (_, local_ns, _, stored_ms) in self._known.items()
+            if uris.stored_name(name, self.uri) not in there
+            and (self.replace or local_ns != stored_ms * 10**6)
+            and self.fs.stat(uris.join(self.uri, uris.stored_name(name, self.uri))) is None  # else behind a link
+        ]
+        for name in found:
+            del self._known[name]
+        return found
 
     def _mark_unfinished(self, is_changed: bool) -> bool:
         """Mark a directory that is kept whole if files of it are about to be written or removed."""
@@ -240,6 +280,7 @@ class DirectorySync:
                 if remote is not None and is_anothers:
                     self._keep_what_was_before(name, remote)
         self.files, self.bytes = self.files + 1, self.bytes + stamp.size
+        self._stored.add(name)
         entry = self.fs.stat(target)
         if entry is not None:
             self._note(name, stamp, entry)
@@ -281,6 +322,30 @@ class DirectorySync:
         unreadable = {line[: -len(_NOT_READABLE)] for line in self.skipped if line.endswith(_NOT_READABLE)}
         return [name for name in gone if not any(f"{name}/".startswith(f"{above}/") for above in unreadable)]
 
+    def _list_superseded(self, gone: Sequence[str], seen: Collection[str]) -> list[str]:
+        """Return which of the files that are `gone` here may go there, too; `seen` are the files that may be stored.
+
+        The newest whole checkpoint there stays, unless the program has begun to write another into its place. A file
+        that is newer than it, or of no known format, stays while a temporary or unfinished file may be its successor.
+        """
+        self._retained = []
+        if not gone or self.rule == WHOLE:
+            return [*gone]
+        whole = find(self.fs, self.uri, self.rule).checkpoint
+        files = {uris.local_name(name, self.uri) for name in whole.files} if whole else set[str]()
+        is_held = whole is not None and not files & self._stored
+        inside = f"{uris.local_name(whole.name, self.uri)}/" if whole and whole.name else ""  # also behind links there
+        local = directory_snapshot.list_files(self.path, self.root, is_own_file)
+        unfinished_ns = max((stamp.modified_ns for name, stamp in local.items() if name not in seen), default=-1)
+        superseded = list[str]()
+        for name in gone:
+            _, local_ns, _, stored_ms = self._known[name]
+            is_older = whole is not None and stored_ms <= whole.modified_ms
+            is_part = name in files or name.startswith(inside)
+            stays = (is_held and is_part) or (not is_older and local_ns <= unfinished_ns)
+            (self._retained if stays else superseded).append(name)
+        return superseded
+
     def _remove_gone(self, names: Collection[str]) -> None:
         directories = set[str]()
         for name in names:
@@ -309,7 +374,7 @@ class DirectorySync:
 
     def reply(self) -> DirectorySyncReply:
         """Return what has been copied."""
-        told = list(self.not_fetched)
+        told = list(self.told)
         for aside in dict.fromkeys(self.aside.values()):
             names = [name for name, place in self.aside.items() if place == aside]
             told.append(describe_set_aside(self.uri, names, aside))
@@ -336,6 +401,10 @@ def _upload_order(name: str, stamp: Stamp) -> tuple[bool, bool, int, str]:
 
 def _stamp(known: list[int] | None) -> Stamp | None:
     return Stamp(known[0], known[1]) if known is not None else None
+
+
+def _name_some(names: Sequence[str]) -> str:
+    return ", ".join([*names[:MAX_NAMED], *(["…"] if len(names) > MAX_NAMED else [])])
 
 
 def _read_known(path: str) -> dict[str, list[int]]:
@@ -378,7 +447,7 @@ def store_checkpoints(request: StoreCheckpointsRequest) -> DirectorySyncReply:
         if not request.last:
             cpu_throttle.enable(request.uri)
         with _translate_os_errors(request.path):
-            sync.up(request.settle_s)
+            sync.up(request.settle_s, request.last)
     return sync.reply()
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from howdah.errors import HowdahError
-from howdah.spec import Plan
+from howdah.spec import Plan, uris
 from howdah.spec.message import message
 from howdah.staging.replacement import display_uri
 from howdah.storage.factory import filesystem
@@ -16,21 +17,29 @@ from howdah.storage.progress import Notice
 
 @contextmanager
 def begin_fresh(plan: Plan, notice: Notice) -> Iterator[None]:
-    """Rename the directory of the plan's checkpoint to `<path>.before-<time>`, and back if the submission fails. The
-    lock of a job that runs must have been looked at before, and `howdah.staging.stage` must have been asked whether the
-    directory may be renamed.
+    """Rename the directory of the plan's checkpoint to `<path>.before-<time>`, and back if the submission fails. Of a
+    link what it leads to is renamed, and an empty directory takes its place: the link says on which disk.
+
+    The lock of a job that runs must have been looked at before, and `howdah.staging.stage` must have been asked whether
+    the directory may be renamed.
 
     Raises:
         StagingError, EngineUnavailable: the file system does not rename it.
     """
     directory, conf_dir = plan.job.job.checkpoint.path.rstrip("/"), plan.job.settings.get("hadoop_conf_dir", "")
     fs = filesystem(directory, conf_dir)
-    if fs.stat(directory) is None:
+    found = fs.stat(directory)
+    if found is None:
         yield
         return
+    is_link = uris.split(directory)[0] == "file" and os.path.islink(uris.path(directory))  # noqa: PTH114
+    if is_link:
+        directory = fs.resolve(directory)
     aside = f"{directory}.before-{time.strftime('%Y-%m-%d_%H-%M-%S')}"
     fs.rename(directory, aside)
     try:
+        if is_link:
+            fs.mkdirs(directory, found.mode & 0o7777)
         yield
     except BaseException:
         with suppress(HowdahError):

@@ -52,6 +52,10 @@ MEMORY, VCORES, GPUS = range(3)
 """Indices of an amount of resources: (MiB of memory, virtual cores, number of GPUs)."""
 
 
+_MASTERS_FILES_BYTES = 64 << 10
+"""What a master writes down at its start, and some more: its address, its first events, its own messages."""
+
+
 class StateFileDamaged(ValueError):
     """A file of the queue or the ledger was changed by something else than howdah."""
 
@@ -125,6 +129,22 @@ class MachineState:
     def change(self) -> StateChange:
         """Lock the state. Changes of `entries` are written when the `with` block ends without an error."""
         return StateChange(self)
+
+    def check_room(self) -> None:
+        """Check that there is room for the ledger, and for the first files of a master.
+
+        Raises:
+            OSError: there is none, or nothing can be written here at all.
+        """
+        try:
+            size = os.stat(self.ledger_file).st_size
+        except FileNotFoundError:
+            size = 0
+        trial = os.path.join(self.directory, f".room-{os.uname().nodename}-{os.getpid()}")
+        try:
+            write_whole(trial, bytes(size + _MASTERS_FILES_BYTES))
+        finally:
+            unlink(trial)
 
     def entries(self) -> Entries:
         """Read the ledger's entry of each job that has left the queue.
@@ -326,6 +346,9 @@ def write_whole(path: str, content: bytes) -> None:
         with os.fdopen(file, "wb") as stream:
             stream.write(content)
         os.replace(temporary, path)
+    except OSError as error:
+        unlink(temporary)
+        raise OSError(error.errno, error.strerror, path) from error
     except BaseException:
         unlink(temporary)
         raise

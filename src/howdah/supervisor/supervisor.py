@@ -11,6 +11,7 @@ job starts the next supervisor, which recognises living masters by their locks.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import select
@@ -61,11 +62,11 @@ class Supervisor:
         self.masters: dict[str, int] = {}
         """The process id of each master that is a child of this process, by job."""
         self.exit_codes: dict[str, int] = {}
-        """How masters have ended since the last turn, as returned by os.waitstatus_to_exitcode."""
+        """How masters have ended since the last turn that was written, as returned by os.waitstatus_to_exitcode."""
         self.helpers: dict[str, tuple[int, float]] = {}
         """The helper that settles each job: its process id, and its deadline."""
         self.settled: set[str] = set()
-        """Jobs whose helper has succeeded since the last turn."""
+        """Jobs whose helper has succeeded since the last turn that was written."""
         self.failed_tries: dict[str, tuple[int, float]] = {}
         """How often settling a job has failed, and when to try again."""
         self.start_records: dict[str, dict[str, Any]] = {}
@@ -78,6 +79,8 @@ class Supervisor:
         """Return whether a master lives that is no child of this process."""
         self.problem = ""
         """Why the state could not be changed in the last turn."""
+        self.no_room = ""
+        """Why the first job of the queue is not started although it has its memory, cores and GPUs."""
         self._wakeup, signalled = os.pipe()
         for end in (self._wakeup, signalled):
             os.set_blocking(end, False)
@@ -91,8 +94,9 @@ class Supervisor:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:  # another supervisor is there
             return 0
-        os.ftruncate(lock, 0)
-        os.write(lock, str(os.getpid()).encode())  # for users to read
+        with contextlib.suppress(OSError):  # for users to read: a full disk keeps no supervisor from its jobs
+            os.ftruncate(lock, 0)
+            os.write(lock, str(os.getpid()).encode())
         fifo = _open_fifo(self.state.wake_fifo)
         while True:
             self._reap()
@@ -105,6 +109,8 @@ class Supervisor:
                         os.close(fifo)
                         return 0
                 self.problem = ""
+                self.exit_codes.clear()
+                self.settled.clear()
             except OSError as error:  # a full disk, for instance: nothing was changed, the next turn decides again
                 if str(error) != self.problem:
                     self.problem = str(error)
@@ -122,7 +128,8 @@ class Supervisor:
         return not _exists(self._directory(job_id)) or _has_end(self._directory(job_id))
 
     def _wait(self, fifo: int) -> None:
-        soon = any((self.watches_locks, self.term_sent, self.helpers, self.failed_tries, self.problems, self.problem))
+        busy = (self.watches_locks, self.term_sent, self.helpers, self.failed_tries, self.problems)
+        soon = any((*busy, self.problem, self.no_room))
         select.select([fifo, self._wakeup], [], [], LOOK_SOON_S if soon else LOOK_S)
         for file in (fifo, self._wakeup):
             try:
@@ -162,16 +169,16 @@ class Supervisor:
 
     def _handle_jobs(self, change: StateChange) -> None:
         """Decide about every job, first about those that may leave room for others."""
-        self.watches_locks = False
+        self.watches_locks, before, self.no_room = False, self.no_room, ""
         for job_id in list(change.entries):
             self._try_to_handle(change, job_id)
-        self.exit_codes.clear()
-        self.settled.clear()
         for job in self.state.waiting():
             if not self._admit(change, job):
                 break
             if job.job_id in change.entries:
                 self._try_to_handle(change, job.job_id)
+        if self.no_room not in ("", before):
+            _log(f"no job is started, trying again: {self.no_room}")
 
     def _admit(self, change: StateChange, job: WaitingJob) -> bool:
         """Take the first waiting job out of the queue; return False when there is no room for it yet."""
@@ -185,10 +192,18 @@ class Supervisor:
             entry = change.admit(job)
             self._end(job.job_id, entry, "FAILED", str(error))
             return True
-        if not has_room(change.entries, wants, machine):
+        if not has_room(change.entries, wants, machine) or not self._has_disk_room():
             return False
         change.admit(job, wants)
         return True
+
+    def _has_disk_room(self) -> bool:
+        """Return whether a master would find room for its files; one that does not could not even say so."""
+        try:
+            self.state.check_room()
+        except OSError as error:
+            self.no_room = str(error)
+        return not self.no_room
 
     def _try_to_handle(self, change: StateChange, job_id: str) -> None:
         """Handle one job, whose failure must not stop the others."""
@@ -273,6 +288,7 @@ class Supervisor:
         if len(entry["killed"]) >= record["attempts"]:
             pid = master_pid(directory)
             return self._end(job_id, entry, "FAILED", f"the master was killed (pid {pid}); nothing else is known")
+        self.state.check_room()
         # A master that has written no event has started nothing: the next one is the first.
         attempt = max(entry["attempt"], 1) + 1 if began else 1
         pid = start_master(directory, record, attempt)
@@ -376,5 +392,7 @@ def _open_fifo(path: str) -> int:
 
 
 def _log(text: str) -> None:
-    sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
-    sys.stderr.flush()
+    """Write a line to the supervisor's log; on a full disk it is left out."""
+    line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n"
+    with contextlib.suppress(OSError):
+        os.write(2, line.encode("utf-8", "backslashreplace"))  # a buffer would keep what finds no room, and fail later

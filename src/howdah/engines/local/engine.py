@@ -166,7 +166,7 @@ class LocalEngine(Engine):
     def pending_reasons(self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]) -> list[PendingReason]:
         with _translate_os_errors(EngineUnavailable):
             positions = JobPositions(self._state)
-        reason = positions.waiting_reason(job_id)
+        reason = positions.waiting_reason(job_id) or ("" if missing else positions.no_room)
         if job is not None and missing:
             wanted = [job.roles[role].resources for role, count in missing.items() for _ in range(count)]
             asked = total(wanted if job.gang else wanted[:1])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import time
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
 
 SHOWN_BEFORE = 3
 """How many of the jobs before a waiting job are named, the first ones."""
+NO_MASTER_S = 4.0
+"""Seconds for which a job may have no master although nothing else goes first: then it is asked whether a full disk
+keeps it from one."""
 _NO_BEGINNING = "its event log is damaged: its beginning cannot be read"
 
 
@@ -54,6 +60,18 @@ class JobPositions:
             return message(template, number=number + 1, jobs=f"{named}{more}")
         return self._first_waits(self.queue[0])
 
+    @cached_property
+    def no_room(self) -> str:
+        """Return that the jobs' state finds no room on its disk, so that no job can be started or cancelled; "" if it
+        finds some."""
+        try:
+            self.state.check_room()
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                template = "no room in {directory}: {reason}; the job goes on when there is some"
+                return message(template, directory=self.state.directory, reason=error.strerror)
+        return ""
+
     def _first_waits(self, job: WaitingJob) -> str:
         try:
             wants, machine = self.state.demand(job)
@@ -73,7 +91,10 @@ def job_report(directory: JobDirectory, positions: JobPositions) -> JobReport:
     entry, waits = positions.entries.get(directory.id), positions.waiting_reason(directory.id)
     view, staged = directory.view(), directory.staged()
     spec = staged.job if staged is not None else view.job
-    state, finished = view.state, view.finished
+    state, finished, submitted = view.state, view.finished, directory.submitted()
+    is_late = state is State.PENDING and not directory.master_url() and time.time() - submitted > NO_MASTER_S
+    if is_late and not waits:
+        waits = positions.no_room
     diagnostics = view.outcome.diagnostics if view.outcome is not None else waits
     if view.outcome is not None and not view.id:
         diagnostics = "; ".join(filter(None, (diagnostics, _NO_BEGINNING)))
@@ -89,7 +110,7 @@ def job_report(directory: JobDirectory, positions: JobPositions) -> JobReport:
         engine="local",
         user=staged.user if staged is not None else view.user,
         queue=spec.queue if spec is not None else "",
-        submitted=directory.submitted(),
+        submitted=submitted,
         started=view.running,
         finished=finished,
         progress=view.progress,
