@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import sys
 import time
@@ -157,7 +158,7 @@ def _live_or_archived(
 
 def _compile_pattern(text: str) -> re.Pattern[bytes] | None:
     try:
-        return re.compile(text.encode()) if text else None
+        return re.compile(os.fsencode(text)) if text else None
     except re.error as error:
         raise SpecError.at("--grep", f"{text!r} is not a regular expression: {error}") from None
 
