@@ -61,11 +61,12 @@ class LogSelection:
     """Whether all of a long log is printed."""
 
     def tasks(self, view: JobView) -> list[TaskId]:
-        """Return the tasks of the job that are asked for."""
-        try:
-            return tasks_of(view, ",".join(self.words))
-        except NotFound as refused:
-            raise SpecError.at("TASK", str(refused)) from None
+        """Return the tasks of the job that are asked for.
+
+        Raises:
+            InvalidRequest, NotFound: as `tasks_of` does.
+        """
+        return tasks_of(view, ",".join(self.words))
 
     @property
     def first_bytes(self) -> int:
