@@ -29,8 +29,8 @@ class Started:
     process: subprocess.Popen[bytes]
     printed: Path
 
-    def interrupt(self) -> None:
-        self.process.send_signal(signal.SIGINT)
+    def interrupt(self, number: int = signal.SIGINT) -> None:
+        self.process.send_signal(number)
 
     def prints(self, words: str) -> None:
         """Wait until it has."""
@@ -221,3 +221,21 @@ class TestInterrupts:
         command.interrupt()
         command.process.wait(LIMIT_S)
         assert shell.states() == ["RUNNING"]
+
+    @pytest.mark.parametrize("following", [["run", "long.yaml"], ["submit", "--wait", "long.yaml"], ["attach"]])
+    def test_sigterm_leaves_the_job_running(self, shell: Shell, following: list[str]) -> None:
+        if following == ["attach"]:
+            shell.run("howdah submit long.yaml")
+        command = shell.start(*following)
+        command.prints("RUNNING" if "--wait" in following else " runs: ")
+        command.interrupt(signal.SIGTERM)
+        assert command.process.wait(LIMIT_S) == 143
+        command.prints("the job goes on; `howdah attach local-")
+        assert shell.states() == ["RUNNING"]
+
+    def test_sigterm_cancels_where_that_was_asked_for(self, shell: Shell) -> None:
+        command = shell.start("run", "--on-interrupt", "cancel", "long.yaml")
+        command.prints(" runs: ")
+        command.interrupt(signal.SIGTERM)
+        assert command.process.wait(LIMIT_S) == 2
+        assert shell.states() == ["CANCELLED"]

@@ -133,9 +133,13 @@ def test_a_program_that_is_started_again_is_its_second_attempt(directory: Path, 
     job_id = done.stdout.split()[1]
     (row,) = (line for line in howdah("status", job_id).stdout.splitlines() if line.startswith("worker:0 "))
     assert row.split()[:3] == ["worker:0", "SUCCEEDED", "2"]
-    unknown = howdah("logs", job_id, "worker:9")
-    assert (unknown.returncode, unknown.stdout) == (64, "")
-    assert "the job has no task worker:9" in unknown.stderr
+    for name, code, told in (
+        ("worker:9", 66, "the job has no task worker:9"),
+        ("nope", 66, "the job has no task nope"),
+        ("worker:x", 64, "'worker:x' is not a task: write role:index, such as worker:0"),
+    ):
+        unknown = howdah("logs", job_id, name)
+        assert (unknown.returncode, unknown.stdout, unknown.stderr) == (code, "", f"howdah: {told}\n")
     seventh = howdah("logs", job_id, "--attempt", "7")
     assert (seventh.returncode, seventh.stdout) == (64, "")
     assert "--attempt: is 7, but the last attempt of worker:0 was 2" in seventh.stderr

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah.api.handlers.logs import MAX_CHARACTER_BYTES, whole_characters
+from howdah.errors import InvalidRequest, NotFound
 from howdah.logs.line_places import line_streams
 from howdah.logs.query import tasks_of
 from howdah.logs.stream_index import StreamIndex, read_both
@@ -92,6 +93,12 @@ def test_tasks_are_named_one_by_one_by_role_and_by_ranks() -> None:
     assert list(map(str, tasks_of(view, "worker:3"))) == ["worker:3"]
     assert list(map(str, tasks_of(view, "worker:9-11,ps"))) == ["worker:9", "worker:10", "worker:11", "ps:0"]
     assert len(tasks_of(view, "")) == len(tasks_of(view, "*")) == 13
+    for unknown in ("worker:12", "worker:12-14", "nope", "nope:0", "worker:3,ps:1"):
+        with pytest.raises(NotFound, match="the job has no task"):
+            tasks_of(view, unknown)
+    for malformed in ("worker:x", "worker:", "worker:-1", "worker:3:1", "worker:3,ps:last"):
+        with pytest.raises(InvalidRequest, match="is not a task: write role:index"):
+            tasks_of(view, malformed)
 
 
 @pytest.mark.parametrize("known", [0, 1, 2, 3])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import re
+import sys
 import time
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from howdah.errors import JobFailed
 from howdah.functions import kept_results
 from howdah.functions.results import KEPT_S, Results, new_place
+from howdah.program.run_function import call_each
 from howdah.spec import Outcome, State, TaskId, uris
 
 
@@ -97,3 +99,33 @@ def test_what_could_not_be_read_stays(failed: Results) -> None:
         f"failed\nnot all could be read of what the tasks have kept; it stays for a week in {failed.place}.failed: "
     )
     assert left.exists()
+
+
+def test_results_stay_until_they_are_joined(tmp_path: Path) -> None:
+    results = Results(new_place(uris.of_local(tmp_path)), (TaskId("worker", 0),), "")
+    kept = Path(uris.path(results.place)) / "worker-0" / "result.pickle"
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(pickle.dumps([(0, 4)]))
+
+    def fails(shares: list[object]) -> list[object]:
+        raise TypeError(shares)
+
+    with pytest.raises(TypeError):
+        results.read(1, fails)
+    assert kept.exists()
+    assert results.read(1, lambda shares: shares[0]) == [(0, 4)]
+    assert not kept.exists()
+
+
+def test_an_item_that_ends_by_exit_is_none_and_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOWDAH_INDEX", "0")
+    monkeypatch.setenv("HOWDAH_REPLICAS", "2")
+
+    def square(item: int) -> int:
+        if item in (2, 4):
+            sys.exit(0 if item == 2 else None)
+        return item * item
+
+    assert call_each(square, range(7)) == [(0, 0), (2, None), (4, None), (6, 36)]
+    with pytest.raises(SystemExit):
+        call_each(lambda item: sys.exit(3), range(1))

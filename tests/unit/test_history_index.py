@@ -420,6 +420,8 @@ class TestPages:
         assert queries.trace(many.connection, "node1:501") == wanted
         for nothing in ("node9:501", "container_1_0001_01_000001", "pod-x", "node0/gpu7", "", "a:b:c", "x" * 10_000):
             assert queries.trace(many.connection, nothing) is None
+        for not_utf8 in ("caf\udce9", "caf\udce9:501", "caf\udce9/gpu7"):
+            assert queries.trace(many.connection, not_utf8) is None
 
 
 def test_a_home_that_is_not_there_is_told_of(index: Index, tmp_path: Path) -> None:

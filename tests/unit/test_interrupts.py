@@ -18,8 +18,9 @@ import click
 import pytest
 
 from howdah.cli.follow import NEWS_S, _ask, follow
-from howdah.cli.interrupts import ENDING, TOGETHER_S, Interrupts, RaisedInterrupts, SignalReceived
+from howdah.cli.interrupts import ENDING, STOPPING, TOGETHER_S, Interrupts, RaisedInterrupts, SignalReceived
 from howdah.cli.terminal import Plain
+from howdah.cli.wait import wait_for_jobs
 from howdah.client.follow import Update
 from howdah.engines import Engine, Progress, no_progress
 from howdah.spec import JobReport, Plan, StagedJob, State, TaskId
@@ -278,6 +279,41 @@ def test_following_is_interrupted_while_the_output_is_not_read(stuck: Callable[.
     send_after(clock.send, signal.SIGINT, screen.shows)
     with Interrupts() as interrupts, pytest.raises(SystemExit) as left:
         follow(engine, "job_1", "", "detach", False, interrupts, lambda: screen)
+    assert left.value.code == 130
+
+
+GOES_ON = "the job goes on; `howdah attach job_1` follows it, `howdah cancel job_1` ends it\n"
+
+
+@pytest.mark.parametrize("on_interrupt", ["ask", "detach"])
+def test_a_job_outlives_the_sigterm_of_a_machine_that_shuts_down(
+    on_interrupt: str, stuck: Callable[..., Stuck], clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = stuck(answers=True)
+    send_after(clock.send, signal.SIGTERM, engine.asked)
+    with Interrupts(STOPPING) as interrupts, pytest.raises(SystemExit) as left:
+        follow(engine, "job_1", "", on_interrupt, False, interrupts)
+    assert (left.value.code, engine.cancelled.is_set()) == (143, False)
+    assert GOES_ON in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_job_that_is_waited_for_goes_on(
+    number: int, code: int, stuck: Callable[..., Stuck], clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = stuck()
+    send_after(clock.send, number, engine.asked)
+    with Interrupts(STOPPING) as interrupts, pytest.raises(SystemExit) as left:
+        wait_for_jobs([(engine, "job_1")], False, interrupts)
+    assert left.value.code == code
+    assert GOES_ON in capsys.readouterr().err
+
+
+def test_a_signal_that_came_before_the_waiting_is_obeyed(stuck: Callable[..., Stuck], clock: Clock) -> None:
+    with Interrupts(STOPPING) as interrupts:
+        interrupts.call(lambda: clock.send(signal.SIGINT))
+        with pytest.raises(SystemExit) as left:
+            wait_for_jobs([(stuck(), "job_1")], False, interrupts)
     assert left.value.code == 130
 
 

@@ -146,11 +146,19 @@ def cli() -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line with these arguments, or the process's own.
 
-    An error people can act on is one line; anything else is a bug and keeps its traceback.
+    An error people can act on is one line; anything else is a bug: it keeps its traceback, and ends with a status
+    that no job's end has.
     """
     gc.set_threshold(GC_THRESHOLD)
     with streams.exit_without_output():
-        _run(argv)
+        try:
+            _run(argv)
+        except Exception:
+            import traceback  # takes longer than to print the help
+
+            with streams.stderr_may_be_full():
+                traceback.print_exc()
+            sys.exit(HowdahError.exit_code)
 
 
 def _run(argv: Sequence[str] | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from howdah.cli.i18n import examples
-from howdah.cli.interrupts import Interrupts
+from howdah.cli.interrupts import STOPPING, Interrupts
 from howdah.cli.job_choice import choose_job, job_argument
 from howdah.cli.run import INTERRUPT, follow_submitted
 
@@ -19,5 +19,5 @@ from howdah.cli.run import INTERRUPT, follow_submitted
 def attach(job_id: str | None, log_tasks: str, on_interrupt: str, profile: str, as_json: bool) -> None:
     """Follow a job as `run` does, and exit with its result. Ctrl-C leaves the job running."""
     engine, job_id = choose_job(job_id, profile)
-    with Interrupts() as interrupts:
+    with Interrupts(STOPPING) as interrupts:
         follow_submitted(engine, job_id, log_tasks, on_interrupt, as_json, interrupts)

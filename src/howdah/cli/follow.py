@@ -1,9 +1,10 @@
-"""Follows a job from the command line to its end, and decides what Ctrl-C does meanwhile."""
+"""Follows a job from the command line to its end, and decides what Ctrl-C and SIGTERM do meanwhile."""
 
 from __future__ import annotations
 
 import contextlib
 import math
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -65,7 +66,7 @@ def follow(
         click.echo(
             _("the job goes on; `howdah attach {id}` follows it, `howdah cancel {id}` ends it", id=job_id), err=True
         )
-        raise SystemExit(130)
+        raise SystemExit(interrupts.status)
     if await_engine:
         with contextlib.suppress(HowdahError):  # the job has ended, whoever does not answer
             interrupts.call(lambda: wait_for_end(engine, job_id, ENGINE_S))
@@ -126,13 +127,16 @@ class _Following:
             streams.give_up_output()
 
     def _handle_interrupt(self, on_interrupt: str) -> bool:
-        """Do what Ctrl-C asks for; return whether to go on following."""
+        """Do what a signal asks for; return whether to go on following. SIGTERM, which a machine that shuts down sends,
+        too, cancels the job only where that was asked for."""
         choice, engine, job_id = on_interrupt, self._follower.engine, self._follower.job_id
+        if choice != "cancel" and self._interrupts.last_signal == signal.SIGTERM:
+            choice = "detach"
         if choice == "ask":
             choice = _ask(self._interrupts) if sys.stdin.isatty() else "cancel"
         if choice == "cancel" and self._ended is not None:  # what the job has printed may be more than anybody reads
             click.echo(_("{id} had ended already: {state}", id=job_id, state=self._ended.state.value), err=True)
-            raise SystemExit(130)
+            raise SystemExit(self._interrupts.status)
         if choice == "cancel":
             click.echo(_("cancelling {id}", id=job_id), err=True)
             self._ended = self._interrupts.call(

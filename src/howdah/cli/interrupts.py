@@ -38,6 +38,9 @@ TOGETHER_S = 0.1
 send the same signal twice."""
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that end a command: of a user, of a scheduler, of a terminal that is closed."""
+STOPPING = (signal.SIGINT, signal.SIGTERM)
+"""The signals that stop a command which submits or follows a job: of a user, of a scheduler or a pipeline. A terminal
+that is closed ends it as it ends any program."""
 _LOOK_S = 0.05  # between two looks of the main thread: a signal that another thread got does not wake it
 _AGAIN_S = 0.5
 _LINE_BYTES = 1 << 12
@@ -66,6 +69,8 @@ class Interrupts:
         self._before: dict[int, Any] = {}
         self._held: list[int] = []
         self._last = -TOGETHER_S
+        self.last_signal: int = signal.SIGINT
+        """The last signal that has come."""
         self._obeyed = self._taken = self._told = False
 
     def __enter__(self) -> Interrupts:
@@ -80,6 +85,11 @@ class Interrupts:
         # A signal that comes late is of those that were taken, and the command ends now.
         for number, before in self._before.items():
             signal.signal(number, signal.SIG_IGN if self._taken and self._ends_process else before)
+
+    @property
+    def status(self) -> int:
+        """Return the exit status of a command that the last signal ends, as shells count it: 130 or 143."""
+        return 128 + self.last_signal
 
     def check(self) -> None:
         """Raise KeyboardInterrupt if a signal has come that was not obeyed yet. Any thread may call this."""
@@ -166,7 +176,7 @@ class Interrupts:
         self._taken = True
         now = self._clock()
         if now - self._last >= TOGETHER_S:
-            self._last = now
+            self._last, self.last_signal = now, number
             self._held.append(number)
         if number == signal.SIGHUP:
             _detach_from_terminal()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import sys
 import time
@@ -60,11 +61,12 @@ class LogSelection:
     """Whether all of a long log is printed."""
 
     def tasks(self, view: JobView) -> list[TaskId]:
-        """Return the tasks of the job that are asked for."""
-        try:
-            return tasks_of(view, ",".join(self.words))
-        except NotFound as refused:
-            raise SpecError.at("TASK", str(refused)) from None
+        """Return the tasks of the job that are asked for.
+
+        Raises:
+            InvalidRequest, NotFound: as `tasks_of` does.
+        """
+        return tasks_of(view, ",".join(self.words))
 
     @property
     def first_bytes(self) -> int:
@@ -157,7 +159,7 @@ def _live_or_archived(
 
 def _compile_pattern(text: str) -> re.Pattern[bytes] | None:
     try:
-        return re.compile(text.encode()) if text else None
+        return re.compile(os.fsencode(text)) if text else None
     except re.error as error:
         raise SpecError.at("--grep", f"{text!r} is not a regular expression: {error}") from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from howdah.cli.i18n import _, examples, translate_stored
-from howdah.cli.interrupts import Interrupts
+from howdah.cli.interrupts import STOPPING, Interrupts
 from howdah.cli.job_arguments import (
     CommandWithProgram,
     chosen_job,
@@ -78,17 +77,22 @@ def submit(as_json: bool, waits: bool, dry_run: bool, **options: Any) -> None:
         show_plan(as_json, **options)
         return
     prepared = prepared_job(**options)
-    job_id = submit_prepared(prepared, quiet=as_json)
-    if as_json and (report := prepared.engine.describe(job_id)):
+    with Interrupts(STOPPING) as interrupts:
+        job_id = _submit_or_exit(prepared, as_json, interrupts)
+        interrupts.call(lambda: _tell_id(prepared.engine, job_id, as_json))
+        if waits:
+            from howdah.cli.wait import wait_for_jobs
+
+            wait_for_jobs([(prepared.engine, job_id)], as_json, interrupts)
+
+
+def _tell_id(engine: Engine, job_id: str, as_json: bool) -> None:
+    if as_json and (report := engine.describe(job_id)):
         from howdah.cli.terminal import report_json
 
         click.echo(to_json(report_json(report[0])))
     else:
         click.echo(job_id)
-    if waits:
-        from howdah.cli.wait import wait_for_jobs
-
-        wait_for_jobs([(prepared.engine, job_id)], as_json)
 
 
 @click.command(cls=CommandWithProgram, epilog=PLAN_EXAMPLES)
@@ -204,6 +208,18 @@ def submit_prepared(prepared: PreparedJob, quiet: bool = False) -> str:
         return interrupts.call(lambda: upload_and_submit(prepared, quiet, interrupts.check))
 
 
+def _submit_or_exit(prepared: PreparedJob, quiet: bool, interrupts: Interrupts) -> str:
+    """Submit as `submit_prepared` does; the signals are held back until the job is submitted.
+
+    Raises:
+        SystemExit: a signal has ended the upload.
+    """
+    try:
+        return interrupts.call(lambda: upload_and_submit(prepared, quiet, interrupts.check))
+    except KeyboardInterrupt:
+        raise SystemExit(interrupts.status) from None
+
+
 def upload_and_submit(prepared: PreparedJob, quiet: bool, check: Callable[[], None]) -> str:
     """Submit; `check` is called during the upload, and may end it by an error."""
     if prepared.plan.job.sources.get("hadoop_conf_dir") == SANDBOX:
@@ -240,16 +256,17 @@ def run_prepared(
     screen: Callable[[], Screen] | None = None,
     *,
     await_engine: bool = False,
-    signals: Sequence[int] = (signal.SIGINT,),
+    signals: Sequence[int] = STOPPING,
 ) -> None:
     """Submit and follow the job, on what `screen` makes if it is given; with `await_engine` until the engine has noted
-    the end, too. `on_interrupt` says what each of `signals` does to the job.
+    the end, too. `on_interrupt` says what each of `signals` does to the job; SIGTERM leaves it running unless that is
+    `cancel`.
 
     Raises:
         JobFailed, JobCancelled: by the job's outcome.
     """
     with Interrupts(signals) as interrupts:
-        job_id = interrupts.call(lambda: upload_and_submit(prepared, as_json, interrupts.check))
+        job_id = _submit_or_exit(prepared, as_json, interrupts)
         follow_submitted(
             prepared.engine,
             job_id,
@@ -285,7 +302,7 @@ def follow_submitted(
         follow(engine, job_id, wanted, on_interrupt, as_json, interrupts, screen, await_engine=await_engine)
     except KeyboardInterrupt:
         notice(_("the job may go on; `howdah status {id}` and `howdah cancel {id}` reach it", id=job_id))
-        raise SystemExit(130) from None
+        raise SystemExit(interrupts.status) from None
     except BrokenPipeError:  # the reader of our output has ended (`| head`); the job goes on
         notice(_("the job goes on; `howdah attach {id}` follows it, `howdah cancel {id}` ends it", id=job_id))
         raise

@@ -9,10 +9,12 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import click
 
 from howdah.cli.i18n import _, examples, translate_stored
+from howdah.cli.interrupts import STOPPING, Interrupts, SignalReceived
 from howdah.cli.job_choice import choose_job
 from howdah.cli.terminal import report_json, styled_state
 from howdah.client.follow import PATIENCE_S, Follower
@@ -23,6 +25,7 @@ from howdah.spec import JobReport, State
 from howdah.spec.codec import to_json
 from howdah.spec.events import Noted
 from howdah.spec.units import seconds
+from howdah.storage.hdfs.call_timeout import CallTimeout, start_call
 
 NOT_ENDED = 75
 """The exit status of `wait --timeout` when a job has not ended: the system's "try again"."""
@@ -44,15 +47,19 @@ def wait(job_ids: tuple[str, ...], timeout: str, profile: str, as_json: bool) ->
         limit_s = seconds(timeout) if timeout else math.inf
     except ValueError as error:
         raise SpecError.at("--timeout", f"is {timeout!r}, {error}") from None
-    wait_for_jobs([choose_job(job, profile) for job in job_ids or (None,)], as_json, limit_s)
+    jobs = [choose_job(job, profile) for job in job_ids or (None,)]
+    with Interrupts(STOPPING) as interrupts:
+        wait_for_jobs(jobs, as_json, interrupts, limit_s)
 
 
-def wait_for_jobs(jobs: Sequence[tuple[Engine, str]], as_json: bool, limit_s: float = math.inf) -> None:
+def wait_for_jobs(
+    jobs: Sequence[tuple[Engine, str]], as_json: bool, interrupts: Interrupts, limit_s: float = math.inf
+) -> None:
     """Wait for the ends of jobs, and print how each has ended when it has.
 
     Raises:
         SystemExit: with the result of the jobs, unless all succeeded; with NOT_ENDED after `limit_s` seconds; with 130
-            after Ctrl-C.
+            after Ctrl-C and 143 after SIGTERM.
         HowdahError: how one has ended is not known.
     """
     ends: queue.SimpleQueue[Ended] = queue.SimpleQueue()
@@ -61,7 +68,7 @@ def wait_for_jobs(jobs: Sequence[tuple[Engine, str]], as_json: bool, limit_s: fl
     deadline, left, states, errors = time.monotonic() + limit_s, dict(enumerate(jobs)), set(), []
     try:
         while left:
-            number, report = ends.get(timeout=None if limit_s == math.inf else max(0.0, deadline - time.monotonic()))
+            number, report = interrupts.wait(start_call(ends.get), deadline - time.monotonic())
             _engine, job_id = left.pop(number)
             if isinstance(report, JobReport):
                 states.add(report.state)
@@ -71,17 +78,17 @@ def wait_for_jobs(jobs: Sequence[tuple[Engine, str]], as_json: bool, limit_s: fl
                 _tell(f"howdah: {job_id}: {translate_stored(str(report))}")
             else:
                 raise report
-    except queue.Empty:
+    except CallTimeout:
         for engine, job_id in left.values():
             _tell(_("{id} has not ended within {seconds} s; it goes on", id=job_id, seconds=f"{limit_s:g}"))
             if as_json:
                 with contextlib.suppress(HowdahError):
-                    _print(report_of(engine, job_id), as_json)
+                    _print(interrupts.call(partial(report_of, engine, job_id)), as_json)
         raise SystemExit(NOT_ENDED) from None
-    except KeyboardInterrupt:
+    except (SignalReceived, KeyboardInterrupt):
         for _engine, job_id in left.values():
             _tell(_("the job goes on; `howdah attach {id}` follows it, `howdah cancel {id}` ends it", id=job_id))
-        raise SystemExit(130) from None
+        raise SystemExit(interrupts.status) from None
     if State.FAILED in states:
         raise SystemExit(JobFailed.exit_code)
     if errors:

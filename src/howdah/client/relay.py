@@ -64,7 +64,7 @@ class RelayClient:
         """Return the task that `name` means: `worker:1`, a role of one task, or "" for a job of one task.
 
         Raises:
-            NotFound: there is no such task.
+            InvalidRequest, NotFound: `name` is malformed, or there is no such task.
             SpecError: `name` means more than one task.
         """
         view = fetch_update(self.engine, self.job_id).view

@@ -35,7 +35,7 @@ def write(path: Path, key: str, value: str, profile: str = "") -> None:
     new = replace_setting(text, key, value, profile)
     expected = _values(text)
     expected[(profile, key)] = value
-    if _values(new) != expected:
+    if _values(new, key) != expected:
         raise SpecError.at(str(path), f"has a form in which {key} can't be changed line by line: edit it yourself")
     _replace(path, new)
 
@@ -153,9 +153,10 @@ def _quoted(value: str) -> str:
     return value if _UNQUOTED.fullmatch(value) and value.lower() != "null" else json.dumps(value, ensure_ascii=False)
 
 
-def _values(text: str) -> dict[tuple[str, str], str]:
-    """Return every value of the file by (profile, key), to check that only one has changed."""
-    root, _ = parse(text, "the file")
+def _values(text: str, place: str = "the file") -> dict[tuple[str, str], str]:
+    """Return every value of the file by (profile, key), to check that only one has changed. `place` is what an error
+    names."""
+    root, _ = parse(text, place)
     if not isinstance(root, Keys):
         return {("", ""): repr(root)}
     entries = root.entries

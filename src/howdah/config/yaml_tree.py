@@ -62,13 +62,16 @@ def parse(text: str, file: str, lines: bool = True) -> tuple[Node, list[Mistake]
     An origin is `file:line`, or `file` alone without `lines`.
 
     Raises:
-        SpecError: the text is no YAML, or exceeds the bounds.
+        SpecError: the text is no YAML, or not UTF-8, or exceeds the bounds.
     """
     if len(text) > MAX_BYTES:
         raise SpecError.at(file, f"is {len(text)} characters long, a job file has at most {MAX_BYTES}")
     builder = _Builder(file, lines)
     try:
         return builder.document(yaml.parse(text, Loader=_LOADER)), builder.mistakes
+    except UnicodeEncodeError as error:  # a command line's or a program's text, which no file has been read from
+        part = error.object[error.start : error.end]
+        raise SpecError.at(file, f"has {part!r}, which is not UTF-8") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file

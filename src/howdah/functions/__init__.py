@@ -52,16 +52,20 @@ def map_items(
     """Return `function(item)` for each of `items`, in their order.
 
     A job of `replicas` tasks (one for each item, unless given) calls it; each task begins as soon as there is room for
-    it, and has every `replicas`-th item. The other arguments are those of `run`. If one of them raises, the job fails;
-    what the tasks that had ended returned is kept, and the error says how to load it.
+    it, and has every `replicas`-th item. The result of an item at which the function ends by `sys.exit()` is None. The
+    other arguments are those of `run`. If one of them raises, the job fails; what the tasks that had ended returned is
+    kept, and the error says how to load it.
     """
     given = list(items)
     if not given:
         return []
-    call = FunctionCall(functools.partial(call_each, function, given), (), {}, ALL_TASKS)
-    shares = run_job(call, on, profile, {"replicas": len(given), "gang": False, **keys})
-    found = dict(pair for share in shares for pair in share)
-    return [found[number] for number in range(len(given))]
+
+    def in_order(shares: list[list[tuple[int, R]]]) -> list[R]:
+        found = dict(pair for share in shares for pair in share)
+        return [found[number] for number in range(len(given))]
+
+    call = FunctionCall(functools.partial(call_each, function, given), (), {}, ALL_TASKS, in_order)
+    return run_job(call, on, profile, {"replicas": len(given), "gang": False, **keys})
 
 
 class Distributed(Generic[P, R]):

@@ -60,6 +60,8 @@ class FunctionCall:
     """Its named arguments."""
     whose: str
     """Whose results are kept: the `first` task's, or `all`."""
+    join: Callable[[list[Any]], list[Any]] = list
+    """Makes of these results, by rank, what is returned."""
 
     @property
     def name(self) -> str:
@@ -69,7 +71,7 @@ class FunctionCall:
 
 
 def run_job(call: FunctionCall, on: str, profile: str, keys: Mapping[str, Any]) -> list[Any]:
-    """Run the job and return what its tasks have returned, by rank. `howdah.functions.run` has the rest."""
+    """Run the job and return what its tasks have returned, joined; `howdah.functions.run` has the rest."""
     choose()
     flags = {"engine": on, "profile": profile}
     settings = settings_for(flags)
@@ -85,7 +87,7 @@ def run_job(call: FunctionCall, on: str, profile: str, keys: Mapping[str, Any]) 
         view, outcome = _run(prepare(job, Path.cwd(), flags, _tell, origins=_origins(keys, call, directory)))
     if outcome.state is not State.SUCCEEDED:
         raise results.failure(end_of_job(view.id, outcome), outcome, nodes_by_task(view))
-    return results.read(len(results.tasks) if call.whose == ALL_TASKS else 1)
+    return results.read(len(results.tasks) if call.whose == ALL_TASKS else 1, call.join)
 
 
 def _origins(keys: Mapping[str, Any], call: FunctionCall, directory: Path) -> dict[str, str]:

@@ -7,7 +7,7 @@ import pickle
 import re
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from howdah.client.engine_registry import settings_for
@@ -75,12 +75,13 @@ class Results:
         with contextlib.suppress(HowdahError):
             _remove_old(files, uris.parent(self.place), time.time() - KEPT_S)
 
-    def read(self, count: int) -> list[Any]:
-        """Return what the function has returned in each of the first `count` tasks, and remove the files.
+    def read(self, count: int, join: Callable[[list[Any]], list[Any]] = list) -> list[Any]:
+        """Return what `join` makes of that which the function has returned in each of the first `count` tasks, and then
+        remove the files: where anything is raised, they stay.
 
         Raises:
             JobFailed: a task has kept nothing.
-            StagingError: something can't be read; the files stay.
+            StagingError: something can't be read.
         """
         files = filesystem(self.place, self.conf_dir)
         found = []
@@ -98,8 +99,9 @@ class Results:
                 raise StagingError(
                     f"what {task} returned can't be read here, and stays in {uri}: {kind}: {error}"
                 ) from error
+        joined = join(found)
         self.remove()
-        return found
+        return joined
 
     def failure(self, ended: HowdahError, outcome: Outcome, nodes: Mapping[str, str]) -> BaseException:
         """Return what to raise for a job that has not succeeded: what the function raised in the task that failed

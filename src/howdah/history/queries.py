@@ -198,6 +198,10 @@ def previous_run(connection: sqlite3.Connection, job_id: str) -> str:
 def trace(connection: sqlite3.Connection, of: str, live: bool = False) -> dict[str, Any] | None:
     """Return `{"job", "task", "attempt", "directory"}` of the present or last owner of a container, `host:pid` or
     `host/gpu3`; with `live` only of an attempt that has not ended."""
+    try:
+        of.encode()
+    except UnicodeEncodeError:  # of a command line: event logs, which the index is made of, are UTF-8
+        return None
     if job := job_of_container(of):
         rows = _find_attempts(connection, "job IN (SELECT number FROM job WHERE id = ?) AND container = ?", job, of)
         if not rows and (directory := newest_directory(connection, job)):

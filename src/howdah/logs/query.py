@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MAX_HITS = 2000
 MAX_PROBLEMS = 20
+_NAME_OF_TASKS = re.compile(r"[^:]*(:\d+(-\d*)?)?")
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,7 @@ def tasks_of(view: JobView, text: str) -> list[TaskId]:
     """Return the tasks that `text` names, with commas between: a task, a role, or a range such as worker:0-7.
 
     Raises:
+        InvalidRequest: a part of `text` is no name of tasks.
         NotFound: the job has no such task.
     """
     if text in ("", "*"):
@@ -124,6 +126,8 @@ def tasks_of(view: JobView, text: str) -> list[TaskId]:
     found: dict[TaskId, None] = {}
     for word in text.split(","):
         chosen = [task for task in view.tasks if _matches(word, task)]
+        if not chosen and not _NAME_OF_TASKS.fullmatch(word):
+            raise InvalidRequest(f"{word[:80]!r} is not a task: write role:index, such as worker:0", "task")
         if not chosen:
             raise NotFound(f"the job has no task {word[:80]}", "task")
         found.update(dict.fromkeys(chosen))

@@ -52,10 +52,11 @@ def call_packed(directory: Path) -> None:
 
 
 def call_each(function: Callable[[Any], Any], items: Iterable[Any]) -> List[Tuple[int, Any]]:
-    """Return the results of this task's share of `items`, each with the number of its item."""
+    """Return the results of this task's share of `items`, each with the number of its item. One at which the function
+    ends by `sys.exit()` is None, as in `howdah.run`."""
     # Each is a world of its own, of rank 0: these tasks do not wait for each other.
     index, tasks = int(os.environ["HOWDAH_INDEX"]), int(os.environ["HOWDAH_REPLICAS"])
-    return [(number, function(item)) for number, item in list(enumerate(items))[index::tasks]]
+    return [(number, _call(function, (item,), {})) for number, item in list(enumerate(items))[index::tasks]]
 
 
 def _call(function: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any]) -> Any:

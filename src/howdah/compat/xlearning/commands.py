@@ -10,7 +10,7 @@ import click
 from howdah.compat import CompatCommand
 from howdah.compat.submission import exit_codes, run_parsed, verbatim_command
 
-NOT_SUBMITTED, FAILED, DETACHED = 1, 2, 130
+NOT_SUBMITTED, FAILED, DETACHED = 1, 2, (130, 143)
 
 
 @verbatim_command("xl-submit")
@@ -41,5 +41,5 @@ def _xlearning(command: CompatCommand, argv: tuple[str, ...], program: str) -> N
         click.echo(f"{program.partition('-')[0]} version {version('howdah')} (howdah)")
     else:
         # A job that could not be followed to its end counts as not submitted.
-        with exit_codes(NOT_SUBMITTED, FAILED, kept=(0, None, DETACHED)):
+        with exit_codes(NOT_SUBMITTED, FAILED, kept=(0, None, *DETACHED)):
             run_parsed(command.parse(argv))
