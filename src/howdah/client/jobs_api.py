@@ -30,7 +30,9 @@ class JobsApi(ABC):
     """The calls of `howdah.Client`, whose docstrings describe them."""
 
     @abstractmethod
-    def submit(self, job: JobSpec | Path | str, base_directory: Path, sets: Mapping[str, str], overwrite: bool) -> str:
+    def submit(
+        self, job: JobSpec | Path | str, base_directory: Path, sets: Mapping[str, object], overwrite: bool
+    ) -> str:
         """Submit a job and return its id."""
 
     @abstractmethod

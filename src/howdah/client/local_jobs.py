@@ -56,7 +56,9 @@ class LocalJobs(JobsApi):
     def __init__(self, engine: str, profile: str) -> None:
         self.engine, self.profile = engine, profile
 
-    def submit(self, job: JobSpec | Path | str, base_directory: Path, sets: Mapping[str, str], overwrite: bool) -> str:
+    def submit(
+        self, job: JobSpec | Path | str, base_directory: Path, sets: Mapping[str, object], overwrite: bool
+    ) -> str:
         flags = {"engine": self.engine, "profile": self.profile}
         if isinstance(job, JobSpec):
             check_job(job)

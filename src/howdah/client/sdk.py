@@ -45,12 +45,12 @@ class Client:
         job: JobSpec | Path | str,
         *,
         base_directory: Path | str = ".",
-        sets: Mapping[str, str] | None = None,
+        sets: Mapping[str, object] | None = None,
         overwrite: bool = False,
         base: Path | str = "",
     ) -> str:
-        """Submit a job, or a job file with `sets` applied as `--set` does, and return its id. Relative paths of a
-        JobSpec start at `base_directory`, of which `base` is the earlier name.
+        """Submit a job, or a job file with `sets` (texts, numbers or booleans) applied as `--set` does, and return its
+        id. Relative paths of a JobSpec start at `base_directory`, of which `base` is the earlier name.
 
         Raises:
             SpecError, StagingError, EngineRejected, EngineUnavailable: the job cannot run; the message says why.
