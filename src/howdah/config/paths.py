@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from howdah.localfiles.howdah_home import howdah_home
+
 
 def state_directory(environment: Mapping[str, str]) -> Path:
     """Return $HOWDAH_HOME/state, else $XDG_STATE_HOME/howdah, else ~/.local/state/howdah."""
-    if environment.get("HOWDAH_HOME"):
-        return Path(environment["HOWDAH_HOME"]) / "state"
+    if own := howdah_home(environment):
+        return own / "state"
     home = Path(environment.get("HOME") or Path.home())
     return Path(environment.get("XDG_STATE_HOME") or home / ".local/state") / "howdah"
 

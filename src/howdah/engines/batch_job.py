@@ -22,6 +22,7 @@ from howdah.engines import Engine, Progress, no_progress
 from howdah.engines.job_directory import JobDirectory
 from howdah.engines.shared_home import CACHE_DAYS, SUBMITTING, SharedHome
 from howdah.errors import HowdahError, JobNotFound, StagingError
+from howdah.localfiles.howdah_home import howdah_home
 from howdah.outputs.commit import abandon, reserve
 from howdah.spec import JobReport, Plan, StagedJob, State, TaskId, uris
 from howdah.spec.message import message
@@ -53,8 +54,7 @@ class BatchJobEngine(Engine):
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._settings, self._conf_dir = settings, settings.get("hadoop_conf_dir", "")
-        own = os.environ.get("HOWDAH_HOME")
-        default = Path(own, self.name) if own else Path.home() / ".howdah" / self.name
+        default = (howdah_home(os.environ) or Path.home() / ".howdah") / self.name
         directory = Path(uris.path(settings.get("staging_dir") or str(default))).absolute()
         self._home = SharedHome(directory, self._conf_dir)
 

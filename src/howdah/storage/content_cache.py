@@ -18,6 +18,7 @@ from pathlib import Path
 
 from howdah.errors import StagingError
 from howdah.localfiles.file_errors import explain
+from howdah.localfiles.howdah_home import howdah_home
 from howdah.spec import uris
 from howdah.spec.staged import StagedFile
 from howdah.storage.factory import filesystem
@@ -35,8 +36,8 @@ _ENTRY = re.compile(r"\.?[0-9a-f]{64}-")
 
 def local_directory() -> Path:
     """Return the directory of howdah's cache on this machine."""
-    if os.environ.get("HOWDAH_HOME"):
-        return Path(os.environ["HOWDAH_HOME"], "cache")
+    if own := howdah_home(os.environ):
+        return own / "cache"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "howdah")
 
 
