@@ -70,6 +70,22 @@ def test_a_profile_is_chosen_by_flag_variable_or_file(env: dict[str, str]) -> No
         resolve({"profile": "d"}, env)
 
 
+def test_an_empty_value_in_a_file_brings_the_default_back(env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "conf" / "howdah.yaml").write_text("python: theirs\n")
+    top = "queue: top\nenvironment: req.txt\nshared_paths: /nfs\ncache_days: 3\n"
+    empty = "queue: '', environment: '', shared_paths: [], cache_days: '', hadoop_conf_dir: ''"
+    here = user(env, f"{top}profiles: {{a: {{{empty}}}, b: {{queue: }}}}\n")
+    found = resolve({"profile": "a"}, env)
+    emptied = ("queue", "environment", "shared_paths", "hadoop_conf_dir", "python")
+    assert [found[key] for key in (*emptied, "cache_days")] == ["", "", "", "", "", "30"]
+    assert found.explain("queue") == f"queue =  (user file {here}, profile a)"
+    assert resolve({"profile": "b"}, env)["queue"] == "top"  # a key without a value says nothing
+    assert resolve({"profile": "a", "queue": "f"}, env)["queue"] == "f"
+    assert resolve({"queue": ""}, {**env, "HOWDAH_QUEUE": ""})["queue"] == "top"
+    user(env, "python: ''\n")
+    assert resolve({}, env)["python"] == ""
+
+
 def test_a_profiles_conf_dir_brings_its_own_cluster_file(env: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "howdah.yaml").write_text("queue: theirs\n")

@@ -87,6 +87,12 @@ class _Layer:
     values: Mapping[str, str]
     base: Path
     """Where relative paths in the values start."""
+    empties: bool = False
+    """Whether an empty value brings the default back. That is so in files; an empty flag or variable is not given."""
+
+    def gives(self, key: str) -> bool:
+        """Return whether the source says what the setting is."""
+        return key in self.values if self.empties else bool(self.values.get(key))
 
 
 def resolve(flags: Mapping[str, str | None], env: Mapping[str, str], engines: Iterable[str] = ()) -> Settings:
@@ -102,7 +108,7 @@ def resolve(flags: Mapping[str, str | None], env: Mapping[str, str], engines: It
     top.append(_variables(SETTINGS, env))
     wanted = given.get("profile") or env.get("HOWDAH_PROFILE", "")
     files = [_read(user_file(env), "user file")]
-    conf_dir = _first_value("hadoop_conf_dir", [*top, *_file_layers(files, wanted)]) or env.get("HADOOP_CONF_DIR", "")
+    conf_dir = _first_value("hadoop_conf_dir", [*top, *_file_layers(files, wanted), *_hadoop_variable(env)])
     conf_files = [Path(conf_dir, "howdah.yaml")] if conf_dir else []
     files += [_read(path, "cluster file") for path in (*conf_files, SYSTEM_FILE)]
     profile = _existing_profile(wanted, files)
@@ -168,11 +174,11 @@ def _merge_layers(
     sources = dict.fromkeys(known, "default")
     mistakes: list[Mistake] = []
     for key in known:
-        layer = next((layer for layer in layers if layer.values.get(key)), None)
+        layer = next((layer for layer in layers if layer.gives(key)), None)
         if layer is not None:
             sources[key] = _source(layer.source, key)
             try:
-                values[key] = check_value(key, layer.values[key], sources[key], layer.base)
+                values[key] = check_value(key, layer.values[key], sources[key], layer.base) or values[key]
             except SpecError as error:
                 mistakes += error.mistakes
     if mistakes:
@@ -184,10 +190,14 @@ def _source(layer: str, key: str) -> str:
     return f"environment {variable_of(key)}" if layer == "environment" else layer
 
 
-def _environment_layers(env: Mapping[str, str]) -> Iterator[_Layer]:
-    """Yield what is configured outside howdah: Hadoop's variable and a running sandbox."""
+def _hadoop_variable(env: Mapping[str, str]) -> Iterator[_Layer]:
     if env.get("HADOOP_CONF_DIR"):
         yield _Layer("environment HADOOP_CONF_DIR", {"hadoop_conf_dir": env["HADOOP_CONF_DIR"]}, Path.cwd())
+
+
+def _environment_layers(env: Mapping[str, str]) -> Iterator[_Layer]:
+    """Yield what is configured outside howdah: Hadoop's variable and a running sandbox."""
+    yield from _hadoop_variable(env)
     conf_dir = _sandbox(env)
     if conf_dir:
         # The sandbox's nodes are this machine: they have every path, and the Python of this process.
@@ -258,7 +268,7 @@ def _setting_texts(entries: Mapping[str, Node], place: str, mistakes: list[Mista
         elif key in origins:
             mistakes.append(Mistake(place + key, f"is there twice, first at {origins[key]}", origin=node.origin))
         elif isinstance(node, Text):
-            values[key] = "" if node.null else node.value
+            values |= {} if node.null else {key: node.value}  # a key without a value says nothing
         elif isinstance(node, Items) and setting.kind in ("paths", "list", "prices"):
             texts = [item.value for item in node.items if isinstance(item, Text)]
             if any("," in text for text in texts):
@@ -285,8 +295,8 @@ def _file_layers(files: list[_File], profile: str) -> Iterator[_Layer]:
     for file in files:
         chosen = profile or file.profile
         if chosen in file.profiles:
-            yield _Layer(f"{file.name}, profile {chosen}", file.profiles[chosen], file.path.parent)
-        yield _Layer(file.name, file.top, file.path.parent)
+            yield _Layer(f"{file.name}, profile {chosen}", file.profiles[chosen], file.path.parent, empties=True)
+        yield _Layer(file.name, file.top, file.path.parent, empties=True)
 
 
 def _existing_profile(wanted: str, files: list[_File]) -> str:
@@ -299,7 +309,7 @@ def _existing_profile(wanted: str, files: list[_File]) -> str:
 
 
 def _first_value(key: str, layers: list[_Layer]) -> str:
-    found = next((layer for layer in layers if layer.values.get(key)), None)
+    found = next((layer for layer in layers if layer.gives(key)), None)
     return check_value(key, found.values[key], _source(found.source, key), found.base) if found else ""
 
 
