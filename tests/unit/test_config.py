@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from howdah.config.settings import SETTINGS, find_setting, resolve
-from howdah.config.settings_file import remove, replace_setting, write
+from howdah.config.settings_file import refuse_harm, remove, replace_setting, write
 from howdah.config.user_file import language_setting, user_file
 from howdah.errors import SpecError
 
@@ -240,6 +240,43 @@ def test_an_unknown_key_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="did you mean 'queue'"):
         write(tmp_path / "config.yaml", "queu", "b")
     assert replace_setting("", "queue", "b") == "queue: b\n"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("profile", "nosuch", r"^profile: is 'nosuch', known are a \(user file .*config.yaml\)$"),
+        ("queue", "a\nb", r"^queue: is 'a\\nb', must be one line of text"),
+    ],
+)
+def test_what_would_stop_every_later_command_is_not_written(
+    env: dict[str, str], key: str, value: str, message: str
+) -> None:
+    path, before = user(env, "profiles:\n  a:\n    queue: qa\n"), user_file(env).read_text()
+    env["HOWDAH_PROFILE"] = "a"
+    with pytest.raises(SpecError, match=message):
+        write(path, key, value, "", refuse_harm(key, "", env))
+    assert path.read_text() == before
+    write(path, "profile", "a", "", refuse_harm("profile", "", env))
+    with pytest.raises(SpecError, match="profile: is 'a', no profiles are in"):
+        remove(path, "queue", "a", refuse_harm("queue", "a", env))
+    write(path, "queue", "q", "new", refuse_harm("queue", "new", env))
+    assert resolve({"profile": "new"}, env)["queue"] == "q"
+
+
+def test_a_wrong_file_is_mended_one_setting_after_another(env: dict[str, str]) -> None:
+    path = user(env, "profile: nosuch\ncache_days: soon\nprofiles:\n  a:\n    queue: qa\n")
+    write(path, "profile", "a", "", refuse_harm("profile", "", env))
+    write(path, "cache_days", "3", "", refuse_harm("cache_days", "", env))
+    assert resolve({}, env)["cache_days"] == "3"
+
+
+def test_an_unknown_profile_is_told_with_what_names_it(env: dict[str, str]) -> None:
+    user(env, "profiles: {a: {queue: q}}\n")
+    with pytest.raises(SpecError, match=r"profile: is 'x', known are a \(--profile\)"):
+        resolve({"profile": "x"}, {**env, "HOWDAH_PROFILE": "y"})
+    with pytest.raises(SpecError, match=r"\(environment HOWDAH_PROFILE\)"):
+        resolve({}, {**env, "HOWDAH_PROFILE": "y"})
 
 
 def test_every_setting_is_described_for_people() -> None:

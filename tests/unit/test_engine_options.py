@@ -133,6 +133,9 @@ def test_config_knows_settings_of_engines(home: Path, monkeypatch: pytest.Monkey
             run_config(*command)
     with pytest.raises(SpecError, match=r"queu: is not a setting \(did you mean 'queue'"):
         run_config("get", "queu")
+    with pytest.raises(SpecError, match="engine: is 'nosuch', known are depot"):
+        run_config("set", "engine", "nosuch")
+    assert run_config("get", "engine") == "local\n"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def engine(settings: Settings) -> Engine:
     """Return the engine that `settings` name.
 
     Raises:
-        SpecError: no engine has that name, or a package that it needs is not installed.
+        SpecError: no engine has that name, a package that it needs is not installed, or a setting misleads it.
     """
     name = settings["engine"]
     info = engine_info(name)
@@ -33,7 +33,11 @@ def engine(settings: Settings) -> Engine:
         if not info.extra or (error.name or "").startswith("howdah"):
             raise
         raise SpecError.at("engine", f"{name!r} needs {error.name}; {how_to_install(info.extra)}") from error
-    made: Engine = cls(settings.values)
+    try:
+        made: Engine = cls(settings.values)
+    except SpecError as error:
+        found = [each if each.origin else each.with_origin(settings.sources) for each in error.mistakes]
+        raise SpecError(found) from error
     return made
 
 

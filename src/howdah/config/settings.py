@@ -95,8 +95,11 @@ class _Layer:
         return key in self.values if self.empties else bool(self.values.get(key))
 
 
-def resolve(flags: Mapping[str, str | None], env: Mapping[str, str], engines: Iterable[str] = ()) -> Settings:
+def resolve(
+    flags: Mapping[str, str | None], env: Mapping[str, str], engines: Iterable[str] = (), own: str | None = None
+) -> Settings:
     """Return all settings. `flags` are settings (and `profile`) from the command line; None and "" mean not given.
+    `own` is a text that the user's file is to have, in place of the one that it has.
 
     The own settings of these engines are among them: howdah's, the chosen one, those in the files, and `engines`.
 
@@ -107,11 +110,11 @@ def resolve(flags: Mapping[str, str | None], env: Mapping[str, str], engines: It
     top = [_Layer("flag", {key: value for key, value in given.items() if key != "profile"}, Path.cwd())]
     top.append(_variables(SETTINGS, env))
     wanted = given.get("profile") or env.get("HOWDAH_PROFILE", "")
-    files = [_read(user_file(env), "user file")]
+    files = [_read(user_file(env), "user file", own)]
     conf_dir = _first_value("hadoop_conf_dir", [*top, *_file_layers(files, wanted), *_hadoop_variable(env)])
     conf_files = [Path(conf_dir, "howdah.yaml")] if conf_dir else []
     files += [_read(path, "cluster file") for path in (*conf_files, SYSTEM_FILE)]
-    profile = _existing_profile(wanted, files)
+    profile = _existing_profile(wanted, files, "--profile" if given.get("profile") else "environment HOWDAH_PROFILE")
     layers = [*top, *_file_layers(files, profile), *_environment_layers(env)]
     in_files = (key.partition(".")[0] for layer in layers for key in layer.values if "." in key)
     of_engines = settings_of_engines(
@@ -224,11 +227,11 @@ class _File:
     profile: str = ""
 
 
-def _read(path: Path, kind: str) -> _File:
-    """Read the settings file at `path`; it is empty if there is no file."""
+def _read(path: Path, kind: str, text: str | None = None) -> _File:
+    """Read the settings file at `path`, or `text` as if it stood there; it is empty if there is no file."""
     name = f"{kind} {_abbreviate_home(path)}"
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8") if text is None else text
     except FileNotFoundError:
         return _File(name, path, {}, {})
     except (OSError, UnicodeDecodeError) as error:
@@ -299,12 +302,15 @@ def _file_layers(files: list[_File], profile: str) -> Iterator[_Layer]:
         yield _Layer(file.name, file.top, file.path.parent, empties=True)
 
 
-def _existing_profile(wanted: str, files: list[_File]) -> str:
-    chosen = wanted or next((file.profile for file in files if file.profile), "")
+def _existing_profile(wanted: str, files: list[_File], origin: str) -> str:
+    """Return the profile in use; `origin` is what has chosen `wanted`, if that is not ""."""
+    choosing = next((file for file in files if file.profile), None)
+    chosen = wanted or (choosing.profile if choosing else "")
     known = sorted({name for file in files for name in file.profiles})
     if chosen and chosen not in known:
         what = f"known are {', '.join(known)}" if known else f"no profiles are in {_abbreviate_home(files[0].path)}"
-        raise SpecError.at("profile", f"is {chosen!r}, {what}", nearest(chosen, known))
+        origin = choosing.name if choosing and not wanted else origin
+        raise SpecError([Mistake("profile", f"is {chosen!r}, {what}", nearest(chosen, known), origin)])
     return chosen
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from pathlib import Path
 from typing import Any, Callable, Mapping, Optional, Tuple, Union
 
@@ -66,6 +67,8 @@ def _checked_text(place: str, setting: Setting, value: str, base: Path, origin: 
         value = _FORMS[setting.kind](value.strip(), base) if value.strip() else ""
     except ValueError as error:
         raise SpecError([Mistake(place, f"is {value!r}, {error}", origin=origin)]) from None
+    if re.search(r"[\x00-\x1f\x7f]", value):
+        raise SpecError([Mistake(place, f"is {value!r}, must be one line of text", origin=origin)])
     for part in value.split(",") if setting.kind in _ITEMS else [value]:
         if setting.choices and part and part not in setting.choices:
             problem = f"is {part!r}, must be one of {', '.join(setting.choices)}"
