@@ -180,9 +180,14 @@ class Reader:
         self.mistakes.append(Mistake(place, shown + problem, origin=node.origin))
 
 
+def meant_key(name: str) -> str:
+    """Return the key that `name` means in another system, `name` itself where it means none."""
+    return _MEANT.get(name, name)
+
+
 def unknown_key(name: str, cls: type, place: str) -> Mistake:
     """Return the mistake of a key `name`, at `place`, that a mapping which is read into `cls` does not have."""
-    known, meant = keys_of(cls), _MEANT.get(name, name)
+    known, meant = keys_of(cls), meant_key(name)
     inside = "" if meant in known else _place_inside(cls, meant)
     if inside:
         return Mistake(child_place(place, name), f"is not a key here: write {meant!r} inside {inside!r}")
