@@ -350,6 +350,24 @@ secrets: {S: hunter2}
             load(tmp_path / "job.yaml")
 
 
+MANY = "9" * 400
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"priority: {MANY}", "must be a whole number of at most 18 digits"),
+        (f"retries: -{MANY}", "must be a whole number of at most 18 digits"),
+        ("priority: 999999999999999999", "is 1e+18, must be at most 2147483647"),
+        (f"master: {{memory: {MANY}}}", "must be memory, like 2GiB"),
+        ("master: {memory: 999999999999999999T}", "must be at most 2147483647 MiB"),
+    ],
+)
+def test_a_number_of_many_digits_is_refused(text: str, message: str) -> None:
+    (mistake,) = refused(ONE_ROLE + text)
+    assert message in mistake
+
+
 class TestUnits:
     @pytest.mark.parametrize(
         ("text", "mib"),

@@ -23,6 +23,7 @@ from howdah.spec.values import dataclass
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 # In these places ${name} may be meant for a shell.
 SHELL_PLACES = re.compile(r"(roles\.[^.]+\.)?(command|env)(\..*)?|labels\..*")
+_MAX_DIGITS = 18
 _WORDS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 # The key that is meant, by the words of other systems.
 _ENGINE_KEYS = ("engine", "on", "profile")
@@ -242,6 +243,8 @@ def _convert(text: str, kind: Any, name: str) -> Any:
 def _parse_int(text: str) -> int:
     if not re.fullmatch(r"[-+]?(0|[1-9][0-9]*)", text):
         raise ValueError("must be a whole number")
+    if len(text) > _MAX_DIGITS:
+        raise ValueError(f"must be a whole number of at most {_MAX_DIGITS} digits")
     return int(text)
 
 

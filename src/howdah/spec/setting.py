@@ -14,7 +14,7 @@ from typing import Any, Callable, Mapping, Optional, Tuple, Union
 from howdah.errors import Mistake, SpecError
 from howdah.spec import port_range, prices
 from howdah.spec.units import memory_mib, seconds
-from howdah.spec.validation import nearest
+from howdah.spec.validation import MAX_NUMBER, nearest
 from howdah.spec.values import dataclass
 
 Value = Union[str, Tuple[str, ...]]
@@ -97,7 +97,13 @@ def _duration(text: str, _: Path) -> str:
 def _whole(text: str, _: Path) -> str:
     if not text.isdecimal():
         raise ValueError("must be a whole number")
-    return text
+    return _bounded(text)
+
+
+def _bounded(number: str) -> str:
+    if len(number) > len(str(MAX_NUMBER)) or int(number) > MAX_NUMBER:
+        raise ValueError(f"must be at most {MAX_NUMBER}")
+    return number
 
 
 def _flag(text: str, _: Path) -> str:
@@ -123,7 +129,7 @@ _FORMS: Mapping[str, Callable[[str, Path], str]] = {
     "path": _path,
     "paths": _paths,
     "list": _list,
-    "memory": lambda text, _: str(memory_mib(text)),
+    "memory": lambda text, _: _bounded(str(memory_mib(text))),
     "duration": _duration,
     "whole": _whole,
     "flag": _flag,
