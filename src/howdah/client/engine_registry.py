@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from howdah.config.extras import how_to_install
-from howdah.config.settings import Settings, resolve
+from howdah.config.settings import Settings, resolve, variable_of
 from howdah.engines import Engine
 from howdah.engines.info import GROUP, EngineInfo, find
 from howdah.errors import SpecError
 from howdah.spec import plugins
+from howdah.spec.message import Sentence, message
 from howdah.spec.validation import nearest
 
 
 def settings_for(flags: Mapping[str, str | None], engines: Iterable[str] = ()) -> Settings:
     """Return the settings with these flags, in this process's environment, among them those of `engines`."""
     return resolve(flags, os.environ, engines)
+
+
+def hidden_engine(flags: Mapping[str, str | None], settings: Settings) -> Iterator[Sentence]:
+    """Yield a sentence where the profile that `flags` choose has another engine than HOWDAH_ENGINE, which is stronger.
+    `settings` are those with these flags."""
+    variable = variable_of("engine")
+    if not flags.get("profile") or settings.sources["engine"] != f"environment {variable}":
+        return
+    without = resolve(flags, {name: value for name, value in os.environ.items() if name != variable})
+    chosen, source = without["engine"], without.sources["engine"]
+    if chosen != settings["engine"] and source.endswith(f", profile {settings.profile}"):
+        template = "the job runs on {engine}, because of {variable}; the profile {profile} has {chosen}"
+        values = {"engine": settings["engine"], "variable": variable, "profile": settings.profile, "chosen": chosen}
+        yield message(template, **values)
 
 
 def engine(settings: Settings) -> Engine:
