@@ -15,7 +15,7 @@ import howdah
 from howdah.client.clusters import engine_of
 from howdah.client.job_end import report_of
 from howdah.client.page_links import page_link
-from howdah.errors import JobEnded, JobNotFound, NotFound, NotPermitted, RequestRefused, SpecError
+from howdah.errors import InvalidRequest, JobEnded, JobNotFound, NotFound, NotPermitted, RequestRefused, SpecError
 from howdah.outputs.commit import reserve
 from howdah.spec import JobSpec, Output, Role, State, TaskId, uris
 from howdah.spec.job import Checkpoint
@@ -78,6 +78,7 @@ def test_a_job_from_its_submission_to_its_history(home: Path, monkeypatch: pytes
     job_id = client.submit(home / "job.yaml", sets={"name": "set"})
     running(client, job_id)
     eventually_says(client, job_id, "hello from worker:1\n")
+    refuses_logs_that_are_not_there(client, job_id)
     with pytest.raises(TimeoutError):
         client.wait(job_id, timeout_s=0.1)
     told = client.call(job_id)
@@ -97,12 +98,24 @@ def test_a_job_from_its_submission_to_its_history(home: Path, monkeypatch: pytes
     assert client.call(job_id, "timeline")["first_failure"] is None
     assert client.curves(job_id)["runs"] == []
     assert client.curves(job_id, "loss", ("a,b", "c"))["series"] == []
+    refuses_logs_that_are_not_there(client, job_id)
     client.cancel(job_id)  # nothing happens: it has ended
     (events,) = home.rglob("events.jsonl")
     with events.open("a") as log:
         log.write('{"kind":"Noted","te')  # as a killed master leaves it
     of_one_that_has_ended(client, job_id)
     through_history(home, job_id, monkeypatch)
+
+
+def refuses_logs_that_are_not_there(client: howdah.Client, job_id: str) -> None:
+    assert "".join(client.logs(job_id, "worker:1", "stderr")) == ""
+    assert "".join(client.logs(job_id, "worker:1", "both")) == "hello from worker:1\n"
+    for task in ("worker:9", "wroker:0"):
+        with pytest.raises(NotFound, match=f"no task {task}"):
+            "".join(client.logs(job_id, task))
+    for task, stream, text in (("worker", "stdout", "'worker' is not a task"), ("worker:0", "stdoutt", "'stdoutt'")):
+        with pytest.raises(InvalidRequest, match=text):
+            client.logs(job_id, task, stream)
 
 
 def filters_are_those_of_the_list(client: howdah.Client) -> None:

@@ -189,7 +189,8 @@ def test_a_cluster_that_does_not_answer_has_a_line(home: Path) -> None:
     assert job in done.stdout
     said = done.stderr.splitlines()
     assert len(said) == 2
-    assert said[0].startswith("howdah: yarn, profile c: HADOOP_CONF_DIR: ")
+    assert said[0].startswith("howdah: yarn, profile c: hadoop_conf_dir: ")
+    assert ", profile c)" in said[0]
     assert said[1].startswith("howdah: profile d: engine: is 'nowhere', known are ")
 
 

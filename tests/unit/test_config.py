@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from howdah.config.settings import SETTINGS, find_setting, resolve
-from howdah.config.settings_file import remove, replace_setting, write
+from howdah.config.settings_file import refuse_harm, remove, replace_setting, write
 from howdah.config.user_file import language_setting, user_file
 from howdah.errors import SpecError
 
@@ -70,6 +70,22 @@ def test_a_profile_is_chosen_by_flag_variable_or_file(env: dict[str, str]) -> No
         resolve({"profile": "d"}, env)
 
 
+def test_an_empty_value_in_a_file_brings_the_default_back(env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "conf" / "howdah.yaml").write_text("python: theirs\n")
+    top = "queue: top\nenvironment: req.txt\nshared_paths: /nfs\ncache_days: 3\n"
+    empty = "queue: '', environment: '', shared_paths: [], cache_days: '', hadoop_conf_dir: ''"
+    here = user(env, f"{top}profiles: {{a: {{{empty}}}, b: {{queue: }}}}\n")
+    found = resolve({"profile": "a"}, env)
+    emptied = ("queue", "environment", "shared_paths", "hadoop_conf_dir", "python")
+    assert [found[key] for key in (*emptied, "cache_days")] == ["", "", "", "", "", "30"]
+    assert found.explain("queue") == f"queue =  (user file {here}, profile a)"
+    assert resolve({"profile": "b"}, env)["queue"] == "top"  # a key without a value says nothing
+    assert resolve({"profile": "a", "queue": "f"}, env)["queue"] == "f"
+    assert resolve({"queue": ""}, {**env, "HOWDAH_QUEUE": ""})["queue"] == "top"
+    user(env, "python: ''\n")
+    assert resolve({}, env)["python"] == ""
+
+
 def test_a_profiles_conf_dir_brings_its_own_cluster_file(env: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "howdah.yaml").write_text("queue: theirs\n")
@@ -120,6 +136,9 @@ def test_values_are_brought_into_one_form(env: dict[str, str]) -> None:
         ("queue: a\nqueue: b\n", "queue: is there twice"),
         ("language: zhh\n", r"language: is 'zhh', must be one of auto, en, zh \(did you mean 'zh'\?\) \(user file"),
         ("cache_days: soon\n", "cache_days: is 'soon', must be a whole number"),
+        (f"cache_days: {'9' * 400}\n", "must be at most 2147483647"),
+        (f"log_limit_mib: {'9' * 400}\n", "must be memory"),
+        ("log_limit_mib: 99999999T\n", "must be at most 2147483647"),
         ("port_range: 1-2000\n", "port_range: is '1-2000', must be two ports from 1024 to 65535"),
         ("log_limit_mib: 2 GB\n", "log_limit_mib: is '2 GB', must be memory"),
     ],
@@ -224,6 +243,43 @@ def test_an_unknown_key_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="did you mean 'queue'"):
         write(tmp_path / "config.yaml", "queu", "b")
     assert replace_setting("", "queue", "b") == "queue: b\n"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("profile", "nosuch", r"^profile: is 'nosuch', known are a \(user file .*config.yaml\)$"),
+        ("queue", "a\nb", r"^queue: is 'a\\nb', must be one line of text"),
+    ],
+)
+def test_what_would_stop_every_later_command_is_not_written(
+    env: dict[str, str], key: str, value: str, message: str
+) -> None:
+    path, before = user(env, "profiles:\n  a:\n    queue: qa\n"), user_file(env).read_text()
+    env["HOWDAH_PROFILE"] = "a"
+    with pytest.raises(SpecError, match=message):
+        write(path, key, value, "", refuse_harm(key, "", env))
+    assert path.read_text() == before
+    write(path, "profile", "a", "", refuse_harm("profile", "", env))
+    with pytest.raises(SpecError, match="profile: is 'a', no profiles are in"):
+        remove(path, "queue", "a", refuse_harm("queue", "a", env))
+    write(path, "queue", "q", "new", refuse_harm("queue", "new", env))
+    assert resolve({"profile": "new"}, env)["queue"] == "q"
+
+
+def test_a_wrong_file_is_mended_one_setting_after_another(env: dict[str, str]) -> None:
+    path = user(env, "profile: nosuch\ncache_days: soon\nprofiles:\n  a:\n    queue: qa\n")
+    write(path, "profile", "a", "", refuse_harm("profile", "", env))
+    write(path, "cache_days", "3", "", refuse_harm("cache_days", "", env))
+    assert resolve({}, env)["cache_days"] == "3"
+
+
+def test_an_unknown_profile_is_told_with_what_names_it(env: dict[str, str]) -> None:
+    user(env, "profiles: {a: {queue: q}}\n")
+    with pytest.raises(SpecError, match=r"profile: is 'x', known are a \(--profile\)"):
+        resolve({"profile": "x"}, {**env, "HOWDAH_PROFILE": "y"})
+    with pytest.raises(SpecError, match=r"\(environment HOWDAH_PROFILE\)"):
+        resolve({}, {**env, "HOWDAH_PROFILE": "y"})
 
 
 def test_every_setting_is_described_for_people() -> None:

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from howdah.cli.config import config
+from howdah.client.engine_registry import hidden_engine
 from howdah.client.submit import prepare
 from howdah.config.engine_settings import find_engine, missing_engines
 from howdah.config.job_file import job_mistakes, load, loads, to_yaml
@@ -71,6 +72,22 @@ def test_a_variable_sets_a_setting_of_the_chosen_engine(monkeypatch: pytest.Monk
     monkeypatch.setenv("HOWDAH_DEPOT_LOG_MEMORY", "much")
     with pytest.raises(SpecError, match=r"depot.log-memory: is 'much', must be memory.*HOWDAH_DEPOT_LOG_MEMORY"):
         resolve({"engine": "depot"}, os.environ)
+
+
+def test_a_variable_that_is_stronger_than_the_profile_of_a_flag_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(**flags: str) -> list[str]:
+        return [str(each) for each in hidden_engine(flags, resolve(flags, os.environ))]
+
+    user("profiles: {s: {engine: depot}, q: {queue: x}}\n")
+    assert told(profile="s") == []
+    monkeypatch.setenv("HOWDAH_ENGINE", "local")
+    sentence = "the job runs on local, because of HOWDAH_ENGINE; the profile s has depot"
+    assert told(profile="s") == [sentence]
+    assert told() == told(profile="q") == told(profile="s", engine="local") == []
+    monkeypatch.setenv("HOWDAH_PROFILE", "s")  # no flag: both are variables
+    assert told() == []
+    monkeypatch.setenv("HOWDAH_ENGINE", "depot")
+    assert told(profile="s") == []
 
 
 def test_a_running_sandbox_sets_settings_of_its_engine(home: Path) -> None:
@@ -133,6 +150,9 @@ def test_config_knows_settings_of_engines(home: Path, monkeypatch: pytest.Monkey
             run_config(*command)
     with pytest.raises(SpecError, match=r"queu: is not a setting \(did you mean 'queue'"):
         run_config("get", "queu")
+    with pytest.raises(SpecError, match="engine: is 'nosuch', known are depot"):
+        run_config("set", "engine", "nosuch")
+    assert run_config("get", "engine") == "local\n"
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_variables_are_replaced_by_settings_and_the_environment(
 def test_none_is_no_error_but_a_wrong_one_is(tmp_path: Path) -> None:
     assert load("") == {}
     assert default_filesystem({}) == "file:///"
-    with pytest.raises(SpecError, match=r"HADOOP_CONF_DIR: no such directory: .*none"):
+    with pytest.raises(SpecError, match=r"hadoop_conf_dir: no such directory: .*none"):
         load(str(tmp_path / "none"))
     (tmp_path / "core-site.xml").write_text("<configuration>\n<property>")
     with pytest.raises(SpecError, match=r"core-site\.xml:2: no element found"):

@@ -208,6 +208,17 @@ class TestVariables:
         assert (spec.inputs[1].path, spec.files, spec.queue) == ("c", ("a", "b"), "")
         assert (spec.labels, spec.env["NEW"]) == ({"team.name": "text"}, "~")
 
+    def test_set_takes_numbers_and_booleans_and_nothing_else(self, tmp_path: Path) -> None:
+        (tmp_path / "job.yaml").write_text("vars: {n: 1}\nroles: {worker: {command: 'x=${n}'}}\n")
+        loaded = load(tmp_path / "job.yaml", {"n": 3, "roles.worker.replicas": 4, "priority": 2}, {})
+        assert (loaded.spec.roles["worker"].command, loaded.spec.roles["worker"].replicas) == ("x=3", 4)
+        assert loaded.overrides["n"] == "3"
+        for value, text in ((True, "true"), (1e-5, "1e-05"), ("True", "True")):
+            assert load(tmp_path / "job.yaml", {"n": value}, {}).spec.roles["worker"].command == f"x={text}"
+        for wrong in (None, [1], b"x", tmp_path):
+            with pytest.raises(SpecError, match=r"^n: must be text, a number or a boolean \(--set n\)$"):
+                load(tmp_path / "job.yaml", {"n": wrong}, {})
+
     def test_set_leaves_what_an_alias_shares(self) -> None:
         text = "roles:\n  a: {command: x, resources: &big {memory: 8G}}\n  b: {command: y, resources: *big}\n"
         roles = read(text, {"roles.b.resources.gpus": "1"}).roles
@@ -337,6 +348,24 @@ secrets: {S: hunter2}
         (tmp_path / "job.yaml").write_bytes(b"name: \xff\n")
         with pytest.raises(SpecError, match="is not UTF-8: byte 6 is 0xff"):
             load(tmp_path / "job.yaml")
+
+
+MANY = "9" * 400
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"priority: {MANY}", "must be a whole number of at most 18 digits"),
+        (f"retries: -{MANY}", "must be a whole number of at most 18 digits"),
+        ("priority: 999999999999999999", "is 1e+18, must be at most 2147483647"),
+        (f"master: {{memory: {MANY}}}", "must be memory, like 2GiB"),
+        ("master: {memory: 999999999999999999T}", "must be at most 2147483647 MiB"),
+    ],
+)
+def test_a_number_of_many_digits_is_refused(text: str, message: str) -> None:
+    (mistake,) = refused(ONE_ROLE + text)
+    assert message in mistake
 
 
 class TestUnits:

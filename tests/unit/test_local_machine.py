@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import tarfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from howdah.config.user_file import language_setting, user_file
 from howdah.engines.local.machine import Machine, refusals
-from howdah.errors import StagingError
+from howdah.errors import SpecError, StagingError
 from howdah.localfiles.own_directories import state_directory
 from howdah.spec import JobSpec, Resources, Role, StagedFile
 from howdah.spec.units import format_memory
 from howdah.staging.working_directory import prepare
+from howdah.storage.content_cache import local_directory
 
 
 def job(**roles: Role) -> JobSpec:
@@ -69,6 +72,20 @@ def test_where_jobs_are_kept() -> None:
     assert state_directory({"HOWDAH_HOME": "/h"}) == Path("/h/state")
     assert state_directory({"XDG_STATE_HOME": "/s"}) == Path("/s/howdah")
     assert state_directory({}) == Path.home() / ".local/state/howdah"
+
+
+@pytest.mark.parametrize("read", [lambda: state_directory(os.environ), lambda: user_file(os.environ), local_directory])
+def test_howdah_home_is_one_directory_wherever_howdah_is_called(
+    read: Callable[[], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("HOWDAH_HOME", "~/own")
+    assert read().parent == tmp_path / "own"
+    for relative in ("own", "./own", "~nobody-of-this-name/own"):
+        monkeypatch.setenv("HOWDAH_HOME", relative)
+        with pytest.raises(SpecError, match=rf"^HOWDAH_HOME: is '{relative}', must be an absolute path$"):
+            read()
+    assert language_setting(os.environ) == ""  # whoever reads the settings says it
 
 
 class TestWorkingDirectory:

@@ -100,6 +100,8 @@ def test_a_sound_job_has_no_mistakes() -> None:
         (job(outputs=(Output("/o", tasks="worker:2"),)), "outputs.0.tasks: is 'worker:2', the tasks of worker are"),
         (job(outputs=(Output("/o", tasks="wrker:0"),)), "outputs.0.tasks: is 'wrker:0', which is not a role"),
         (job(roles={"a": WORKER, "b": WORKER}, outputs=(Output("/o", tasks="chief"),)), "outputs.0.tasks: is 'chief'"),
+        (job(retries=10**400), "retries: is a number of many digits, must be at most 2147483647"),
+        (job(retries=-(10**400)), "retries: is a number of many digits, must be at least 0"),
         (job(env={"A=B": "x"}), "env.A=B: is not a variable name"),
         (job(env={"PATH": "/x:$PATH"}), "env.PATH: has $PATH, which is text here: put /x into `extend`"),
         (job(env={"PATH": "/x:${PATH:+$PATH}"}), "env.PATH: has $PATH, which is text here: put /x into `extend`"),

@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from howdah.cli.terminal import columns, json_option, print_result
-from howdah.client.engine_registry import settings_for
+from howdah.client.engine_registry import engine_info, settings_for
 from howdah.config.engine_settings import engine_names
 from howdah.config.settings import HISTORY_URL, check_value, find_setting, unknown_setting
-from howdah.config.settings_file import remove, write
+from howdah.config.settings_file import refuse_harm, remove, write
 from howdah.config.user_file import user_file
 from howdah.errors import SpecError
 from howdah.spec.codec import to_json
@@ -68,7 +68,9 @@ def set_(key: str, value: str, profile: str, as_json: bool) -> None:
     setting = find_setting(key)
     if setting is not None and setting.kind in ("path", "paths"):
         value = check_value(key, value, "howdah config set", Path.cwd())  # not relative to the settings' file
-    write(path, key, value, profile)
+    if key == "engine" and value:
+        engine_info(value)
+    write(path, key, value, profile, refuse_harm(key, profile, os.environ))
     print_result(str(path), {"path": str(path)}, as_json)
 
 
@@ -81,7 +83,7 @@ def unset(key: str, profile: str, as_json: bool) -> None:
     path = user_file(os.environ)
     if find_setting(key) is None and key != "profile":
         raise SpecError([unknown_setting(key)])
-    remove(path, key, profile)
+    remove(path, key, profile, refuse_harm(key, profile, os.environ))
     print_result(str(path), {"path": str(path)}, as_json)
 
 

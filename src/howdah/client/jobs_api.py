@@ -30,7 +30,9 @@ class JobsApi(ABC):
     """The calls of `howdah.Client`, whose docstrings describe them."""
 
     @abstractmethod
-    def submit(self, job: JobSpec | Path | str, base_directory: Path, sets: Mapping[str, str], overwrite: bool) -> str:
+    def submit(
+        self, job: JobSpec | Path | str, base_directory: Path, sets: Mapping[str, object], overwrite: bool
+    ) -> str:
         """Submit a job and return its id."""
 
     @abstractmethod
@@ -48,7 +50,8 @@ class JobsApi(ABC):
 
     @abstractmethod
     def logs(self, job_id: str, task: TaskId, stream: str) -> Iterator[str]:
-        """Yield what a task has printed so far, in pieces."""
+        """Yield what a task has printed so far, in pieces. Where the job has no such task, reading them raises
+        NotFound."""
 
     @abstractmethod
     def call(self, job_id: str, path: str, query: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -35,6 +35,8 @@ from howdah.config.job_file import check_job, load
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError, JobEnded, NotFound
 from howdah.eventfiles import locations
+from howdah.logs.query import tasks_of
+from howdah.logs.stream_index import BOTH
 from howdah.spec import JobReport, JobSpec, Outcome, TaskId
 from howdah.spec.view import JobView
 from howdah.storage.factory import filesystem
@@ -56,7 +58,9 @@ class LocalJobs(JobsApi):
     def __init__(self, engine: str, profile: str) -> None:
         self.engine, self.profile = engine, profile
 
-    def submit(self, job: JobSpec | Path | str, base_directory: Path, sets: Mapping[str, str], overwrite: bool) -> str:
+    def submit(
+        self, job: JobSpec | Path | str, base_directory: Path, sets: Mapping[str, object], overwrite: bool
+    ) -> str:
         flags = {"engine": self.engine, "profile": self.profile}
         if isinstance(job, JobSpec):
             check_job(job)
@@ -93,8 +97,16 @@ class LocalJobs(JobsApi):
         engine = self._engine(job_id)
         report = settled_report(engine, job_id)
         if report.state.ended:
-            return decode_pieces(piece for _, piece in engine.logs(job_id, task, stream))
+            return decode_pieces(self._read_ended_log(engine, job_id, task, "" if stream == BOTH else stream))
         return decode_pieces(_read_running_log(engine, report, task, stream))
+
+    def _read_ended_log(self, engine: Engine, job_id: str, task: TaskId, stream: str) -> Iterator[bytes]:
+        is_empty = True
+        for _, piece in engine.logs(job_id, task, stream):
+            is_empty = False
+            yield piece
+        if is_empty and (view := self.job(job_id)).tasks:  # of a job that never began no task is known
+            tasks_of(view, str(task))
 
     def call(self, job_id: str, path: str, query: Mapping[str, Any]) -> Mapping[str, Any]:
         engine = self._engine(job_id)

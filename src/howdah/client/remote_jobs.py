@@ -31,7 +31,9 @@ class RemoteJobs(JobsApi):
     def __init__(self, remote: ApiClient) -> None:
         self.remote = remote
 
-    def submit(self, job: JobSpec | Path | str, base_directory: Path, sets: Mapping[str, str], overwrite: bool) -> str:
+    def submit(
+        self, job: JobSpec | Path | str, base_directory: Path, sets: Mapping[str, object], overwrite: bool
+    ) -> str:
         raise RequestRefused(
             "jobs are submitted from where the cluster is configured: make a Client without an address"
         )

@@ -25,6 +25,9 @@ from howdah.client.api_client import ApiClient
 from howdah.client.jobs_api import ALL_OUTPUTS, BegunSnapshot, JobsApi
 from howdah.client.local_jobs import LocalJobs
 from howdah.client.remote_jobs import RemoteJobs
+from howdah.errors import InvalidRequest
+from howdah.logs.query import stream_of
+from howdah.logs.stream_index import STREAMS
 from howdah.spec import JobReport, JobSpec, Outcome, State, TaskId
 from howdah.spec.view import JobView
 
@@ -45,12 +48,12 @@ class Client:
         job: JobSpec | Path | str,
         *,
         base_directory: Path | str = ".",
-        sets: Mapping[str, str] | None = None,
+        sets: Mapping[str, object] | None = None,
         overwrite: bool = False,
         base: Path | str = "",
     ) -> str:
-        """Submit a job, or a job file with `sets` applied as `--set` does, and return its id. Relative paths of a
-        JobSpec start at `base_directory`, of which `base` is the earlier name.
+        """Submit a job, or a job file with `sets` (texts, numbers or booleans) applied as `--set` does, and return its
+        id. Relative paths of a JobSpec start at `base_directory`, of which `base` is the earlier name.
 
         Raises:
             SpecError, StagingError, EngineRejected, EngineUnavailable: the job cannot run; the message says why.
@@ -114,8 +117,18 @@ class Client:
         raise TimeoutError(f"{job_id} goes on after {timeout_s:g} s")
 
     def logs(self, job_id: str, task: TaskId | str, stream: str = "stdout") -> Iterator[str]:
-        """Yield in pieces what a task has printed so far; bytes that are not UTF-8 are replaced."""
-        return self._jobs.logs(job_id, TaskId.parse(task) if isinstance(task, str) else task, stream)
+        """Yield in pieces what a task has printed so far to `stream`, which is `stdout`, `stderr` or `both`; bytes that
+        are not UTF-8 are replaced.
+
+        Raises:
+            InvalidRequest: that is no task's name, or no stream.
+            NotFound: the job has no such task; raised where the pieces are read.
+        """
+        try:
+            task = TaskId.parse(task) if isinstance(task, str) else task
+        except ValueError as error:
+            raise InvalidRequest(str(error), "task") from None
+        return self._jobs.logs(job_id, task, stream_of({"stream": stream}, STREAMS[0]))
 
     @overload
     def curves(  # type: ignore[overload-overlap]  # "" is a text, too

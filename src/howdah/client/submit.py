@@ -12,7 +12,7 @@ from pathlib import Path
 
 from howdah.client.command_scripts import launches_of_job
 from howdah.client.engine_registry import engine as engine_for
-from howdah.client.engine_registry import settings_for
+from howdah.client.engine_registry import hidden_engine, settings_for
 from howdah.client.home_paths import expand_home
 from howdah.client.missing_scripts import missing_scripts
 from howdah.client.overridden_variables import overridden_variables
@@ -107,6 +107,8 @@ def _prepare(
         raise SpecError.at("--fresh", "the job has no checkpoint.path")
     settings = settings_for(flags)
     engine = engine_for(settings)
+    for sentence in hidden_engine(flags, settings):
+        notice(sentence)
     queue, port_range = job.queue or settings["queue"], job.port_range or settings["port_range"]
     for sentence in dict.fromkeys(overridden_variables(job)):
         notice(sentence)

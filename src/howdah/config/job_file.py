@@ -14,7 +14,7 @@ import yaml
 
 from howdah.config.engine_settings import option_mistakes
 from howdah.config.spec_reader import Reader
-from howdah.config.variables import apply_overrides, read_declared_variables
+from howdah.config.variables import apply_overrides, read_declared_variables, read_sets
 from howdah.config.yaml_tree import MAX_BYTES, Keys, Node, parse
 from howdah.errors import Mistake, SpecError, StagingError
 from howdah.frameworks import fills_commands, find, names
@@ -49,12 +49,13 @@ class LoadedJob:
 
 def load(
     path: Path,
-    sets: Mapping[str, str] | None = None,
+    sets: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
     fields: Mapping[str, str] | None = None,
 ) -> LoadedJob:
-    """Return the job in the file at `path`, with `--set` applied; `environ` is this process's unless given. `fields`
-    holds values of options such as `--name`, by the name of their field.
+    """Return the job in the file at `path`, with `--set` applied, whose values are texts, numbers or booleans;
+    `environ` is this process's unless given. `fields` holds values of options such as `--name`, by the name of their
+    field.
 
     Raises:
         StagingError: the file can't be read.
@@ -73,7 +74,7 @@ def load(
         raise refuse_program(path)
     base_directory = path.resolve().parent if path.is_file() else Path.cwd()
     return load_text(
-        text, path.name, base_directory, sets or {}, os.environ if environ is None else environ, fields or {}
+        text, path.name, base_directory, read_sets(sets or {}), os.environ if environ is None else environ, fields or {}
     )
 
 

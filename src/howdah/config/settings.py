@@ -88,10 +88,19 @@ class _Layer:
     values: Mapping[str, str]
     base: Path
     """Where relative paths in the values start."""
+    empties: bool = False
+    """Whether an empty value brings the default back. That is so in files; an empty flag or variable is not given."""
+
+    def gives(self, key: str) -> bool:
+        """Return whether the source says what the setting is."""
+        return key in self.values if self.empties else bool(self.values.get(key))
 
 
-def resolve(flags: Mapping[str, str | None], env: Mapping[str, str], engines: Iterable[str] = ()) -> Settings:
+def resolve(
+    flags: Mapping[str, str | None], env: Mapping[str, str], engines: Iterable[str] = (), own: str | None = None
+) -> Settings:
     """Return all settings. `flags` are settings (and `profile`) from the command line; None and "" mean not given.
+    `own` is a text that the user's file is to have, in place of the one that it has.
 
     The own settings of these engines are among them: howdah's, the chosen one, those in the files, and `engines`.
 
@@ -102,11 +111,11 @@ def resolve(flags: Mapping[str, str | None], env: Mapping[str, str], engines: It
     top = [_Layer("flag", {key: value for key, value in given.items() if key != "profile"}, Path.cwd())]
     top.append(_variables(SETTINGS, env))
     wanted = given.get("profile") or env.get("HOWDAH_PROFILE", "")
-    files = [_read(user_file(env), "user file")]
-    conf_dir = _first_value("hadoop_conf_dir", [*top, *_file_layers(files, wanted)]) or env.get("HADOOP_CONF_DIR", "")
+    files = [_read(user_file(env), "user file", own)]
+    conf_dir = _first_value("hadoop_conf_dir", [*top, *_file_layers(files, wanted), *_hadoop_variable(env)])
     conf_files = [Path(conf_dir, "howdah.yaml")] if conf_dir else []
     files += [_read(path, "cluster file") for path in (*conf_files, SYSTEM_FILE)]
-    profile = _existing_profile(wanted, files)
+    profile = _existing_profile(wanted, files, "--profile" if given.get("profile") else "environment HOWDAH_PROFILE")
     layers = [*top, *_file_layers(files, profile), *_environment_layers(env)]
     in_files = (key.partition(".")[0] for layer in layers for key in layer.values if "." in key)
     of_engines = settings_of_engines(
@@ -169,11 +178,11 @@ def _merge_layers(
     sources = dict.fromkeys(known, "default")
     mistakes: list[Mistake] = []
     for key in known:
-        layer = next((layer for layer in layers if layer.values.get(key)), None)
+        layer = next((layer for layer in layers if layer.gives(key)), None)
         if layer is not None:
             sources[key] = _source(layer.source, key)
             try:
-                values[key] = check_value(key, layer.values[key], sources[key], layer.base)
+                values[key] = check_value(key, layer.values[key], sources[key], layer.base) or values[key]
             except SpecError as error:
                 mistakes += error.mistakes
     if mistakes:
@@ -185,10 +194,14 @@ def _source(layer: str, key: str) -> str:
     return f"environment {variable_of(key)}" if layer == "environment" else layer
 
 
-def _environment_layers(env: Mapping[str, str]) -> Iterator[_Layer]:
-    """Yield what is configured outside howdah: Hadoop's variable and a running sandbox."""
+def _hadoop_variable(env: Mapping[str, str]) -> Iterator[_Layer]:
     if env.get("HADOOP_CONF_DIR"):
         yield _Layer("environment HADOOP_CONF_DIR", {"hadoop_conf_dir": env["HADOOP_CONF_DIR"]}, Path.cwd())
+
+
+def _environment_layers(env: Mapping[str, str]) -> Iterator[_Layer]:
+    """Yield what is configured outside howdah: Hadoop's variable and a running sandbox."""
+    yield from _hadoop_variable(env)
     conf_dir = _sandbox(env)
     if conf_dir:
         # The sandbox's nodes are this machine: they have every path, and the Python of this process.
@@ -215,11 +228,11 @@ class _File:
     profile: str = ""
 
 
-def _read(path: Path, kind: str) -> _File:
-    """Read the settings file at `path`; it is empty if there is no file."""
+def _read(path: Path, kind: str, text: str | None = None) -> _File:
+    """Read the settings file at `path`, or `text` as if it stood there; it is empty if there is no file."""
     name = f"{kind} {_abbreviate_home(path)}"
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8") if text is None else text
     except FileNotFoundError:
         return _File(name, path, {}, {})
     except (OSError, UnicodeDecodeError) as error:
@@ -259,7 +272,7 @@ def _setting_texts(entries: Mapping[str, Node], place: str, mistakes: list[Mista
         elif key in origins:
             mistakes.append(Mistake(place + key, f"is there twice, first at {origins[key]}", origin=node.origin))
         elif isinstance(node, Text):
-            values[key] = "" if node.null else node.value
+            values |= {} if node.null else {key: node.value}  # a key without a value says nothing
         elif isinstance(node, Items) and setting.kind in ("paths", "list", "prices"):
             texts = [item.value for item in node.items if isinstance(item, Text)]
             if any("," in text for text in texts):
@@ -286,21 +299,24 @@ def _file_layers(files: list[_File], profile: str) -> Iterator[_Layer]:
     for file in files:
         chosen = profile or file.profile
         if chosen in file.profiles:
-            yield _Layer(f"{file.name}, profile {chosen}", file.profiles[chosen], file.path.parent)
-        yield _Layer(file.name, file.top, file.path.parent)
+            yield _Layer(f"{file.name}, profile {chosen}", file.profiles[chosen], file.path.parent, empties=True)
+        yield _Layer(file.name, file.top, file.path.parent, empties=True)
 
 
-def _existing_profile(wanted: str, files: list[_File]) -> str:
-    chosen = wanted or next((file.profile for file in files if file.profile), "")
+def _existing_profile(wanted: str, files: list[_File], origin: str) -> str:
+    """Return the profile in use; `origin` is what has chosen `wanted`, if that is not ""."""
+    choosing = next((file for file in files if file.profile), None)
+    chosen = wanted or (choosing.profile if choosing else "")
     known = sorted({name for file in files for name in file.profiles})
     if chosen and chosen not in known:
         what = f"known are {', '.join(known)}" if known else f"no profiles are in {_abbreviate_home(files[0].path)}"
-        raise SpecError.at("profile", f"is {chosen!r}, {what}", nearest(chosen, known))
+        origin = choosing.name if choosing and not wanted else origin
+        raise SpecError([Mistake("profile", f"is {chosen!r}, {what}", nearest(chosen, known), origin)])
     return chosen
 
 
 def _first_value(key: str, layers: list[_Layer]) -> str:
-    found = next((layer for layer in layers if layer.values.get(key)), None)
+    found = next((layer for layer in layers if layer.gives(key)), None)
     return check_value(key, found.values[key], _source(found.source, key), found.base) if found else ""
 
 

@@ -11,22 +11,54 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from howdah.config.settings import check_value, setting_nodes
+from howdah.config.settings import check_value, resolve, setting_nodes
 from howdah.config.yaml_tree import Keys, Text, parse
-from howdah.errors import SpecError, StagingError
+from howdah.errors import Mistake, SpecError, StagingError
 
 _ENTRY = re.compile(r"""(\s*[^:]+:)[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^#\n]*?)([ \t]+#.*)?\n$""")
 _UNQUOTED = re.compile(r"[A-Za-z0-9_/.]([A-Za-z0-9_/.@+:,=-]*[A-Za-z0-9_/.@+=-])?")
 
 
-def write(path: Path, key: str, value: str, profile: str = "") -> None:
+Check = Callable[[str, str], None]
+"""Takes the file's text as it is and as it is to be, and raises SpecError where that must not be."""
+
+
+def refuse_harm(key: str, profile: str, env: Mapping[str, str]) -> Check:
+    """Return the check of a change of `key` in the user's file: that no command stops which works now, and that what
+    is wrong is not `key`."""
+    env = {name: value for name, value in env.items() if name != "HOWDAH_PROFILE"}  # it would hide the file's
+
+    def check(before: str, after: str) -> None:
+        if not (found := _mistakes(after, "", env) or (profile and _mistakes(after, profile, env))):
+            return
+        if any(mistake.place == key for mistake in found) or not _mistakes(before, "", env):
+            raise SpecError(found)
+
+    return check
+
+
+def _mistakes(text: str, profile: str, env: Mapping[str, str]) -> Sequence[Mistake]:
+    try:
+        resolve({"profile": profile}, env, own=text)
+    except SpecError as error:
+        return error.mistakes
+    except StagingError:
+        pass  # another file can't be read, which this one does not change
+    return ()
+
+
+def _accept(_before: str, _after: str) -> None:
+    pass
+
+
+def write(path: Path, key: str, value: str, profile: str = "", check: Check = _accept) -> None:
     """Set `key` in the file at `path`, or in its `profile`, which is made if it does not exist.
 
     Raises:
-        SpecError: no such key or value, or the file has a form in which one line can't be changed.
+        SpecError: no such key or value, the file has a form in which one line can't be changed, or `check` refuses.
         StagingError: it can't be read or written.
     """
     if key != "profile" or profile:
@@ -37,14 +69,15 @@ def write(path: Path, key: str, value: str, profile: str = "") -> None:
     expected[(profile, key)] = value
     if _values(new, key) != expected:
         raise SpecError.at(str(path), f"has a form in which {key} can't be changed line by line: edit it yourself")
+    check(text, new)
     _replace(path, new)
 
 
-def remove(path: Path, key: str, profile: str = "") -> None:
+def remove(path: Path, key: str, profile: str = "", check: Check = _accept) -> None:
     """Remove `key` from the file at `path`, or from its `profile`; a profile without settings is removed, too.
 
     Raises:
-        SpecError: it is not set there, or the file has a form in which one line can't be removed.
+        SpecError: it is not set there, the file has a form in which one line can't be removed, or `check` refuses.
         StagingError: it can't be read or written.
     """
     text = _text(path)
@@ -55,6 +88,7 @@ def remove(path: Path, key: str, profile: str = "") -> None:
     new = remove_setting(text, key, profile)
     if _values(new) != expected:
         raise SpecError.at(str(path), f"has a form in which {key} can't be removed line by line: edit it yourself")
+    check(text, new)
     _replace(path, new)
 
 

@@ -23,6 +23,7 @@ from howdah.spec.values import dataclass
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 # In these places ${name} may be meant for a shell.
 SHELL_PLACES = re.compile(r"(roles\.[^.]+\.)?(command|env)(\..*)?|labels\..*")
+_MAX_DIGITS = 18
 _WORDS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 # The key that is meant, by the words of other systems.
 _ENGINE_KEYS = ("engine", "on", "profile")
@@ -180,9 +181,14 @@ class Reader:
         self.mistakes.append(Mistake(place, shown + problem, origin=node.origin))
 
 
+def meant_key(name: str) -> str:
+    """Return the key that `name` means in another system, `name` itself where it means none."""
+    return _MEANT.get(name, name)
+
+
 def unknown_key(name: str, cls: type, place: str) -> Mistake:
     """Return the mistake of a key `name`, at `place`, that a mapping which is read into `cls` does not have."""
-    known, meant = keys_of(cls), _MEANT.get(name, name)
+    known, meant = keys_of(cls), meant_key(name)
     inside = "" if meant in known else _place_inside(cls, meant)
     if inside:
         return Mistake(child_place(place, name), f"is not a key here: write {meant!r} inside {inside!r}")
@@ -237,6 +243,8 @@ def _convert(text: str, kind: Any, name: str) -> Any:
 def _parse_int(text: str) -> int:
     if not re.fullmatch(r"[-+]?(0|[1-9][0-9]*)", text):
         raise ValueError("must be a whole number")
+    if len(text) > _MAX_DIGITS:
+        raise ValueError(f"must be a whole number of at most {_MAX_DIGITS} digits")
     return int(text)
 
 

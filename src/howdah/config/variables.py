@@ -8,6 +8,7 @@ declared is a path into the spec (`roles.worker.replicas`), and replaces the val
 from __future__ import annotations
 
 import dataclasses
+import json
 import typing
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +18,20 @@ from howdah.config.yaml_tree import Items, Keys, Node, Text, child_place, parse
 from howdah.errors import Mistake, SpecError
 from howdah.spec import JobSpec
 from howdah.spec.validation import VARIABLE, nearest
+
+
+def read_sets(sets: Mapping[str, object]) -> dict[str, str]:
+    """Return the values of `--set` as the texts that a job file would hold for them.
+
+    Raises:
+        SpecError: a value is no text, number or boolean.
+    """
+    kinds = (str, bool, int, float)
+    if wrong := [name for name, value in sets.items() if not isinstance(value, kinds)]:
+        problem = "must be text, a number or a boolean"
+        raise SpecError([Mistake(str(name), problem, origin=f"--set {name}") for name in wrong])
+    # JSON writes a number as YAML reads it, whatever subclass it is of.
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in sets.items()}
 
 
 def read_declared_variables(

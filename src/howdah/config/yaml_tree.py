@@ -7,6 +7,9 @@ first are refused; size, depth and the number of aliases are bounded.
 
 from __future__ import annotations
 
+import json
+import numbers
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 
@@ -54,6 +57,29 @@ class Keys:
 
 
 Node = Text | Items | Keys
+
+
+def tree_of(value: object, origin: str, place: str = "") -> Node:
+    """Return the tree of a value of Python, whose texts stay byte for byte.
+
+    Raises:
+        SpecError: the value at `place`, or one in it, is of a type that a job file does not have.
+    """
+    if value is None or isinstance(value, bool):
+        return Text(json.dumps(value), origin)
+    if isinstance(value, str):
+        return Text(value, origin, plain=False)
+    if isinstance(value, numbers.Number):
+        return Text(str(value), origin)
+    if isinstance(value, os.PathLike) and isinstance(path := os.fspath(value), str):
+        return Text(path, origin, plain=False)
+    if isinstance(value, Mapping):
+        entries = ((str(name), inner) for name, inner in value.items())
+        return Keys({name: tree_of(inner, origin, child_place(place, name)) for name, inner in entries}, origin)
+    if isinstance(value, (list, tuple)):
+        return Items(tuple(tree_of(inner, origin, child_place(place, str(n))) for n, inner in enumerate(value)), origin)
+    problem = f"is {repr(value)[:60]}, must be text, a number, a boolean, a list or a mapping"
+    raise SpecError([Mistake(place, problem, origin=origin)])
 
 
 def parse(text: str, file: str, lines: bool = True) -> tuple[Node, list[Mistake]]:

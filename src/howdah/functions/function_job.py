@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,8 @@ from howdah.client.submit import PreparedJob, default_environment, is_seen, prep
 from howdah.client.unconnected_copies import trains_alone
 from howdah.config.job_file import from_tree
 from howdah.config.settings import Settings
-from howdah.config.spec_reader import keys_of
-from howdah.config.yaml_tree import parse
+from howdah.config.spec_reader import keys_of, meant_key
+from howdah.config.yaml_tree import tree_of
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError, Mistake, SpecError
 from howdah.functions.packed_function import pack_function
@@ -111,7 +111,7 @@ def run_program(path: Path, args: Sequence[str], on: str, profile: str, keys: Ma
     flags = {"engine": on, "profile": profile}
     settings = settings_for(flags)
     engine = engine_for(settings)
-    more = {"name": path.stem, **keys, "files": [*keys.get("files", ()), str(path.resolve())]}
+    more = {"name": path.stem, **keys, "files": [*_listed(keys, "files"), str(path.resolve())]}
     job = read_job(more, (python_of(keys, engine, settings), path.name, *args))
     view, outcome = _run(prepare(job, Path.cwd(), flags, _tell))
     if outcome.state is not State.SUCCEEDED:
@@ -133,13 +133,20 @@ def make_job(directory: Path, place: str, keys: Mapping[str, Any], engine: Engin
     Raises:
         SpecError: what is wrong with the keys.
     """
-    for name in ("files", "outputs"):
-        if isinstance(keys.get(name), str):
-            raise SpecError.at(name, "is a text, must be a list")
-    files = [*keys.get("files", ()), str(directory)]
-    outputs = [*keys.get("outputs", ()), {"from": FUNCTION_RESULTS, "path": place, "keep_failed": True}]
+    files = [*_listed(keys, "files"), str(directory)]
+    outputs = [*_listed(keys, "outputs"), {"from": FUNCTION_RESULTS, "path": place, "keep_failed": True}]
     command = (python_of(keys, engine, settings), "-m", "howdah.program.run_function", DIRECTORY)
     return read_job({**keys, "files": files, "outputs": outputs}, command)
+
+
+def _listed(keys: Mapping[str, Any], name: str) -> Sequence[Any]:
+    """Return the items of a key that is a list; none where it is None, as in a job file."""
+    value = keys.get(name)
+    if isinstance(value, (str, os.PathLike)):
+        raise SpecError.at(name, "is a text, must be a list")
+    if not isinstance(value, Iterable) and value is not None:
+        raise SpecError.at(name, "must be a list")
+    return () if value is None else tuple(value)
 
 
 def read_job(keys: Mapping[str, Any], command: Sequence[str]) -> JobSpec:
@@ -151,7 +158,11 @@ def read_job(keys: Mapping[str, Any], command: Sequence[str]) -> JobSpec:
     rest = dict(keys)
     known = {*_OF_ROLE, *_OF_RESOURCES, *keys_of(JobSpec)} - {"roles"}
     wrong = [
-        Mistake(name, "is not a key of a job file, or of its workers", nearest(name, known))
+        Mistake(
+            name,
+            "is not a key of a job file, or of its workers",
+            meant if (meant := meant_key(name)) in known else nearest(name, known),
+        )
         for name in rest
         if name not in known
     ]
@@ -160,10 +171,7 @@ def read_job(keys: Mapping[str, Any], command: Sequence[str]) -> JobSpec:
     role: dict[str, Any] = {name: rest.pop(name) for name in _OF_ROLE if name in rest}
     role["command"] = list(command)
     role["resources"] = {name: rest.pop(name) for name in _OF_RESOURCES if name in rest}
-    tree, found = parse(
-        json.dumps({**rest, "roles": {ROLE: role}}, default=str, ensure_ascii=False), _PLACE, lines=False
-    )
-    return from_tree(tree, found, _PLACE, {}, os.environ, {})[0]
+    return from_tree(tree_of({**rest, "roles": {ROLE: role}}, _PLACE), [], _PLACE, {}, os.environ, {})[0]
 
 
 def _run(prepared: PreparedJob) -> tuple[JobView, Outcome]:

@@ -46,6 +46,12 @@ def directory(named: str = "") -> str:
     return named or os.environ.get("HADOOP_CONF_DIR") or (str(Path(home, "etc", "hadoop")) if home else "")
 
 
+def named_by(conf_dir: str) -> str:
+    """Return what names the directory: HADOOP_CONF_DIR where that is its value, else the setting."""
+    variable = os.environ.get("HADOOP_CONF_DIR")
+    return "HADOOP_CONF_DIR" if variable and Path(variable).absolute() == Path(conf_dir) else "hadoop_conf_dir"
+
+
 def load(conf_dir: str) -> dict[str, str]:
     """Return the properties in `conf_dir` that a file system's client needs, expanded; none when `conf_dir` is "".
 
@@ -55,7 +61,7 @@ def load(conf_dir: str) -> dict[str, str]:
     if not conf_dir:
         return {}
     if not Path(conf_dir).is_dir():
-        raise SpecError.at("HADOOP_CONF_DIR", f"no such directory: {conf_dir}")
+        raise SpecError.at(named_by(conf_dir), f"no such directory: {conf_dir}")
     raw, _ = merge(Path(conf_dir, name) for name in FILES)
     return {name: expand(value, lambda variable: look_up(variable, raw, os.environ)) for name, value in raw.items()}
 

@@ -9,27 +9,45 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from howdah.errors import SpecError
+
+
+def howdah_home(environment: Mapping[str, str]) -> Path | None:
+    """Return the directory that HOWDAH_HOME names, None where it names none; `~` is the user's home.
+
+    Raises:
+        SpecError: it is relative: each directory would have jobs and settings of its own.
+    """
+    given = environment.get("HOWDAH_HOME", "")
+    if not given:
+        return None
+    path = Path(given)
+    with contextlib.suppress(RuntimeError):  # no user has this name
+        path = path.expanduser()
+    if not path.is_absolute():
+        raise SpecError.at("HOWDAH_HOME", f"is {given!r}, must be an absolute path")
+    return path
+
 
 def state_directory(environment: Mapping[str, str]) -> Path:
-    """Return $HOWDAH_HOME/state, else $XDG_STATE_HOME/howdah, else ~/.local/state/howdah."""
-    if environment.get("HOWDAH_HOME"):
-        return Path(environment["HOWDAH_HOME"]) / "state"
+    """Return $HOWDAH_HOME/state, else $XDG_STATE_HOME/howdah, else ~/.local/state/howdah. Raises as `howdah_home`."""
+    if own := howdah_home(environment):
+        return own / "state"
     home = Path(environment.get("HOME") or Path.home())
     return Path(environment.get("XDG_STATE_HOME") or home / ".local/state") / "howdah"
 
 
 def cache_directory(environment: Mapping[str, str]) -> Path:
-    """Return $HOWDAH_HOME/cache, else $XDG_CACHE_HOME/howdah, else ~/.cache/howdah."""
-    if environment.get("HOWDAH_HOME"):
-        return Path(environment["HOWDAH_HOME"], "cache")
+    """Return $HOWDAH_HOME/cache, else $XDG_CACHE_HOME/howdah, else ~/.cache/howdah. Raises as `howdah_home`."""
+    if own := howdah_home(environment):
+        return own / "cache"
     return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache", "howdah")
 
 
 def shared_directory(environment: Mapping[str, str], engine: str) -> Path:
     """Return where a batch system's engine keeps its jobs unless a setting says so: $HOWDAH_HOME/<engine>, else
     ~/.howdah/<engine>."""
-    own = environment.get("HOWDAH_HOME")
-    return Path(own, engine) if own else Path.home() / ".howdah" / engine
+    return (howdah_home(environment) or Path.home() / ".howdah") / engine
 
 
 def own_directories(root: str, *homes: str) -> tuple[str, ...]:

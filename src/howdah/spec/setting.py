@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from pathlib import Path
 from typing import Any, Callable, Mapping, Optional, Tuple, Union
 
 from howdah.errors import Mistake, SpecError
 from howdah.spec import port_range, prices
 from howdah.spec.units import memory_mib, seconds
-from howdah.spec.validation import nearest
+from howdah.spec.validation import MAX_NUMBER, nearest
 from howdah.spec.values import dataclass
 
 Value = Union[str, Tuple[str, ...]]
@@ -66,6 +67,8 @@ def _checked_text(place: str, setting: Setting, value: str, base: Path, origin: 
         value = _FORMS[setting.kind](value.strip(), base) if value.strip() else ""
     except ValueError as error:
         raise SpecError([Mistake(place, f"is {value!r}, {error}", origin=origin)]) from None
+    if re.search(r"[\x00-\x1f\x7f]", value):
+        raise SpecError([Mistake(place, f"is {value!r}, must be one line of text", origin=origin)])
     for part in value.split(",") if setting.kind in _ITEMS else [value]:
         if setting.choices and part and part not in setting.choices:
             problem = f"is {part!r}, must be one of {', '.join(setting.choices)}"
@@ -94,7 +97,13 @@ def _duration(text: str, _: Path) -> str:
 def _whole(text: str, _: Path) -> str:
     if not text.isdecimal():
         raise ValueError("must be a whole number")
-    return text
+    return _bounded(text)
+
+
+def _bounded(number: str) -> str:
+    if len(number) > len(str(MAX_NUMBER)) or int(number) > MAX_NUMBER:
+        raise ValueError(f"must be at most {MAX_NUMBER}")
+    return number
 
 
 def _flag(text: str, _: Path) -> str:
@@ -120,7 +129,7 @@ _FORMS: Mapping[str, Callable[[str, Path], str]] = {
     "path": _path,
     "paths": _paths,
     "list": _list,
-    "memory": lambda text, _: str(memory_mib(text)),
+    "memory": lambda text, _: _bounded(str(memory_mib(text))),
     "duration": _duration,
     "whole": _whole,
     "flag": _flag,

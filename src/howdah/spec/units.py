@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 
-MEMORY = re.compile(r"(-?\d+(?:\.\d+)?)\s*(?:([KMGT])(?:iB)?)?", re.IGNORECASE)
+# No longer a number is meant, and what is computed from one must stay a number.
+MEMORY = re.compile(r"(-?\d{1,18}(?:\.\d+)?)\s*(?:([KMGT])(?:iB)?)?", re.IGNORECASE)
 _MIB = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
 _PART = r"\d+(?:\.\d+)?\s*(?:ms|s|min|m|h|d)"
 DURATION = re.compile(rf"-?(?:{_PART}\s*)+")

@@ -113,10 +113,14 @@ def nearest(word: str, known: Collection[str]) -> Optional[str]:
 
 
 def _at_least(place: str, value: float, minimum: int, unit: str = "") -> _Found:
-    if math.isnan(value) or value < minimum:
-        yield Mistake(place, f"is {value:g}{unit}, must be at least {minimum}{unit}")
+    if value < minimum or (isinstance(value, float) and math.isnan(value)):  # an int may be beyond every float
+        yield Mistake(place, f"is {_shown(value)}{unit}, must be at least {minimum}{unit}")
     elif value > MAX_NUMBER:
-        yield Mistake(place, f"is {value:g}{unit}, must be at most {MAX_NUMBER}{unit}")
+        yield Mistake(place, f"is {_shown(value)}{unit}, must be at most {MAX_NUMBER}{unit}")
+
+
+def _shown(value: float) -> str:
+    return f"{value:g}" if isinstance(value, float) or abs(value) < 10**18 else "a number of many digits"
 
 
 def _one_of(place: str, value: str, allowed: Collection[str]) -> _Found:

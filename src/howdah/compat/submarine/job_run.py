@@ -109,8 +109,10 @@ class Submarine:
         for one, other in (("keytab", "principal"), ("principal", "keytab")):
             if options.text(one) and not options.text(other):
                 options.wrong(one, f"is given without the {other}: give both")
-        if options.text("keytab") and not (self.directory / options.text("keytab")).is_file():
-            options.wrong("keytab", f"is {options.text('keytab')!r}: no such file on this machine")
+        keytab = options.text("keytab")
+        is_file = os.path.isfile(self.directory / keytab)  # noqa: PTH113 - False also for a name that no file can have
+        if keytab and not is_file:
+            options.wrong("keytab", f"is {keytab!r}: no such file on this machine")
 
     def _login(self, options: SubmarineOptions) -> Mapping[str, str]:
         """Make the job log in to Kerberos by the keytab, in this process alone; the user's ticket is not touched."""

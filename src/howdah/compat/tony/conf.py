@@ -7,6 +7,7 @@ of the keys, and replaces the others.
 from __future__ import annotations
 
 import getpass
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
@@ -32,9 +33,9 @@ DEFAULTS = {
 }
 APPENDED = ("tony.containers.envs", "tony.execution.envs", "tony.containers.resources")
 SITE_DIRECTORY = "/export/apps/tony/conf"
-_NUMBER = re.compile(r"[+-]?\d+")
+_NUMBER = re.compile(r"[+-]?\d{1,18}")
 # TonY's own reader takes the digits up to the first g or m, and ignores what follows.
-_MEMORY = re.compile(r"(\d+)(?:([gGmM]).*)?")
+_MEMORY = re.compile(r"(\d{1,18})(?:([gGmM]).*)?")
 
 
 @dataclass
@@ -162,7 +163,7 @@ def merge_configuration(
 
 def _read_named_file(path: str, directory: Path, hadoop: str) -> list[Property]:
     if not uris.has_scheme(path):
-        if not (directory / path).is_file():
+        if not os.path.isfile(directory / path):  # noqa: PTH113 - False also for a name that no file can have
             raise SpecError.at("--conf_file", f"{path!r}: no such file")
         return list(read_properties(directory / path))
     from howdah.storage.factory import filesystem  # most command lines name a local file

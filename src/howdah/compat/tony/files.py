@@ -6,6 +6,7 @@ directory, a directory on the cluster as the files directly in it.
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections.abc import Mapping
 from dataclasses import field, replace
@@ -63,8 +64,9 @@ def collect_files(options: TonyOptions, conf: Conf, types: list[str], directory:
     if source:
         found.add(source, ".", source.endswith(ARCHIVES))
     if venv:
-        found.add(venv, VENV, not (directory / venv).is_dir())
-        if not venv.endswith(ARCHIVES) and not (directory / venv).is_dir():
+        is_directory = os.path.isdir(directory / venv)  # noqa: PTH112 - False also for a name that no file can have
+        found.add(venv, VENV, not is_directory)
+        if not venv.endswith(ARCHIVES) and not is_directory:
             options.mistakes.append(Mistake("--python_venv", f"is {venv!r}, must be an archive: {', '.join(ARCHIVES)}"))
     for entry in conf.get_list("tony.containers.resources"):
         _resource(found, conf, "tony.containers.resources", entry, directory)
@@ -91,7 +93,7 @@ def _resource(files: Files, conf: Conf, key: str, entry: str, directory: Path) -
         for path in _files_of(source, conf):
             # The name is for a single file, not for the files of a directory.
             files.add(path, name if path == source else "", bool(archive))
-    elif (directory / source).is_dir():
+    elif os.path.isdir(directory / source):  # noqa: PTH112 - False also for a name that no file can have
         files.add(source, name, False)
     else:
         files.add(source, name or posixpath.basename(source), bool(archive))

@@ -171,7 +171,7 @@ class XLearningSettings:
     def fraction(self, key: str, default: float) -> float:
         """Return a number that is not negative."""
         text = self.text(key)
-        if text and not re.fullmatch(r"\+?([0-9]+\.?[0-9]*|\.[0-9]+)[fFdD]?", text):
+        if text and not re.fullmatch(r"\+?([0-9]{1,18}(\.[0-9]*)?|\.[0-9]+)[fFdD]?", text):
             self.wrong(key, f"is {text!r}, must be a number such as {default:g}")
             return default
         return float(text.rstrip("fFdD")) if text else default

@@ -142,6 +142,7 @@ def load(directory: str | None) -> Configuration:
         raise SpecError.at("HADOOP_CONF_DIR", f"is not set: {ADVICE}")
     found = [path for path in (Path(directory) / name for name in FILES) if path.is_file()]
     if not any(path.name in ("core-site.xml", "yarn-site.xml") for path in found):
-        raise SpecError.at("HADOOP_CONF_DIR", f"{directory!r} has neither core-site.xml nor yarn-site.xml: {ADVICE}")
+        problem = f"{directory!r} has neither core-site.xml nor yarn-site.xml: {ADVICE}"
+        raise SpecError.at(conf.named_by(directory), problem)
     properties, origins = conf.merge(found)
     return Configuration(str(directory), properties, origins)

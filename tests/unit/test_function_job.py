@@ -1,0 +1,57 @@
+"""Tests how the keys of a call of `howdah.run` become a job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from howdah.errors import SpecError
+from howdah.functions.function_job import make_job, read_job
+from howdah.spec import JobSpec
+
+
+def job(**keys: Any) -> JobSpec:
+    engine, settings = SimpleNamespace(), {"environment": ""}
+    keys = {"environment": {"python": "/usr/bin/python3"}, **keys}
+    return make_job(Path("/tmp/call"), "file:///results", keys, engine, settings)  # type: ignore[arg-type]
+
+
+def test_texts_arrive_byte_for_byte() -> None:
+    texts = {"A": "x\x85y", "B": "\x7f", "C": "\u2028 \ufeff", "D": "no", "E": "~", "F": "1e3"}
+    assert read_job({"env": texts}, ("true",)).env == texts
+
+
+def test_values_are_those_of_python(tmp_path: Path) -> None:
+    read = job(replicas=2, memory=2048, retries=3, gang=False, queue=None, files=[tmp_path / "a.py"], env={"N": 3})
+    worker = read.roles["worker"]
+    assert (worker.replicas, worker.resources.memory_mib, read.retries, read.gang) == (2, 2048, 3, False)
+    assert (read.queue, read.files, read.env) == ("", (f"{tmp_path}/a.py", "/tmp/call"), {"N": "3"})
+
+
+@pytest.mark.parametrize("value", [None, (), []])
+def test_a_list_that_is_not_given_is_empty(value: object) -> None:
+    read = job(files=value, outputs=value)
+    assert (read.files, len(read.outputs)) == (("/tmp/call",), 1)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"files": Path("x")}, "files: is a text, must be a list"),
+        ({"outputs": "x"}, "outputs: is a text, must be a list"),
+        ({"files": 3}, "files: must be a list"),
+        ({"cpus": 2}, r"cpus: is not a key .* \(did you mean 'vcores'\?\)"),
+        ({"replica": 2}, r"replica: is not a key .* \(did you mean 'replicas'\?\)"),
+        (
+            {"env": {"A": b"x"}},
+            r"^env.A: is b'x', must be text, a number, a boolean, a list or a mapping \(the call\)$",
+        ),
+        ({"inputs": [{"path": {1}}]}, r"^inputs.0.path: is \{1\}, must be text"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_key(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        job(**keys)
