@@ -55,6 +55,21 @@ def test_commands_and_job_files_are_told(base: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "is_told"),
+    [
+        ("python -m paddle.distributed.launch other.py", True),
+        ("fleetrun --nproc_per_node=2 other.py", True),
+        ("unknown --nnodes 2 other.py", True),
+        ("unknown --nnodes 2 --master $MASTER_ADDR other.py", False),
+        ("python -m paddle.distributed.launcher other.py", False),
+        ("python other.py --nnodes_of_graph 2", False),
+    ],
+)
+def test_a_launcher_that_is_not_known_is_told(base: Path, line: str, is_told: bool) -> None:
+    assert told(job_file(base, line)) == (TOLD if is_told else None)
+
+
+@pytest.mark.parametrize(
     ("line", "more"),
     [
         ("python train.py", "framework: generic"),

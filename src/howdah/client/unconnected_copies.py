@@ -25,10 +25,15 @@ _TRAINS = re.compile(
 which is judged where it is packed."""
 
 
-def trains_alone(texts: Iterable[str]) -> bool:
-    """Return whether programs train and ask nobody for the other tasks, by their texts and variables."""
+_LAUNCHES = re.compile(r"(?<!\S)(?:-m *[\w.]+\.launch(?!\S)|--(?:nproc[_-]per[_-]node|nnodes)(?![^\s=]))")
+"""What a command has that runs a launcher, also one of which nothing is known: its module, or its options."""
+
+
+def trains_alone(texts: Iterable[str], is_launcher: bool = False) -> bool:
+    """Return whether programs train, as those of a launcher do, and ask nobody for the other tasks, by their texts and
+    variables."""
     read = list(texts)
-    return any(map(_TRAINS.search, read)) and not any(map(_KNOWS_OTHERS.search, read))
+    return (is_launcher or any(map(_TRAINS.search, read))) and not any(map(_KNOWS_OTHERS.search, read))
 
 
 def unconnected_copies(
@@ -45,7 +50,8 @@ def unconnected_copies(
         if role.replicas < 2 or launches.get(name):
             continue
         given = (f"{variable}={value}" for variable, value in {**job.env, **role.env}.items())
-        if trains_alone([*given, *_texts(role.command, working_files(job, base_directory, name))]):
+        texts = list(_texts(role.command, working_files(job, base_directory, name)))  # of the command, at first
+        if trains_alone([*given, *texts], bool(_LAUNCHES.search(texts[0]))):
             return message(
                 "framework: generic, so the {count} tasks of {role} are copies that are not told of each other (naming"
                 " any framework, also generic, ends this line)",

@@ -73,12 +73,17 @@ _MPIRUN = TrainingLauncher(
     starts_alone=False,
     hosts=(*_HOSTS, "machinefile", "f", "default_hostfile", "rankfile", "rf"),
 )
+# Both start torchrun's agent on their own machine, whatever a framework tells them of the others.
+_FABRIC = TrainingLauncher("fabric run", "torchrun", starts_alone=False, counts=("num_nodes",))
+_COLOSSALAI = TrainingLauncher("colossalai run", "torchrun", starts_alone=False, hosts=("hostfile", "host"))
 _HOROVODRUN = TrainingLauncher("horovodrun", "horovod", starts_alone=False, hosts=(*_HOSTS, "host_discovery_script"))
 _PROGRAMS = {
     "torchrun": _TORCHRUN,
     "accelerate": _ACCELERATE,
     "accelerate-launch": _ACCELERATE,
     "deepspeed": _DEEPSPEED,
+    "fabric": _FABRIC,
+    "colossalai": _COLOSSALAI,
     "horovodrun": _HOROVODRUN,
     **dict.fromkeys(("mpirun", "mpiexec", "orterun", "prterun", "mpiexec.hydra", "mpirun.mpich"), _MPIRUN),
     **dict.fromkeys(("mpiexec.mpich", "mpirun.openmpi", "mpiexec.openmpi"), _MPIRUN),
@@ -101,8 +106,11 @@ _INDEPENDENT = {"tony", "submarine", "xlearning", "xlearning-tensorflow-single"}
 _STATIC_GROUP = (
     "torchrun --nnodes=$WORLD_SIZE --node_rank=$RANK --master_addr=$MASTER_ADDR --master_port=$MASTER_PORT PROGRAM …"
 )
-_WITH_COMMAND = ("accelerate", "accelerate.commands.accelerate_cli")
-"""Programs and modules that launch only by their command `launch`."""
+_WITH_COMMAND = {
+    **dict.fromkeys(("accelerate", "accelerate.commands.accelerate_cli"), "launch"),
+    **dict.fromkeys(("fabric", "colossalai"), "run"),
+}
+"""Programs and modules that launch only by this command of theirs."""
 PYTHON = re.compile(r"(python|pypy)[0-9.]*")
 _RUNS_MODULES = {"coverage", "cProfile", "trace", "pdb", "debugpy", "kernprof", "viztracer", "scalene"}
 _HELP = {"--help", "-h", "--version", "-V"}
@@ -171,14 +179,14 @@ def _launcher_of(words: Sequence[str]) -> Optional[Tuple[TrainingLauncher, List[
     if program not in table:
         return None
     task = next((word for word in arguments if not word.startswith("-")), "")
-    return None if program in _WITH_COMMAND and task != "launch" else (table[program], arguments)
+    return None if task != _WITH_COMMAND.get(program, task) else (table[program], arguments)
 
 
 def own_options(launch: LauncherCall) -> Iterator[Tuple[str, str]]:
     """Yield the launcher's options and their values, without those of its program: names without dashes, and with `_`
     for `-`. A word that is a variable of unknown value has the name "$"."""
     words = list(launch.arguments)
-    if words[:1] == ["launch"]:
+    if words[:1] and words[0] in _WITH_COMMAND.values():
         words = words[1:]
     while words:
         word = words.pop(0)
