@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -74,6 +76,29 @@ def test_of_a_link_what_it_leads_to_is_kept_there_and_the_link_stays(directory: 
     else:
         assert told == [f"the checkpoint of earlier jobs is kept at {kept[0].parent}"]
         assert kept[0].parent.name.startswith("st.before-")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_where_that_cannot_be_renamed_the_link_is(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    scratch = directory / "scratch"
+    (directory / "ck").rename(scratch)
+    (directory / "ck").symlink_to(scratch)
+    rename = os.rename
+
+    def rename_no_mount(old: str, new: str) -> None:
+        if old == str(scratch):
+            raise OSError(errno.EBUSY, "Device or resource busy", old)
+        rename(old, new)
+
+    monkeypatch.setattr(os, "rename", rename_no_mount)
+    with pytest.raises(KeyboardInterrupt) if fails else nullcontext(), begin_fresh(plan(directory / "ck"), print):
+        assert not (directory / "ck").exists()
+        if fails:
+            raise KeyboardInterrupt
+    kept = next(directory.glob("ck*"))
+    assert (kept.is_symlink(), (kept / "step-1").read_text(), kept.name == "ck") == (True, "trained", fails)
 
 
 def test_without_one_there_is_nothing_to_do(directory: Path) -> None:

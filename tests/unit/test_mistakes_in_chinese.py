@@ -34,7 +34,7 @@ OF_JOB_FILES = (
     *("client/clusters.py", "client/command_job.py", "client/standard_input.py", "client/submit.py"),
     *("config/engine_settings.py", "spec/setting.py"),
     *("config/yaml_tree.py", "staging/stage.py", "cli/job_arguments.py", "staging/project_files.py"),
-    *("staging/conda_environments.py", "frameworks/ray.py", "localfiles/howdah_home.py"),
+    *("staging/conda_environments.py", "frameworks/ray.py", "localfiles/own_directories.py"),
 )
 PROBLEM_AT = {"Mistake": 1, "at": 1, "refuse": 2, "wrong": 1, "ValueError": 0}
 """Calls, and which argument of theirs is a problem."""

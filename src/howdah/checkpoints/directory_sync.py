@@ -175,7 +175,7 @@ class DirectorySync:
             is_marked = self._mark_unfinished(bool(self._list_fresh(seen) or gone))
             has_replaced_links |= self._replace_links(self._list_fresh(seen), gone if self.rule == WHOLE else ())
             try:
-                for name in sorted(self._list_fresh(seen), key=lambda name: _upload_order(name, seen[name])):
+                for name in sorted(self._list_fresh(seen), key=lambda n: (n in missing, *_upload_order(n, seen[n]))):
                     self._store(name, seen[name])
             except _ChangedMeanwhile:
                 continue
@@ -326,7 +326,8 @@ class DirectorySync:
         """Return which of the files that are `gone` here may go there, too; `seen` are the files that may be stored.
 
         The newest whole checkpoint there stays, unless the program has begun to write another into its place. A file
-        that is newer than it, or of no known format, stays while a temporary or unfinished file may be its successor.
+        that is newer than it, or of no known format, stays while a temporary or unfinished file may be its successor:
+        until a newer one of its kind is stored.
         """
         self._retained = []
         if not gone or self.rule == WHOLE:
@@ -337,12 +338,18 @@ class DirectorySync:
         inside = f"{uris.local_name(whole.name, self.uri)}/" if whole and whole.name else ""  # also behind links there
         local = directory_snapshot.list_files(self.path, self.root, is_own_file)
         unfinished_ns = max((stamp.modified_ns for name, stamp in local.items() if name not in seen), default=-1)
+        newest = dict[str, int]()
+        for name, stamp in local.items():
+            kind = posixpath.splitext(name)[1]
+            if name in seen:
+                newest[kind] = max(stamp.modified_ns, newest.get(kind, 0))
         superseded = list[str]()
         for name in gone:
             _, local_ns, _, stored_ms = self._known[name]
+            awaits_successor = newest.get(posixpath.splitext(name)[1], 0) <= local_ns <= unfinished_ns
             is_older = whole is not None and stored_ms <= whole.modified_ms
             is_part = name in files or name.startswith(inside)
-            stays = (is_held and is_part) or (not is_older and local_ns <= unfinished_ns)
+            stays = (is_held and is_part) or (not is_older and awaits_successor)
             (self._retained if stays else superseded).append(name)
         return superseded
 

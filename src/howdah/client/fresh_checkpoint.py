@@ -7,11 +7,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from howdah.errors import HowdahError
+from howdah.errors import HowdahError, StagingError
 from howdah.spec import Plan, uris
 from howdah.spec.message import message
 from howdah.staging.replacement import display_uri
 from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import Entry, FileSystem
 from howdah.storage.progress import Notice
 
 
@@ -32,20 +33,28 @@ def begin_fresh(plan: Plan, notice: Notice) -> Iterator[None]:
     if found is None:
         yield
         return
-    is_link = uris.split(directory)[0] == "file" and os.path.islink(uris.path(directory))  # noqa: PTH114
-    if is_link:
-        directory = fs.resolve(directory)
-    aside = f"{directory}.before-{time.strftime('%Y-%m-%d_%H-%M-%S')}"
-    fs.rename(directory, aside)
+    ending = f".before-{time.strftime('%Y-%m-%d_%H-%M-%S')}"
+    renamed = _rename(fs, directory, found, ending)
     try:
-        if is_link:
-            fs.mkdirs(directory, found.mode & 0o7777)
+        if renamed != directory:
+            fs.mkdirs(renamed, found.mode & 0o7777)
         yield
     except BaseException:
         with suppress(HowdahError):
-            if not fs.children(directory):
-                fs.delete(directory)
-            fs.rename(aside, directory)
+            if fs.exists(renamed) and not fs.children(renamed):
+                fs.delete(renamed)
+            fs.rename(renamed + ending, renamed)
         raise
     template = "the checkpoint of earlier jobs is kept at {directory}"
-    notice(message(template, directory=display_uri(aside)))
+    notice(message(template, directory=display_uri(renamed + ending)))
+
+
+def _rename(fs: FileSystem, directory: str, found: Entry, ending: str) -> str:
+    """Rename a directory, or what it leads to as a link; return what was renamed."""
+    if found.is_dir and uris.split(directory)[0] == "file" and os.path.islink(uris.path(directory)):  # noqa: PTH114
+        with suppress(StagingError):  # a mount, or in a directory of somebody else's: then the link
+            target = fs.resolve(directory)
+            fs.rename(target, target + ending)
+            return target
+    fs.rename(directory, directory + ending)
+    return directory

@@ -182,7 +182,7 @@ def commit(output: OutputCommit, fs: FileSystem) -> str:
             begin_mark(fs, output.gathered, SUCCESS)
             _publish(fs, output)
         except StagingError as error:
-            raise StagingError(f"{error}; the output is kept in {place}") from error
+            raise type(error)(f"{error}; the output is kept in {place}") from error
     if fs.exists(uris.join(output.final, output.marker)):
         complete_mark(fs, output.final, SUCCESS, _snapshots_in(fs, output), output.marker)
     kept = _put_replaced_away(fs, output)

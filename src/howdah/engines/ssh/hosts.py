@@ -112,7 +112,7 @@ def parse(line: bytes) -> dict[str, Any] | None:
 def reason(stderr: bytes, status: int | None) -> str:
     """Return why ssh has ended: the last line that it printed, and what to do about a key that it refused."""
     text = stderr.decode("utf-8", "replace")
-    if "HOST IDENTIFICATION HAS CHANGED" in text:
+    if "HOST IDENTIFICATION HAS CHANGED" in text and "Host key verification failed" in text:
         return message("its host key is another than the known one: if that is right, remove the old (ssh-keygen -R)")
     lines = text.split("\n")
     return next((line.strip() for line in reversed(lines) if line.strip()), f"ssh ended with status {status}")
