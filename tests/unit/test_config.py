@@ -274,6 +274,13 @@ def test_a_wrong_file_is_mended_one_setting_after_another(env: dict[str, str]) -
     assert resolve({}, env)["cache_days"] == "3"
 
 
+def test_a_wrong_profile_is_mended_one_setting_after_another(env: dict[str, str]) -> None:
+    path = user(env, "profiles:\n  a:\n    cache_days: soon\n    master_vcores: many\n")
+    write(path, "cache_days", "3", "a", refuse_harm("cache_days", "a", env))
+    remove(path, "master_vcores", "a", refuse_harm("master_vcores", "a", env))
+    assert resolve({"profile": "a"}, env)["cache_days"] == "3"
+
+
 def test_an_unknown_profile_is_told_with_what_names_it(env: dict[str, str]) -> None:
     user(env, "profiles: {a: {queue: q}}\n")
     with pytest.raises(SpecError, match=r"profile: is 'x', known are a \(--profile\)"):

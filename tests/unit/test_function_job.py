@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
+import enum
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy
 import pytest
 
 from howdah.errors import SpecError
@@ -29,6 +32,26 @@ def test_values_are_those_of_python(tmp_path: Path) -> None:
     worker = read.roles["worker"]
     assert (worker.replicas, worker.resources.memory_mib, read.retries, read.gang) == (2, 2048, 3, False)
     assert (read.queue, read.files, read.env) == ("", (f"{tmp_path}/a.py", "/tmp/call"), {"N": "3"})
+
+
+def test_values_of_other_types_are_their_text() -> None:
+    class Level(int, enum.Enum):
+        HIGH = 3
+
+    day = datetime.date(2026, 11, 30)
+    assert job(env={"DAY": day, "N": numpy.int64(4), "B": numpy.bool_(True)}, retries=Level.HIGH).retries == 3
+    assert dict(job(env={"DAY": day, "N": numpy.int64(4)}).env) == {"DAY": "2026-11-30", "N": "4"}
+
+
+@pytest.mark.parametrize("python", ["ve", "ve/bin/python", "{here}/ve"])
+def test_the_tasks_call_the_interpreter_of_an_environment_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: str
+) -> None:
+    (tmp_path / "ve/bin").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    command = job(environment={"python": python.format(here=tmp_path)}).roles["worker"].command
+    assert command[0] == "python"
+    assert job().roles["worker"].command[0] == "/usr/bin/python3"
 
 
 @pytest.mark.parametrize("value", [None, (), []])

@@ -146,6 +146,11 @@ def test_howdahs_own_directories_never_travel(data: Path, tmp_path: Path, monkey
     assert not [copy.uri for copy in copies if "own/" in copy.uri or "last" in copy.uri or "state" in copy.uri]
     named = stage(JobSpec({"w": Role("true")}, files=("own/state/jobs/1#one",)), data, uris.of_local(tmp_path / "home"))
     assert packed_names(named.files[0].source) == ["key"]
+    copies, _ = list_copies(str(data / "own/state"), "hdfs://c/x")
+    assert len(copies) == 1, "who names such a directory means it"
+    inputs = (Input(str(data / "home/jobs"), to="i"),)
+    (entry,) = stage(JobSpec({"w": Role("true")}, inputs=inputs), data, uris.of_local(data / "home")).inputs
+    assert [file.name for file in entry.files] == ["3/key"]
 
 
 def test_a_user_without_a_home_has_none(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

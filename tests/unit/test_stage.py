@@ -233,6 +233,8 @@ def test_what_braces_name_must_all_be_there(tmp_path: Path, home: str, store: st
     path = f"{store}y/{{2023,2024,2025}}"
     with pytest.raises(FilesWrong) as told:
         stage(JobSpec(ROLES, inputs=(Input((f"{store}y/2023", path)),)), tmp_path, home)
+    (either,) = stage(JobSpec(ROLES, inputs=(Input(f"{store}y/2023/a{{,.csv}}", share="all"),)), tmp_path, home).inputs
+    assert [file.name for file in either.files] == ["a.csv"]
     missing = f"{store}y/2025" if store else tmp_path / "y/2025"
     assert str(told.value) == f"inputs.0.path.1: '{path}': no such file or directory: {missing}"
 

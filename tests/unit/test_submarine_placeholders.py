@@ -52,13 +52,27 @@ def test_a_value_is_one_word_in_whatever_quotes(line: str, value: str) -> None:
     assert run(filled) == LINES[line].format(value)
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('d="$(echo \'%input_path%\')"; printf "%s\\0" "$d"', "a b"),
+        ("cat <<E\n%input_path%\nE", "a b\n"),
+        ('bash -c \'printf "%s\\0" "%input_path%"\'', "a b"),
+    ],
+)
+def test_what_reads_a_command_anew_gets_text(tmp_path: Path, line: str, said: str) -> None:
+    parsed = parse(tmp_path, "--name", "a", "--input_path", "a b", command=line)
+    assert run(str(parsed.job.roles["master"].command)) == said
+    assert not any("one word" in note for note in parsed.notes)
+
+
 def test_a_comment_quotes_nothing() -> None:
     filled = placeholders.fill_in("# don't\nprintf '%s\\0' %input_path%", lambda _: "a b", as_text=False)
     assert run(filled) == "a b"
 
 
-def parse(directory: Path, *words: str) -> Parsed:
-    fixed = ("--worker_resources", "memory=100M", "--worker_launch_cmd", "w.py %input_path% %checkpoint_path%")
+def parse(directory: Path, *words: str, command: str = "w.py %input_path% %checkpoint_path%") -> Parsed:
+    fixed = ("--worker_resources", "memory=100M", "--worker_launch_cmd", command)
     return Submarine(directory, {}, "/nonexistent", "hdfs://nn/user/me").parse(["job", "run", *fixed, *words])
 
 

@@ -338,12 +338,11 @@ def _with_interpreter(
     if not python.startswith("/") and not sent.isdisjoint({SPREAD, os.path.normpath(python).partition("/")[0]}):
         is_directory = (base_directory / python).is_dir()  # a virtual environment that the job brings along
         return replace(environment, program_path=(str(Path(python, "bin") if is_directory else Path(python).parent),))
-    path = str(base_directory.absolute() / python)
     in_image = any(image for image in (job.environment.image, *(role.image for role in job.roles.values())))
-    if is_known := not in_image and is_seen(path, engine, settings):
-        path = named_interpreter.locate(python, base_directory)
-        if not named_interpreter.is_interpreter(path):
-            raise SpecError.at(where, f"{python!r}: no such interpreter")
+    path = str(base_directory.absolute() / python) if in_image else named_interpreter.locate(python, base_directory)
+    is_known = not in_image and is_seen(path, engine, settings)
+    if is_known and not named_interpreter.is_interpreter(path):
+        raise SpecError.at(where, f"{python!r}: no such interpreter")
     directory, name = os.path.split(path)
     if named_interpreter.has_both_names(path) if is_known else name in named_interpreter.NAMES:
         return replace(environment, program_path=(directory,))

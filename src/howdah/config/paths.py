@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from howdah.localfiles.own_directories import state_directory as state_directory  # engines of others import it here
+
 
 def running_sandbox(record: Path) -> Mapping[str, Any]:
     """Return the content of a sandbox's record if the sandbox runs, of which some daemons may have ended; else {}."""

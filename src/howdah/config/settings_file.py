@@ -31,10 +31,12 @@ def refuse_harm(key: str, profile: str, env: Mapping[str, str]) -> Check:
     is wrong is not `key`."""
     env = {name: value for name, value in env.items() if name != "HOWDAH_PROFILE"}  # it would hide the file's
 
+    def find(text: str) -> Sequence[Mistake]:
+        return _mistakes(text, "", env) or (profile and _mistakes(text, profile, env)) or ()
+
     def check(before: str, after: str) -> None:
-        if not (found := _mistakes(after, "", env) or (profile and _mistakes(after, profile, env))):
-            return
-        if any(mistake.place == key for mistake in found) or not _mistakes(before, "", env):
+        found = find(after)
+        if any(mistake.place == key for mistake in found) or (found and not find(before)):
             raise SpecError(found)
 
     return check

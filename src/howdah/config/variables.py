@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import numbers
 import typing
 from collections.abc import Mapping
 from typing import Any
@@ -26,12 +27,13 @@ def read_sets(sets: Mapping[str, object]) -> dict[str, str]:
     Raises:
         SpecError: a value is no text, number or boolean.
     """
-    kinds = (str, bool, int, float)
+    kinds = (str, bool, numbers.Number)
     if wrong := [name for name, value in sets.items() if not isinstance(value, kinds)]:
         problem = "must be text, a number or a boolean"
         raise SpecError([Mistake(str(name), problem, origin=f"--set {name}") for name in wrong])
-    # JSON writes a number as YAML reads it, whatever subclass it is of.
-    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in sets.items()}
+    # JSON writes a number as YAML reads it, whatever subclass it is of; of other kinds, such as NumPy's, it knows none.
+    known = (bool, int, float)
+    return {name: json.dumps(value) if isinstance(value, known) else str(value) for name, value in sets.items()}
 
 
 def read_declared_variables(

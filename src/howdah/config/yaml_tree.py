@@ -69,8 +69,10 @@ def tree_of(value: object, origin: str, place: str = "") -> Node:
         return Text(json.dumps(value), origin)
     if isinstance(value, str):
         return Text(value, origin, plain=False)
-    if isinstance(value, numbers.Number):
-        return Text(str(value), origin)
+    if isinstance(value, (int, float)):
+        return Text(json.dumps(value), origin)  # as YAML reads it, whatever subclass it is of
+    if isinstance(value, numbers.Number) or not (callable(value) or hasattr(value, "__iter__")):
+        return Text(str(value), origin)  # a date, a UUID
     if isinstance(value, os.PathLike) and isinstance(path := os.fspath(value), str):
         return Text(path, origin, plain=False)
     if isinstance(value, Mapping):

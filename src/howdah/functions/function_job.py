@@ -124,7 +124,9 @@ def python_of(keys: Mapping[str, Any], engine: Engine, settings: Settings) -> st
     if not given:
         return sys.executable if is_seen(sys.executable, engine, settings) else "python"
     named = given.get("python") if isinstance(given, Mapping) else default_environment(str(given)).python
-    return str(named or "python")  # /usr/bin has a python3, and no python
+    is_program = named and "/" in str(named) and os.path.isabs(named) and not os.path.isdir(named)  # noqa: PTH112, PTH117
+    # What it names is the tasks' `python`; /usr/bin has a python3, and no python.
+    return str(named) if is_program else "python"
 
 
 def make_job(directory: Path, place: str, keys: Mapping[str, Any], engine: Engine, settings: Settings) -> JobSpec:

@@ -60,7 +60,7 @@ def own_directories(root: str, *homes: str) -> tuple[str, ...]:
         found = state_directory(environment), cache_directory(environment), shared_directory(environment, "slurm")
         kept += map(os.fspath, found)
     real = os.path.realpath(root)
-    return tuple(own for own in dict.fromkeys(map(os.path.realpath, kept)) if not real.startswith(f"{own}/"))
+    return tuple(own for own in dict.fromkeys(map(os.path.realpath, kept)) if not f"{real}/".startswith(f"{own}/"))
 
 
 def is_own(real: str, own: tuple[str, ...]) -> bool:

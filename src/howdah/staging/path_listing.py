@@ -26,6 +26,8 @@ _NO_DATA = re.compile(
 )
 """Names that Hadoop, Spark and howdah give to what they write beside data: nobody misses those."""
 _MAX_NAMED = 3
+_EITHER = re.compile(r"\{,|,,|,\}")
+"""A group with an empty word, as in `a{,.gz}`: one form of several that a file may have."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ def listing(fs: FileSystem, uri: str, left_out: LeftOut = ignore, home: str = ""
 
 
 def _missing_words(pattern: str, found: set[str]) -> tuple[str, ...]:
+    if _EITHER.search(pattern):
+        return ()
     scheme, server, path = uris.split(uris.normalize(pattern))
     words = [word for word in dict.fromkeys(expand_braces(path)) if not uris.is_pattern(word)]
     named = [uris.normalize(uris.build(scheme, server, word)) for word in words]
@@ -107,7 +111,7 @@ def tree(fs: FileSystem, entry: Entry, left_out: LeftOut, home: str = "") -> Lis
 def _named(fs: FileSystem, directory: Entry, left_out: LeftOut, home: str) -> list[tuple[str, Entry]]:
     """Return what is below a directory, each after its name there, sorted."""
     own = [uris.join(home, name) for name in ("jobs", "cache")] if home else []
-    own = [each for each in own if not directory.uri.startswith(f"{each}/")]  # who names what lies there means it
+    own = [each for each in own if not f"{directory.uri}/".startswith(f"{each}/")]  # who names what lies there means it
     found, kept_back = list[Entry](), dict[str, None]()
     for entry in fs.list_tree(directory.uri, left_out):
         holder = next((each for each in own if entry.uri == each or entry.uri.startswith(f"{each}/")), "")

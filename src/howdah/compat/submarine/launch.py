@@ -8,7 +8,7 @@ from dataclasses import field, replace
 
 from howdah.compat.submarine import option_values
 from howdah.compat.submarine.options import OF_ROLE, ROLES, SubmarineOptions, kind_of_task
-from howdah.compat.submarine.placeholders import JOBS, PATHS, default_checkpoint_path, fill_in, is_plain
+from howdah.compat.submarine.placeholders import JOBS, PATHS, default_checkpoint_path, fill_in, is_plain, keeps_whole
 from howdah.spec import Board, JobSpec, Role
 from howdah.spec.values import dataclass
 
@@ -94,7 +94,8 @@ def _kept_whole(options: SubmarineOptions, roles: Collection[str]) -> Iterator[s
     """Yield a sentence for each path that a shell would have split or run when Submarine wrote it into a command."""
     for name in PATHS:
         path, where = options.text(name), options.where(name)
-        used = any(f"%{name}%" in options.text(f"{role}_launch_cmd") for role in roles)
+        lines = (options.text(f"{role}_launch_cmd") for role in roles)
+        used = any(f"%{name}%" in line and keeps_whole(line) for line in lines)
         if path and used and not is_plain(path):
             yield f"{where}: {path!r} is one word; to Submarine it was text of the command, as it is with --legacy"
 
@@ -106,7 +107,7 @@ def _role(options: SubmarineOptions, role: str, path: Callable[[str], str]) -> R
     line = options.text(f"{role}_launch_cmd")
     if "%input_path%" in line and not options.given("input_path"):
         options.absent("input_path", f", but %input_path% in --{role}_launch_cmd stands for it")
-    command = fill_in(line, path, as_text=options.given("legacy"))
+    command = fill_in(line, path, as_text=options.given("legacy") or not keeps_whole(line))
     size = option_values.resources(options, f"{role}_resources")
     return Role(command, resources=size, image=options.text(f"{role}_docker_image"))
 

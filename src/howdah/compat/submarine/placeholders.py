@@ -21,6 +21,8 @@ _PLAIN = re.compile(r"[\w@%+=:,./-]+")
 _PLAIN_NAME = re.compile(r"[\w@%+=,-][\w@%+=,.-]*")
 _MAX_NAME_BYTES, _KEPT_CHARACTERS = 200, 50  # a file system takes 255 bytes, of which a character has 4 at most
 _TOKEN = re.compile(rf"""%({"|".join(PATHS)})%|\\['"\\]|['"]|(?<![^\s;&|(])#[^\n]*""")
+_READ_ANEW = re.compile(r"\$\(|`|<<|\$'|\b\w*sh\s+-\w*c\b|\beval\b")
+"""What a shell reads in another way than the words around it: quotes in it would be others'."""
 
 
 def default_checkpoint_path(name: str) -> str:
@@ -44,6 +46,12 @@ def uses_default_checkpoint_path(options: SubmarineOptions) -> bool:
 def is_plain(value: str) -> bool:
     """Return whether a shell takes the value for one word without quotes."""
     return _PLAIN.fullmatch(value) is not None
+
+
+def keeps_whole(line: str) -> bool:
+    """Return whether each value in a launch command can be one word: a substitution, a here-document or a shell of its
+    own reads text, as it did under Submarine."""
+    return _READ_ANEW.search(line) is None
 
 
 def fill_in(line: str, path: Callable[[str], str], as_text: bool) -> str:
