@@ -74,7 +74,7 @@ def listing(fs: FileSystem, uri: str, left_out: LeftOut = ignore, home: str = ""
 
 
 def _missing_words(pattern: str, found: set[str]) -> tuple[str, ...]:
-    if _EITHER.search(pattern):
+    if _EITHER.search(uris.path(pattern)):
         return ()
     scheme, server, path = uris.split(uris.normalize(pattern))
     words = [word for word in dict.fromkeys(expand_braces(path)) if not uris.is_pattern(word)]
