@@ -23,6 +23,8 @@ from local_jobs import HOWDAH, LIMIT_S, RunningCommand, eventually, run_command
 from howdah.supervisor.state import MachineState
 
 SPEC, STAGING, UNAVAILABLE, REJECTED = 64, 66, 69, 77
+TONY_REFUSED = 255
+"""What TonY's client ends with when it refuses what it was given."""
 
 
 @dataclass(frozen=True)
@@ -382,7 +384,14 @@ class TestCluster:
         user.refused(UNAVAILABLE, *words, options=("--on", "yarn"), inputs=inputs, variables=variables)
 
 
-@pytest.mark.parametrize("words", [("run", "{}"), ("tony", "submit", "--conf_file={}"), ("data", "put", "{}", "out")])
-def test_a_name_that_is_too_long(user: User, words: tuple[str, ...]) -> None:
-    said = user.fails(STAGING, "ile name too long", arguments=tuple(word.format("a" * 5000) for word in words))
+@pytest.mark.parametrize(
+    ("code", "why", "words"),
+    [
+        (STAGING, "ile name too long", ("run", "{}")),
+        (STAGING, "ile name too long", ("data", "put", "{}", "out")),
+        (TONY_REFUSED, "--conf_file: 'aaa", ("tony", "submit", "--conf_file={}")),
+    ],
+)
+def test_a_name_that_is_too_long(user: User, code: int, why: str, words: tuple[str, ...]) -> None:
+    said = user.fails(code, why, arguments=tuple(word.format("a" * 5000) for word in words))
     assert said.count("\n") == 1
