@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -118,6 +118,18 @@ class Local:
 @pytest.fixture
 def local(howdah_home: Path) -> Local:
     return Local(howdah_home / "state")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A directory on a disk of 1 MiB."""
+    home = tmp_path / "small"
+    home.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "howdah-test", str(home)], check=False)
+    if mounted.returncode:
+        pytest.skip("no file system can be mounted here")
+    yield home
+    subprocess.run(["umount", "--lazy", str(home)], check=True)
 
 
 class TestEnds:
@@ -309,42 +321,26 @@ class TestRoom:
     @pytest.mark.filterwarnings(
         "ignore:unclosed file"
     )  # A sink that failed is dropped, not closed: storage/filesystem.py.
-    def test_a_full_disk_leaves_no_job(self, tmp_path: Path) -> None:
-        home = tmp_path / "small"
-        home.mkdir()
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "howdah-test", str(home)], check=False)
-        if mounted.returncode:
-            pytest.skip("no file system can be mounted here")
-        try:
-            (tmp_path / "large").write_bytes(bytes(2 << 20))
-            local = Local(home)
-            file = StagedFile("large", (home / "cache" / "aa" / "aa-large").as_uri(), source=str(tmp_path / "large"))
-            with pytest.raises(StagingError, match=r"(?i)no space left"):
-                local.submit("true", files=(file,))
-            assert local.engine.describe() == []
-            assert [path for path in home.rglob("*") if path.is_file() and path.stat().st_size] == []
-        finally:
-            subprocess.run(["umount", str(home)], check=True)
+    def test_a_full_disk_leaves_no_job(self, small_disk: Path, tmp_path: Path) -> None:
+        (tmp_path / "large").write_bytes(bytes(2 << 20))
+        local = Local(small_disk)
+        file = StagedFile("large", (small_disk / "cache" / "aa" / "aa-large").as_uri(), source=str(tmp_path / "large"))
+        with pytest.raises(StagingError, match=r"(?i)no space left"):
+            local.submit("true", files=(file,))
+        assert local.engine.describe() == []
+        assert [path for path in small_disk.rglob("*") if path.is_file() and path.stat().st_size] == []
 
-    def test_on_a_full_disk_it_waits_and_says_so(self, tmp_path: Path) -> None:
-        home = tmp_path / "small"
-        home.mkdir()
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "howdah-test", str(home)], check=False)
-        if mounted.returncode:
-            pytest.skip("no file system can be mounted here")
-        try:
-            local = Local(home)
-            (home / "filler").write_bytes(bytes((1 << 20) - (48 << 10)))
-            job_id = local.submit("true")
-            said = local.until(job_id, lambda report: report.diagnostics, "the reason to wait").diagnostics
-            state = MachineState.for_home(str(home))
-            assert said == f"no room in {state.directory}: No space left on device; the job goes on when there is some"
-            assert [one.facts["text"] for one in local.engine.pending_reasons(job_id, None, {})] == [said]
-            (home / "filler").unlink()
-            assert local.end(job_id).state is State.SUCCEEDED
-            eventually(lambda: not is_running(state), "the end of the supervisor")
-        finally:
-            subprocess.run(["umount", "--lazy", str(home)], check=True)
+    def test_on_a_full_disk_it_waits_and_says_so(self, small_disk: Path) -> None:
+        local = Local(small_disk)
+        (small_disk / "filler").write_bytes(bytes((1 << 20) - (48 << 10)))
+        job_id = local.submit("true")
+        said = local.until(job_id, lambda report: report.diagnostics, "the reason to wait").diagnostics
+        state = MachineState.for_home(str(small_disk))
+        assert said == f"no room in {state.directory}: No space left on device; the job goes on when there is some"
+        assert [one.facts["text"] for one in local.engine.pending_reasons(job_id, None, {})] == [said]
+        (small_disk / "filler").unlink()
+        assert local.end(job_id).state is State.SUCCEEDED
+        eventually(lambda: not is_running(state), "the end of the supervisor")
 
 
 class TestLife:

@@ -253,13 +253,18 @@ def test_what_somebody_has_removed_there_is_stored_again_at_the_end(chief: Task,
     assert "s/shard-2" not in chief.there, "what another task has fetched, it does not bring back"
 
 
+def fetch_linked_checkpoint(task: Task, place: Path) -> None:
+    """Let a checkpoint be there a part of which is at `place`, and fetch it."""
+    place.mkdir()
+    (place / "opt.bin").write_text("weights")
+    (task.shared / "step-1").mkdir()
+    (task.shared / "step-1/DONE").touch()
+    (task.shared / "step-1/lnk").symlink_to(place)
+    assert task.down() == "step-1"
+
+
 def test_what_lies_behind_a_link_of_the_last_checkpoint_stays_with_it(chief: Task, tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / "real/opt.bin").write_text("weights")
-    (chief.shared / "step-1").mkdir()
-    (chief.shared / "step-1/DONE").touch()
-    (chief.shared / "step-1/lnk").symlink_to(tmp_path / "real")
-    assert chief.down() == "step-1"
+    fetch_linked_checkpoint(chief, tmp_path / "real")
     shutil.rmtree(chief.path / "step-1")
     chief.write("notes", b"")
     chief.up()
@@ -271,12 +276,7 @@ def test_what_lies_behind_a_link_of_the_last_checkpoint_stays_with_it(chief: Tas
 
 
 def test_what_lies_behind_a_link_there_is_not_missing(chief: Task, tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / "real/opt.bin").write_text("weights")
-    (chief.shared / "step-1").mkdir()
-    (chief.shared / "step-1/DONE").touch()
-    (chief.shared / "step-1/lnk").symlink_to(tmp_path / "real")
-    assert chief.down() == "step-1"
+    fetch_linked_checkpoint(chief, tmp_path / "real")
     mirror = chief.mirror
     mirror.up(0.0, last=True)
     assert mirror.reply().told == ()

@@ -70,7 +70,7 @@ class Interrupts:
         self._held: list[int] = []
         self._last = -TOGETHER_S
         self.last_signal: int = signal.SIGINT
-        """The last signal that has come."""
+        """Names the signal that has come last."""
         self._obeyed = self._taken = self._told = False
 
     def __enter__(self) -> Interrupts:

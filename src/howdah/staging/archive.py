@@ -145,7 +145,7 @@ class _Collector:
     with_ignored_files: bool = False
     followed: Followed = follow_silently
     own: tuple[str, ...] = ()
-    """howdah's own directories."""
+    """Where howdah keeps jobs and cache, which are left out."""
     gitignored: int = 0
     """How many entries a .gitignore has left out."""
     linked: tuple[str, ...] = ()
