@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,13 @@ from test_checkpoint_discovery import Directory, archive, tensorflow
 
 from howdah.checkpoints import directory_lock, discovery
 from howdah.checkpoints.directory_snapshot import Stamp
-from howdah.checkpoints.directory_sync import EMPTY, MEMORY, UNFINISHED, DirectorySync
+from howdah.checkpoints.directory_sync import EMPTY, UNFINISHED, DirectorySync
+from howdah.checkpoints.known_files import MEMORY
 from howdah.errors import StagingError
 from howdah.spec import uris
 from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import Sink
+from howdah.storage.local import LocalFileSystem
 
 
 class Task:
@@ -218,18 +222,108 @@ def test_a_file_of_no_known_format_stays_while_its_successor_may_be_on_its_way(c
     assert chief.there == {"step-2.weights", "notes"}
 
 
-def test_what_is_left_of_a_checkpoint_that_is_written_anew_in_its_place_makes_no_whole(chief: Task) -> None:
+def write_anew_in_its_place(chief: Task, names: Sequence[str]) -> None:
+    """Store a checkpoint of three parts, and write some files of the next one in its place."""
     for name in ("s/shard-1", "s/shard-2", "s/shard-3", "s/DONE"):
         chief.write(name, b"1")
     chief.up()
     shutil.rmtree(chief.path / "s")
-    for name in ("s/shard-1", "s/shard-2"):
+    for name in names:
         chief.write(name, b"2")
-    chief.up()
-    assert chief.there == {"s/shard-1", "s/shard-2"}, "no shard and no mark of another moment"
+
+
+def test_a_checkpoint_stays_until_the_one_that_is_written_in_its_place_is_whole(chief: Task) -> None:
+    write_anew_in_its_place(chief, ["s/shard-1", "s/shard-2"])
+    chief.write("notes", b"")
+    first = chief.up()
+    assert first.skipped == [
+        f"s/shard-{number}: belongs to a checkpoint that is not whole, so the earlier one stays" for number in (1, 2)
+    ]
+    mirror = chief.mirror
+    mirror.up(0.0, last=True)
+    uri = uris.of_local(chief.shared)
+    assert [str(line) for line in mirror.reply().told] == [
+        f"what the program has removed stays in {uri}, for no newer whole checkpoint is there: s/shard-3, s/DONE"
+    ]
+    assert {(chief.shared / name).read_bytes() for name in ("s/shard-1", "s/shard-2", "s/shard-3", "s/DONE")} == {b"1"}
+    assert (chief.shared / "notes").exists(), "what is no part of it waits for nothing"
     chief.write("s/DONE", b"2")
     chief.up()
-    assert chief.down() == "s"
+    assert chief.there == {"s/shard-1", "s/shard-2", "s/DONE", "notes"}, "no shard of another moment"
+    assert {(chief.shared / name).read_bytes() for name in ("s/shard-1", "s/shard-2", "s/DONE")} == {b"2"}
+
+
+@pytest.mark.parametrize("broken", ["s/shard-1", "s/shard-2", "s/DONE"])
+def test_a_checkpoint_is_replaced_all_at_once_or_not_at_all(
+    chief: Task, broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_anew_in_its_place(chief, ["s/shard-1", "s/shard-2", "s/DONE"])
+    kept, copy = chief.there, DirectorySync._copy
+
+    def copy_some(sync: DirectorySync, name: str, stamp: Stamp, sink: Sink) -> None:
+        copy(sync, name, stamp, sink)
+        if name == broken:
+            raise StagingError("the connection broke")
+
+    with monkeypatch.context() as broken_off:
+        broken_off.setattr(DirectorySync, "_copy", copy_some)
+        with pytest.raises(StagingError):
+            chief.up()
+    assert chief.there == kept
+    assert {(chief.shared / name).read_bytes() for name in kept} == {b"1"}
+    chief.up()
+    assert chief.there == {"s/shard-1", "s/shard-2", "s/DONE"}
+
+
+def test_weights_that_tensorflow_writes_to_the_same_prefix_are_replaced_together(
+    chief: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = Directory(chief.path)
+    local.clock = int(time.time()) - 1000
+    tensorflow(local, "weights", 100)
+    local.write("train.log", "step 1\n")
+    chief.up()
+    tensorflow(local, "weights", 60)
+    local.write("train.log", "step 1\nstep 2\n")
+    renamed = list[set[str]]()
+    rename = LocalFileSystem.rename
+
+    def rename_and_list(files: LocalFileSystem, old: str, new: str, overwrite: bool = False) -> None:
+        renamed.append({name for name in chief.there if ".part" in name})
+        rename(files, old, new, overwrite)
+
+    monkeypatch.setattr(LocalFileSystem, "rename", rename_and_list)
+    chief.up()
+    assert [len(beside) for beside in renamed] == [2, 1, 1], "both parts are there before the first gets its name"
+    assert chief.down() == "weights"
+    assert chief.there == chief.here
+
+
+def test_a_part_of_a_checkpoint_that_other_tasks_store_to_is_stored_by_itself(tmp_path: Path, chief: Task) -> None:
+    worker = Task(tmp_path, "worker", replace=False)
+    for task, name in ((chief, "s/shard-1"), (worker, "s/shard-2"), (chief, "s/DONE")):
+        task.write(name, b"1")
+        task.up()
+    worker.write("s/shard-2", b"2")
+    worker.up()
+    assert (chief.shared / "s/shard-2").read_bytes() == b"2"
+
+
+def test_a_checkpoint_that_changes_while_it_is_copied_is_copied_again(
+    chief: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_anew_in_its_place(chief, ["s/shard-1", "s/shard-2", "s/DONE"])
+    copy, changes = DirectorySync._copy, [b"3"]
+
+    def copy_while_it_changes(sync: DirectorySync, name: str, stamp: Stamp, sink: Sink) -> None:
+        copy(sync, name, stamp, sink)
+        if name == "s/shard-2" and changes:
+            chief.write("s/shard-1", changes.pop())
+
+    monkeypatch.setattr(DirectorySync, "_copy", copy_while_it_changes)
+    chief.up()
+    assert (chief.shared / "s/shard-1").read_bytes() == b"3"
+    assert chief.there == {"s/shard-1", "s/shard-2", "s/DONE"}
 
 
 def test_what_somebody_has_removed_there_is_stored_again_at_the_end(chief: Task, tmp_path: Path) -> None:

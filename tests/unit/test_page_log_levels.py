@@ -29,14 +29,16 @@ def test_the_page_keeps_the_tracebacks_that_a_search_finds() -> None:
 
 def test_lines_of_another_stream_may_come_within_a_traceback() -> None:
     printed = [(line, "stderr") for line in TRACEBACK.splitlines()]
-    whole = filtered(printed)
-    for place in range(len(printed) + 1):
-        assert filtered([*printed[:place], ("step 7", "stdout"), *printed[place:]]) == whole
+    places = range(len(printed) + 1)
+    whole, *others = filtered(
+        [printed, *([*printed[:place], ("step 7", "stdout"), *printed[place:]] for place in places)]
+    )
+    assert others == [whole for _ in places]
 
 
-def filtered(printed: list[tuple[str, str]]) -> list[str]:
-    """The lines that the page shows of level error, of lines with their streams."""
-    (lines,) = called("logs/logLines.ts", "parseLogLines", ["".join(f"{text}\n" for text, _ in printed)])
-    streams = [{"line": number, "value": stream} for number, (_, stream) in enumerate(printed)]
-    (shown,) = called("logs/logLines.ts", "filterByLevel", [[lines, "error", streams]])
-    return [line["text"] for line in shown]
+def filtered(logs: list[list[tuple[str, str]]]) -> list[list[str]]:
+    """The lines that the page shows of level error, of each log, whose lines have their streams."""
+    parsed = called("logs/logLines.ts", "parseLogLines", ["".join(f"{text}\n" for text, _ in log) for log in logs])
+    streams = [[{"line": number, "value": stream} for number, (_, stream) in enumerate(log)] for log in logs]
+    questions = [[lines, "error", each] for lines, each in zip(parsed, streams, strict=True)]
+    return [[line["text"] for line in shown] for shown in called("logs/logLines.ts", "filterByLevel", questions)]

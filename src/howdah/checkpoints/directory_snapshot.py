@@ -232,7 +232,7 @@ class _Copier:
     def _is_unchanged(self, name: str, before: Stamp | None, now: Stamp) -> bool:
         if before is None or before == now:
             return before is not None
-        return name in self.copied and (_is_log(name) or name in self.logs) and now.size >= before.size
+        return name in self.copied and (is_log(name) or name in self.logs) and now.size >= before.size
 
     def wait_for_settled_files(self, deadline: float) -> tuple[dict[str, Stamp], list[str]]:
         """Wait until `deadline` for files that are being written; return the others, and why these are left out."""
@@ -254,7 +254,7 @@ class _Copier:
         now = time.time()
         for name, stamp in seen.items():
             age = now - stamp.modified_ns / 1e9
-            if _is_log(name) or (age >= OPEN_QUIET_S and not file_validation.has_known_format(name)):
+            if is_log(name) or (age >= OPEN_QUIET_S and not file_validation.has_known_format(name)):
                 continue
             path = os.path.join(self.directory, name)
             defect = file_validation.describe_defect(path)
@@ -297,7 +297,8 @@ def is_temporary(name: str) -> bool:
     return bool(_TEMPORARY.fullmatch(name))
 
 
-def _is_log(name: str) -> bool:
+def is_log(name: str) -> bool:
+    """Return whether a file has the name of a log, which only grows."""
     return bool(_LOG.fullmatch(posixpath.basename(name)))
 
 

@@ -6,8 +6,8 @@ from. `up` stores what the program has written since, oldest files first and fil
 upload is interrupted, the newest stored checkpoint is complete or not yet named. A file that the program has removed is
 removed from the shared file system, too, if this module has stored or fetched it; a hidden local file remembers which.
 But the newest whole checkpoint there stays until a newer one is stored: a program may rename or remove its last one
-before it has written the next. What was there before the job and was not fetched is set aside when a file of the same
-name is stored.
+before it has written the next, or write the next in its place. What was there before the job and was not fetched is set
+aside when a file of the same name is stored.
 
 `howdah.checkpoints.event_file_sync` is another module because it shares none of these rules: an event file is appended
 to while it is written, nothing is fetched or removed, and the executor remembers what was sent.
@@ -27,8 +27,10 @@ from pathlib import Path
 
 from howdah.checkpoints import directory_lock, directory_snapshot
 from howdah.checkpoints.directory_snapshot import Stamp
-from howdah.checkpoints.discovery import WHOLE, CheckpointTree, candidates, find, is_own_file
+from howdah.checkpoints.discovery import WHOLE, CheckpointTree, candidates, is_own_file
 from howdah.checkpoints.file_validation import STATE, named_by
+from howdah.checkpoints.known_files import read_known_files, write_known_files
+from howdah.checkpoints.last_checkpoint import ReplacedCheckpoint, StoredDirectory
 from howdah.checkpoints.links_there import find_links_in_the_way
 from howdah.checkpoints.set_aside import describe_set_aside, set_aside
 from howdah.errors import StagingError
@@ -37,13 +39,20 @@ from howdah.spec import uris
 from howdah.spec.message import Sentence, message
 from howdah.storage import cpu_throttle
 from howdah.storage.factory import filesystem
-from howdah.storage.filesystem import Entry, FileSystem, make_directory_like, mode_of_copy, open_local
+from howdah.storage.filesystem import (
+    Entry,
+    FileSystem,
+    Sink,
+    make_directory_like,
+    mode_of_copy,
+    open_local,
+    temporary_name,
+)
 from howdah.storage.linked_tree import describe_left_out
 from howdah.storage.output_files import NOT_READABLE
 from howdah.wire.helper_main import ProgressLines, run_helper_main
 from howdah.wire.helper_messages import DirectorySyncReply, FetchCheckpointRequest, StoreCheckpointsRequest
 
-MEMORY = ".howdah-mirror.json"
 EMPTY = ".howdah-empty-directories.json"
 """The names of directories that hold nothing, in a directory that is kept whole and in its copy."""
 UNFINISHED = ".howdah-unfinished"
@@ -53,6 +62,7 @@ MAX_LEFT_OUT = 10
 """Most lines about what is not fetched; a last one counts the others."""
 MAX_NAMED = 3
 """Most files that one line names."""
+NOT_WHOLE = "belongs to a checkpoint that is not whole, so the earlier one stays"
 _NAMING = (STATE, "latest", "last", "best", ".metadata", "trainer_state.json")
 _SMALL = 1 << 20
 _NOT_READABLE = f": {NOT_READABLE}"
@@ -87,7 +97,7 @@ class DirectorySync:
         self._retained: list[str] = []
         """What the program has removed, but stays at `uri`."""
         self._mark, self._may_mark = uris.join(uri, UNFINISHED), rule == WHOLE and replace
-        self._known = _read_known(path)
+        self._known = read_known_files(path)
         self._lock: tuple[str, int] | None = None
 
     # Down
@@ -172,10 +182,17 @@ class DirectorySync:
             else:
                 seen, self.skipped = directory_snapshot.find_settled_files(self.path, settle_s, self.root)
             gone = self._list_gone(seen)
+            replaced = self._find_replaced(seen, gone)
+            waiting = {*replaced.written} if replaced and not replaced.is_whole else set[str]()
+            self.skipped += [f"{name}: {NOT_WHOLE}" for name in sorted(waiting)]
             is_marked = self._mark_unfinished(bool(self._list_fresh(seen) or gone))
-            has_replaced_links |= self._replace_links(self._list_fresh(seen), gone if self.rule == WHOLE else ())
+            fresh = [name for name in self._list_fresh(seen) if name not in waiting]
+            has_replaced_links |= self._replace_links(fresh, gone if self.rule == WHOLE else ())
             try:
-                for name in sorted(self._list_fresh(seen), key=lambda n: (n in missing, *_upload_order(n, seen[n]))):
+                if replaced and replaced.is_whole:
+                    self._store_at_once({name: seen[name] for name in replaced.written})
+                fresh = [name for name in self._list_fresh(seen) if name not in waiting]
+                for name in sorted(fresh, key=lambda n: (n in missing, *_upload_order(n, seen[n]))):
                     self._store(name, seen[name])
             except _ChangedMeanwhile:
                 continue
@@ -261,27 +278,74 @@ class DirectorySync:
             self.fs.delete(uris.join(self.uri, link))
         return bool(links)
 
+    def _find_replaced(self, seen: Collection[str], gone: Collection[str]) -> ReplacedCheckpoint | None:
+        there = StoredDirectory(self.uri, self.rule, self._known)
+        return there.find_replaced(self.path, seen, self._list_fresh(seen), gone) if self.rule != WHOLE else None
+
     def _store(self, name: str, stamp: Stamp) -> None:
-        target = uris.join(self.uri, uris.stored_name(name, self.uri))
+        target = self._stored_uri(name)
         remote = self.fs.stat(target)
-        known = self._known.get(name, [0, 0, 0, 0])
-        is_anothers = remote is not None and known[2:] != [remote.size, remote.modified_ms]
-        if not self.replace and is_anothers:
+        if not self.replace and self._is_anothers(name, remote):
             return  # another task has written it, and its file is the one that counts
+        with self.fs.writing(target, self._prepare(name, stamp, target)) as sink:
+            self._copy(name, stamp, sink)
+            self._keep_what_was_before(name, remote)
+        self._note_stored(name, stamp)
+
+    def _store_at_once(self, stamps: Mapping[str, Stamp]) -> None:
+        """Store the files of one checkpoint: each beside the one that it replaces, and when all are there and have not
+        changed here meanwhile, all get their names."""
+        beside = dict[str, str]()
+        remotes = {name: self.fs.stat(self._stored_uri(name)) for name in stamps}
+        names = [name for name in stamps if self.replace or not self._is_anothers(name, remotes[name])]
+        names.sort(key=lambda name: _upload_order(name, stamps[name]))
+        try:
+            for name in names:
+                target = self._stored_uri(name)
+                mode = self._prepare(name, stamps[name], target)
+                beside[name] = uris.join(uris.parent(target), temporary_name(uris.name(target)))
+                with self.fs.writing_beside(target, beside[name], mode) as sink:
+                    self._copy(name, stamps[name], sink)
+            for name in names:
+                self._check_unchanged(name, stamps[name])
+            for name in names:
+                self._keep_what_was_before(name, remotes[name])
+            for name in names:
+                self.fs.rename(beside.pop(name), self._stored_uri(name), overwrite=True)
+        finally:
+            for uri in beside.values():
+                with contextlib.suppress(Exception):
+                    self.fs.delete(uri)
+        for name in names:
+            self._note_stored(name, stamps[name])
+
+    def _stored_uri(self, name: str) -> str:
+        return uris.join(self.uri, uris.stored_name(name, self.uri))
+
+    def _is_anothers(self, name: str, remote: Entry | None) -> bool:
+        return remote is not None and self._known.get(name, [0, 0, 0, 0])[2:] != [remote.size, remote.modified_ms]
+
+    def _prepare(self, name: str, stamp: Stamp, target: str) -> int:
+        """Make the directory for a file, and return the permission bits of its copy."""
+        self._check_unchanged(name, stamp)
         path = os.path.join(self.path, name)
-        if directory_snapshot.stamp_of(path) != stamp:
-            raise _ChangedMeanwhile
-        with open_local(path) as file, _translate_os_errors(target):
+        with _translate_os_errors(target):
             make_directory_like(self.fs, os.path.dirname(path), uris.parent(target))
-            with self.fs.writing(target, mode_of_copy(path, target)) as sink:
-                cpu_throttle.copy_throttled(file, sink, stamp.size, self._report_moved)
-                if directory_snapshot.stamp_of(path) != stamp:
-                    raise _ChangedMeanwhile
-                if remote is not None and is_anothers:
-                    self._keep_what_was_before(name, remote)
+            return mode_of_copy(path, target)
+
+    def _copy(self, name: str, stamp: Stamp, sink: Sink) -> None:
+        with open_local(os.path.join(self.path, name)) as file, _translate_os_errors(self._stored_uri(name)):
+            cpu_throttle.copy_throttled(file, sink, stamp.size, self._report_moved)
+        self._check_unchanged(name, stamp)
+
+    def _check_unchanged(self, name: str, stamp: Stamp) -> None:
+        if directory_snapshot.stamp_of(os.path.join(self.path, name)) != stamp:
+            raise _ChangedMeanwhile
+
+    def _note_stored(self, name: str, stamp: Stamp) -> None:
         self.files, self.bytes = self.files + 1, self.bytes + stamp.size
         self._stored.add(name)
-        entry = self.fs.stat(target)
+        entry = self.fs.stat(self._stored_uri(name))
         if entry is not None:
             self._note(name, stamp, entry)
             self._write_known()
@@ -290,11 +354,13 @@ class DirectorySync:
         self._moved += size
         self.report(self.files, self._moved)
 
-    def _keep_what_was_before(self, name: str, remote: Entry) -> None:
+    def _keep_what_was_before(self, name: str, remote: Entry | None) -> None:
         """Set aside a file that no try of this job has fetched or stored: it is older than the job's lock there. By the
         clock of one file system, as the lock is a file beside it."""
+        if remote is None or remote.is_dir or not self._is_anothers(name, remote):
+            return
         job, locked_ms = self._read_lock()
-        if remote.is_dir or remote.modified_ms > locked_ms or (not job and name in self._known):
+        if remote.modified_ms > locked_ms or (not job and name in self._known):
             return
         self._set_aside(name, job or str(remote.modified_ms))
 
@@ -323,34 +389,13 @@ class DirectorySync:
         return [name for name in gone if not any(f"{name}/".startswith(f"{above}/") for above in unreadable)]
 
     def _list_superseded(self, gone: Sequence[str], seen: Collection[str]) -> list[str]:
-        """Return which of the files that are `gone` here may go there, too; `seen` are the files that may be stored.
-
-        The newest whole checkpoint there stays, unless the program has begun to write another into its place. A file
-        that is newer than it, or of no known format, stays while a temporary or unfinished file may be its successor:
-        until a newer one of its kind is stored.
-        """
         self._retained = []
         if not gone or self.rule == WHOLE:
             return [*gone]
-        whole = find(self.fs, self.uri, self.rule).checkpoint
-        files = {uris.local_name(name, self.uri) for name in whole.files} if whole else set[str]()
-        is_held = whole is not None and not files & self._stored
-        inside = f"{uris.local_name(whole.name, self.uri)}/" if whole and whole.name else ""  # also behind links there
         local = directory_snapshot.list_files(self.path, self.root, is_own_file)
-        unfinished_ns = max((stamp.modified_ns for name, stamp in local.items() if name not in seen), default=-1)
-        newest = dict[str, int]()
-        for name, stamp in local.items():
-            kind = posixpath.splitext(name)[1]
-            if name in seen:
-                newest[kind] = max(stamp.modified_ns, newest.get(kind, 0))
-        superseded = list[str]()
-        for name in gone:
-            _, local_ns, _, stored_ms = self._known[name]
-            awaits_successor = newest.get(posixpath.splitext(name)[1], 0) <= local_ns <= unfinished_ns
-            is_older = whole is not None and stored_ms <= whole.modified_ms
-            is_part = name in files or name.startswith(inside)
-            stays = (is_held and is_part) or (not is_older and awaits_successor)
-            (self._retained if stays else superseded).append(name)
+        there = StoredDirectory(self.uri, self.rule, self._known)
+        superseded = there.list_superseded(gone, seen, local, self._stored)
+        self._retained = [name for name in gone if name not in superseded]
         return superseded
 
     def _remove_gone(self, names: Collection[str]) -> None:
@@ -394,11 +439,8 @@ class DirectorySync:
             self._known[name] = [stamp.size, stamp.modified_ns, entry.size, entry.modified_ms]
 
     def _write_known(self) -> None:
-        path = Path(self.path, MEMORY)
-        with _translate_os_errors(str(path)):
-            temporary = path.with_suffix(".tmp")
-            temporary.write_text(json.dumps(self._known), "utf-8")
-            temporary.replace(path)
+        with _translate_os_errors(self.path):
+            write_known_files(self.path, self._known)
 
 
 def _upload_order(name: str, stamp: Stamp) -> tuple[bool, bool, int, str]:
@@ -412,14 +454,6 @@ def _stamp(known: list[int] | None) -> Stamp | None:
 
 def _name_some(names: Sequence[str]) -> str:
     return ", ".join([*names[:MAX_NAMED], *(["…"] if len(names) > MAX_NAMED else [])])
-
-
-def _read_known(path: str) -> dict[str, list[int]]:
-    try:
-        found = json.loads(Path(path, MEMORY).read_text("utf-8"))
-        return {str(name): [int(number) for number in numbers] for name, numbers in found.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
-        return {}
 
 
 def _read_empty(path: Path) -> set[str] | None:

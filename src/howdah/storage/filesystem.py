@@ -249,16 +249,33 @@ class FileSystem(ABC):
         Without `replace` a file that another process has put there in the meantime stays as it is.
         """
         temporary = uris.join(uris.parent(uri), temporary_name(uris.name(uri)))
-        sink: Sink | None = None
-        try:
-            sink = self.create(temporary, mode)
+        with self.writing_beside(uri, temporary, mode) as sink:
             yield sink
-            sink.close()
+        with self._removing_on_error(temporary, uri):
             self._reveal(temporary, uri, replace)
+
+    @contextlib.contextmanager
+    def writing_beside(self, uri: str, temporary: str, mode: int = 0o644) -> Iterator[Sink]:
+        """Write to `temporary` what will become the file at `uri` by a rename; nothing stays of it when the block ends
+        by an exception."""
+        sink: Sink | None = None
+        with self._removing_on_error(temporary, uri):
+            try:
+                sink = self.create(temporary, mode)
+                yield sink
+                sink.close()
+            except BaseException:
+                if isinstance(sink, io.IOBase):
+                    with contextlib.suppress(Exception):
+                        sink.close()
+                raise
+
+    @contextlib.contextmanager
+    def _removing_on_error(self, temporary: str, uri: str) -> Iterator[None]:
+        try:
+            yield
         except BaseException as error:
             with contextlib.suppress(Exception):
-                if isinstance(sink, io.IOBase):
-                    sink.close()
                 self.delete(temporary)
             if isinstance(error, StagingError):  # people know the file by its own name
                 raise type(error)(str(error).replace(uris.path(temporary), uris.path(uri))) from error
