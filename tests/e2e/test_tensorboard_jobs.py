@@ -111,8 +111,10 @@ def _by_the_pages_buttons(line: CommandLine, job: str) -> None:
         assert tab.wrong == []
 
 
-def test_beside_a_job_and_after_it(line: CommandLine) -> None:
-    job = line.job_file(
+@pytest.fixture
+def job(line: CommandLine) -> str:
+    """The id of a job on YARN that writes a curve until it is cancelled."""
+    file = line.job_file(
         f"{tensorflow()} curves_tf.py",
         memory="1GiB",
         name="curves",
@@ -120,37 +122,44 @@ def test_beside_a_job_and_after_it(line: CommandLine) -> None:
         env={"TF_CPP_MIN_LOG_LEVEL": "2"},
         board={"local": "eventLog", "every": "1s"},
     )
-    running = line.start("run", "--on", "yarn", job)
-    id_ = running.job
+    running = line.start("run", "--on", "yarn", file)
     running.says("worker:0 runs")
-    opened = line.start("tensorboard", id_).done(OPEN_S)
+    return str(running.job)
+
+
+def test_beside_a_job(line: CommandLine, job: str) -> None:
+    opened = line.start("tensorboard", job).done(OPEN_S)
     assert opened.code == 0, opened.text
     link = opened.out.decode().strip()
-    assert f"TensorBoard: {link}" in line("status", id_).text
+    assert f"TensorBoard: {link}" in line("status", job).text
     browser = Browser(link)
     assert "TensorBoard" in browser.first
     first = eventually(lambda: browser.scalars(".", "loss"), "the curve")
-    longer = eventually(
+    eventually(
         lambda: [point for point in browser.scalars(".", "loss") if point[1] > first[-1][1]], "the curve to go on"
     )
     with pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(f"{browser.base}data/runs", timeout=120)
+    assert line("tensorboard", job, "--stop").code == 0
+    eventually(lambda: "TensorBoard has ended: cancelled by" in line("status", job).text, "its end")
 
-    assert line("tensorboard", id_, "--stop").code == 0
-    eventually(lambda: "TensorBoard has ended: cancelled by" in line("status", id_).text, "its end")
-    _by_the_pages_buttons(line, id_)
-    again = line.start("tensorboard", id_, "--idle", "0.3").done(OPEN_S)
+
+def test_by_the_pages_buttons_unused_and_after_the_job(line: CommandLine, job: str) -> None:
+    _by_the_pages_buttons(line, job)
+    again = line.start("tensorboard", job, "--idle", "0.3").done(OPEN_S)
     assert again.code == 0, again.text
-    eventually(lambda: "no request" in line("status", id_).text, "it to end by itself")
-    assert line("cancel", id_).code == 0
-    assert line.status(id_)["state"] == "CANCELLED"
+    browser = Browser(again.out.decode().strip())
+    seen = eventually(lambda: browser.scalars(".", "loss"), "the curve")
+    eventually(lambda: "no request" in line("status", job).text, "it to end by itself")
+    assert line("cancel", job).code == 0
+    assert line.status(job)["state"] == "CANCELLED"
 
-    later = _on_this_machine(line, id_)
+    later = _on_this_machine(line, job)
     kept = eventually(lambda: later.scalars(".", "loss"), "the curve of long ago")
-    assert kept[-1][1] >= longer[-1][1]  # of a long curve it keeps a thousand points, and always the last
+    assert kept[-1][1] >= seen[-1][1]  # of a long curve it keeps a thousand points, and always the last
     assert "nothing to show yet" in _on_this_machine(line, "--name", "of no job").first
     everybody = line.start("tensorboard", "--on", "yarn").done(OPEN_S)
     assert everybody.code == 0, everybody.text
     later = Browser(everybody.out.decode().strip())
-    assert eventually(lambda: later.scalars(f"curves_{id_}", "loss"), "the curve among all jobs'")
+    assert eventually(lambda: later.scalars(f"curves_{job}", "loss"), "the curve among all jobs'")
     line("cancel", everybody.job)
