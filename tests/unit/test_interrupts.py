@@ -112,6 +112,17 @@ def test_what_is_under_way_is_finished(clock: Clock, capfd: pytest.CaptureFixtur
     assert capfd.readouterr().err.count("Ctrl-C twice more to leave at once") == 1
 
 
+def test_who_sends_sigterm_is_told_of_no_key(
+    clock: Clock, never: threading.Event, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with Interrupts(ENDING, clock) as interrupts:
+        clock.send(signal.SIGTERM)
+        with pytest.raises(CallTimeout):
+            interrupts.finish(start_call(never.wait), 0.0)
+    said = capfd.readouterr().err
+    assert said == "howdah: interrupted by SIGTERM: finishing what has begun; a second one leaves at once\n"
+
+
 @pytest.mark.parametrize(
     ("signals", "leaves"),
     [

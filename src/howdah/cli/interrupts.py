@@ -169,6 +169,8 @@ class Interrupts:
         if self._held and not self._told:
             self._told = True
             text = _("interrupted: finishing what has begun; press Ctrl-C twice more to leave at once")
+            if self.last_signal == signal.SIGTERM:
+                text = _("interrupted by SIGTERM: finishing what has begun; a second one leaves at once")
             with contextlib.suppress(OSError):
                 os.write(2, f"howdah: {text}\n".encode("utf-8", "replace"))  # a buffered stream may be in use just now
 

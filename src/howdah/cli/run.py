@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from howdah.config.job_file import LoadedJob
 
 INTERRUPT = ["ask", "cancel", "detach"]
+ON_INTERRUPT = "What Ctrl-C does to the job; SIGTERM cancels it by `cancel` alone."
 RUN_EXAMPLES = examples(
     "howdah run job.yaml",
     "howdah run --on yarn --set steps=1000 job.yaml",
@@ -56,7 +57,7 @@ PLAN_EXAMPLES = examples(
 @job_options
 @fresh_option
 @click.option("--logs", "log_tasks", default="chief", help="Whose output to show: chief, all, none, a role, a task.")
-@click.option("--on-interrupt", type=click.Choice(INTERRUPT), default="ask", help="What Ctrl-C does to the job.")
+@click.option("--on-interrupt", type=click.Choice(INTERRUPT), default="ask", help=ON_INTERRUPT)
 @dry_run_option
 def run(log_tasks: str, on_interrupt: str, as_json: bool, dry_run: bool, **options: Any) -> None:
     """Run the job in JOB_FILE, or COMMAND as a job, and follow it; exits with its result."""
