@@ -19,9 +19,11 @@ import pytest
 
 from howdah.cli.follow import NEWS_S, _ask, follow
 from howdah.cli.interrupts import ENDING, STOPPING, TOGETHER_S, Interrupts, RaisedInterrupts, SignalReceived
+from howdah.cli.run import submit_or_exit
 from howdah.cli.terminal import Plain
 from howdah.cli.wait import wait_for_jobs
 from howdah.client.follow import Update
+from howdah.client.submit import PreparedJob
 from howdah.engines import Engine, Progress, no_progress
 from howdah.spec import JobReport, Plan, StagedJob, State, TaskId
 from howdah.storage.hdfs.call_timeout import CallTimeout, start_call
@@ -318,6 +320,39 @@ def test_a_job_that_is_waited_for_goes_on(
         wait_for_jobs([(engine, "job_1")], False, interrupts)
     assert left.value.code == code
     assert GOES_ON in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("signals", "said"),
+    [
+        ([signal.SIGINT], "howdah: interrupted: the job is not submitted\n"),
+        (
+            [signal.SIGTERM] * 2,
+            "howdah: left during the submission: `howdah list` shows whether the job is submitted\n",
+        ),
+    ],
+)
+def test_who_interrupts_a_submission_is_told_what_became_of_it(
+    signals: list[int],
+    said: str,
+    clock: Clock,
+    never: threading.Event,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def submit(prepared: PreparedJob, quiet: bool, check: Callable[[], None]) -> str:
+        if len(signals) == 1:
+            check()
+        never.wait()
+        return "job_1"
+
+    monkeypatch.setattr("howdah.cli.run.upload_and_submit", submit)
+    with Interrupts(STOPPING, clock) as interrupts:
+        clock.send(*signals)
+        with pytest.raises(SystemExit) as left:
+            submit_or_exit(None, False, interrupts)  # type: ignore[arg-type]
+    assert left.value.code == 128 + signals[-1]
+    assert capsys.readouterr().err == said
 
 
 def test_a_signal_that_came_before_the_waiting_is_obeyed(stuck: Callable[..., Stuck], clock: Clock) -> None:

@@ -71,6 +71,8 @@ class Interrupts:
         self._last = -TOGETHER_S
         self.last_signal: int = signal.SIGINT
         """Names the signal that has come last."""
+        self.has_left = False
+        """The user has insisted on leaving, and what was under way goes on in the background."""
         self._obeyed = self._taken = self._told = False
 
     def __enter__(self) -> Interrupts:
@@ -165,6 +167,7 @@ class Interrupts:
         again = self._held if self._obeyed else self._held[1:]
         if len(self._held) >= SIGNALS_TO_LEAVE or signal.SIGTERM in again:
             self.forget()
+            self.has_left = True
             raise KeyboardInterrupt
         if self._held and not self._told:
             self._told = True

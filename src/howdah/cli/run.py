@@ -79,7 +79,7 @@ def submit(as_json: bool, waits: bool, dry_run: bool, **options: Any) -> None:
         return
     prepared = prepared_job(**options)
     with Interrupts(STOPPING) as interrupts:
-        job_id = _submit_or_exit(prepared, as_json, interrupts)
+        job_id = submit_or_exit(prepared, as_json, interrupts)
         interrupts.call(lambda: _tell_id(prepared.engine, job_id, as_json))
         if waits:
             from howdah.cli.wait import wait_for_jobs
@@ -209,15 +209,19 @@ def submit_prepared(prepared: PreparedJob, quiet: bool = False) -> str:
         return interrupts.call(lambda: upload_and_submit(prepared, quiet, interrupts.check))
 
 
-def _submit_or_exit(prepared: PreparedJob, quiet: bool, interrupts: Interrupts) -> str:
+def submit_or_exit(prepared: PreparedJob, quiet: bool, interrupts: Interrupts) -> str:
     """Submit as `submit_prepared` does; the signals are held back until the job is submitted.
 
     Raises:
-        SystemExit: a signal has ended the upload.
+        SystemExit: a signal has ended the upload, or the user insists on leaving; a line says so.
     """
     try:
         return interrupts.call(lambda: upload_and_submit(prepared, quiet, interrupts.check))
     except KeyboardInterrupt:
+        text = _("interrupted: the job is not submitted")
+        if interrupts.has_left:
+            text = _("left during the submission: `howdah list` shows whether the job is submitted")
+        notice(f"howdah: {text}")
         raise SystemExit(interrupts.status) from None
 
 
@@ -267,7 +271,7 @@ def run_prepared(
         JobFailed, JobCancelled: by the job's outcome.
     """
     with Interrupts(signals) as interrupts:
-        job_id = _submit_or_exit(prepared, as_json, interrupts)
+        job_id = submit_or_exit(prepared, as_json, interrupts)
         follow_submitted(
             prepared.engine,
             job_id,
