@@ -13,7 +13,10 @@ import pytest
 FRONTEND = Path(__file__).parents[2] / "frontend"
 CATALOGUE = FRONTEND / "generated" / "zh.json"
 COMPILER = FRONTEND / "node_modules" / "typescript"
+"""TypeScript's compiler, which takes half a second to load: what it has made of a script is kept in its directory, until
+npm replaces that."""
 SCRIPT = """
+const crypto = require("crypto");
 const fs = require("fs");
 const path = require("path");
 const [compiler, source, catalogue, name] = process.argv.slice(1);
@@ -21,12 +24,21 @@ const options = { compilerOptions: { module: 1, target: 9 } };
 const table = JSON.parse(fs.readFileSync(catalogue, "utf8"));
 const translate = (text) => table[text] ?? text;
 const imported = { __esModule: true, default: table, currentLanguage: () => "zh", t: translate };
+const compile = (file) => {
+  const text = fs.readFileSync(file, "utf8");
+  const kept = path.join(compiler, ".howdah-scripts", crypto.createHash("sha256").update(text).digest("hex"));
+  if (fs.existsSync(kept)) return fs.readFileSync(kept, "utf8");
+  const { outputText } = require(compiler).transpileModule(text, options);
+  fs.mkdirSync(path.dirname(kept), { recursive: true });
+  fs.writeFileSync(`${kept}.${process.pid}`, outputText);
+  fs.renameSync(`${kept}.${process.pid}`, kept);
+  return outputText;
+};
 const load = (file) => {
-  const made = require(compiler).transpileModule(fs.readFileSync(file, "utf8"), options);
   const exported = {};
   const beside = (other) => path.join(path.dirname(file), other + ".ts");
   const find = (other) => (other.startsWith("./") && fs.existsSync(beside(other)) ? load(beside(other)) : imported);
-  new Function("exports", "require", made.outputText)(exported, find);
+  new Function("exports", "require", compile(file))(exported, find);
   return exported;
 };
 const page = load(source);
