@@ -60,12 +60,15 @@ def tests_in(name: str) -> tuple[str, ...]:
 DAILY, SLOW = tests_in("daily.txt"), tests_in("slow.txt")
 OF_ENGINES = {name: e2e_files(patterns) for name, patterns in ENGINES.items()}
 OF_YARN = tuple(file for file in e2e_files(("*",)) if not any(file in files for files in OF_ENGINES.values()))
+PARTS = ("tests/unit", "tests/golden", "tests/simulation")
 PROCESSES = ("tests/contract", "tests/faults")
+WITHOUT_SLOW = tuple(f"--deselect={test}" for test in SLOW)
 STAGES = {
     "check": ("tools/check",),
-    "parts": (*PYTEST, *BESIDE, "tests/unit", "tests/golden", "tests/simulation"),
+    "parts": (*PYTEST, *BESIDE, *PARTS),
     "processes": (*PYTEST, *MANY_BESIDE, *PROCESSES),
-    "quick": (*PYTEST, *MANY_BESIDE, *(f"--deselect={test}" for test in SLOW), *PROCESSES),
+    "quick-parts": (*PYTEST, *BESIDE, *WITHOUT_SLOW, *PARTS),
+    "quick-processes": (*PYTEST, *MANY_BESIDE, *WITHOUT_SLOW, *PROCESSES),
     "daily": (*PYTEST, *MANY_BESIDE, "--no-loadscope-reorder", *DAILY),
     "yarn": (*PYTEST, *MANY_BESIDE, *OF_YARN),
     **{name: (*PYTEST, *MANY_BESIDE, *files) for name, files in OF_ENGINES.items()},
@@ -73,7 +76,7 @@ STAGES = {
 }
 """By name, in the order in which they run: what fails most often, and is the quickest to run again, comes first."""
 GROUPS = {
-    "test": ("check", "parts", "quick", "daily"),
+    "test": ("check", "quick-parts", "quick-processes", "daily"),
     "all": ("check", "parts", "processes", "yarn", *ENGINES, "browser"),
 }
 
