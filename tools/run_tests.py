@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PYTEST = (".venv/bin/pytest", "--failed-first", "--durations", "12", "--dist", "loadfile")
+PYTEST = (".venv/bin/pytest", "--failed-first", "--durations", "40", "--dist", "loadfile")
 BESIDE = ("-n", "2")
 MANY_BESIDE = ("-n", "3")
 """For tests that wait for their programs more than half of the time."""
