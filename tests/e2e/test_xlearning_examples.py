@@ -126,7 +126,7 @@ def test_caffe(client: XLearningClient) -> None:
 
 
 LIGHTLDA = {
-    "multiverso/bin/multiverso_server": '#!/bin/sh\necho "$*" > server0.model\nsleep 600\n',
+    "multiverso/bin/multiverso_server": '#!/bin/sh\necho "$*" > server0.model\n',
     "bin/dump_binary": "#!/bin/sh\nmkdir -p seen && cat $1 $2 > seen/block.0\n",
     "bin/lightlda": "#!/bin/sh\ncp $2 doc_topic.0 && cp seen/block.0 LightLDA.0.log\n",
 }
@@ -159,7 +159,8 @@ def test_lightlda(client: XLearningClient) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert client.names("/tmp/lightLDA_output") == [
-        f"worker-{n}/{name}" for n in (0, 1) for name in ("LightLDA.0.log", "doc_topic.0")
+        "ps-0/server0.model",
+        *(f"worker-{n}/{name}" for n in (0, 1) for name in ("LightLDA.0.log", "doc_topic.0")),
     ]
     assert client.read("/tmp/lightLDA_output/worker-1/LightLDA.0.log") == "part 1 dict"
 

@@ -6,9 +6,12 @@ import json
 
 import pytest
 
+from howdah.compat.xlearning.submit import HboxSubmit
 from howdah.executor.environment import with_log_directory
 from howdah.frameworks import BUILT_IN, files_of, find
-from howdah.spec import Input, JobSpec, Member, Role, TaskId, World
+from howdah.master.decisions.outputs import commit_request
+from howdah.spec import Exit, Input, JobSpec, Member, Role, State, TaskId, World
+from howdah.testing import Gang
 
 # Those of MPI are as the frameworks they stand on.
 FRAMEWORKS = [name for name in BUILT_IN if name.startswith("xlearning") and not name.endswith(("mpi", "horovod"))]
@@ -47,6 +50,56 @@ class TestEvery:
         assert [role for role, it in job.roles.items() if it.tracked] == ["worker"]
         assert job.roles["tensorboard"].on_failure == "ignore"
         assert find(name).expand(job) == job
+
+
+class TestWhatIsWaitedForAfterTheWorkers:
+    EVALUATOR = "--app-type tensorflow --worker-num 2 --ps-num 1 --tf-evaluator true"
+    SERVERS = "--app-type distlightlda --ps-num 1"
+
+    @pytest.mark.parametrize(("line", "last"), [(EVALUATOR, "evaluator:0"), (SERVERS, "ps:0")])
+    def test_its_output_is_kept(self, line: str, last: str) -> None:
+        gang = formed(line)
+        gang.end("worker:0", made=(0,))
+        assert gang.state.open
+        gang.end(last, made=(0,))
+        assert gang.state.outcome is not None
+        assert gang.state.outcome.state is State.SUCCEEDED
+        (output,) = commit_request(gang.state).outputs
+        assert {name for _, name in output.parts} == {"worker-0", last.replace(":", "-")}
+
+    def test_an_evaluator_that_fails_costs_nothing(self) -> None:
+        gang = formed(self.EVALUATOR)
+        gang.end("evaluator:0", Exit("exit", 1))
+        gang.end("worker:0", made=(0,))
+        assert gang.state.outcome is not None
+        assert gang.state.outcome.state is State.SUCCEEDED
+
+    def test_none_is_waited_for_without_end(self) -> None:
+        gang = late(self.EVALUATOR)
+        assert gang.state.tasks[TaskId("evaluator", 0)].stopped
+        assert gang.state.open
+        gang = late(self.SERVERS)
+        assert gang.state.outcome is not None
+        assert gang.state.outcome.state is State.FAILED
+
+
+def formed(line: str) -> Gang:
+    spec = HboxSubmit({}).parse(f"{line} --output /o#out --queue q true".split()).job
+    gang = Gang(find(spec.framework).expand(spec))
+    gang.form()
+    return gang
+
+
+def late(line: str) -> Gang:
+    """A gang whose worker has ended an hour ago, and whose other programs run."""
+    gang = formed(line)
+    gang.end("worker:0", made=(0,))
+    gang.now += 3601
+    for task in gang.state.tasks.values():
+        if task.exit is None:
+            gang.run(str(task.id))
+    gang.wait(0)
+    return gang
 
 
 class TestTensorFlow:

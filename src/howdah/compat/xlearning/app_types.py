@@ -16,6 +16,8 @@ class AppType:
     """The framework of its variables."""
     servers: bool = False
     """Whether it can have parameter servers (--ps-…); without them its tasks are independent."""
+    servers_end: bool = False
+    """Whether servers end by themselves after the workers, and what they leave counts as output."""
     strict: bool = True
     """Whether the first failure ends the job; otherwise `container.maxFailures.rate` of the tasks may fail."""
     helper: str = ""
@@ -39,8 +41,8 @@ TYPES = {
     "XFLOW": AppType("xlearning-xflow", servers=True, helper="scheduler"),
     "DISTXGBOOST": AppType("xlearning-xgboost", helper="tracker", helper_command=_TRACKER, helper_archive="xgboost"),
     "DISTLIGHTGBM": AppType("xlearning-lightgbm"),
-    "DISTLIGHTLDA": AppType("xlearning-lightlda", servers=True),
-    "LIGHTLDA": AppType("xlearning-lightlda", servers=True),
+    "DISTLIGHTLDA": AppType("xlearning-lightlda", servers=True, servers_end=True),
+    "LIGHTLDA": AppType("xlearning-lightlda", servers=True, servers_end=True),
     "XDL": AppType("xlearning-xdl", servers=True, helper="scheduler"),
     "DISTTORCH": AppType("xlearning-pytorch", strict=False),
     "MPI": AppType("xlearning-mpi"),

@@ -11,7 +11,7 @@ from fractions import Fraction
 from howdah.compat.xlearning.app_types import IDLE_APP_TYPES, INDEPENDENT, TENSORFLOWS, AppType, app_type
 from howdah.compat.xlearning.settings import PAGE, XLearningSetting, XLearningSettings
 from howdah.frameworks import BUILT_IN
-from howdah.spec import Placement, Resources, Role
+from howdah.spec import Deadline, Placement, Resources, Role
 from howdah.spec.values import dataclass
 
 Command = str | tuple[str, ...]
@@ -23,6 +23,8 @@ HOROVOD = {
     "hierarchical.allreduce": "HOROVOD_HIERARCHICAL_ALLREDUCE",
     "mpi.threads.disable": "HOROVOD_MPI_THREADS_DISABLE",
 }
+AFTER_TRAINERS_S = 3600.0
+"""How long the evaluator, and servers that save what they have, may take after the last trainer."""
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -100,7 +102,8 @@ def job_roles(
     strict = kind.type.strict and not kind.single
     if kind.type.servers and settings.number("ps.num", 0):
         # XLearning started servers also beside independent tasks, which do not use them.
-        roles["ps"] = _role(settings, "ps", command, 0)
+        servers = _role(settings, "ps", command, 0)
+        roles["ps"] = _awaited(servers, trainers, "fail") if kind.type.servers_end and not kind.single else servers
     elif not kind.type.servers and any(settings.given(f"ps.{size}") for size in ("memory", "cores", "gpus", "num")):
         settings.notes.append(f"--ps-… is ignored: {kind.name} has no parameter servers")
     if kind.type.helper and not kind.single:
@@ -149,8 +152,19 @@ def _with_chief_and_evaluator(settings: XLearningSettings, workers: Role) -> dic
         left -= 1
         roles = {"chief": _of_size(settings, workers, "chief.worker.memory", memory), **roles}
     if left:
-        return {**roles, "worker": replace(workers, replicas=left)}
-    return {name: role for name, role in roles.items() if name != "worker"}
+        roles["worker"] = replace(workers, replicas=left)
+    else:
+        del roles["worker"]
+    if "evaluator" in roles:
+        trainers = tuple(name for name in roles if name != "evaluator")
+        roles["evaluator"] = replace(_awaited(roles["evaluator"], trainers, "stop"), on_failure="ignore")
+    return roles
+
+
+def _awaited(role: Role, trainers: tuple[str, ...], then: str) -> Role:
+    """Make the job wait for a role that ends after the trainers, and is idle between their requests or checkpoints.
+    XLearning waited for the evaluator without a limit, and failed the job of servers that did not end."""
+    return replace(role, tracked=True, deadline=Deadline(trainers, AFTER_TRAINERS_S, then), on_stall="ignore")
 
 
 def _of_size(settings: XLearningSettings, workers: Role, key: str, memory_mib: int) -> Role:
