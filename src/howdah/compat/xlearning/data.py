@@ -8,6 +8,7 @@ from dataclasses import replace
 from howdah.compat.xlearning.app_types import TENSORFLOWS
 from howdah.compat.xlearning.roles import JobRoles
 from howdah.compat.xlearning.settings import PAGE, XLearningSettings
+from howdah.compat.xlearning.tensorboard import log_directory
 from howdah.spec import Input, Output, Save
 
 INPUT_STRATEGIES = {"DOWNLOAD": "download", "PLACEHOLDER": "placeholder", "STREAM": "stream"}
@@ -98,8 +99,8 @@ def directories(settings: XLearningSettings, boards: bool) -> tuple[str, ...]:
         return ()
     streamed = settings.choice("output.strategy") == "STREAM" or settings.flag("out.stream")
     found = [] if streamed else [to for option in ("output", "s3output") for _, to, _ in _paths(settings, option)]
-    logs = settings.text("tf.board.log.dir", "eventLog")
-    if settings.flag("tf.board.enable", boards) and "://" not in logs:
+    logs, is_on_cluster = log_directory(settings)
+    if settings.flag("tf.board.enable", boards) and not is_on_cluster:
         found.append(logs)
     return tuple(dict.fromkeys(found))
 

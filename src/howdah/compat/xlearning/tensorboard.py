@@ -19,10 +19,16 @@ _MIN_S = 1
 _SHOWN = ("tf.board.log.dir", "tf.board.history.dir", "board.modelpb")
 
 
+def log_directory(settings: XLearningSettings) -> tuple[str, bool]:
+    """Return the directory of the logs, and whether it is on the cluster, as one that begins with `/` was, too."""
+    directory = settings.text("tf.board.log.dir", "eventLog")
+    return directory, "://" in directory or directory.startswith("/")
+
+
 def tensorboard_settings(settings: XLearningSettings, job_roles: JobRoles, kind: str, unasked: bool) -> Board:
     """Return TensorBoard of the worker that had it, or of the directory on the cluster. With `unasked` it was on by
     default; here it is not, and only the directory of its logs is made."""
-    directory = settings.text("tf.board.log.dir", "eventLog")
+    directory, is_on_cluster = log_directory(settings)
     if unasked and kind in TENSORFLOWS and not settings.given("tf.board.enable"):
         settings.notes.append("--board-enable isn't given: there is no TensorBoard, where xl-submit started one")
     elif unasked and not settings.given("tf.board.enable") and any(map(settings.given, _SHOWN)):
@@ -31,7 +37,7 @@ def tensorboard_settings(settings: XLearningSettings, job_roles: JobRoles, kind:
         )
     if not settings.flag("tf.board.enable") or ("://" in directory and kind not in TENSORFLOWS):
         return Board()
-    if "://" in directory:
+    if is_on_cluster and kind in TENSORFLOWS:
         return Board(directory, show=True)
     if kind not in TENSORFLOWS:
         settings.notes.append(
@@ -50,7 +56,7 @@ def tensorboard_settings(settings: XLearningSettings, job_roles: JobRoles, kind:
 
 def role(settings: XLearningSettings, kind: str) -> Mapping[str, Role]:
     """Return VisualDL's role, if TensorBoard is on and its directory is on the cluster."""
-    directory = settings.text("tf.board.log.dir", "eventLog")
+    directory, _ = log_directory(settings)
     if not settings.flag("tf.board.enable") or "://" not in directory or kind in TENSORFLOWS:
         return {}
     model = settings.text("board.modelpb")
