@@ -216,7 +216,7 @@ def _queue(settings: XLearningSettings, variant: CommandVariant) -> str:
 def _priority(settings: XLearningSettings) -> int | None:
     """Return the priority; both commands asked for NORMAL by default."""
     word = settings.text("app.priority", "NORMAL")
-    if word.isdigit():
+    if re.fullmatch("[0-9]{1,9}", word):
         return int(word)
     if word.upper() in PRIORITIES:
         return PRIORITIES.index(word.upper())
