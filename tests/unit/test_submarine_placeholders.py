@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,8 @@ from howdah.compat.submarine import commands, placeholders
 from howdah.compat.submarine.job_run import Submarine
 from howdah.compat.submarine.options import parse_options
 from howdah.errors import SpecError
-from howdah.spec import JobReport, State
+from howdah.spec import JobReport, JobSpec, StagedJob, State, uris
+from howdah.spec.codec import encode
 
 ODD = [
     "my dir",
@@ -123,10 +126,37 @@ def test_who_writes_to_the_default_path(words: list[str], uses: bool) -> None:
     assert placeholders.uses_default_checkpoint_path(parse_options(words)) is uses
 
 
-def test_a_second_job_is_refused_the_default_path_of_one_that_runs() -> None:
-    def job(name: str, state: State) -> JobReport:
-        return JobReport("local_1-1", name, state, "local")
+class TestASecondJobOfOneName:
+    DEFAULT = "/home/me/submarine/jobs/same/staging/checkpoint_path"
+    REFUSED = "--name: is 'same', and local_1-1 of that name may write"
+    JOB = JobSpec({}, name="same", links={"Checkpoint Path": DEFAULT, "Saved Model Path": DEFAULT})
 
-    with pytest.raises(SpecError, match="--name: is 'same', and local_1-1 of that name may write"):
-        commands._check_checkpoint_is_free([job("same", State.FAILED), job("same", State.PENDING)], "same")
-    commands._check_checkpoint_is_free([job("same", State.FAILED), job("other", State.RUNNING)], "same")
+    def report(self, directory: Path, state: State = State.RUNNING, name: str = "same", **paths: str) -> JobReport:
+        """A job whose paths are these; without any it is one that can't be read."""
+        if paths:
+            links = {f"{label.replace('_', ' ').title()} Path": path for label, path in paths.items()}
+            staged = StagedJob(JobSpec({}, name=name, links=links), "file:///h")
+            (directory / "job.json").write_text(json.dumps(encode(staged)))
+        return JobReport("local_1-1", name, state, "local", directory=uris.of_local(directory))
+
+    @pytest.mark.parametrize(
+        "paths",
+        [
+            {"checkpoint": DEFAULT, "saved_model": "/m"},
+            {"checkpoint": "/c", "saved_model": f"{DEFAULT}/"},
+            {},
+        ],
+    )
+    def test_is_refused_the_default_path_that_the_first_may_have(self, tmp_path: Path, paths: dict[str, str]) -> None:
+        with pytest.raises(SpecError, match=self.REFUSED):
+            commands._check_checkpoint_is_free([self.report(tmp_path, State.PENDING, **paths)], self.JOB)
+
+    def test_is_told_from_a_path_of_the_cluster_without_its_name(self, tmp_path: Path) -> None:
+        job = replace(self.JOB, links={"Checkpoint Path": f"hdfs://nn:8020{self.DEFAULT}"})
+        with pytest.raises(SpecError, match=self.REFUSED):
+            commands._check_checkpoint_is_free([self.report(tmp_path, checkpoint=self.DEFAULT)], job)
+
+    def test_has_the_default_path_where_no_other_may_write_there(self, tmp_path: Path) -> None:
+        commands._check_checkpoint_is_free([self.report(tmp_path, checkpoint="/c", saved_model="/m")], self.JOB)
+        ended, other = self.report(tmp_path, State.FAILED), self.report(tmp_path, name="other")
+        commands._check_checkpoint_is_free([ended, other], self.JOB)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 
 from howdah.client.follow import Update, fetch_update
-from howdah.client.recorded_files import read_submitted_job
+from howdah.client.recorded_files import find_submitted_job
 from howdah.engines import AccountedTask, Engine, PendingReason
 from howdah.errors import HowdahError
-from howdah.spec import Exit, JobReport, JobSpec, StagedJob, State, TaskId
-from howdah.spec.codec import decode
+from howdah.spec import Exit, JobReport, JobSpec, State, TaskId
 from howdah.spec.events import (
     AllocationLost,
     Asked,
@@ -107,7 +105,7 @@ def explain_update(engine: Engine, update: Update) -> Explanation:
         with contextlib.suppress(HowdahError):  # the event log alone says how the job ended
             found.accounting.extend(engine.accounting(report.id))
         return found
-    job = view.job or _submitted_job(report)
+    job = view.job or find_submitted_job(report)
     found.missing.update(_missing_containers(view, events))
     if job is not None and view.tasks:
         found.after.update(_roles_started_after(job, events))
@@ -139,11 +137,3 @@ def _roles_started_after(job: JobSpec, events: Iterable[Event]) -> dict[str, tup
     """Return the roles for which nothing was asked yet, with the roles that must end before."""
     asked = {event.role for event in events if isinstance(event, Asked)}
     return {name: role.after for name, role in job.roles.items() if role.after and name not in asked}
-
-
-def _submitted_job(report: JobReport) -> JobSpec | None:
-    """Return the job as it was submitted; None if it can't be read."""
-    try:
-        return decode(StagedJob, json.loads(read_submitted_job(report))).job
-    except (HowdahError, ValueError):
-        return None

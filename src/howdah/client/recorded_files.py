@@ -6,12 +6,14 @@ up to a limit. Another user's log may name this user's keys, and a link beside i
 
 from __future__ import annotations
 
+import json
 import os
 
 from howdah.api.recorded_log import LOG, RecordedLog
-from howdah.errors import NotFound
+from howdah.errors import HowdahError, NotFound
 from howdah.hadoop.conf import user_on
-from howdah.spec import JobReport, uris
+from howdah.spec import JobReport, JobSpec, StagedJob, uris
+from howdah.spec.codec import decode
 from howdah.storage.factory import filesystem
 from howdah.storage.files_of_owner import NOBODY, FilesOfOwner
 from howdah.storage.segmented_log import find_log
@@ -28,6 +30,14 @@ def read_submitted_job(report: JobReport) -> bytes:
     """
     entry = filesystem(report.directory, report.conf_dir).stat(report.directory)
     return _read(report, uris.join(report.directory, "job.json"), entry.owner if entry is not None else "")
+
+
+def find_submitted_job(report: JobReport) -> JobSpec | None:
+    """Return the job as it was submitted; None if it can't be read, or another version of howdah has written it."""
+    try:
+        return decode(StagedJob, json.loads(read_submitted_job(report))).job
+    except (HowdahError, ValueError, TypeError, KeyError):
+        return None
 
 
 def read_kept_stacks(report: JobReport, uri: str) -> bytes:

@@ -12,16 +12,17 @@ import click
 from howdah.cli.i18n import _
 from howdah.cli.run import notice, run_prepared, submit_prepared
 from howdah.client.engine_registry import settings_for
+from howdah.client.recorded_files import find_submitted_job
 from howdah.client.submit import prepare
 from howdah.compat import engine_flags
 from howdah.compat.submarine.job_run import Submarine, split_java_command
-from howdah.compat.submarine.launch import CHECKPOINT_PATH
+from howdah.compat.submarine.launch import CHECKPOINT_PATH, SAVED_MODEL_PATH
 from howdah.compat.submarine.options import PAGE
 from howdah.compat.submarine.placeholders import uses_default_checkpoint_path
 from howdah.compat.submission import check_and_apply, verbatim_command
 from howdah.config.job_file import to_yaml
 from howdah.errors import JobCancelled, SpecError
-from howdah.spec import JobReport, JobSpec
+from howdah.spec import JobReport, JobSpec, uris
 from howdah.spec.validation import nearest
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _run(argv: Sequence[str]) -> None:
         _check_login(options.text("principal"))
     prepared = prepare(parsed.job, Path.cwd(), engine_flags(), notice, origins=parsed.origins)
     if uses_default_checkpoint_path(options):
-        _check_checkpoint_is_free(prepared.engine.describe(), parsed.job.name)
+        _check_checkpoint_is_free(prepared.engine.describe(), parsed.job)
     if not options.given("checkpoint_path"):
         _make_checkpoint_directory(parsed.job)
     if not options.given("wait_job_finish"):
@@ -86,15 +87,26 @@ def _run(argv: Sequence[str]) -> None:
             raise
 
 
-def _check_checkpoint_is_free(jobs: Iterable[JobReport], name: str) -> None:
+def _check_checkpoint_is_free(jobs: Iterable[JobReport], job: JobSpec) -> None:
     """Refuse the default checkpoint path while a job of that name may write there."""
-    running = next((job.id for job in jobs if job.name == name and not job.state.ended), "")
+    path = job.links[CHECKPOINT_PATH]
+    unfinished = (other for other in jobs if other.name == job.name and not other.state.ended)
+    running = next((other.id for other in unfinished if _may_write_to(path, other)), "")
     if running:
         raise SpecError.at(
             "--name",
-            f"is {name!r}, and {running} of that name may write to the same checkpoint path until it ends: "
+            f"is {job.name!r}, and {running} of that name may write to the same checkpoint path until it ends: "
             "give another name, or a --checkpoint_path",
         )
+
+
+def _may_write_to(path: str, job: JobReport) -> bool:
+    """Return whether a job has this checkpoint or saved-model path, or is not known to have others."""
+    submitted = find_submitted_job(job)
+    if submitted is None:
+        return True
+    theirs = {submitted.links.get(label, "").rstrip("/") for label in (CHECKPOINT_PATH, SAVED_MODEL_PATH)}
+    return not theirs.isdisjoint({path, uris.path(path) if uris.has_scheme(path) else path})
 
 
 def _make_checkpoint_directory(job: JobSpec) -> None:

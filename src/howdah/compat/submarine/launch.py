@@ -14,9 +14,9 @@ from howdah.spec.values import dataclass
 
 BOARD, _TASK = "tensorboard", "tensorboard-0"
 _BOARD_SIZE = "memory=4G,vcores=1"
-CHECKPOINT_PATH = "Checkpoint Path"
-"""The label of the link with the checkpoint path."""
-_LABELS = dict(zip(PATHS, ("Input Path", "Saved Model Path", CHECKPOINT_PATH), strict=True))
+SAVED_MODEL_PATH, CHECKPOINT_PATH = "Saved Model Path", "Checkpoint Path"
+"""The labels of the links with these paths."""
+_LABELS = dict(zip(PATHS, ("Input Path", SAVED_MODEL_PATH, CHECKPOINT_PATH), strict=True))
 
 
 @dataclass(frozen=True)
