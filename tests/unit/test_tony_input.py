@@ -108,6 +108,12 @@ class TestProperties:
             ("a\\=b\\ c=d\\\\e\\u00e9\\n", {"a=b c": "d\\eé\n"}),
             ("a=1\na=2", {"a": "2"}),
             ("=x", {"": "x"}),
+            ("# in C:\\\na=b", {"a": "b"}),
+            ("a=b\\\\\nc=d", {"a": "b\\", "c": "d"}),
+            ("a=b\\\\\\\n c", {"a": "b\\c"}),
+            ("a=b\\", {"a": "b"}),
+            ("a=b\fc=d", {"a": "b\fc=d"}),
+            ("a=\\ud83d\\ude00", {"a": "😀"}),
         ],
     )
     def test_as_java_reads_them(self, tmp_path: Path, text: str, expected: dict[str, str]) -> None:

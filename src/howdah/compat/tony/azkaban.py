@@ -25,9 +25,9 @@ ARGUMENTS = ("hdfs_classpath", "task_params", "python_binary_path", "python_venv
 TYPES = ("TonYJob", "TonyJob", "TensorFlowJob")
 TAGS = ("azkaban.flow.execid", "azkaban.flow.flowid", "azkaban.flow.projectname")
 _ENVIRONMENT = ("worker_env.", "tony.worker_env.")
-_BREAK = re.compile(r"\\\r?\n[ \t\f]*")
 _ENTRY = re.compile(r"((?:\\.|[^\s=:\\])*)[ \t\f]*[=: \t\f]?[ \t\f]*(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_BLANK = " \t\f"
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 
 
@@ -94,10 +94,21 @@ def read(path: Path) -> dict[str, str]:
 
 
 def _entries(text: str) -> Iterator[tuple[str, str]]:
-    for line in _BREAK.sub("", text).splitlines():
-        stripped = line.lstrip(" \t\f")
-        if stripped and stripped[0] not in "#!" and (match := _ENTRY.match(stripped)):
+    lines = iter(text.split("\n"))
+    for line in lines:
+        parts = [line.lstrip(_BLANK)]
+        if parts[0][:1] in ("", "#", "!"):  # a comment is never continued
+            continue
+        while _is_continued(parts[-1]):
+            parts[-1] = parts[-1][:-1]
+            parts.append(next(lines, "").lstrip(_BLANK))
+        if match := _ENTRY.match("".join(parts)):
             yield _unescape(match[1]), _unescape(match[2])
+
+
+def _is_continued(line: str) -> bool:
+    """Return whether the next line continues this one, by a backslash that is not the second of a pair."""
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
 def _unescape(text: str) -> str:
@@ -105,4 +116,5 @@ def _unescape(text: str) -> str:
         escaped = match[1]
         return chr(int(escaped[1:], 16)) if len(escaped) == 5 else _LETTERS.get(escaped, escaped)
 
-    return _ESCAPE.sub(letter, text)
+    # Java wrote a character beyond U+FFFF as two escapes.
+    return _ESCAPE.sub(letter, text).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
