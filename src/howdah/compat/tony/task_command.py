@@ -66,16 +66,20 @@ def _check_driver(conf: Conf, driver: Role) -> None:
 
 def with_tensorboard(options: TonyOptions, conf: Conf, job_roles: dict[str, Role]) -> dict[str, Role]:
     """Add the sidecar for TensorBoard, which alone gets TB_PORT; without a sidecar the chief gets it."""
-    logs = options.first("sidecar_tensorboard_log_dir") or conf.get("tony.application.tensorboard-log-dir")
-    if logs:
+    if _log_directory(options, conf):
         python = _python(options)
         board = roles.role(conf, "tensorboard", f"{python} -m {_TENSORBOARD}")
-        board = replace(board, tracked=False, on_failure="ignore", after=(), env={"TB_LOG_DIR": logs})
+        board = replace(board, tracked=False, on_failure="ignore", after=())
         job_roles = {**job_roles, "tensorboard": board}
     serving = next((name for name in ("tensorboard", "chief", "worker") if name in job_roles), "")
     return {
         name: replace(role, ports=("tensorboard",)) if name == serving else role for name, role in job_roles.items()
     }
+
+
+def _log_directory(options: TonyOptions, conf: Conf) -> str:
+    """Return the directory that the sidecar shows; "" if there is no sidecar."""
+    return options.first("sidecar_tensorboard_log_dir") or conf.get("tony.application.tensorboard-log-dir")
 
 
 def links(job_roles: Mapping[str, Role]) -> dict[str, str]:
@@ -111,7 +115,9 @@ def variables(options: TonyOptions, conf: Conf, job_roles: Mapping[str, Role]) -
         if conf.get(f"tony.application.{key}-conf-path"):
             values[f"{key.upper()}_CONF_PATH"] = f"{key}-site.xml"
     values |= {**conf.pairs("tony.containers.envs"), **options.pairs("container_env")}
-    return {**values, **conf.pairs("tony.execution.envs"), **options.pairs("shell_env")}
+    values |= {**conf.pairs("tony.execution.envs"), **options.pairs("shell_env")}
+    logs = _log_directory(options, conf)
+    return {**values, "TB_LOG_DIR": logs} if logs else values  # trainers read there where to write
 
 
 def with_home(name: str, role: Role) -> Role:
