@@ -1,20 +1,21 @@
 """Reads the properties of a job of Azkaban's job type for TonY.
 
-The rules are those of Java's property files and of TonyJob: `worker_env.X` is --shell_env, names that begin with
-`tony.` are configuration, the other names are those of the options; the flow becomes tags. Later files override earlier
-ones, and `${name}` is replaced.
+The rules are those of Java's property files and of TonyJob: `worker_env.X` is --shell_env, `main.args` has options as
+they are typed, names that begin with `tony.` are configuration, the other names are those of the options; the flow
+becomes tags. Later files override earlier ones, and `${name}` is replaced.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from howdah.compat import Parsed
 from howdah.compat.tony.conf import merge_configuration
-from howdah.compat.tony.options import TonyOptions
+from howdah.compat.tony.options import TonyOptions, parse_options
 from howdah.compat.tony.submit import Tony
 from howdah.config.yaml_tree import MAX_BYTES
 from howdah.errors import Mistake, SpecError
@@ -24,6 +25,7 @@ from howdah.localfiles import regular_file
 ARGUMENTS = ("hdfs_classpath", "task_params", "python_binary_path", "python_venv", "executes", "src_dir")
 TYPES = ("TonYJob", "TonyJob", "TensorFlowJob")
 TAGS = ("azkaban.flow.execid", "azkaban.flow.flowid", "azkaban.flow.projectname")
+_TYPED = "main.args"
 _ENVIRONMENT = ("worker_env.", "tony.worker_env.")
 _ENTRY = re.compile(r"((?:\\.|[^\s=:\\])*)[ \t\f]*[=: \t\f]?[ \t\f]*(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -64,7 +66,10 @@ def _configuration(names: Iterable[str], values: Mapping[str, str]) -> Iterator[
 
 
 def _options(values: Mapping[str, str], directory: Path) -> TonyOptions:
-    options = TonyOptions({name: [values[name]] for name in ARGUMENTS if values.get(name)})
+    options = _typed_options(values.get(_TYPED, ""))
+    for name in ARGUMENTS:
+        if values.get(name):
+            options.values.setdefault(name, [values[name]])  # what was typed came first, and of two the first counted
     if "src_dir" not in options.values and (directory / "src").is_dir():
         options.values["src_dir"] = ["src"]
     variables = [
@@ -74,8 +79,16 @@ def _options(values: Mapping[str, str], directory: Path) -> TonyOptions:
         if name.startswith(prefix)
     ]
     if variables:
-        options.values["shell_env"] = variables
+        options.values.setdefault("shell_env", []).extend(variables)
     return options
+
+
+def _typed_options(text: str) -> TonyOptions:
+    """Read the options that the job's author typed out; TonyJob wrote its own behind them."""
+    try:
+        return parse_options(shlex.split(text))
+    except ValueError:
+        return TonyOptions(mistakes=[Mistake(_TYPED, f"is {text!r}, which has a quote that isn't closed")])
 
 
 def read(path: Path) -> dict[str, str]:
