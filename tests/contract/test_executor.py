@@ -130,11 +130,13 @@ class TestRunning:
         }
 
     def test_lists_are_extended_and_the_log_directory_is_put_in(self, conduct: Start) -> None:
-        master = conduct("echo $PATH; echo $X_NEW; echo $X_LOGS", extend={"PATH": "/opt/mine", "X_NEW": "./:/b"})
-        master.run(X_LOGS="at <LOG_DIR>")
-        path, new, logs = master.output().decode().split("\n")[:3]
+        lists = {"PATH": "/opt/mine", "X_NEW": "./:/b", "X_OLD": "/a:$X_OLD:/b", "X_NONE": "/a:$X_NONE"}
+        master = conduct("echo $PATH; echo $X_NEW; echo $X_LOGS; echo $X_OLD $X_NONE", extend=lists)
+        master.run(X_LOGS="at <LOG_DIR>", X_OLD="/x:/y")
+        path, new, logs, around = master.output().decode().split("\n")[:4]
         assert ":/opt/mine" in path  # where the machine has no `python` a directory with one comes last
         assert (new, logs) == ("./:/b", f"at {master.logs}")
+        assert around == "/a:/x:/y:/b /a"
 
     def test_files_of_the_world_lie_there_anew_in_each_epoch(self, conduct: Start, tmp_path: Path) -> None:
         shared = tmp_path / "shared"

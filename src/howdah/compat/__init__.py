@@ -40,14 +40,23 @@ def _extend_variables(job: JobSpec) -> JobSpec:
     def others(env: Mapping[str, str]) -> dict[str, str]:
         kept = {}
         for name, value in env.items():
-            if (added := added_entries(name, value)) == value:
+            if (added := added_entries(name, value)) is None:
                 kept[name] = value
             else:
-                extend[name] = ":".join(filter(None, (extend.get(name), added)))
+                extend[name] = _around(name, extend.get(name, ""), added)
         return kept
 
     roles = {name: dataclasses.replace(role, env=others(role.env)) for name, role in job.roles.items()}
     return dataclasses.replace(job, env=others(job.env), roles=roles, extend=extend)
+
+
+def _around(name: str, present: str, added: str) -> str:
+    """Return what extends a variable by `added`, after `present` has extended it."""
+    own, parts = f"${name}", added.split(":")
+    if own not in parts:
+        return ":".join(filter(None, (present, added)))
+    inner = present if own in present.split(":") else ":".join(filter(None, (own, present)))
+    return ":".join(inner if part == own else part for part in parts)
 
 
 class CompatCommand(Protocol):

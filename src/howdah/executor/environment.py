@@ -45,10 +45,17 @@ def build(
     # A script that is a link into a cache finds its neighbours: Python looks beside the link's target only.
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [environment.get("PYTHONPATH"), directory]))
     for name, entries in assignment.extend.items():
-        environment[name] = os.pathsep.join(filter(None, [environment.get(name), entries]))
+        environment[name] = _extended(name, environment.get(name, ""), entries)
     environment.update(libhdfs.variables(environment))
     environment["PWD"] = directory
     return environment
+
+
+def _extended(name: str, value: str, entries: str) -> str:
+    """Return the list with the entries behind it, or around it where the entry `$NAME` stands for it."""
+    parts, own = entries.split(os.pathsep), "$" + name
+    parts = [value if part == own else part for part in (parts if own in parts else [value, *parts])]
+    return os.pathsep.join(filter(None, parts))
 
 
 def python_of(environment: Mapping[str, str]) -> str:

@@ -394,7 +394,7 @@ class JobSpec:
     """Environment variables of every task."""
     extend: Mapping[str, str] = field(default_factory=dict)
     """Environment variables that hold lists, such as PATH: each value is appended to the node's value with `:` between
-    them."""
+    them. In `/opt/tool/bin:$PATH` the node's value stands where `$PATH` does."""
     files: Tuple[str, ...] = ()
     """Files and directories from beside the job file. Each working directory has them under their own name (`path#name`
     renames; `directory#.` puts the directory's content straight into the working directory)."""

@@ -450,16 +450,21 @@ def _variables(job: JobSpec) -> _Found:
                 yield Mistake(f"secrets.{name}", f"is in {place} too: keep one of them")
 
 
-def added_entries(name: str, value: str) -> str:
-    """Return what a list such as `/opt/bin:$PATH` adds to the variable `name` itself; the list if it adds nothing."""
+def added_entries(name: str, value: str) -> str | None:
+    """Return what a list such as `/opt/bin:$PATH` adds to the variable `name` itself, as `extend` has it; None if the
+    list does not refer to the variable."""
     own = rf"\$(?:{re.escape(name)}\b|{{{re.escape(name)}\b(?:[^{{}}]|{{[^{{}}]*}})*}})"
-    return ":".join(filter(None, re.sub(own, "", value).split(":"))) if re.search(own, value) else value
+    if not re.search(own, value):
+        return None
+    before, *behind = ([part for part in text.split(":") if part] for text in re.split(own, value))
+    last = [part for parts in behind for part in parts]
+    return ":".join([*before, f"${name}", *last] if before else last)
 
 
 def _environment(place: str, env: Mapping[str, str]) -> _Found:
     yield from _environment_names(place, env)
     for name, value in env.items():
-        if (added := added_entries(name, value)) != value:
+        if (added := added_entries(name, value)) is not None:
             yield Mistake(
                 f"{place}.{name}", f"has ${name}, which is text here: put {added} into `extend`, which adds it"
             )
