@@ -272,12 +272,13 @@ def _port_range(settings: XLearningSettings) -> str:
 def _cluster(settings: XLearningSettings) -> Iterator[str]:
     """Yield the configuration files of --cluster, which are laid over this machine's own."""
     name = settings.text("cluster.name")
-    if name and name not in settings.clusters:
+    found = name if name in settings.clusters else name.lower()  # HBox took it in small letters
+    if name and found not in settings.clusters:
         known = f"known are {', '.join(settings.clusters)}" if settings.clusters else "none is known"
         hint = nearest(name, settings.clusters)
         settings.wrong("cluster.name", f"is {name!r}, but no {name}.conf.path says where it is; {known} ({PAGE})", hint)
     elif name:
-        yield from (part.strip() for part in settings.clusters[name].split(",") if part.strip())
+        yield from (part.strip() for part in settings.clusters[found].split(",") if part.strip())
 
 
 def _origins(settings: XLearningSettings, job: JobSpec) -> dict[str, str]:
