@@ -139,3 +139,14 @@ def test_what_was_typed_is_shown_without_secrets() -> None:
     assert "hidden" not in shown
     assert run_parameters(("/usr/bin/howdah", "run", "job.yaml")) == ""
     assert run_parameters(()) == ""
+
+
+def test_the_site_of_tony_has_the_last_word(tmp_path: Path) -> None:
+    """Submarine handed its options to TonY as a file, over which TonY's site wins."""
+    site = "<configuration><property><name>tony.worker.memory</name><value>9g</value></property></configuration>"
+    (tmp_path / "tony-site.xml").write_text(site)
+    words = ["--name", "x", "--num_workers", "1", "--worker_resources", "memory=2G", "--worker_launch_cmd", "true"]
+    submarine = Submarine(tmp_path, {"TONY_CONF_DIR": str(tmp_path)}, "/nonexistent", "hdfs://nn/user/me")
+    conf = ["--conf", "tony.worker.memory=3g"]
+    job = submarine.parse(["job", "run", *words, *conf]).job
+    assert job.roles["worker"].resources.memory_mib == 9 * 1024

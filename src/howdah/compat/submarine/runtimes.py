@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from howdah.compat import Parsed
 from howdah.compat.submarine.launch import Commands
 from howdah.compat.submarine.options import ROLES, SubmarineOptions, kind_of_task
 from howdah.spec import JobSpec
+
+if TYPE_CHECKING:
+    from howdah.compat.tony.conf import Conf
 
 _NATIVE = {"tensorflow": "submarine-tensorflow", "pytorch": "submarine-pytorch"}
 
@@ -62,13 +66,14 @@ def tony_job(
     """Return the job that TonY makes of the roles.
 
     Raises:
-        SpecError: `compat.tony` refuses a key.
+        SpecError: `compat.tony` refuses a key, or a file is no configuration.
     """
     from howdah.compat.tony.conf import Conf
     from howdah.compat.tony.options import TonyOptions, parse_pair
     from howdah.compat.tony.submit import Tony  # only these jobs need it
 
     conf = Conf(environ, hadoop)
+    _add_own_file(conf)
     framework = options.text("framework", "tensorflow").lower()
     servers = "server" if framework == "mxnet" else "ps"
 
@@ -78,7 +83,8 @@ def tony_job(
 
     put("tony.application.name", options.text("name"), "name")
     put("tony.application.framework", framework, "framework")
-    put("tony.yarn.queue", options.text("queue"), "queue")
+    if options.given("queue"):
+        put("tony.yarn.queue", options.text("queue"), "queue")
     for role, requested in commands.roles.items():
         name = servers if role == "ps" else role
         put(f"tony.{name}.instances", str(commands.counts[role]), ROLES[role])
@@ -91,6 +97,7 @@ def tony_job(
         conf.set(key, value)
         if not key.startswith("tony."):
             options.notes.append(f"--conf {key}: has no effect, only tony.… keys have")
+    conf.add_site()  # it comes last, because Submarine handed its own configuration to TonY as a file
     parsed = Tony(directory, environ, hadoop).job("cluster", TonyOptions(), conf)
     roles = dict(parsed.job.roles)
     for name, made in parsed.job.roles.items():
@@ -98,3 +105,13 @@ def tony_job(
             resources = replace(made.resources, named=source.resources.named)
             roles[name] = replace(made, resources=resources, image=made.image or source.image)
     return replace(parsed, job=replace(parsed.job, roles=roles))
+
+
+def _add_own_file(conf: Conf) -> None:
+    """Add the properties of `tony.xml` beside Hadoop's own files, which was on Submarine's class path."""
+    from howdah.hadoop import conf as hadoop_conf
+
+    directory = hadoop_conf.directory(conf.hadoop)
+    file = Path(directory, "tony.xml")
+    if directory and file.is_file():
+        conf.add(hadoop_conf.read_properties(file), str(file))

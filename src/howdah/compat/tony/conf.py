@@ -64,6 +64,13 @@ class Conf:
             if entry.final:
                 self._final.add(entry.name)
 
+    def add_site(self) -> None:
+        """Add the properties of the administrator's file, if there is one."""
+        site = Path(self.environ.get("TONY_CONF_DIR") or SITE_DIRECTORY, "tony-site.xml")
+        if site.is_file():
+            self.site = str(site)
+            self.add(read_properties(site), self.site)
+
     def set(self, key: str, value: str) -> None:
         """Set a property by --conf, which overrides every file."""
         if key in APPENDED and self.values.get(key):
@@ -152,10 +159,7 @@ def merge_configuration(
         conf.add(read_properties(directory / "tony.xml"), "tony.xml")
     for file, properties in job_files.items():
         conf.add(properties, file)
-    site = Path(environ.get("TONY_CONF_DIR") or SITE_DIRECTORY, "tony-site.xml")
-    if site.is_file():
-        conf.site = str(site)
-        conf.add(read_properties(site), conf.site)
+    conf.add_site()
     for text in options.values.get("conf", []):
         conf.set(*parse_pair(text, "--conf", options.mistakes))
     return conf
