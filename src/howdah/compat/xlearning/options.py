@@ -64,6 +64,8 @@ OPTIONS = {
 """The key that means the same as each option, without its prefix; a key without a dot is no key of a configuration."""
 MANY = ("conf", "input", "output", "s3input", "s3output")
 """Options that take every word up to the next option, and may be repeated."""
+_END = "--"
+"""The word between the options and the command, where a script has one."""
 _LINE_END = "\\"
 """The last word of the command line of a script whose last line ends in a backslash."""
 # Short names that are not the long ones in camel case; the last two lines are of a fork for GPUs.
@@ -111,9 +113,10 @@ def parse_options(argv: Sequence[str], program: str) -> ParsedOptions:
     rest, parsed = list(argv[:-1] if ends_with_backslash else argv), ParsedOptions()
     for use in option_uses(rest, _TABLE):
         if use.name is None:
-            if use.word.startswith("-"):
+            if use.word.startswith("-") and use.word != _END:
                 parsed.mistakes.append(_unknown_option(use.word, program))
-            parsed.command = (use.word, *rest, *([_LINE_END] if ends_with_backslash else []))
+            first = () if use.word == _END else (use.word,)
+            parsed.command = (*first, *rest, *([_LINE_END] if ends_with_backslash else []))
             break
         if use.name in MANY and not use.glued:
             parsed.mistakes += [_unknown_option(word, program) for word in use.values if word.startswith("--")]
