@@ -57,8 +57,8 @@ class Files:
         }
 
 
-def collect_files(options: TonyOptions, conf: Conf, types: list[str], directory: Path) -> Files:
-    """Collect all files, by the role that gets them."""
+def collect_files(options: TonyOptions, conf: Conf, names: Mapping[str, str], directory: Path) -> Files:
+    """Collect all files, by the role that gets them; `names` has each role's name in keys."""
     found = Files()
     source, venv = options.first("src_dir"), options.first("python_venv")
     if source:
@@ -77,8 +77,8 @@ def collect_files(options: TonyOptions, conf: Conf, types: list[str], directory:
         path = conf.get(f"tony.application.{key}-conf-path")
         if path:
             found.add(path, name, False)
-    for name in types:  # last, because what all roles get is not added again
-        own = found.of_role[name] = Files(all=found)
+    for role, name in names.items():  # last, because what all roles get is not added again
+        own = found.of_role[role] = Files(all=found)
         for entry in conf.get_list(f"tony.{name}.resources"):
             _resource(own, conf, f"tony.{name}.resources", entry, directory)
     return found

@@ -37,9 +37,9 @@ ROLE = (
 NOTHING = re.compile(
     r"tony\.(task\.(am|executor|default)\.jvm\.opts|task\.(heartbeat-interval(-ms)?|max-missed-heartbeats)"
     r"|task\.(metrics-interval-ms|gpu-metrics\.enabled)|task\.executor\.execution\.error-message-max-depth"
-    r"|gpu-exec-path|am\.(wait-client-signal-stop-timeout-sec|resources|command)"
+    r"|gpu-exec-path|am\.wait-client-signal-stop-timeout-sec"
     r"|application\.(num-client-rm-connect-retries|security\.enabled|hadoop\.(location|classpath))"
-    r"|(history|https|http|portal|keytab|version-info|init)\..*|secret\.key|docker\.am\.image)"
+    r"|(history|https|http|portal|keytab|version-info|init)\..*|secret\.key)"
 )
 _PER_ROLE = re.compile(rf"tony\.([a-z]+)\.({'|'.join(ROLE)})")
 _MISNAMED = re.compile(r"tony\.(?![a-z]+\.)[^.]+\.instances")

@@ -56,9 +56,20 @@ def unused_commands(conf: Conf, types: Mapping[str, int]) -> Iterator[tuple[str,
             yield key, match[1]
 
 
-def single_node_role(conf: Conf, name: str, command: str) -> Role:
-    """Return the only role of single-node mode, which has the size of TonY's application master."""
-    return Role(command=command, resources=_resources(conf, "am"), image=_image(conf, name), tracked=True)
+def key_name(name: str, types: Mapping[str, int]) -> str:
+    """Return how a role is called in keys: `am` if it ran in TonY's application master."""
+    return "am" if name == PREPROCESS or (name in SINGLE and not types) else name
+
+
+def single_node_role(conf: Conf, command: str) -> Role:
+    """Return the only role of single-node mode, which ran in TonY's application master, as preprocessing did."""
+    return Role(
+        command=conf.get("tony.am.command") or command,
+        resources=_resources(conf, "am"),
+        env={"PREPROCESSING_JOB": "true"},
+        tracked=True,
+        image=_image(conf, "am"),
+    )
 
 
 def roles(conf: Conf, types: Mapping[str, int], command: str) -> dict[str, Role]:
@@ -98,15 +109,8 @@ def with_success_rule(job: JobSpec) -> JobSpec:
 
 def with_preprocessing(conf: Conf, roles: Mapping[str, Role], command: str) -> dict[str, Role]:
     """Make the command run once before all other roles, which get its output as MODEL_PARAMS."""
-    first = Role(
-        command=command,
-        resources=_resources(conf, "am"),
-        env={"PREPROCESSING_JOB": "true"},
-        tracked=True,
-        on_failure="fail",
-        image=_image(conf, PREPROCESS),
-        yields={"MODEL_PARAMS": MODEL_PARAMS},
-    )
+    alone = single_node_role(conf, command)
+    first = dataclasses.replace(alone, on_failure="fail", yields={"MODEL_PARAMS": MODEL_PARAMS})
     later = {name: dataclasses.replace(role, after=(*role.after, PREPROCESS)) for name, role in roles.items()}
     return {PREPROCESS: first, **later}
 

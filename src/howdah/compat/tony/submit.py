@@ -64,12 +64,15 @@ class Tony:
         """
         notes = list(keys.check_keys(conf))
         types = roles.job_types(conf)
-        files = collect_files(options, conf, list(types), self.directory)
+        names = [*types] if types else [_single(submitter)]
+        if types and conf.flag("tony.application.enable-preprocess"):
+            names.append(roles.PREPROCESS)
+        files = collect_files(options, conf, {name: roles.key_name(name, types) for name in names}, self.directory)
         job = _job(submitter, options, conf, types, files)
         mistakes = [*options.mistakes, *conf.mistakes]
         if mistakes:
             raise SpecError(list(dict.fromkeys(mistakes)))
-        return Parsed(job, _origins(job, options, conf), (*notes, *files.notes, *_notes(options, conf, types)))
+        return Parsed(job, _origins(job, options, conf, types), (*notes, *files.notes, *_notes(options, conf, types)))
 
 
 def _job(submitter: str, options: TonyOptions, conf: Conf, types: Mapping[str, int], files: Files) -> JobSpec:
@@ -107,11 +110,15 @@ def _roles(submitter: str, options: TonyOptions, conf: Conf, types: Mapping[str,
         if conf.flag("tony.application.enable-preprocess"):
             found = roles.with_preprocessing(conf, found, line)
     else:
-        name = roles.SINGLE[submitter == "notebook"]
-        found = {name: roles.single_node_role(conf, name, line)}
+        found = {_single(submitter): roles.single_node_role(conf, line)}
     found = task_command.with_tensorboard(options, conf, found)
     task_command.check(conf, found)
     return found
+
+
+def _single(submitter: str) -> str:
+    """Return the name of the only task in single-node mode."""
+    return roles.SINGLE[submitter == "notebook"]
 
 
 def _runtime(conf: Conf, types: Mapping[str, int]) -> str:
@@ -167,7 +174,7 @@ def _notes(options: TonyOptions, conf: Conf, types: Mapping[str, int]) -> list[s
     return notes
 
 
-def _origins(job: JobSpec, options: TonyOptions, conf: Conf) -> dict[str, str]:
+def _origins(job: JobSpec, options: TonyOptions, conf: Conf, types: Mapping[str, int]) -> dict[str, str]:
     """Return the option or key behind each place of the spec, with the file and line of a key."""
 
     def located(key: str) -> str:
@@ -176,9 +183,10 @@ def _origins(job: JobSpec, options: TonyOptions, conf: Conf) -> dict[str, str]:
     found = {place: located(key) for place, key in _KEYS.items()}
     found |= {f"env.{name}": "--shell_env" for name in options.pairs("shell_env")}
     for name in job.roles:
-        command = f"tony.{name}.command"
+        keys_of = f"tony.{roles.key_name(name, types)}"
+        command = f"{keys_of}.command"
         found[f"roles.{name}.command"] = located(command) if conf.get(command) else "--executes"
-        found |= {f"roles.{name}.{place}": located(f"tony.{name}.{key}") for place, key in _ROLE_KEYS.items()}
+        found |= {f"roles.{name}.{place}": located(f"{keys_of}.{key}") for place, key in _ROLE_KEYS.items()}
     for kind, entries in (("files", job.files), ("archives", job.archives)):
         for number, entry in enumerate(entries):
             key = _FILE_OPTIONS.get(entry.rpartition("#")[2], "tony.containers.resources")
