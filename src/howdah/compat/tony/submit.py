@@ -89,7 +89,7 @@ def _job(submitter: str, options: TonyOptions, conf: Conf, types: Mapping[str, i
         archives=tuple(files.archives),
         environment=_docker(conf),
         gang=gang,
-        retries=max(0, conf.number("tony.am.retry-count")),
+        retries=max(0, conf.number("tony.am.retry-count")) if types else 0,  # single-node mode was never tried again
         queue=conf.get("tony.yarn.queue"),
         node_label=conf.get("tony.application.node-label"),
         tags=tuple(conf.get_list("tony.application.tags")),
