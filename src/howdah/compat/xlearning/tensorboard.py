@@ -49,9 +49,16 @@ def tensorboard_settings(settings: XLearningSettings, job_roles: JobRoles, kind:
         posixpath.join(history, "{job}") if history else "",
         local=directory,
         every_s=max(_MIN_S, every),
-        tasks=job_roles.trainer(settings, "tf.board.worker.index"),
+        tasks=_shown_task(settings, job_roles),
         show=True,
     )
+
+
+def _shown_task(settings: XLearningSettings, job_roles: JobRoles) -> str:
+    """Return the task of --board-index; of a single worker both systems took that worker, whatever the index was."""
+    if settings.number("worker.num", 1) == 1:
+        return job_roles.trainer_names[0]
+    return job_roles.trainer(settings, "tf.board.worker.index")
 
 
 def role(settings: XLearningSettings, kind: str) -> Mapping[str, Role]:
