@@ -95,7 +95,7 @@ def test_hadoops_classes_have_formats() -> None:
     assert from_hadoop_class("org.apache.hadoop.mapred.TextInputFormat") == ("text", {})
     assert from_hadoop_class("org.apache.hadoop.mapred.lib.NLineInputFormat") == ("text", {"lines": "1"})
     assert from_hadoop_class("SequenceFileAsTextInputFormat") == ("sequencefile", {})
-    assert from_hadoop_class("net.qihoo.xlearning.common.TextMultiOutputFormat") == ("gzip", {})
+    assert from_hadoop_class("net.qihoo.xlearning.common.TextMultiOutputFormat") == ("text", {})
     assert from_hadoop_class("stranger:Words") == ("stranger:Words", {})
     with pytest.raises(ValueError, match="a Java class that has no counterpart here"):
         from_hadoop_class("com.example.OurInputFormat")

@@ -68,7 +68,7 @@ def _readers(settings: XLearningSettings, job_roles: JobRoles, kind: str) -> tup
 
 
 def _streamed_input(settings: XLearningSettings, entry: Input) -> Input:
-    format_, options = _format(settings, "inputformat.class", "text")
+    format_, options = _format(settings, "inputformat.class")
     return replace(
         entry,
         to=Input.to,  # a stream has no directory
@@ -78,18 +78,18 @@ def _streamed_input(settings: XLearningSettings, entry: Input) -> Input:
     )
 
 
-def _format(settings: XLearningSettings, key: str, default: str) -> tuple[str, Mapping[str, str]]:
+def _format(settings: XLearningSettings, key: str) -> tuple[str, Mapping[str, str]]:
     """Return the format that a class of Hadoop reads or writes, and its options."""
     name = settings.text(key)
     if not name:
-        return default, {}
+        return "text", {}
     from howdah.inputs.formats.hadoop_classes import from_hadoop_class  # few jobs name one
 
     try:
         return from_hadoop_class(name)
     except ValueError as error:
         settings.wrong(key, str(error))
-        return default, {}
+        return "text", {}
 
 
 def directories(settings: XLearningSettings, boards: bool) -> tuple[str, ...]:
@@ -113,7 +113,7 @@ def outputs(settings: XLearningSettings, job_roles: JobRoles, saved: str, task_d
     # A stream was written by all workers, whatever --output-index said.
     writer = _only_writer(settings, job_roles, task_directory) if strategy == "upload" else ""
     prefix = settings.text("interresult.dir", saved).lstrip("/")
-    format_, options = _format(settings, "outputformat.class", "gzip") if strategy == "stream" else (Output.format, {})
+    format_, options = _format(settings, "outputformat.class") if strategy == "stream" else ("text", {})
     found = []
     for option, source, text in (*_paths(settings, "output"), *_paths(settings, "s3output")):
         path = _uri(settings, option, text)

@@ -1,8 +1,7 @@
 """The formats of Hadoop's InputFormats and OutputFormats, which XLearning's users name.
 
 Names are those of both APIs, `mapred` and `mapreduce`; a name without its package is understood, too. Where Hadoop's
-class gives the key as text, the key is left out all the same: XLearning itself has only ever passed the value on. It
-always compressed what it wrote, text by gzip.
+class gives the key as text, the key is left out all the same: XLearning itself has only ever passed the value on.
 """
 
 from __future__ import annotations
@@ -10,9 +9,8 @@ from __future__ import annotations
 _FORMATS = {
     "text": (
         *("TextInputFormat", "CombineTextInputFormat", "CombineFileInputFormat", "KeyValueTextInputFormat"),
-        "NLineInputFormat",
+        *("NLineInputFormat", "TextOutputFormat", "TextMultiOutputFormat", "MultipleTextOutputFormat"),
     ),
-    "gzip": ("TextOutputFormat", "TextMultiOutputFormat", "MultipleTextOutputFormat"),
     "sequencefile": (
         *("SequenceFileInputFormat", "CombineSequenceFileInputFormat", "SequenceFileAsTextInputFormat"),
         *("SequenceFileAsBinaryInputFormat", "SequenceFileOutputFormat", "MultipleSequenceFileOutputFormat"),
