@@ -122,7 +122,7 @@ def test_caffe(client: XLearningClient) -> None:
         *("./caffe/build/tools/caffe train --solver=./lenet_solver.prototxt", "--worker-memory", "128M", "\\"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert client.read("/tmp/caffe_output/model/lenet.caffemodel") == "traintest"
+    assert client.read("/tmp/caffe_output/worker-0/lenet.caffemodel") == "traintest"
 
 
 LIGHTLDA = {

@@ -105,13 +105,11 @@ def directories(settings: XLearningSettings, boards: bool) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def outputs(settings: XLearningSettings, job_roles: JobRoles, saved: str, task_directory: bool) -> tuple[Output, ...]:
-    """Return the outputs. If nothing else is set, the names of saved models begin with `saved`, and `task_directory`
-    says whether the output of the only worker is in a directory of its own."""
+def outputs(settings: XLearningSettings, job_roles: JobRoles, saved: str) -> tuple[Output, ...]:
+    """Return the outputs; the names of saved models begin with `saved` if nothing else is set."""
     strategy = OUTPUT_STRATEGIES[settings.choice("output.strategy")]
     strategy = "stream" if settings.flag("out.stream") else strategy
-    # A stream was written by all workers, whatever --output-index said.
-    writer = _only_writer(settings, job_roles, task_directory) if strategy == "upload" else ""
+    writer = _only_writer(settings, job_roles)
     prefix = settings.text("interresult.dir", saved).lstrip("/")
     format_, options = _format(settings, "outputformat.class") if strategy == "stream" else ("text", {})
     found = []
@@ -138,12 +136,12 @@ def outputs(settings: XLearningSettings, job_roles: JobRoles, saved: str, task_d
     return tuple(found)
 
 
-def _only_writer(settings: XLearningSettings, job_roles: JobRoles, task_directory: bool) -> str:
+def _only_writer(settings: XLearningSettings, job_roles: JobRoles) -> str:
     """Return the only task whose output is kept, "" if the output of all is."""
     if settings.number("output.index", -1) >= 0:
         return job_roles.trainer(settings, "output.index")
-    alone = settings.number("worker.num", 1) == 1 and not settings.flag("createcontainerid.dir", task_directory)
-    return job_roles.trainer_names[0] if alone else ""
+    alone = job_roles.trainer_names if len(job_roles.trainer_names) == 1 else [""]
+    return "" if settings.flag("createcontainerid.dir", True) else alone[0]
 
 
 def _paths(settings: XLearningSettings, option: str) -> Iterator[tuple[str, str, str]]:

@@ -48,8 +48,6 @@ class CommandVariant:
     """Whether TensorBoard was on by default."""
     fewer_workers: bool
     """Whether there are no more workers than files to read."""
-    task_directory: bool
-    """Whether the output of a job's only worker is in a directory of that worker's own by default."""
 
 
 XLEARNING = CommandVariant(
@@ -63,7 +61,6 @@ XLEARNING = CommandVariant(
     helper_resources=Resources(1024, 1),
     shows_tensorboard=True,
     fewer_workers=True,
-    task_directory=False,
 )
 HBOX = CommandVariant(
     program="hbox-submit",
@@ -76,7 +73,6 @@ HBOX = CommandVariant(
     helper_resources=Resources(2048, 2),
     shows_tensorboard=False,
     fewer_workers=False,
-    task_directory=True,
 )
 
 # The option or key behind each place of the spec.
@@ -140,7 +136,7 @@ class XlSubmit:
             archives=data.archives(settings),
             inputs=data.inputs(settings, job_roles, kind.name, self.variant.fewer_workers),
             directories=directories,
-            outputs=data.outputs(settings, job_roles, self.variant.saved_output_prefix, self.variant.task_directory),
+            outputs=data.outputs(settings, job_roles, self.variant.saved_output_prefix),
             environment=Environment(image=_image(settings, kind.name)),
             board=tensorboard.tensorboard_settings(settings, job_roles, kind.name, self.variant.shows_tensorboard),
             success=job_roles.success,
