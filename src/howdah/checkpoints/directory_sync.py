@@ -83,6 +83,8 @@ class DirectorySync:
         self.path, self.uri, self.replace, self.root, self.rule = path, uri, replace, root, rule
         self.fs: FileSystem = filesystem(uri)
         self.files = self.bytes = self._moved = 0
+        self.is_alone = replace
+        """No other task stores anything there, so this one has all files of each checkpoint."""
         self.report: Callable[[int, int], object] = lambda *_: None
         """A function that is called with the files stored and the bytes moved so far."""
         self.skipped: list[str] = []
@@ -280,7 +282,8 @@ class DirectorySync:
 
     def _find_replaced(self, seen: Collection[str], gone: Collection[str]) -> ReplacedCheckpoint | None:
         there = StoredDirectory(self.uri, self.rule, self._known)
-        return there.find_replaced(self.path, seen, self._list_fresh(seen), gone) if self.rule != WHOLE else None
+        may_wait = self.is_alone and self.rule != WHOLE
+        return there.find_replaced(self.path, seen, self._list_fresh(seen), gone) if may_wait else None
 
     def _store(self, name: str, stamp: Stamp) -> None:
         target = self._stored_uri(name)
@@ -483,6 +486,7 @@ def fetch_checkpoint(request: FetchCheckpointRequest) -> DirectorySyncReply:
 def store_checkpoints(request: StoreCheckpointsRequest) -> DirectorySyncReply:
     """Store the checkpoints that a program has written."""
     sync = DirectorySync(request.path, request.uri, request.replace, request.root, request.valid)
+    sync.is_alone = request.replace and request.is_alone
     if os.path.isdir(request.path):  # noqa: PTH112
         sync.report = ProgressLines()
         if not request.last:

@@ -37,8 +37,9 @@ class StoredDirectory:
         """Return what storing a program's files would change of the newest whole checkpoint; None for nothing.
 
         `seen` are the finished files in the local directory `path`, `fresh` those of them that are not stored, `gone`
-        those that were stored and are here no longer. One file always replaces another as a whole; and no task has all
-        files of a checkpoint to which several have stored theirs.
+        those that were stored and are here no longer. One file always replaces another as a whole. The answer is right
+        only if no other task stores files there: of a checkpoint of several tasks, none has all that is new, although
+        each has fetched all that is old.
 
         Raises:
             StagingError, EngineUnavailable: the stored checkpoints can't be read.
