@@ -6,10 +6,13 @@ import pickle
 from pathlib import Path
 
 import pytest
+from test_checkpoint_discovery import Directory, tensorflow
 from test_directory_sync import Task
 
-from howdah.checkpoints.directory_sync import store_checkpoints
+from howdah.checkpoints.directory_snapshot import Stamp
+from howdah.checkpoints.directory_sync import DirectorySync, store_checkpoints
 from howdah.spec import uris
+from howdah.storage.filesystem import Sink
 from howdah.wire.helper_messages import StoreCheckpointsRequest
 
 
@@ -33,3 +36,46 @@ def test_each_of_several_tasks_stores_its_part_although_all_have_fetched_the_who
     assert store_checkpoints(request).skipped == []
     assert (chief.shared / "s/__0_0.distcp").read_bytes() == b"2"
     assert (chief.shared / "s/.metadata").read_bytes() == metadata(3)
+
+
+def change_while_it_is_copied(chief: Task, monkeypatch: pytest.MonkeyPatch, changing: str) -> list[str]:
+    """Let a program write a file again whenever some of it is copied; return a list that gets the names of copies."""
+    copy, copied = DirectorySync._copy, list[str]()
+
+    def copy_and_change(sync: DirectorySync, name: str, stamp: Stamp, sink: Sink) -> None:
+        copied.append(name)
+        with (chief.path / changing).open("ab") as file:
+            file.write(b"2\n")
+        copy(sync, name, stamp, sink)
+
+    monkeypatch.setattr(DirectorySync, "_copy", copy_and_change)
+    return copied
+
+
+@pytest.mark.parametrize("changing", ["train.log", "metrics.csv", "state.db"])
+def test_no_other_file_waits_for_one_that_changes_all_the_time(
+    chief: Task, monkeypatch: pytest.MonkeyPatch, changing: str
+) -> None:
+    tensorflow(Directory(chief.path), "step-1", 100)
+    chief.write("checkpoint", b'model_checkpoint_path: "step-1"\n')
+    chief.write(changing, b"1\n")
+    change_while_it_is_copied(chief, monkeypatch, changing)
+    chief.up()
+    assert chief.there - {changing} == {"step-1.index", "step-1.data-00000-of-00001", "checkpoint"}
+    if changing != "state.db":
+        assert (chief.shared / changing).read_bytes().startswith(b"1\n"), "what it had when it was listed"
+
+
+def test_a_checkpoint_is_replaced_beside_a_file_that_changes_all_the_time(
+    chief: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for data in (b"1", b"2"):
+        for name in ("s/shard-1", "s/shard-2", "s/DONE", "s/state.db"):
+            chief.write(name, data)
+        if data == b"1":
+            chief.up()
+    copied = change_while_it_is_copied(chief, monkeypatch, "s/state.db")
+    chief.up()
+    assert {(chief.shared / name).read_bytes() for name in ("s/shard-1", "s/shard-2", "s/DONE")} == {b"2"}
+    assert copied.count("s/shard-1") == 1, "what has not changed is not copied again"
+    assert not [name for name in chief.there if ".part" in name]

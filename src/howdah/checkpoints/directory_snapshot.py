@@ -302,6 +302,13 @@ def is_log(name: str) -> bool:
     return bool(_LOG.fullmatch(posixpath.basename(name)))
 
 
+def has_grown(name: str, before: Stamp, now: Stamp | None, is_restless: bool) -> bool:
+    """Return whether a file has only become longer: its beginning is what it was. So it is with logs, and with tables
+    that change all the time."""
+    is_grown = now is not None and now.size >= before.size
+    return is_grown and (is_log(name) or (is_restless and bool(_TABLE.fullmatch(name))))
+
+
 def _open_for_writing(directory: str) -> set[str]:
     """Return the real paths below `directory` that a process of this user has open for writing (proc(5)).
 

@@ -18,17 +18,23 @@ to while it is written, nothing is fetched or removed, and the executor remember
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import posixpath
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from howdah.checkpoints import directory_lock, directory_snapshot
 from howdah.checkpoints.directory_snapshot import Stamp
 from howdah.checkpoints.discovery import WHOLE, CheckpointTree, candidates, is_own_file
-from howdah.checkpoints.file_validation import STATE, named_by
+from howdah.checkpoints.empty_directories import (
+    make_empty_directories,
+    remove_empty_directories,
+    store_empty_directories,
+)
+from howdah.checkpoints.file_validation import STATE, is_useful_alone, named_by
+from howdah.checkpoints.files_beside import FilesBeside
 from howdah.checkpoints.known_files import read_known_files, write_known_files
 from howdah.checkpoints.last_checkpoint import ReplacedCheckpoint, StoredDirectory
 from howdah.checkpoints.links_there import find_links_in_the_way
@@ -39,22 +45,12 @@ from howdah.spec import uris
 from howdah.spec.message import Sentence, message
 from howdah.storage import cpu_throttle
 from howdah.storage.factory import filesystem
-from howdah.storage.filesystem import (
-    Entry,
-    FileSystem,
-    Sink,
-    make_directory_like,
-    mode_of_copy,
-    open_local,
-    temporary_name,
-)
+from howdah.storage.filesystem import Entry, FileSystem, Sink, make_directory_like, mode_of_copy, open_local
 from howdah.storage.linked_tree import describe_left_out
 from howdah.storage.output_files import NOT_READABLE
 from howdah.wire.helper_main import ProgressLines, run_helper_main
 from howdah.wire.helper_messages import DirectorySyncReply, FetchCheckpointRequest, StoreCheckpointsRequest
 
-EMPTY = ".howdah-empty-directories.json"
-"""The names of directories that hold nothing, in a directory that is kept whole and in its copy."""
 UNFINISHED = ".howdah-unfinished"
 """It is in a copy of such a directory while files are copied there, and stays if that breaks off."""
 ROUNDS = 5
@@ -101,6 +97,9 @@ class DirectorySync:
         self._mark, self._may_mark = uris.join(uri, UNFINISHED), rule == WHOLE and replace
         self._known = read_known_files(path)
         self._lock: tuple[str, int] | None = None
+        self._beside = FilesBeside(self.fs)
+        self._changes = Counter[str]()
+        """How often files have changed while they were copied, by their names."""
 
     # Down
 
@@ -121,7 +120,9 @@ class DirectorySync:
         if self.rule == WHOLE:
             self.is_unfinished = self.fs.exists(self._mark)
         if resume:
-            self._make_empty_directories([name for name in tree.empty if name.startswith(prefix)])
+            with _translate_os_errors(self.path):
+                there = [name for name in tree.empty if name.startswith(prefix)]
+                make_empty_directories(self.fs, self.uri, self.path, there, self.rule == WHOLE)
             lines = [describe_left_out(name, why) for name, why in tree.left_out.items() if name.startswith(prefix)]
             self.told += lines[:MAX_LEFT_OUT]
             if (more := len(lines) - MAX_LEFT_OUT) > 0:
@@ -148,20 +149,6 @@ class DirectorySync:
         os.utime(path, ns=(entry.modified_ms * 10**6, entry.modified_ms * 10**6))
         self._note(name, directory_snapshot.stamp_of(path), entry)
 
-    def _make_empty_directories(self, there: Collection[str]) -> None:
-        """Make those that are `there`, and those that are only named there."""
-        uri = uris.join(self.uri, EMPTY)
-        names = [uris.local_name(name, self.uri) for name in there]
-        is_listed = self.rule == WHOLE and self.fs.exists(uri)
-        if is_listed:
-            names += [uris.check_inner_name(str(name), uri) for name in json.loads(self.fs.read_bytes(uri))]
-        with _translate_os_errors(self.path):
-            for name in names:
-                if not os.path.lexists(os.path.join(self.path, name)):
-                    Path(self.path, name).mkdir(parents=True, exist_ok=True)
-            if self.rule == WHOLE and (names or is_listed):
-                Path(self.path, EMPTY).write_text(json.dumps(sorted({*names})), "utf-8")
-
     def _point_tensorflow_to(self, prefix: str) -> None:
         """Name the checkpoint in TensorFlow's state file, which may name one that is not whole."""
         state, index = Path(self.path, STATE), Path(self.path, f"{prefix}.index")
@@ -174,13 +161,21 @@ class DirectorySync:
 
     def up(self, settle_s: float, last: bool = False) -> None:
         """Store what the program has written since the last time; `last` says that it has ended."""
+        try:
+            self._store_until_settled(settle_s, last)
+        finally:
+            self._beside.remove_all()
+
+    def _store_until_settled(self, settle_s: float, last: bool) -> None:
         seen, gone, has_replaced_links = dict[str, Stamp](), list[str](), False
         missing = self._forget_missing() if last else []
         for _ in range(ROUNDS):
             if self.rule == WHOLE:
                 self.skipped, empty = [], list[str]()
                 seen = self._list_files(self.skipped, empty)
-                self._store_empty_directories(empty)
+                if self.replace:
+                    with _translate_os_errors(self.path):
+                        store_empty_directories(self.fs, self.uri, self.path, empty)
             else:
                 seen, self.skipped = directory_snapshot.find_settled_files(self.path, settle_s, self.root)
             gone = self._list_gone(seen)
@@ -192,10 +187,12 @@ class DirectorySync:
             has_replaced_links |= self._replace_links(fresh, gone if self.rule == WHOLE else ())
             try:
                 if replaced and replaced.is_whole:
-                    self._store_at_once({name: seen[name] for name in replaced.written})
+                    names = [name for name in replaced.written if not self._is_restless(name)]
+                    self._store_at_once({name: seen[name] for name in names})
                 fresh = [name for name in self._list_fresh(seen) if name not in waiting]
                 for name in sorted(fresh, key=lambda n: (n in missing, *_upload_order(n, seen[n]))):
-                    self._store(name, seen[name])
+                    with self._passing_over(name):
+                        self._store(name, seen[name])
             except _ChangedMeanwhile:
                 continue
             gone = self._list_superseded(gone, seen)
@@ -245,19 +242,6 @@ class DirectorySync:
             self.fs.create(self._mark).close()
         return is_marked
 
-    def _store_empty_directories(self, names: list[str]) -> None:
-        """Store their names in a file, for object stores have no directories."""
-        known = Path(self.path, EMPTY)
-        before = _read_empty(known)
-        if not self.replace or before == {*names}:
-            return
-        self._remove_empty((before or set()) - {*names})
-        data = json.dumps(names).encode()
-        self.fs.mkdirs(self.uri)
-        self.fs.write_bytes(uris.join(self.uri, EMPTY), data)
-        with _translate_os_errors(str(known)):
-            known.write_bytes(data)
-
     def _list_fresh(self, seen: Mapping[str, Stamp]) -> list[str]:
         """Return what has changed since it was stored or fetched."""
         return [name for name, stamp in seen.items() if _stamp(self._known.get(name)) != stamp]
@@ -298,29 +282,36 @@ class DirectorySync:
     def _store_at_once(self, stamps: Mapping[str, Stamp]) -> None:
         """Store the files of one checkpoint: each beside the one that it replaces, and when all are there and have not
         changed here meanwhile, all get their names."""
-        beside = dict[str, str]()
-        remotes = {name: self.fs.stat(self._stored_uri(name)) for name in stamps}
-        names = [name for name in stamps if self.replace or not self._is_anothers(name, remotes[name])]
-        names.sort(key=lambda name: _upload_order(name, stamps[name]))
-        try:
-            for name in names:
-                target = self._stored_uri(name)
+        names = sorted(stamps, key=lambda name: _upload_order(name, stamps[name]))
+        remotes = {name: self.fs.stat(self._stored_uri(name)) for name in names}
+        for name in sorted(names, key=lambda name: -stamps[name].modified_ns):  # what changes most often, first
+            target = self._stored_uri(name)
+            if not self._beside.holds(target, stamps[name]):
                 mode = self._prepare(name, stamps[name], target)
-                beside[name] = uris.join(uris.parent(target), temporary_name(uris.name(target)))
-                with self.fs.writing_beside(target, beside[name], mode) as sink:
+                with self._beside.writing(target, stamps[name], mode) as sink:
                     self._copy(name, stamps[name], sink)
-            for name in names:
-                self._check_unchanged(name, stamps[name])
-            for name in names:
-                self._keep_what_was_before(name, remotes[name])
-            for name in names:
-                self.fs.rename(beside.pop(name), self._stored_uri(name), overwrite=True)
-        finally:
-            for uri in beside.values():
-                with contextlib.suppress(Exception):
-                    self.fs.delete(uri)
         for name in names:
+            self._check_unchanged(name, stamps[name])
+        for name in names:
+            self._keep_what_was_before(name, remotes[name])
+        for name in names:
+            self._beside.reveal(self._stored_uri(name))
             self._note_stored(name, stamps[name])
+            self._report_moved(0)  # object stores rename by copying
+
+    def _is_restless(self, name: str) -> bool:
+        """Return whether a file changes all the time, so that no other may wait for it."""
+        return self._changes[name] > 1 and is_useful_alone(name)
+
+    @contextlib.contextmanager
+    def _passing_over(self, name: str) -> Iterator[None]:
+        """Go on without a file that changes all the time: the next call stores it, or the last one."""
+        was_restless = self._is_restless(name)
+        try:
+            yield
+        except _ChangedMeanwhile:
+            if not was_restless:
+                raise
 
     def _stored_uri(self, name: str) -> str:
         return uris.join(self.uri, uris.stored_name(name, self.uri))
@@ -342,7 +333,9 @@ class DirectorySync:
         self._check_unchanged(name, stamp)
 
     def _check_unchanged(self, name: str, stamp: Stamp) -> None:
-        if directory_snapshot.stamp_of(os.path.join(self.path, name)) != stamp:
+        now = directory_snapshot.stamp_of(os.path.join(self.path, name))
+        if now != stamp and not directory_snapshot.has_grown(name, stamp, now, self._is_restless(name)):
+            self._changes[name] += 1
             raise _ChangedMeanwhile
 
     def _note_stored(self, name: str, stamp: Stamp) -> None:
@@ -410,18 +403,7 @@ class DirectorySync:
             if remote is not None and known[2:] == [remote.size, remote.modified_ms]:
                 self.fs.delete(target)
                 directories.add(posixpath.dirname(name))
-        self._remove_empty(directories)
-
-    def _remove_empty(self, directories: Collection[str]) -> None:
-        """Remove directories there that hold nothing and are here no longer, and those that held only them."""
-        for name in sorted(directories, reverse=True):
-            while name and not os.path.isdir(os.path.join(self.path, name)):  # noqa: PTH112
-                uri = uris.join(self.uri, uris.stored_name(name, self.uri))
-                found = self.fs.stat(uri)  # an object store has no directories
-                if found is None or not found.is_dir or self.fs.children(uri):
-                    break
-                self.fs.delete(uri)
-                name = posixpath.dirname(name)
+        remove_empty_directories(self.fs, self.uri, self.path, directories)
 
     def _list_files(self, left_out: list[str] | None = None, empty: list[str] | None = None) -> dict[str, Stamp]:
         ignored = is_own_file if self.rule == WHOLE else None
@@ -457,14 +439,6 @@ def _stamp(known: list[int] | None) -> Stamp | None:
 
 def _name_some(names: Sequence[str]) -> str:
     return ", ".join([*names[:MAX_NAMED], *(["…"] if len(names) > MAX_NAMED else [])])
-
-
-def _read_empty(path: Path) -> set[str] | None:
-    """Return the names in a list of empty directories; None if it is damaged."""
-    try:
-        return set(map(str, json.loads(path.read_bytes()))) if path.exists() else set()
-    except (ValueError, TypeError):
-        return None
 
 
 @contextlib.contextmanager
