@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from test_checkpoint_discovery import Directory, tensorflow
+from test_checkpoint_discovery import Directory, archive, tensorflow
 from test_directory_sync import Task
 
 from howdah.checkpoints.directory_snapshot import Stamp
 from howdah.checkpoints.directory_sync import DirectorySync, store_checkpoints
 from howdah.spec import uris
 from howdah.storage.filesystem import Sink
+from howdah.storage.local import LocalFileSystem
 from howdah.wire.helper_messages import StoreCheckpointsRequest
 
 
@@ -79,3 +81,74 @@ def test_a_checkpoint_is_replaced_beside_a_file_that_changes_all_the_time(
     assert {(chief.shared / name).read_bytes() for name in ("s/shard-1", "s/shard-2", "s/DONE")} == {b"2"}
     assert copied.count("s/shard-1") == 1, "what has not changed is not copied again"
     assert not [name for name in chief.there if ".part" in name]
+
+
+def replace_checkpoint(chief: Task, names: Sequence[str], root: str = "") -> list[str]:
+    """Store files, and what a program writes in their place; return what is left out the second time."""
+    for data in (b"1", b"2"):
+        for name in names:
+            chief.write(name, data)
+        sync = DirectorySync(str(chief.path), uris.of_local(chief.shared), root=root)
+        sync.up(0.0)
+    assert {(chief.shared / name).read_bytes() for name in names} == {b"2"}
+    return sync.skipped
+
+
+def test_a_checkpoint_behind_a_link_in_the_working_directory_is_replaced(chief: Task) -> None:
+    (chief.path.parent / "run").mkdir()
+    chief.path.mkdir()
+    (chief.path / "s").symlink_to("../run")
+    assert replace_checkpoint(chief, ["s/shard-1", "s/DONE"], root=str(chief.path.parent)) == []
+
+
+def test_a_checkpoint_is_replaced_although_some_of_it_is_never_stored(chief: Task) -> None:
+    (chief.path / "s").mkdir(parents=True)
+    (chief.path / "s/vocabulary").symlink_to("/etc/passwd")
+    (chief.path / "s/.complete").touch()
+    skipped = replace_checkpoint(chief, ["s/shard-1", "s/DONE"])
+    assert skipped == ["s/vocabulary: is a link out of the working directory"]
+
+
+def test_a_checkpoint_of_more_data_files_than_before_is_replaced_at_once(
+    chief: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = Directory(chief.path)
+    tensorflow(local, "weights", 100)
+    chief.up()
+    (chief.path / "weights.data-00000-of-00001").unlink()
+    tensorflow(local, "weights", 50, 60)
+    renamed = list[str]()
+    rename = LocalFileSystem.rename
+
+    def rename_and_note(files: LocalFileSystem, old: str, new: str, overwrite: bool = False) -> None:
+        renamed.append(uris.name(new))
+        rename(files, old, new, overwrite)
+
+    monkeypatch.setattr(LocalFileSystem, "rename", rename_and_note)
+    chief.up()
+    assert renamed == ["weights.data-00000-of-00002", "weights.data-00001-of-00002", "weights.index"]
+    assert chief.there == chief.here
+
+
+@pytest.mark.parametrize(
+    ("names", "other"),
+    [
+        (["__0_0.distcp", ".metadata"], "run.db"),
+        (["saved_model.pb", "variables/part"], "epoch.pt"),
+        (["s/shard-1", "s/DONE"], "s/run.db"),
+    ],
+)
+def test_a_checkpoint_is_replaced_beside_a_file_that_is_written_all_the_time(
+    chief: Task, names: Sequence[str], other: str
+) -> None:
+    for name in (other, *names):
+        chief.write(name, metadata(1) if name == ".metadata" else archive(b"1"))
+    chief.up()
+    with (chief.path / other).open("ab") as file:
+        file.write(b"2")
+        file.flush()
+        for name in names:
+            chief.write(name, metadata(1) if name == ".metadata" else archive(b"2"))
+        skipped = chief.up().skipped
+    assert [line.partition(":")[0] for line in skipped] == [other]
+    assert (chief.shared / names[0]).read_bytes() == archive(b"2")

@@ -264,10 +264,10 @@ class DirectorySync:
             self.fs.delete(uris.join(self.uri, link))
         return bool(links)
 
-    def _find_replaced(self, seen: Collection[str], gone: Collection[str]) -> ReplacedCheckpoint | None:
+    def _find_replaced(self, seen: Mapping[str, Stamp], gone: Collection[str]) -> ReplacedCheckpoint | None:
         there = StoredDirectory(self.uri, self.rule, self._known)
         may_wait = self.is_alone and self.rule != WHOLE
-        return there.find_replaced(self.path, seen, self._list_fresh(seen), gone) if may_wait else None
+        return there.find_replaced(self.path, self.root, seen, self._list_fresh(seen), gone) if may_wait else None
 
     def _store(self, name: str, stamp: Stamp) -> None:
         target = self._stored_uri(name)

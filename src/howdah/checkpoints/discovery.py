@@ -39,6 +39,10 @@ _HUGGING_FACE = {
 _DEEPSPEED = re.compile(r"mp_rank_\d+_model_states\.pt|.*_optim_states\.pt")
 _TEMPORARY_OUTPUT = re.compile(r"\.howdah-.+-\d+(-saves|-removed)?")
 _SHARD = re.compile(rb"__\d+_\d+\.distcp")
+_PARTS = {
+    "torch-sharded": re.compile(r"[^/]+\.distcp|\.metadata"),
+    "tensorflow-model": re.compile(r"[^/]+\.pb|(variables|assets|assets\.extra)/.*", re.DOTALL),
+}
 
 
 WHOLE = "all"
@@ -71,9 +75,9 @@ class CheckpointSearch:
 
 class CheckpointTree:
     """The files below a directory, but for those behind links to directories; temporary ones do not count, unless
-    `rule` takes all."""
+    `rule` takes all. With `files` these alone are taken."""
 
-    def __init__(self, fs: FileSystem, directory: str, rule: str = "") -> None:
+    def __init__(self, fs: FileSystem, directory: str, rule: str = "", files: Iterable[Entry] | None = None) -> None:
         self.fs, self.directory, self._is_ignored = fs, directory, is_own_file if rule == WHOLE else _is_ignored
         self.entries: dict[str, Entry] = {}
         self.sizes: dict[str, int] = {}
@@ -81,8 +85,10 @@ class CheckpointTree:
         """The names of directories that hold nothing, in what was followed."""
         self.left_out: dict[str, str] = {}
         """Why something can't be followed or copied there, by its name."""
-        root = fs.stat(directory)
-        if root is not None and root.is_dir:
+        root = fs.stat(directory) if files is None else None
+        if files is not None:
+            self._add(files)
+        elif root is not None and root.is_dir:
             self._add(fs.walk(directory))
 
     def follow(self, name: str) -> None:
@@ -239,6 +245,13 @@ def _format_of(directory: str, names: Iterable[str]) -> str:
     if "_CHECKPOINT_METADATA" in own:
         return "orbax"
     return "marked" if own & set(MARKERS) else ""
+
+
+def is_part_of(checkpoint: FoundCheckpoint, name: str) -> bool:
+    """Return whether a file in a checkpoint's directory is a part of it. Where the format does not tell, any is; where
+    the directory may be that of all checkpoints, others may lie there, too."""
+    parts = _PARTS.get(checkpoint.format)
+    return parts is None or bool(parts.fullmatch(posixpath.relpath(name, checkpoint.name or ".")))
 
 
 def find_defect(tree: CheckpointTree, checkpoint: FoundCheckpoint, rule: str = "") -> str:
