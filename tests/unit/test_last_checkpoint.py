@@ -10,9 +10,11 @@ import pytest
 from test_checkpoint_discovery import Directory, archive, tensorflow
 from test_directory_sync import Task
 
+from howdah.checkpoints import discovery
 from howdah.checkpoints.directory_snapshot import Stamp
 from howdah.checkpoints.directory_sync import DirectorySync, store_checkpoints
 from howdah.spec import uris
+from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Sink
 from howdah.storage.local import LocalFileSystem
 from howdah.wire.helper_messages import StoreCheckpointsRequest
@@ -152,3 +154,15 @@ def test_a_checkpoint_is_replaced_beside_a_file_that_is_written_all_the_time(
         skipped = chief.up().skipped
     assert [line.partition(":")[0] for line in skipped] == [other]
     assert (chief.shared / names[0]).read_bytes() == archive(b"2")
+
+
+@pytest.mark.parametrize(("rule", "mark"), [("", ".done"), ("marker:.done", ".done"), ("marker:.ready", ".ready")])
+def test_a_hidden_mark_is_stored_with_the_checkpoint_that_it_marks(chief: Task, rule: str, mark: str) -> None:
+    for name in ("s/shard", f"s/{mark}", "s/.hidden"):
+        chief.write(name, b"1")
+    uri = uris.of_local(chief.shared)
+    DirectorySync(str(chief.path), uri, rule=rule).up(0.0)
+    assert chief.there == {"s/shard", f"s/{mark}"}
+    found = discovery.find(filesystem(uri), uri, rule).checkpoint
+    assert found is not None
+    assert found.name == "s"

@@ -150,13 +150,17 @@ def _stamp(status: os.stat_result) -> Stamp:
     return Stamp(status.st_size, status.st_mtime_ns)
 
 
-def find_settled_files(directory: str, settle_s: float, root: str = "") -> tuple[dict[str, Stamp], list[str]]:
-    """Return the files that no process is writing and that have no known defect, and sentences about the others.
+def find_settled_files(
+    directory: str, settle_s: float, root: str = "", ignored: Callable[[str], bool] | None = None
+) -> tuple[dict[str, Stamp], list[str]]:
+    """Return the files that no process is writing and that have no known defect, and sentences about the others; none
+    whose name is `ignored` (by default: is temporary).
 
     The call waits up to `settle_s` for files that are being written. Links are followed within `root`, the working
     directory.
     """
     copier = _Copier(directory, root, lambda *_: None, lambda _: None, {})
+    copier.names = OutputFiles(directory, root, ignored or is_temporary)
     copier.closed_until = time.monotonic() + min(CLOSED_S, settle_s)
     seen, skipped = copier.wait_for_settled_files(time.monotonic() + settle_s)
     defects = {

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from howdah.checkpoints import directory_lock, directory_snapshot
 from howdah.checkpoints.directory_snapshot import Stamp
-from howdah.checkpoints.discovery import WHOLE, CheckpointTree, candidates, is_own_file
+from howdah.checkpoints.discovery import WHOLE, CheckpointTree, candidates, is_own_file, names_left_out
 from howdah.checkpoints.empty_directories import (
     make_empty_directories,
     remove_empty_directories,
@@ -78,6 +78,7 @@ class DirectorySync:
     def __init__(self, path: str, uri: str, replace: bool = True, root: str = "", rule: str = "") -> None:
         self.path, self.uri, self.replace, self.root, self.rule = path, uri, replace, root, rule
         self.fs: FileSystem = filesystem(uri)
+        self._is_ignored = is_own_file if rule == WHOLE else names_left_out(rule)
         self.files = self.bytes = self._moved = 0
         self.is_alone = replace
         """No other task stores anything there, so this one has all files of each checkpoint."""
@@ -177,7 +178,9 @@ class DirectorySync:
                     with _translate_os_errors(self.path):
                         store_empty_directories(self.fs, self.uri, self.path, empty)
             else:
-                seen, self.skipped = directory_snapshot.find_settled_files(self.path, settle_s, self.root)
+                seen, self.skipped = directory_snapshot.find_settled_files(
+                    self.path, settle_s, self.root, self._is_ignored
+                )
             gone = self._list_gone(seen)
             replaced = self._find_replaced(seen, gone)
             waiting = {*replaced.written} if replaced and not replaced.is_whole else set[str]()
@@ -406,8 +409,7 @@ class DirectorySync:
         remove_empty_directories(self.fs, self.uri, self.path, directories)
 
     def _list_files(self, left_out: list[str] | None = None, empty: list[str] | None = None) -> dict[str, Stamp]:
-        ignored = is_own_file if self.rule == WHOLE else None
-        return directory_snapshot.list_files(self.path, self.root, ignored, left_out, empty)
+        return directory_snapshot.list_files(self.path, self.root, self._is_ignored, left_out, empty)
 
     def reply(self) -> DirectorySyncReply:
         """Return what has been copied."""

@@ -12,7 +12,7 @@ import fnmatch
 import json
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from howdah.checkpoints import file_validation
 from howdah.checkpoints.directory_snapshot import is_temporary
@@ -78,7 +78,7 @@ class CheckpointTree:
     `rule` takes all. With `files` these alone are taken."""
 
     def __init__(self, fs: FileSystem, directory: str, rule: str = "", files: Iterable[Entry] | None = None) -> None:
-        self.fs, self.directory, self._is_ignored = fs, directory, is_own_file if rule == WHOLE else _is_ignored
+        self.fs, self.directory, self._rule, self._is_left_out = fs, directory, rule, names_left_out(rule)
         self.entries: dict[str, Entry] = {}
         self.sizes: dict[str, int] = {}
         self.empty: list[str] = []
@@ -109,6 +109,12 @@ class CheckpointTree:
             else:
                 self.entries[name], self.sizes[name] = entry, entry.size
 
+    def _is_ignored(self, name: str) -> bool:
+        if self._rule == WHOLE:
+            return is_own_file(name)
+        *directories, last = name.split("/")
+        return any(map(is_temporary, directories)) or self._is_left_out(last)
+
     def find_defect(self, name: str) -> str | None:
         """Return the defect of one file; None when its format does not tell."""
         with self.fs.open_read(self.entries[name].uri) as file:
@@ -131,9 +137,12 @@ def is_own_file(name: str) -> bool:
     return bool(HOWDAHS_FILES.fullmatch(first) or _TEMPORARY_OUTPUT.fullmatch(first))
 
 
-def _is_ignored(name: str) -> bool:
-    *directories, last = name.split("/")
-    return any(map(is_temporary, directories)) or (is_temporary(last) and last not in MARKERS)
+def names_left_out(rule: str) -> Callable[[str], bool]:
+    """Return the function that says whether what has a name, without its directory, is no part of a checkpoint: it is
+    hidden or temporary, and does not mark one as complete."""
+    kind, _, mark = rule.partition(":")
+    marks = {*MARKERS, posixpath.basename(mark)} if kind == "marker" else MARKERS
+    return lambda name: is_temporary(name) and name not in marks
 
 
 def find(fs: FileSystem, directory: str, rule: str = "") -> CheckpointSearch:

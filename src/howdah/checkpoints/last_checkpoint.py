@@ -9,7 +9,15 @@ from dataclasses import replace
 
 from howdah.checkpoints import directory_snapshot
 from howdah.checkpoints.directory_snapshot import Stamp, is_log
-from howdah.checkpoints.discovery import CheckpointTree, FoundCheckpoint, candidates, find, find_defect, is_part_of
+from howdah.checkpoints.discovery import (
+    CheckpointTree,
+    FoundCheckpoint,
+    candidates,
+    find,
+    find_defect,
+    is_part_of,
+    names_left_out,
+)
 from howdah.checkpoints.file_validation import is_useful_alone
 from howdah.errors import StagingError
 from howdah.spec import uris
@@ -94,7 +102,7 @@ class StoredDirectory:
         written = tuple(name for name in fresh if new.has_part(name))
         if not written or not any(name in fresh or name in gone for name in files):
             return None
-        others = directory_snapshot.list_files(path, root)
+        others = directory_snapshot.list_files(path, root, names_left_out(self._rule))
         unfinished = {name: stamp for name, stamp in others.items() if name not in seen and new.has_part(name)}
         is_awaited = any(self._is_awaited(name, stamp, files) for name, stamp in unfinished.items())
         return ReplacedCheckpoint(written, not is_awaited and new.is_whole())
