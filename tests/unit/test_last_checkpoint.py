@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from test_checkpoint_discovery import Directory, archive, tensorflow
+from test_checkpoint_discovery import Directory, archive, safetensors, tensorflow
 from test_directory_sync import Task
 
 from howdah.checkpoints import discovery
@@ -166,3 +167,33 @@ def test_a_hidden_mark_is_stored_with_the_checkpoint_that_it_marks(chief: Task, 
     found = discovery.find(filesystem(uri), uri, rule).checkpoint
     assert found is not None
     assert found.name == "s"
+
+
+@pytest.mark.parametrize(("rule", "mark"), [("", "s/DONE"), ("marker:.a", "s/.a"), ("marker:.a", "s.a")])
+def test_of_files_of_one_moment_the_mark_is_stored_last(
+    chief: Task, monkeypatch: pytest.MonkeyPatch, rule: str, mark: str
+) -> None:
+    store, stored = DirectorySync._store, list[str]()
+
+    def store_and_note(sync: DirectorySync, name: str, stamp: Stamp) -> None:
+        stored.append(name)
+        store(sync, name, stamp)
+
+    monkeypatch.setattr(DirectorySync, "_store", store_and_note)
+    for name in (mark, "s/shard", "t"):
+        chief.write(name, b"1")
+        os.utime(chief.path / name, (1e9, 1e9))
+    DirectorySync(str(chief.path), uris.of_local(chief.shared), rule=rule).up(0.0)
+    assert stored == ["s/shard", "t", mark]
+
+
+def test_only_the_checkpoint_to_go_on_from_is_fetched_and_not_what_completes_others(chief: Task) -> None:
+    files = ("model.safetensors", "trainer_state.json")
+    shared = Directory(chief.shared)
+    for step in (100, 200, 300):
+        for name in files[step == 300 :]:  # of the last one the weights are missing
+            content = safetensors() if name == files[0] else "{}"
+            shared.write(f"checkpoint-{step}/{name}", content)
+    shared.write("checkpoint-300/model.safetensors.index.json", '{"weight_map": {"a": "none"}}')
+    assert chief.down() == "checkpoint-200"
+    assert chief.here == {f"checkpoint-200/{name}" for name in files}

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from howdah.checkpoints import directory_lock, directory_snapshot
 from howdah.checkpoints.directory_snapshot import Stamp
-from howdah.checkpoints.discovery import WHOLE, CheckpointTree, candidates, is_own_file, names_left_out
+from howdah.checkpoints.discovery import WHOLE, CheckpointTree, candidates, is_mark, is_own_file, names_left_out
 from howdah.checkpoints.empty_directories import (
     make_empty_directories,
     remove_empty_directories,
@@ -59,7 +59,10 @@ MAX_LEFT_OUT = 10
 MAX_NAMED = 3
 """Most files that one line names."""
 NOT_WHOLE = "belongs to a checkpoint that is not whole, so the earlier one stays"
-_NAMING = (STATE, "latest", "last", "best", ".metadata", "trainer_state.json")
+_NAMING = (STATE, "latest", "last", "best")
+"""The files that name a checkpoint. They are fetched with any other, and stored last."""
+_COMPLETING = (".metadata", "trainer_state.json")
+"""The files that complete a checkpoint, and are stored after all others, too."""
 _SMALL = 1 << 20
 _NOT_READABLE = f": {NOT_READABLE}"
 
@@ -193,7 +196,7 @@ class DirectorySync:
                     names = [name for name in replaced.written if not self._is_restless(name)]
                     self._store_at_once({name: seen[name] for name in names})
                 fresh = [name for name in self._list_fresh(seen) if name not in waiting]
-                for name in sorted(fresh, key=lambda n: (n in missing, *_upload_order(n, seen[n]))):
+                for name in sorted(fresh, key=lambda n: (n in missing, *_upload_order(n, seen[n], self.rule))):
                     with self._passing_over(name):
                         self._store(name, seen[name])
             except _ChangedMeanwhile:
@@ -285,7 +288,7 @@ class DirectorySync:
     def _store_at_once(self, stamps: Mapping[str, Stamp]) -> None:
         """Store the files of one checkpoint: each beside the one that it replaces, and when all are there and have not
         changed here meanwhile, all get their names."""
-        names = sorted(stamps, key=lambda name: _upload_order(name, stamps[name]))
+        names = sorted(stamps, key=lambda name: _upload_order(name, stamps[name], self.rule))
         remotes = {name: self.fs.stat(self._stored_uri(name)) for name in names}
         for name in sorted(names, key=lambda name: -stamps[name].modified_ns):  # what changes most often, first
             target = self._stored_uri(name)
@@ -430,9 +433,10 @@ class DirectorySync:
             write_known_files(self.path, self._known)
 
 
-def _upload_order(name: str, stamp: Stamp) -> tuple[bool, bool, int, str]:
+def _upload_order(name: str, stamp: Stamp, rule: str) -> tuple[bool, bool, int, bool, str]:
+    """Return by what files are sorted. Several that are written in some milliseconds may have one time."""
     last = posixpath.basename(name)
-    return last in _NAMING, last.endswith(".index"), stamp.modified_ns, name
+    return last in (*_NAMING, *_COMPLETING), last.endswith(".index"), stamp.modified_ns, is_mark(name, rule), name
 
 
 def _stamp(known: list[int] | None) -> Stamp | None:

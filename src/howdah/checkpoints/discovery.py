@@ -137,6 +137,12 @@ def is_own_file(name: str) -> bool:
     return bool(HOWDAHS_FILES.fullmatch(first) or _TEMPORARY_OUTPUT.fullmatch(first))
 
 
+def is_mark(name: str, rule: str = "") -> bool:
+    """Return whether a file's name says that it is written when its checkpoint is complete."""
+    kind, _, mark = rule.partition(":")
+    return posixpath.basename(name) in (*MARKERS, "saved_model.pb") or (kind == "marker" and name.endswith(mark))
+
+
 def names_left_out(rule: str) -> Callable[[str], bool]:
     """Return the function that says whether what has a name, without its directory, is no part of a checkpoint: it is
     hidden or temporary, and does not mark one as complete."""
