@@ -141,6 +141,12 @@ class FileSystem(ABC):
         on an object store, logs are kept in segments (`howdah.storage.segmented_log`)."""
         return True
 
+    def moves_at_once(self) -> bool:
+        """Return whether `rename` moves a directory in one step. An object store copies its files, then removes them:
+        what is interrupted has left all files at the old place or all at the new one, and the same call with
+        `overwrite` finishes it."""
+        return True
+
     def create_new(self, uri: str, data: bytes, mode: int = 0o600) -> bool:
         """Write a small file, whole, unless there is a file of this name; return whether it was written.
 

@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import errno
 import io
+import posixpath
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
@@ -84,6 +85,9 @@ class FsspecFileSystem(FileSystem):
     def appends_cheaply(self, uri: str) -> bool:
         return self._scheme not in _OBJECT_STORES
 
+    def moves_at_once(self) -> bool:
+        return self._scheme not in _OBJECT_STORES
+
     def create_new(self, uri: str, data: bytes, mode: int = 0o600) -> bool:
         """Write the object in one request, which S3, GCS and Azure refuse if there is one of this name. Of other stores
         fsspec asks first, and writes then: there, one alone of the callers in this process is told True."""
@@ -148,10 +152,12 @@ class FsspecFileSystem(FileSystem):
 
     def _move_all(self, old: str, new: str) -> None:
         """Move files one by one: an object store has no directories, though a server may list some as if they were
-        files. fsspec's own `mv` takes a name with `?` or `*` for a pattern.
+        files. fsspec's own `mv` takes a name with `?` or `*` for a pattern. Files such as _SUCCESS, by which readers
+        know that a directory is complete, come last.
         """
         source = self._fs._strip_protocol(old)
-        for name in self._fs.find(old) or [source]:
+        names = self._fs.find(old) or [source]
+        for name in sorted(names, key=lambda name: (posixpath.basename(name).startswith("_"), name)):
             self._fs.cp_file(name, self._fs._strip_protocol(new) + name[len(source) :])
         with contextlib.suppress(FileNotFoundError):
             self._remove(old)

@@ -1,0 +1,81 @@
+"""Tests that a commit in an object store, which renames by copying, is finished when it is run again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from howdah.errors import StagingError
+from howdah.outputs.commit import OutputCommit, commit
+from howdah.spec import uris
+from howdah.storage.fsspec_adapter import FsspecFileSystem
+
+BASE = "memory:///b"
+
+
+class Store(MemoryFileSystem):
+    """An object store that breaks instead of copying or removing object number `life`."""
+
+    cachable = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.store, self.pseudo_dirs = dict[str, Any](), [""]
+        self.life = -1
+        self.copied: list[str] = []
+
+    def _change(self) -> None:
+        if self.life == 0:
+            raise ConnectionResetError(104, "the connection broke")
+        self.life -= 1
+
+    def cp_file(self, path1: str, path2: str, **options: Any) -> None:
+        self._change()
+        super().cp_file(path1, path2, **options)
+        self.copied.append(path2)
+
+    def rm_file(self, path: str) -> None:
+        self._change()
+        super().rm_file(path)
+
+
+def lay_out(files: Mapping[str, bytes]) -> tuple[Store, FsspecFileSystem]:
+    store = Store()
+    for name, data in files.items():
+        store.pipe_file(f"{BASE}/{name}", data)
+    return store, FsspecFileSystem("s3://b", store)
+
+
+@pytest.mark.parametrize("name", ["", "worker-0"])
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_commit_that_breaks_off_anywhere_is_finished(name: str, overwrite: bool) -> None:
+    names = ("#1", "a.pt", "d/b.pt", "z.pt")
+    output = OutputCommit(f"{BASE}/.howdah-j-0", f"{BASE}/model", overwrite, (("worker-0.1", name),))
+    files = {f".howdah-j-0/worker-0.1/{each}": each.encode() for each in names}
+    for life in range(100):
+        store, fs = lay_out({**files, **({"model/old": b"old"} if overwrite else {})})
+        store.life = life
+        broke = False
+        try:
+            commit(output, fs)
+        except StagingError:
+            broke = True
+        store.life = -1
+        commit(output, fs)
+        found = {uris.below(entry.uri, output.final): fs.read_bytes(entry.uri) for entry in fs.walk(output.final)}
+        found.pop("_SUCCESS")
+        assert found == {uris.path(uris.join("memory:///", name, each))[1:]: each.encode() for each in names}, life
+        assert not fs.exists(output.temporary), life
+        if not broke:
+            assert life > 10
+            return
+    raise AssertionError("it never finished")
+
+
+def test_the_mark_of_a_complete_directory_is_copied_last() -> None:
+    store, fs = lay_out({"old/_SUCCESS": b"", "old/part": b"1", "old/d/part": b"2"})
+    fs.rename(f"{BASE}/old", f"{BASE}/new")
+    assert store.copied == ["/b/new/d/part", "/b/new/part", "/b/new/_SUCCESS"]
