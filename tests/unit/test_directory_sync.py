@@ -508,11 +508,11 @@ def test_who_fetches_a_home_is_told_that_its_last_copy_broke_off(
     (home / "optimizer").write_text("2")
     (home / "weights").mkdir()
     (home / "weights/layer").write_text("2")
-    (shared / "weights").write_text("in the way")
-    with pytest.raises(StagingError):
-        sync().up(0.0)
+    with monkeypatch.context() as broken:
+        broken.setattr(DirectorySync, "_copy", stop)
+        with pytest.raises(StagingError):
+            sync().up(0.0)
     assert fetch()
-    (shared / "weights").unlink()
     sync().up(0.0)
     assert not fetch()
     (home / "optimizer").unlink()

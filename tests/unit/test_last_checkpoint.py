@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -197,3 +198,27 @@ def test_only_the_checkpoint_to_go_on_from_is_fetched_and_not_what_completes_oth
     shared.write("checkpoint-300/model.safetensors.index.json", '{"weight_map": {"a": "none"}}')
     assert chief.down() == "checkpoint-200"
     assert chief.here == {f"checkpoint-200/{name}" for name in files}
+
+
+def test_what_is_of_another_kind_makes_way_and_is_kept(chief: Task) -> None:
+    (chief.shared / "last.ckpt").mkdir()
+    (chief.shared / "last.ckpt/shard").write_text("theirs")
+    (chief.shared / "model").write_text("theirs")
+    (chief.shared / "best.pt").symlink_to("nothing")
+    chief.write("last.ckpt", archive())
+    chief.write("model/a/b", b"1")
+    chief.write("best.pt", archive())
+    chief.up()
+    (aside,) = chief.shared.glob(".howdah-before-*/last.ckpt")
+    assert (aside / "shard").read_text() == "theirs"
+    (aside,) = chief.shared.glob(".howdah-before-*/model")
+    assert aside.read_text() == "theirs"
+    assert {name for name in chief.there if not name.startswith(".")} == chief.here
+    for _ in range(2):  # what is its own makes way, too
+        (chief.path / "last.ckpt").unlink()
+        chief.write("last.ckpt/shard", b"2")
+        chief.up()
+        shutil.rmtree(chief.path / "last.ckpt")
+        chief.write("last.ckpt", archive(b"3"))
+        chief.up()
+    assert {name for name in chief.there if not name.startswith(".")} == chief.here

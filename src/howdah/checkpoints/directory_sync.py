@@ -38,7 +38,7 @@ from howdah.checkpoints.files_beside import FilesBeside
 from howdah.checkpoints.known_files import read_known_files, write_known_files
 from howdah.checkpoints.last_checkpoint import ReplacedCheckpoint, StoredDirectory
 from howdah.checkpoints.links_there import find_links_in_the_way
-from howdah.checkpoints.set_aside import describe_set_aside, set_aside
+from howdah.checkpoints.set_aside import describe_set_aside, find_file_in_the_way, set_aside
 from howdah.errors import StagingError
 from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
@@ -330,8 +330,20 @@ class DirectorySync:
         self._check_unchanged(name, stamp)
         path = os.path.join(self.path, name)
         with _translate_os_errors(target):
-            make_directory_like(self.fs, os.path.dirname(path), uris.parent(target))
+            try:
+                make_directory_like(self.fs, os.path.dirname(path), uris.parent(target))
+            except StagingError:
+                found = find_file_in_the_way(self.fs, self.uri, posixpath.dirname(name)) if self.replace else None
+                if found is None:
+                    raise
+                self._make_way(*found)
+                make_directory_like(self.fs, os.path.dirname(path), uris.parent(target))
             return mode_of_copy(path, target)
+
+    def _make_way(self, name: str, found: Entry) -> None:
+        """Move away what is no file where a file belongs, or no directory where one does."""
+        if not self._set_aside(name, self._read_lock()[0] or str(found.modified_ms)):
+            self.fs.delete(self._stored_uri(name))
 
     def _copy(self, name: str, stamp: Stamp, sink: Sink) -> None:
         with open_local(os.path.join(self.path, name)) as file, _translate_os_errors(self._stored_uri(name)):
@@ -359,7 +371,11 @@ class DirectorySync:
     def _keep_what_was_before(self, name: str, remote: Entry | None) -> None:
         """Set aside a file that no try of this job has fetched or stored: it is older than the job's lock there. By the
         clock of one file system, as the lock is a file beside it."""
-        if remote is None or remote.is_dir or not self._is_anothers(name, remote):
+        if remote is None or not self._is_anothers(name, remote):
+            return
+        if remote.is_dir:
+            if self.fs.moves_at_once():  # an object store may have both
+                self._make_way(name, remote)
             return
         job, locked_ms = self._read_lock()
         if remote.modified_ms > locked_ms or (not job and name in self._known):

@@ -352,9 +352,10 @@ def make_directory_like(fs: FileSystem, path: str, uri: str, is_top: bool = Fals
     there yet and has the name of a parent of `path`. `is_top` says that the copy may have another name. What is there
     already stays as it is.
     """
-    if uris.split(uri)[0] != "file":
+    found = fs.stat(uri) if uris.split(uri)[0] == "file" else None
+    if uris.split(uri)[0] != "file" or (found is not None and not found.is_dir):
         fs.mkdirs(uri)
-    elif not fs.exists(uri):
+    elif found is None:
         is_copy = is_top or os.path.basename(path) == uris.name(uri)  # noqa: PTH119 - a data set may have many
         if is_copy and not is_top:
             make_directory_like(fs, os.path.dirname(path), uris.parent(uri))  # noqa: PTH120
