@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,10 @@ from fsspec.implementations.memory import MemoryFileSystem
 from howdah.errors import StagingError
 from howdah.outputs.commit import OutputCommit, commit
 from howdah.spec import uris
+from howdah.storage.filesystem import FileSystem
 from howdah.storage.fsspec_adapter import FsspecFileSystem
+from howdah.storage.local import LocalFileSystem
+from howdah.storage.viewfs import ViewFileSystem
 
 BASE = "memory:///b"
 
@@ -79,3 +83,18 @@ def test_the_mark_of_a_complete_directory_is_copied_last() -> None:
     store, fs = lay_out({"old/_SUCCESS": b"", "old/part": b"1", "old/d/part": b"2"})
     fs.rename(f"{BASE}/old", f"{BASE}/new")
     assert store.copied == ["/b/new/d/part", "/b/new/part", "/b/new/_SUCCESS"]
+
+
+def test_a_view_moves_as_what_is_mounted_does(tmp_path: Path) -> None:
+    mounts = {"s": "s3a://b/x", "here": "file:///x"}
+    properties = "".join(
+        f"<property><name>fs.viewfs.mounttable.c.link./{name}</name><value>{at}</value></property>"
+        for name, at in mounts.items()
+    )
+    (tmp_path / "core-site.xml").write_text(f"<configuration>{properties}</configuration>")
+
+    def mounted(uri: str, _: str) -> FileSystem:
+        return FsspecFileSystem(uri, Store()) if uri.startswith("s3a:") else LocalFileSystem()
+
+    view = ViewFileSystem("viewfs://c", str(tmp_path), mounted)
+    assert [view.moves_at_once(f"viewfs://c/{name}/out") for name in mounts] == [False, True]

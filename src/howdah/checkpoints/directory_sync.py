@@ -374,7 +374,7 @@ class DirectorySync:
         if remote is None or not self._is_anothers(name, remote):
             return
         if remote.is_dir:
-            if self.fs.moves_at_once():  # an object store may have both
+            if self.fs.moves_at_once(self.uri):  # an object store may have both
                 self._make_way(name, remote)
             return
         job, locked_ms = self._read_lock()

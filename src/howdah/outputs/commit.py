@@ -327,7 +327,7 @@ def _move_snapshots(fs: FileSystem, output: OutputCommit) -> None:
 
 def _move(fs: FileSystem, old: str, new: str) -> None:
     """Move what is the job's own, or finish a move that was interrupted."""
-    fs.rename(old, new, overwrite=not fs.moves_at_once())
+    fs.rename(old, new, overwrite=not fs.moves_at_once(new))
 
 
 def _publish(fs: FileSystem, output: OutputCommit) -> None:
@@ -338,7 +338,7 @@ def _publish(fs: FileSystem, output: OutputCommit) -> None:
         _put_replaced_away(fs, output)  # of an interrupted commit: what is there now has come since
         is_a_jobs = _is_a_jobs(fs, output.final, _snapshots_in(fs, output))
         fs.rename(output.final, output.removed if is_a_jobs else output.replaced)
-    if not fs.moves_at_once():
+    if not fs.moves_at_once(output.final):
         fs.create(marker).close()  # whoever finishes the move sees by it that the files there are this job's
     _move(fs, output.gathered, output.final)
 

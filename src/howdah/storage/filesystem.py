@@ -141,7 +141,7 @@ class FileSystem(ABC):
         on an object store, logs are kept in segments (`howdah.storage.segmented_log`)."""
         return True
 
-    def moves_at_once(self) -> bool:
+    def moves_at_once(self, uri: str) -> bool:
         """Return whether `rename` moves a directory in one step. An object store copies its files, then removes them:
         what is interrupted has left all files at the old place or all at the new one, and the same call with
         `overwrite` finishes it."""

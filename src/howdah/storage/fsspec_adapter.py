@@ -85,7 +85,7 @@ class FsspecFileSystem(FileSystem):
     def appends_cheaply(self, uri: str) -> bool:
         return self._scheme not in _OBJECT_STORES
 
-    def moves_at_once(self) -> bool:
+    def moves_at_once(self, uri: str) -> bool:
         return self._scheme not in _OBJECT_STORES
 
     def create_new(self, uri: str, data: bytes, mode: int = 0o600) -> bool:
