@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -222,3 +223,15 @@ def test_what_is_of_another_kind_makes_way_and_is_kept(chief: Task) -> None:
         chief.write("last.ckpt", archive(b"3"))
         chief.up()
     assert {name for name in chief.there if not name.startswith(".")} == chief.here
+
+
+def test_what_a_killed_copy_has_left_is_removed_by_the_next(chief: Task) -> None:
+    replace_checkpoint(chief, ["s/shard-1", "s/DONE"])
+    old, new, other = ".shard-1.0123abcd.part", ".DONE.0123abce.part", ".mine.part"
+    for name in (old, new, other):
+        (chief.shared / "s" / name).write_bytes(b"half")
+    for name in (old, other):
+        os.utime(chief.shared / "s" / name, (time.time() - 4000,) * 2)
+    chief.write("s/shard-1", b"3")
+    chief.up()
+    assert chief.there == {"s/shard-1", "s/DONE", f"s/{new}", f"s/{other}"}, "another may still write the new one"

@@ -271,9 +271,13 @@ class DirectorySync:
         return bool(links)
 
     def _find_replaced(self, seen: Mapping[str, Stamp], gone: Collection[str]) -> ReplacedCheckpoint | None:
+        if not self.is_alone or self.rule == WHOLE:
+            return None
         there = StoredDirectory(self.uri, self.rule, self._known)
-        may_wait = self.is_alone and self.rule != WHOLE
-        return there.find_replaced(self.path, self.root, seen, self._list_fresh(seen), gone) if may_wait else None
+        found = there.find_replaced(self.path, self.root, seen, self._list_fresh(seen), gone)
+        if self._beside.is_empty:
+            there.remove_abandoned()
+        return found
 
     def _store(self, name: str, stamp: Stamp) -> None:
         target = self._stored_uri(name)

@@ -21,7 +21,7 @@ from howdah.spec import uris
 from howdah.spec.staged import HOWDAHS_FILES
 from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
-from howdah.storage.filesystem import Entry, FileSystem
+from howdah.storage.filesystem import Entry, FileSystem, is_temporary_name
 from howdah.wire.helper_main import HelperReply, run_helper_main
 
 MARKERS = ("_SUCCESS", "_COMPLETE", "COMPLETE", "_DONE", "DONE", ".complete", ".done", "commit_success.txt")
@@ -83,6 +83,8 @@ class CheckpointTree:
         self.sizes: dict[str, int] = {}
         self.empty: list[str] = []
         """The names of directories that hold nothing, in what was followed."""
+        self.half_written: list[Entry] = []
+        """What is written there under a temporary name, or was when its writer was killed."""
         self.left_out: dict[str, str] = {}
         """Why something can't be followed or copied there, by its name."""
         root = fs.stat(directory) if files is None else None
@@ -103,6 +105,8 @@ class CheckpointTree:
         for entry in found:
             name = uris.below(entry.uri, self.directory)
             if self._is_ignored(name):
+                if is_temporary_name(posixpath.basename(name)):
+                    self.half_written.append(entry)
                 continue
             if entry.is_dir:
                 self.empty.append(name)
@@ -157,7 +161,11 @@ def find(fs: FileSystem, directory: str, rule: str = "") -> CheckpointSearch:
     Raises:
         StagingError, EngineUnavailable: the directory can't be read.
     """
-    tree = CheckpointTree(fs, directory, rule)
+    return find_newest(CheckpointTree(fs, directory, rule), rule)
+
+
+def find_newest(tree: CheckpointTree, rule: str = "") -> CheckpointSearch:
+    """Find the newest whole checkpoint of a tree. Raises as `find`."""
     skipped: list[str] = []
     for checkpoint in candidates(tree, rule)[:MAX_TRIED]:
         try:

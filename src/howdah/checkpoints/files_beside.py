@@ -17,6 +17,11 @@ class FilesBeside:
         self._fs = fs
         self._copies = dict[str, tuple[Stamp, str]]()
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether no copy waits."""
+        return not self._copies
+
     def holds(self, uri: str, stamp: Stamp) -> bool:
         """Return whether the copy for `uri` is there, of a file with this stamp."""
         return self._copies.get(uri, (None, ""))[0] == stamp

@@ -3,7 +3,9 @@ stored, also while a program writes that in its place."""
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -15,6 +17,7 @@ from howdah.checkpoints.discovery import (
     candidates,
     find,
     find_defect,
+    find_newest,
     is_part_of,
     names_left_out,
 )
@@ -24,6 +27,9 @@ from howdah.spec import uris
 from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry
+
+ABANDONED_S = 3600.0
+"""The age at which a half-written file has no writer any more, whatever differs between two machines' clocks."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +77,7 @@ class StoredDirectory:
 
     def __init__(self, uri: str, rule: str, known: Mapping[str, Sequence[int]]) -> None:
         self._uri, self._rule, self._known = uri, rule, known
+        self._abandoned: list[str] = []
 
     def find_replaced(
         self, path: str, root: str, seen: Mapping[str, Stamp], fresh: Collection[str], gone: Collection[str]
@@ -87,7 +94,10 @@ class StoredDirectory:
         """
         if not any(name in self._known for name in (*fresh, *gone)):
             return None
-        whole = find(filesystem(self._uri), self._uri, self._rule).checkpoint
+        tree = CheckpointTree(filesystem(self._uri), self._uri, self._rule)
+        old_ms = (time.time() - ABANDONED_S) * 1000
+        self._abandoned = [entry.uri for entry in tree.half_written if 0 < entry.modified_ms < old_ms]
+        whole = find_newest(tree, self._rule).checkpoint
         if whole is None:
             return None
         whole = replace(
@@ -106,6 +116,12 @@ class StoredDirectory:
         unfinished = {name: stamp for name, stamp in others.items() if name not in seen and new.has_part(name)}
         is_awaited = any(self._is_awaited(name, stamp, files) for name, stamp in unfinished.items())
         return ReplacedCheckpoint(written, not is_awaited and new.is_whole())
+
+    def remove_abandoned(self) -> None:
+        """Remove what `find_replaced` has seen that a killed process has left half written."""
+        for uri in self._abandoned:
+            with contextlib.suppress(StagingError):
+                filesystem(uri).delete(uri)
 
     def _is_awaited(self, name: str, now: Stamp, files: Collection[str]) -> bool:
         """Return whether an unfinished file may be a part of what is written in place of `files`: not if it is a log by

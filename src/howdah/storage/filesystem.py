@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import io
 import os
+import re
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +32,7 @@ CHUNK = 1 << 20
 MAX_NAME_BYTES = 255
 """The longest name that Linux and HDFS take."""
 _MAX_KEPT_BYTES = 200
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.part", re.DOTALL)
 
 
 class ConnectionBroken(StagingError):
@@ -377,6 +379,11 @@ def mode_of_download(entry: Entry) -> int:
 def temporary_name(name: str) -> str:
     """Return the name under which a file is written before it gets `name`, which may be as long as names may be."""
     return f".{shorten(name, _MAX_KEPT_BYTES)}.{secrets.token_hex(4)}.part"
+
+
+def is_temporary_name(name: str) -> bool:
+    """Return whether a name is one that `temporary_name` gives."""
+    return bool(_TEMPORARY.fullmatch(name))
 
 
 def shorten(name: str, max_bytes: int) -> str:
