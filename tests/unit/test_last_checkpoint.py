@@ -235,3 +235,23 @@ def test_what_a_killed_copy_has_left_is_removed_by_the_next(chief: Task) -> None
     chief.write("s/shard-1", b"3")
     chief.up()
     assert chief.there == {"s/shard-1", "s/DONE", f"s/{new}", f"s/{other}"}, "another may still write the new one"
+
+
+@pytest.mark.parametrize(
+    ("names", "other"),
+    [(["s/shard-1", "s/shard-2", "s/DONE"], "s/train.log"), (["__0_0.distcp", "__1_0.distcp", ".metadata"], "run.db")],
+)
+def test_a_log_that_is_stored_beside_its_parts_does_not_give_a_checkpoint_up(
+    chief: Task, names: Sequence[str], other: str
+) -> None:
+    for name in (other, *names):
+        chief.write(name, metadata(2) if name == ".metadata" else b"1")
+    chief.up()
+    for name in names:
+        (chief.path / name).unlink()
+    chief.write(names[0], b"2")
+    chief.write(other, b"1, 2")
+    chief.up()
+    assert {(chief.shared / name).read_bytes() for name in names[:2]} == {b"1"}
+    assert (chief.shared / names[2]).exists()
+    assert (chief.shared / other).read_bytes() == b"1, 2"

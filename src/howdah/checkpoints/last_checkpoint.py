@@ -15,7 +15,6 @@ from howdah.checkpoints.discovery import (
     CheckpointTree,
     FoundCheckpoint,
     candidates,
-    find,
     find_defect,
     find_newest,
     is_part_of,
@@ -97,16 +96,9 @@ class StoredDirectory:
         tree = CheckpointTree(filesystem(self._uri), self._uri, self._rule)
         old_ms = (time.time() - ABANDONED_S) * 1000
         self._abandoned = [entry.uri for entry in tree.half_written if 0 < entry.modified_ms < old_ms]
-        whole = find_newest(tree, self._rule).checkpoint
-        if whole is None:
-            return None
-        whole = replace(
-            whole,
-            name=uris.local_name(whole.name, self._uri),
-            files=tuple(uris.local_name(name, self._uri) for name in whole.files),
-        )
-        files = {name for name in whole.files if is_part_of(whole, name) and not is_log(name)}
-        if len(whole.files) < 2 or not files <= self._known.keys():
+        whole = self._find_whole(tree)
+        files = {name for name in whole.files if is_part_of(whole, name) and not is_log(name)} if whole else set[str]()
+        if whole is None or len(whole.files) < 2 or not files <= self._known.keys():
             return None
         new = NewCheckpoint(path, self._rule, whole, seen)
         written = tuple(name for name in fresh if new.has_part(name))
@@ -116,6 +108,14 @@ class StoredDirectory:
         unfinished = {name: stamp for name, stamp in others.items() if name not in seen and new.has_part(name)}
         is_awaited = any(self._is_awaited(name, stamp, files) for name, stamp in unfinished.items())
         return ReplacedCheckpoint(written, not is_awaited and new.is_whole())
+
+    def _find_whole(self, tree: CheckpointTree) -> FoundCheckpoint | None:
+        """Return the newest whole checkpoint, with the names that its files have here."""
+        found = find_newest(tree, self._rule).checkpoint
+        if found is None:
+            return None
+        files = tuple(uris.local_name(name, self._uri) for name in found.files)
+        return replace(found, name=uris.local_name(found.name, self._uri), files=files)
 
     def remove_abandoned(self) -> None:
         """Remove what `find_replaced` has seen that a killed process has left half written."""
@@ -143,10 +143,10 @@ class StoredDirectory:
         Raises:
             StagingError, EngineUnavailable: the stored checkpoints can't be read.
         """
-        whole = find(filesystem(self._uri), self._uri, self._rule).checkpoint
-        files = {uris.local_name(name, self._uri) for name in whole.files} if whole else set[str]()
-        is_held = whole is not None and not files.intersection(stored)
-        inside = uris.local_name(whole.name, self._uri) if whole else ""  # also behind links there
+        whole = self._find_whole(CheckpointTree(filesystem(self._uri), self._uri, self._rule))
+        files = {name for name in whole.files if is_part_of(whole, name)} if whole else set[str]()
+        is_held = whole is not None and not any(name in files and not is_log(name) for name in stored)
+        inside = whole.name if whole else ""  # also behind links there
         unfinished_ns = max((stamp.modified_ns for name, stamp in local.items() if name not in seen), default=-1)
         newest = dict[str, int]()
         for name, stamp in local.items():
