@@ -16,6 +16,7 @@ from test_directory_sync import Task
 from howdah.checkpoints import discovery
 from howdah.checkpoints.directory_snapshot import Stamp
 from howdah.checkpoints.directory_sync import DirectorySync, store_checkpoints
+from howdah.errors import StagingError
 from howdah.spec import uris
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Sink
@@ -255,3 +256,28 @@ def test_a_log_that_is_stored_beside_its_parts_does_not_give_a_checkpoint_up(
     assert {(chief.shared / name).read_bytes() for name in names[:2]} == {b"1"}
     assert (chief.shared / names[2]).exists()
     assert (chief.shared / other).read_bytes() == b"1, 2"
+
+
+def test_what_changes_faster_than_it_is_copied_is_told_and_keeps_nothing_else_waiting(
+    chief: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = Directory(chief.path)
+    tensorflow(local, "weights", 100)
+    chief.up()
+    tensorflow(local, "weights", 60)
+    chief.write("notes", b"")
+    copy = DirectorySync._copy
+
+    def copy_and_change(sync: DirectorySync, name: str, stamp: Stamp, sink: Sink) -> None:
+        copy(sync, name, stamp, sink)
+        tensorflow(local, "weights", 60)
+
+    with monkeypatch.context() as training:
+        training.setattr(DirectorySync, "_copy", copy_and_change)
+        with pytest.raises(StagingError, match="is written in place of the last one changes faster than it can be"):
+            chief.up()
+    assert "notes" in chief.there
+    assert (chief.shared / "weights.data-00000-of-00001").stat().st_size == 100
+    assert not [name for name in chief.there if ".part" in name]
+    chief.up()
+    assert (chief.shared / "weights.data-00000-of-00001").stat().st_size == 60

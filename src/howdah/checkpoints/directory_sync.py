@@ -25,20 +25,16 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from howdah.checkpoints import directory_lock, directory_snapshot
+from howdah.checkpoints import directory_lock, directory_snapshot, empty_directories
 from howdah.checkpoints.directory_snapshot import Stamp
-from howdah.checkpoints.discovery import WHOLE, CheckpointTree, candidates, is_mark, is_own_file, names_left_out
-from howdah.checkpoints.empty_directories import (
-    make_empty_directories,
-    remove_empty_directories,
-    store_empty_directories,
-)
+from howdah.checkpoints.discovery import WHOLE, CheckpointTree, candidates, is_own_file, names_left_out
 from howdah.checkpoints.file_validation import STATE, is_useful_alone, named_by
 from howdah.checkpoints.files_beside import FilesBeside
 from howdah.checkpoints.known_files import read_known_files, write_known_files
 from howdah.checkpoints.last_checkpoint import ReplacedCheckpoint, StoredDirectory
 from howdah.checkpoints.links_there import find_links_in_the_way
 from howdah.checkpoints.set_aside import describe_set_aside, find_file_in_the_way, set_aside
+from howdah.checkpoints.upload_order import NAMING, upload_order
 from howdah.errors import StagingError
 from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
@@ -58,11 +54,8 @@ MAX_LEFT_OUT = 10
 """Most lines about what is not fetched; a last one counts the others."""
 MAX_NAMED = 3
 """Most files that one line names."""
+TOO_FAST = "a checkpoint that is written in place of the last one changes faster than it can be copied"
 NOT_WHOLE = "belongs to a checkpoint that is not whole, so the earlier one stays"
-_NAMING = (STATE, "latest", "last", "best")
-"""The files that name a checkpoint. They are fetched with any other, and stored last."""
-_COMPLETING = (".metadata", "trainer_state.json")
-"""The files that complete a checkpoint, and are stored after all others, too."""
 _SMALL = 1 << 20
 _NOT_READABLE = f": {NOT_READABLE}"
 
@@ -112,7 +105,7 @@ class DirectorySync:
         with _translate_os_errors(self.path):
             Path(self.path).mkdir(parents=True, exist_ok=True)
         tree = CheckpointTree(self.fs, self.uri, self.rule)
-        names = [name for name, size in tree.sizes.items() if posixpath.basename(name) in _NAMING and size <= _SMALL]
+        names = [name for name, size in tree.sizes.items() if posixpath.basename(name) in NAMING and size <= _SMALL]
         if resume:
             wanted = uris.below(resume, self.uri) if uris.normalize(resume) != uris.normalize(self.uri) else ""
             prefix = f"{wanted}/" if wanted else ""
@@ -126,7 +119,7 @@ class DirectorySync:
         if resume:
             with _translate_os_errors(self.path):
                 there = [name for name in tree.empty if name.startswith(prefix)]
-                make_empty_directories(self.fs, self.uri, self.path, there, self.rule == WHOLE)
+                empty_directories.make_empty_directories(self.fs, self.uri, self.path, there, self.rule == WHOLE)
             lines = [describe_left_out(name, why) for name, why in tree.left_out.items() if name.startswith(prefix)]
             self.told += lines[:MAX_LEFT_OUT]
             if (more := len(lines) - MAX_LEFT_OUT) > 0:
@@ -164,14 +157,19 @@ class DirectorySync:
     # Up
 
     def up(self, settle_s: float, last: bool = False) -> None:
-        """Store what the program has written since the last time; `last` says that it has ended."""
+        """Store what the program has written since the last time; `last` says that it has ended.
+
+        Raises:
+            StagingError, EngineUnavailable: something can't be stored; all else was, if it is because a checkpoint
+                changes too fast.
+        """
         try:
             self._store_until_settled(settle_s, last)
         finally:
             self._beside.remove_all()
 
     def _store_until_settled(self, settle_s: float, last: bool) -> None:
-        seen, gone, has_replaced_links = dict[str, Stamp](), list[str](), False
+        seen, gone, has_replaced_links, is_stored = dict[str, Stamp](), list[str](), False, True
         missing = self._forget_missing() if last else []
         for _ in range(ROUNDS):
             if self.rule == WHOLE:
@@ -179,11 +177,10 @@ class DirectorySync:
                 seen = self._list_files(self.skipped, empty)
                 if self.replace:
                     with _translate_os_errors(self.path):
-                        store_empty_directories(self.fs, self.uri, self.path, empty)
+                        empty_directories.store_empty_directories(self.fs, self.uri, self.path, empty)
             else:
-                seen, self.skipped = directory_snapshot.find_settled_files(
-                    self.path, settle_s, self.root, self._is_ignored
-                )
+                settled = directory_snapshot.find_settled_files(self.path, settle_s, self.root, self._is_ignored)
+                seen, self.skipped = settled
             gone = self._list_gone(seen)
             replaced = self._find_replaced(seen, gone)
             waiting = {*replaced.written} if replaced and not replaced.is_whole else set[str]()
@@ -191,15 +188,16 @@ class DirectorySync:
             is_marked = self._mark_unfinished(bool(self._list_fresh(seen) or gone))
             fresh = [name for name in self._list_fresh(seen) if name not in waiting]
             has_replaced_links |= self._replace_links(fresh, gone if self.rule == WHOLE else ())
+            is_stored = not replaced or not replaced.is_whole or self._store_at_once(replaced.written, seen)
+            waiting = waiting if is_stored else {*replaced.written}
             try:
-                if replaced and replaced.is_whole:
-                    names = [name for name in replaced.written if not self._is_restless(name)]
-                    self._store_at_once({name: seen[name] for name in names})
                 fresh = [name for name in self._list_fresh(seen) if name not in waiting]
-                for name in sorted(fresh, key=lambda n: (n in missing, *_upload_order(n, seen[n], self.rule))):
+                for name in sorted(fresh, key=lambda n: (n in missing, *upload_order(n, seen[n], self.rule))):
                     with self._passing_over(name):
                         self._store(name, seen[name])
             except _ChangedMeanwhile:
+                continue
+            if not is_stored:
                 continue
             gone = self._list_superseded(gone, seen)
             if self.rule != WHOLE and self._replace_links((), gone):
@@ -215,6 +213,8 @@ class DirectorySync:
                 if self.rule == WHOLE or not self._replace_links((), gone):
                     self._remove_gone(gone)
         self._write_known()
+        if not is_stored:
+            raise StagingError(TOO_FAST)  # who shows it names the directory
         if again := [name for name in missing if name in self._stored]:
             template = "stored again, for somebody has removed it from {uri}: {files}"
             self.told.append(message(template, uri=self.uri, files=_name_some(again)))
@@ -289,25 +289,30 @@ class DirectorySync:
             self._keep_what_was_before(name, remote)
         self._note_stored(name, stamp)
 
-    def _store_at_once(self, stamps: Mapping[str, Stamp]) -> None:
+    def _store_at_once(self, written: Sequence[str], seen: Mapping[str, Stamp]) -> bool:
         """Store the files of one checkpoint: each beside the one that it replaces, and when all are there and have not
-        changed here meanwhile, all get their names."""
-        names = sorted(stamps, key=lambda name: _upload_order(name, stamps[name], self.rule))
+        changed here meanwhile, all get their names. Return whether they have not."""
+        names = [name for name in written if not self._is_restless(name)]
+        names.sort(key=lambda name: seen[name].modified_ns)
         remotes = {name: self.fs.stat(self._stored_uri(name)) for name in names}
-        for name in sorted(names, key=lambda name: -stamps[name].modified_ns):  # what changes most often, first
-            target = self._stored_uri(name)
-            if not self._beside.holds(target, stamps[name]):
-                mode = self._prepare(name, stamps[name], target)
-                with self._beside.writing(target, stamps[name], mode) as sink:
-                    self._copy(name, stamps[name], sink)
-        for name in names:
-            self._check_unchanged(name, stamps[name])
+        try:
+            for name in reversed(names):  # what changes most often, first
+                target = self._stored_uri(name)
+                if not self._beside.holds(target, seen[name]):
+                    mode = self._prepare(name, seen[name], target)
+                    with self._beside.writing(target, seen[name], mode) as sink:
+                        self._copy(name, seen[name], sink)
+            for name in names:
+                self._check_unchanged(name, seen[name])
+        except _ChangedMeanwhile:
+            return False
         for name in names:
             self._keep_what_was_before(name, remotes[name])
-        for name in names:
+        for name in sorted(names, key=lambda name: upload_order(name, seen[name], self.rule)):
             self._beside.reveal(self._stored_uri(name))
-            self._note_stored(name, stamps[name])
+            self._note_stored(name, seen[name])
             self._report_moved(0)  # object stores rename by copying
+        return True
 
     def _is_restless(self, name: str) -> bool:
         """Return whether a file changes all the time, so that no other may wait for it."""
@@ -429,7 +434,7 @@ class DirectorySync:
             if remote is not None and known[2:] == [remote.size, remote.modified_ms]:
                 self.fs.delete(target)
                 directories.add(posixpath.dirname(name))
-        remove_empty_directories(self.fs, self.uri, self.path, directories)
+        empty_directories.remove_empty_directories(self.fs, self.uri, self.path, directories)
 
     def _list_files(self, left_out: list[str] | None = None, empty: list[str] | None = None) -> dict[str, Stamp]:
         return directory_snapshot.list_files(self.path, self.root, self._is_ignored, left_out, empty)
@@ -451,12 +456,6 @@ class DirectorySync:
     def _write_known(self) -> None:
         with _translate_os_errors(self.path):
             write_known_files(self.path, self._known)
-
-
-def _upload_order(name: str, stamp: Stamp, rule: str) -> tuple[bool, bool, int, bool, str]:
-    """Return by what files are sorted. Several that are written in some milliseconds may have one time."""
-    last = posixpath.basename(name)
-    return last in (*_NAMING, *_COMPLETING), last.endswith(".index"), stamp.modified_ns, is_mark(name, rule), name
 
 
 def _stamp(known: list[int] | None) -> Stamp | None:
