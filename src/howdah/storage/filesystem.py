@@ -158,10 +158,10 @@ class FileSystem(ABC):
         """
         temporary = uris.join(uris.parent(uri), temporary_name(uris.name(uri)))
         try:
-            self.write_in_place(temporary, data, mode)
-            self.rename(temporary, uri)
+            with self._removing_on_error(temporary, uri):
+                self.write_in_place(temporary, data, mode)
+                self.rename(temporary, uri)
         except StagingError:
-            self.delete(temporary)
             if not self.exists(uri):
                 raise
             return False
