@@ -10,7 +10,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from howdah.errors import StagingError
-from howdah.outputs.commit import OutputCommit, commit
+from howdah.outputs.commit import OutputCommit, commit, set_aside
 from howdah.spec import uris
 from howdah.storage.filesystem import FileSystem
 from howdah.storage.fsspec_adapter import FsspecFileSystem
@@ -98,3 +98,17 @@ def test_a_view_moves_as_what_is_mounted_does(tmp_path: Path) -> None:
 
     view = ViewFileSystem("viewfs://c", str(tmp_path), mounted)
     assert [view.moves_at_once(f"viewfs://c/{name}/out") for name in mounts] == [False, True]
+
+
+def test_of_a_failed_job_that_has_uploaded_nothing_nothing_is_kept() -> None:
+    store, fs = lay_out({"model.saved/2026_11_21_15_00_00/_SAVED": b"{}", ".howdah-j-0-saves/x": b""})
+    output = OutputCommit(
+        f"{BASE}/.howdah-j-0",
+        f"{BASE}/model",
+        parts=(("worker-0.1", ""),),
+        snapshot_prefix=f"{BASE}/model.saved/",
+        unfinished=f"{BASE}/.howdah-j-0-saves",
+        failed=f"{BASE}/model.failed",
+    )
+    assert set_aside(output, fs) == (False, "")
+    assert store.find("/b") == ["/b/model.saved/2026_11_21_15_00_00/_SAVED"]

@@ -212,7 +212,8 @@ def set_aside(output: OutputCommit, fs: FileSystem) -> tuple[bool, str]:
     It replaces what an earlier job has left there. Return whether anything was uploaded, and where anything else is
     now that was there."""
     _collect(fs, output)
-    found, put_away = bool(fs.children(output.gathered)), ""
+    is_there = fs.exists(output.gathered)  # an object store has no empty directory
+    found, put_away = is_there and bool(fs.children(output.gathered)), ""
     if found:
         begin_mark(fs, output.gathered, FAILED)
         try:
