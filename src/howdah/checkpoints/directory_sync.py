@@ -188,8 +188,9 @@ class DirectorySync:
             is_marked = self._mark_unfinished(bool(self._list_fresh(seen) or gone))
             fresh = [name for name in self._list_fresh(seen) if name not in waiting]
             has_replaced_links |= self._replace_links(fresh, gone if self.rule == WHOLE else ())
-            is_stored = not replaced or not replaced.is_whole or self._store_at_once(replaced.written, seen)
-            waiting = waiting if is_stored else {*replaced.written}
+            may_replace = replaced.written if replaced and replaced.is_whole else ()
+            is_stored = self._store_at_once(may_replace, seen)
+            waiting = waiting if is_stored else {*may_replace}
             try:
                 fresh = [name for name in self._list_fresh(seen) if name not in waiting]
                 for name in sorted(fresh, key=lambda n: (n in missing, *upload_order(n, seen[n], self.rule))):

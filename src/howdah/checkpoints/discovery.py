@@ -12,7 +12,7 @@ import fnmatch
 import json
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from howdah.checkpoints import file_validation
 from howdah.checkpoints.directory_snapshot import is_temporary
@@ -151,7 +151,7 @@ def names_left_out(rule: str) -> Callable[[str], bool]:
     """Return the function that says whether what has a name, without its directory, is no part of a checkpoint: it is
     hidden or temporary, and does not mark one as complete."""
     kind, _, mark = rule.partition(":")
-    marks = {*MARKERS, posixpath.basename(mark)} if kind == "marker" else MARKERS
+    marks: Collection[str] = {*MARKERS, posixpath.basename(mark)} if kind == "marker" else MARKERS
     return lambda name: is_temporary(name) and name not in marks
 
 
