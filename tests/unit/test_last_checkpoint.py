@@ -281,3 +281,24 @@ def test_what_changes_faster_than_it_is_copied_is_told_and_keeps_nothing_else_wa
     assert not [name for name in chief.there if ".part" in name]
     chief.up()
     assert (chief.shared / "weights.data-00000-of-00001").stat().st_size == 60
+
+
+def test_each_of_several_tasks_removes_what_it_has_stored_itself(tmp_path: Path, chief: Task) -> None:
+    worker = Task(tmp_path, "worker", replace=False)
+    for step in (1, 2, 3):
+        for task, name in ((worker, "__1_0.distcp"), (chief, "__0_0.distcp"), (chief, ".metadata")):
+            task.write(f"step-{step}/{name}", metadata(2))
+        for task in (chief, worker):
+            task.up()
+    late = Task(tmp_path, "late", replace=False)
+    late.down()
+    late.write("mine", b"")
+    for task in (chief, worker, late):
+        shutil.rmtree(task.path / "step-1", ignore_errors=True)
+        shutil.rmtree(task.path / "step-3", ignore_errors=True)
+    for task in (late, worker):
+        task.up()
+    assert {name for name in chief.there if "__1" in name} == {"step-2/__1_0.distcp", "step-3/__1_0.distcp"}
+    chief.up()
+    parts = ("__0_0.distcp", "__1_0.distcp", ".metadata")
+    assert chief.there == {"mine", *(f"step-{step}/{name}" for step in (2, 3) for name in parts)}

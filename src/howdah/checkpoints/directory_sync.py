@@ -28,12 +28,13 @@ from pathlib import Path
 from howdah.checkpoints import directory_lock, directory_snapshot, empty_directories
 from howdah.checkpoints.directory_snapshot import Stamp
 from howdah.checkpoints.discovery import WHOLE, CheckpointTree, candidates, is_own_file, names_left_out
-from howdah.checkpoints.file_validation import STATE, is_useful_alone, named_by
+from howdah.checkpoints.file_validation import is_useful_alone
 from howdah.checkpoints.files_beside import FilesBeside
 from howdah.checkpoints.known_files import read_known_files, write_known_files
 from howdah.checkpoints.last_checkpoint import ReplacedCheckpoint, StoredDirectory
 from howdah.checkpoints.links_there import find_links_in_the_way
 from howdah.checkpoints.set_aside import describe_set_aside, find_file_in_the_way, set_aside
+from howdah.checkpoints.tensorflow_state import point_tensorflow_to
 from howdah.checkpoints.upload_order import NAMING, upload_order
 from howdah.errors import StagingError
 from howdah.localfiles.file_errors import explain
@@ -124,7 +125,7 @@ class DirectorySync:
             self.told += lines[:MAX_LEFT_OUT]
             if (more := len(lines) - MAX_LEFT_OUT) > 0:
                 self.told.append(message("{count} more are left out in the same way", count=more))
-            self._point_tensorflow_to(posixpath.basename(uris.local_name(resume, self.uri)))
+            point_tensorflow_to(self.path, posixpath.basename(uris.local_name(resume, self.uri)))
         self._write_known()
 
     def _fetch(self, name: str, entry: Entry) -> None:
@@ -145,14 +146,6 @@ class DirectorySync:
         # The local file gets the time of the remote one: programs choose the newest by its time.
         os.utime(path, ns=(entry.modified_ms * 10**6, entry.modified_ms * 10**6))
         self._note(name, directory_snapshot.stamp_of(path), entry)
-
-    def _point_tensorflow_to(self, prefix: str) -> None:
-        """Name the checkpoint in TensorFlow's state file, which may name one that is not whole."""
-        state, index = Path(self.path, STATE), Path(self.path, f"{prefix}.index")
-        if not state.exists() or not index.exists():
-            return
-        if posixpath.basename(named_by(state.read_bytes())) != prefix:
-            state.write_text(f'model_checkpoint_path: "{prefix}"\nall_model_checkpoint_paths: "{prefix}"\n', "utf-8")
 
     # Up
 
@@ -232,14 +225,20 @@ class DirectorySync:
             return []
         found = [
             name
-            for name, (_, local_ns, _, stored_ms) in self._known.items()
+            for name in self._known
             if uris.stored_name(name, self.uri) not in there
-            and (self.replace or local_ns != stored_ms * 10**6)
+            and self._is_its_own(name)
             and self.fs.stat(uris.join(self.uri, uris.stored_name(name, self.uri))) is None  # else behind a link
         ]
         for name in found:
             del self._known[name]
         return found
+
+    def _is_its_own(self, name: str) -> bool:
+        """Return whether a file is this task's to store again and to remove: of those that replace nothing, one that it
+        has not fetched."""
+        _, local_ns, _, stored_ms = self._known[name]
+        return self.replace or local_ns != stored_ms * 10**6
 
     def _mark_unfinished(self, is_changed: bool) -> bool:
         """Mark a directory that is kept whole if files of it are about to be written or removed."""
@@ -408,11 +407,9 @@ class DirectorySync:
 
     def _list_gone(self, seen: Collection[str]) -> list[str]:
         """Return what was stored or fetched, and is here no longer. What can't be read any more is still here."""
-        if not self.replace:
-            return []
         local = seen if self.rule == WHOLE else self._list_files()
         # An empty directory is a program that starts over, or a mistake.
-        gone = [name for name in self._known if name not in local] if local else []
+        gone = [name for name in self._known if name not in local and self._is_its_own(name)] if local else []
         unreadable = {line[: -len(_NOT_READABLE)] for line in self.skipped if line.endswith(_NOT_READABLE)}
         return [name for name in gone if not any(f"{name}/".startswith(f"{above}/") for above in unreadable)]
 
