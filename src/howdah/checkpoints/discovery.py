@@ -212,11 +212,15 @@ def _directories(tree: CheckpointTree) -> dict[str, list[str]]:
 
 
 def _matching(tree: CheckpointTree, pattern: str) -> Iterator[FoundCheckpoint]:
+    def matches(name: str) -> bool:
+        known = {name, uris.local_name(name, tree.directory)}  # HDFS takes no colon
+        return any(fnmatch.fnmatchcase(each, pattern) for each in known)
+
     for directory, names in _directories(tree).items():
-        if directory and fnmatch.fnmatchcase(directory, pattern):
+        if directory and matches(directory):
             yield FoundCheckpoint(directory, "glob", tuple(names), tree.modified_ms(names))
     for name in tree.entries:
-        if fnmatch.fnmatchcase(name, pattern):
+        if matches(name):
             yield FoundCheckpoint(name, "glob", (name,), tree.modified_ms([name]))
 
 
