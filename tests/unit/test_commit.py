@@ -10,6 +10,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from howdah.errors import StagingError
+from howdah.outputs import snapshot
 from howdah.outputs.commit import OutputCommit, commit, set_aside
 from howdah.spec import uris
 from howdah.storage.filesystem import FileSystem
@@ -112,3 +113,25 @@ def test_of_a_failed_job_that_has_uploaded_nothing_nothing_is_kept() -> None:
     )
     assert set_aside(output, fs) == (False, "")
     assert store.find("/b") == ["/b/model.saved/2026_11_21_15_00_00/_SAVED"]
+
+
+def test_a_snapshot_is_moved_again_when_the_connection_broke(monkeypatch: pytest.MonkeyPatch) -> None:
+    class BrokenOnce(Store):
+        def _change(self) -> None:
+            try:
+                super()._change()
+            except ConnectionResetError:
+                self.life = -1
+                raise
+
+    names = ("a", "b", "_SAVED")
+    for life in range(7):
+        store = BrokenOnce()
+        for name in names:
+            store.pipe_file(f"{BASE}/.howdah-j-0-saves/{name}", name.encode())
+        monkeypatch.setattr(snapshot, "filesystem", lambda _, store=store: FsspecFileSystem("s3://b", store))
+        store.life = life
+        final = f"{BASE}/model.saved/2026_11_21_15_00_00"
+        asked = snapshot.PublishSnapshotRequest(f"{BASE}/.howdah-j-0-saves", final, f"{BASE}/model.saved/")
+        assert not snapshot.publish(asked).empty
+        assert store.find("/b") == sorted(f"{uris.path(final)}/{name}" for name in names), life
