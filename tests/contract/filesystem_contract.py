@@ -146,6 +146,22 @@ class FileSystemContract:
         assert fs.delete(uris.join(base, "d")) is True
         assert not fs.exists(uris.join(base, "d"))
 
+    def test_a_name_that_looks_like_a_pattern_is_one_name(self, fs: FileSystem, base: str) -> None:
+        names, others = ("epoch[1].pt", "best*", "d[1]/f"), ("epoch1.pt", "best.pt", "d1/f")
+        for directory in ("d[1]", "d1"):
+            fs.mkdirs(uris.join(base, directory))
+        write_together(fs, {uris.join(base, name): name.encode() for name in (*names, *others)})
+        fs.rename(uris.join(base, "best*"), uris.join(base, "[b]est"), overwrite=True)
+        fs.write_bytes(uris.join(base, "epoch[1].pt"), b"again")
+        assert [fs.delete(uris.join(base, name)) for name in ("epoch[1].pt", "[b]est", "d[1]", "e*")] == [
+            True,
+            True,
+            True,
+            False,
+        ]
+        found = {uris.below(entry.uri, base): fs.read_bytes(entry.uri).decode() for entry in fs.walk(base)}
+        assert found == {name: name for name in others}
+
     def test_mkdirs_leaves_a_directory_that_exists_as_it_is(self, fs: FileSystem, base: str) -> None:
         fs.mkdirs(uris.join(base, "x/y"))
         fs.write_bytes(uris.join(base, "x/y/f"), b"1")

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 from commit_contract import CommitContract
-from filesystem_contract import NAMES, FileSystemContract, PermissionContract
+from filesystem_contract import FileSystemContract, PermissionContract
 from pyarrow.fs import LocalFileSystem
 
 from howdah.errors import SpecError, StagingError
 from howdah.spec import uris
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import FileSystem, copy
+from howdah.storage.fsspec_adapter import FsspecFileSystem
 from howdah.storage.hdfs.arrow_binding import ArrowHdfsFileSystem, wrap_for_fsspec
 
 
@@ -50,8 +51,6 @@ class TestLocal(FileSystemContract, PermissionContract, CommitContract):
 
 
 class TestFsspec(FileSystemContract):
-    names = tuple(name for name in NAMES if "?" not in name)
-
     @pytest.fixture
     def base(self, fs: FileSystem) -> Iterator[str]:
         fs.mkdirs("memory:///test/dir")
@@ -96,6 +95,23 @@ class TestS3(FileSystemContract):
             sink.write(b"x" * 3_000_000)
             raise ZeroDivisionError
         assert not fs.exists(base)  # a directory is there as long as something is in it
+
+    def test_a_file_that_is_replaced_is_there_all_the_time(
+        self, fs: FsspecFileSystem, base: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        uri, store, there = uris.join(base, "file"), fs._fs, list[bool]()
+        copy_object = store.cp_file
+
+        def look_and_copy(old: str, new: str) -> None:
+            there.append(fs.exists(uri))
+            copy_object(old, new)
+
+        fs.write_bytes(uri, b"one")
+        monkeypatch.setattr(store, "cp_file", look_and_copy)
+        with fs.writing(uri) as sink:
+            sink.write(b"two")
+        assert there == [True]
+        assert fs.read_bytes(uri) == b"two"
 
 
 def test_libhdfs_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

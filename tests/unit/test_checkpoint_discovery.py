@@ -18,6 +18,7 @@ from howdah.checkpoints import discovery, file_validation
 from howdah.checkpoints import tensorflow_index as bundle
 from howdah.spec import uris
 from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import Entry
 
 
 def find(directory: Path, rule: str = "") -> tuple[str | None, tuple[str, ...]]:
@@ -341,3 +342,12 @@ def test_a_directory_behind_a_link_that_cannot_be_listed_is_left_out(
     tree.follow("")
     assert sorted(tree.entries) == ["data/shard.tar", "mine.pt"]
     assert tree.left_out == {"data/lost+found": "permission denied"}
+
+
+@pytest.mark.parametrize("pattern", ["step-12:*.json", "step-*", "step-12%3A*"])
+def test_a_rule_finds_the_names_that_a_program_has_given(pattern: str) -> None:
+    """HDFS takes no colon: it is stored as %3A, and comes back."""
+    uri = "hdfs://nn/checkpoints"
+    entry = Entry(f"{uri}/step-12%3A30.json", 1, 1)
+    tree = discovery.CheckpointTree(filesystem("file:///"), uri, f"glob:{pattern}", [entry])
+    assert [each.name for each in discovery.candidates(tree, f"glob:{pattern}")] == ["step-12%3A30.json"]

@@ -5,9 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from howdah.checkpoints import directory_lock
 from howdah.client.checkpoint_lock import release_stale_lock
@@ -16,6 +20,7 @@ from howdah.errors import StagingError
 from howdah.outputs.commit import reserve
 from howdah.spec import JobSpec, Plan, Role, StagedJob, uris
 from howdah.spec.job import Checkpoint
+from howdah.storage.fsspec_adapter import FsspecFileSystem
 
 
 @pytest.fixture
@@ -63,3 +68,27 @@ def test_a_cluster_that_cannot_be_asked_may_run_the_job(checkpoint: Path, tmp_pa
     known = f"ssh: {{hosts: nowhere, home: {tmp_path}/shared}}\n"
     configure(f"{known}profiles: {{b: {{cache_days: soon}}}}\n")
     assert not is_released(checkpoint, "ssh-20260101-000000-00000000")
+
+
+def test_of_two_jobs_that_lock_a_directory_of_an_object_store_at_once_one_alone_does() -> None:
+    both_copy = threading.Barrier(2)
+
+    class Store(MemoryFileSystem):
+        cachable = False
+        store: dict[str, Any] = {}  # noqa: RUF012 - as that of the class above
+
+        def cp_file(self, path1: str, path2: str, **options: Any) -> None:
+            both_copy.wait(10)
+            super().cp_file(path1, path2, **options)
+
+    fs = FsspecFileSystem("s3://b", Store())
+
+    def lock(job: str) -> bool:
+        try:
+            directory_lock.acquire(fs, "memory:///b/checkpoints", job)
+        except StagingError as error:
+            return "memory:///b/checkpoints is used by local-" not in str(error)
+        return True
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(lock, ("local-1", "local-2"))) == [False, True]

@@ -1,4 +1,4 @@
-"""Tests which files the cleaning of the cache removes."""
+"""Tests which files the cache takes, and which its cleaning removes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import math
 import os
 from pathlib import Path
 
+import pytest
+
+from howdah.errors import StagingError
 from howdah.spec import uris
-from howdah.storage.content_cache import Cache, max_unused_s
+from howdah.spec.staged import StagedFile
+from howdah.storage.content_cache import Cache, local_directory, location, max_unused_s, sha256_of
 
 DIGEST = "0123456789abcdef" * 4
 NOW = 2e9
@@ -51,3 +55,35 @@ def test_a_submission_that_is_under_way_keeps_its_files() -> None:
     days = [max_unused_s({"cache_days": text}) / 86400 for text in ("0", "1", "7", "")]
     assert days == [1, 1, 7, 30]
     assert max_unused_s({}) == 30 * 86400
+
+
+@pytest.mark.parametrize("now", ["print(2)", "print(1, 2)"])
+@pytest.mark.parametrize("is_cached", [False, True])
+def test_no_file_gets_the_name_of_another_content(tmp_path: Path, now: str, is_cached: bool) -> None:
+    """A program that is edited while its job is submitted must not be what later jobs get for the earlier one."""
+    cache, home, source = Cache(uris.of_local(tmp_path)), uris.of_local(tmp_path), tmp_path / "train.py"
+    source.write_text("print(1)")
+    digest = sha256_of(source)
+    file = StagedFile("train.py", location(home, digest, "train.py"), "file", str(source), digest)
+    if is_cached:
+        cache.place(file)
+    source.write_text(now)
+    if is_cached and len(now) == len("print(1)"):
+        cache.place(file)  # the job gets what it was staged with
+    else:
+        with pytest.raises(StagingError, match=r"train\.py: has changed while the job was submitted: submit it again"):
+            cache.place(file)
+    there = Path(uris.path(file.uri))
+    assert there.exists() == is_cached
+    assert not is_cached or there.read_text() == "print(1)"
+    assert not list(there.parent.glob(".*.part"))
+
+
+def test_what_howdah_has_packed_is_named_by_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOWDAH_HOME", str(tmp_path / "own"))
+    packed = local_directory() / "environments/e.tar.gz"
+    packed.parent.mkdir(parents=True)
+    packed.write_text("e")
+    home = uris.of_local(tmp_path)
+    file = StagedFile("e", location(home, DIGEST, "environment.tar.gz"), "archive", str(packed), DIGEST)
+    assert Cache(home).place(file).size == 1

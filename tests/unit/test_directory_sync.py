@@ -16,7 +16,8 @@ from test_checkpoint_discovery import Directory, archive, tensorflow
 
 from howdah.checkpoints import directory_lock, discovery
 from howdah.checkpoints.directory_snapshot import Stamp
-from howdah.checkpoints.directory_sync import EMPTY, UNFINISHED, DirectorySync
+from howdah.checkpoints.directory_sync import UNFINISHED, DirectorySync
+from howdah.checkpoints.empty_directories import EMPTY
 from howdah.checkpoints.known_files import MEMORY
 from howdah.errors import StagingError
 from howdah.spec import uris
@@ -317,12 +318,12 @@ def test_a_checkpoint_that_changes_while_it_is_copied_is_copied_again(
 
     def copy_while_it_changes(sync: DirectorySync, name: str, stamp: Stamp, sink: Sink) -> None:
         copy(sync, name, stamp, sink)
-        if name == "s/shard-2" and changes:
-            chief.write("s/shard-1", changes.pop())
+        if name == "s/shard-1" and changes:
+            chief.write("s/shard-2", changes.pop())
 
     monkeypatch.setattr(DirectorySync, "_copy", copy_while_it_changes)
     chief.up()
-    assert (chief.shared / "s/shard-1").read_bytes() == b"3"
+    assert (chief.shared / "s/shard-2").read_bytes() == b"3"
     assert chief.there == {"s/shard-1", "s/shard-2", "s/DONE"}
 
 
@@ -507,11 +508,11 @@ def test_who_fetches_a_home_is_told_that_its_last_copy_broke_off(
     (home / "optimizer").write_text("2")
     (home / "weights").mkdir()
     (home / "weights/layer").write_text("2")
-    (shared / "weights").write_text("in the way")
-    with pytest.raises(StagingError):
-        sync().up(0.0)
+    with monkeypatch.context() as broken:
+        broken.setattr(DirectorySync, "_copy", stop)
+        with pytest.raises(StagingError):
+            sync().up(0.0)
     assert fetch()
-    (shared / "weights").unlink()
     sync().up(0.0)
     assert not fetch()
     (home / "optimizer").unlink()

@@ -239,6 +239,37 @@ def test_what_braces_name_must_all_be_there(tmp_path: Path, home: str, store: st
     assert str(told.value) == f"inputs.0.path.1: '{path}': no such file or directory: {missing}"
 
 
+@pytest.mark.parametrize("store", ["", "memory:///patterns/"])
+@pytest.mark.parametrize(
+    ("pattern", "names", "said"),
+    [
+        (
+            "out/*",
+            ["a/part-0", "part-1"],
+            "2 files are left out, as names that begin with _ or . are no data (_extra/)",
+        ),
+        ("out/[!x]*", ["a/part-0", "part-1"], "2 files are left out"),
+        ("{no,out}/*/part-*", ["part-0"], "1 files are left out"),
+        ("out/_extra/part-*", ["part-2"], ""),
+        ("out/{_extra,a}/part-*", ["part-0", "part-2"], ""),
+        ("out/_[A-Z]*", ["_SUCCESS"], ""),
+    ],
+)
+def test_a_pattern_matches_no_hidden_files_that_it_does_not_name(
+    tmp_path: Path, home: str, store: str, pattern: str, names: list[str], said: str
+) -> None:
+    for name in ("a/part-0", "part-1", "_SUCCESS", "_temporary/0/part-1", "_extra/part-2", "_extra/b"):
+        uri = f"{store or tmp_path.as_uri() + '/'}out/{name}"
+        filesystem(uri).mkdirs(uris.parent(uri))
+        filesystem(uri).write_bytes(uri, b"x")
+    told: list[str] = []
+    (entry,) = stage(
+        JobSpec({"worker": Role("x")}, inputs=(Input(store + pattern),)), tmp_path, home, notice=told.append
+    ).inputs
+    assert sorted(file.name for file in entry.files) == names
+    assert [said in line for line in told] == [True] * bool(said)
+
+
 def test_a_file_named_twice_is_there_once(tmp_path: Path, home: str) -> None:
     write(tmp_path / "data/a")
     job = JobSpec(ROLES, inputs=(Input(("data", "data/*", "data/a"), share="all"),))

@@ -57,8 +57,7 @@ def acquire(fs: FileSystem, directory: str, job_id: str) -> None:
     lock = DirectoryLock(job_id, getpass.getuser(), time.time())
     held = read_lock(fs, directory)
     if held is None:
-        with fs.writing(uris.join(directory, NAME), replace=False) as sink:
-            sink.write(json.dumps(asdict(lock)).encode())
+        fs.create_new(uris.join(directory, NAME), json.dumps(asdict(lock)).encode(), 0o644)
         held = read_lock(fs, directory) or lock
     if held.job != job_id:
         raise StagingError(explain_lock(directory, held))

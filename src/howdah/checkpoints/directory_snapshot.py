@@ -150,13 +150,17 @@ def _stamp(status: os.stat_result) -> Stamp:
     return Stamp(status.st_size, status.st_mtime_ns)
 
 
-def find_settled_files(directory: str, settle_s: float, root: str = "") -> tuple[dict[str, Stamp], list[str]]:
-    """Return the files that no process is writing and that have no known defect, and sentences about the others.
+def find_settled_files(
+    directory: str, settle_s: float, root: str = "", ignored: Callable[[str], bool] | None = None
+) -> tuple[dict[str, Stamp], list[str]]:
+    """Return the files that no process is writing and that have no known defect, and sentences about the others; none
+    whose name is `ignored` (by default: is temporary).
 
     The call waits up to `settle_s` for files that are being written. Links are followed within `root`, the working
     directory.
     """
     copier = _Copier(directory, root, lambda *_: None, lambda _: None, {})
+    copier.names = OutputFiles(directory, root, ignored or is_temporary)
     copier.closed_until = time.monotonic() + min(CLOSED_S, settle_s)
     seen, skipped = copier.wait_for_settled_files(time.monotonic() + settle_s)
     defects = {
@@ -300,6 +304,13 @@ def is_temporary(name: str) -> bool:
 def is_log(name: str) -> bool:
     """Return whether a file has the name of a log, which only grows."""
     return bool(_LOG.fullmatch(posixpath.basename(name)))
+
+
+def has_grown(name: str, before: Stamp, now: Stamp | None, is_restless: bool) -> bool:
+    """Return whether a file has only become longer: its beginning is what it was. So it is with logs, and with tables
+    that change all the time."""
+    is_grown = now is not None and now.size >= before.size
+    return is_grown and (is_log(name) or (is_restless and bool(_TABLE.fullmatch(name))))
 
 
 def _open_for_writing(directory: str) -> set[str]:

@@ -18,43 +18,36 @@ to while it is written, nothing is fetched or removed, and the executor remember
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import posixpath
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from howdah.checkpoints import directory_lock, directory_snapshot
+from howdah.checkpoints import directory_lock, directory_snapshot, empty_directories
 from howdah.checkpoints.directory_snapshot import Stamp
-from howdah.checkpoints.discovery import WHOLE, CheckpointTree, candidates, is_own_file
-from howdah.checkpoints.file_validation import STATE, named_by
+from howdah.checkpoints.discovery import WHOLE, CheckpointTree, candidates, is_own_file, names_left_out
+from howdah.checkpoints.file_validation import is_useful_alone
+from howdah.checkpoints.files_beside import FilesBeside
 from howdah.checkpoints.known_files import read_known_files, write_known_files
 from howdah.checkpoints.last_checkpoint import ReplacedCheckpoint, StoredDirectory
 from howdah.checkpoints.links_there import find_links_in_the_way
-from howdah.checkpoints.set_aside import describe_set_aside, set_aside
+from howdah.checkpoints.set_aside import describe_set_aside, find_file_in_the_way, set_aside
+from howdah.checkpoints.tensorflow_state import point_tensorflow_to
+from howdah.checkpoints.upload_order import NAMING, upload_order
 from howdah.errors import StagingError
 from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
 from howdah.spec.message import Sentence, message
 from howdah.storage import cpu_throttle
 from howdah.storage.factory import filesystem
-from howdah.storage.filesystem import (
-    Entry,
-    FileSystem,
-    Sink,
-    make_directory_like,
-    mode_of_copy,
-    open_local,
-    temporary_name,
-)
+from howdah.storage.filesystem import Entry, FileSystem, Sink, make_directory_like, mode_of_copy, open_local
 from howdah.storage.linked_tree import describe_left_out
 from howdah.storage.output_files import NOT_READABLE
 from howdah.wire.helper_main import ProgressLines, run_helper_main
 from howdah.wire.helper_messages import DirectorySyncReply, FetchCheckpointRequest, StoreCheckpointsRequest
 
-EMPTY = ".howdah-empty-directories.json"
-"""The names of directories that hold nothing, in a directory that is kept whole and in its copy."""
 UNFINISHED = ".howdah-unfinished"
 """It is in a copy of such a directory while files are copied there, and stays if that breaks off."""
 ROUNDS = 5
@@ -62,8 +55,8 @@ MAX_LEFT_OUT = 10
 """Most lines about what is not fetched; a last one counts the others."""
 MAX_NAMED = 3
 """Most files that one line names."""
+TOO_FAST = "a checkpoint that is written in place of the last one changes faster than it can be copied"
 NOT_WHOLE = "belongs to a checkpoint that is not whole, so the earlier one stays"
-_NAMING = (STATE, "latest", "last", "best", ".metadata", "trainer_state.json")
 _SMALL = 1 << 20
 _NOT_READABLE = f": {NOT_READABLE}"
 
@@ -82,7 +75,10 @@ class DirectorySync:
     def __init__(self, path: str, uri: str, replace: bool = True, root: str = "", rule: str = "") -> None:
         self.path, self.uri, self.replace, self.root, self.rule = path, uri, replace, root, rule
         self.fs: FileSystem = filesystem(uri)
+        self._is_ignored = is_own_file if rule == WHOLE else names_left_out(rule)
         self.files = self.bytes = self._moved = 0
+        self.is_alone = replace
+        """No other task stores anything there, so this one has all files of each checkpoint."""
         self.report: Callable[[int, int], object] = lambda *_: None
         """A function that is called with the files stored and the bytes moved so far."""
         self.skipped: list[str] = []
@@ -99,6 +95,9 @@ class DirectorySync:
         self._mark, self._may_mark = uris.join(uri, UNFINISHED), rule == WHOLE and replace
         self._known = read_known_files(path)
         self._lock: tuple[str, int] | None = None
+        self._beside = FilesBeside(self.fs)
+        self._changes = Counter[str]()
+        """How often files have changed while they were copied, by their names."""
 
     # Down
 
@@ -107,7 +106,7 @@ class DirectorySync:
         with _translate_os_errors(self.path):
             Path(self.path).mkdir(parents=True, exist_ok=True)
         tree = CheckpointTree(self.fs, self.uri, self.rule)
-        names = [name for name, size in tree.sizes.items() if posixpath.basename(name) in _NAMING and size <= _SMALL]
+        names = [name for name, size in tree.sizes.items() if posixpath.basename(name) in NAMING and size <= _SMALL]
         if resume:
             wanted = uris.below(resume, self.uri) if uris.normalize(resume) != uris.normalize(self.uri) else ""
             prefix = f"{wanted}/" if wanted else ""
@@ -119,12 +118,14 @@ class DirectorySync:
         if self.rule == WHOLE:
             self.is_unfinished = self.fs.exists(self._mark)
         if resume:
-            self._make_empty_directories([name for name in tree.empty if name.startswith(prefix)])
+            with _translate_os_errors(self.path):
+                there = [name for name in tree.empty if name.startswith(prefix)]
+                empty_directories.make_empty_directories(self.fs, self.uri, self.path, there, self.rule == WHOLE)
             lines = [describe_left_out(name, why) for name, why in tree.left_out.items() if name.startswith(prefix)]
             self.told += lines[:MAX_LEFT_OUT]
             if (more := len(lines) - MAX_LEFT_OUT) > 0:
                 self.told.append(message("{count} more are left out in the same way", count=more))
-            self._point_tensorflow_to(posixpath.basename(uris.local_name(resume, self.uri)))
+            point_tensorflow_to(self.path, posixpath.basename(uris.local_name(resume, self.uri)))
         self._write_known()
 
     def _fetch(self, name: str, entry: Entry) -> None:
@@ -146,41 +147,33 @@ class DirectorySync:
         os.utime(path, ns=(entry.modified_ms * 10**6, entry.modified_ms * 10**6))
         self._note(name, directory_snapshot.stamp_of(path), entry)
 
-    def _make_empty_directories(self, there: Collection[str]) -> None:
-        """Make those that are `there`, and those that are only named there."""
-        uri = uris.join(self.uri, EMPTY)
-        names = [uris.local_name(name, self.uri) for name in there]
-        is_listed = self.rule == WHOLE and self.fs.exists(uri)
-        if is_listed:
-            names += [uris.check_inner_name(str(name), uri) for name in json.loads(self.fs.read_bytes(uri))]
-        with _translate_os_errors(self.path):
-            for name in names:
-                if not os.path.lexists(os.path.join(self.path, name)):
-                    Path(self.path, name).mkdir(parents=True, exist_ok=True)
-            if self.rule == WHOLE and (names or is_listed):
-                Path(self.path, EMPTY).write_text(json.dumps(sorted({*names})), "utf-8")
-
-    def _point_tensorflow_to(self, prefix: str) -> None:
-        """Name the checkpoint in TensorFlow's state file, which may name one that is not whole."""
-        state, index = Path(self.path, STATE), Path(self.path, f"{prefix}.index")
-        if not state.exists() or not index.exists():
-            return
-        if posixpath.basename(named_by(state.read_bytes())) != prefix:
-            state.write_text(f'model_checkpoint_path: "{prefix}"\nall_model_checkpoint_paths: "{prefix}"\n', "utf-8")
-
     # Up
 
     def up(self, settle_s: float, last: bool = False) -> None:
-        """Store what the program has written since the last time; `last` says that it has ended."""
-        seen, gone, has_replaced_links = dict[str, Stamp](), list[str](), False
+        """Store what the program has written since the last time; `last` says that it has ended.
+
+        Raises:
+            StagingError, EngineUnavailable: something can't be stored; all else was, if it is because a checkpoint
+                changes too fast.
+        """
+        try:
+            self._store_until_settled(settle_s, last)
+        finally:
+            self._beside.remove_all()
+
+    def _store_until_settled(self, settle_s: float, last: bool) -> None:
+        seen, gone, has_replaced_links, is_stored = dict[str, Stamp](), list[str](), False, True
         missing = self._forget_missing() if last else []
         for _ in range(ROUNDS):
             if self.rule == WHOLE:
                 self.skipped, empty = [], list[str]()
                 seen = self._list_files(self.skipped, empty)
-                self._store_empty_directories(empty)
+                if self.replace:
+                    with _translate_os_errors(self.path):
+                        empty_directories.store_empty_directories(self.fs, self.uri, self.path, empty)
             else:
-                seen, self.skipped = directory_snapshot.find_settled_files(self.path, settle_s, self.root)
+                settled = directory_snapshot.find_settled_files(self.path, settle_s, self.root, self._is_ignored)
+                seen, self.skipped = settled
             gone = self._list_gone(seen)
             replaced = self._find_replaced(seen, gone)
             waiting = {*replaced.written} if replaced and not replaced.is_whole else set[str]()
@@ -188,13 +181,17 @@ class DirectorySync:
             is_marked = self._mark_unfinished(bool(self._list_fresh(seen) or gone))
             fresh = [name for name in self._list_fresh(seen) if name not in waiting]
             has_replaced_links |= self._replace_links(fresh, gone if self.rule == WHOLE else ())
+            may_replace = replaced.written if replaced and replaced.is_whole else ()
+            is_stored = self._store_at_once(may_replace, seen)
+            waiting = waiting if is_stored else {*may_replace}
             try:
-                if replaced and replaced.is_whole:
-                    self._store_at_once({name: seen[name] for name in replaced.written})
                 fresh = [name for name in self._list_fresh(seen) if name not in waiting]
-                for name in sorted(fresh, key=lambda n: (n in missing, *_upload_order(n, seen[n]))):
-                    self._store(name, seen[name])
+                for name in sorted(fresh, key=lambda n: (n in missing, *upload_order(n, seen[n], self.rule))):
+                    with self._passing_over(name):
+                        self._store(name, seen[name])
             except _ChangedMeanwhile:
+                continue
+            if not is_stored:
                 continue
             gone = self._list_superseded(gone, seen)
             if self.rule != WHOLE and self._replace_links((), gone):
@@ -210,6 +207,8 @@ class DirectorySync:
                 if self.rule == WHOLE or not self._replace_links((), gone):
                     self._remove_gone(gone)
         self._write_known()
+        if not is_stored:
+            raise StagingError(TOO_FAST)  # who shows it names the directory
         if again := [name for name in missing if name in self._stored]:
             template = "stored again, for somebody has removed it from {uri}: {files}"
             self.told.append(message(template, uri=self.uri, files=_name_some(again)))
@@ -226,14 +225,20 @@ class DirectorySync:
             return []
         found = [
             name
-            for name, (_, local_ns, _, stored_ms) in self._known.items()
+            for name in self._known
             if uris.stored_name(name, self.uri) not in there
-            and (self.replace or local_ns != stored_ms * 10**6)
+            and self._is_its_own(name)
             and self.fs.stat(uris.join(self.uri, uris.stored_name(name, self.uri))) is None  # else behind a link
         ]
         for name in found:
             del self._known[name]
         return found
+
+    def _is_its_own(self, name: str) -> bool:
+        """Return whether a file is this task's to store again and to remove: of those that replace nothing, one that it
+        has not fetched."""
+        _, local_ns, _, stored_ms = self._known[name]
+        return self.replace or local_ns != stored_ms * 10**6
 
     def _mark_unfinished(self, is_changed: bool) -> bool:
         """Mark a directory that is kept whole if files of it are about to be written or removed."""
@@ -242,19 +247,6 @@ class DirectorySync:
             self.fs.mkdirs(self.uri)
             self.fs.create(self._mark).close()
         return is_marked
-
-    def _store_empty_directories(self, names: list[str]) -> None:
-        """Store their names in a file, for object stores have no directories."""
-        known = Path(self.path, EMPTY)
-        before = _read_empty(known)
-        if not self.replace or before == {*names}:
-            return
-        self._remove_empty((before or set()) - {*names})
-        data = json.dumps(names).encode()
-        self.fs.mkdirs(self.uri)
-        self.fs.write_bytes(uris.join(self.uri, EMPTY), data)
-        with _translate_os_errors(str(known)):
-            known.write_bytes(data)
 
     def _list_fresh(self, seen: Mapping[str, Stamp]) -> list[str]:
         """Return what has changed since it was stored or fetched."""
@@ -278,9 +270,14 @@ class DirectorySync:
             self.fs.delete(uris.join(self.uri, link))
         return bool(links)
 
-    def _find_replaced(self, seen: Collection[str], gone: Collection[str]) -> ReplacedCheckpoint | None:
+    def _find_replaced(self, seen: Mapping[str, Stamp], gone: Collection[str]) -> ReplacedCheckpoint | None:
+        if not self.is_alone or self.rule == WHOLE:
+            return None
         there = StoredDirectory(self.uri, self.rule, self._known)
-        return there.find_replaced(self.path, seen, self._list_fresh(seen), gone) if self.rule != WHOLE else None
+        found = there.find_replaced(self.path, self.root, seen, self._list_fresh(seen), gone)
+        if self._beside.is_empty:
+            there.remove_abandoned()
+        return found
 
     def _store(self, name: str, stamp: Stamp) -> None:
         target = self._stored_uri(name)
@@ -292,32 +289,44 @@ class DirectorySync:
             self._keep_what_was_before(name, remote)
         self._note_stored(name, stamp)
 
-    def _store_at_once(self, stamps: Mapping[str, Stamp]) -> None:
+    def _store_at_once(self, written: Sequence[str], seen: Mapping[str, Stamp]) -> bool:
         """Store the files of one checkpoint: each beside the one that it replaces, and when all are there and have not
-        changed here meanwhile, all get their names."""
-        beside = dict[str, str]()
-        remotes = {name: self.fs.stat(self._stored_uri(name)) for name in stamps}
-        names = [name for name in stamps if self.replace or not self._is_anothers(name, remotes[name])]
-        names.sort(key=lambda name: _upload_order(name, stamps[name]))
+        changed here meanwhile, all get their names. Return whether they have not."""
+        names = [name for name in written if not self._is_restless(name)]
+        names.sort(key=lambda name: seen[name].modified_ns)
+        remotes = {name: self.fs.stat(self._stored_uri(name)) for name in names}
         try:
-            for name in names:
+            for name in reversed(names):  # what changes most often, first
                 target = self._stored_uri(name)
-                mode = self._prepare(name, stamps[name], target)
-                beside[name] = uris.join(uris.parent(target), temporary_name(uris.name(target)))
-                with self.fs.writing_beside(target, beside[name], mode) as sink:
-                    self._copy(name, stamps[name], sink)
+                if not self._beside.holds(target, seen[name]):
+                    mode = self._prepare(name, seen[name], target)
+                    with self._beside.writing(target, seen[name], mode) as sink:
+                        self._copy(name, seen[name], sink)
             for name in names:
-                self._check_unchanged(name, stamps[name])
-            for name in names:
-                self._keep_what_was_before(name, remotes[name])
-            for name in names:
-                self.fs.rename(beside.pop(name), self._stored_uri(name), overwrite=True)
-        finally:
-            for uri in beside.values():
-                with contextlib.suppress(Exception):
-                    self.fs.delete(uri)
+                self._check_unchanged(name, seen[name])
+        except _ChangedMeanwhile:
+            return False
         for name in names:
-            self._note_stored(name, stamps[name])
+            self._keep_what_was_before(name, remotes[name])
+        for name in sorted(names, key=lambda name: upload_order(name, seen[name], self.rule)):
+            self._beside.reveal(self._stored_uri(name))
+            self._note_stored(name, seen[name])
+            self._report_moved(0)  # object stores rename by copying
+        return True
+
+    def _is_restless(self, name: str) -> bool:
+        """Return whether a file changes all the time, so that no other may wait for it."""
+        return self._changes[name] > 1 and is_useful_alone(name)
+
+    @contextlib.contextmanager
+    def _passing_over(self, name: str) -> Iterator[None]:
+        """Go on without a file that changes all the time: the next call stores it, or the last one."""
+        was_restless = self._is_restless(name)
+        try:
+            yield
+        except _ChangedMeanwhile:
+            if not was_restless:
+                raise
 
     def _stored_uri(self, name: str) -> str:
         return uris.join(self.uri, uris.stored_name(name, self.uri))
@@ -330,8 +339,20 @@ class DirectorySync:
         self._check_unchanged(name, stamp)
         path = os.path.join(self.path, name)
         with _translate_os_errors(target):
-            make_directory_like(self.fs, os.path.dirname(path), uris.parent(target))
+            try:
+                make_directory_like(self.fs, os.path.dirname(path), uris.parent(target))
+            except StagingError:
+                found = find_file_in_the_way(self.fs, self.uri, posixpath.dirname(name)) if self.replace else None
+                if found is None:
+                    raise
+                self._make_way(*found)
+                make_directory_like(self.fs, os.path.dirname(path), uris.parent(target))
             return mode_of_copy(path, target)
+
+    def _make_way(self, name: str, found: Entry) -> None:
+        """Move away what is no file where a file belongs, or no directory where one does."""
+        if not self._set_aside(name, self._read_lock()[0] or str(found.modified_ms)):
+            self.fs.delete(self._stored_uri(name))
 
     def _copy(self, name: str, stamp: Stamp, sink: Sink) -> None:
         with open_local(os.path.join(self.path, name)) as file, _translate_os_errors(self._stored_uri(name)):
@@ -339,7 +360,9 @@ class DirectorySync:
         self._check_unchanged(name, stamp)
 
     def _check_unchanged(self, name: str, stamp: Stamp) -> None:
-        if directory_snapshot.stamp_of(os.path.join(self.path, name)) != stamp:
+        now = directory_snapshot.stamp_of(os.path.join(self.path, name))
+        if now != stamp and not directory_snapshot.has_grown(name, stamp, now, self._is_restless(name)):
+            self._changes[name] += 1
             raise _ChangedMeanwhile
 
     def _note_stored(self, name: str, stamp: Stamp) -> None:
@@ -357,7 +380,11 @@ class DirectorySync:
     def _keep_what_was_before(self, name: str, remote: Entry | None) -> None:
         """Set aside a file that no try of this job has fetched or stored: it is older than the job's lock there. By the
         clock of one file system, as the lock is a file beside it."""
-        if remote is None or remote.is_dir or not self._is_anothers(name, remote):
+        if remote is None or not self._is_anothers(name, remote):
+            return
+        if remote.is_dir:
+            if self.fs.moves_at_once(self.uri):  # an object store may have both
+                self._make_way(name, remote)
             return
         job, locked_ms = self._read_lock()
         if remote.modified_ms > locked_ms or (not job and name in self._known):
@@ -380,11 +407,9 @@ class DirectorySync:
 
     def _list_gone(self, seen: Collection[str]) -> list[str]:
         """Return what was stored or fetched, and is here no longer. What can't be read any more is still here."""
-        if not self.replace:
-            return []
         local = seen if self.rule == WHOLE else self._list_files()
         # An empty directory is a program that starts over, or a mistake.
-        gone = [name for name in self._known if name not in local] if local else []
+        gone = [name for name in self._known if name not in local and self._is_its_own(name)] if local else []
         unreadable = {line[: -len(_NOT_READABLE)] for line in self.skipped if line.endswith(_NOT_READABLE)}
         return [name for name in gone if not any(f"{name}/".startswith(f"{above}/") for above in unreadable)]
 
@@ -407,22 +432,10 @@ class DirectorySync:
             if remote is not None and known[2:] == [remote.size, remote.modified_ms]:
                 self.fs.delete(target)
                 directories.add(posixpath.dirname(name))
-        self._remove_empty(directories)
-
-    def _remove_empty(self, directories: Collection[str]) -> None:
-        """Remove directories there that hold nothing and are here no longer, and those that held only them."""
-        for name in sorted(directories, reverse=True):
-            while name and not os.path.isdir(os.path.join(self.path, name)):  # noqa: PTH112
-                uri = uris.join(self.uri, uris.stored_name(name, self.uri))
-                found = self.fs.stat(uri)  # an object store has no directories
-                if found is None or not found.is_dir or self.fs.children(uri):
-                    break
-                self.fs.delete(uri)
-                name = posixpath.dirname(name)
+        empty_directories.remove_empty_directories(self.fs, self.uri, self.path, directories)
 
     def _list_files(self, left_out: list[str] | None = None, empty: list[str] | None = None) -> dict[str, Stamp]:
-        ignored = is_own_file if self.rule == WHOLE else None
-        return directory_snapshot.list_files(self.path, self.root, ignored, left_out, empty)
+        return directory_snapshot.list_files(self.path, self.root, self._is_ignored, left_out, empty)
 
     def reply(self) -> DirectorySyncReply:
         """Return what has been copied."""
@@ -443,25 +456,12 @@ class DirectorySync:
             write_known_files(self.path, self._known)
 
 
-def _upload_order(name: str, stamp: Stamp) -> tuple[bool, bool, int, str]:
-    last = posixpath.basename(name)
-    return last in _NAMING, last.endswith(".index"), stamp.modified_ns, name
-
-
 def _stamp(known: list[int] | None) -> Stamp | None:
     return Stamp(known[0], known[1]) if known is not None else None
 
 
 def _name_some(names: Sequence[str]) -> str:
     return ", ".join([*names[:MAX_NAMED], *(["…"] if len(names) > MAX_NAMED else [])])
-
-
-def _read_empty(path: Path) -> set[str] | None:
-    """Return the names in a list of empty directories; None if it is damaged."""
-    try:
-        return set(map(str, json.loads(path.read_bytes()))) if path.exists() else set()
-    except (ValueError, TypeError):
-        return None
 
 
 @contextlib.contextmanager
@@ -483,6 +483,7 @@ def fetch_checkpoint(request: FetchCheckpointRequest) -> DirectorySyncReply:
 def store_checkpoints(request: StoreCheckpointsRequest) -> DirectorySyncReply:
     """Store the checkpoints that a program has written."""
     sync = DirectorySync(request.path, request.uri, request.replace, request.root, request.valid)
+    sync.is_alone = request.replace and request.is_alone
     if os.path.isdir(request.path):  # noqa: PTH112
         sync.report = ProgressLines()
         if not request.last:

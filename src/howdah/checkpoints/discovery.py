@@ -12,7 +12,7 @@ import fnmatch
 import json
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from howdah.checkpoints import file_validation
 from howdah.checkpoints.directory_snapshot import is_temporary
@@ -21,7 +21,7 @@ from howdah.spec import uris
 from howdah.spec.staged import HOWDAHS_FILES
 from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
-from howdah.storage.filesystem import Entry, FileSystem
+from howdah.storage.filesystem import Entry, FileSystem, is_temporary_name
 from howdah.wire.helper_main import HelperReply, run_helper_main
 
 MARKERS = ("_SUCCESS", "_COMPLETE", "COMPLETE", "_DONE", "DONE", ".complete", ".done", "commit_success.txt")
@@ -39,6 +39,10 @@ _HUGGING_FACE = {
 _DEEPSPEED = re.compile(r"mp_rank_\d+_model_states\.pt|.*_optim_states\.pt")
 _TEMPORARY_OUTPUT = re.compile(r"\.howdah-.+-\d+(-saves|-removed)?")
 _SHARD = re.compile(rb"__\d+_\d+\.distcp")
+_PARTS = {
+    "torch-sharded": re.compile(r"[^/]+\.distcp|\.metadata"),
+    "tensorflow-model": re.compile(r"[^/]+\.pb|(variables|assets|assets\.extra)/.*", re.DOTALL),
+}
 
 
 WHOLE = "all"
@@ -71,18 +75,22 @@ class CheckpointSearch:
 
 class CheckpointTree:
     """The files below a directory, but for those behind links to directories; temporary ones do not count, unless
-    `rule` takes all."""
+    `rule` takes all. With `files` these alone are taken."""
 
-    def __init__(self, fs: FileSystem, directory: str, rule: str = "") -> None:
-        self.fs, self.directory, self._is_ignored = fs, directory, is_own_file if rule == WHOLE else _is_ignored
+    def __init__(self, fs: FileSystem, directory: str, rule: str = "", files: Iterable[Entry] | None = None) -> None:
+        self.fs, self.directory, self._rule, self._is_left_out = fs, directory, rule, names_left_out(rule)
         self.entries: dict[str, Entry] = {}
         self.sizes: dict[str, int] = {}
         self.empty: list[str] = []
         """The names of directories that hold nothing, in what was followed."""
+        self.half_written: list[Entry] = []
+        """What is written there under a temporary name, or was when its writer was killed."""
         self.left_out: dict[str, str] = {}
         """Why something can't be followed or copied there, by its name."""
-        root = fs.stat(directory)
-        if root is not None and root.is_dir:
+        root = fs.stat(directory) if files is None else None
+        if files is not None:
+            self._add(files)
+        elif root is not None and root.is_dir:
             self._add(fs.walk(directory))
 
     def follow(self, name: str) -> None:
@@ -97,11 +105,19 @@ class CheckpointTree:
         for entry in found:
             name = uris.below(entry.uri, self.directory)
             if self._is_ignored(name):
+                if is_temporary_name(posixpath.basename(name)):
+                    self.half_written.append(entry)
                 continue
             if entry.is_dir:
                 self.empty.append(name)
             else:
                 self.entries[name], self.sizes[name] = entry, entry.size
+
+    def _is_ignored(self, name: str) -> bool:
+        if self._rule == WHOLE:
+            return is_own_file(name)
+        *directories, last = name.split("/")
+        return any(map(is_temporary, directories)) or self._is_left_out(last)
 
     def find_defect(self, name: str) -> str | None:
         """Return the defect of one file; None when its format does not tell."""
@@ -125,9 +141,18 @@ def is_own_file(name: str) -> bool:
     return bool(HOWDAHS_FILES.fullmatch(first) or _TEMPORARY_OUTPUT.fullmatch(first))
 
 
-def _is_ignored(name: str) -> bool:
-    *directories, last = name.split("/")
-    return any(map(is_temporary, directories)) or (is_temporary(last) and last not in MARKERS)
+def is_mark(name: str, rule: str = "") -> bool:
+    """Return whether a file's name says that it is written when its checkpoint is complete."""
+    kind, _, mark = rule.partition(":")
+    return posixpath.basename(name) in (*MARKERS, "saved_model.pb") or (kind == "marker" and name.endswith(mark))
+
+
+def names_left_out(rule: str) -> Callable[[str], bool]:
+    """Return the function that says whether what has a name, without its directory, is no part of a checkpoint: it is
+    hidden or temporary, and does not mark one as complete."""
+    kind, _, mark = rule.partition(":")
+    marks: Collection[str] = {*MARKERS, posixpath.basename(mark)} if kind == "marker" else MARKERS
+    return lambda name: is_temporary(name) and name not in marks
 
 
 def find(fs: FileSystem, directory: str, rule: str = "") -> CheckpointSearch:
@@ -136,7 +161,11 @@ def find(fs: FileSystem, directory: str, rule: str = "") -> CheckpointSearch:
     Raises:
         StagingError, EngineUnavailable: the directory can't be read.
     """
-    tree = CheckpointTree(fs, directory, rule)
+    return find_newest(CheckpointTree(fs, directory, rule), rule)
+
+
+def find_newest(tree: CheckpointTree, rule: str = "") -> CheckpointSearch:
+    """Find the newest whole checkpoint of a tree. Raises as `find`."""
     skipped: list[str] = []
     for checkpoint in candidates(tree, rule)[:MAX_TRIED]:
         try:
@@ -183,11 +212,15 @@ def _directories(tree: CheckpointTree) -> dict[str, list[str]]:
 
 
 def _matching(tree: CheckpointTree, pattern: str) -> Iterator[FoundCheckpoint]:
+    def matches(name: str) -> bool:
+        known = {name, uris.local_name(name, tree.directory)}  # HDFS takes no colon
+        return any(fnmatch.fnmatchcase(each, pattern) for each in known)
+
     for directory, names in _directories(tree).items():
-        if directory and fnmatch.fnmatchcase(directory, pattern):
+        if directory and matches(directory):
             yield FoundCheckpoint(directory, "glob", tuple(names), tree.modified_ms(names))
     for name in tree.entries:
-        if fnmatch.fnmatchcase(name, pattern):
+        if matches(name):
             yield FoundCheckpoint(name, "glob", (name,), tree.modified_ms([name]))
 
 
@@ -239,6 +272,13 @@ def _format_of(directory: str, names: Iterable[str]) -> str:
     if "_CHECKPOINT_METADATA" in own:
         return "orbax"
     return "marked" if own & set(MARKERS) else ""
+
+
+def is_part_of(checkpoint: FoundCheckpoint, name: str) -> bool:
+    """Return whether a file in a checkpoint's directory is a part of it. Where the format does not tell, any is; where
+    the directory may be that of all checkpoints, others may lie there, too."""
+    parts = _PARTS.get(checkpoint.format)
+    return parts is None or bool(parts.fullmatch(posixpath.relpath(name, checkpoint.name or ".")))
 
 
 def find_defect(tree: CheckpointTree, checkpoint: FoundCheckpoint, rule: str = "") -> str:

@@ -171,6 +171,11 @@ def is_part(name: str) -> bool:
     return bool(DATA.fullmatch(name)) or name.endswith(".index") or posixpath.basename(name) == STATE
 
 
+def is_useful_alone(name: str) -> bool:
+    """Return whether a file is of no format of which a checkpoint may consist: a log, a table, text."""
+    return name.endswith(".json") or not (has_known_format(name) or DATA.fullmatch(name))
+
+
 def find_orphans(names: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield files of TensorFlow checkpoints of which another file is missing, with the reason."""
     present: dict[str, set[int]] = {}

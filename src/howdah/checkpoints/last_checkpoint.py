@@ -3,15 +3,32 @@ stored, also while a program writes that in its place."""
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
+import time
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
+from howdah.checkpoints import directory_snapshot
 from howdah.checkpoints.directory_snapshot import Stamp, is_log
-from howdah.checkpoints.discovery import CheckpointTree, candidates, find, find_defect
+from howdah.checkpoints.discovery import (
+    CheckpointTree,
+    FoundCheckpoint,
+    candidates,
+    find_defect,
+    find_newest,
+    is_part_of,
+    names_left_out,
+)
+from howdah.checkpoints.file_validation import is_useful_alone
 from howdah.errors import StagingError
 from howdah.spec import uris
 from howdah.spec.values import dataclass
 from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import Entry
+
+ABANDONED_S = 3600.0
+"""The age at which a half-written file has no writer any more, whatever differs between two machines' clocks."""
 
 
 @dataclass(frozen=True)
@@ -24,49 +41,94 @@ class ReplacedCheckpoint:
     """All files of the new one are there and whole: it may replace the old one."""
 
 
+class NewCheckpoint:
+    """What a program has written at `path` in place of the checkpoint `old`: of its files those that can be stored and
+    are finished, `seen`."""
+
+    def __init__(self, path: str, rule: str, old: FoundCheckpoint, seen: Mapping[str, Stamp]) -> None:
+        local = uris.of_local(path)
+        entries = (
+            Entry(uris.join(local, name), stamp.size, stamp.modified_ns // 10**6) for name, stamp in seen.items()
+        )
+        self._rule, self._old = rule, old
+        self._tree = CheckpointTree(filesystem(local), local, rule, entries)
+        found = candidates(self._tree, rule)
+        self._found = next((each for each in found if each.name == old.name), None)
+
+    def has_part(self, name: str) -> bool:
+        """Return whether a file is a part of the new checkpoint, or of the old one."""
+        checkpoints = [self._old, *([self._found] if self._found else [])]
+        return not is_log(name) and any(
+            (name in each.files or _is_inside(name, each.name)) and is_part_of(each, name) for each in checkpoints
+        )
+
+    def is_whole(self) -> bool:
+        """Return whether all of the new checkpoint is there."""
+        try:
+            return self._found is not None and not find_defect(self._tree, self._found, self._rule)
+        except StagingError:  # removed since it was listed
+            return False
+
+
 class StoredDirectory:
     """The checkpoints at `uri`. `known` are the files that were stored or fetched: size and time (ns) here, size and
     time (ms) there, by their names in the local directory."""
 
     def __init__(self, uri: str, rule: str, known: Mapping[str, Sequence[int]]) -> None:
         self._uri, self._rule, self._known = uri, rule, known
+        self._abandoned: list[str] = []
 
     def find_replaced(
-        self, path: str, seen: Collection[str], fresh: Collection[str], gone: Collection[str]
+        self, path: str, root: str, seen: Mapping[str, Stamp], fresh: Collection[str], gone: Collection[str]
     ) -> ReplacedCheckpoint | None:
         """Return what storing a program's files would change of the newest whole checkpoint; None for nothing.
 
-        `seen` are the finished files in the local directory `path`, `fresh` those of them that are not stored, `gone`
-        those that were stored and are here no longer. One file always replaces another as a whole; and no task has all
-        files of a checkpoint to which several have stored theirs.
+        `seen` are the finished files in the local directory `path`, whose links lead no further than to `root`, `fresh`
+        those of them that are not stored, `gone` those that were stored and are here no longer. One file always
+        replaces another as a whole. The answer is right only if no other task stores files there: of a checkpoint of
+        several tasks, none has all that is new, although each has fetched all that is old.
 
         Raises:
             StagingError, EngineUnavailable: the stored checkpoints can't be read.
         """
         if not any(name in self._known for name in (*fresh, *gone)):
             return None
-        whole = find(filesystem(self._uri), self._uri, self._rule).checkpoint
-        files = {uris.local_name(name, self._uri) for name in whole.files} if whole else set[str]()
-        if whole is None or len(files) < 2 or not files <= self._known.keys():
+        tree = CheckpointTree(filesystem(self._uri), self._uri, self._rule)
+        old_ms = (time.time() - ABANDONED_S) * 1000
+        self._abandoned = [entry.uri for entry in tree.half_written if 0 < entry.modified_ms < old_ms]
+        whole = self._find_whole(tree)
+        files = {name for name in whole.files if is_part_of(whole, name) and not is_log(name)} if whole else set[str]()
+        if whole is None or len(whole.files) < 2 or not files <= self._known.keys():
             return None
-        name = uris.local_name(whole.name, self._uri)
-        written = [each for each in fresh if (each in files or _is_inside(each, name)) and not is_log(each)]
-        if not written or not any(each in fresh or each in gone for each in files if not is_log(each)):
+        new = NewCheckpoint(path, self._rule, whole, seen)
+        written = tuple(name for name in fresh if new.has_part(name))
+        if not written or not any(name in fresh or name in gone for name in files):
             return None
-        return ReplacedCheckpoint(tuple(written), self._is_whole(path, name, seen))
+        others = directory_snapshot.list_files(path, root, names_left_out(self._rule))
+        unfinished = {name: stamp for name, stamp in others.items() if name not in seen and new.has_part(name)}
+        is_awaited = any(self._is_awaited(name, stamp, files) for name, stamp in unfinished.items())
+        return ReplacedCheckpoint(written, not is_awaited and new.is_whole())
 
-    def _is_whole(self, path: str, name: str, seen: Collection[str]) -> bool:
-        local = uris.of_local(path)
-        tree = CheckpointTree(filesystem(local), local, self._rule)
-        try:
-            return any(
-                each.name == name
-                and all(file in seen or is_log(file) for file in each.files)
-                and not find_defect(tree, each, self._rule)
-                for each in candidates(tree, self._rule)
-            )
-        except StagingError:  # removed since it was listed
-            return False
+    def _find_whole(self, tree: CheckpointTree) -> FoundCheckpoint | None:
+        """Return the newest whole checkpoint, with the names that its files have here."""
+        found = find_newest(tree, self._rule).checkpoint
+        if found is None:
+            return None
+        files = tuple(uris.local_name(name, self._uri) for name in found.files)
+        return replace(found, name=uris.local_name(found.name, self._uri), files=files)
+
+    def remove_abandoned(self) -> None:
+        """Remove what `find_replaced` has seen that a killed process has left half written."""
+        for uri in self._abandoned:
+            with contextlib.suppress(StagingError):
+                filesystem(uri).delete(uri)
+
+    def _is_awaited(self, name: str, now: Stamp, files: Collection[str]) -> bool:
+        """Return whether an unfinished file may be a part of what is written in place of `files`: not if it is a log by
+        another name, which has grown since it was stored, or was there already when these were."""
+        if name in files:
+            return not (is_useful_alone(name) and now.size > self._known[name][0])
+        return not is_useful_alone(name) and now.modified_ns > max(self._known[each][1] for each in files)
 
     def list_superseded(
         self, gone: Sequence[str], seen: Collection[str], local: Mapping[str, Stamp], stored: Collection[str]
@@ -81,10 +143,10 @@ class StoredDirectory:
         Raises:
             StagingError, EngineUnavailable: the stored checkpoints can't be read.
         """
-        whole = find(filesystem(self._uri), self._uri, self._rule).checkpoint
-        files = {uris.local_name(name, self._uri) for name in whole.files} if whole else set[str]()
-        is_held = whole is not None and not files.intersection(stored)
-        inside = uris.local_name(whole.name, self._uri) if whole else ""  # also behind links there
+        whole = self._find_whole(CheckpointTree(filesystem(self._uri), self._uri, self._rule))
+        files = {name for name in whole.files if is_part_of(whole, name)} if whole else set[str]()
+        is_held = whole is not None and not any(name in files and not is_log(name) for name in stored)
+        inside = whole.name if whole else ""  # also behind links there
         unfinished_ns = max((stamp.modified_ns for name, stamp in local.items() if name not in seen), default=-1)
         newest = dict[str, int]()
         for name, stamp in local.items():

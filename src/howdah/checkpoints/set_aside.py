@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
 from howdah.spec.message import Message, message
-from howdah.storage.filesystem import FileSystem
+from howdah.storage.filesystem import Entry, FileSystem
 
 
 def set_aside(fs: FileSystem, directory: str, name: str, job: str) -> str:
@@ -45,6 +45,17 @@ def _move_link(path: str, kept: str) -> None:
         os.unlink(path)
     except OSError as error:
         raise explain(error, path) from error
+
+
+def find_file_in_the_way(fs: FileSystem, directory: str, name: str) -> tuple[str, Entry] | None:
+    """Return the file that lies where the directory `name`, or one that holds it, belongs, and its name; None if there
+    is none."""
+    parts = name.split("/")
+    for each in ("/".join(parts[:number]) for number in range(1, len(parts) + 1)):
+        found = fs.stat(uris.join(directory, uris.stored_name(each, directory)))
+        if found is not None and not found.is_dir:
+            return each, found
+    return None
 
 
 def describe_set_aside(directory: str, names: Sequence[str], aside: str) -> Message:

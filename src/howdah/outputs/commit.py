@@ -1,7 +1,7 @@
 """`python -m howdah.outputs.commit commit|discard`: moves an output to its place by one rename, or not at all.
 
 The master runs this helper process (`howdah.wire.helper_main`). It can be run again after any interruption: every step
-first checks whether it has been done.
+first checks whether it has been done. In an object store, whose renames are copies, a step that was begun is finished.
 
     <temporary>/<from>            what one attempt uploaded; `parts` names the attempts that count
     <temporary>/_commit/<to>      the attempts that count, under their tasks' names, and _SUCCESS
@@ -212,7 +212,8 @@ def set_aside(output: OutputCommit, fs: FileSystem) -> tuple[bool, str]:
     It replaces what an earlier job has left there. Return whether anything was uploaded, and where anything else is
     now that was there."""
     _collect(fs, output)
-    found, put_away = bool(fs.children(output.gathered)), ""
+    is_there = fs.exists(output.gathered)  # an object store has no empty directory
+    found, put_away = is_there and bool(fs.children(output.gathered)), ""
     if found:
         begin_mark(fs, output.gathered, FAILED)
         try:
@@ -284,7 +285,7 @@ def _remove_unfinished(fs: FileSystem, output: OutputCommit) -> None:
 def _is_published(fs: FileSystem, output: OutputCommit) -> bool:
     """Return whether this job's rename is done: its marker is at the final place, or nothing is left to move there."""
     if fs.exists(uris.join(output.final, output.marker)):
-        return True
+        return not fs.exists(output.gathered)  # else the rename was interrupted
     if fs.exists(output.temporary) or not fs.exists(uris.join(output.final, SUCCESS)):
         return False
     # Each part, even an empty one, was a directory below `temporary`: so with parts `temporary` existed, and was
@@ -299,13 +300,13 @@ def _collect(fs: FileSystem, output: OutputCommit) -> None:
         if not fs.exists(part) or not fs.children(part):
             continue  # moved before an interruption, or the task wrote nothing
         if name:
-            fs.rename(part, uris.join(output.gathered, name))
+            _move(fs, part, uris.join(output.gathered, name))
             continue
         found = fs.stat(part)
         if found is not None and uris.split(part)[0] == "file":  # the output is private where the directory was
             fs.chmod(output.gathered, found.mode)
         for entry in fs.children(part):
-            fs.rename(entry.uri, uris.join(output.gathered, uris.name(entry.uri)))
+            _move(fs, entry.uri, uris.join(output.gathered, uris.name(entry.uri)))
 
 
 def _move_snapshots(fs: FileSystem, output: OutputCommit) -> None:
@@ -316,7 +317,7 @@ def _move_snapshots(fs: FileSystem, output: OutputCommit) -> None:
     for uri in snapshot_places.list_snapshots(fs, output.snapshot_prefix):
         target = uris.join(output.gathered, uris.below(uri, output.final))
         fs.mkdirs(uris.parent(target))
-        fs.rename(uri, target)
+        _move(fs, uri, target)
     while f"{directory}/".startswith(f"{final}/"):
         if fs.exists(directory):
             if fs.children(directory):
@@ -325,14 +326,22 @@ def _move_snapshots(fs: FileSystem, output: OutputCommit) -> None:
         directory = uris.parent(directory)
 
 
+def _move(fs: FileSystem, old: str, new: str) -> None:
+    """Move what is the job's own, or finish a move that was interrupted."""
+    fs.rename(old, new, overwrite=not fs.moves_at_once(new))
+
+
 def _publish(fs: FileSystem, output: OutputCommit) -> None:
-    if fs.exists(output.final):
+    marker = uris.join(output.final, output.marker)
+    if not fs.exists(marker) and fs.exists(output.final):
         if not output.overwrite:
             raise StagingError(f"{output.final}: exists already, and was not there when the job was submitted")
         _put_replaced_away(fs, output)  # of an interrupted commit: what is there now has come since
         is_a_jobs = _is_a_jobs(fs, output.final, _snapshots_in(fs, output))
         fs.rename(output.final, output.removed if is_a_jobs else output.replaced)
-    fs.rename(output.gathered, output.final)
+    if not fs.moves_at_once(output.final):
+        fs.create(marker).close()  # whoever finishes the move sees by it that the files there are this job's
+    _move(fs, output.gathered, output.final)
 
 
 def commit_outputs(request: CommitRequest) -> CommitReply:

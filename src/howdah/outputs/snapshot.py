@@ -268,7 +268,12 @@ def publish(request: PublishSnapshotRequest) -> PublishSnapshotReply:
     fs.mkdirs(uris.parent(final))
     if fs.exists(final):  # a rename would move the new snapshot into the other one
         raise StagingError(f"{final}: exists already")
-    fs.rename(finished, final)
+    try:
+        fs.rename(finished, final)
+    except StagingError:
+        if fs.moves_at_once(final):
+            raise
+        fs.rename(finished, final, overwrite=True)  # an object store has copied some of it
     try:
         return PublishSnapshotReply(
             removed=tuple(_remove_old_snapshots(fs, request.to, request.keep)) if request.keep else ()

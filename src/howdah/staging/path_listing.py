@@ -1,7 +1,7 @@
 """Lists the files that a user's path means, with their names below the task's directory.
 
 As in Hadoop, names that begin with `_` or `.` are not data (`_SUCCESS`, `.crc`, half-written files), at any depth below
-the path; the path itself may have any name.
+the path, and what a pattern matches; the path itself may have any name, and a pattern that names them so.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _NO_DATA = re.compile(
     r"|\.(hive|spark)-staging|\.[^/]+\.crc$|\.[^/]*[0-9a-f]{8}\.part$)"
 )
 """Names that Hadoop, Spark and howdah give to what they write beside data: nobody misses those."""
+_HIDDEN_FORM = re.compile(r"[_.]|\[[^!^]")
+"""How a part of a pattern begins that is meant for names with `_` or `.`."""
 _MAX_NAMED = 3
 _EITHER = re.compile(r"\{,|,,|,\}")
 """A group with an empty word, as in `a{,.gz}`: one form of several that a file may have."""
@@ -60,15 +62,17 @@ def listing(fs: FileSystem, uri: str, left_out: LeftOut = ignore, home: str = ""
     matches = [(entry, "")] if entry else [(each, uris.name(each.uri) + "/") for each in fs.glob(uri)]
     files, empty, hidden = list[DataFile](), list[str](), list[str]()
     for match, prefix in matches:
-        if not match.is_dir:
+        if not entry and _is_hidden_match(uri, match.uri):
+            hidden += _hidden_names(fs, match)
+        elif not match.is_dir:
             files.append(_file(match, uris.name(match.uri)))
-            continue
-        found = _named(fs, match, left_out, home)
-        shown = [(prefix + name, each) for name, each in found if not _is_hidden(name)]
-        files += [_file(each, name) for name, each in shown if not each.is_dir]
-        empty += [name for name, each in shown if each.is_dir]
-        lost = [name for name, each in found if not each.is_dir and _is_hidden(name) and not _NO_DATA.search(name)]
-        hidden += [prefix + _hidden_part(name) for name in lost]
+        else:
+            found = _named(fs, match, left_out, home)
+            shown = [(prefix + name, each) for name, each in found if not _is_hidden(name)]
+            files += [_file(each, name) for name, each in shown if not each.is_dir]
+            empty += [name for name, each in shown if each.is_dir]
+            lost = [name for name, each in found if not each.is_dir and _is_hidden(name) and not _NO_DATA.search(name)]
+            hidden += [prefix + _hidden_part(name) for name in lost]
     missing = () if entry else _missing_words(uri, {uris.path(match.uri) for match, _ in matches})
     return Listing(bool(matches), tuple(files), tuple(empty), tuple(hidden), missing)
 
@@ -126,6 +130,28 @@ def _named(fs: FileSystem, directory: Entry, left_out: LeftOut, home: str) -> li
 
 def _is_hidden(name: str) -> bool:
     return any(part.startswith(("_", ".")) for part in name.split("/"))
+
+
+def _is_hidden_match(pattern: str, found: str) -> bool:
+    """Return whether a pattern has matched something that begins with `_` or `.` by chance: no part of it names that
+    so."""
+    parts = uris.path(uris.normalize(found)).split("/")
+    return not any(_names_hidden(each.split("/"), parts) for each in expand_braces(uris.path(uris.normalize(pattern))))
+
+
+def _names_hidden(forms: list[str], parts: list[str]) -> bool:
+    """Return whether all parts of a path that are hidden are named so by the same part of a pattern."""
+    if len(forms) != len(parts):  # `**`, which is no part of a path
+        return not any(_is_hidden(part) and part not in forms for part in parts)
+    return not any(_is_hidden(part) and not _HIDDEN_FORM.match(form) for part, form in zip(parts, forms, strict=True))
+
+
+def _hidden_names(fs: FileSystem, match: Entry) -> list[str]:
+    """Return the name of a file or directory, for each file that is left out with it."""
+    name = uris.name(match.uri)
+    below = [uris.below(each.uri, match.uri) for each in fs.walk(match.uri)] if match.is_dir else [""]
+    shown = f"{name}/" if match.is_dir else name
+    return [shown for each in below if not _NO_DATA.search(f"{name}/{each}" if each else name)]
 
 
 def _hidden_part(name: str) -> str:

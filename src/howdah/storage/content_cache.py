@@ -31,6 +31,7 @@ _HASH_BYTES = 1 << 20
 _MAX_KEPT_BYTES = 120  # a file system takes 255 bytes, the hash has 64
 _WORTH_REMEMBERING = 4 << 20
 _DIRECTORY = re.compile("[0-9a-f]{2}|unpacked")
+_NAMED = re.compile(r"([0-9a-f]{64})-")
 _ENTRY = re.compile(r"\.?[0-9a-f]{64}-")
 """How the names of files begin, of directories that were unpacked from them, and of those that are half made."""
 
@@ -75,6 +76,11 @@ def sha256_of(path: str | os.PathLike[str]) -> str:
         fresh.write_text(digest)
         fresh.replace(note)
     return digest
+
+
+def _is_own(path: str) -> bool:
+    """Return whether a file is one that howdah has made. It stays as it is, and need not be named by its content."""
+    return Path(path).resolve().is_relative_to(local_directory().resolve())
 
 
 def _hash(path: str | os.PathLike[str]) -> str:
@@ -123,16 +129,26 @@ class Cache:
         """Copy a file of this machine to `uri`, below directories that only this user may enter.
 
         If two submitters bring the same file at once, the first one's stays, because YARN knows its modification time.
+
+        Raises:
+            StagingError: as `place`, or the file is no longer the one whose content has given `uri` its name: later
+                jobs would take it for that.
         """
+        named = _NAMED.match(uris.name(uri))
+        expected = named[1] if named and not _is_own(source) else ""
         fs = filesystem(uri, self._conf_dir)
         fs.mkdirs(uris.parent(uri), 0o700)
         mode = 0o555 if os.access(source, os.X_OK) else 0o444  # containers share it
         with open_local(source) as content, fs.writing(uri, mode, replace) as sink:
-            total, done = os.fstat(content.fileno()).st_size, 0
+            total, done, digest = os.fstat(content.fileno()).st_size, 0, hashlib.sha256()
             while data := content.read(CHUNK):
+                if expected:
+                    digest.update(data)
                 sink.write(data)
                 done += len(data)
                 self._progress(source, done, total)
+            if expected and digest.hexdigest() != expected:
+                raise StagingError(f"{source}: has changed while the job was submitted: submit it again")
 
     def clean(
         self,

@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import io
 import os
+import re
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +32,7 @@ CHUNK = 1 << 20
 MAX_NAME_BYTES = 255
 """The longest name that Linux and HDFS take."""
 _MAX_KEPT_BYTES = 200
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.part", re.DOTALL)
 
 
 class ConnectionBroken(StagingError):
@@ -141,6 +143,12 @@ class FileSystem(ABC):
         on an object store, logs are kept in segments (`howdah.storage.segmented_log`)."""
         return True
 
+    def moves_at_once(self, uri: str) -> bool:
+        """Return whether `rename` moves a directory in one step. An object store copies its files, then removes them:
+        what is interrupted has left all files at the old place or all at the new one, and the same call with
+        `overwrite` finishes it."""
+        return True
+
     def create_new(self, uri: str, data: bytes, mode: int = 0o600) -> bool:
         """Write a small file, whole, unless there is a file of this name; return whether it was written.
 
@@ -150,10 +158,10 @@ class FileSystem(ABC):
         """
         temporary = uris.join(uris.parent(uri), temporary_name(uris.name(uri)))
         try:
-            self.write_in_place(temporary, data, mode)
-            self.rename(temporary, uri)
+            with self._removing_on_error(temporary, uri):
+                self.write_in_place(temporary, data, mode)
+                self.rename(temporary, uri)
         except StagingError:
-            self.delete(temporary)
             if not self.exists(uri):
                 raise
             return False
@@ -346,9 +354,10 @@ def make_directory_like(fs: FileSystem, path: str, uri: str, is_top: bool = Fals
     there yet and has the name of a parent of `path`. `is_top` says that the copy may have another name. What is there
     already stays as it is.
     """
-    if uris.split(uri)[0] != "file":
+    found = fs.stat(uri) if uris.split(uri)[0] == "file" else None
+    if uris.split(uri)[0] != "file" or (found is not None and not found.is_dir):
         fs.mkdirs(uri)
-    elif not fs.exists(uri):
+    elif found is None:
         is_copy = is_top or os.path.basename(path) == uris.name(uri)  # noqa: PTH119 - a data set may have many
         if is_copy and not is_top:
             make_directory_like(fs, os.path.dirname(path), uris.parent(uri))  # noqa: PTH120
@@ -370,6 +379,11 @@ def mode_of_download(entry: Entry) -> int:
 def temporary_name(name: str) -> str:
     """Return the name under which a file is written before it gets `name`, which may be as long as names may be."""
     return f".{shorten(name, _MAX_KEPT_BYTES)}.{secrets.token_hex(4)}.part"
+
+
+def is_temporary_name(name: str) -> bool:
+    """Return whether a name is one that `temporary_name` gives."""
+    return bool(_TEMPORARY.fullmatch(name))
 
 
 def shorten(name: str, max_bytes: int) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import errno
 import io
+import posixpath
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
@@ -84,6 +85,9 @@ class FsspecFileSystem(FileSystem):
     def appends_cheaply(self, uri: str) -> bool:
         return self._scheme not in _OBJECT_STORES
 
+    def moves_at_once(self, uri: str) -> bool:
+        return self._scheme not in _OBJECT_STORES
+
     def create_new(self, uri: str, data: bytes, mode: int = 0o600) -> bool:
         """Write the object in one request, which S3, GCS and Azure refuse if there is one of this name. Of other stores
         fsspec asks first, and writes then: there, one alone of the callers in this process is told True."""
@@ -136,27 +140,47 @@ class FsspecFileSystem(FileSystem):
         if not overwrite and self.exists(new):
             raise StagingError(f"{new}: exists already")
         with _translate_errors(new):
+            if self._scheme in _OBJECT_STORES:  # a copy replaces an object at once
+                self._move_all(old, new)
+                return
             if overwrite and self._fs.exists(new):
-                self._fs.rm(new)
-            if self._scheme in _OBJECT_STORES:
+                self._remove(new)
+            if _is_pattern(old) or _is_pattern(new):
                 self._move_all(old, new)
             else:
                 self._fs.mv(old, new, recursive=True)
 
     def _move_all(self, old: str, new: str) -> None:
         """Move files one by one: an object store has no directories, though a server may list some as if they were
-        files. fsspec's own `mv` takes a name with `?` or `*` for a pattern.
+        files. fsspec's own `mv` takes a name with `?` or `*` for a pattern. Files such as _SUCCESS, by which readers
+        know that a directory is complete, come last.
         """
         source = self._fs._strip_protocol(old)
-        for name in self._fs.find(old) or [source]:
+        names = self._fs.find(old) or [source]
+        for name in sorted(names, key=lambda name: (posixpath.basename(name).startswith("_"), name)):
             self._fs.cp_file(name, self._fs._strip_protocol(new) + name[len(source) :])
         with contextlib.suppress(FileNotFoundError):
-            self._fs.rm(old, recursive=True)
+            self._remove(old)
+
+    def _remove(self, uri: str) -> None:
+        """Remove a file or directory of just this name: fsspec's own `rm` removes all that a name with `?`, `*` or `[`
+        matches."""
+        if not _is_pattern(uri):
+            self._fs.rm(uri, recursive=True)
+            return
+        found = self._fs.find(uri, withdirs=True, detail=True)
+        if not found and not self._fs.exists(uri):
+            raise FileNotFoundError(uri)
+        for name in sorted(found, reverse=True):
+            if found[name].get("type") != "directory":
+                self._fs.rm_file(name)
+            elif self._scheme not in _OBJECT_STORES:
+                self._fs.rmdir(name)
 
     def delete(self, uri: str) -> bool:
         with _translate_errors(uri):
             try:
-                self._fs.rm(uri, recursive=True)
+                self._remove(uri)
             except FileNotFoundError:
                 return False
         return True
@@ -167,7 +191,8 @@ class FsspecFileSystem(FileSystem):
             super().delete_files(uris)
         elif uris:
             with _translate_errors(uris[0]), contextlib.suppress(FileNotFoundError):
-                self._fs.rm(list(uris))
+                self._fs.rm([uri for uri in uris if not _is_pattern(uri)])
+            super().delete_files([uri for uri in uris if _is_pattern(uri)])
 
     def chmod(self, uri: str, mode: int) -> None:
         """Do nothing: object stores have no permission bits."""
@@ -216,6 +241,11 @@ def _open_filesystem(uri: str) -> Any:
     except (ValueError, ImportError) as error:
         why = f" ({error.__cause__})" if isinstance(error.__cause__, ImportError) else ""
         raise StagingError(f"{uri}: {error}{why}") from error
+
+
+def _is_pattern(uri: str) -> bool:
+    """Return whether fsspec takes a name for a pattern."""
+    return any(letter in uri for letter in "*?[")
 
 
 def _is_precondition_failure(error: OSError) -> bool:

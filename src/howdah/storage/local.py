@@ -1,6 +1,6 @@
 """Files of this machine as a FileSystem; standard library only."""
 
-# ruff: noqa: PTH101, PTH104, PTH108, PTH112, PTH113, PTH114, PTH116, PTH118, PTH123, PTH207, PTH208
+# ruff: noqa: PTH101, PTH104, PTH108, PTH110, PTH112, PTH113, PTH114, PTH116, PTH118, PTH123, PTH207, PTH208
 
 from __future__ import annotations
 
@@ -109,7 +109,8 @@ class LocalFileSystem(FileSystem):
         with _explained(target):
             if not os.path.lexists(source):
                 raise StagingError(f"{source}: no such file or directory")
-            if os.path.lexists(target) and not (overwrite and os.path.isfile(target)):
+            is_replaceable = os.path.isfile(target) or not os.path.exists(target)  # a link to nothing
+            if os.path.lexists(target) and not (overwrite and is_replaceable):
                 raise StagingError(f"{target}: exists already")
             if overwrite or os.path.isdir(source) or not _move_file(source, target):
                 os.rename(source, target)

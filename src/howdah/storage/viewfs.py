@@ -162,6 +162,7 @@ class ViewFileSystem(FileSystem):
     create = _forward(FileSystem.create)
     append = _forward(FileSystem.append)
     appends_cheaply = _forward(FileSystem.appends_cheaply)
+    moves_at_once = _forward(FileSystem.moves_at_once)
     create_new = _forward(FileSystem.create_new)
     recover_lease = _forward(FileSystem.recover_lease)
     mkdirs = _forward(FileSystem.mkdirs)

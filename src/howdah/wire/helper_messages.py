@@ -163,6 +163,8 @@ class StoreCheckpointsRequest:
     """The task's working directory, out of which no link may lead."""
     replace: bool = True
     """Replace and remove files on the shared file system that this task has not written."""
+    is_alone: bool = True
+    """No other task stores checkpoints there, so this one has all files of each."""
     settle_s: float = 5.0
     """Seconds for which a file must not have changed."""
     last: bool = False

@@ -255,6 +255,8 @@ class CheckpointSyncOrder:
     """This task stores checkpoints."""
     replaces: bool = True
     """This task may replace files that other tasks have stored."""
+    is_alone: bool = True
+    """No other task stores checkpoints there."""
     valid: str = ""
     """Which checkpoints count, as in the job."""
 

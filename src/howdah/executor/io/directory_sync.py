@@ -205,6 +205,7 @@ class CheckpointSyncRunner(DirectorySyncRunner):
             uri=self.uri,
             root=self.directory,
             replace=self.order.replaces,
+            is_alone=self.order.is_alone,
             settle_s=_LAST_SETTLE_S if last else _SETTLE_S,
             last=last,
             valid=self.order.valid,

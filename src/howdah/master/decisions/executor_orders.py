@@ -200,9 +200,16 @@ def _checkpoint_sync(job: JobSpec, task: TaskId) -> CheckpointSyncOrder | None:
         return None
     is_chief = task == chief(job)
     writes = spec.tasks in ("all", task.role, str(task)) or (is_chief and spec.tasks == "chief")
-    replaces = is_chief or spec.tasks == str(task)
+    is_only = spec.tasks in ("chief", str(task))
+    count = job.task_count if spec.tasks == "all" else job.roles[task.role].replicas
     return CheckpointSyncOrder(
-        spec.local, uri=spec.path, every_s=spec.every_s, writes=writes, replaces=replaces, valid=spec.valid
+        spec.local,
+        uri=spec.path,
+        every_s=spec.every_s,
+        writes=writes,
+        replaces=is_chief or spec.tasks == str(task),
+        is_alone=is_only or count == 1,
+        valid=spec.valid,
     )
 
 

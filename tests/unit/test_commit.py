@@ -1,0 +1,137 @@
+"""Tests that a commit in an object store, which renames by copying, is finished when it is run again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from howdah.errors import StagingError
+from howdah.outputs import snapshot
+from howdah.outputs.commit import OutputCommit, commit, set_aside
+from howdah.spec import uris
+from howdah.storage.filesystem import FileSystem
+from howdah.storage.fsspec_adapter import FsspecFileSystem
+from howdah.storage.local import LocalFileSystem
+from howdah.storage.viewfs import ViewFileSystem
+
+BASE = "memory:///b"
+
+
+class Store(MemoryFileSystem):
+    """An object store that breaks instead of copying or removing object number `life`."""
+
+    cachable = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.store, self.pseudo_dirs = dict[str, Any](), [""]
+        self.life = -1
+        self.copied: list[str] = []
+
+    def _change(self) -> None:
+        if self.life == 0:
+            raise ConnectionResetError(104, "the connection broke")
+        self.life -= 1
+
+    def cp_file(self, path1: str, path2: str, **options: Any) -> None:
+        self._change()
+        super().cp_file(path1, path2, **options)
+        self.copied.append(path2)
+
+    def rm_file(self, path: str) -> None:
+        self._change()
+        super().rm_file(path)
+
+
+def lay_out(files: Mapping[str, bytes]) -> tuple[Store, FsspecFileSystem]:
+    store = Store()
+    for name, data in files.items():
+        store.pipe_file(f"{BASE}/{name}", data)
+    return store, FsspecFileSystem("s3://b", store)
+
+
+@pytest.mark.parametrize("name", ["", "worker-0"])
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_commit_that_breaks_off_anywhere_is_finished(name: str, overwrite: bool) -> None:
+    names = ("#1", "a.pt", "d/b.pt", "z.pt")
+    output = OutputCommit(f"{BASE}/.howdah-j-0", f"{BASE}/model", overwrite, (("worker-0.1", name),))
+    files = {f".howdah-j-0/worker-0.1/{each}": each.encode() for each in names}
+    for life in range(100):
+        store, fs = lay_out({**files, **({"model/old": b"old"} if overwrite else {})})
+        store.life = life
+        broke = False
+        try:
+            commit(output, fs)
+        except StagingError:
+            broke = True
+        store.life = -1
+        commit(output, fs)
+        found = {uris.below(entry.uri, output.final): fs.read_bytes(entry.uri) for entry in fs.walk(output.final)}
+        found.pop("_SUCCESS")
+        assert found == {uris.path(uris.join("memory:///", name, each))[1:]: each.encode() for each in names}, life
+        assert not fs.exists(output.temporary), life
+        if not broke:
+            assert life > 10
+            return
+    raise AssertionError("it never finished")
+
+
+def test_the_mark_of_a_complete_directory_is_copied_last() -> None:
+    store, fs = lay_out({"old/_SUCCESS": b"", "old/part": b"1", "old/d/part": b"2"})
+    fs.rename(f"{BASE}/old", f"{BASE}/new")
+    assert store.copied == ["/b/new/d/part", "/b/new/part", "/b/new/_SUCCESS"]
+
+
+def test_a_view_moves_as_what_is_mounted_does(tmp_path: Path) -> None:
+    mounts = {"s": "s3a://b/x", "here": "file:///x"}
+    properties = "".join(
+        f"<property><name>fs.viewfs.mounttable.c.link./{name}</name><value>{at}</value></property>"
+        for name, at in mounts.items()
+    )
+    (tmp_path / "core-site.xml").write_text(f"<configuration>{properties}</configuration>")
+
+    def mounted(uri: str, _: str) -> FileSystem:
+        return FsspecFileSystem(uri, Store()) if uri.startswith("s3a:") else LocalFileSystem()
+
+    view = ViewFileSystem("viewfs://c", str(tmp_path), mounted)
+    assert [view.moves_at_once(f"viewfs://c/{name}/out") for name in mounts] == [False, True]
+
+
+def test_of_a_failed_job_that_has_uploaded_nothing_nothing_is_kept() -> None:
+    store, fs = lay_out({"model.saved/2026_11_21_15_00_00/_SAVED": b"{}", ".howdah-j-0-saves/x": b""})
+    output = OutputCommit(
+        f"{BASE}/.howdah-j-0",
+        f"{BASE}/model",
+        parts=(("worker-0.1", ""),),
+        snapshot_prefix=f"{BASE}/model.saved/",
+        unfinished=f"{BASE}/.howdah-j-0-saves",
+        failed=f"{BASE}/model.failed",
+    )
+    assert set_aside(output, fs) == (False, "")
+    assert store.find("/b") == ["/b/model.saved/2026_11_21_15_00_00/_SAVED"]
+
+
+def test_a_snapshot_is_moved_again_when_the_connection_broke(monkeypatch: pytest.MonkeyPatch) -> None:
+    class BrokenOnce(Store):
+        def _change(self) -> None:
+            try:
+                super()._change()
+            except ConnectionResetError:
+                self.life = -1
+                raise
+
+    names = ("a", "b", "_SAVED")
+    for life in range(7):
+        store = BrokenOnce()
+        for name in names:
+            store.pipe_file(f"{BASE}/.howdah-j-0-saves/{name}", name.encode())
+        monkeypatch.setattr(snapshot, "filesystem", lambda _, store=store: FsspecFileSystem("s3://b", store))
+        store.life = life
+        final = f"{BASE}/model.saved/2026_11_21_15_00_00"
+        asked = snapshot.PublishSnapshotRequest(f"{BASE}/.howdah-j-0-saves", final, f"{BASE}/model.saved/")
+        assert not snapshot.publish(asked).empty
+        assert store.find("/b") == sorted(f"{uris.path(final)}/{name}" for name in names), life
