@@ -236,6 +236,16 @@ class TestEnds:
         assert only(index)["state"] == "SUCCEEDED"
 
 
+def test_a_log_that_never_ends_keeps_nobody_waiting(index: Index, home: Path) -> None:
+    log = write(home, job_id(1), [])
+    log.unlink()
+    os.mkfifo(log)  # to which nobody writes
+    whole(home, 2)
+    scan(index, home)
+    assert "job-2" in names(index)
+    assert [row for row in page(index)["jobs"] if "is a pipe, must be a file" in row["diagnostics"]] != []
+
+
 class TestRetention:
     def test_rows_go_and_stay_away(self, index: Index, home: Path) -> None:
         for number in range(4):

@@ -11,11 +11,11 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import click
 import pytest
+from stuck_files import StuckFiles, stuck_directory
 
 from howdah.cli.follow import NEWS_S, _ask, follow
 from howdah.cli.interrupts import ENDING, STOPPING, TOGETHER_S, Interrupts, RaisedInterrupts, SignalReceived
@@ -373,28 +373,20 @@ def test_a_second_signal_to_end_leaves_a_cancel_that_does_not_come_to_an_end(
 
 
 def test_a_cancelled_job_whose_event_log_cannot_be_read(
-    stuck: Callable[..., Stuck], clock: Clock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    stuck: Callable[..., Stuck], clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    log = tmp_path / "events.jsonl"
-    os.mkfifo(log)
-    engine = stuck(answers=True, cancels=True, directory=str(tmp_path))
-    send_after(clock.send, signal.SIGINT, engine.asked)
-    writers: list[int] = []
-
     def pass_time() -> None:
-        while not engine.over.wait(0.02):
-            with contextlib.suppress(OSError):  # nobody reads the log yet
-                writers.append(os.open(log, os.O_WRONLY | os.O_NONBLOCK))
-                clock.now += 2 * NEWS_S
-                return
+        assert StuckFiles.asked.wait(LIMIT_S)
+        clock.now += 2 * NEWS_S
 
-    threading.Thread(target=pass_time, daemon=True).start()
-    with Interrupts(clock=clock) as interrupts, pytest.raises(SystemExit) as ended:
-        follow(engine, "job_1", "", "cancel", False, interrupts)
+    with stuck_directory() as directory, Interrupts(clock=clock) as interrupts:
+        engine = stuck(answers=True, cancels=True, directory=directory)
+        send_after(clock.send, signal.SIGINT, engine.asked)
+        threading.Thread(target=pass_time, daemon=True).start()
+        with pytest.raises(SystemExit) as ended:
+            follow(engine, "job_1", "", "cancel", False, interrupts)
     assert ended.value.code == 2
     assert "job_1 CANCELLED" in capsys.readouterr().out
-    for writer in writers:
-        os.close(writer)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import getpass
 import json
-import os
 import socket
 import threading
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from stuck_files import stuck_directory
 
 from howdah.client.follow import Follower
 from howdah.client.job_end import cancel_job
@@ -78,11 +78,10 @@ def unreachable() -> str:
 
 
 @pytest.fixture
-def hanging(tmp_path: Path) -> Iterator[str]:
+def hanging() -> Iterator[str]:
     """The directory of a job on a file system that does not answer when the key is read."""
-    os.mkfifo(tmp_path / "key")
-    yield str(tmp_path)
-    os.close(os.open(tmp_path / "key", os.O_RDWR | os.O_NONBLOCK))
+    with stuck_directory() as directory:
+        yield directory
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from howdah.errors import StagingError
+from howdah.localfiles import regular_file
 from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
 from howdah.storage.filesystem import Entry, FileSystem, Sink, open_local
@@ -73,7 +74,7 @@ class LocalFileSystem(FileSystem):
 
     def open_read(self, uri: str) -> BinaryIO:
         with _local(uri) as path:
-            return open(path, "rb", buffering=1 << 20)
+            return open(path, "rb", buffering=1 << 20, opener=regular_file.opener)
 
     def create(self, uri: str, mode: int = 0o644) -> Sink:
         with _local(uri) as path:
