@@ -395,11 +395,26 @@ def test_a_cancelled_job_whose_event_log_cannot_be_read(
 @pytest.mark.parametrize(
     ("typed", "choice"), [("c", "cancel"), ("D", "detach"), ("what\nfollow", "follow"), ("", "follow")]
 )
-def test_the_question_at_ctrl_c_takes_letters(typed: str, choice: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_question_at_ctrl_c_takes_letters(
+    typed: str, choice: str, stuck: Callable[..., Stuck], monkeypatch: pytest.MonkeyPatch
+) -> None:
     lines = iter(typed.split("\n"))
     with Interrupts() as interrupts:
-        monkeypatch.setattr(interrupts, "read_line", lambda: next(lines))
-        assert _ask(interrupts) == choice
+        monkeypatch.setattr(interrupts, "read_line", lambda _: next(lines))
+        assert _ask(interrupts, stuck(answers=True), "job_1") == choice
+
+
+def test_the_question_at_ctrl_c_ends_with_the_job(
+    stuck: Callable[..., Stuck], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = stuck(answers=True, cancels=True)
+    engine.cancelled.set()
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, encoding="utf-8") as terminal, Interrupts() as interrupts:
+        monkeypatch.setattr("sys.stdin", terminal)
+        assert _ask(interrupts, engine, "job_1") == "follow"
+    os.close(ours)
+    assert capsys.readouterr().err.endswith("[follow]: \n")
 
 
 def test_a_question_is_answered_or_interrupted(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
