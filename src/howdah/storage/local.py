@@ -69,8 +69,8 @@ class LocalFileSystem(FileSystem):
         )
 
     def glob(self, pattern: str) -> list[Entry]:
-        paths = {path for part in expand_braces(uris.path(pattern)) for path in glob.iglob(part, recursive=True)}
-        return [entry for path in sorted(paths) if (entry := self.stat(uris.of_local(path)))]
+        paths = _matching_paths(pattern)
+        return [entry for path in paths if (entry := self.stat(uris.of_local(path)))]
 
     def open_read(self, uri: str) -> BinaryIO:
         with _local(uri) as path:
@@ -136,6 +136,18 @@ class LocalFileSystem(FileSystem):
     def touch(self, uri: str) -> None:
         with _local(uri) as path:
             os.utime(path, ns=(time.time_ns(), os.stat(path).st_mtime_ns))
+
+
+def dangling_links(pattern: str) -> list[Entry]:
+    """Return the links that match and lead nowhere, sorted. `glob` passes over them: they have no status to list."""
+    links = (path for path in _matching_paths(pattern) if os.path.islink(path))
+    dangling = (path for path in links if not pathlib.Path(path).exists())
+    return [Entry(uris.of_local(path), 0, 0) for path in dangling]
+
+
+def _matching_paths(pattern: str) -> list[str]:
+    parts = expand_braces(uris.path(pattern))
+    return sorted({path for part in parts for path in glob.iglob(part, recursive=True)})
 
 
 def _move_file(source: str, target: str) -> bool:
