@@ -8,6 +8,9 @@ from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Union
 from howdah.spec.codec import decode, encode, is_well_typed
 from howdah.spec.events import KINDS, Event
 
+LATEST_S = 1e11
+"""The latest moment, in epoch seconds, that is one: no calendar has what a damaged number may say."""
+
 
 def to_line(event: Event) -> str:
     """Return one line of the event log, with its line end."""
@@ -35,7 +38,11 @@ def read_record(record: Mapping[str, Any]) -> Optional[Event]:
         event = from_record(record)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-    return event if event is not None and is_well_typed(type(event), event) else None
+    return event if event is not None and _is_whole(event) else None
+
+
+def _is_whole(event: Event) -> bool:
+    return is_well_typed(type(event), event) and abs(event.time) <= LATEST_S  # which NaN is not
 
 
 def read_lines(lines: Iterable[str]) -> Iterator[Event]:
@@ -56,4 +63,4 @@ def read_log(lines: Iterable[str]) -> Iterator[Optional[Event]]:
             continue
         if event is None:
             continue
-        yield event if is_well_typed(type(event), event) else None
+        yield event if _is_whole(event) else None
