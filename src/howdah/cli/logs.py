@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -243,14 +244,28 @@ def _live_lines(engine: Engine, report: JobReport, selection: LogSelection) -> I
                     (task, attempt), AttemptLines(logs, str(task), selection.streams, selection.first_bytes)
                 )
                 number = attempt or update.view.tasks[task].attempt
-                with _ignoring_silence():
-                    new = lines.read(number, last=not selection.follow)
-                    fresh.append(list(choice.select(new, tracebacks)))
-        together = list(merge_by_time(fresh)) if selection.merge else [line for lines in fresh for line in lines]
-        yield from together[-choice.tail :] if selection.merge and choice.tail else together
+                found = _chosen_lines(lines, number, choice, tracebacks, not selection.follow)
+                if selection.merge:
+                    fresh.append(list(found))
+                else:
+                    yield from deque(found, choice.tail) if choice.tail else found
+        merged = merge_by_time(fresh)
+        yield from deque(merged, choice.tail) if choice.tail else merged
         choice = choice._replace(tail=0)
         if not selection.follow:
             return
+
+
+def _chosen_lines(
+    lines: AttemptLines, number: int, choice: LineFilter, tracebacks: dict[StreamKey, Traceback], to_end: bool
+) -> Iterator[LogLine]:
+    """Yield those lines of an attempt that were not read before and are chosen, as far as the master answers: a part of
+    bounded size, or `to_end` all that there are."""
+    has_more = True
+    with _ignoring_silence():
+        while has_more:
+            yield from choice.select(lines.read(number, last=to_end), tracebacks)
+            has_more = to_end and lines.has_more
 
 
 def _live_logs(follower: Follower, task: TaskId, attempt: int) -> LiveLogs:

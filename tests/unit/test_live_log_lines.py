@@ -1,0 +1,63 @@
+"""Tests that the lines of a running attempt are read to the end that it had: of a long log, of one whose middle was not
+kept, and while the program goes on printing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from howdah.cli.logs import _chosen_lines
+from howdah.logs import lines as log_lines
+from howdah.logs.lines import AttemptLines, LineFilter
+from howdah.logs.store import LiveLogs
+from howdah.wire.messages import LogChunk
+
+
+class Printed:
+    """What a task has printed: parts, each with the place where it begins, as its executor keeps and sends them."""
+
+    def __init__(self, *parts: tuple[int, bytes], goes_on: bool = False) -> None:
+        self.parts, self.goes_on, self.asked = list(parts), goes_on, 0
+
+    def __call__(self, stream: str, offset: int, limit: int) -> LogChunk:
+        if stream != "stdout":
+            return LogChunk(0, 0, 0)
+        self.asked += 1
+        assert self.asked < 50
+        size = self.parts[-1][0] + len(self.parts[-1][1])
+        if self.goes_on:
+            self.parts.append((size, b"more\n"))
+        for start, data in self.parts:
+            if offset < start + len(data):
+                begin = max(offset, start)
+                return LogChunk(0, begin, size, data[begin - start :][:limit].decode("latin-1"))
+        return LogChunk(0, size, size)
+
+
+def read(printed: Callable[[str, int, int], LogChunk], streams: tuple[str, ...] = ("stdout", "stderr")) -> list[bytes]:
+    attempt = AttemptLines(LiveLogs(printed), "worker:0", streams, 0)
+    return [line.text for line in _chosen_lines(attempt, 1, LineFilter(), {}, to_end=True)]
+
+
+def test_a_long_log_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_lines, "MAX_PIECES", 2)
+    wanted = [b"%09d" % number for number in range(500_000)] + [b"cut"]
+    found = read(Printed((0, b"\n".join(wanted))))
+    assert (len(found), found == wanted) == (len(wanted), True)
+
+
+def test_both_sides_of_what_was_not_kept_are_read() -> None:
+    assert read(Printed((0, b"one\ntwo\nth"), (5000, b"ee\nfour\nfi"), (5010, b"ve\nsix"))) == [
+        b"one",
+        b"two",
+        b"th",
+        b"ee",
+        b"four",
+        b"five",
+        b"six",
+    ]
+
+
+def test_what_is_printed_meanwhile_is_not_waited_for() -> None:
+    assert read(Printed((0, b"one\n"), goes_on=True)) == [b"one"]
