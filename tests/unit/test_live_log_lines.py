@@ -1,17 +1,26 @@
-"""Tests that the lines of a running attempt are read to the end that it had: of a long log, of one whose middle was not
-kept, and while the program goes on printing."""
+"""Tests that what a running attempt has printed is read to the end that it had: of a long log, of one whose middle was
+not kept, and while the program goes on printing; and that what can't be read is told."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from test_job_end import NO_MASTER, Running
 
-from howdah.cli.logs import _chosen_lines
+from howdah.cli import logs
+from howdah.cli.logs import LogSelection, _chosen_lines, _read_new_pieces, output_of
+from howdah.errors import EngineUnavailable
 from howdah.logs import lines as log_lines
 from howdah.logs.lines import AttemptLines, LineFilter
 from howdah.logs.store import LiveLogs
+from howdah.logs.stream_index import STREAMS
+from howdah.spec import TaskId
+from howdah.wire.connection import WireError
 from howdah.wire.messages import LogChunk
+
+ALL = LogSelection((), STREAMS, None, LineFilter(), merge=False, follow=False, whole=True)
 
 
 class Printed:
@@ -37,7 +46,7 @@ class Printed:
 
 def read(printed: Callable[[str, int, int], LogChunk], streams: tuple[str, ...] = ("stdout", "stderr")) -> list[bytes]:
     attempt = AttemptLines(LiveLogs(printed), "worker:0", streams, 0)
-    return [line.text for line in _chosen_lines(attempt, 1, LineFilter(), {}, to_end=True)]
+    return [line.text for line in _chosen_lines(attempt, 1, LineFilter(), {}, pytest.fail, to_end=True)]
 
 
 def test_a_long_log_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,3 +70,27 @@ def test_both_sides_of_what_was_not_kept_are_read() -> None:
 
 def test_what_is_printed_meanwhile_is_not_waited_for() -> None:
     assert read(Printed((0, b"one\n"), goes_on=True)) == [b"one"]
+    key = (TaskId("worker", 0), 0, "stdout")
+    printed = LiveLogs(Printed((0, b"one\n"), goes_on=True))
+    assert list(_read_new_pieces(printed, key, {key: 0}, pytest.fail)) == [("worker:0 stdout", b"one\n")]
+
+
+def test_a_log_that_cannot_be_read_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    def ask(stream: str, offset: int, limit: int) -> LogChunk:
+        raise WireError("HTTP 410", 410, "the container of worker:0 is gone\n")
+
+    report = logs._reporting_once(ALL, logs._tell_unread)
+    for stream in STREAMS:
+        key = (TaskId("worker", 0), 0, stream)
+        assert list(_read_new_pieces(LiveLogs(ask), key, {key: 0}, report)) == []
+    assert capsys.readouterr().err == "howdah: the container of worker:0 is gone\n"
+
+
+def test_a_master_that_does_not_answer_is_not_waited_for_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "ANSWER_S", 0.0)
+    (tmp_path / "key").write_text("00" * 32)
+    engine = Running(str(tmp_path), NO_MASTER)
+    with pytest.raises(EngineUnavailable, match="the master of job_1 does not answer"):
+        list(output_of(engine, "job_1", ALL))
