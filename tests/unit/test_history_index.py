@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import os
 import sqlite3
@@ -234,6 +235,16 @@ class TestEnds:
         os.utime(home / "jobs" / job_id(1), (BEGAN + 9, BEGAN + 9))
         scan(index, home)
         assert only(index)["state"] == "SUCCEEDED"
+
+
+@pytest.mark.parametrize("kept", ['["-started",1,1%s]' % ("0" * 30), '["-started","\\ud800",1]', "[" * 5000])
+def test_a_cursor_that_no_page_gave_is_refused(index: Index, kept: str) -> None:
+    with pytest.raises(InvalidRequest, match="after is not a cursor"):
+        page(index, after=base64.urlsafe_b64encode(kept.encode()).decode())
+
+
+def test_no_process_has_a_number_of_many_digits(index: Index) -> None:
+    assert queries.trace(index.connection, f"host:{'9' * 30}") is None
 
 
 def test_a_log_that_never_ends_keeps_nobody_waiting(index: Index, home: Path) -> None:

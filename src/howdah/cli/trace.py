@@ -35,7 +35,7 @@ from howdah.spec.view import JobView
 from howdah.wire.connection import WireError
 from howdah.wire.messages import PROCESSES
 
-_PROCESS = re.compile(r"(?:(.+):)?(\d+)")
+_PROCESS = re.compile(r"(?:(.+):)?(\d{1,10})")
 _GPU = re.compile(r"(?:(.+)/)?gpu([A-Za-z0-9-]+)")
 _OF_JOB = ("name", "state", "user", "queue", "engine")
 
