@@ -17,7 +17,7 @@ from typing import Any
 from howdah.errors import InvalidRequest, NotFound, NotPermitted, StagingError
 from howdah.hadoop.conf import user_on
 from howdah.spec import uris
-from howdah.spec.event_lines import LATEST_S
+from howdah.spec.units import LATEST_S
 from howdah.spec.values import dataclass
 from howdah.storage.files_of_owner import FilesOfOwner
 from howdah.storage.filesystem import FileSystem

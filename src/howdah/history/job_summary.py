@@ -17,7 +17,7 @@ from typing import Any
 from howdah.api.job_annotations import MAX_KEPT_TAGS
 from howdah.history import run_facts
 from howdah.spec import Resources, State
-from howdah.spec.event_lines import LATEST_S
+from howdah.spec.units import LATEST_S
 from howdah.spec.values import dataclass
 
 NAME, WORD, SENTENCE = 200, 100, 400

@@ -7,9 +7,7 @@ from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Union
 
 from howdah.spec.codec import decode, encode, is_well_typed
 from howdah.spec.events import KINDS, Event
-
-LATEST_S = 1e11
-"""The latest moment, in epoch seconds, that is one: no calendar has what a damaged number may say."""
+from howdah.spec.units import LATEST_S
 
 
 def to_line(event: Event) -> str:
