@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 import os
+import re
 import sqlite3
 import threading
 import time
@@ -268,6 +269,19 @@ class TestRetention:
         assert scan(index, home) == 0
         assert names(index) == ["job-8", "job-3", "job-2"]
         assert len(list((home / "jobs").iterdir())) == 5
+
+    def test_a_job_that_ended_at_no_time_did_not_end_long_ago(self, index: Index, home: Path) -> None:
+        for number, time_ in enumerate(('"time":1e300', '"time":null')):
+            log = whole(home, number)
+            *before, end = log.read_text().splitlines(keepends=True)
+            log.write_text("".join([*before, re.sub('"time":[0-9.]+', time_, end)]))
+        bare = whole(home, 2)
+        bare.write_text(re.sub('"time":[0-9.]+', '"time":1e300', bare.read_text()))
+        scan(index, home)
+        assert sweep(index, BEGAN + 3000, None) == []
+        assert len(names(index)) == 3
+        assert sweep(index, BEGAN + 9000, None) == []
+        assert names(index) == ["job-2"]
 
     def test_files_go_when_that_is_asked_for(self, index: Index, home: Path) -> None:
         for number in range(3):

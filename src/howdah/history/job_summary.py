@@ -320,7 +320,8 @@ class JobSummary:
         outcome = record["outcome"]
         cause = _text((outcome.get("exit") or {}).get("cause"), WORD)
         diagnostics = _text(outcome.get("diagnostics"), SENTENCE)
-        self.end(State(outcome["state"]), _moment(record), diagnostics, cause)
+        moment = _moment(record) or self.latest  # an end at no time was not before what the log has before it
+        self.end(State(outcome["state"]), moment, diagnostics, cause)
 
     def end(self, state: State, moment: float, diagnostics: str, cause: str = "") -> None:
         """Note how the job ended, as its log or its engine reports. If it failed, the hours of stopped attempts are
