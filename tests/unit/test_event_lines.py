@@ -21,7 +21,7 @@ from howdah.spec import State
 from howdah.spec.event_lines import parse_line, read_log, read_record, to_line
 from howdah.spec.events import Noted
 
-TIMES = ["1e300", "-1e300", "NaN", "Infinity", "1e999", "9" * 400]
+TIMES = ["1e300", "-1e300", "-1e11", "NaN", "Infinity", "1e999", "9" * 400]
 
 
 @pytest.mark.parametrize("time", TIMES)

@@ -99,7 +99,7 @@ def parse(stored: Mapping[str, Any]) -> Annotation:
         note=_CONTROL.sub("", note)[:MAX_NOTE] if isinstance(note, str) else "",
         tags=_clean_tags(tags) if isinstance(tags, list) else None,
         archived=stored.get("archived") is True,
-        changed=moment if abs(moment) <= LATEST_S else 0.0,
+        changed=moment if 0 <= moment <= LATEST_S else 0.0,
         by=_clean_line(stored.get("by"))[:MAX_TAG],
     )
 

@@ -369,7 +369,7 @@ def _number(value: Any) -> float:
 def _moment(record: Mapping[str, Any]) -> float:
     """Return when the event was, in epoch seconds, else 0."""
     moment = _number(record.get("time"))
-    return moment if abs(moment) <= LATEST_S else 0.0
+    return moment if 0 <= moment <= LATEST_S else 0.0
 
 
 def _parse_int(value: Any) -> int:

@@ -47,7 +47,7 @@ class StreamIndex:
                 moment, out, err = float(time), (int(stdout), int(out_lines)), (int(stderr), int(err_lines))
             except ValueError:
                 continue
-            if abs(moment) <= LATEST_S and all(0 <= number < _TOO_MANY for number in (*out, *err)):
+            if 0 <= moment <= LATEST_S and all(0 <= number < _TOO_MANY for number in (*out, *err)):
                 order.add(moment, out, err)
         return order
 

@@ -40,7 +40,7 @@ def read_record(record: Mapping[str, Any]) -> Optional[Event]:
 
 
 def _is_whole(event: Event) -> bool:
-    return is_well_typed(type(event), event) and abs(event.time) <= LATEST_S  # which NaN is not
+    return is_well_typed(type(event), event) and 0 <= event.time <= LATEST_S  # which NaN is not
 
 
 def read_lines(lines: Iterable[str]) -> Iterator[Event]:
