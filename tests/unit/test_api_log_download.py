@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 
@@ -72,9 +71,9 @@ def test_a_log_is_downloaded_whole_in_pieces() -> None:
 
 def test_what_is_printed_meanwhile_is_not_waited_for() -> None:
     class Printing(Job):
-        async def log(self, *asked: Any) -> LogChunk:
+        async def log(self, task: TaskId, stream: str, attempt: int, offset: int, limit: int) -> LogChunk:
             assert self.reads < 50
-            chunk = await super().log(*asked)
+            chunk = await super().log(task, stream, attempt, offset, limit)
             self.log_ = (self.log_ or b"") + b"more\n"
             return chunk
 

@@ -200,7 +200,7 @@ class AttemptLines:
         self, name: str, number: int, begin: int, data: bytes, order: StreamIndex, last: bool
     ) -> list[LogLine]:
         start, rest = self._incomplete_lines.get(name, (begin, b""))
-        cut = []
+        cut: list[tuple[int, bytes]] = []
         if rest and data and begin != start + len(rest):  # the end of that line was not kept
             cut, start, rest = [(start, rest)], begin, b""
         data = rest + data
