@@ -247,17 +247,17 @@ def _archived_lines(engine: Engine, report: JobReport, selection: LogSelection) 
 def _live_lines(engine: Engine, job: JobReport, selection: LogSelection) -> Iterator[LogLine]:
     follower = Follower(engine, job.id)
     attempts_read: dict[tuple[TaskId, int], AttemptLines] = {}
+    present: dict[TaskId, int] = {}
     report = _reporting_once(selection, _tell_unread)
     choice, tracebacks = selection.choice, dict[StreamKey, Traceback]()
     for update in _answered_updates(follower, selection.follow):
         fresh: list[list[LogLine]] = []
         for task in selection.tasks(update.view):
-            for attempt in _attempts_to_read(update.view, task, selection.attempt):
-                logs = _live_logs(follower, task, attempt)
+            for number in _attempts_to_read(update.view, task, selection.attempt, present):
+                logs = _live_logs(follower, task, number)
                 lines = attempts_read.setdefault(
-                    (task, attempt), AttemptLines(logs, str(task), selection.streams, selection.first_bytes)
+                    (task, number), AttemptLines(logs, str(task), selection.streams, selection.first_bytes)
                 )
-                number = attempt or update.view.tasks[task].attempt
                 found = _chosen_lines(lines, number, choice, tracebacks, report, not selection.follow)
                 if selection.merge:
                     fresh.append(list(found))
@@ -343,13 +343,15 @@ def _ignoring_silence(report_unread: Callable[[str], object]) -> Iterator[None]:
         report_unread(error.reason.strip() or str(error))
 
 
-def _attempts_to_read(view: JobView, task: TaskId, attempt: int | None) -> list[int]:
-    """Return the attempts of a task that are to be read; 0 follows the present one."""
-    if attempt != 0:
-        return [attempt or 0]
-    present = view.tasks[task].attempt
-    earlier = dict.fromkeys(one.attempt for one in view.tasks[task].attempts if one.attempt != present)
-    return [*earlier, 0]
+def _attempts_to_read(view: JobView, task: TaskId, attempt: int | None, present: dict[TaskId, int]) -> list[int]:
+    """Return the attempts of a task that are to be read. `present` keeps which was the present one when it was read
+    last: when another follows, its end is read, too. Each has log files of its own."""
+    if attempt:
+        return [attempt]
+    number, known = view.tasks[task].attempt, [one.attempt for one in view.tasks[task].attempts]
+    before, present[task] = present.get(task, number), number
+    earlier = [one for one in known if one != number and (attempt is not None or one == before)]
+    return [*dict.fromkeys(earlier), number]
 
 
 def print_lines(lines: Iterable[LogLine], as_json: bool) -> None:
@@ -403,29 +405,32 @@ def _live_pieces(
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the output through the master: what there is, and with `follow` what comes."""
     offsets: dict[tuple[TaskId, int, str], int] = {}
+    present: dict[TaskId, int] = {}
     follower = Follower(engine, job.id)
     report = _reporting_once(selection, report_unread)
     for update in _answered_updates(follower, selection.follow):
         for task in selection.tasks(update.view):
-            for attempt in _attempts_to_read(update.view, task, selection.attempt):
+            for number in _attempts_to_read(update.view, task, selection.attempt, present):
+                is_named = selection.attempt or number != present.get(task)
+                heading = f"{task} attempt {number}" if selection.attempt is not None and is_named else str(task)
                 for name in selection.streams:
-                    key = (task, attempt, name)
+                    key = (task, number, name)
                     offsets.setdefault(key, -selection.first_bytes)
-                    yield from _read_new_pieces(_live_logs(follower, task, attempt), key, offsets, report)
+                    for data in _new_pieces(_live_logs(follower, task, number), key, offsets, report):
+                        yield f"{heading} {name}", data
         if not selection.follow:
             return
 
 
-def _read_new_pieces(
+def _new_pieces(
     logs: LiveLogs,
     key: tuple[TaskId, int, str],
     offsets: dict[tuple[TaskId, int, str], int],
     report_unread: Callable[[str], object],
-) -> Iterator[tuple[str, bytes]]:
+) -> Iterator[bytes]:
     """Yield what comes after the offset, up to where the stream ends now: a program may print faster than it is
     read."""
-    task, attempt, stream = key
-    end = math.inf
+    stream, end = key[-1], math.inf
     while offsets[key] < end:
         data = b""
         with _ignoring_silence(report_unread):
@@ -434,7 +439,7 @@ def _read_new_pieces(
             return
         end = min(end, logs.size(stream))
         offsets[key] = start + len(data)
-        yield f"{task} attempt {attempt} {stream}" if attempt else f"{task} {stream}", data
+        yield data
 
 
 def print_pieces(pieces: Iterator[tuple[str, bytes]], as_json: bool) -> None:
