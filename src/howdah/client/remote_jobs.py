@@ -131,5 +131,5 @@ def _report(row: Mapping[str, Any]) -> JobReport:
             "archived": row.get("archived", False),
         }
         return JobReport(row["id"], row["name"], State(row["state"]), row["engine"], master=row.get("url", ""), **known)
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise StagingError(f"the server answers what this version does not know: {error}") from error
