@@ -40,6 +40,17 @@ class TestLocal(FileSystemContract, PermissionContract, CommitContract):
         fs.write_bytes(str(tmp_path / "a%20b"), b"1")
         assert (tmp_path / "a%20b").read_bytes() == b"1"
 
+    @pytest.mark.parametrize("kind", ["a pipe", "a device"])
+    def test_what_may_never_end_is_not_read(self, fs: FileSystem, tmp_path: Path, kind: str) -> None:
+        path = tmp_path / "events.jsonl"
+        if kind == "a pipe":
+            os.mkfifo(path)  # to which nobody writes: who opens it waits for good
+        else:
+            path.symlink_to("/dev/zero")
+        for read in (fs.open_read, fs.read_bytes, lambda uri: fs.head(uri, 9), lambda uri: list(fs.iter_chunks(uri))):
+            with pytest.raises(StagingError, match=f"{path} is {kind}, must be a file or directory"):
+                read(uris.of_local(path))
+
     def test_a_secret_is_never_open_to_others(self, fs: FileSystem, base: str) -> None:
         before = os.umask(0)
         try:

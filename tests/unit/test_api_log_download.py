@@ -63,8 +63,22 @@ def test_a_log_is_downloaded_whole_in_pieces() -> None:
         assert job.reads == 1
         assert response.file is None
         assert await taken(response) == LOG
-        assert job.reads == -(-len(LOG) // PIECE_BYTES) + 1
+        assert job.reads == -(-len(LOG) // PIECE_BYTES)
         assert await taken(await begun(Job(b""))) == b""
+
+    asyncio.run(run())
+
+
+def test_what_is_printed_meanwhile_is_not_waited_for() -> None:
+    class Printing(Job):
+        async def log(self, task: TaskId, stream: str, attempt: int, offset: int, limit: int) -> LogChunk:
+            assert self.reads < 50
+            chunk = await super().log(task, stream, attempt, offset, limit)
+            self.log_ = (self.log_ or b"") + b"more\n"
+            return chunk
+
+    async def run() -> None:
+        assert await taken(await begun(Printing())) == LOG
 
     asyncio.run(run())
 

@@ -47,6 +47,20 @@ def test_a_link_to_nothing(directory: Path) -> None:
     (directory / "gone").symlink_to("nowhere")
     assert rm("gone").exit_code == 0
     assert left(directory) == {"a.txt", "b.txt", "c.csv", "d", "f", "link"}
+    (directory / "d.txt").symlink_to("nowhere")
+    (directory / "d.csv").symlink_to("nowhere")
+    assert rm("{b,d}.txt").exit_code == 0
+    assert left(directory) == {"a.txt", "c.csv", "d", "d.csv", "f", "link"}
+    assert rm("d.*").exit_code == 0
+    assert left(directory) == {"a.txt", "c.csv", "d", "f", "link"}
+
+
+def test_a_pattern_that_matches_nothing_is_told(directory: Path) -> None:
+    (directory / "d{1}").write_text("x")
+    listed = CliRunner().invoke(cli, ["data", "ls", "d{1}*"])  # braces of a pattern hold words to choose from
+    assert listed.exit_code != 0
+    assert "nothing matches" in str(listed.exception)
+    assert CliRunner().invoke(cli, ["data", "ls", "d?1?*"]).stdout.split()[-1].endswith("/d%7B1%7D")
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import os
+import re
 import sqlite3
 import threading
 import time
@@ -236,6 +238,26 @@ class TestEnds:
         assert only(index)["state"] == "SUCCEEDED"
 
 
+@pytest.mark.parametrize("kept", ['["-started",1,1%s]' % ("0" * 30), '["-started","\\ud800",1]', "[" * 5000])
+def test_a_cursor_that_no_page_gave_is_refused(index: Index, kept: str) -> None:
+    with pytest.raises(InvalidRequest, match="after is not a cursor"):
+        page(index, after=base64.urlsafe_b64encode(kept.encode()).decode())
+
+
+def test_no_process_has_a_number_of_many_digits(index: Index) -> None:
+    assert queries.trace(index.connection, f"host:{'9' * 30}") is None
+
+
+def test_a_log_that_never_ends_keeps_nobody_waiting(index: Index, home: Path) -> None:
+    log = write(home, job_id(1), [])
+    log.unlink()
+    os.mkfifo(log)  # to which nobody writes
+    whole(home, 2)
+    scan(index, home)
+    assert "job-2" in names(index)
+    assert [row for row in page(index)["jobs"] if "is a pipe, must be a file" in row["diagnostics"]] != []
+
+
 class TestRetention:
     def test_rows_go_and_stay_away(self, index: Index, home: Path) -> None:
         for number in range(4):
@@ -247,6 +269,19 @@ class TestRetention:
         assert scan(index, home) == 0
         assert names(index) == ["job-8", "job-3", "job-2"]
         assert len(list((home / "jobs").iterdir())) == 5
+
+    def test_a_job_that_ended_at_no_time_did_not_end_long_ago(self, index: Index, home: Path) -> None:
+        for number, time_ in enumerate(('"time":1e300', '"time":null')):
+            log = whole(home, number)
+            *before, end = log.read_text().splitlines(keepends=True)
+            log.write_text("".join([*before, re.sub('"time":[0-9.]+', time_, end)]))
+        bare = whole(home, 2)
+        bare.write_text(re.sub('"time":[0-9.]+', '"time":1e300', bare.read_text()))
+        scan(index, home)
+        assert sweep(index, BEGAN + 3000, None) == []
+        assert len(names(index)) == 3
+        assert sweep(index, BEGAN + 9000, None) == []
+        assert names(index) == ["job-2"]
 
     def test_files_go_when_that_is_asked_for(self, index: Index, home: Path) -> None:
         for number in range(3):

@@ -20,7 +20,7 @@ from howdah import Client
 from howdah.api import recorded_log
 from howdah.api.recorded_log import RecordedLog
 from howdah.engines.local.engine import LocalEngine
-from howdah.errors import EngineUnavailable
+from howdah.errors import EngineUnavailable, StagingError
 from howdah.history import csv_tables
 from howdah.history.job_log_cache import JobLogCache
 from howdah.history.options import HistoryOptions, ShownCluster, key_of, root_of
@@ -318,6 +318,12 @@ class TestDoor:
         assert key_of(tmp_path / "s") == first
         assert (tmp_path / "s" / "key").stat().st_mode & 0o077 == 0
         assert [path.name for path in (tmp_path / "s").iterdir()] == ["key"]
+
+    @pytest.mark.parametrize("kept", ["", "ab" * 31, "zz" * 32])
+    def test_what_is_no_whole_key_makes_no_tokens(self, tmp_path: Path, kept: str) -> None:
+        (tmp_path / "key").write_text(kept)
+        with pytest.raises(StagingError, match="is not a key; remove it"):
+            key_of(tmp_path)
 
 
 class Faltering(LocalFileSystem):

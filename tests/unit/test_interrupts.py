@@ -11,11 +11,11 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import click
 import pytest
+from stuck_files import StuckFiles, stuck_directory
 
 from howdah.cli.follow import NEWS_S, _ask, follow
 from howdah.cli.interrupts import ENDING, STOPPING, TOGETHER_S, Interrupts, RaisedInterrupts, SignalReceived
@@ -25,6 +25,7 @@ from howdah.cli.wait import wait_for_jobs
 from howdah.client.follow import Update
 from howdah.client.submit import PreparedJob
 from howdah.engines import Engine, Progress, no_progress
+from howdah.errors import JobNotFound
 from howdah.spec import JobReport, Plan, StagedJob, State, TaskId
 from howdah.storage.hdfs.call_timeout import CallTimeout, start_call
 
@@ -230,6 +231,8 @@ class Stuck(Engine):
         self.asked.set()
         if not self.answers:
             self.over.wait(LIMIT_S)
+        if self.over.is_set():  # a thread that outlives its test prints nothing into the next one
+            raise JobNotFound(f"the test of {job_id} has ended")
         state = State.CANCELLED if self.cancels and self.cancelled.is_set() else State.RUNNING
         return [JobReport("job_1", "j", state, self.name, directory=self.directory)]
 
@@ -373,38 +376,45 @@ def test_a_second_signal_to_end_leaves_a_cancel_that_does_not_come_to_an_end(
 
 
 def test_a_cancelled_job_whose_event_log_cannot_be_read(
-    stuck: Callable[..., Stuck], clock: Clock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    stuck: Callable[..., Stuck], clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    log = tmp_path / "events.jsonl"
-    os.mkfifo(log)
-    engine = stuck(answers=True, cancels=True, directory=str(tmp_path))
-    send_after(clock.send, signal.SIGINT, engine.asked)
-    writers: list[int] = []
-
     def pass_time() -> None:
-        while not engine.over.wait(0.02):
-            with contextlib.suppress(OSError):  # nobody reads the log yet
-                writers.append(os.open(log, os.O_WRONLY | os.O_NONBLOCK))
-                clock.now += 2 * NEWS_S
-                return
+        assert StuckFiles.asked.wait(LIMIT_S)
+        clock.now += 2 * NEWS_S
 
-    threading.Thread(target=pass_time, daemon=True).start()
-    with Interrupts(clock=clock) as interrupts, pytest.raises(SystemExit) as ended:
-        follow(engine, "job_1", "", "cancel", False, interrupts)
+    with stuck_directory() as directory, Interrupts(clock=clock) as interrupts:
+        engine = stuck(answers=True, cancels=True, directory=directory)
+        send_after(clock.send, signal.SIGINT, engine.asked)
+        threading.Thread(target=pass_time, daemon=True).start()
+        with pytest.raises(SystemExit) as ended:
+            follow(engine, "job_1", "", "cancel", False, interrupts)
     assert ended.value.code == 2
     assert "job_1 CANCELLED" in capsys.readouterr().out
-    for writer in writers:
-        os.close(writer)
 
 
 @pytest.mark.parametrize(
     ("typed", "choice"), [("c", "cancel"), ("D", "detach"), ("what\nfollow", "follow"), ("", "follow")]
 )
-def test_the_question_at_ctrl_c_takes_letters(typed: str, choice: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_question_at_ctrl_c_takes_letters(
+    typed: str, choice: str, stuck: Callable[..., Stuck], monkeypatch: pytest.MonkeyPatch
+) -> None:
     lines = iter(typed.split("\n"))
     with Interrupts() as interrupts:
-        monkeypatch.setattr(interrupts, "read_line", lambda: next(lines))
-        assert _ask(interrupts) == choice
+        monkeypatch.setattr(interrupts, "read_line", lambda _: next(lines))
+        assert _ask(interrupts, stuck(answers=True), "job_1") == choice
+
+
+def test_the_question_at_ctrl_c_ends_with_the_job(
+    stuck: Callable[..., Stuck], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = stuck(answers=True, cancels=True)
+    engine.cancelled.set()
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, encoding="utf-8") as terminal, Interrupts() as interrupts:
+        monkeypatch.setattr("sys.stdin", terminal)
+        assert _ask(interrupts, engine, "job_1") == "follow"
+    os.close(ours)
+    assert capsys.readouterr().err.endswith("[follow]: \n")
 
 
 def test_a_question_is_answered_or_interrupted(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:

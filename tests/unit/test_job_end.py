@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import getpass
 import json
-import os
 import socket
 import threading
 from collections.abc import Iterator, Mapping
@@ -14,11 +13,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from stuck_files import stuck_directory
 
 from howdah.client.follow import Follower
 from howdah.client.job_end import cancel_job
 from howdah.engines import Engine, Progress, no_progress
-from howdah.errors import EngineUnavailable
+from howdah.errors import EngineUnavailable, StagingError
 from howdah.spec import JobReport, JobSpec, Plan, Role, StagedJob, State, TaskId, uris
 from howdah.spec.event_lines import to_line
 from howdah.spec.events import JobStarted
@@ -78,11 +78,10 @@ def unreachable() -> str:
 
 
 @pytest.fixture
-def hanging(tmp_path: Path) -> Iterator[str]:
+def hanging() -> Iterator[str]:
     """The directory of a job on a file system that does not answer when the key is read."""
-    os.mkfifo(tmp_path / "key")
-    yield str(tmp_path)
-    os.close(os.open(tmp_path / "key", os.O_RDWR | os.O_NONBLOCK))
+    with stuck_directory() as directory:
+        yield directory
 
 
 @pytest.fixture
@@ -220,6 +219,16 @@ def test_a_follower_keeps_the_key_that_it_has_read(tmp_path: Path) -> None:
     follower = Follower(Running(str(tmp_path), NO_MASTER), "job_1")
     next(follower.updates())
     assert follower.job_key == KEY
+
+
+@pytest.mark.parametrize("kept", ["", "ab" * 31, "zz" * 32, "é"])
+def test_a_damaged_key_is_none(tmp_path: Path, kept: str) -> None:
+    (tmp_path / "key").write_text(kept, encoding="latin-1")
+    engine = Running(str(tmp_path), NO_MASTER)
+    with pytest.raises(StagingError, match="is not a key"):
+        engine.job_key(engine.report)
+    follower = Follower(engine, "job_1")
+    assert next(follower.updates()).report == engine.report
 
 
 def test_a_follower_waits_for_a_file_system_that_fails(nowhere: Running) -> None:

@@ -6,11 +6,17 @@ import os
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from test_job_end import Running
 
 from howdah.api.recorded_log import RecordedLog
+from howdah.cli.jobs import status
+from howdah.cli.stacks import stacks
 from howdah.client.recorded_files import MAX_BYTES, read_kept_stacks, read_submitted_job, shown_owner
 from howdah.errors import HowdahError, NotFound
-from howdah.spec import JobReport, State, uris
+from howdah.spec import JobReport, JobSpec, Outcome, Role, State, uris
+from howdah.spec.event_lines import to_line
+from howdah.spec.events import JobFinished, JobStarted, StacksTaken
 from howdah.storage.factory import filesystem
 from howdah.storage.files_of_owner import NOBODY
 
@@ -83,3 +89,21 @@ def test_what_is_not_there_is_named(directory: Path) -> None:
     (directory / "job.json").unlink()
     with pytest.raises(NotFound, match=r"jobs/job/job\.json: no such file"):
         read_submitted_job(report_of(directory))
+
+
+def test_what_another_user_has_written_controls_no_terminal(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    evil = "\x1b]52;c;eA==\x07\x1b[2J"
+    (directory / "stacks/1.txt").write_text(f"Main{evil}Thread\n\n  at\tx\x9b2J\n")
+    taken = StacksTaken(2.0, uri=uris.of_local(directory / "stacks/1.txt"))
+    ending = JobFinished(3.0, Outcome(State.FAILED, f"lost{evil} node\nsecond"))
+    log = (JobStarted(1.0, "job", "slurm", "eve", JobSpec({"worker": Role("train")})), taken, ending)
+    (directory / "events.jsonl").write_text("".join(map(to_line, log)))
+    engine = Running(str(directory), "")
+    engine.end()
+    for name in ("stacks", "jobs"):
+        monkeypatch.setattr(f"howdah.cli.{name}.choose_job", lambda *_: (engine, "job_1"))
+    shown = CliRunner().invoke(stacks, ["--last"], color=True)
+    assert shown.stdout == f"{taken.uri}\nMainThread\n\n  at\tx\\x9b2J\n"
+    told = CliRunner().invoke(status, [], color=True)
+    assert "lost node\nsecond" in told.stdout
+    assert "\x1b]" not in told.stdout

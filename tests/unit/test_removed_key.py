@@ -5,7 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from test_job_end import NO_MASTER, Running
 
+from howdah.cli.follow import follow
+from howdah.cli.interrupts import Interrupts
+from howdah.cli.jobs import status
 from howdah.client.master_client import connect
 from howdah.client.page_links import page_link, page_url, tensorboard_url
 from howdah.engines.local.engine import LocalEngine
@@ -36,6 +41,18 @@ def test_the_key_cannot_be_read(tmp_path: Path) -> None:
     for look in (connect, page_url):
         with pytest.raises(StagingError, match="key"):
             look(ENGINE, report)
+
+
+def test_a_job_whose_key_cannot_be_read_is_followed_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "key").mkdir()
+    engine = Running(str(tmp_path), NO_MASTER)
+    monkeypatch.setattr("howdah.cli.jobs.choose_job", lambda *_: (engine, "job_1"))
+    shown = CliRunner().invoke(status, ["job_1"])
+    assert (shown.exit_code, shown.stdout.startswith("job_1  j  RUNNING"), "key" in shown.stderr) == (0, True, True)
+    engine.step_s, engine.ends_at = 1.0, engine.now + 5.0
+    with Interrupts() as interrupts, pytest.raises(SystemExit) as ended:
+        follow(engine, "job_1", "", "detach", False, interrupts)
+    assert ended.value.code == 2
 
 
 def test_the_key_is_there(tmp_path: Path) -> None:

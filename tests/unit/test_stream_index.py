@@ -106,3 +106,12 @@ def test_an_index_of_rubbish_is_none() -> None:
     order = StreamIndex.parse(b"\xff\xfe\n1 2\nx y z 1 2\n5.0 3 4 1 1\n6.0 1 9 2 2\n7.0 9 9 3 4")
     assert [order.line(number) for number in range(len(order))] == ["5.000 3 4 1 1\n", "7.000 9 9 3 4\n"]
     assert StreamIndex.parse(b"").when("stdout", 5) is None
+
+
+def test_lines_that_say_the_impossible_are_skipped() -> None:
+    whole = b"5.0 0 0 0 0\n6.0 4 4 1 1\n"
+    for wrong in ("1e300", "-1e300", "nan", "inf"):
+        assert len(StreamIndex.parse(whole + f"{wrong} 9 9 2 2\n".encode())) == 2
+    for numbers in (f"{10**30} 9 2 2", f"9 {10**30} 2 2", f"9 9 {10**30} 2", f"9 9 2 {10**30}", "-1 9 2 2", "9 9 2 -1"):
+        index = StreamIndex.parse(whole + f"7.0 {numbers}\n".encode() + b"8.0 12 12 3 3\n")
+        assert [index.place("stderr", number) for number in range(len(index))] == [(0, 0), (4, 1), (12, 3)]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -18,6 +17,7 @@ from typing import Any
 from howdah.errors import InvalidRequest, NotFound, NotPermitted, StagingError
 from howdah.hadoop.conf import user_on
 from howdah.spec import uris
+from howdah.spec.units import LATEST_S
 from howdah.spec.values import dataclass
 from howdah.storage.files_of_owner import FilesOfOwner
 from howdah.storage.filesystem import FileSystem
@@ -99,7 +99,7 @@ def parse(stored: Mapping[str, Any]) -> Annotation:
         note=_CONTROL.sub("", note)[:MAX_NOTE] if isinstance(note, str) else "",
         tags=_clean_tags(tags) if isinstance(tags, list) else None,
         archived=stored.get("archived") is True,
-        changed=moment if math.isfinite(moment) else 0.0,
+        changed=moment if 0 <= moment <= LATEST_S else 0.0,
         by=_clean_line(stored.get("by"))[:MAX_TAG],
     )
 

@@ -126,12 +126,8 @@ class RecordedLog:
                 raise LogReplaced
             lines = list(reader.read(log, size, MAX_BYTES))
             if MAX_BYTES <= reader.offset < size:
-                if reader.offset < size - LAST_BYTES:
-                    left_out = Noted(0.0, "the log is too large to be shown whole: what is between is left out")
-                    lines.append([to_line(left_out).encode()])
-                    reader = LineReader(size - LAST_BYTES, skipping=True)
-                log.seek(reader.offset)
-                lines += reader.lines([log.read(LAST_BYTES)])
+                end, reader = read_end(log, size, reader)
+                lines += end
         return NewLines(lines, reader, size_and_time, owner)
 
     def apply(self, new: NewLines | None) -> None:
@@ -157,6 +153,18 @@ class RecordedLog:
         """Return the number to ask from next, and up to `limit` events as JSON from number `since` on."""
         lines = self.lines[since : since + limit]
         return since + len(lines), [record for record in map(parse_line, lines) if record is not None]
+
+
+def read_end(log: BinaryIO, size: int, reader: LineReader) -> tuple[list[list[bytes]], LineReader]:
+    """Return the last lines of a log that was read up to MAX_BYTES, after one that says that the middle is left out;
+    and the reader after them."""
+    lines: list[list[bytes]] = []
+    if reader.offset < size - LAST_BYTES:
+        left_out = Noted(0.0, "the log is too large to be shown whole: what is between is left out")
+        lines.append([to_line(left_out).encode()])
+        reader = LineReader(size - LAST_BYTES, skipping=True)
+    log.seek(reader.offset)
+    return lines + list(reader.lines([log.read(LAST_BYTES)])), reader
 
 
 def latest_use(lines: Iterable[bytes]) -> Iterator[bytes]:

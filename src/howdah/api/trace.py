@@ -11,7 +11,7 @@ from howdah.spec.attempt import AttemptView
 from howdah.spec.view import JobView, TaskView
 
 GPU = re.compile(r"(?P<host>.+)/gpu(?P<gpu>[A-Za-z0-9-]+)")
-PROCESS = re.compile(r"(?P<host>.+):(?P<pid>\d+)")
+PROCESS = re.compile(r"(?P<host>.+):(?P<pid>\d{1,10})")
 
 
 def trace(view: JobView, of: str) -> schemas.TraceResult | None:

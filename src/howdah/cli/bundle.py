@@ -125,6 +125,10 @@ class _Gathering:
     def _note_missing(self, name: str, error: HowdahError) -> None:
         self.missing[name] = " ".join(error_lines(error))
 
+    def _note_unread(self, reason: str) -> None:
+        known = self.missing.get("some logs")
+        self.missing["some logs"] = f"{known}; {reason}" if known else reason
+
     def _masked(self, text: str) -> str:
         return redaction.lines(text, self._secrets)
 
@@ -176,9 +180,9 @@ class _Gathering:
                     self._note_missing(f"logs of {task}", error)
 
     def _ends_of_logs(self, tasks: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-        selection = LogSelection(tasks, STREAMS, 0, LineFilter(), merge=False, follow=False, whole=True)
+        selection = LogSelection(tasks, STREAMS, 0, LineFilter(), False, False, False, END_BYTES)
         pieces: dict[str, deque[bytes]] = defaultdict(deque)
-        for heading, data in output_of(self._engine, self._report.id, selection):
+        for heading, data in output_of(self._engine, self._report.id, selection, self._note_unread):
             kept = pieces[heading]
             kept.append(data)
             while sum(map(len, kept)) - len(kept[0]) > END_BYTES:

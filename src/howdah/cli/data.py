@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import click
@@ -30,6 +30,7 @@ from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry, FileSystem, make_directory_like
 from howdah.storage.hdfs.call_timeout import start_call
 from howdah.storage.linked_tree import describe_left_out
+from howdah.storage.local import dangling_links
 from howdah.storage.progress import no_progress
 from howdah.wire.helper_messages import FileCopy
 
@@ -67,6 +68,14 @@ def _literal_entry(fs: FileSystem, path: str, uri: str) -> Entry | None:
     return None if uris.is_pattern(path) and not fs.exists(uri) else _entry(fs, uri)
 
 
+def _matches(fs: FileSystem, uri: str, more: Iterable[Entry] = ()) -> list[Entry]:
+    """Return what the pattern matches, and `more` that does."""
+    found = [*fs.glob(uri), *more]
+    if not found:
+        raise StagingError(f"{uri}: nothing matches")
+    return found
+
+
 def _readable_entry(fs: FileSystem, uri: str) -> Entry:
     """Return a file or directory; refuse what can't be read to its end: a pipe, a device."""
     if uri.startswith("file:"):
@@ -89,7 +98,7 @@ def ls(path: str, as_json: bool) -> None:
     uri = _uri(path)
     fs = filesystem(uri)
     entry = _literal_entry(fs, path, uri)
-    entries = fs.glob(uri) if entry is None else fs.children(uri) if entry.is_dir else [entry]
+    entries = _matches(fs, uri) if entry is None else fs.children(uri) if entry.is_dir else [entry]
     entries.sort(key=lambda entry: entry.uri)
     if as_json:
         for entry in entries:
@@ -209,9 +218,7 @@ def rm(path: str, recursive: bool, as_json: bool) -> None:
     uri = _uri(path)
     fs = filesystem(uri)
     entry = _dangling_link(uri) or _literal_entry(fs, path, uri)
-    entries = fs.glob(uri) if entry is None else [entry]
-    if not entries:
-        raise StagingError(f"{uri}: nothing matches")
+    entries = _matches(fs, uri, dangling_links(uri) if uri.startswith("file:") else ()) if entry is None else [entry]
     for entry in entries:
         if uris.path(entry.uri).strip("/") == "":
             raise StagingError(f"{entry.uri}: the root of a file system is not removed")

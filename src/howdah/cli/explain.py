@@ -99,7 +99,9 @@ def _describe_running(explanation: Explanation) -> Iterator[str]:
     if explanation.view.ends_as is not None:
         yield _("the job is ending")
         return
-    out = [f"{id_}: {task.straggler}" for id_, task in explanation.view.tasks.items() if task.straggler]
+    out = [
+        f"{id_}: {translate_stored(task.straggler)}" for id_, task in explanation.view.tasks.items() if task.straggler
+    ]
     yield _("all programs run; the job waits for nothing")
     yield from (f"  {line}" for line in out)
 

@@ -6,6 +6,7 @@ import contextlib
 import math
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -18,15 +19,15 @@ from howdah.cli.i18n import _, translate_stored
 from howdah.cli.interrupts import Interrupts, SignalReceived, start_in_context
 from howdah.cli.terminal import Json, Live, Plain, verdict
 from howdah.client.follow import PATIENCE_S, Follower, Update
-from howdah.client.job_end import cancel_job, wait_for_end
+from howdah.client.job_end import cancel_job, wait_for_end, watch_until_end
 from howdah.client.page_links import page_url
 from howdah.engines import Engine
-from howdah.errors import EngineUnavailable, HowdahError, JobCancelled, JobFailed
+from howdah.errors import EngineUnavailable, HowdahError, JobCancelled, JobFailed, StagingError
 from howdah.spec import JobReport, Outcome, State
 from howdah.spec.events import JobFinished
 from howdah.spec.fold import fold
 from howdah.spec.view import JobView
-from howdah.storage.hdfs.call_timeout import Call, CallTimeout
+from howdah.storage.hdfs.call_timeout import Call, CallTimeout, start_call
 
 Screen = Plain | Json
 ENGINE_S = 10.0
@@ -133,7 +134,7 @@ class _Following:
         if choice != "cancel" and self._interrupts.last_signal == signal.SIGTERM:
             choice = "detach"
         if choice == "ask":
-            choice = _ask(self._interrupts) if sys.stdin.isatty() else "cancel"
+            choice = _ask(self._interrupts, engine, job_id) if sys.stdin.isatty() else "cancel"
         if choice == "cancel" and self._ended is not None:  # what the job has printed may be more than anybody reads
             click.echo(_("{id} had ended already: {state}", id=job_id, state=self._ended.state.value), err=True)
             raise SystemExit(self._interrupts.status)
@@ -201,7 +202,7 @@ class _Following:
     def _show(self, update: Update) -> None:
         if not self._told_page and update.report.master:
             self._told_page = True
-            with contextlib.suppress(EngineUnavailable):
+            with contextlib.suppress(EngineUnavailable, StagingError):  # the job's key may be on another machine
                 if url := page_url(self._follower.engine, update.report):
                     click.echo(_("page: {url}", url=url))
                     tell_ssh_tunnel(url)
@@ -213,17 +214,36 @@ def _notice(text: str) -> None:
     click.echo(translate_stored(text), err=True)
 
 
-def _ask(interrupts: Interrupts) -> str:
-    """Ask what to do with the job. Whoever interrupts the question, too, or has no answer leaves the job running."""
+def _ask(interrupts: Interrupts, engine: Engine, job_id: str) -> str:
+    """Ask what to do with the job, as long as it has not ended: then its end is followed. Whoever interrupts the
+    question, too, or has no answer leaves the job running."""
+    over = threading.Event()
+
+    def watch() -> None:
+        try:
+            watch_until_end(engine, job_id, stopped=over)
+        finally:
+            over.set()
+
+    start_call(watch)
+    try:
+        return _read_choice(interrupts, over)
+    finally:
+        over.set()
+
+
+def _read_choice(interrupts: Interrupts, over: threading.Event) -> str:
     question = _("Cancel the job, detach from it, or go on following?")
     choices = ("cancel", "detach", "follow")
     while True:
         click.echo(f"{question} ({', '.join(choices)}) [follow]: ", nl=False, err=True)
         try:
-            answer = interrupts.read_line().lower() or "follow"
+            answer = interrupts.read_line(over.is_set).lower() or "follow"
         except (EOFError, SignalReceived):
             click.echo(err=True)
             return "detach"
+        if over.is_set():
+            click.echo(err=True)
         for choice in choices:
             if answer in (choice, choice[0]):
                 return choice

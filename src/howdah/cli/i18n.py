@@ -45,12 +45,17 @@ def _(text: str, **values: object) -> str:
 
 def translate_stored(text: object) -> str:
     """Return a sentence of a master, an executor, an engine or a compat command in the chosen language, if its template
-    is known."""
-    if _language != "zh":
-        return str(text)
-    from howdah.locale.messages import render  # who reads English needs no catalogue
+    is known. Another user's log may say anything, and nothing in it controls the terminal."""
+    said = str(text)
+    if _language == "zh":
+        from howdah.locale.messages import render  # who reads English needs no catalogue
 
-    return render(str(text), _language)
+        said = render(said, _language)
+    if said.isprintable():
+        return said
+    from howdah.logs.output_text import readable
+
+    return "\n".join(readable(line.encode("utf-8", "backslashreplace")) for line in said.split("\n"))
 
 
 def examples(*lines: str) -> str:

@@ -137,8 +137,8 @@ class Interrupts:
                 if self._clock() >= until:
                     raise
 
-    def read_line(self) -> str:
-        """Return a line of the terminal that is the standard input.
+    def read_line(self, is_over: Callable[[], bool] = lambda: False) -> str:
+        """Return a line of the terminal that is the standard input; "" as soon as `is_over()` and there is none.
 
         Raises:
             EOFError: there is none. SignalReceived: a signal is to be obeyed.
@@ -146,6 +146,8 @@ class Interrupts:
         """
         while not select.select([sys.stdin], [], [], _LOOK_S)[0]:
             self._raise_if_received()
+            if is_over():
+                return ""
         line = os.read(sys.stdin.fileno(), _LINE_BYTES)  # a terminal gives one line at a time
         if not line:
             raise EOFError

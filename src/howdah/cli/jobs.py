@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -38,7 +38,7 @@ from howdah.client.job_filter import JobFilter
 from howdah.client.job_list import ListedJob, jobs_of_answers, jobs_of_history, merge_jobs
 from howdah.client.page_links import page_url, tensorboard_url
 from howdah.client.waiting_jobs import with_waits
-from howdah.errors import EngineUnavailable, HowdahError, SpecError
+from howdah.errors import EngineUnavailable, HowdahError, SpecError, StagingError
 from howdah.spec import JobReport, State
 from howdah.spec.codec import to_json
 from howdah.spec.task import JOB_STATES
@@ -224,10 +224,10 @@ def status(job_id: str | None, profile: str, as_json: bool) -> None:
         return
     click.echo(f"{report.id}  {report.name}  {styled_state(report.state)}  {_duration_text(report)}")
     # A link through a tunnel of this process would be dead when it is read: another command makes one, and stays.
-    if not report.state.ended and (url := page_url(engine, report)):
+    if not report.state.ended and (url := _link(lambda: page_url(engine, report))):
         click.echo(_("page: {url}", url=f"`howdah page {job_id}`" if engine.has_tunnel else url))
         tell_ssh_tunnel(url)
-    if not report.state.ended and (url := tensorboard_url(engine, report, view)):
+    if not report.state.ended and (url := _link(lambda: tensorboard_url(engine, report, view))):
         click.echo(_("TensorBoard: {url}", url=f"`howdah tensorboard {job_id}`" if engine.has_tunnel else url))
     rows = [tuple(map(_, TASK_COLUMNS)), *((str(task.id), *row(task)) for task in view.tasks.values())]
     for line in columns(rows) if view.tasks else ():
@@ -248,6 +248,15 @@ def status(job_id: str | None, profile: str, as_json: bool) -> None:
                 click.echo(line)
     for line in verdict(view):
         click.echo(line)
+
+
+def _link(make: Callable[[], str]) -> str:
+    """Return a link; where the job's key can't be read here a line says so, and all else is shown."""
+    try:
+        return make()
+    except StagingError as error:
+        click.echo(f"howdah: {translate_stored(str(error))}", err=True)
+        return ""
 
 
 @click.command(epilog=examples("howdah cancel @last", "howdah cancel resnet"))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import TypeVar
 
 import click
@@ -17,9 +20,9 @@ import click
 from howdah.cli.i18n import _, examples, translate_stored
 from howdah.cli.job_choice import choose_job, job_argument
 from howdah.cli.terminal import coloured_task, shown_line, styled_heading
-from howdah.client.follow import Follower, fetch_update, settled_report
+from howdah.client.follow import Follower, Update, fetch_update, settled_report
 from howdah.engines import Engine
-from howdah.errors import NotFound, SpecError
+from howdah.errors import EngineUnavailable, NotFound, SpecError
 from howdah.logs.archive import StreamKey, parse_heading
 from howdah.logs.levels import Traceback
 from howdah.logs.lines import ArchivedLines, AttemptLines, LineFilter, LogLine, merge_by_time
@@ -28,6 +31,7 @@ from howdah.logs.store import PIECE_BYTES, LiveLogs
 from howdah.logs.stream_index import BOTH, STREAMS
 from howdah.spec import JobReport, State, TaskId
 from howdah.spec.codec import to_json
+from howdah.spec.events import Noted
 from howdah.spec.units import seconds
 from howdah.spec.values import dataclass
 from howdah.spec.view import JobView
@@ -37,6 +41,8 @@ from howdah.wire.messages import LogChunk
 T = TypeVar("T")
 _Source = Callable[[Engine, JobReport, "LogSelection"], Iterator[T]]
 
+ANSWER_S = 30.0
+"""Limit in seconds for the answer of a master whose logs are not followed."""
 TAIL_BYTES, LINE_BYTES = 64 << 10, 400
 """Of a stream, where not all of it is wanted; and of a line, as far as can be guessed."""
 
@@ -59,6 +65,8 @@ class LogSelection:
     """Whether to go on until the job ends."""
     whole: bool
     """Whether all of a long log is printed."""
+    last_bytes: int = TAIL_BYTES
+    """How many bytes of each stream of a running job are read at least, unless it is whole."""
 
     def tasks(self, view: JobView) -> list[TaskId]:
         """Return the tasks of the job that are asked for.
@@ -74,7 +82,7 @@ class LogSelection:
         sought = self.choice.pattern or self.choice.level or self.choice.since
         if self.whole or sought or (self.follow and not self.choice.tail):
             return 0
-        return max(TAIL_BYTES, self.choice.tail * LINE_BYTES)
+        return max(self.last_bytes, self.choice.tail * LINE_BYTES)
 
 
 @click.command(
@@ -132,9 +140,17 @@ def logs(
         print_pieces(output_of(engine, job_id, selection), as_json)
 
 
-def output_of(engine: Engine, job_id: str, selection: LogSelection) -> Iterator[tuple[str, bytes]]:
-    """Yield the chosen output of a living or ended job, byte for byte, in pieces with the headings of their logs."""
-    return _live_or_archived(engine, job_id, selection, _live_pieces, _archived_pieces)
+def _tell_unread(reason: str) -> None:
+    click.echo(f"howdah: {translate_stored(reason)}", err=True)
+
+
+def output_of(
+    engine: Engine, job_id: str, selection: LogSelection, report_unread: Callable[[str], object] = _tell_unread
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the chosen output of a living or ended job, byte for byte, in pieces with the headings of their logs.
+    `report_unread` is called with each reason why some of a living job's can't be read, unless it is asked again."""
+    read_live = partial(_live_pieces, report_unread=report_unread)
+    return _live_or_archived(engine, job_id, selection, read_live, _archived_pieces)
 
 
 def _live_or_archived(
@@ -228,29 +244,47 @@ def _archived_lines(engine: Engine, report: JobReport, selection: LogSelection) 
             yield from selection.choice.select(merge_by_time(streams))
 
 
-def _live_lines(engine: Engine, report: JobReport, selection: LogSelection) -> Iterator[LogLine]:
-    follower = Follower(engine, report.id)
+def _live_lines(engine: Engine, job: JobReport, selection: LogSelection) -> Iterator[LogLine]:
+    follower = Follower(engine, job.id)
     attempts_read: dict[tuple[TaskId, int], AttemptLines] = {}
+    present: dict[TaskId, int] = {}
+    report = _reporting_once(selection, _tell_unread)
     choice, tracebacks = selection.choice, dict[StreamKey, Traceback]()
-    for update in follower.updates():
-        if follower.master is None or not update.view.tasks:
-            continue
+    for update in _answered_updates(follower, selection.follow):
         fresh: list[list[LogLine]] = []
         for task in selection.tasks(update.view):
-            for attempt in _attempts_to_read(update.view, task, selection.attempt):
-                logs = _live_logs(follower, task, attempt)
+            for number in _attempts_to_read(update.view, task, selection.attempt, present):
+                logs = _live_logs(follower, task, number)
                 lines = attempts_read.setdefault(
-                    (task, attempt), AttemptLines(logs, str(task), selection.streams, selection.first_bytes)
+                    (task, number), AttemptLines(logs, str(task), selection.streams, selection.first_bytes)
                 )
-                number = attempt or update.view.tasks[task].attempt
-                with _ignoring_silence():
-                    new = lines.read(number, last=not selection.follow)
-                    fresh.append(list(choice.select(new, tracebacks)))
-        together = list(merge_by_time(fresh)) if selection.merge else [line for lines in fresh for line in lines]
-        yield from together[-choice.tail :] if selection.merge and choice.tail else together
+                found = _chosen_lines(lines, number, choice, tracebacks, report, not selection.follow)
+                if selection.merge:
+                    fresh.append(list(found))
+                else:
+                    yield from deque(found, choice.tail) if choice.tail else found
+        merged = merge_by_time(fresh)
+        yield from deque(merged, choice.tail) if choice.tail else merged
         choice = choice._replace(tail=0)
         if not selection.follow:
             return
+
+
+def _chosen_lines(
+    lines: AttemptLines,
+    number: int,
+    choice: LineFilter,
+    tracebacks: dict[StreamKey, Traceback],
+    report_unread: Callable[[str], object],
+    to_end: bool,
+) -> Iterator[LogLine]:
+    """Yield those lines of an attempt that were not read before and are chosen, as far as the master answers: a part of
+    bounded size, or `to_end` all that there are."""
+    has_more = True
+    with _ignoring_silence(report_unread):
+        while has_more:
+            yield from choice.select(lines.read(number, last=to_end), tracebacks)
+            has_more = to_end and lines.has_more
 
 
 def _live_logs(follower: Follower, task: TaskId, attempt: int) -> LiveLogs:
@@ -263,9 +297,40 @@ def _live_logs(follower: Follower, task: TaskId, attempt: int) -> LiveLogs:
     return LiveLogs(ask)
 
 
+def _answered_updates(follower: Follower, follow: bool) -> Iterator[Update]:
+    """Yield updates of a job whose master answers. What is said while it does not is printed.
+
+    Raises:
+        EngineUnavailable: it does not answer within ANSWER_S, and the job is not followed.
+    """
+    until, reason = time.monotonic() + ANSWER_S, f"the master of {follower.job_id} does not answer"
+    for update in follower.updates():
+        if follower.master is not None and update.view.tasks:
+            yield update
+        elif not follow and time.monotonic() >= until:
+            raise EngineUnavailable(reason)
+        elif follower.master is None and update.view.outcome is None:
+            for note in update.events:
+                if isinstance(note, Noted):
+                    reason = note.text
+                    _tell_unread(reason)
+
+
+def _reporting_once(selection: LogSelection, report: Callable[[str], object]) -> Callable[[str], object]:
+    """Return a function that reports each reason once; none while the job is followed, for then it is asked again."""
+    told: set[str] = set()
+
+    def report_unread(reason: str) -> None:
+        if not selection.follow and reason not in told:
+            told.add(reason)
+            report(reason)
+
+    return report_unread
+
+
 @contextlib.contextmanager
-def _ignoring_silence() -> Iterator[None]:
-    """Go on when the master does not answer.
+def _ignoring_silence(report_unread: Callable[[str], object]) -> Iterator[None]:
+    """Go on when a log can't be read now, or the master does not answer.
 
     Raises:
         NotFound: the master answers that there is no such log.
@@ -275,15 +340,18 @@ def _ignoring_silence() -> Iterator[None]:
     except WireError as error:
         if error.status in (400, 404):
             raise NotFound(str(error)) from None
+        report_unread(error.reason.strip() or str(error))
 
 
-def _attempts_to_read(view: JobView, task: TaskId, attempt: int | None) -> list[int]:
-    """Return the attempts of a task that are to be read; 0 follows the present one."""
-    if attempt != 0:
-        return [attempt or 0]
-    present = view.tasks[task].attempt
-    earlier = dict.fromkeys(one.attempt for one in view.tasks[task].attempts if one.attempt != present)
-    return [*earlier, 0]
+def _attempts_to_read(view: JobView, task: TaskId, attempt: int | None, present: dict[TaskId, int]) -> list[int]:
+    """Return the attempts of a task that are to be read. `present` keeps which was the present one when it was read
+    last: when another follows, its end is read, too. Each has log files of its own."""
+    if attempt:
+        return [attempt]
+    number, known = view.tasks[task].attempt, [one.attempt for one in view.tasks[task].attempts]
+    before, present[task] = present.get(task, number), number
+    earlier = [one for one in known if one != number and (attempt is not None or one == before)]
+    return [*dict.fromkeys(earlier), number]
 
 
 def print_lines(lines: Iterable[LogLine], as_json: bool) -> None:
@@ -332,33 +400,46 @@ def _pieces_of_attempt(pieces: Iterable[tuple[str, bytes]], attempt: int | None)
             yield heading, data
 
 
-def _live_pieces(engine: Engine, report: JobReport, selection: LogSelection) -> Iterator[tuple[str, bytes]]:
+def _live_pieces(
+    engine: Engine, job: JobReport, selection: LogSelection, report_unread: Callable[[str], object]
+) -> Iterator[tuple[str, bytes]]:
     """Yield the output through the master: what there is, and with `follow` what comes."""
     offsets: dict[tuple[TaskId, int, str], int] = {}
-    follower = Follower(engine, report.id)
-    for update in follower.updates():
-        tasks = selection.tasks(update.view) if update.view.tasks else []
-        for task in tasks:
-            for attempt in _attempts_to_read(update.view, task, selection.attempt):
+    present: dict[TaskId, int] = {}
+    follower = Follower(engine, job.id)
+    report = _reporting_once(selection, report_unread)
+    for update in _answered_updates(follower, selection.follow):
+        for task in selection.tasks(update.view):
+            for number in _attempts_to_read(update.view, task, selection.attempt, present):
+                is_named = selection.attempt or number != present.get(task)
+                heading = f"{task} attempt {number}" if selection.attempt is not None and is_named else str(task)
                 for name in selection.streams:
-                    yield from _read_new_pieces(follower, (task, attempt, name), offsets, -selection.first_bytes)
-        if not selection.follow and update.view.tasks:
+                    key = (task, number, name)
+                    offsets.setdefault(key, -selection.first_bytes)
+                    for data in _new_pieces(_live_logs(follower, task, number), key, offsets, report):
+                        yield f"{heading} {name}", data
+        if not selection.follow:
             return
 
 
-def _read_new_pieces(
-    follower: Follower, key: tuple[TaskId, int, str], offsets: dict[tuple[TaskId, int, str], int], first: int
-) -> Iterator[tuple[str, bytes]]:
-    task, attempt, stream = key
-    logs = _live_logs(follower, task, attempt)
-    while follower.master is not None:
+def _new_pieces(
+    logs: LiveLogs,
+    key: tuple[TaskId, int, str],
+    offsets: dict[tuple[TaskId, int, str], int],
+    report_unread: Callable[[str], object],
+) -> Iterator[bytes]:
+    """Yield what comes after the offset, up to where the stream ends now: a program may print faster than it is
+    read."""
+    stream, end = key[-1], math.inf
+    while offsets[key] < end:
         data = b""
-        with _ignoring_silence():
-            start, data = logs.read(stream, offsets.get(key, first), PIECE_BYTES)
+        with _ignoring_silence(report_unread):
+            start, data = logs.read(stream, offsets[key], PIECE_BYTES)
         if not data:
             return
+        end = min(end, logs.size(stream))
         offsets[key] = start + len(data)
-        yield f"{task} attempt {attempt} {stream}" if attempt else f"{task} {stream}", data
+        yield data
 
 
 def print_pieces(pieces: Iterator[tuple[str, bytes]], as_json: bool) -> None:

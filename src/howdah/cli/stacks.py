@@ -16,6 +16,7 @@ from howdah.client.master_client import connect, translate_refusals
 from howdah.client.recorded_files import read_kept_stacks
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, NotFound, SpecError
+from howdah.logs.output_text import readable
 from howdah.spec import JobReport, TaskId
 from howdah.spec.codec import to_json
 from howdah.spec.view import JobView
@@ -38,7 +39,10 @@ def stacks(job_id: str | None, task: str, native: bool, last: bool, profile: str
     if last or report.state.ended or view.outcome is not None:  # the engine learns of the end a little later
         uri = _latest_stacks(view)
         text = read_kept_stacks(report, uri).decode("utf-8", "replace")
-        click.echo(to_json({"uri": uri, "text": text}) if as_json else f"{uri}\n{text}", nl=as_json)
+        if as_json:
+            click.echo(to_json({"uri": uri, "text": text}))
+        else:
+            _print_text(f"{uri}\n{text}")
         return
     answer = _take_stacks(engine, report, _check_task(task), native)
     if as_json:
@@ -46,11 +50,17 @@ def stacks(job_id: str | None, task: str, native: bool, last: bool, profile: str
         return
     for name, text in answer["stacks"].items():
         click.echo(styled_heading(name))
-        click.echo(text)
+        _print_text(text)
     if answer["uri"]:
         click.echo(_("kept in {uri}", uri=answer["uri"]), err=True)
     if answer["problem"]:
         click.echo(_("not kept: {problem}", problem=answer["problem"]), err=True)
+
+
+def _print_text(text: str) -> None:
+    """Print a file that another user may have written: nothing in it controls the terminal."""
+    for line in text.splitlines():
+        click.echo(readable(line.encode("utf-8", "backslashreplace")))
 
 
 def _check_task(task: str) -> str:

@@ -20,7 +20,7 @@ from howdah.client.clusters import describe_clusters, engine_of, find_clusters
 from howdah.client.follow import fetch_update
 from howdah.client.master_client import connect
 from howdah.client.process_owner import is_here, owner_of
-from howdah.client.recorded_events import recorded_events
+from howdah.client.recorded_events import recorded_log
 from howdah.engines import Engine
 from howdah.errors import HowdahError, NotFound
 from howdah.history.directory_scan import Scanner
@@ -30,12 +30,12 @@ from howdah.history.queries import newest_directory, row_of
 from howdah.history.queries import trace as indexed
 from howdah.spec import JobReport, State
 from howdah.spec.codec import to_json
-from howdah.spec.fold import fold
+from howdah.spec.fold import fold_recorded
 from howdah.spec.view import JobView
 from howdah.wire.connection import WireError
 from howdah.wire.messages import PROCESSES
 
-_PROCESS = re.compile(r"(?:(.+):)?(\d+)")
+_PROCESS = re.compile(r"(?:(.+):)?(\d{1,10})")
 _GPU = re.compile(r"(?:(.+)/)?gpu([A-Za-z0-9-]+)")
 _OF_JOB = ("name", "state", "user", "queue", "engine")
 
@@ -140,7 +140,7 @@ def _with_details(connection: sqlite3.Connection, trace: dict[str, Any], profile
     view = JobView(id=job)
     if report.directory:
         with contextlib.suppress(HowdahError):
-            view = fold(recorded_events(report), view)
+            view = fold_recorded(recorded_log(report), view)
     answer = {**describe(view, trace["task"], trace["attempt"]), **known}
     answer.pop("url")
     return {**answer, "process": trace.get("process") or answer["pid"]}

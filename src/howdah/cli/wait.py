@@ -47,6 +47,8 @@ def wait(job_ids: tuple[str, ...], timeout: str, profile: str, as_json: bool) ->
         limit_s = seconds(timeout) if timeout else math.inf
     except ValueError as error:
         raise SpecError.at("--timeout", f"is {timeout!r}, {error}") from None
+    if limit_s < 0:
+        raise SpecError.at("--timeout", f"is {timeout!r}, must be at least 0")
     jobs = [choose_job(job, profile) for job in job_ids or (None,)]
     with Interrupts(STOPPING) as interrupts:
         wait_for_jobs(jobs, as_json, interrupts, limit_s)
@@ -79,12 +81,17 @@ def wait_for_jobs(
             else:
                 raise report
     except CallTimeout:
-        for engine, job_id in left.values():
+        reports = _last_look(list(left.values()), interrupts)
+        for (_engine, job_id), report in zip(left.values(), reports, strict=True):
+            if report is not None and report.state.ended:  # it has, in this moment, or its news came late
+                states.add(report.state)
+                _print(report, as_json)
+                continue
             _tell(_("{id} has not ended within {seconds} s; it goes on", id=job_id, seconds=f"{limit_s:g}"))
-            if as_json:
-                with contextlib.suppress(HowdahError):
-                    _print(interrupts.call(partial(report_of, engine, job_id)), as_json)
-        raise SystemExit(NOT_ENDED) from None
+            if as_json and report is not None:
+                _print(report, as_json)
+        if not all(report is not None and report.state.ended for report in reports):
+            raise SystemExit(NOT_ENDED) from None
     except (SignalReceived, KeyboardInterrupt):
         for _engine, job_id in left.values():
             _tell(_("the job goes on; `howdah attach {id}` follows it, `howdah cancel {id}` ends it", id=job_id))
@@ -95,6 +102,18 @@ def wait_for_jobs(
         raise SystemExit(errors[0].exit_code)
     if State.CANCELLED in states:
         raise SystemExit(JobCancelled.exit_code)
+
+
+def _last_look(jobs: Sequence[tuple[Engine, str]], interrupts: Interrupts) -> list[JobReport | None]:
+    """Return what the jobs' engines say now; None for one that does not within ENGINE_S."""
+    calls = [start_call(partial(report_of, engine, job_id)) for engine, job_id in jobs]
+    until, found = time.monotonic() + ENGINE_S, list[JobReport | None]()
+    for call in calls:
+        try:
+            found.append(interrupts.finish(call, until - time.monotonic()))
+        except (HowdahError, CallTimeout):
+            found.append(None)
+    return found
 
 
 def _follow(number: int, engine: Engine, job_id: str, ends: queue.SimpleQueue[Ended]) -> None:

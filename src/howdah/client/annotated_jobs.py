@@ -18,7 +18,7 @@ from howdah.engines import Engine
 from howdah.engines.info import name_of_id
 from howdah.errors import HowdahError, JobNotFound, StagingError
 from howdah.spec import JobReport, State, uris
-from howdah.spec.fold import fold_recorded
+from howdah.spec.events import JobStarted
 from howdah.storage.factory import filesystem
 
 
@@ -103,10 +103,9 @@ def read_annotation(report: JobReport) -> Annotation:
 
 def _recorded_tags(report: JobReport) -> tuple[str, ...]:
     try:
-        job = fold_recorded(recorded_events(report)).job
+        return next((event.job.tags for event in recorded_events(report) if isinstance(event, JobStarted)), ())
     except StagingError:  # it has not started
         return ()
-    return job.tags if job is not None else ()
 
 
 def change_annotation(report: JobReport, changes: Mapping[str, Any], present_tags: int = 0) -> Annotation:

@@ -5,6 +5,7 @@ The link is that of the page (`howdah page`, `howdah history`); its tokens stand
 
 from __future__ import annotations
 
+import http.client
 import json
 import urllib.error
 import urllib.parse
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from howdah.api.errors import error_for_status
-from howdah.errors import EngineUnavailable, HowdahError, NotPermitted, SpecError
+from howdah.errors import EngineUnavailable, HowdahError, NotPermitted, SpecError, StagingError
 
 TIMEOUT_S = 60.0
 EVENTS_PER_CALL = 5000
@@ -61,7 +62,7 @@ class ApiClient:
         after: str | None = None
         while True:
             answer = self.get(path, after=after, **query)
-            yield from answer[name]
+            yield from _rows(answer, name)
             after = answer.get("next")
             if not after:
                 return
@@ -71,9 +72,10 @@ class ApiClient:
         found: list[Mapping[str, Any]] = []
         while True:
             answer = self.get(f"jobs/{job_id}/events", since=since, limit=EVENTS_PER_CALL)
-            found += answer["events"]
-            since = answer["next"]
-            if len(answer["events"]) < EVENTS_PER_CALL:
+            records = _rows(answer, "events")
+            found += records
+            since = int(answer.get("next", 0))
+            if len(records) < EVENTS_PER_CALL:
                 return since, found
 
     def _url(self, path: str) -> str:
@@ -87,9 +89,21 @@ class ApiClient:
         except urllib.error.HTTPError as error:
             with error:
                 raise error_of(error.code, error.read()) from None
-        except OSError as error:
-            reason = getattr(error, "reason", error)
+        except (OSError, http.client.HTTPException) as error:  # the second: another service has the port, or it died
+            reason = getattr(error, "reason", error) or type(error).__name__
             raise EngineUnavailable(f"{self.base}: {reason}") from error
+
+
+def _rows(answer: Any, name: str) -> list[Any]:
+    """Return the rows that an answer holds under this name.
+
+    Raises:
+        StagingError: it is none of a server of howdah.
+    """
+    rows = answer.get(name) if isinstance(answer, dict) else None
+    if not isinstance(rows, list):
+        raise StagingError(f"the server answers what this version does not know: {name!r}")
+    return rows
 
 
 def encode_query(query: Mapping[str, Any]) -> str:
@@ -107,7 +121,7 @@ def decode_answer(path: str, status: int, body: bytes) -> Any:
         raise error_of(status, body)
     try:
         return json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise SpecError.at(path, "the answer of this call is not JSON: use curl, or a browser") from None
 
 

@@ -89,7 +89,7 @@ def key(engine: Engine, conf_dir: str) -> bytes:
         with files.writing(uri, 0o600, replace=False) as sink:
             sink.write(secrets.token_hex(32).encode())
     try:
-        return bytes.fromhex(files.read_bytes(uri).decode().strip())
+        return auth.read_key(files.read_bytes(uri).decode())
     except ValueError:
         raise StagingError(f"{uri}: is not a key; remove it, and another is made") from None
 

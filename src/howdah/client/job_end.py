@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import getpass
 import math
+import threading
 import time
 from collections.abc import Callable
 
@@ -126,15 +127,19 @@ def _wait_while_it_stops(
     return None
 
 
-def watch_until_end(engine: Engine, job_id: str, limit_s: float = math.inf) -> None:
-    """Return when the job has ended, or after `limit_s` seconds; an engine that does not answer may answer again."""
-    until = time.monotonic() + limit_s
+def watch_until_end(
+    engine: Engine, job_id: str, limit_s: float = math.inf, stopped: threading.Event | None = None
+) -> None:
+    """Return when the job has ended, after `limit_s` seconds, or when `stopped` is set; an engine that does not answer
+    may answer again."""
+    until, stopped = time.monotonic() + limit_s, stopped or threading.Event()
     while time.monotonic() < until:
         with contextlib.suppress(EngineUnavailable):
             found = engine.describe(job_id)
             if not found or found[0].state.ended:
                 return
-        time.sleep(WATCH_S)
+        if stopped.wait(WATCH_S):
+            return
 
 
 def wait_for_end(engine: Engine, job_id: str, limit_s: float = CANCEL_S) -> JobReport | None:

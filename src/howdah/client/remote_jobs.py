@@ -16,7 +16,7 @@ from howdah.client.jobs_api import BegunSnapshot, JobsApi
 from howdah.client.wait_for_tensorboard import wait_until_open
 from howdah.errors import RequestRefused, StagingError
 from howdah.spec import JobReport, JobSpec, State, TaskId
-from howdah.spec.event_lines import from_record
+from howdah.spec.event_lines import read_record
 from howdah.spec.events import Event
 from howdah.spec.fold import fold_recorded
 from howdah.spec.view import JobView
@@ -107,13 +107,13 @@ class RemoteJobs(JobsApi):
         while True:
             time.sleep(POLL_S)
             since, records = self.remote.records(job_id, since)
-            yield [event for record in records if (event := from_record(record)) is not None]
+            yield [event for record in records if (event := read_record(record)) is not None]
 
     def _read(self, job_id: str, since: int, view: JobView) -> tuple[int, JobView]:
         """Fold new events and the present usage of tasks into `view`; return the number to ask from next, and the
         view."""
         since, records = self.remote.records(job_id, since)
-        fold_recorded((event for record in records if (event := from_record(record)) is not None), view)
+        fold_recorded((event for record in records if (event := read_record(record)) is not None), view)
         for row in self.remote.get(f"jobs/{job_id}/tasks")["tasks"]:
             task = view.tasks.get(TaskId.parse(row["task"]))
             if task is not None:
@@ -131,5 +131,5 @@ def _report(row: Mapping[str, Any]) -> JobReport:
             "archived": row.get("archived", False),
         }
         return JobReport(row["id"], row["name"], State(row["state"]), row["engine"], master=row.get("url", ""), **known)
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise StagingError(f"the server answers what this version does not know: {error}") from error

@@ -31,6 +31,7 @@ from howdah.spec import (
 from howdah.spec.message import message
 from howdah.spec.values import dataclass
 from howdah.storage.progress import Progress, no_progress
+from howdah.wire import auth
 
 if TYPE_CHECKING:
     from howdah.engines.pull_launch import LaunchOffers
@@ -153,14 +154,16 @@ class Engine(ABC):
         """Return the key of a job, from which those who call its master make their keys; None once the job has ended.
 
         Raises:
-            StagingError: this user may not read the key.
+            StagingError: this user may not read the key, or it is damaged.
         """
         from howdah.storage.factory import filesystem  # the master does without
 
         uri = f"{report.directory}/key"
         files = filesystem(uri, report.conf_dir)
         try:
-            return bytes.fromhex(files.read_bytes(uri).decode().strip())
+            return auth.read_key(files.read_bytes(uri).decode())
+        except ValueError as error:
+            raise StagingError(f"{uri}: is not a key: {error}") from None
         except StagingError:
             if files.exists(uri):
                 raise

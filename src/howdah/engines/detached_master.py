@@ -35,6 +35,7 @@ from howdah.spec.events import AllocationLost, CancelRequested, Event
 from howdah.spec.message import message
 from howdah.storage.content_cache import Cache
 from howdah.storage.factory import filesystem
+from howdah.wire import auth
 from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX, Credentials
 
 CANCEL_LIMIT_S, LOGS_LIMIT_S, STEP_S = 15.0, 60.0, 0.1
@@ -200,7 +201,9 @@ class DetachedMasterEngine(Engine):
 
     def _own_key(self, job_id: str) -> bytes:
         try:
-            return bytes.fromhex((control_directory(self.name, job_id) / "key").read_text())
+            return auth.read_key((control_directory(self.name, job_id) / "key").read_text())
+        except ValueError as error:
+            raise StagingError(f"the key of {job_id} is not a key: {error}") from None
         except OSError:
             raise StagingError(f"the key of {job_id} is on the machine that submitted it") from None
 

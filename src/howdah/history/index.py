@@ -355,10 +355,11 @@ class Index:
 
     def ended_before(self, moment: float, limit: int, but: Collection[str] = ()) -> list[tuple[str, str, str]]:
         """Return (id, directory, root) of the jobs that ended before that moment, the oldest first; leave out the roots
-        in `but`."""
+        in `but`, and jobs of which nobody knows when they ended."""
         others = f"AND root NOT IN ({', '.join('?' * len(but))})"
         rows = self.connection.execute(
-            f"SELECT id, directory, root FROM job WHERE over AND finished < ? {others} ORDER BY finished LIMIT ?",  # noqa: S608 - our own words
+            "SELECT id, directory, root FROM job WHERE over AND finished > 0 AND finished < ? "  # noqa: S608 - our own words
+            f"{others} ORDER BY finished LIMIT ?",
             (moment, *but, limit),
         )
         return rows.fetchall()

@@ -17,6 +17,7 @@ from typing import Any
 from howdah.api.job_annotations import MAX_KEPT_TAGS
 from howdah.history import run_facts
 from howdah.spec import Resources, State
+from howdah.spec.units import LATEST_S
 from howdah.spec.values import dataclass
 
 NAME, WORD, SENTENCE = 200, 100, 400
@@ -213,7 +214,7 @@ class JobSummary:
                 handler = _HANDLERS.get(record["kind"])
                 if handler is not None:
                     handler(self, record)
-                    self.latest = max(self.latest, _number(record.get("time")))
+                    self.latest = max(self.latest, _moment(record))
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
                 self.malformed_lines += 1
 
@@ -225,7 +226,7 @@ class JobSummary:
             "id": _text(record.get("id"), WORD),
             "engine": _text(record.get("engine"), WORD),
             "user": _text(record.get("user"), WORD),
-            "started": _number(record.get("time")),
+            "started": _moment(record),
             "name": _text(job.get("name", "job"), NAME),
             "queue": _text(job.get("queue"), WORD),
             "framework": _text(job.get("framework", "generic"), WORD),
@@ -244,9 +245,9 @@ class JobSummary:
     def _on_launched(self, record: Mapping[str, Any]) -> None:
         task, container = _task(record), record.get("container") or {}
         for before in filter(None, (record.get("giver"), record["task"])):  # the giver of a container wasted nothing
-            self._end_attempt(_task({"task": before}), _number(record.get("time")), "")
+            self._end_attempt(_task({"task": before}), _moment(record), "")
         held = self.gpus.get(task.rpartition(":")[0], 0)
-        attempt = AttemptSpan(task, _parse_int(record.get("attempt")), held=held, since=_number(record.get("time")))
+        attempt = AttemptSpan(task, _parse_int(record.get("attempt")), held=held, since=_moment(record))
         attempt.container, attempt.node = _text(container.get("id"), WORD), _text(container.get("node"), NAME)
         self._keep(attempt)
 
@@ -279,7 +280,7 @@ class JobSummary:
         else:
             behind = _parse_int(record.get("epoch")) < self.epoch and self.failed
             cause = self.failed if behind else "stopped"
-        self._end_attempt(task, _number(record.get("time")), "" if ok else cause)
+        self._end_attempt(task, _moment(record), "" if ok else cause)
 
     def _end_attempt(self, task: str, moment: float, cause: str) -> None:
         """End the present attempt of a task; the GPU hours that it held are wasted if there is a `cause`."""
@@ -304,7 +305,7 @@ class JobSummary:
 
     def _on_released(self, record: Mapping[str, Any]) -> None:
         for task in list(self.live):
-            self._end_attempt(task, _number(record.get("time")), "released")
+            self._end_attempt(task, _moment(record), "released")
 
     def _on_restarted(self, record: Mapping[str, Any]) -> None:
         self.epoch = _parse_int(record.get("epoch"))
@@ -319,7 +320,8 @@ class JobSummary:
         outcome = record["outcome"]
         cause = _text((outcome.get("exit") or {}).get("cause"), WORD)
         diagnostics = _text(outcome.get("diagnostics"), SENTENCE)
-        self.end(State(outcome["state"]), _number(record.get("time")), diagnostics, cause)
+        moment = _moment(record) or self.latest  # an end at no time was not before what the log has before it
+        self.end(State(outcome["state"]), moment, diagnostics, cause)
 
     def end(self, state: State, moment: float, diagnostics: str, cause: str = "") -> None:
         """Note how the job ended, as its log or its engine reports. If it failed, the hours of stopped attempts are
@@ -362,6 +364,12 @@ def _number(value: Any) -> float:
     """Return the value as a finite number, else 0."""
     number = float(value or 0.0)
     return number if math.isfinite(number) else 0.0
+
+
+def _moment(record: Mapping[str, Any]) -> float:
+    """Return when the event was, in epoch seconds, else 0."""
+    moment = _number(record.get("time"))
+    return moment if 0 <= moment <= LATEST_S else 0.0
 
 
 def _parse_int(value: Any) -> int:

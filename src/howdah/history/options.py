@@ -98,7 +98,7 @@ def key_of(state: Path) -> bytes:
     path, given = state / "key", os.environ.get(KEY_VARIABLE)
     try:
         if given:
-            return bytes.fromhex(given)
+            return auth.read_key(given)
         state.mkdir(parents=True, exist_ok=True, mode=0o700)
         with contextlib.suppress(FileExistsError):
             fresh = state / f".key.{secrets.token_hex(4)}"
@@ -108,8 +108,10 @@ def key_of(state: Path) -> bytes:
                 os.link(fresh, path)
             finally:
                 fresh.unlink()
-        return bytes.fromhex(path.read_text().strip())
-    except (OSError, ValueError) as error:
+        return auth.read_key(path.read_text())
+    except ValueError:
+        raise StagingError(f"{KEY_VARIABLE if given else path}: is not a key; remove it, and another is made") from None
+    except OSError as error:
         raise StagingError(f"{path}: no key can be kept here: {error}") from error
 
 

@@ -233,13 +233,20 @@ def _to_cursor(sort: str, value: Any, number: int) -> str:
 def _cursor(text: str, sort: str) -> tuple[Any, int]:
     try:
         sorted_by, value, number = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-        if sorted_by != sort or not isinstance(value, (str, int, float)) or not isinstance(number, int):
+        if sorted_by != sort or not isinstance(number, int) or not (_is_storable(value) and _is_storable(number)):
             raise ValueError
         return value, number
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise InvalidRequest(
             f"after is not a cursor of a list sorted by {sort}: begin with the first page", "after"
         ) from None
+
+
+def _is_storable(value: Any) -> bool:
+    """Return whether SQLite takes a value that was in JSON."""
+    if isinstance(value, str):
+        return not any("\ud800" <= letter <= "\udfff" for letter in value)
+    return isinstance(value, float) or (isinstance(value, int) and -(1 << 63) <= value < 1 << 63)
 
 
 def _parse_time(query: Mapping[str, str], name: str) -> float:

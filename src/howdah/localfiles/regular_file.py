@@ -44,6 +44,21 @@ def exists(path: str | os.PathLike[str]) -> bool:
     return True
 
 
+def opener(path: str, flags: int) -> int:
+    """Open a file as the `opener` of `open`, which may be told to read what others have put there; a directory is left
+    to `open` to refuse.
+
+    Raises:
+        StagingError: it is a pipe, a device or something else that may never end. OSError: it can't be opened.
+    """
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return descriptor
+    os.close(descriptor)
+    raise StagingError(f"{path} is {_NAMES.get(stat.S_IFMT(mode), 'something else')}, must be a file or directory")
+
+
 def read(path: str | os.PathLike[str], max_bytes: int, wait_s: float = PIPE_WAIT_S) -> bytes:
     """Return the content of a file, or of a pipe when its writers have closed it.
 

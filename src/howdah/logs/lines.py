@@ -21,6 +21,9 @@ from howdah.logs.store import PIECE_BYTES, AttemptLogs, DirectoryLogs
 from howdah.logs.stream_index import StreamIndex
 from howdah.spec import TaskId
 
+MAX_PIECES = 64
+"""The most pieces of a stream that are read at once."""
+
 
 class LogLine(NamedTuple):
     """One line of a log."""
@@ -153,34 +156,61 @@ class AttemptLines:
         self._logs, self._task, self._streams, self._first = logs, task, streams, first
         self._offsets: dict[str, int] = {}
         self._incomplete_lines: dict[str, tuple[int, bytes]] = {}
+        self._ends: dict[str, int] = {}
+        self._unread_streams = set[str]()
+
+    @property
+    def has_more(self) -> bool:
+        """Return whether the last call with `last` has not come to the end: it reads a part of bounded size."""
+        return bool(self._unread_streams)
 
     def read(self, number: int, last: bool = False) -> list[LogLine]:
-        """Return the complete lines that were not read before, with `last` an incomplete last line as well. `number` is
-        the number of the attempt.
+        """Return the complete lines that were not read before. With `last` they are those up to where the streams ended
+        at the first such call, and an incomplete last line as well, but see `has_more`. `number` is the number of the
+        attempt.
 
         Raises:
             Exception: whatever the reader of the logs raises.
         """
-        raw = {name: self._bytes(name) for name in self._streams}
+        raw = {name: self._bytes(name, last) for name in self._streams}
         order = self._logs.index() if any(data for _, data in raw.values()) else StreamIndex()
+        last = last and not self.has_more
         return list(merge_by_time(self._split_lines(name, number, *raw[name], order, last) for name in self._streams))
 
-    def _bytes(self, name: str) -> tuple[int, bytes]:
+    def _bytes(self, name: str, to_end: bool) -> tuple[int, bytes]:
         offset, begin, parts = self._offsets.get(name, -self._first if self._first else 0), -1, list[bytes]()
+        self._unread_streams.discard(name)
         while True:
             start, data = self._logs.read(name, offset, PIECE_BYTES)
+            if to_end and parts and data and start != offset:  # what is between was not kept
+                self._unread_streams.add(name)
+                return begin, b"".join(parts)
             if begin < 0 or (parts and start != offset and data):
                 begin, parts = start, []
             self._offsets[name] = offset = start + len(data)
             parts.append(data)
-            if len(data) < PIECE_BYTES // 2 or len(parts) >= 64:
+            if to_end and data and offset < self._ends.setdefault(name, self._logs.size(name)):
+                if len(parts) >= MAX_PIECES:
+                    self._unread_streams.add(name)
+                    return begin, b"".join(parts)
+            elif to_end or len(data) < PIECE_BYTES // 2 or len(parts) >= MAX_PIECES:
                 return begin, b"".join(parts)
 
     def _split_lines(
         self, name: str, number: int, begin: int, data: bytes, order: StreamIndex, last: bool
     ) -> list[LogLine]:
         start, rest = self._incomplete_lines.get(name, (begin, b""))
+        cut: list[tuple[int, bytes]] = []
+        if rest and data and begin != start + len(rest):  # the end of that line was not kept
+            cut, start, rest = [(start, rest)], begin, b""
         data = rest + data
-        end = len(data) if last or len(data) > MAX_LINE else data.rfind(b"\n") + 1
+        end = data.rfind(b"\n") + 1
+        if last or len(data) - end > MAX_LINE:
+            end = len(data)
         self._incomplete_lines[name] = (start + end, data[end:])
-        return list(split_lines([data[:end]], _times(order, name), self._task, number, name, start))
+        whole = [*cut, (start, data[:end])]
+        return [
+            line
+            for place, text in whole
+            for line in split_lines([text], _times(order, name), self._task, number, name, place)
+        ]

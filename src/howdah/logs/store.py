@@ -43,6 +43,10 @@ class AttemptLogs(ABC):
         """Return up to `limit` bytes of one stream, and the offset at which they begin; a negative `offset` counts from
         the end."""
 
+    @abstractmethod
+    def size(self, stream: str) -> int:
+        """Return the size of a stream in bytes."""
+
     def index(self) -> StreamIndex:
         """Return the index of the streams; an empty one where there is none."""
         try:
@@ -66,19 +70,21 @@ class LiveLogs(AttemptLogs):
 
     def __init__(self, ask: Callable[[str, int, int], LogChunk]) -> None:
         self._ask = ask
+        self._sizes: dict[str, int] = {}
 
     def read(self, stream: str, offset: int, limit: int) -> tuple[int, bytes]:
         answer = self._ask(stream, offset, limit)
+        self._sizes[stream] = answer.size
         return answer.offset, answer.text.encode("latin-1")
+
+    def size(self, stream: str) -> int:
+        """Return the size of a stream in bytes, when it was read last."""
+        return self._sizes[stream] if stream in self._sizes else self._ask(stream, -1, 1).size
 
 
 class StoredLogs(AttemptLogs):
     """Reads files that are not written any more. Every method raises OSError when a file does not exist, or its node
     does not answer."""
-
-    @abstractmethod
-    def size(self, stream: str) -> int:
-        """Return the size of a stream in bytes."""
 
     def chunk(self, stream: str, offset: int, limit: int) -> tuple[int, int, bytes]:
         """Return (offset, size, bytes) of one stream, or of both as they were printed (`both`); a negative `offset`

@@ -14,11 +14,17 @@ import bisect
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 
+from howdah.spec.units import LATEST_S
+
 STREAMS = ("stdout", "stderr")
 BOTH, TIMES = "both", "times"
 Read = Callable[[str, int, int], tuple[int, bytes]]
 """`read(stream, offset, limit)` returns the offset of the bytes and the bytes; the offset is greater than the requested
 one if the bytes before are no longer kept."""
+
+
+_TOO_MANY = 1 << 60
+"""More bytes, or lines, than any stream has: a damaged index may say so."""
 
 
 class StreamIndex:
@@ -38,9 +44,11 @@ class StreamIndex:
         for line in text.split(b"\n"):
             try:
                 time, stdout, stderr, out_lines, err_lines = line.split()
-                order.add(float(time), (int(stdout), int(out_lines)), (int(stderr), int(err_lines)))
+                moment, out, err = float(time), (int(stdout), int(out_lines)), (int(stderr), int(err_lines))
             except ValueError:
                 continue
+            if 0 <= moment <= LATEST_S and all(0 <= number < _TOO_MANY for number in (*out, *err)):
+                order.add(moment, out, err)
         return order
 
     def add(self, time: float, out: tuple[int, int], err: tuple[int, int]) -> None:

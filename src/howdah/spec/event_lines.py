@@ -7,6 +7,7 @@ from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Union
 
 from howdah.spec.codec import decode, encode, is_well_typed
 from howdah.spec.events import KINDS, Event
+from howdah.spec.units import LATEST_S
 
 
 def to_line(event: Event) -> str:
@@ -35,7 +36,11 @@ def read_record(record: Mapping[str, Any]) -> Optional[Event]:
         event = from_record(record)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-    return event if event is not None and is_well_typed(type(event), event) else None
+    return event if event is not None and _is_whole(event) else None
+
+
+def _is_whole(event: Event) -> bool:
+    return is_well_typed(type(event), event) and 0 <= event.time <= LATEST_S  # which NaN is not
 
 
 def read_lines(lines: Iterable[str]) -> Iterator[Event]:
@@ -56,4 +61,4 @@ def read_log(lines: Iterable[str]) -> Iterator[Optional[Event]]:
             continue
         if event is None:
             continue
-        yield event if is_well_typed(type(event), event) else None
+        yield event if _is_whole(event) else None

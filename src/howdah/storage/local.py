@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from howdah.errors import StagingError
+from howdah.localfiles import regular_file
 from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
 from howdah.storage.filesystem import Entry, FileSystem, Sink, open_local
@@ -68,12 +69,12 @@ class LocalFileSystem(FileSystem):
         )
 
     def glob(self, pattern: str) -> list[Entry]:
-        paths = {path for part in expand_braces(uris.path(pattern)) for path in glob.iglob(part, recursive=True)}
-        return [entry for path in sorted(paths) if (entry := self.stat(uris.of_local(path)))]
+        paths = _matching_paths(pattern)
+        return [entry for path in paths if (entry := self.stat(uris.of_local(path)))]
 
     def open_read(self, uri: str) -> BinaryIO:
         with _local(uri) as path:
-            return open(path, "rb", buffering=1 << 20)
+            return open(path, "rb", buffering=1 << 20, opener=regular_file.opener)
 
     def create(self, uri: str, mode: int = 0o644) -> Sink:
         with _local(uri) as path:
@@ -136,6 +137,18 @@ class LocalFileSystem(FileSystem):
     def touch(self, uri: str) -> None:
         with _local(uri) as path:
             os.utime(path, ns=(time.time_ns(), os.stat(path).st_mtime_ns))
+
+
+def dangling_links(pattern: str) -> list[Entry]:
+    """Return the links that match and lead nowhere, sorted. `glob` passes over them: they have no status to list."""
+    links = (path for path in _matching_paths(pattern) if os.path.islink(path))
+    dangling = (path for path in links if not pathlib.Path(path).exists())
+    return [Entry(uris.of_local(path), 0, 0) for path in dangling]
+
+
+def _matching_paths(pattern: str) -> list[str]:
+    parts = expand_braces(uris.path(pattern))
+    return sorted({path for part in parts for path in glob.iglob(part, recursive=True)})
 
 
 def _move_file(source: str, target: str) -> bool:

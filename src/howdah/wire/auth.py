@@ -13,12 +13,25 @@ import functools
 import hashlib
 import hmac
 
+KEY_BYTES = 32
 TOLERANCE_S = 300.0
 SAME_S = 0.001
 MAX_NAME = 300
 """Characters of a principal's name whose key is remembered."""
 CLIENT = "client"
 HEADER = "Howdah-Signature"
+
+
+def read_key(text: str) -> bytes:
+    """Return the key that a file holds in hexadecimal digits.
+
+    Raises:
+        ValueError: it holds no whole key, as after a power failure: everybody could make tokens of an empty one.
+    """
+    key = bytes.fromhex(text.strip())
+    if len(key) < KEY_BYTES:
+        raise ValueError(f"it has {len(key)} bytes, must have {KEY_BYTES}")
+    return key
 
 
 def derive(job_key: bytes, principal: str) -> bytes:

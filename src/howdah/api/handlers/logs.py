@@ -165,12 +165,12 @@ class CountedDownload:
 
 
 class Download(CountedDownload):
-    """Reads a whole stream, a piece at a time."""
+    """Reads a whole stream, as long as it was when it was begun, a piece at a time."""
 
     def __init__(self, job: JobSource, task: TaskId, stream: str, attempt: int) -> None:
         super().__init__()
         self._source = job, task, stream, attempt
-        self._offset, self._first = 0, b""
+        self._offset, self._end, self._first = 0, MAX_BYTES, b""
 
     async def begin(self) -> None:
         """Fetch the first piece.
@@ -188,12 +188,13 @@ class Download(CountedDownload):
         piece, self._first = self._first, b""
         while piece:
             yield piece
-            piece = await self._piece() if self._offset < MAX_BYTES else b""
+            piece = await self._piece() if self._offset < self._end else b""
 
     async def _piece(self) -> bytes:
         job, task, stream, attempt = self._source
-        chunk = await job.log(task, stream, attempt, self._offset, PIECE_BYTES)
+        chunk = await job.log(task, stream, attempt, self._offset, min(PIECE_BYTES, self._end - self._offset))
         self._offset = chunk.offset + len(chunk.text)
+        self._end = min(self._end, chunk.size)
         return chunk.text.encode("latin-1")
 
 

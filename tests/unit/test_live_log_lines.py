@@ -1,0 +1,134 @@
+"""Tests that what a running attempt has printed is read to the end that it had: of a long log, of one whose middle was
+not kept, and while the program goes on printing; and that what can't be read is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from test_job_end import NO_MASTER, Running
+
+from howdah.cli import logs
+from howdah.cli.logs import LogSelection, _chosen_lines, _new_pieces, output_of
+from howdah.client.follow import Update
+from howdah.errors import EngineUnavailable
+from howdah.logs import lines as log_lines
+from howdah.logs.lines import AttemptLines, LineFilter
+from howdah.logs.store import LiveLogs
+from howdah.logs.stream_index import STREAMS
+from howdah.spec import JobReport, State, TaskId
+from howdah.spec.attempt import AttemptView
+from howdah.spec.view import JobView, TaskView
+from howdah.wire.connection import WireError
+from howdah.wire.messages import LogChunk
+
+TASK = TaskId("worker", 0)
+ALL = LogSelection((), STREAMS, None, LineFilter(), merge=False, follow=False, whole=True)
+
+
+class Printed:
+    """What a task has printed: parts, each with the place where it begins, as its executor keeps and sends them."""
+
+    def __init__(self, *parts: tuple[int, bytes], goes_on: bool = False) -> None:
+        self.parts, self.goes_on, self.asked = list(parts), goes_on, 0
+
+    def __call__(self, stream: str, offset: int, limit: int) -> LogChunk:
+        if stream != "stdout":
+            return LogChunk(0, 0, 0)
+        self.asked += 1
+        assert self.asked < 50
+        size = self.parts[-1][0] + len(self.parts[-1][1])
+        if self.goes_on:
+            self.parts.append((size, b"more\n"))
+        for start, data in self.parts:
+            if offset < start + len(data):
+                begin = max(offset, start)
+                return LogChunk(0, begin, size, data[begin - start :][:limit].decode("latin-1"))
+        return LogChunk(0, size, size)
+
+
+def read(printed: Callable[[str, int, int], LogChunk], streams: tuple[str, ...] = ("stdout", "stderr")) -> list[bytes]:
+    attempt = AttemptLines(LiveLogs(printed), "worker:0", streams, 0)
+    return [line.text for line in _chosen_lines(attempt, 1, LineFilter(), {}, pytest.fail, to_end=True)]
+
+
+def test_a_long_log_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_lines, "MAX_PIECES", 2)
+    wanted = [b"%09d" % number for number in range(500_000)] + [b"cut"]
+    found = read(Printed((0, b"\n".join(wanted))))
+    assert (len(found), found == wanted) == (len(wanted), True)
+
+
+def test_both_sides_of_what_was_not_kept_are_read() -> None:
+    assert read(Printed((0, b"one\ntwo\nth"), (5000, b"ee\nfour\nfi"), (5010, b"ve\nsix"))) == [
+        b"one",
+        b"two",
+        b"th",
+        b"ee",
+        b"four",
+        b"five",
+        b"six",
+    ]
+
+
+def test_what_is_printed_meanwhile_is_not_waited_for() -> None:
+    assert read(Printed((0, b"one\n"), goes_on=True)) == [b"one"]
+    key = (TaskId("worker", 0), 0, "stdout")
+    printed = LiveLogs(Printed((0, b"one\n"), goes_on=True))
+    assert list(_new_pieces(printed, key, {key: 0}, pytest.fail)) == [b"one\n"]
+
+
+def test_a_log_that_cannot_be_read_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    def ask(stream: str, offset: int, limit: int) -> LogChunk:
+        raise WireError("HTTP 410", 410, "the container of worker:0 is gone\n")
+
+    report = logs._reporting_once(ALL, logs._tell_unread)
+    for stream in STREAMS:
+        key = (TaskId("worker", 0), 0, stream)
+        assert list(_new_pieces(LiveLogs(ask), key, {key: 0}, report)) == []
+    assert capsys.readouterr().err == "howdah: the container of worker:0 is gone\n"
+
+
+def test_a_master_that_does_not_answer_is_not_waited_for_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "ANSWER_S", 0.0)
+    (tmp_path / "key").write_text("00" * 32)
+    engine = Running(str(tmp_path), NO_MASTER)
+    with pytest.raises(EngineUnavailable, match="the master of job_1 does not answer"):
+        list(output_of(engine, "job_1", ALL))
+
+
+class Restarted:
+    """Follows a job whose task is started again in another container, where its output begins anew."""
+
+    printed: ClassVar[dict[int, bytes]] = {1: b"a long first try\n", 2: b"second\n"}
+
+    def __init__(self, engine: object, job_id: str) -> None:
+        self.job_id, self.master, self.attempt = job_id, self, 0
+
+    def updates(self) -> Iterator[Update]:
+        for self.attempt in (1, 2):
+            self.printed[1] = b"a long first try\n" + b"its end\n" * (self.attempt == 2)
+            tasks = {
+                TASK: TaskView(TASK, attempt=self.attempt, attempts=[AttemptView(n + 1) for n in range(self.attempt)])
+            }
+            yield Update(JobView(tasks=tasks), JobReport("job_1", "", State.RUNNING, "yarn"))
+
+    def log(self, task: TaskId, stream: str, offset: int, limit: int, attempt: int) -> LogChunk:
+        data = self.printed[attempt or self.attempt] if stream == "stdout" else b""
+        return LogChunk(0, min(offset, len(data)), len(data), data[offset:].decode("latin-1"))
+
+
+def test_all_is_followed_of_a_task_that_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "Follower", Restarted)
+    job, followed = JobReport("job_1", "", State.RUNNING, "yarn"), replace(ALL, follow=True)
+    engine: Any = None
+    pieces = list(logs._live_pieces(engine, job, followed, pytest.fail))
+    assert [data for _, data in pieces] == [b"a long first try\n", b"its end\n", b"second\n"]
+    assert {heading for heading, _ in pieces} == {"worker:0 stdout"}
+    lines = list(logs._live_lines(engine, job, followed))
+    assert [(line.attempt, line.text) for line in lines] == [(1, b"a long first try"), (1, b"its end"), (2, b"second")]
