@@ -82,14 +82,14 @@ def wait_for_jobs(
                 raise report
     except CallTimeout:
         reports = _last_look(list(left.values()), interrupts)
-        for (_engine, job_id), report in zip(left.values(), reports, strict=True):
-            if report is not None and report.state.ended:  # it has, in this moment, or its news came late
-                states.add(report.state)
-                _print(report, as_json)
+        for (_engine, job_id), last in zip(left.values(), reports, strict=True):
+            if last is not None and last.state.ended:  # it has, in this moment, or its news came late
+                states.add(last.state)
+                _print(last, as_json)
                 continue
             _tell(_("{id} has not ended within {seconds} s; it goes on", id=job_id, seconds=f"{limit_s:g}"))
-            if as_json and report is not None:
-                _print(report, as_json)
+            if as_json and last is not None:
+                _print(last, as_json)
         if not all(report is not None and report.state.ended for report in reports):
             raise SystemExit(NOT_ENDED) from None
     except (SignalReceived, KeyboardInterrupt):
