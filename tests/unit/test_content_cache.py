@@ -79,10 +79,38 @@ def test_no_file_gets_the_name_of_another_content(tmp_path: Path, now: str, is_c
     assert not list(there.parent.glob(".*.part"))
 
 
-def test_what_howdah_has_packed_is_named_by_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_has_changed_and_kept_its_times_is_refused_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So it is with what is written through a map of the file in memory."""
+    monkeypatch.setenv("HOWDAH_HOME", str(tmp_path / "own"))
+    cache, home, source = Cache(uris.of_local(tmp_path)), uris.of_local(tmp_path), tmp_path / "model.bin"
+    source.write_bytes(bytes(4 << 20))
+    monkeypatch.setattr("howdah.storage.content_cache._note_of", lambda _: tmp_path / "note")
+    before = sha256_of(source)
+    source.write_bytes(bytes([1]) * (4 << 20))
+    assert sha256_of(source) == before
+    file = StagedFile("model.bin", location(home, before, "model.bin"), "file", str(source), before)
+    with pytest.raises(StagingError, match="has changed"):
+        cache.place(file)
+    after = sha256_of(source)
+    assert after != before
+    again = StagedFile("model.bin", location(home, after, "model.bin"), "file", str(source), after)
+    assert cache.place(again).size == 4 << 20
+
+
+@pytest.mark.parametrize("is_elsewhere", [False, True])
+def test_what_howdah_has_packed_is_named_by_its_key(
+    tmp_path: Path, is_elsewhere: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOWDAH_HOME", str(tmp_path / "own"))
     packed = local_directory() / "environments/e.tar.gz"
-    packed.parent.mkdir(parents=True)
+    packed.parent.parent.mkdir(parents=True)
+    if is_elsewhere:
+        (tmp_path / "large").mkdir()
+        packed.parent.symlink_to(tmp_path / "large")
+    else:
+        packed.parent.mkdir()
     packed.write_text("e")
     home = uris.of_local(tmp_path)
     file = StagedFile("e", location(home, DIGEST, "environment.tar.gz"), "archive", str(packed), DIGEST)

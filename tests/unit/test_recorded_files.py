@@ -10,9 +10,16 @@ from click.testing import CliRunner
 from test_job_end import Running
 
 from howdah.api.recorded_log import RecordedLog
+from howdah.cli.i18n import translate_stored
 from howdah.cli.jobs import status
 from howdah.cli.stacks import stacks
-from howdah.client.recorded_files import MAX_BYTES, read_kept_stacks, read_submitted_job, shown_owner
+from howdah.client.recorded_files import (
+    MAX_BYTES,
+    find_submitted_job,
+    read_kept_stacks,
+    read_submitted_job,
+    shown_owner,
+)
 from howdah.errors import HowdahError, NotFound
 from howdah.spec import JobReport, JobSpec, Outcome, Role, State, uris
 from howdah.spec.event_lines import to_line
@@ -89,6 +96,21 @@ def test_what_is_not_there_is_named(directory: Path) -> None:
     (directory / "job.json").unlink()
     with pytest.raises(NotFound, match=r"jobs/job/job\.json: no such file"):
         read_submitted_job(report_of(directory))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", '{"job": {"roles": []}}', "[" * 100_000])
+def test_a_damaged_job_is_none(directory: Path, text: str) -> None:
+    (directory / "job.json").write_text(text)
+    assert find_submitted_job(report_of(directory)) is None
+
+
+@pytest.mark.parametrize("said", ["数据\u3000集\xa0失败", "👩\u200d💻 loss\u00ad", "half\rwhole", "one\r\ntwo\rthree"])
+def test_what_is_no_control_stays(said: str) -> None:
+    assert translate_stored(said) == said.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def test_what_turns_the_direction_of_writing_is_escaped() -> None:
+    assert translate_stored("a\u202eb\u2028c\ufeffd") == r"a\u202eb\u2028c\ufeffd"
 
 
 def test_what_another_user_has_written_controls_no_terminal(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,11 +68,11 @@ def _literal_entry(fs: FileSystem, path: str, uri: str) -> Entry | None:
     return None if uris.is_pattern(path) and not fs.exists(uri) else _entry(fs, uri)
 
 
-def _matches(fs: FileSystem, uri: str, more: Iterable[Entry] = ()) -> list[Entry]:
-    """Return what the pattern matches, and `more` that does."""
+def _matches(fs: FileSystem, path: str, uri: str, more: Iterable[Entry] = ()) -> list[Entry]:
+    """Return what the pattern `path`, whose URI is `uri`, matches, and `more` that does."""
     found = [*fs.glob(uri), *more]
     if not found:
-        raise StagingError(f"{uri}: nothing matches")
+        raise StagingError(f"{path}: nothing matches")
     return found
 
 
@@ -98,7 +98,7 @@ def ls(path: str, as_json: bool) -> None:
     uri = _uri(path)
     fs = filesystem(uri)
     entry = _literal_entry(fs, path, uri)
-    entries = _matches(fs, uri) if entry is None else fs.children(uri) if entry.is_dir else [entry]
+    entries = _matches(fs, path, uri) if entry is None else fs.children(uri) if entry.is_dir else [entry]
     entries.sort(key=lambda entry: entry.uri)
     if as_json:
         for entry in entries:
@@ -218,7 +218,8 @@ def rm(path: str, recursive: bool, as_json: bool) -> None:
     uri = _uri(path)
     fs = filesystem(uri)
     entry = _dangling_link(uri) or _literal_entry(fs, path, uri)
-    entries = _matches(fs, uri, dangling_links(uri) if uri.startswith("file:") else ()) if entry is None else [entry]
+    dangling = dangling_links(uri) if uri.startswith("file:") else ()
+    entries = _matches(fs, path, uri, dangling) if entry is None else [entry]
     for entry in entries:
         if uris.path(entry.uri).strip("/") == "":
             raise StagingError(f"{entry.uri}: the root of a file system is not removed")

@@ -9,6 +9,7 @@ the code; `localise` translates a command when it is loaded.
 from __future__ import annotations
 
 import os
+import re
 
 import click
 
@@ -55,7 +56,7 @@ def translate_stored(text: object) -> str:
         return said
     from howdah.logs.output_text import readable
 
-    return "\n".join(readable(line.encode("utf-8", "backslashreplace")) for line in said.split("\n"))
+    return "\n".join(readable(line.encode("utf-8", "backslashreplace")) for line in re.split(r"\r?\n|\r", said))
 
 
 def examples(*lines: str) -> str:

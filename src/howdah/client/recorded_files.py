@@ -36,7 +36,7 @@ def find_submitted_job(report: JobReport) -> JobSpec | None:
     """Return the job as it was submitted; None if it can't be read, or another version of howdah has written it."""
     try:
         return decode(StagedJob, json.loads(read_submitted_job(report))).job
-    except (HowdahError, ValueError, TypeError, KeyError):
+    except (HowdahError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
 

@@ -4,6 +4,7 @@ nothing that controls the terminal. Executors use it, too, which have Python 3.7
 from __future__ import annotations
 
 import re
+import unicodedata
 
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 # Also one that the end of the line has cut off.
@@ -46,4 +47,10 @@ def newest(line: bytes) -> bytes:
 def _escaped(text: str) -> str:
     if text.isprintable():
         return text
-    return "".join(char if char.isprintable() or char == "\t" else repr(char)[1:-1] for char in text)
+    return "".join(char if char.isprintable() or _is_harmless(char) else repr(char)[1:-1] for char in text)
+
+
+def _is_harmless(char: str) -> bool:
+    """Return whether a terminal shows a letter that Python calls not printable, and obeys nothing: such as wide spaces
+    of Chinese texts, and what joins emoji. What turns the direction of writing is none of these."""
+    return char in "\t\u00ad\u200c\u200d" or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp")

@@ -61,8 +61,9 @@ def listing(fs: FileSystem, uri: str, left_out: LeftOut = ignore, home: str = ""
         return Listing(False)
     matches = [(entry, "")] if entry else [(each, uris.name(each.uri) + "/") for each in fs.glob(uri)]
     files, empty, hidden = list[DataFile](), list[str](), list[str]()
+    forms = [] if entry else [form.split("/") for form in expand_braces(uris.path(uris.normalize(uri)))]
     for match, prefix in matches:
-        if not entry and _is_hidden_match(uri, match.uri):
+        if not entry and _is_hidden_match(forms, match.uri):
             hidden += _hidden_names(fs, match)
         elif not match.is_dir:
             files.append(_file(match, uris.name(match.uri)))
@@ -132,14 +133,14 @@ def _is_hidden(name: str) -> bool:
     return any(part.startswith(("_", ".")) for part in name.split("/"))
 
 
-def _is_hidden_match(pattern: str, found: str) -> bool:
-    """Return whether a pattern has matched something that begins with `_` or `.` by chance: no part of it names that
-    so."""
-    parts = uris.path(uris.normalize(found)).split("/")
-    return not any(_names_hidden(each.split("/"), parts) for each in expand_braces(uris.path(uris.normalize(pattern))))
+def _is_hidden_match(forms: Sequence[Sequence[str]], found: str) -> bool:
+    """Return whether a pattern, in all its forms, has matched something that begins with `_` or `.` by chance: no part
+    of it names that so."""
+    path = uris.path(uris.normalize(found))
+    return _is_hidden(path) and not any(_names_hidden(form, path.split("/")) for form in forms)
 
 
-def _names_hidden(forms: list[str], parts: list[str]) -> bool:
+def _names_hidden(forms: Sequence[str], parts: Sequence[str]) -> bool:
     """Return whether all parts of a path that are hidden are named so by the same part of a pattern."""
     if len(forms) != len(parts):  # `**`, which is no part of a path
         return not any(_is_hidden(part) and part not in forms for part in parts)

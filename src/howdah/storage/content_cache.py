@@ -65,8 +65,7 @@ def sha256_of(path: str | os.PathLike[str]) -> str:
         raise explain(error, os.fspath(path)) from error
     if status.st_size < _WORTH_REMEMBERING:
         return _hash(path)
-    name = f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
-    note = local_directory() / "hashes" / hashlib.sha256(name.encode()).hexdigest()
+    note = _note_of(status)
     with contextlib.suppress(OSError):
         return note.read_text()
     digest = _hash(path)
@@ -78,9 +77,17 @@ def sha256_of(path: str | os.PathLike[str]) -> str:
     return digest
 
 
+def _note_of(status: os.stat_result) -> Path:
+    """Return where the hash of a file with this size and these times is kept."""
+    name = f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
+    return local_directory() / "hashes" / hashlib.sha256(name.encode()).hexdigest()
+
+
 def _is_own(path: str) -> bool:
-    """Return whether a file is one that howdah has made. It stays as it is, and need not be named by its content."""
-    return Path(path).resolve().is_relative_to(local_directory().resolve())
+    """Return whether a file is one that howdah has made, also where a directory of the cache is a link to another disk.
+    It stays as it is, and need not be named by its content."""
+    own = local_directory()
+    return any(Path(place(path)).is_relative_to(place(own)) for place in (os.path.abspath, os.path.realpath))
 
 
 def _hash(path: str | os.PathLike[str]) -> str:
@@ -148,6 +155,8 @@ class Cache:
                 done += len(data)
                 self._progress(source, done, total)
             if expected and digest.hexdigest() != expected:
+                # What is written through a map of the file in memory may change it and none of its times.
+                _note_of(os.fstat(content.fileno())).unlink(missing_ok=True)
                 raise StagingError(f"{source}: has changed while the job was submitted: submit it again")
 
     def clean(

@@ -89,7 +89,9 @@ def _run(argv: Sequence[str]) -> None:
 
 def _check_checkpoint_is_free(jobs: Iterable[JobReport], job: JobSpec) -> None:
     """Refuse the default checkpoint path while a job of that name may write there."""
-    path = job.links[CHECKPOINT_PATH]
+    path = job.links.get(CHECKPOINT_PATH, "")
+    if not path:  # only roles without tasks name it
+        return
     unfinished = (other for other in jobs if other.name == job.name and not other.state.ended)
     running = next((other.id for other in unfinished if _may_write_to(path, other)), "")
     if running:
@@ -103,9 +105,9 @@ def _check_checkpoint_is_free(jobs: Iterable[JobReport], job: JobSpec) -> None:
 def _may_write_to(path: str, job: JobReport) -> bool:
     """Return whether a job has this checkpoint or saved-model path, or is not known to have others."""
     submitted = find_submitted_job(job)
-    if submitted is None:
+    if submitted is None or not isinstance(submitted.links, dict):
         return True
-    theirs = {submitted.links.get(label, "").rstrip("/") for label in (CHECKPOINT_PATH, SAVED_MODEL_PATH)}
+    theirs = {str(submitted.links.get(label, "")).rstrip("/") for label in (CHECKPOINT_PATH, SAVED_MODEL_PATH)}
     return not theirs.isdisjoint({path, uris.path(path) if uris.has_scheme(path) else path})
 
 

@@ -58,7 +58,7 @@ def unused_commands(conf: Conf, types: Mapping[str, int]) -> Iterator[tuple[str,
 
 def key_name(name: str, types: Mapping[str, int]) -> str:
     """Return how a role is called in keys: `am` if it ran in TonY's application master."""
-    return "am" if name == PREPROCESS or (name in SINGLE and not types) else name
+    return "am" if (name == PREPROCESS and name not in types) or (name in SINGLE and not types) else name
 
 
 def single_node_role(conf: Conf, command: str) -> Role:

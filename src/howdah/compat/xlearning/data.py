@@ -110,6 +110,11 @@ def outputs(settings: XLearningSettings, job_roles: JobRoles, saved: str) -> tup
     strategy = OUTPUT_STRATEGIES[settings.choice("output.strategy")]
     strategy = "stream" if settings.flag("out.stream") else strategy
     writer = _only_writer(settings, job_roles)
+    servers = job_roles.roles.get("ps")
+    if strategy == "stream" and servers is not None and servers.tracked:  # they are awaited, and print no records
+        (readers,) = job_roles.trainers
+    else:
+        readers = ""
     prefix = settings.text("interresult.dir", saved).lstrip("/")
     format_, options = _format(settings, "outputformat.class") if strategy == "stream" else ("text", {})
     found = []
@@ -124,7 +129,7 @@ def outputs(settings: XLearningSettings, job_roles: JobRoles, saved: str) -> tup
             Output(
                 path=f"{path.rstrip('/')}/{source}" if writer else path,
                 source=source if strategy == "upload" else Output.source,
-                tasks=writer,
+                tasks=writer or readers,
                 strategy=strategy,
                 format=format_,
                 options=options,
