@@ -19,7 +19,7 @@ from howdah.logs import lines as log_lines
 from howdah.logs.lines import AttemptLines, LineFilter
 from howdah.logs.store import LiveLogs
 from howdah.logs.stream_index import STREAMS
-from howdah.spec import JobReport, State, TaskId
+from howdah.spec import JobReport, Outcome, State, TaskId
 from howdah.spec.attempt import AttemptView
 from howdah.spec.view import JobView, TaskView
 from howdah.wire.connection import WireError
@@ -105,18 +105,20 @@ def test_a_master_that_does_not_answer_is_not_waited_for_without_end(
 class Restarted:
     """Follows a job whose task is started again in another container, where its output begins anew."""
 
-    printed: ClassVar[dict[int, bytes]] = {1: b"a long first try\n", 2: b"second\n"}
+    printed: ClassVar[dict[int, bytes]] = {1: b"a long first try\n", 2: b"second"}
 
     def __init__(self, engine: object, job_id: str) -> None:
         self.job_id, self.master, self.attempt = job_id, self, 0
 
     def updates(self) -> Iterator[Update]:
+        report = JobReport("job_1", "", State.RUNNING, "yarn")
         for self.attempt in (1, 2):
-            self.printed[1] = b"a long first try\n" + b"its end\n" * (self.attempt == 2)
+            self.printed[1] = b"a long first try\n" + b"its end" * (self.attempt == 2)
             tasks = {
                 TASK: TaskView(TASK, attempt=self.attempt, attempts=[AttemptView(n + 1) for n in range(self.attempt)])
             }
-            yield Update(JobView(tasks=tasks), JobReport("job_1", "", State.RUNNING, "yarn"))
+            yield Update(JobView(tasks=tasks), report)
+        yield Update(JobView(tasks=tasks, outcome=Outcome(State.SUCCEEDED)), report)
 
     def log(self, task: TaskId, stream: str, offset: int, limit: int, attempt: int) -> LogChunk:
         data = self.printed[attempt or self.attempt] if stream == "stdout" else b""
@@ -128,7 +130,10 @@ def test_all_is_followed_of_a_task_that_is_started_again(monkeypatch: pytest.Mon
     job, followed = JobReport("job_1", "", State.RUNNING, "yarn"), replace(ALL, follow=True)
     engine: Any = None
     pieces = list(logs._live_pieces(engine, job, followed, pytest.fail))
-    assert [data for _, data in pieces] == [b"a long first try\n", b"its end\n", b"second\n"]
+    assert [data for _, data in pieces] == [b"a long first try\n", b"its end", b"second"]
     assert {heading for heading, _ in pieces} == {"worker:0 stdout"}
-    lines = list(logs._live_lines(engine, job, followed))
-    assert [(line.attempt, line.text) for line in lines] == [(1, b"a long first try"), (1, b"its end"), (2, b"second")]
+    first = [(1, b"a long first try"), (1, b"its end")]
+    for merge in (False, True):
+        for attempt, wanted in ((None, [*first, (2, b"second")]), (1, first), (2, [(2, b"second")])):
+            chosen = replace(followed, merge=merge, attempt=attempt)
+            assert [(line.attempt, line.text) for line in logs._live_lines(engine, job, chosen)] == wanted

@@ -258,7 +258,8 @@ def _live_lines(engine: Engine, job: JobReport, selection: LogSelection) -> Iter
                 lines = attempts_read.setdefault(
                     (task, number), AttemptLines(logs, str(task), selection.streams, selection.first_bytes)
                 )
-                found = _chosen_lines(lines, number, choice, tracebacks, report, not selection.follow)
+                is_over = update.view.outcome is not None or number < update.view.tasks[task].attempt
+                found = _chosen_lines(lines, number, choice, tracebacks, report, is_over or not selection.follow)
                 if selection.merge:
                     fresh.append(list(found))
                 else:
