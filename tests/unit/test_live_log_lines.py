@@ -50,15 +50,14 @@ class Printed:
         return LogChunk(0, size, size)
 
 
-def read(printed: Callable[[str, int, int], LogChunk], streams: tuple[str, ...] = ("stdout", "stderr")) -> list[bytes]:
-    attempt = AttemptLines(LiveLogs(printed), "worker:0", streams, 0)
+def read(printed: Callable[[str, int, int], LogChunk], max_pieces: int = 64) -> list[bytes]:
+    attempt = AttemptLines(LiveLogs(printed), "worker:0", STREAMS, 0, max_pieces)
     return [line.text for line in _chosen_lines(attempt, 1, LineFilter(), {}, pytest.fail, to_end=True)]
 
 
-def test_a_long_log_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_lines, "MAX_PIECES", 2)
+def test_a_long_log_is_read_to_its_end() -> None:
     wanted = [b"%09d" % number for number in range(500_000)] + [b"cut"]
-    found = read(Printed((0, b"\n".join(wanted))))
+    found = read(Printed((0, b"\n".join(wanted))), 2)
     assert (len(found), found == wanted) == (len(wanted), True)
 
 
@@ -137,3 +136,31 @@ def test_all_is_followed_of_a_task_that_is_started_again(monkeypatch: pytest.Mon
         for attempt, wanted in ((None, [*first, (2, b"second")]), (1, first), (2, [(2, b"second")])):
             chosen = replace(followed, merge=merge, attempt=attempt)
             assert [(line.attempt, line.text) for line in logs._live_lines(engine, job, chosen)] == wanted
+
+
+class Verbose:
+    """Follows a job of two tasks that have printed much."""
+
+    printed, asked = b"".join(b"%07d\n" % number for number in range(10_000)), 0
+
+    def __init__(self, engine: object, job_id: str) -> None:
+        self.job_id, self.master = job_id, self
+
+    def updates(self) -> Iterator[Update]:
+        tasks = {task: TaskView(task, attempt=1) for task in (TASK, TaskId("worker", 1))}
+        yield Update(JobView(tasks=tasks), JobReport("job_1", "", State.RUNNING, "yarn"))
+
+    def log(self, task: TaskId, stream: str, offset: int, limit: int, attempt: int) -> LogChunk:
+        Verbose.asked += 1
+        data = self.printed if stream == "stdout" else b""
+        return LogChunk(0, offset, len(data), data[offset:][:limit].decode("latin-1"))
+
+
+def test_merged_lines_are_read_as_they_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "Follower", Verbose)
+    monkeypatch.setattr(log_lines, "PIECE_BYTES", 80)
+    engine: Any = None
+    lines = logs._live_lines(engine, JobReport("job_1", "", State.RUNNING, "yarn"), replace(ALL, merge=True))
+    assert next(lines).text == b"0000000"
+    assert Verbose.asked < 200
+    assert len(list(lines)) == 2 * 10_000 - 1

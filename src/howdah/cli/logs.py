@@ -25,7 +25,7 @@ from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, NotFound, SpecError
 from howdah.logs.archive import StreamKey, parse_heading
 from howdah.logs.levels import Traceback
-from howdah.logs.lines import ArchivedLines, AttemptLines, LineFilter, LogLine, merge_by_time
+from howdah.logs.lines import MAX_PIECES, ArchivedLines, AttemptLines, LineFilter, LogLine, merge_by_time
 from howdah.logs.query import tasks_of
 from howdah.logs.store import PIECE_BYTES, LiveLogs
 from howdah.logs.stream_index import BOTH, STREAMS
@@ -251,17 +251,19 @@ def _live_lines(engine: Engine, job: JobReport, selection: LogSelection) -> Iter
     report = _reporting_once(selection, _tell_unread)
     choice, tracebacks = selection.choice, dict[StreamKey, Traceback]()
     for update in _answered_updates(follower, selection.follow):
-        fresh: list[list[LogLine]] = []
-        for task in selection.tasks(update.view):
+        fresh: list[Iterator[LogLine]] = []
+        tasks = selection.tasks(update.view)
+        at_once = MAX_PIECES if selection.follow or not selection.merge else MAX_PIECES // max(1, len(tasks))
+        for task in tasks:
             for number in _attempts_to_read(update.view, task, selection.attempt, present):
                 logs = _live_logs(follower, task, number)
                 lines = attempts_read.setdefault(
-                    (task, number), AttemptLines(logs, str(task), selection.streams, selection.first_bytes)
+                    (task, number), AttemptLines(logs, str(task), selection.streams, selection.first_bytes, at_once)
                 )
                 is_over = update.view.outcome is not None or number < update.view.tasks[task].attempt
                 found = _chosen_lines(lines, number, choice, tracebacks, report, is_over or not selection.follow)
                 if selection.merge:
-                    fresh.append(list(found))
+                    fresh.append(found)  # read as it is printed, for it may be long
                 else:
                     yield from deque(found, choice.tail) if choice.tail else found
         merged = merge_by_time(fresh)
