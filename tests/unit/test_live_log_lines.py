@@ -3,9 +3,11 @@ not kept, and while the program goes on printing; and that what can't be read is
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -14,13 +16,14 @@ from test_job_end import NO_MASTER, Running
 from howdah.cli import logs
 from howdah.cli.logs import LogSelection, _chosen_lines, _new_pieces, output_of
 from howdah.client.follow import Update
-from howdah.errors import EngineUnavailable
+from howdah.errors import EngineUnavailable, StagingError
 from howdah.logs import lines as log_lines
 from howdah.logs.lines import AttemptLines, LineFilter
 from howdah.logs.store import LiveLogs
 from howdah.logs.stream_index import STREAMS
 from howdah.spec import JobReport, Outcome, State, TaskId
 from howdah.spec.attempt import AttemptView
+from howdah.spec.events import Noted
 from howdah.spec.view import JobView, TaskView
 from howdah.wire.connection import WireError
 from howdah.wire.messages import LogChunk
@@ -99,6 +102,52 @@ def test_a_master_that_does_not_answer_is_not_waited_for_without_end(
     engine = Running(str(tmp_path), NO_MASTER)
     with pytest.raises(EngineUnavailable, match="the master of job_1 does not answer"):
         list(output_of(engine, "job_1", ALL))
+
+
+class Keyless(Running):
+    """An engine with a job that was submitted on another machine, until it has ended."""
+
+    def job_key(self, report: JobReport) -> bytes | None:
+        raise StagingError("the key of job_1 is on the machine that submitted it")
+
+    def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]:
+        yield "worker:0 attempt 1 stdout", b"kept"
+
+
+def test_a_key_that_cannot_be_read_is_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    engine = Keyless(str(tmp_path), NO_MASTER)
+    with pytest.raises(StagingError, match="the key of job_1 is on the machine that submitted it"):
+        list(output_of(engine, "job_1", ALL))
+    engine.step_s, engine.ends_at = 1.0, 8.0
+    assert [data for _, data in output_of(engine, "job_1", replace(ALL, follow=True))] == [b"kept"]
+    assert capsys.readouterr().err == "howdah: the key of job_1 is on the machine that submitted it\n"
+
+
+class Silent:
+    """Follows a job whose master is silent three times, answers, and is silent once more."""
+
+    job_id, engine = "job_1", None
+
+    def updates(self) -> Iterator[Update]:
+        report, tasks = JobReport("job_1", "", State.RUNNING, "yarn"), {TASK: TaskView(TASK)}
+        self.master: object = None
+        for number in range(5):
+            self.master = self if number == 3 else None
+            said = [] if self.master else [Noted(1.0, f"the master has not answered for {number + 5} s: refused")]
+            yield Update(JobView(tasks=tasks), report, list(said))
+
+
+def test_a_silence_is_told_once_and_last_in_the_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    silent: Any = Silent()
+    assert len(list(logs._answered_updates(silent, follow=True))) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert said == [f"howdah: the master has not answered for {seconds} s: refused" for seconds in (5, 9)]
+    times = itertools.count(0.0, logs.ANSWER_S / 2)
+    monkeypatch.setattr(logs, "time", SimpleNamespace(monotonic=lambda: next(times)))
+    with pytest.raises(EngineUnavailable, match="has not answered for 6 s"):
+        list(logs._answered_updates(silent, follow=False))
 
 
 class Restarted:
