@@ -4,8 +4,11 @@ not kept, and while the program goes on printing; and that what can't be read is
 from __future__ import annotations
 
 import itertools
+import re
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -16,6 +19,7 @@ from test_job_end import NO_MASTER, Running
 from howdah.cli import logs
 from howdah.cli.logs import LogSelection, _chosen_lines, _new_pieces, output_of
 from howdah.client.follow import Update
+from howdah.client.master_client import MasterClient
 from howdah.errors import EngineUnavailable, StagingError
 from howdah.logs import lines as log_lines
 from howdah.logs.lines import AttemptLines, LineFilter
@@ -92,6 +96,31 @@ def test_a_log_that_cannot_be_read_is_told_once(capsys: pytest.CaptureFixture[st
         key = (TaskId("worker", 0), 0, stream)
         assert list(_new_pieces(LiveLogs(ask), key, {key: 0}, report)) == []
     assert capsys.readouterr().err == "howdah: the container of worker:0 is gone\n"
+
+
+class Stranger(BaseHTTPRequestHandler):
+    """Another program at the address of a master that has gone."""
+
+    def do_GET(self) -> None:
+        self.send_response(503)
+        self.end_headers()
+        self.wfile.write(b"<html>\n\x1b[2J<p>Service unavailable</p>\n" + b"x" * 5000)
+
+    def log_message(self, format: str, *_: object) -> None:
+        """Nothing is said."""
+
+
+def test_of_a_foreign_answer_a_line_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Stranger) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with MasterClient(f"http://127.0.0.1:{server.server_port}", bytes(32)) as master:
+            ask = LiveLogs(lambda stream, offset, limit: master.log(TASK, stream, offset, limit))
+            key = (TASK, 0, "stdout")
+            assert list(_new_pieces(ask, key, {key: 0}, logs._tell_unread)) == []
+        server.shutdown()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.match(r"howdah: GET /v1/logs/worker:0\S+ at 127.0.0.1:\d+: 503 <html> \[2J<p>Service unavail", line)
+    assert len(line) < 400
 
 
 def test_a_master_that_does_not_answer_is_not_waited_for_without_end(

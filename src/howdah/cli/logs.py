@@ -365,7 +365,7 @@ def _ignoring_silence(report_unread: Callable[[str], object]) -> Iterator[None]:
     except WireError as error:
         if error.status in (400, 404):
             raise NotFound(str(error)) from None
-        report_unread(error.reason.strip() or str(error))
+        report_unread((error.reason.strip() if error.status else "") or str(error))
 
 
 def _attempts_to_read(view: JobView, task: TaskId, attempt: int | None, present: dict[TaskId, int]) -> list[int]:
