@@ -19,10 +19,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from howdah.api import recorded_log
 from howdah.cli import jobs
 from howdah.cli.explain import lines
 from howdah.cli.terminal import Plain
-from howdah.client import follow
+from howdah.client import follow, recorded_events
 from howdah.client.clusters import ClusterAnswer, ConfiguredCluster
 from howdah.client.explain import explain
 from howdah.client.follow import Follower, Update, settled_report
@@ -39,6 +40,8 @@ from howdah.spec.events import (
     JobFinished,
     JobStarted,
     Launched,
+    Measured,
+    Noted,
     Started,
     Stopping,
     Waiting,
@@ -169,6 +172,42 @@ def test_the_engine_is_waited_for_once_the_master_has_ended_the_job(engine: Late
 
 def explained(engine: Late) -> list[str]:
     return [click.unstyle(line) for line in lines(explain(engine, "job_1"))]
+
+
+@pytest.mark.parametrize("facts", [0, 3_000])
+def test_the_last_events_are_told_though_the_log_is_large(
+    engine: Late, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, facts: int
+) -> None:
+    """With so many events that the middle is left out, too, and with samples before the master is silent."""
+    monkeypatch.setattr(recorded_events, "MAX_BYTES", 1 << 15)
+    monkeypatch.setattr(recorded_events, "LAST_BYTES", 1 << 15)
+    monkeypatch.setattr(recorded_log, "LAST_BYTES", 1 << 15)
+    *told, end = [*life(1)[:-1], *(Noted(3.2, f"note {number}") for number in range(facts)), life(1)[-1]]
+    samples = [Measured(3.1, WORKERS[0], "loss", 0.5, number) for number in range(3_000)]
+    last = [*(Ended(4.0, task, 1, 1, Exit("exit", 0)) for task in WORKERS), end]
+    following = Follower(engine, "job_1").updates()
+    with served(*told) as url:
+        engine.report = replace(engine.report, master=url)
+        assert next(following).events == told
+    (tmp_path / "events.jsonl").write_text("".join(map(to_line, [*samples, *told, *last])))
+    engine.late = 0
+    new = [event for update in following for event in update.events]
+    assert [event for event in new if not isinstance(event, Noted)] == last
+
+
+def test_the_end_is_told_though_the_log_cannot_be_read_or_lacks_events(engine: Late, tmp_path: Path) -> None:
+    logs: list[list[Event]] = [[], life(1)[:2], [*life(1)[:2], life(1)[-1]]]
+    for log in logs:
+        (tmp_path / "key").write_text(KEY.hex())
+        following = Follower(engine, "job_1").updates()
+        with served(*life(1)[:-1]) as url:
+            engine.report, engine.late = replace(engine.report, state=State.RUNNING, master=url), 1 << 30
+            next(following)
+        (tmp_path / "events.jsonl").unlink(missing_ok=True)
+        if log:
+            (tmp_path / "events.jsonl").write_text("".join(map(to_line, log)))
+        engine.late = 0
+        assert [type(event) for update in following for event in update.events][-1:] == [JobFinished]
 
 
 def test_an_explanation_believes_the_log_before_the_engine(engine: Late, tmp_path: Path) -> None:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from history_jobs import begun, ended, job_id, write
+from history_jobs import BEGAN, begun, ended, job_id, launched, write
 
 from howdah.cli import cli
+from howdah.cli.logs import LogSelection, _with_container_number
 from howdah.client import recorded_events
 from howdah.client.annotated_jobs import read_annotation
-from howdah.spec import JobReport, State, uris
-from howdah.spec.events import JobFinished, JobStarted, Noted
+from howdah.client.follow import fetch_update
+from howdah.logs.lines import LineFilter
+from howdah.logs.stream_index import STREAMS
+from howdah.spec import JobReport, State, TaskId, uris
+from howdah.spec.events import Event, JobFinished, JobStarted, Noted, Used
+from howdah.spec.usage import Usage
 
 
 def report_of(log: Path) -> JobReport:
@@ -29,6 +35,36 @@ def test_the_middle_of_a_large_log_is_left_out(tmp_path: Path, monkeypatch: pyte
     said = [event.text for event in events if isinstance(event, Noted)]
     assert len(said) < 35
     assert sum("too large to be shown whole" in text for text in said) == 1
+
+
+def samples(count: int) -> list[Event]:
+    return [Used(BEGAN + 2000 + number, TaskId("worker", 0), Usage(memory_mib=number)) for number in range(count)]
+
+
+def test_of_a_large_log_only_samples_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorded_events, "MAX_BYTES", 1 << 20)
+    monkeypatch.setattr(recorded_events, "LAST_BYTES", 1 << 16)
+    again = list(launched(1, 0, BEGAN + 2000, 2, 2))
+    facts = [*begun(1), *again, *ended(1)]
+    log = write(tmp_path, job_id(1), [*begun(1), *samples(20_000), *again, *samples(20_000), *ended(1)])
+    read = list(recorded_events.recorded_log(report_of(log)))
+    assert [event for event in read if not isinstance(event, Used)] == facts
+    used = [event.usage.memory_mib for event in read if isinstance(event, Used)]
+    assert (used[0], used[-1], len(used) < 20_000) == (0, 19_999, True)
+    engine: Any = type("Engine", (), {"name": "yarn", "describe": lambda *_: [report_of(log)]})()
+    view = fetch_update(engine, job_id(1)).view
+    chosen = LogSelection(("worker:0",), STREAMS, 2, LineFilter(), merge=False, follow=False, whole=True)
+    assert _with_container_number(chosen, view).attempt == 2
+
+
+def test_the_end_of_a_job_is_looked_for_at_the_end_of_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorded_events, "LAST_BYTES", 1 << 10)
+    log = write(tmp_path, job_id(1), [*begun(1), *samples(100)])
+    assert not recorded_events.has_end(report_of(log))
+    log = write(tmp_path, job_id(1), ended(1))
+    assert recorded_events.has_end(report_of(log))
+    log.write_text(log.read_text().rstrip("\n"))
+    assert recorded_events.has_end(report_of(log))
 
 
 def test_a_last_line_without_its_end_is_read(tmp_path: Path) -> None:

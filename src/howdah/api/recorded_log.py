@@ -30,7 +30,10 @@ MAX_BYTES = 64 << 20
 """Bytes of one log that are folded from its beginning; of a larger log the middle is left out."""
 LAST_BYTES = 1 << 20
 """Bytes that are read of the end of a log whose middle is left out."""
-_USED, _MEASURED = b'{"kind":"Used"', b'{"kind":"Measured"'
+LEFT_OUT = Noted(0.0, "the log is too large to be shown whole: what is between is left out")
+"""Stands for the events that are left out."""
+SAMPLES = _USED, _MEASURED = b'{"kind":"Used"', b'{"kind":"Measured"'
+"""How the lines of samples and of points of metrics begin, which are most lines of a large log."""
 _TASK = re.compile(rb'"task":\{[^}]{0,300}\}')
 
 
@@ -136,7 +139,7 @@ class RecordedLog:
             return
         self._reader, self._size_and_time, self.owner = new.reader, new.size_and_time, new.owner
         for lines in new.lines:
-            events = [line for line in lines if line and not line.startswith((_USED, _MEASURED))]
+            events = [line for line in lines if line and not line.startswith(SAMPLES)]
             self.lines += events
             self.bytes += sum(map(len, events))
             self.version += 1
@@ -160,8 +163,7 @@ def read_end(log: BinaryIO, size: int, reader: LineReader) -> tuple[list[list[by
     and the reader after them."""
     lines: list[list[bytes]] = []
     if reader.offset < size - LAST_BYTES:
-        left_out = Noted(0.0, "the log is too large to be shown whole: what is between is left out")
-        lines.append([to_line(left_out).encode()])
+        lines.append([to_line(LEFT_OUT).encode()])
         reader = LineReader(size - LAST_BYTES, skipping=True)
     log.seek(reader.offset)
     return lines + list(reader.lines([log.read(LAST_BYTES)])), reader

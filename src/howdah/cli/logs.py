@@ -22,10 +22,10 @@ from howdah.cli.job_choice import choose_job, job_argument
 from howdah.cli.terminal import coloured_task, shown_line, styled_heading
 from howdah.client.follow import Follower, Update, fetch_update, settled_report
 from howdah.engines import Engine
-from howdah.errors import EngineUnavailable, NotFound, SpecError
+from howdah.errors import EngineUnavailable, NotFound, SpecError, StagingError
 from howdah.logs.archive import StreamKey, parse_heading
 from howdah.logs.levels import Traceback
-from howdah.logs.lines import ArchivedLines, AttemptLines, LineFilter, LogLine, merge_by_time
+from howdah.logs.lines import MAX_PIECES, ArchivedLines, AttemptLines, LineFilter, LogLine, merge_by_time
 from howdah.logs.query import tasks_of
 from howdah.logs.store import PIECE_BYTES, LiveLogs
 from howdah.logs.stream_index import BOTH, STREAMS
@@ -251,16 +251,19 @@ def _live_lines(engine: Engine, job: JobReport, selection: LogSelection) -> Iter
     report = _reporting_once(selection, _tell_unread)
     choice, tracebacks = selection.choice, dict[StreamKey, Traceback]()
     for update in _answered_updates(follower, selection.follow):
-        fresh: list[list[LogLine]] = []
-        for task in selection.tasks(update.view):
+        fresh: list[Iterator[LogLine]] = []
+        tasks = selection.tasks(update.view)
+        at_once = MAX_PIECES if selection.follow or not selection.merge else MAX_PIECES // max(1, len(tasks))
+        for task in tasks:
             for number in _attempts_to_read(update.view, task, selection.attempt, present):
                 logs = _live_logs(follower, task, number)
                 lines = attempts_read.setdefault(
-                    (task, number), AttemptLines(logs, str(task), selection.streams, selection.first_bytes)
+                    (task, number), AttemptLines(logs, str(task), selection.streams, selection.first_bytes, at_once)
                 )
-                found = _chosen_lines(lines, number, choice, tracebacks, report, not selection.follow)
+                is_over = update.view.outcome is not None or number < update.view.tasks[task].attempt
+                found = _chosen_lines(lines, number, choice, tracebacks, report, is_over or not selection.follow)
                 if selection.merge:
-                    fresh.append(list(found))
+                    fresh.append(found)  # read as it is printed, for it may be long
                 else:
                     yield from deque(found, choice.tail) if choice.tail else found
         merged = merge_by_time(fresh)
@@ -298,22 +301,44 @@ def _live_logs(follower: Follower, task: TaskId, attempt: int) -> LiveLogs:
 
 
 def _answered_updates(follower: Follower, follow: bool) -> Iterator[Update]:
-    """Yield updates of a job whose master answers. What is said while it does not is printed.
+    """Yield updates of a job whose master answers. What is said first while it does not is printed.
 
     Raises:
         EngineUnavailable: it does not answer within ANSWER_S, and the job is not followed.
+        StagingError: as `_key_problems`.
     """
     until, reason = time.monotonic() + ANSWER_S, f"the master of {follower.job_id} does not answer"
+    is_told = key_is_checked = False
     for update in follower.updates():
         if follower.master is not None and update.view.tasks:
+            is_told = False
             yield update
-        elif not follow and time.monotonic() >= until:
+            continue
+        if follower.master is None and update.view.outcome is None:
+            notes = [event.text for event in update.events if isinstance(event, Noted)]
+            if update.report.master and not key_is_checked:
+                key_is_checked, notes = True, [*notes, *_key_problems(follower, update.report, follow)]
+            if notes and not is_told:
+                is_told = True
+                _tell_unread(notes[-1])
+            reason = notes[-1] if notes else reason
+        if not follow and update.view.outcome is None and time.monotonic() >= until:
             raise EngineUnavailable(reason)
-        elif follower.master is None and update.view.outcome is None:
-            for note in update.events:
-                if isinstance(note, Noted):
-                    reason = note.text
-                    _tell_unread(reason)
+
+
+def _key_problems(follower: Follower, report: JobReport, follow: bool) -> list[str]:
+    """Return why the job's key can't be read, without which its master tells nothing.
+
+    Raises:
+        StagingError: it can't be read, and the job is not followed to its end, after which the engine has the logs.
+    """
+    try:
+        follower.engine.job_key(report)
+    except StagingError as error:
+        if not follow:
+            raise
+        return [str(error)]
+    return []
 
 
 def _reporting_once(selection: LogSelection, report: Callable[[str], object]) -> Callable[[str], object]:
@@ -340,7 +365,7 @@ def _ignoring_silence(report_unread: Callable[[str], object]) -> Iterator[None]:
     except WireError as error:
         if error.status in (400, 404):
             raise NotFound(str(error)) from None
-        report_unread(error.reason.strip() or str(error))
+        report_unread((error.reason.strip() if error.status else "") or str(error))
 
 
 def _attempts_to_read(view: JobView, task: TaskId, attempt: int | None, present: dict[TaskId, int]) -> list[int]:

@@ -10,14 +10,15 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 
+from howdah.api.recorded_log import LEFT_OUT
 from howdah.client.job_end import report_of, wait_for_end
 from howdah.client.master_client import MasterClient, connect
-from howdah.client.recorded_events import recorded_events, recorded_log
+from howdah.client.recorded_events import has_end, recorded_log
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError, StagingError
 from howdah.logs.stream_index import STREAMS
 from howdah.spec import JobReport, Outcome, State, TaskId, chief
-from howdah.spec.events import AllocationLost, Ended, Event, JobFinished, Launched, Noted, TookOver, Used
+from howdah.spec.events import AllocationLost, Ended, Event, JobFinished, Launched, Measured, Noted, TookOver, Used
 from howdah.spec.fold import fold, fold_recorded
 from howdah.spec.message import Sentence
 from howdah.spec.values import dataclass
@@ -299,28 +300,38 @@ class Follower:
 
     def _log_has_end(self, report: JobReport) -> bool:
         with contextlib.suppress(HowdahError):
-            return any(isinstance(event, JobFinished) for event in recorded_events(report))
+            return has_end(report)
         return False
 
     def _final_updates(self, report: JobReport) -> Iterator[Update]:
         """Yield the last updates of an ended job. If its log has no end, because the master was killed, the engine's
         report is the end."""
+        new: list[Event] = []
         try:
-            log = list(recorded_log(report))
+            self.view = fold_recorded(self._collect_new(recorded_log(report), new), JobView(id=self.job_id))
         except (StagingError, EngineUnavailable):  # the engine says how the job has ended, whatever its log would add
-            log = []
-        if not any(isinstance(event, JobFinished) for event in log):
-            log.append(JobFinished(report.finished or time.time(), Outcome(report.state, report.diagnostics)))
-        self.view = fold_recorded(log, JobView(id=self.job_id))
-        events = [event for event in log if event is not None]
-        numbered = [event for event in events if not isinstance(event, Used)]
-        new = numbered[self._since :]
+            self.view, new = JobView(id=self.job_id), []
+        if self.view.outcome is None:
+            new.append(JobFinished(report.finished or time.time(), Outcome(report.state, report.diagnostics)))
+            fold(new[-1:], self.view)
         streams, ends = self._chosen_streams(), 0
         if streams:
             ends = next((number for number, event in enumerate(new) if isinstance(event, Ended)), len(new))
             yield Update(self.view, report, new[:ends])
             yield from self._updates_of_archive(report, streams)
         yield Update(self.view, report, new[ends:])
+
+    def _collect_new(self, log: Iterable[Event | None], new: list[Event]) -> Iterator[Event | None]:
+        """Yield the events of a log, and append those to `new` that the master has not told, in any case the end. As
+        there, samples have no number. How many events were left out is not known: those after them are all told."""
+        number = 0
+        for event in log:
+            if event is not None and not isinstance(event, (Used, Measured)):
+                number = max(number, self._since) if event == LEFT_OUT else number
+                if number >= self._since or isinstance(event, JobFinished):
+                    new.append(event)
+                number += 1
+            yield event
 
 
 def _skip_bytes(offset: int, pieces: Iterable[bytes]) -> Iterator[bytes]:

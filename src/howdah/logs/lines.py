@@ -150,10 +150,13 @@ class ArchivedLines:
 
 class AttemptLines:
     """Reads the new lines of a task's attempt again and again. The first call reads at most the last `first` bytes of
-    each stream; 0: all."""
+    each stream; 0: all. Each call reads about `max_pieces` pieces of each."""
 
-    def __init__(self, logs: AttemptLogs, task: str, streams: Sequence[str], first: int) -> None:
+    def __init__(
+        self, logs: AttemptLogs, task: str, streams: Sequence[str], first: int, max_pieces: int = MAX_PIECES
+    ) -> None:
         self._logs, self._task, self._streams, self._first = logs, task, streams, first
+        self._max_pieces = max(1, max_pieces)
         self._offsets: dict[str, int] = {}
         self._incomplete_lines: dict[str, tuple[int, bytes]] = {}
         self._ends: dict[str, int] = {}
@@ -190,10 +193,10 @@ class AttemptLines:
             self._offsets[name] = offset = start + len(data)
             parts.append(data)
             if to_end and data and offset < self._ends.setdefault(name, self._logs.size(name)):
-                if len(parts) >= MAX_PIECES:
+                if len(parts) >= self._max_pieces:
                     self._unread_streams.add(name)
                     return begin, b"".join(parts)
-            elif to_end or len(data) < PIECE_BYTES // 2 or len(parts) >= MAX_PIECES:
+            elif to_end or len(data) < PIECE_BYTES // 2 or len(parts) >= self._max_pieces:
                 return begin, b"".join(parts)
 
     def _split_lines(

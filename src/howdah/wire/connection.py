@@ -13,12 +13,15 @@ from typing import Any, Optional
 
 from howdah.wire import auth
 
+FOREIGN_CHARS = 200
+"""Characters that are told of an answer that the master has not signed."""
+
 
 class WireError(Exception):
     """A call to the master failed.
 
     `status` is its HTTP status, 0 without an answer that the master has signed: the master of another job may have the
-    port by now. `reason` is the body of the answer, whoever sent it.
+    port by now. `reason` is the body of the answer, of one that is not signed the beginning on one line.
     """
 
     def __init__(self, message: str, status: int = 0, reason: str = "") -> None:
@@ -84,7 +87,7 @@ class MasterConnection:
         signed = auth.verify_answer(self.key, header, path, requested_at, answer, status)
         if status != 200:
             reason = answer.decode("utf-8", "replace").strip() or response.reason
-            raise WireError(f"{method} {path} at {self.address}: {status} {reason}", status if signed else 0, reason)
+            raise refusal(f"{method} {path} at {self.address}", status, reason, signed)
         if not signed:
             raise WireError(f"{method} {path} at {self.address}: the answer is not signed by this job's master")
         return answer
@@ -94,3 +97,12 @@ class MasterConnection:
         if self._http is not None:
             self._http.close()
             self._http = None
+
+
+def refusal(what: str, status: int, reason: str, signed: bool) -> WireError:
+    """Return the error for an answer with another status than 200. What others than the master say may be a page of a
+    proxy, or control a terminal."""
+    if not signed:
+        printable = "".join(char if char.isprintable() else " " for char in reason[: 10 * FOREIGN_CHARS])
+        reason = " ".join(printable.split())[:FOREIGN_CHARS]
+    return WireError(f"{what}: {status} {reason}", status if signed else 0, reason)

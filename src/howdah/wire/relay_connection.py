@@ -8,7 +8,7 @@ import time
 from typing import Tuple
 
 from howdah.wire import auth
-from howdah.wire.connection import WireError
+from howdah.wire.connection import WireError, refusal
 from howdah.wire.relay_messages import LIMIT_S, PROTOCOL
 from howdah.wire.splice import keep_alive
 
@@ -89,4 +89,4 @@ async def _ask(
         rest += data
     signed = auth.verify_answer(key, signature, path, asked_at, rest, status)
     reason = rest.decode("utf-8", "replace").strip() or first
-    raise WireError(f"{where}: {status} {reason}", status if signed else 0, reason)
+    raise refusal(where, status, reason, signed)
