@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 from howdah.errors import HowdahError, StagingError
 from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
+from howdah.spec.job import SUCCESS
 from howdah.storage.filesystem import ConnectionBroken, Entry, FileSystem, Sink
 from howdah.storage.linked_tree import LeftOut
 from howdah.storage.local import expand_braces
@@ -153,11 +154,15 @@ class FsspecFileSystem(FileSystem):
     def _move_all(self, old: str, new: str) -> None:
         """Move files one by one: an object store has no directories, though a server may list some as if they were
         files. fsspec's own `mv` takes a name with `?` or `*` for a pattern. Files such as _SUCCESS, by which readers
-        know that a directory is complete, come last.
+        know that a directory is complete, come last, and of them the directory's own _SUCCESS.
         """
         source = self._fs._strip_protocol(old)
         names = self._fs.find(old) or [source]
-        for name in sorted(names, key=lambda name: (posixpath.basename(name).startswith("_"), name)):
+
+        def order(name: str) -> tuple[bool, bool, str]:
+            return posixpath.basename(name).startswith("_"), name[len(source) :] == f"/{SUCCESS}", name
+
+        for name in sorted(names, key=order):
             self._fs.cp_file(name, self._fs._strip_protocol(new) + name[len(source) :])
         with contextlib.suppress(FileNotFoundError):
             self._remove(old)
