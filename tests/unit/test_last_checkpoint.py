@@ -302,3 +302,46 @@ def test_each_of_several_tasks_removes_what_it_has_stored_itself(tmp_path: Path,
     chief.up()
     parts = ("__0_0.distcp", "__1_0.distcp", ".metadata")
     assert chief.there == {"mine", *(f"step-{step}/{name}" for step in (2, 3) for name in parts)}
+
+
+def write_trainers_checkpoint(chief: Task, step: int, *names: str) -> None:
+    """Write a checkpoint of Transformers' Trainer."""
+    contents = {"model.safetensors": safetensors(), "optimizer.pt": archive()[:-5], "trainer_state.json": b"{}"}
+    for name in names or ("model.safetensors", "trainer_state.json"):
+        chief.write(f"run/checkpoint-{step}/{name}", contents[name])
+
+
+@pytest.mark.parametrize(("age_s", "names"), [(1000, ["optimizer.pt"]), (5000, ["model.safetensors", "optimizer.pt"])])
+def test_a_save_that_has_failed_does_not_hold_up_later_ones(chief: Task, age_s: int, names: Sequence[str]) -> None:
+    chief.clock = time.time() - age_s
+    chief.write("run/model.safetensors", safetensors())
+    write_trainers_checkpoint(chief, 100)
+    chief.up()
+    write_trainers_checkpoint(chief, 200, *names)
+    write_trainers_checkpoint(chief, 300)
+    shutil.rmtree(chief.path / "run/checkpoint-100")
+    chief.up()
+    assert "run/checkpoint-300/trainer_state.json" in chief.there
+    assert chief.there == chief.here - {"run/checkpoint-200/optimizer.pt"}
+
+
+def test_what_a_program_that_has_ended_left_unfinished_holds_up_nothing_else(chief: Task) -> None:
+    for data in (b"1", b"2"):
+        for name in ("s/shard-1", "s/DONE"):
+            chief.write(name, data)
+        if data == b"1":
+            chief.up()
+    with_comment = archive()[:-2] + b"\x03\x00abc"  # for all that is known here it may have been cut
+    chief.write("s/code.zip", with_comment)
+    chief.up()
+    assert (chief.shared / "s/shard-1").read_bytes() == b"1", "the program may still write the rest"
+    chief.mirror.up(0.0, last=True)
+    assert (chief.shared / "s/shard-1").read_bytes() == b"2"
+    for name in ("s/DONE", "s/shard-1"):
+        chief.write(name, b"3")
+    chief.write("s/part.pt", archive())
+    chief.up()
+    for name, data in (("s/shard-1", b"4"), ("s/part.pt", archive()[:-5]), ("s/DONE", b"4")):
+        chief.write(name, data)
+    chief.mirror.up(0.0, last=True)
+    assert (chief.shared / "s/shard-1").read_bytes() == b"3", "one that was there before is missed"

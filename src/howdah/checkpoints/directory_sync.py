@@ -175,7 +175,7 @@ class DirectorySync:
                 settled = directory_snapshot.find_settled_files(self.path, settle_s, self.root, self._is_ignored)
                 seen, self.skipped = settled
             gone = self._list_gone(seen)
-            replaced = self._find_replaced(seen, gone)
+            replaced = self._find_replaced(seen, gone, last)
             waiting = {*replaced.written} if replaced and not replaced.is_whole else set[str]()
             self.skipped += [f"{name}: {NOT_WHOLE}" for name in sorted(waiting)]
             is_marked = self._mark_unfinished(bool(self._list_fresh(seen) or gone))
@@ -270,11 +270,11 @@ class DirectorySync:
             self.fs.delete(uris.join(self.uri, link))
         return bool(links)
 
-    def _find_replaced(self, seen: Mapping[str, Stamp], gone: Collection[str]) -> ReplacedCheckpoint | None:
+    def _find_replaced(self, seen: Mapping[str, Stamp], gone: Collection[str], last: bool) -> ReplacedCheckpoint | None:
         if not self.is_alone or self.rule == WHOLE:
             return None
         there = StoredDirectory(self.uri, self.rule, self._known)
-        found = there.find_replaced(self.path, self.root, seen, self._list_fresh(seen), gone)
+        found = there.find_replaced(self.path, self.root, seen, self._list_fresh(seen), gone, last)
         if self._beside.is_empty:
             there.remove_abandoned()
         return found

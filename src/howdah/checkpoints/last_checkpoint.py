@@ -79,14 +79,21 @@ class StoredDirectory:
         self._abandoned: list[str] = []
 
     def find_replaced(
-        self, path: str, root: str, seen: Mapping[str, Stamp], fresh: Collection[str], gone: Collection[str]
+        self,
+        path: str,
+        root: str,
+        seen: Mapping[str, Stamp],
+        fresh: Collection[str],
+        gone: Collection[str],
+        last: bool = False,
     ) -> ReplacedCheckpoint | None:
         """Return what storing a program's files would change of the newest whole checkpoint; None for nothing.
 
         `seen` are the finished files in the local directory `path`, whose links lead no further than to `root`, `fresh`
-        those of them that are not stored, `gone` those that were stored and are here no longer. One file always
-        replaces another as a whole. The answer is right only if no other task stores files there: of a checkpoint of
-        several tasks, none has all that is new, although each has fetched all that is old.
+        those of them that are not stored, `gone` those that were stored and are here no longer; `last` says that the
+        program has ended. One file always replaces another as a whole. The answer is right only if no other task stores
+        files there: of a checkpoint of several tasks, none has all that is new, although each has fetched all that is
+        old.
 
         Raises:
             StagingError, EngineUnavailable: the stored checkpoints can't be read.
@@ -106,7 +113,10 @@ class StoredDirectory:
             return None
         others = directory_snapshot.list_files(path, root, names_left_out(self._rule))
         unfinished = {name: stamp for name, stamp in others.items() if name not in seen and new.has_part(name)}
-        is_awaited = any(self._is_awaited(name, stamp, files) for name, stamp in unfinished.items())
+        begun_ns = min(seen[name].modified_ns for name in written)
+        if last:  # nobody finishes now what was not there before: what is whole without it is stored
+            unfinished = {name: stamp for name, stamp in unfinished.items() if name in files}
+        is_awaited = any(self._is_awaited(name, stamp, files, begun_ns) for name, stamp in unfinished.items())
         return ReplacedCheckpoint(written, not is_awaited and new.is_whole())
 
     def _find_whole(self, tree: CheckpointTree) -> FoundCheckpoint | None:
@@ -123,12 +133,14 @@ class StoredDirectory:
             with contextlib.suppress(StagingError):
                 filesystem(uri).delete(uri)
 
-    def _is_awaited(self, name: str, now: Stamp, files: Collection[str]) -> bool:
-        """Return whether an unfinished file may be a part of what is written in place of `files`: not if it is a log by
-        another name, which has grown since it was stored, or was there already when these were."""
+    def _is_awaited(self, name: str, now: Stamp, files: Collection[str], begun_ns: int) -> bool:
+        """Return whether an unfinished file may be a part of what is written, since `begun_ns`, in place of `files`:
+        not if it is a log by another name, which has grown since it was stored, or was there already when these were,
+        or before the others were begun, or nobody has written to it for so long that its save has failed."""
         if name in files:
             return not (is_useful_alone(name) and now.size > self._known[name][0])
-        return not is_useful_alone(name) and now.modified_ns > max(self._known[each][1] for each in files)
+        before_ns = max(begun_ns, *(self._known[each][1] for each in files), int((time.time() - ABANDONED_S) * 10**9))
+        return not is_useful_alone(name) and now.modified_ns > before_ns
 
     def list_superseded(
         self, gone: Sequence[str], seen: Collection[str], local: Mapping[str, Stamp], stored: Collection[str]
