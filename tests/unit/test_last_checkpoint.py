@@ -345,3 +345,31 @@ def test_what_a_program_that_has_ended_left_unfinished_holds_up_nothing_else(chi
         chief.write(name, data)
     chief.mirror.up(0.0, last=True)
     assert (chief.shared / "s/shard-1").read_bytes() == b"3", "one that was there before is missed"
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_checkpoint_of_another_format_takes_the_place_of_one_that_was_given_up(chief: Task, is_whole: bool) -> None:
+    for name, data in (("best/config.json", b"{}"), ("best/model.safetensors", safetensors())):
+        chief.write(name, data)
+    chief.up()
+    old = chief.there
+    shutil.rmtree(chief.path / "best")
+    chief.write("best/notes.txt", b"")
+    if is_whole:
+        chief.write("best/model.pt", archive())
+    chief.up()
+    assert chief.there == old, "the program may still write the rest"
+    chief.mirror.up(0.0, last=True)
+    assert chief.there == (chief.here if is_whole else old)
+
+
+def test_a_file_that_is_cut_gives_no_checkpoint_up(chief: Task) -> None:
+    for name, data in (("best/config.json", b"{}"), ("best/model.safetensors", safetensors())):
+        chief.write(name, data)
+    chief.up()
+    old = chief.there
+    shutil.rmtree(chief.path / "best")
+    for name, data in (("best/optimizer.pt", archive()), ("best/model.pt", archive()[:-5])):
+        chief.write(name, data)
+    chief.mirror.up(0.0, last=True)
+    assert chief.there == old

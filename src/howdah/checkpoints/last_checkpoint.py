@@ -52,8 +52,8 @@ class NewCheckpoint:
         )
         self._rule, self._old = rule, old
         self._tree = CheckpointTree(filesystem(local), local, rule, entries)
-        found = candidates(self._tree, rule)
-        self._found = next((each for each in found if each.name == old.name), None)
+        self._all = candidates(self._tree, rule)
+        self._found = next((each for each in self._all if each.name == old.name), None)
 
     def has_part(self, name: str) -> bool:
         """Return whether a file is a part of the new checkpoint, or of the old one."""
@@ -64,8 +64,15 @@ class NewCheckpoint:
 
     def is_whole(self) -> bool:
         """Return whether all of the new checkpoint is there."""
+        return self._found is not None and self._is_whole(self._found)
+
+    def is_another(self, written: Collection[str]) -> bool:
+        """Return whether some of what was written is a whole checkpoint by itself, as one of another format."""
+        return any(self._is_whole(each) for each in self._all if not {*written}.isdisjoint(each.files))
+
+    def _is_whole(self, found: FoundCheckpoint) -> bool:
         try:
-            return self._found is not None and not find_defect(self._tree, self._found, self._rule)
+            return not find_defect(self._tree, found, self._rule)
         except StagingError:  # removed since it was listed
             return False
 
@@ -114,10 +121,13 @@ class StoredDirectory:
         others = directory_snapshot.list_files(path, root, names_left_out(self._rule))
         unfinished = {name: stamp for name, stamp in others.items() if name not in seen and new.has_part(name)}
         begun_ns = min(seen[name].modified_ns for name in written)
-        if last:  # nobody finishes now what was not there before: what is whole without it is stored
-            unfinished = {name: stamp for name, stamp in unfinished.items() if name in files}
-        is_awaited = any(self._is_awaited(name, stamp, files, begun_ns) for name, stamp in unfinished.items())
-        return ReplacedCheckpoint(written, not is_awaited and new.is_whole())
+        # When the program has ended, nobody finishes what was not there before: what is whole without it is stored.
+        awaited = {name: stamp for name, stamp in unfinished.items() if not last or name in files}
+        is_awaited = any(self._is_awaited(name, stamp, files, begun_ns) for name, stamp in awaited.items())
+        is_whole = not is_awaited and new.is_whole()
+        if last and not is_whole and not unfinished and files <= {*gone} and new.is_another(written):
+            return None  # the old one was given up
+        return ReplacedCheckpoint(written, is_whole)
 
     def _find_whole(self, tree: CheckpointTree) -> FoundCheckpoint | None:
         """Return the newest whole checkpoint, with the names that its files have here."""
