@@ -145,6 +145,8 @@ class FsspecFileSystem(FileSystem):
                 self._move_all(old, new)
                 return
             if overwrite and self._fs.exists(new):
+                if self._fs.isdir(new):
+                    raise StagingError(f"{new}: exists already")
                 self._remove(new)
             if _is_pattern(old) or _is_pattern(new):
                 self._move_all(old, new)
