@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import errno
+import http
 import io
 import posixpath
 import threading
@@ -91,16 +92,19 @@ class FsspecFileSystem(FileSystem):
 
     def create_new(self, uri: str, data: bytes, mode: int = 0o600) -> bool:
         """Write the object in one request, which S3, GCS and Azure refuse if there is one of this name. Of other stores
-        fsspec asks first, and writes then: there, one alone of the callers in this process is told True."""
+        fsspec asks first, and writes then: there, one alone of the callers in this process is told True. A store that
+        does not know the condition is written to without it."""
         with _translate_errors(uri), _one_creates:
             try:
                 self._fs.pipe_file(uri, data, mode="create")
             except FileExistsError:
                 return False
-            except OSError as error:
-                if _is_precondition_failure(error):
+            except Exception as error:
+                if isinstance(error, OSError) and _is_precondition_failure(error):
                     return False
-                raise
+                if not _is_not_known(error):
+                    raise
+                self._fs.pipe_file(uri, data)
         return True
 
     def read_bytes(self, uri: str) -> bytes:
@@ -259,6 +263,16 @@ def _is_precondition_failure(error: OSError) -> bool:
     """Return whether a store has refused to create an object that is there: s3fs knows the answer of AWS alone."""
     response = getattr(error.__cause__, "response", None) or {}
     return response.get("Error", {}).get("Code") in ("PreconditionFailed", "412")
+
+
+def _is_not_known(error: Exception) -> bool:
+    """Return whether a store, or its library, does not know the condition: ossfs hands it on as an argument that
+    nothing takes."""
+    return (
+        isinstance(error, (TypeError, NotImplementedError))
+        or (isinstance(error, OSError) and error.errno == errno.ENOSYS)
+        or getattr(error, "code", 0) == http.HTTPStatus.NOT_IMPLEMENTED
+    )
 
 
 @contextlib.contextmanager
