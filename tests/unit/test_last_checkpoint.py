@@ -15,7 +15,7 @@ from test_directory_sync import Task
 
 from howdah.checkpoints import discovery
 from howdah.checkpoints.directory_snapshot import Stamp
-from howdah.checkpoints.directory_sync import DirectorySync, store_checkpoints
+from howdah.checkpoints.directory_sync import UNFINISHED, DirectorySync, store_checkpoints
 from howdah.errors import StagingError
 from howdah.spec import uris
 from howdah.storage.factory import filesystem
@@ -87,6 +87,17 @@ def test_a_checkpoint_is_replaced_beside_a_file_that_changes_all_the_time(
     assert {(chief.shared / name).read_bytes() for name in ("s/shard-1", "s/shard-2", "s/DONE")} == {b"2"}
     assert copied.count("s/shard-1") == 1, "what has not changed is not copied again"
     assert not [name for name in chief.there if ".part" in name]
+
+
+def test_a_copy_in_which_a_file_was_passed_over_stays_marked(chief: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("weights", "state.db"):
+        chief.write(name, b"1")
+    with monkeypatch.context() as running:
+        change_while_it_is_copied(chief, running, "state.db")
+        DirectorySync(str(chief.path), uris.of_local(chief.shared), rule=discovery.WHOLE).up(0.0)
+    assert chief.there == {"weights", UNFINISHED}
+    DirectorySync(str(chief.path), uris.of_local(chief.shared), rule=discovery.WHOLE).up(0.0, last=True)
+    assert chief.there == {"weights", "state.db"}
 
 
 def replace_checkpoint(chief: Task, names: Sequence[str], root: str = "") -> list[str]:

@@ -198,7 +198,7 @@ class DirectorySync:
                 has_replaced_links = True
                 continue
             self._remove_gone(gone)
-            if is_marked:
+            if is_marked and not self._list_fresh(seen):  # else a file was passed over
                 self.fs.delete(self._mark)
             break
         else:
