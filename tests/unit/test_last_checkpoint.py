@@ -384,3 +384,17 @@ def test_a_file_that_is_cut_gives_no_checkpoint_up(chief: Task) -> None:
         chief.write(name, data)
     chief.mirror.up(0.0, last=True)
     assert chief.there == old
+
+
+def test_what_is_uploaded_of_an_output_among_the_checkpoints_stays(chief: Task) -> None:
+    replace_checkpoint(chief, ["s/shard-1", "s/DONE"])
+    uploads = {f"{directory}/.howdah-job-0/w.0/.big.0123abcd.part" for directory in (".", "s", "other")}
+    uploads.add(".howdah-job-0-replaced/.big.0123abcd.part")
+    for name in uploads:
+        path = chief.shared / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"half")
+        os.utime(path, (time.time() - 4000,) * 2)
+    chief.write("s/shard-1", b"3")
+    chief.up()
+    assert {os.path.normpath(name) for name in uploads} <= chief.there
