@@ -398,3 +398,13 @@ def test_what_is_uploaded_of_an_output_among_the_checkpoints_stays(chief: Task) 
     chief.write("s/shard-1", b"3")
     chief.up()
     assert {os.path.normpath(name) for name in uploads} <= chief.there
+
+
+def test_what_a_killed_copy_has_left_is_removed_at_the_end_although_nothing_was_replaced(chief: Task) -> None:
+    left = chief.shared / ".step-0.pt.0123abcd.part"
+    left.write_bytes(b"half")
+    os.utime(left, (time.time() - 4000,) * 2)
+    chief.write("step-1.pt", archive())
+    chief.up()
+    chief.mirror.up(0.0, last=True)
+    assert chief.there == {"step-1.pt"}

@@ -219,10 +219,13 @@ class DirectorySync:
     def _forget_missing(self) -> list[str]:
         """Forget the files that were stored, but have vanished there, so that they are stored again; return their
         names. What a task that replaces nothing has fetched is not its to store: another task may have removed it."""
+        stored = StoredDirectory(self.uri, self.rule, self._known)
         try:
-            there = CheckpointTree(self.fs, self.uri, self.rule).entries if self._known else {}
+            there = stored.list_tree().entries if self._known else {}
         except StagingError:  # what can't be listed must not keep anything from being stored
             return []
+        if self.is_alone:
+            stored.remove_abandoned()
         found = [
             name
             for name in self._known

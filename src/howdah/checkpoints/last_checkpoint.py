@@ -107,10 +107,7 @@ class StoredDirectory:
         """
         if not any(name in self._known for name in (*fresh, *gone)):
             return None
-        tree = CheckpointTree(filesystem(self._uri), self._uri, self._rule)
-        old_ms = (time.time() - ABANDONED_S) * 1000
-        self._abandoned = [entry.uri for entry in tree.half_written if 0 < entry.modified_ms < old_ms]
-        whole = self._find_whole(tree)
+        whole = self._find_whole(self.list_tree())
         files = {name for name in whole.files if is_part_of(whole, name) and not is_log(name)} if whole else set[str]()
         if whole is None or len(whole.files) < 2 or not files <= self._known.keys():
             return None
@@ -129,6 +126,17 @@ class StoredDirectory:
             return None  # the old one was given up
         return ReplacedCheckpoint(written, is_whole)
 
+    def list_tree(self) -> CheckpointTree:
+        """Return what is stored.
+
+        Raises:
+            StagingError, EngineUnavailable: it can't be read.
+        """
+        tree = CheckpointTree(filesystem(self._uri), self._uri, self._rule)
+        old_ms = (time.time() - ABANDONED_S) * 1000
+        self._abandoned = [entry.uri for entry in tree.half_written if 0 < entry.modified_ms < old_ms]
+        return tree
+
     def _find_whole(self, tree: CheckpointTree) -> FoundCheckpoint | None:
         """Return the newest whole checkpoint, with the names that its files have here."""
         found = find_newest(tree, self._rule).checkpoint
@@ -138,7 +146,7 @@ class StoredDirectory:
         return replace(found, name=uris.local_name(found.name, self._uri), files=files)
 
     def remove_abandoned(self) -> None:
-        """Remove what `find_replaced` has seen that a killed process has left half written."""
+        """Remove what `find_replaced` or `list_tree` has seen that a killed process has left half written."""
         for uri in self._abandoned:
             with contextlib.suppress(StagingError):
                 filesystem(uri).delete(uri)
