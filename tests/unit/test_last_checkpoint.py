@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import shutil
@@ -13,14 +14,16 @@ import pytest
 from test_checkpoint_discovery import Directory, archive, safetensors, tensorflow
 from test_directory_sync import Task
 
-from howdah.checkpoints import discovery
+from howdah.checkpoints import directory_lock, discovery
 from howdah.checkpoints.directory_snapshot import Stamp
 from howdah.checkpoints.directory_sync import UNFINISHED, DirectorySync, store_checkpoints
 from howdah.errors import StagingError
 from howdah.spec import uris
+from howdah.spec.codec import encode
 from howdah.storage.factory import filesystem
-from howdah.storage.filesystem import Sink
+from howdah.storage.filesystem import NoSpace, Sink
 from howdah.storage.local import LocalFileSystem
+from howdah.wire.helper_main import answer_request
 from howdah.wire.helper_messages import StoreCheckpointsRequest
 
 
@@ -408,3 +411,27 @@ def test_what_a_killed_copy_has_left_is_removed_at_the_end_although_nothing_was_
     chief.up()
     chief.mirror.up(0.0, last=True)
     assert chief.there == {"step-1.pt"}
+
+
+def test_what_was_set_aside_is_told_although_not_all_could_be_stored(
+    chief: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (chief.shared / "notes").write_text("theirs")
+    directory_lock.acquire(LocalFileSystem(), uris.of_local(chief.shared), "job-1")
+    os.utime(chief.shared / "notes", (1e9, 1e9))
+    for name in ("notes", "weights"):
+        chief.write(name, b"1")
+    copy = DirectorySync._copy
+
+    def fail(sync: DirectorySync, name: str, stamp: Stamp, sink: Sink) -> None:
+        if name == "weights":
+            raise NoSpace("the quota is used up")
+        copy(sync, name, stamp, sink)
+
+    monkeypatch.setattr(DirectorySync, "_copy", fail)
+    request = StoreCheckpointsRequest(str(chief.path), uris.of_local(chief.shared), settle_s=0.0)
+    answer = answer_request({"up": store_checkpoints}, ["up"], json.dumps(encode(request)).encode())
+    assert answer["error"] == "the quota is used up"
+    assert "ok" not in answer
+    (told,) = answer["told"]
+    assert "what was there before the job is kept in" in told
