@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -115,8 +116,8 @@ def test_what_was_there_is_put_back_wherever_the_commit_and_its_undoing_break_of
                 commit(first, fs)
             for name, data in new.items():
                 store.pipe_file(f"{second.temporary}/w/{name}", data)
-            is_broken = breaks(store, life, lambda fs=fs: commit(second, fs))
-            is_undone = not breaks(store, undoing, lambda fs=fs: discard(second, fs))
+            is_broken = breaks(store, life, partial(commit, second, fs))
+            is_undone = not breaks(store, undoing, partial(discard, second, fs))
             discard(second, fs)
             seen.append(content() == new)
             assert content() in (old, new), (life, undoing)
