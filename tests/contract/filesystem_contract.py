@@ -5,6 +5,7 @@ A subclass gives fixtures `fs` and `base`, the URI of an empty directory.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Mapping
@@ -33,6 +34,16 @@ class FileSystemContract:
     """Tests files, directories, names and errors."""
 
     names: tuple[str, ...] = NAMES
+
+    def test_a_file_replaces_no_directory(self, fs: FileSystem, base: str) -> None:
+        held = uris.join(base, "directory", "held")
+        fs.mkdirs(uris.parent(held))
+        write_together(fs, {held: b"one", uris.join(base, "file"): b"two"})
+        may_have_both = not fs.moves_at_once(base)  # an object store
+        with contextlib.nullcontext() if may_have_both else pytest.raises(StagingError):
+            fs.rename(uris.join(base, "file"), uris.parent(held), overwrite=True)
+        assert fs.read_bytes(held) == b"one"
+        assert fs.read_bytes(uris.parent(held) if may_have_both else uris.join(base, "file")) == b"two"
 
     def test_what_is_written_is_read(self, fs: FileSystem, base: str) -> None:
         uri = uris.join(base, "file")

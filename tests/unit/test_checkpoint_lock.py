@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import threading
@@ -68,6 +69,26 @@ def test_a_cluster_that_cannot_be_asked_may_run_the_job(checkpoint: Path, tmp_pa
     known = f"ssh: {{hosts: nowhere, home: {tmp_path}/shared}}\n"
     configure(f"{known}profiles: {{b: {{cache_days: soon}}}}\n")
     assert not is_released(checkpoint, "ssh-20260101-000000-00000000")
+
+
+@pytest.mark.parametrize(
+    "refusal", [TypeError("unexpected keyword argument 'mode'"), NotImplementedError(), OSError(errno.ENOSYS, "no")]
+)
+def test_a_store_that_cannot_refuse_to_replace_an_object_is_locked_too(refusal: Exception) -> None:
+    class Store(MemoryFileSystem):
+        cachable = False
+        store: dict[str, Any] = {}  # noqa: RUF012 - as that of the class above
+
+        def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **options: Any) -> None:
+            if mode == "create":
+                raise refusal
+            super().pipe_file(path, value, **options)
+
+    fs = FsspecFileSystem("oss://b", Store())
+    directory = f"memory:///{type(refusal).__name__}"
+    directory_lock.acquire(fs, directory, "local-1")
+    with pytest.raises(StagingError, match="is used by local-1"):
+        directory_lock.acquire(fs, directory, "local-2")
 
 
 def test_of_two_jobs_that_lock_a_directory_of_an_object_store_at_once_one_alone_does() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from howdah.errors import StagingError
 from howdah.outputs import snapshot
-from howdah.outputs.commit import OutputCommit, commit, set_aside
+from howdah.outputs.commit import OutputCommit, commit, discard, set_aside
 from howdah.spec import uris
 from howdah.storage.filesystem import FileSystem
 from howdah.storage.fsspec_adapter import FsspecFileSystem
@@ -81,9 +82,52 @@ def test_a_commit_that_breaks_off_anywhere_is_finished(name: str, overwrite: boo
 
 
 def test_the_mark_of_a_complete_directory_is_copied_last() -> None:
-    store, fs = lay_out({"old/_SUCCESS": b"", "old/part": b"1", "old/d/part": b"2"})
+    names = ("_SUCCESS", "_metadata", "d/_SUCCESS", "d/part", "part")
+    store, fs = lay_out({f"old/{name}": b"" for name in names})
     fs.rename(f"{BASE}/old", f"{BASE}/new")
-    assert store.copied == ["/b/new/d/part", "/b/new/part", "/b/new/_SUCCESS"]
+    assert store.copied == [f"/b/new/{name}" for name in ("d/part", "part", "_metadata", "d/_SUCCESS", "_SUCCESS")]
+
+
+def breaks(store: Store, life: int, act: Callable[[], object]) -> bool:
+    """Return whether an act breaks off at the change number `life` in the store."""
+    store.life = life
+    try:
+        act()
+    except StagingError:
+        return True
+    finally:
+        store.life = -1
+    return False
+
+
+@pytest.mark.parametrize("is_a_jobs", [False, True])
+def test_what_was_there_is_put_back_wherever_the_commit_and_its_undoing_break_off(is_a_jobs: bool) -> None:
+    def content() -> dict[str, bytes]:
+        files = {uris.below(entry.uri, second.final): fs.read_bytes(entry.uri) for entry in fs.walk(second.final)}
+        return {name: data for name, data in files.items() if name != "_SUCCESS"}
+
+    first, second = (OutputCommit(f"{BASE}/.howdah-{job}-0", f"{BASE}/model", True, (("w", ""),)) for job in "jk")
+    old, new = ({name: word + name.encode() for name in ("a", "d/_m")} for word in (b"old", b"new"))
+    seen = []
+    for life in range(100):
+        for undoing in range(100):
+            store, fs = lay_out({f"{'.howdah-j-0/w' if is_a_jobs else 'model'}/{name}": old[name] for name in old})
+            if is_a_jobs:
+                commit(first, fs)
+            for name, data in new.items():
+                store.pipe_file(f"{second.temporary}/w/{name}", data)
+            is_broken = breaks(store, life, partial(commit, second, fs))
+            is_undone = not breaks(store, undoing, partial(discard, second, fs))
+            discard(second, fs)
+            seen.append(content() == new)
+            assert content() in (old, new), (life, undoing)
+            assert not fs.exists(second.temporary), (life, undoing)
+            if is_undone:
+                break
+        if not is_broken:
+            break
+    assert seen == sorted(seen), "once the new output is there it stays"
+    assert set(seen) == {False, True}
 
 
 def test_a_view_moves_as_what_is_mounted_does(tmp_path: Path) -> None:

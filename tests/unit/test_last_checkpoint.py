@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import shutil
@@ -13,14 +14,16 @@ import pytest
 from test_checkpoint_discovery import Directory, archive, safetensors, tensorflow
 from test_directory_sync import Task
 
-from howdah.checkpoints import discovery
+from howdah.checkpoints import directory_lock, discovery
 from howdah.checkpoints.directory_snapshot import Stamp
-from howdah.checkpoints.directory_sync import DirectorySync, store_checkpoints
+from howdah.checkpoints.directory_sync import UNFINISHED, DirectorySync, store_checkpoints
 from howdah.errors import StagingError
 from howdah.spec import uris
+from howdah.spec.codec import encode
 from howdah.storage.factory import filesystem
-from howdah.storage.filesystem import Sink
+from howdah.storage.filesystem import NoSpace, Sink
 from howdah.storage.local import LocalFileSystem
+from howdah.wire.helper_main import answer_request
 from howdah.wire.helper_messages import StoreCheckpointsRequest
 
 
@@ -87,6 +90,17 @@ def test_a_checkpoint_is_replaced_beside_a_file_that_changes_all_the_time(
     assert {(chief.shared / name).read_bytes() for name in ("s/shard-1", "s/shard-2", "s/DONE")} == {b"2"}
     assert copied.count("s/shard-1") == 1, "what has not changed is not copied again"
     assert not [name for name in chief.there if ".part" in name]
+
+
+def test_a_copy_in_which_a_file_was_passed_over_stays_marked(chief: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("weights", "state.db"):
+        chief.write(name, b"1")
+    with monkeypatch.context() as running:
+        change_while_it_is_copied(chief, running, "state.db")
+        DirectorySync(str(chief.path), uris.of_local(chief.shared), rule=discovery.WHOLE).up(0.0)
+    assert chief.there == {"weights", UNFINISHED}
+    DirectorySync(str(chief.path), uris.of_local(chief.shared), rule=discovery.WHOLE).up(0.0, last=True)
+    assert chief.there == {"weights", "state.db"}
 
 
 def replace_checkpoint(chief: Task, names: Sequence[str], root: str = "") -> list[str]:
@@ -302,3 +316,122 @@ def test_each_of_several_tasks_removes_what_it_has_stored_itself(tmp_path: Path,
     chief.up()
     parts = ("__0_0.distcp", "__1_0.distcp", ".metadata")
     assert chief.there == {"mine", *(f"step-{step}/{name}" for step in (2, 3) for name in parts)}
+
+
+def write_trainers_checkpoint(chief: Task, step: int, *names: str) -> None:
+    """Write a checkpoint of Transformers' Trainer."""
+    contents = {"model.safetensors": safetensors(), "optimizer.pt": archive()[:-5], "trainer_state.json": b"{}"}
+    for name in names or ("model.safetensors", "trainer_state.json"):
+        chief.write(f"run/checkpoint-{step}/{name}", contents[name])
+
+
+@pytest.mark.parametrize(("age_s", "names"), [(1000, ["optimizer.pt"]), (5000, ["model.safetensors", "optimizer.pt"])])
+def test_a_save_that_has_failed_does_not_hold_up_later_ones(chief: Task, age_s: int, names: Sequence[str]) -> None:
+    chief.clock = time.time() - age_s
+    chief.write("run/model.safetensors", safetensors())
+    write_trainers_checkpoint(chief, 100)
+    chief.up()
+    write_trainers_checkpoint(chief, 200, *names)
+    write_trainers_checkpoint(chief, 300)
+    shutil.rmtree(chief.path / "run/checkpoint-100")
+    chief.up()
+    assert "run/checkpoint-300/trainer_state.json" in chief.there
+    assert chief.there == chief.here - {"run/checkpoint-200/optimizer.pt"}
+
+
+def test_what_a_program_that_has_ended_left_unfinished_holds_up_nothing_else(chief: Task) -> None:
+    for data in (b"1", b"2"):
+        for name in ("s/shard-1", "s/DONE"):
+            chief.write(name, data)
+        if data == b"1":
+            chief.up()
+    with_comment = archive()[:-2] + b"\x03\x00abc"  # for all that is known here it may have been cut
+    chief.write("s/code.zip", with_comment)
+    chief.up()
+    assert (chief.shared / "s/shard-1").read_bytes() == b"1", "the program may still write the rest"
+    chief.mirror.up(0.0, last=True)
+    assert (chief.shared / "s/shard-1").read_bytes() == b"2"
+    for name in ("s/DONE", "s/shard-1"):
+        chief.write(name, b"3")
+    chief.write("s/part.pt", archive())
+    chief.up()
+    for name, data in (("s/shard-1", b"4"), ("s/part.pt", archive()[:-5]), ("s/DONE", b"4")):
+        chief.write(name, data)
+    chief.mirror.up(0.0, last=True)
+    assert (chief.shared / "s/shard-1").read_bytes() == b"3", "one that was there before is missed"
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_checkpoint_of_another_format_takes_the_place_of_one_that_was_given_up(chief: Task, is_whole: bool) -> None:
+    for name, data in (("best/config.json", b"{}"), ("best/model.safetensors", safetensors())):
+        chief.write(name, data)
+    chief.up()
+    old = chief.there
+    shutil.rmtree(chief.path / "best")
+    chief.write("best/notes.txt", b"")
+    if is_whole:
+        chief.write("best/model.pt", archive())
+    chief.up()
+    assert chief.there == old, "the program may still write the rest"
+    chief.mirror.up(0.0, last=True)
+    assert chief.there == (chief.here if is_whole else old)
+
+
+def test_a_file_that_is_cut_gives_no_checkpoint_up(chief: Task) -> None:
+    for name, data in (("best/config.json", b"{}"), ("best/model.safetensors", safetensors())):
+        chief.write(name, data)
+    chief.up()
+    old = chief.there
+    shutil.rmtree(chief.path / "best")
+    for name, data in (("best/optimizer.pt", archive()), ("best/model.pt", archive()[:-5])):
+        chief.write(name, data)
+    chief.mirror.up(0.0, last=True)
+    assert chief.there == old
+
+
+def test_what_is_uploaded_of_an_output_among_the_checkpoints_stays(chief: Task) -> None:
+    replace_checkpoint(chief, ["s/shard-1", "s/DONE"])
+    uploads = {f"{directory}/.howdah-job-0/w.0/.big.0123abcd.part" for directory in (".", "s", "other")}
+    uploads.add(".howdah-job-0-replaced/.big.0123abcd.part")
+    for name in uploads:
+        path = chief.shared / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"half")
+        os.utime(path, (time.time() - 4000,) * 2)
+    chief.write("s/shard-1", b"3")
+    chief.up()
+    assert {os.path.normpath(name) for name in uploads} <= chief.there
+
+
+def test_what_a_killed_copy_has_left_is_removed_at_the_end_although_nothing_was_replaced(chief: Task) -> None:
+    left = chief.shared / ".step-0.pt.0123abcd.part"
+    left.write_bytes(b"half")
+    os.utime(left, (time.time() - 4000,) * 2)
+    chief.write("step-1.pt", archive())
+    chief.up()
+    chief.mirror.up(0.0, last=True)
+    assert chief.there == {"step-1.pt"}
+
+
+def test_what_was_set_aside_is_told_although_not_all_could_be_stored(
+    chief: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (chief.shared / "notes").write_text("theirs")
+    directory_lock.acquire(LocalFileSystem(), uris.of_local(chief.shared), "job-1")
+    os.utime(chief.shared / "notes", (1e9, 1e9))
+    for name in ("notes", "weights"):
+        chief.write(name, b"1")
+    copy = DirectorySync._copy
+
+    def fail(sync: DirectorySync, name: str, stamp: Stamp, sink: Sink) -> None:
+        if name == "weights":
+            raise NoSpace("the quota is used up")
+        copy(sync, name, stamp, sink)
+
+    monkeypatch.setattr(DirectorySync, "_copy", fail)
+    request = StoreCheckpointsRequest(str(chief.path), uris.of_local(chief.shared), settle_s=0.0)
+    answer = answer_request({"up": store_checkpoints}, ["up"], json.dumps(encode(request)).encode())
+    assert answer["error"] == "the quota is used up"
+    assert "ok" not in answer
+    (told,) = answer["told"]
+    assert "what was there before the job is kept in" in told

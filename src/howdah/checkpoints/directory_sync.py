@@ -34,9 +34,10 @@ from howdah.checkpoints.known_files import read_known_files, write_known_files
 from howdah.checkpoints.last_checkpoint import ReplacedCheckpoint, StoredDirectory
 from howdah.checkpoints.links_there import find_links_in_the_way
 from howdah.checkpoints.set_aside import describe_set_aside, find_file_in_the_way, set_aside
+from howdah.checkpoints.store_reply import StoreReply, name_some
 from howdah.checkpoints.tensorflow_state import point_tensorflow_to
 from howdah.checkpoints.upload_order import NAMING, upload_order
-from howdah.errors import StagingError
+from howdah.errors import HowdahError, StagingError
 from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
 from howdah.spec.message import Sentence, message
@@ -45,7 +46,7 @@ from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import Entry, FileSystem, Sink, make_directory_like, mode_of_copy, open_local
 from howdah.storage.linked_tree import describe_left_out
 from howdah.storage.output_files import NOT_READABLE
-from howdah.wire.helper_main import ProgressLines, run_helper_main
+from howdah.wire.helper_main import ProgressLines, one_line, run_helper_main
 from howdah.wire.helper_messages import DirectorySyncReply, FetchCheckpointRequest, StoreCheckpointsRequest
 
 UNFINISHED = ".howdah-unfinished"
@@ -53,8 +54,6 @@ UNFINISHED = ".howdah-unfinished"
 ROUNDS = 5
 MAX_LEFT_OUT = 10
 """Most lines about what is not fetched; a last one counts the others."""
-MAX_NAMED = 3
-"""Most files that one line names."""
 TOO_FAST = "a checkpoint that is written in place of the last one changes faster than it can be copied"
 NOT_WHOLE = "belongs to a checkpoint that is not whole, so the earlier one stays"
 _SMALL = 1 << 20
@@ -175,7 +174,7 @@ class DirectorySync:
                 settled = directory_snapshot.find_settled_files(self.path, settle_s, self.root, self._is_ignored)
                 seen, self.skipped = settled
             gone = self._list_gone(seen)
-            replaced = self._find_replaced(seen, gone)
+            replaced = self._find_replaced(seen, gone, last)
             waiting = {*replaced.written} if replaced and not replaced.is_whole else set[str]()
             self.skipped += [f"{name}: {NOT_WHOLE}" for name in sorted(waiting)]
             is_marked = self._mark_unfinished(bool(self._list_fresh(seen) or gone))
@@ -198,7 +197,7 @@ class DirectorySync:
                 has_replaced_links = True
                 continue
             self._remove_gone(gone)
-            if is_marked:
+            if is_marked and not self._list_fresh(seen):  # else a file was passed over
                 self.fs.delete(self._mark)
             break
         else:
@@ -211,18 +210,21 @@ class DirectorySync:
             raise StagingError(TOO_FAST)  # who shows it names the directory
         if again := [name for name in missing if name in self._stored]:
             template = "stored again, for somebody has removed it from {uri}: {files}"
-            self.told.append(message(template, uri=self.uri, files=_name_some(again)))
+            self.told.append(message(template, uri=self.uri, files=name_some(again)))
         if last and self._retained:
             template = "what the program has removed stays in {uri}, for no newer whole checkpoint is there: {files}"
-            self.told.append(message(template, uri=self.uri, files=_name_some(self._retained)))
+            self.told.append(message(template, uri=self.uri, files=name_some(self._retained)))
 
     def _forget_missing(self) -> list[str]:
         """Forget the files that were stored, but have vanished there, so that they are stored again; return their
         names. What a task that replaces nothing has fetched is not its to store: another task may have removed it."""
+        stored = StoredDirectory(self.uri, self.rule, self._known)
         try:
-            there = CheckpointTree(self.fs, self.uri, self.rule).entries if self._known else {}
+            there = stored.list_tree().entries if self._known else {}
         except StagingError:  # what can't be listed must not keep anything from being stored
             return []
+        if self.is_alone:
+            stored.remove_abandoned()
         found = [
             name
             for name in self._known
@@ -270,11 +272,11 @@ class DirectorySync:
             self.fs.delete(uris.join(self.uri, link))
         return bool(links)
 
-    def _find_replaced(self, seen: Mapping[str, Stamp], gone: Collection[str]) -> ReplacedCheckpoint | None:
+    def _find_replaced(self, seen: Mapping[str, Stamp], gone: Collection[str], last: bool) -> ReplacedCheckpoint | None:
         if not self.is_alone or self.rule == WHOLE:
             return None
         there = StoredDirectory(self.uri, self.rule, self._known)
-        found = there.find_replaced(self.path, self.root, seen, self._list_fresh(seen), gone)
+        found = there.find_replaced(self.path, self.root, seen, self._list_fresh(seen), gone, last)
         if self._beside.is_empty:
             there.remove_abandoned()
         return found
@@ -460,10 +462,6 @@ def _stamp(known: list[int] | None) -> Stamp | None:
     return Stamp(known[0], known[1]) if known is not None else None
 
 
-def _name_some(names: Sequence[str]) -> str:
-    return ", ".join([*names[:MAX_NAMED], *(["…"] if len(names) > MAX_NAMED else [])])
-
-
 @contextlib.contextmanager
 def _translate_os_errors(path: str) -> Iterator[None]:
     try:
@@ -480,17 +478,22 @@ def fetch_checkpoint(request: FetchCheckpointRequest) -> DirectorySyncReply:
     return sync.reply()
 
 
-def store_checkpoints(request: StoreCheckpointsRequest) -> DirectorySyncReply:
-    """Store the checkpoints that a program has written."""
+def store_checkpoints(request: StoreCheckpointsRequest) -> StoreReply:
+    """Store the checkpoints that a program has written. What was set aside meanwhile is told whether all are stored or
+    not."""
     sync = DirectorySync(request.path, request.uri, request.replace, request.root, request.valid)
     sync.is_alone = request.replace and request.is_alone
+    problem = ""
     if os.path.isdir(request.path):  # noqa: PTH112
         sync.report = ProgressLines()
         if not request.last:
             cpu_throttle.enable(request.uri)
-        with _translate_os_errors(request.path):
-            sync.up(request.settle_s, request.last)
-    return sync.reply()
+        try:
+            with _translate_os_errors(request.path):
+                sync.up(request.settle_s, request.last)
+        except HowdahError as error:
+            problem = one_line(error)
+    return StoreReply(error=problem, **vars(sync.reply()))
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ _HUGGING_FACE = {
     "pytorch_model.bin.index.json",
 }
 _DEEPSPEED = re.compile(r"mp_rank_\d+_model_states\.pt|.*_optim_states\.pt")
-_TEMPORARY_OUTPUT = re.compile(r"\.howdah-.+-\d+(-saves|-removed)?")
+_TEMPORARY_OUTPUT = re.compile(r"\.howdah-.+-\d+(-saves|-removed|-replaced)?")
 _SHARD = re.compile(rb"__\d+_\d+\.distcp")
 _PARTS = {
     "torch-sharded": re.compile(r"[^/]+\.distcp|\.metadata"),
@@ -84,7 +84,7 @@ class CheckpointTree:
         self.empty: list[str] = []
         """The names of directories that hold nothing, in what was followed."""
         self.half_written: list[Entry] = []
-        """What is written there under a temporary name, or was when its writer was killed."""
+        """What is written there under a temporary name, or was when its writer was killed, but for outputs' files."""
         self.left_out: dict[str, str] = {}
         """Why something can't be followed or copied there, by its name."""
         root = fs.stat(directory) if files is None else None
@@ -105,7 +105,7 @@ class CheckpointTree:
         for entry in found:
             name = uris.below(entry.uri, self.directory)
             if self._is_ignored(name):
-                if is_temporary_name(posixpath.basename(name)):
+                if is_temporary_name(posixpath.basename(name)) and not any(map(is_own_file, name.split("/"))):
                     self.half_written.append(entry)
                 continue
             if entry.is_dir:

@@ -52,8 +52,8 @@ class NewCheckpoint:
         )
         self._rule, self._old = rule, old
         self._tree = CheckpointTree(filesystem(local), local, rule, entries)
-        found = candidates(self._tree, rule)
-        self._found = next((each for each in found if each.name == old.name), None)
+        self._all = candidates(self._tree, rule)
+        self._found = next((each for each in self._all if each.name == old.name), None)
 
     def has_part(self, name: str) -> bool:
         """Return whether a file is a part of the new checkpoint, or of the old one."""
@@ -64,8 +64,15 @@ class NewCheckpoint:
 
     def is_whole(self) -> bool:
         """Return whether all of the new checkpoint is there."""
+        return self._found is not None and self._is_whole(self._found)
+
+    def is_another(self, written: Collection[str]) -> bool:
+        """Return whether some of what was written is a whole checkpoint by itself, as one of another format."""
+        return any(self._is_whole(each) for each in self._all if not {*written}.isdisjoint(each.files))
+
+    def _is_whole(self, found: FoundCheckpoint) -> bool:
         try:
-            return self._found is not None and not find_defect(self._tree, self._found, self._rule)
+            return not find_defect(self._tree, found, self._rule)
         except StagingError:  # removed since it was listed
             return False
 
@@ -79,24 +86,28 @@ class StoredDirectory:
         self._abandoned: list[str] = []
 
     def find_replaced(
-        self, path: str, root: str, seen: Mapping[str, Stamp], fresh: Collection[str], gone: Collection[str]
+        self,
+        path: str,
+        root: str,
+        seen: Mapping[str, Stamp],
+        fresh: Collection[str],
+        gone: Collection[str],
+        last: bool = False,
     ) -> ReplacedCheckpoint | None:
         """Return what storing a program's files would change of the newest whole checkpoint; None for nothing.
 
         `seen` are the finished files in the local directory `path`, whose links lead no further than to `root`, `fresh`
-        those of them that are not stored, `gone` those that were stored and are here no longer. One file always
-        replaces another as a whole. The answer is right only if no other task stores files there: of a checkpoint of
-        several tasks, none has all that is new, although each has fetched all that is old.
+        those of them that are not stored, `gone` those that were stored and are here no longer; `last` says that the
+        program has ended. One file always replaces another as a whole. The answer is right only if no other task stores
+        files there: of a checkpoint of several tasks, none has all that is new, although each has fetched all that is
+        old.
 
         Raises:
             StagingError, EngineUnavailable: the stored checkpoints can't be read.
         """
         if not any(name in self._known for name in (*fresh, *gone)):
             return None
-        tree = CheckpointTree(filesystem(self._uri), self._uri, self._rule)
-        old_ms = (time.time() - ABANDONED_S) * 1000
-        self._abandoned = [entry.uri for entry in tree.half_written if 0 < entry.modified_ms < old_ms]
-        whole = self._find_whole(tree)
+        whole = self._find_whole(self.list_tree())
         files = {name for name in whole.files if is_part_of(whole, name) and not is_log(name)} if whole else set[str]()
         if whole is None or len(whole.files) < 2 or not files <= self._known.keys():
             return None
@@ -106,8 +117,25 @@ class StoredDirectory:
             return None
         others = directory_snapshot.list_files(path, root, names_left_out(self._rule))
         unfinished = {name: stamp for name, stamp in others.items() if name not in seen and new.has_part(name)}
-        is_awaited = any(self._is_awaited(name, stamp, files) for name, stamp in unfinished.items())
-        return ReplacedCheckpoint(written, not is_awaited and new.is_whole())
+        begun_ns = min(seen[name].modified_ns for name in written)
+        # When the program has ended, nobody finishes what was not there before: what is whole without it is stored.
+        awaited = {name: stamp for name, stamp in unfinished.items() if not last or name in files}
+        is_awaited = any(self._is_awaited(name, stamp, files, begun_ns) for name, stamp in awaited.items())
+        is_whole = not is_awaited and new.is_whole()
+        if last and not is_whole and not unfinished and files <= {*gone} and new.is_another(written):
+            return None  # the old one was given up
+        return ReplacedCheckpoint(written, is_whole)
+
+    def list_tree(self) -> CheckpointTree:
+        """Return what is stored.
+
+        Raises:
+            StagingError, EngineUnavailable: it can't be read.
+        """
+        tree = CheckpointTree(filesystem(self._uri), self._uri, self._rule)
+        old_ms = (time.time() - ABANDONED_S) * 1000
+        self._abandoned = [entry.uri for entry in tree.half_written if 0 < entry.modified_ms < old_ms]
+        return tree
 
     def _find_whole(self, tree: CheckpointTree) -> FoundCheckpoint | None:
         """Return the newest whole checkpoint, with the names that its files have here."""
@@ -118,17 +146,19 @@ class StoredDirectory:
         return replace(found, name=uris.local_name(found.name, self._uri), files=files)
 
     def remove_abandoned(self) -> None:
-        """Remove what `find_replaced` has seen that a killed process has left half written."""
+        """Remove what `find_replaced` or `list_tree` has seen that a killed process has left half written."""
         for uri in self._abandoned:
             with contextlib.suppress(StagingError):
                 filesystem(uri).delete(uri)
 
-    def _is_awaited(self, name: str, now: Stamp, files: Collection[str]) -> bool:
-        """Return whether an unfinished file may be a part of what is written in place of `files`: not if it is a log by
-        another name, which has grown since it was stored, or was there already when these were."""
+    def _is_awaited(self, name: str, now: Stamp, files: Collection[str], begun_ns: int) -> bool:
+        """Return whether an unfinished file may be a part of what is written, since `begun_ns`, in place of `files`:
+        not if it is a log by another name, which has grown since it was stored, or was there already when these were,
+        or before the others were begun, or nobody has written to it for so long that its save has failed."""
         if name in files:
             return not (is_useful_alone(name) and now.size > self._known[name][0])
-        return not is_useful_alone(name) and now.modified_ns > max(self._known[each][1] for each in files)
+        before_ns = max(begun_ns, *(self._known[each][1] for each in files), int((time.time() - ABANDONED_S) * 10**9))
+        return not is_useful_alone(name) and now.modified_ns > before_ns
 
     def list_superseded(
         self, gone: Sequence[str], seen: Collection[str], local: Mapping[str, Stamp], stored: Collection[str]

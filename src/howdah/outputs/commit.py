@@ -198,10 +198,10 @@ def _keep_programs_mark(fs: FileSystem, uri: str) -> None:
 
 
 def discard(output: OutputCommit, fs: FileSystem) -> None:
-    """Remove what was uploaded for an output. An output that has been published stays."""
-    for before in (output.removed, output.replaced):
-        if not fs.exists(output.final) and fs.exists(before):
-            fs.rename(before, output.final)
+    """Remove what was uploaded for an output, and put back what was there before. An output that has been published
+    stays."""
+    _undo_interrupted_move(fs, output)
+    _put_back(fs, output)
     _put_replaced_away(fs, output)
     _remove_unfinished(fs, output)
 
@@ -211,6 +211,7 @@ def set_aside(output: OutputCommit, fs: FileSystem) -> tuple[bool, str]:
 
     It replaces what an earlier job has left there. Return whether anything was uploaded, and where anything else is
     now that was there."""
+    _undo_interrupted_move(fs, output)
     _collect(fs, output)
     is_there = fs.exists(output.gathered)  # an object store has no empty directory
     found, put_away = is_there and bool(fs.children(output.gathered)), ""
@@ -225,6 +226,37 @@ def set_aside(output: OutputCommit, fs: FileSystem) -> tuple[bool, str]:
         complete_mark(fs, output.failed, FAILED)
     discard(output, fs)
     return found, put_away
+
+
+def _undo_interrupted_move(fs: FileSystem, output: OutputCommit) -> None:
+    """Remove the copies that an interrupted move, in an object store, has made in the output's place: until _SUCCESS,
+    which is copied last, is there, all that was uploaded is still where it was. The marker, by which this is known,
+    goes last."""
+    marker = uris.join(output.final, output.marker)
+    if fs.exists(marker) and not fs.exists(uris.join(output.final, SUCCESS)) and fs.exists(output.gathered):
+        names = [uris.below(entry.uri, output.gathered) for entry in fs.walk(output.gathered)]
+        fs.delete_files([uris.join(output.final, name) for name in names if name != output.marker])
+        fs.delete(marker)
+
+
+def _put_back(fs: FileSystem, output: OutputCommit) -> None:
+    """Put back what was in the output's place, also what an interrupted move has left there only some of."""
+    for before in (output.removed, output.replaced):
+        if fs.exists(before) and (not fs.exists(output.final) or _is_rest_of(fs, output.final, before)):
+            _move(fs, before, output.final)
+
+
+def _is_rest_of(fs: FileSystem, uri: str, whole: str) -> bool:
+    """Return whether an interrupted move between the two, in an object store, may have left at `uri` some of the files
+    of `whole`. What a job has published and nobody has changed since is no such rest."""
+    if fs.moves_at_once(uri) or is_as_published(fs, uri):
+        return False
+    return _sizes(fs, uri).items() <= _sizes(fs, whole).items()
+
+
+def _sizes(fs: FileSystem, uri: str) -> dict[str, int]:
+    top = len(uris.path(uri).rstrip("/"))
+    return {uris.path(entry.uri)[top:]: entry.size for entry in fs.walk(uri)}
 
 
 def _put_replaced_away(fs: FileSystem, output: OutputCommit) -> str:
@@ -336,6 +368,8 @@ def _publish(fs: FileSystem, output: OutputCommit) -> None:
     if not fs.exists(marker) and fs.exists(output.final):
         if not output.overwrite:
             raise StagingError(f"{output.final}: exists already, and was not there when the job was submitted")
+        if not fs.moves_at_once(output.final):
+            _put_back(fs, output)  # else only the rest of it, of which nobody knew whose work it was, would be moved
         _put_replaced_away(fs, output)  # of an interrupted commit: what is there now has come since
         is_a_jobs = _is_a_jobs(fs, output.final, _snapshots_in(fs, output))
         fs.rename(output.final, output.removed if is_a_jobs else output.replaced)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import errno
+import http
 import io
 import posixpath
 import threading
@@ -14,6 +15,7 @@ from typing import Any, BinaryIO
 from howdah.errors import HowdahError, StagingError
 from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
+from howdah.spec.job import SUCCESS
 from howdah.storage.filesystem import ConnectionBroken, Entry, FileSystem, Sink
 from howdah.storage.linked_tree import LeftOut
 from howdah.storage.local import expand_braces
@@ -90,16 +92,19 @@ class FsspecFileSystem(FileSystem):
 
     def create_new(self, uri: str, data: bytes, mode: int = 0o600) -> bool:
         """Write the object in one request, which S3, GCS and Azure refuse if there is one of this name. Of other stores
-        fsspec asks first, and writes then: there, one alone of the callers in this process is told True."""
+        fsspec asks first, and writes then: there, one alone of the callers in this process is told True. A store that
+        does not know the condition is written to without it."""
         with _translate_errors(uri), _one_creates:
             try:
                 self._fs.pipe_file(uri, data, mode="create")
             except FileExistsError:
                 return False
-            except OSError as error:
-                if _is_precondition_failure(error):
+            except Exception as error:
+                if isinstance(error, OSError) and _is_precondition_failure(error):
                     return False
-                raise
+                if not _is_not_known(error):
+                    raise
+                self._fs.pipe_file(uri, data)
         return True
 
     def read_bytes(self, uri: str) -> bytes:
@@ -144,6 +149,8 @@ class FsspecFileSystem(FileSystem):
                 self._move_all(old, new)
                 return
             if overwrite and self._fs.exists(new):
+                if self._fs.isdir(new):
+                    raise StagingError(f"{new}: exists already")
                 self._remove(new)
             if _is_pattern(old) or _is_pattern(new):
                 self._move_all(old, new)
@@ -153,11 +160,15 @@ class FsspecFileSystem(FileSystem):
     def _move_all(self, old: str, new: str) -> None:
         """Move files one by one: an object store has no directories, though a server may list some as if they were
         files. fsspec's own `mv` takes a name with `?` or `*` for a pattern. Files such as _SUCCESS, by which readers
-        know that a directory is complete, come last.
+        know that a directory is complete, come last, and of them the directory's own _SUCCESS.
         """
         source = self._fs._strip_protocol(old)
         names = self._fs.find(old) or [source]
-        for name in sorted(names, key=lambda name: (posixpath.basename(name).startswith("_"), name)):
+
+        def order(name: str) -> tuple[bool, bool, str]:
+            return posixpath.basename(name).startswith("_"), name[len(source) :] == f"/{SUCCESS}", name
+
+        for name in sorted(names, key=order):
             self._fs.cp_file(name, self._fs._strip_protocol(new) + name[len(source) :])
         with contextlib.suppress(FileNotFoundError):
             self._remove(old)
@@ -252,6 +263,16 @@ def _is_precondition_failure(error: OSError) -> bool:
     """Return whether a store has refused to create an object that is there: s3fs knows the answer of AWS alone."""
     response = getattr(error.__cause__, "response", None) or {}
     return response.get("Error", {}).get("Code") in ("PreconditionFailed", "412")
+
+
+def _is_not_known(error: Exception) -> bool:
+    """Return whether a store, or its library, does not know the condition: ossfs hands it on as an argument that
+    nothing takes."""
+    return (
+        isinstance(error, (TypeError, NotImplementedError))
+        or (isinstance(error, OSError) and error.errno == errno.ENOSYS)
+        or getattr(error, "code", 0) == http.HTTPStatus.NOT_IMPLEMENTED
+    )
 
 
 @contextlib.contextmanager
