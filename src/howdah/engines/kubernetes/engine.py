@@ -118,9 +118,7 @@ class KubernetesEngine(Engine):
 
     def plan(self, job: StagedJob) -> Plan:
         home, options = self.home, engine_options(job.job, self._settings, manifests.ENGINE)
-        if home.startswith("file:") and not self.sees(uris.path(home)):
-            problem = f"is {home}, which pods do not mount: name its volume in kubernetes.volumes"
-            raise SpecError.at("kubernetes.home", problem)
+        _refuse_unwritable_path("kubernetes.home", home, manifests.job_volumes(job.job, options))
         _refuse_foreign_keys(job.job)
         _refuse_unmounted_paths(job, options)
         staged = dataclasses.replace(job, python=job.python or "python3", user=job.user or getpass.getuser())
@@ -448,21 +446,38 @@ def _refuse_foreign_keys(job: JobSpec) -> None:
 
 
 def _refuse_unmounted_paths(staged: StagedJob, options: Mapping[str, Any]) -> None:
-    """Refuse data on this machine that no pod sees: inputs would be missing there, and outputs would go with the pod.
+    """Refuse data on this machine that no pod sees: inputs would be missing there, and outputs and checkpoints would go
+    with the pod. The master itself moves outputs to their places and looks for checkpoints, so that a volume of the
+    job's own, which its pod does not mount, will not do for them.
 
     Raises:
-        SpecError: an input or output is in no volume.
+        SpecError: an input, output or directory is in no volume, or pods may not write what they have to.
     """
-    volumes = [each for role in staged.job.roles for each in manifests.job_volumes(staged.job, options, role)]
+    job = staged.job
+    volumes = [each for role in job.roles for each in manifests.job_volumes(job, options, role)]
     for number, entry in enumerate(staged.inputs):
         for file in entry.files:
             if file.uri not in entry.uploads:
                 _refuse_unmounted_path(f"inputs.{number}.path", file.uri, volumes)
-    for number, output in enumerate(staged.job.outputs):
-        _refuse_unmounted_path(f"outputs.{number}.path", output.path, volumes)
+    masters = manifests.job_volumes(job, options)
+    for number, output in enumerate(job.outputs):
+        _refuse_unwritable_path(f"outputs.{number}.path", output.path, masters)
+        _refuse_unwritable_path(f"outputs.{number}.save.to", output.save.to, masters)
+    _refuse_unwritable_path("checkpoint.path", job.checkpoint.path, masters)
+    _refuse_unmounted_path("board.path", job.board.path, volumes)
 
 
 def _refuse_unmounted_path(place: str, uri: str, volumes: Sequence[manifests.Volume]) -> None:
     if uri.startswith("file:") and not any(volume.sees(Path(uris.path(uri))) for volume in volumes):
         problem = f"is {uris.path(uri)}, which pods do not mount: name its volume in kubernetes.volumes"
+        raise SpecError.at(place, problem)
+
+
+def _refuse_unwritable_path(place: str, uri: str, volumes: Sequence[manifests.Volume]) -> None:
+    """Refuse what is in none of these volumes, or in one that pods may only read."""
+    _refuse_unmounted_path(place, uri, volumes)
+    path = Path(uris.path(uri)) if uri.startswith("file:") else Path()
+    around = [volume for volume in volumes if path.is_relative_to(volume.inside)]
+    if around and max(around, key=lambda volume: len(volume.inside)).read_only:
+        problem = f"is {path}, which pods may only read: its volume in kubernetes.volumes must not end in :ro"
         raise SpecError.at(place, problem)
