@@ -14,12 +14,15 @@ from typing import Any
 
 import pytest
 
+from howdah.client.submit import prepare
 from howdah.engines import MasterContext
 from howdah.engines.ssh import hosts
 from howdah.engines.ssh.allocator import SshAllocator
 from howdah.engines.ssh.hosts import SOURCE
-from howdah.spec import Outcome, State
+from howdah.errors import EngineRejected
+from howdah.spec import JobSpec, Outcome, Output, Resources, Role, State
 from howdah.spec.events import Noted
+from howdah.spec.job import Board, Checkpoint, Save
 from howdah.testing.allocator_contract import Driver, staged_job
 from howdah.testing.launch_server import serve_launches
 
@@ -32,6 +35,14 @@ if [ "$1" = -G ]; then
 fi
 for command; do :; done
 exec sh -c "$command"
+"""
+
+# A host that has another directory in the place of the job file's.
+OTHER = """#!/bin/sh
+for command; do :; done
+mv {base}/project {base}/away && mkdir {base}/project
+sh -c "$command"
+rmdir {base}/project && mv {base}/away {base}/project
 """
 
 
@@ -71,6 +82,31 @@ def granted(base: Path) -> list[str]:
             return [event.text for event in driver.events if isinstance(event, Noted)]
 
     return asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("more", "place"),
+    [
+        ({"outputs": (Output("model"),)}, "outputs.0.path: {base}/model"),
+        ({"outputs": (Output("/tmp/model", save=Save(to="saved/")),)}, "outputs.0.save.to: {base}/saved"),
+        ({"checkpoint": Checkpoint("ck")}, "checkpoint.path: {base}/ck"),
+        ({"board": Board(path="runs")}, "board.path: {base}/runs"),
+    ],
+)
+def test_what_a_job_makes_is_where_all_hosts_see_it(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any], place: str
+) -> None:
+    base = tmp_path / "project"
+    base.mkdir()
+    monkeypatch.setenv("HOWDAH_SSH_HOSTS", "there/gpus=0")
+    monkeypatch.setenv("HOWDAH_SSH_HOME", str(tmp_path))
+    job = JobSpec({"worker": Role("true", resources=Resources(1, 1))}, **more)
+    prepare(job, base, {"engine": "ssh"}, lambda _: None)
+    (tmp_path / "bin/ssh").write_text(OTHER.format(base=tmp_path))
+    with pytest.raises(EngineRejected) as refused:
+        prepare(job, base, {"engine": "ssh"}, lambda _: None)
+    must = "must be in a directory that this machine and all hosts share and may write, or be on HDFS or S3"
+    assert str(refused.value) == f"{place.format(base=base)} {must}; there: not the same directory as here"
 
 
 def test_a_host_may_name_very_many_containers(root: Path, tmp_path: Path) -> None:

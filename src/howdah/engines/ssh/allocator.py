@@ -134,7 +134,7 @@ class SshAllocator(DetachedMasterAllocator):
         assert process.stdin and process.stdout and process.stderr  # noqa: PT018
         try:
             archive = base64.b64encode(bootstrap_archive()).decode()
-            process.stdin.write(link.host.greeting(job=self._context.job_id, home="", known=known, archive=archive))
+            process.stdin.write(link.host.greeting(job=self._context.job_id, known=known, archive=archive))
             limit: float | None = LIMIT_S
             while line := await asyncio.wait_for(process.stdout.readline(), limit):
                 event = parse(line)

@@ -56,6 +56,11 @@ def read(*parts: str) -> str:
     return ""
 
 
+def inode_of(directory: str) -> int:
+    """Return the number by which the file system knows a directory; 0 if it is not there or may not be written."""
+    return os.stat(directory).st_ino if os.path.isdir(directory) and os.access(directory, os.W_OK) else 0
+
+
 def measure() -> Dict[str, Any]:
     """Return what the host has."""
     gpus = len(glob.glob("/dev/nvidia[0-9]*"))
@@ -166,11 +171,11 @@ def main() -> None:
         os.mkdir(ROOT, 0o700)
     if os.path.islink(ROOT) or os.stat(ROOT).st_uid != os.getuid():
         sys.exit(f"{ROOT} belongs to somebody else")
-    job, home = JobOnHost(greeting), greeting["home"]
-    inode = os.stat(home).st_ino if os.path.isdir(home) and os.access(home, os.W_OK) else 0
+    job = JobOnHost(greeting)
+    inodes = {directory: inode_of(directory) for directory in greeting.get("directories", ())}
     present = [os.path.basename(os.path.dirname(path)) for path in glob.glob(os.path.join(job.directory, "*", "lock"))]
     address = os.environ.get("SSH_CONNECTION", "").partition(" ")[0]
-    say(room=job.room, free=job.free(), inode=inode, address=address, present=present)
+    say(room=job.room, free=job.free(), inodes=inodes, address=address, present=present)
     if not job.name:
         return
     for old in glob.glob(os.path.join(ROOT, "*", "")):  # of jobs whose last master was killed
