@@ -1,7 +1,9 @@
-"""Tests that a master of this machine which is told to end has the time that its programs may take to stop."""
+"""Tests that a master of this machine which is told to end has the time that its programs may take to stop, and that
+one of another machine is left alone."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -13,7 +15,8 @@ import pytest
 
 from howdah.engines import detached_master
 from howdah.engines.detached_master import DetachedMasterEngine, control_directory, is_locked
-from howdah.spec import JobSpec, Plan, Role, StagedJob, uris
+from howdah.errors import EngineRejected
+from howdah.spec import JobSpec, Plan, Role, StagedJob, State, uris
 from howdah.spec.codec import encode
 from howdah.spec.job import Timeouts
 
@@ -57,3 +60,33 @@ def test_a_master_has_the_time_of_its_programs(
         if master.poll() is None:
             os.killpg(master.pid, signal.SIGKILL)
     assert (control / "saved").exists() == has_saved
+
+
+def test_what_another_machine_with_the_same_home_runs_is_left_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lock may not be seen here, and its master's number is here that of another process."""
+    monkeypatch.setenv("HOWDAH_HOME", str(tmp_path / "state"))
+    directory = tmp_path / "home/jobs" / JOB_ID
+    directory.mkdir(parents=True)
+    (directory / "job.json").write_text(json.dumps(encode(StagedJob(JobSpec({"worker": Role("train")}), "file:///h"))))
+    control = control_directory("here", JOB_ID)
+    control.mkdir(parents=True)
+    here = Here({"home": uris.of_local(tmp_path / "home")})
+    lock = control / "lock"
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as other:
+        (control / "pid").write_text(str(other.pid))
+        lock.write_text("elsewhere 00000000-0000-0000-0000-000000000000")
+        with lock.open() as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            with pytest.raises(EngineRejected, match="its master runs on another machine: cancel the job there"):
+                here.cancel(JOB_ID)
+            assert other.poll() is None
+            other.kill()
+    (report,) = here.describe(JOB_ID)
+    assert not report.state.ended
+    assert report.diagnostics == "its master runs on another machine, the one that submitted it"
+    for written in ("", os.uname().nodename, "renamed " + Path("/proc/sys/kernel/random/boot_id").read_text()):
+        lock.write_text(written)
+        assert is_locked(lock) is False, "a master of this machine that has ended"
+    assert here.describe(JOB_ID)[0].state is State.FAILED

@@ -96,6 +96,8 @@ class DetachedMasterEngine(Engine):
         control.mkdir(parents=True, mode=0o700)
         with (control / "lock").open("w") as lock:  # the masters inherit it: it is free when none is left
             fcntl.flock(lock, fcntl.LOCK_EX)
+            lock.write(" ".join(_machine()))
+            lock.flush()
             job_json = uris.join(directory, "job.json")
             files.write_bytes(job_json, json.dumps(encode(plan.job)).encode(), 0o600)
             reserve(plan.job.job, control.name, self._conf_dir, plan.job.sources)
@@ -275,13 +277,23 @@ def _text(path: Path) -> str:
     return ""
 
 
+def _machine() -> tuple[str, str]:
+    """Return this machine's name, which may change, and what stands for the time since it was started."""
+    return os.uname().nodename, _text(Path("/proc/sys/kernel/random/boot_id"))
+
+
 def is_locked(path: Path) -> bool | None:
-    """Return whether a master holds the lock; None if this machine has none, because another one started the master."""
+    """Return whether a master holds the lock; None if another machine started the master. Two machines may have one
+    home directory: whether this one sees a lock of the other depends on the file system, and the number of the other's
+    process is here that of any process."""
     try:
         file = path.open()
     except FileNotFoundError:
         return None
     with file:
+        written = file.read().split()  # nothing by earlier versions
+        if written and set(written).isdisjoint(_machine()):
+            return None
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
