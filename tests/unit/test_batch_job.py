@@ -3,17 +3,23 @@ scripts: two Slurm clusters have one home, and each knows its own jobs."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
+from howdah.engines.cleanup import list_unfinished_jobs
 from howdah.engines.slurm.engine import SlurmEngine
 from howdah.errors import EngineRejected, EngineUnavailable, JobNotFound, SpecError, StagingError
 from howdah.spec import JobSpec, Plan, Role, StagedJob, State, uris
+from howdah.storage.factory import filesystem
+
+NOBODY = 65534
 
 COMMANDS = {
     # A cluster is the directory of its slurm.conf: `jobs` has the rows of squeue, and `ended` those of sacct.
@@ -240,3 +246,19 @@ class TestSubmissionsThatFail:
         with pytest.raises(SpecError) as caught:
             engine.plan(StagedJob(JobSpec({"worker": Role("true")}), ""))
         assert str(caught.value) == f"{place}: {conf} does not exist"
+
+
+def test_jobs_of_another_user_in_the_same_home_are_left_alone() -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as base, contextlib.ExitStack() as stack:
+        home = Path(base)
+        home.chmod(0o755)
+        (home / "jobs" / "slurm-7").mkdir(parents=True)
+        (home / "jobs" / "slurm-7").chmod(0)
+        engine, files = SlurmEngine({"staging_dir": base}), filesystem(uris.of_local(home))
+        if os.geteuid() == 0:
+            os.seteuid(NOBODY)
+            stack.callback(os.seteuid, 0)
+        assert engine.describe() == []
+        assert list_unfinished_jobs(files, uris.of_local(home)) == []
+        with pytest.raises(PermissionError):
+            engine.describe("slurm-7")

@@ -160,6 +160,12 @@ class BatchJobEngine(Engine):
         recorded = self._cluster_of(job_id)
         return not recorded or recorded == self._cluster_name
 
+    def _is_own_and_here(self, job_id: str) -> bool:
+        """Return whether a job is on this cluster, and its directory not another user's, who may have the same home."""
+        with contextlib.suppress(PermissionError):
+            return self._is_here(job_id)
+        return False
+
     def _find_ended(self, job_id: str) -> JobReport | None:
         """Return the report of a job whose end is certain: a job of an earlier version may be another cluster's, and
         has ended only if this cluster says so."""
@@ -177,7 +183,7 @@ class BatchJobEngine(Engine):
             found = [path.name for path in self._home.jobs.glob(self.job_id("*")) if self.number(path.name)]
         else:
             found = [job_id] if self.number(job_id) and self.directory(job_id).is_dir() else []
-        there, found = found, list(filter(self._is_here, found))
+        there, found = found, list(filter(self._is_here if job_id else self._is_own_and_here, found))
         if job_id is not None and there and not found:
             raise JobNotFound(f"{job_id} is a job of {self._cluster_of(job_id)}, not of {self._cluster_name}")
         known = self.query_jobs(self.number(job_id or "")) if found else {}
