@@ -136,6 +136,14 @@ def test_a_job_of_this_namespace_whose_job_is_gone_is_finished(server: Kubernete
     assert [each.outcome.state for each in ends_of(files_of(tmp_path, lost))] == [State.FAILED]
 
 
+def test_secrets_go_with_what_a_killed_master_has_left(server: KubernetesServer, tmp_path: Path) -> None:
+    killed, running = submit(tmp_path), submit(tmp_path)
+    server.add("secrets", {"metadata": {"name": f"{killed}-worker-1", "labels": {manifests.JOB: killed}}})
+    end(server, killed, "Failed")
+    last = submit(tmp_path)
+    assert server.objects["secrets"].keys() == {running, last}
+
+
 def change_origin(directory: Path, **values: str) -> None:
     origin = json.loads((directory / ORIGIN).read_text())
     (directory / ORIGIN).write_text(json.dumps({**origin, **values}))

@@ -226,6 +226,12 @@ class KubernetesEngine(Engine):
                         for report in self.describe(job_id):
                             if report.state.ended:
                                 cleanup.finish_ended_job(self._files, report, self._conf_dir)
+                                self._delete_secrets(job_id)
+
+    def _delete_secrets(self, job_id: str) -> None:
+        """Delete what the Job of a killed master would keep for days."""
+        for secret in self._list("secrets", **{manifests.JOB: job_id}):
+            self._api.delete("secrets", name_of(secret))
 
     def _is_own(self, job_id: str, user: str = "") -> bool:
         """Return whether a job whose directory the home has is one of this namespace, and of this user: others may keep
