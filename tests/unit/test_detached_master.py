@@ -3,19 +3,21 @@ one of another machine is left alone."""
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
 import signal
 import subprocess
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from howdah.engines import detached_master
 from howdah.engines.detached_master import DetachedMasterEngine, control_directory, is_locked
-from howdah.errors import EngineRejected
+from howdah.errors import EngineRejected, StagingError
 from howdah.spec import JobSpec, Plan, Role, StagedJob, State, uris
 from howdah.spec.codec import encode
 from howdah.spec.job import Timeouts
@@ -90,3 +92,31 @@ def test_what_another_machine_with_the_same_home_runs_is_left_to_it(
         lock.write_text(written)
         assert is_locked(lock) is False, "a master of this machine that has ended"
     assert here.describe(JOB_ID)[0].state is State.FAILED
+
+
+def command_lines() -> Iterator[bytes]:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended just now
+            yield path.read_bytes()
+
+
+class Full(Here):
+    """Has no room for the number of its master's process."""
+
+    def master_environment(self, plan: Plan) -> Mapping[str, str]:
+        (control,) = control_directory("here", "any").parent.iterdir()
+        (control / "pid").mkdir()
+        return {}
+
+
+def test_a_submission_that_fails_last_leaves_no_master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOWDAH_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(detached_master, "_START", f"cd {tmp_path}; while sleep 1; do :; done")
+    staged = StagedJob(JobSpec({"worker": Role("train")}), uris.of_local(tmp_path / "home"))
+    with pytest.raises(StagingError, match="pid: Is a directory"):
+        Full({"home": uris.of_local(tmp_path / "home")}).submit(Plan("here", staged, {}), {})
+    deadline = time.monotonic() + 30.0
+    while any(f"cd {tmp_path};".encode() in line for line in command_lines()):
+        assert time.monotonic() < deadline, "its master runs"
+        time.sleep(0.01)
+    assert list(control_directory("here", "any").parent.iterdir()) == []

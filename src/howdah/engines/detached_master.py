@@ -133,7 +133,11 @@ class DetachedMasterEngine(Engine):
                 pass_fds=(lock,),
             )
         process.returncode = 0  # nobody waits for it here: it outlives this process
-        (control / "pid").write_text(str(process.pid))
+        try:
+            (control / "pid").write_text(str(process.pid))
+        except BaseException:  # the submission is undone, and a master with it
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
 
     def _clean_up(self) -> None:
         """Do for killed masters what they could not do; what fails now is left to the next submission."""
