@@ -168,6 +168,13 @@ class TestCommands:
         sbatch.with_name("sacct").chmod(stat.S_IRWXU)
         assert SlurmCommands().accounted("7") == []
 
+    def test_a_command_that_cannot_be_started_is_no_answer(self, sbatch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PATH", str(sbatch.parent))
+        sbatch.with_name("squeue").write_text("no program")
+        sbatch.with_name("squeue").chmod(stat.S_IRWXU)
+        with pytest.raises(EngineUnavailable, match="squeue cannot be started: Exec format error"):
+            SlurmCommands().jobs("7")
+
     def test_facts_are_by_name_or_number(self, sbatch: Path) -> None:
         sbatch.with_name("scontrol").write_text(
             "#!/bin/sh\n[ $2 = job ] && echo 'JobId=7 A=b=c' || echo 'NodeName=n1 X=y'\n"

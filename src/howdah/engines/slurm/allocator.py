@@ -225,10 +225,11 @@ class SlurmAllocator(PullAllocator):
         """Look for signs of extra jobs; ask Slurm about them, about suspects and the guard, ever less often."""
         for number in await asyncio.to_thread(self._extra.take_signs, "ending"):
             await self._announce_end(number)
-        has_sign = bool(await asyncio.to_thread(self._extra.take_signs, "started"))
+        started = await asyncio.to_thread(self._extra.take_signs, "started")
         try:
+            await self._extra.give_up_unknown(started)
             is_wanted = any(self._wanted.values()) or self._extra.waiting
-            if is_wanted and (has_sign or now - self._extra_checked_at >= self._extra_pause_s):
+            if is_wanted and (started or now - self._extra_checked_at >= self._extra_pause_s):
                 self._extra_checked_at, self._extra_pause_s = now, min(2 * self._extra_pause_s, MAX_CHECK_S)
                 await self._check_extra_jobs()
             if now - self._suspects_checked_at >= SUSPECTS_S:
