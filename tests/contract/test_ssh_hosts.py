@@ -21,7 +21,7 @@ from howdah.engines.ssh.allocator import SshAllocator
 from howdah.engines.ssh.hosts import SOURCE
 from howdah.errors import EngineRejected
 from howdah.spec import JobSpec, Outcome, Output, Resources, Role, State
-from howdah.spec.events import Noted
+from howdah.spec.events import Event, Noted
 from howdah.spec.job import Board, Checkpoint, Save
 from howdah.testing.allocator_contract import Driver, staged_job
 from howdah.testing.launch_server import serve_launches
@@ -115,6 +115,25 @@ def test_a_host_may_name_very_many_containers(root: Path, tmp_path: Path) -> Non
         directory.mkdir(parents=True)
         (directory / "lock").touch()
     assert granted(tmp_path) == ["memory limits are not enforced"]
+
+
+def test_a_container_that_starts_while_the_job_ends_is_removed(root: Path, tmp_path: Path) -> None:
+    settings = {"ssh.hosts": "here/gpus=0", "ssh.home": str(tmp_path)}
+    context = MasterContext(JOB, staged_job(tmp_path, settings=settings), tmp_path.as_uri(), "127.0.0.1", 1)
+
+    async def play() -> list[Event]:
+        async with serve_launches(context) as served:
+            allocator = await SshAllocator.open(served)
+            driver = Driver(allocator)
+            await driver.get("worker")
+            allocator.request("worker", 1)
+            polling = asyncio.create_task(allocator.poll())
+            await asyncio.sleep(0)  # the host has its order, and has not answered
+            await allocator.unregister(Outcome(State.CANCELLED))
+            return [*await polling, *await allocator.poll()]
+
+    assert [event for event in asyncio.run(play()) if isinstance(event, Noted)] == []
+    assert not (root / JOB).exists()
 
 
 def test_a_host_whose_address_is_not_found_in_time_is_tried_again(

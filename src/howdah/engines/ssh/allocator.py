@@ -172,7 +172,7 @@ class SshAllocator(DetachedMasterAllocator):
     def _hear(self, link: HostConnection, event: Mapping[str, Any]) -> None:
         if started := self._starting.pop(event.get("started", ""), None):
             self._note_back(link)
-            count, preferences = self._wanted[started.role]
+            count, preferences = self._wanted.get(started.role, (0, NO_PREFERENCES))  # none at the end of the job
             self._places[started.id], link.is_taken = started, False
             if count and link.host.name not in preferences.avoid:
                 self._wanted[started.role] = (count - 1, preferences)
