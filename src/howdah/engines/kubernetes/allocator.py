@@ -79,7 +79,7 @@ class KubernetesAllocator(PullAllocator):
     """Uses the API with the rights of the master's service account (docs/engines.md)."""
 
     restarts = True
-    runs_images = True  # a pod never starts without its image
+    runs_images = needs_images = True  # a pod never starts without its image
     termination_log = Path("/dev/termination-log")
     """What this file holds becomes the last message of the master's container."""
     refused_again_s = 5.0
