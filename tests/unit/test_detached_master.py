@@ -120,3 +120,17 @@ def test_a_submission_that_fails_last_leaves_no_master(tmp_path: Path, monkeypat
         assert time.monotonic() < deadline, "its master runs"
         time.sleep(0.01)
     assert list(control_directory("here", "any").parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"job"', '{"job": 5}', '{"job": {"roles": {}}, "home": 7}'])
+def test_a_damaged_file_of_one_job_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("HOWDAH_HOME", str(tmp_path / "state"))
+    whole = json.dumps(encode(StagedJob(JobSpec({"worker": Role("train")}, name="whole"), "file:///h")))
+    for name, content in {"here-1": text, "here-2": whole}.items():
+        directory = tmp_path / "home/jobs" / name
+        directory.mkdir(parents=True)
+        (directory / "job.json").write_text(content)
+        (directory / "master.json").write_text(text)
+        control_directory("here", name).mkdir(parents=True)
+    reports = {report.id: report for report in Here({"home": uris.of_local(tmp_path / "home")}).describe()}
+    assert {id_: report.name for id_, report in reports.items()} == {"here-1": "", "here-2": "whole"}

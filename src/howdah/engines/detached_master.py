@@ -150,9 +150,10 @@ class DetachedMasterEngine(Engine):
                 if not (control / "gone").exists():
                     (control / "gone").touch()
                 if time.time() - (control / "gone").stat().st_mtime > EXECUTORS_LIVE_S:
-                    for report in self.describe(job_id):
-                        cleanup.finish_ended_job(files, report, self._conf_dir)
-                        (control / "credentials").unlink(missing_ok=True)
+                    (control / "credentials").unlink(missing_ok=True)
+                    with contextlib.suppress(HowdahError):  # of one whose files are damaged
+                        for report in self.describe(job_id):
+                            cleanup.finish_ended_job(files, report, self._conf_dir)
 
     def describe(self, job_id: str | None = None) -> list[JobReport]:
         found = [report for directory in self._directories(job_id) if (report := self._report(directory))]
@@ -184,10 +185,10 @@ class DetachedMasterEngine(Engine):
         running = has_master is not False and not state.ended
         return JobReport(
             id=job_id,
-            name=job.job.name,
+            name=job.job.name if job is not None else "",
             state=state,
             engine=self.name,
-            user=job.user,
+            user=job.user if job is not None else view.user,
             submitted=submitted,
             started=view.started,
             finished=finished,
@@ -197,7 +198,7 @@ class DetachedMasterEngine(Engine):
             master=(_text(control / "url") or files.master_url()) if running else "",
             directory=directory,
             conf_dir=self._conf_dir,
-            tags=job.job.tags,
+            tags=job.job.tags if job is not None else (),
         )
 
     def job_key(self, report: JobReport) -> bytes | None:

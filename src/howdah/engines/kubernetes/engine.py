@@ -219,7 +219,7 @@ class KubernetesEngine(Engine):
                 is_incomplete = job["spec"].get("suspend") and manifests.SUBMITTED not in annotations
                 if is_incomplete and time.time() - submission_time(job) > LOST_SUBMISSION_S:
                     found = JobFiles(self._directory(name_of(job)), self._conf_dir).submitted()
-                    self._undo_submission(name_of(job), found[0].job if found is not None else None)
+                    self._undo_submission(name_of(job), found[0].job if found and found[0] else None)
             for job_id in cleanup.list_unfinished_jobs(self._files, self.home):
                 if job_id not in living and self._is_own(job_id, getpass.getuser()):
                     with contextlib.suppress(HowdahError):
@@ -339,9 +339,9 @@ class KubernetesEngine(Engine):
         unknown = gone if runs else f"{gone}, and its event log does not say how it ended"
         return JobReport(
             **common,
-            name=staged.job.name,
+            name=staged.job.name if staged is not None else "",
             state=view.state if view.state.ended else State.RUNNING if runs else State.FAILED,
-            user=staged.user,
+            user=staged.user if staged is not None else view.user,
             submitted=submitted,
             started=view.running,
             finished=0.0 if runs else view.finished or changed or submitted,
@@ -410,9 +410,10 @@ class KubernetesEngine(Engine):
         """Return why the cluster would refuse a pod of this role now, as for a quota that is used up; "" if it would
         not."""
         found = JobFiles(self._directory(job_id), self._conf_dir).submitted()
-        if found is not None and role in found[0].job.roles:
-            options = engine_options(found[0].job, self._settings, manifests.ENGINE)
-            pod = manifests.task_pod(_PLANNED, found[0], options, role, _PLANNED, NO_PREFERENCES, _PLANNED, {})
+        staged = found[0] if found is not None else None
+        if staged is not None and role in staged.job.roles:
+            options = engine_options(staged.job, self._settings, manifests.ENGINE)
+            pod = manifests.task_pod(_PLANNED, staged, options, role, _PLANNED, NO_PREFERENCES, _PLANNED, {})
             try:
                 self._api.create("pods", pod, dry_run=True)
             except ApiRefused as error:
