@@ -18,7 +18,7 @@ import pytest
 from howdah.engines import detached_master
 from howdah.engines.detached_master import DetachedMasterEngine, control_directory, is_locked
 from howdah.errors import EngineRejected, StagingError
-from howdah.spec import JobSpec, Plan, Role, StagedJob, State, uris
+from howdah.spec import JobSpec, Plan, Role, StagedJob, State, TaskId, uris
 from howdah.spec.codec import encode
 from howdah.spec.job import Timeouts
 
@@ -134,3 +134,12 @@ def test_a_damaged_file_of_one_job_hides_no_other(tmp_path: Path, monkeypatch: p
         control_directory("here", name).mkdir(parents=True)
     reports = {report.id: report for report in Here({"home": uris.of_local(tmp_path / "home")}).describe()}
     assert {id_: report.name for id_, report in reports.items()} == {"here-1": "", "here-2": "whole"}
+
+
+def test_what_is_no_attempt_has_no_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOWDAH_HOME", str(tmp_path / "state"))
+    for name in ("10", "9", ".nfs0001", "9.part"):
+        (tmp_path / "home/jobs" / JOB_ID / "tasks/worker-0" / name).mkdir(parents=True)
+        (tmp_path / "home/jobs" / JOB_ID / "tasks/worker-0" / name / "stdout").write_text(name)
+    found = Here({"home": uris.of_local(tmp_path / "home")}).logs(JOB_ID, TaskId("worker", 0), "stdout")
+    assert list(found) == [("worker:0 attempt 9 stdout", b"9"), ("worker:0 attempt 10 stdout", b"10")]

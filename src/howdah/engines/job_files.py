@@ -75,7 +75,9 @@ class JobFiles:
         for each in self._files.children(tasks) if self._files.exists(tasks) else []:
             if task is None or uris.name(each.uri) == task.slug:
                 role, _, index = uris.name(each.uri).rpartition("-")
-                for attempt in sorted(self._files.children(each.uri), key=lambda entry: int(uris.name(entry.uri))):
+                found = self._files.children(each.uri)  # a file system may keep names of its own there
+                numbered = [entry for entry in found if uris.name(entry.uri).isdecimal()]
+                for attempt in sorted(numbered, key=lambda entry: int(uris.name(entry.uri))):
                     heading = f"{role}:{index} attempt {uris.name(attempt.uri)}"
                     for name in names:
                         for piece in read_pieces(uris.join(attempt.uri, name), self._conf_dir):
