@@ -262,3 +262,14 @@ def test_jobs_of_another_user_in_the_same_home_are_left_alone() -> None:
         assert list_unfinished_jobs(files, uris.of_local(home)) == []
         with pytest.raises(PermissionError):
             engine.describe("slurm-7")
+
+
+def test_a_home_that_the_nodes_do_not_see_is_named(home: Path, first: FakeCluster) -> None:
+    job_id = first.submit(7)
+    first.knows(7, "FAILED")
+    (report,) = first.engine.describe(job_id)
+    why = "Slurm: failed, and the event log does not say why"
+    asked = f"do all nodes see {home} under this path? (staging_dir)"
+    assert report.diagnostics == f"{why}; its node has written nothing to the job's directory: {asked}"
+    (home / "jobs" / job_id / "master.log").touch()
+    assert first.engine.describe(job_id)[0].diagnostics == why

@@ -35,7 +35,13 @@ CANCELLED_BY = "cancelled-by"
 """The file of a job's directory that says who has cancelled the job."""
 EXTRA_JOBS = "extra-jobs"
 """The file of a job's directory with the numbers of the jobs that its master has submitted besides."""
+MASTER_LOG = "master.log"
+"""The file of a job's directory for what its master prints. It is there when a node has begun the job."""
 FORGOTTEN = message("the cluster has forgotten the job, and its event log does not say how it ended")
+UNSEEN = (
+    "{reason}; its node has written nothing to the job's directory: do all nodes see {directory} under this path?"
+    " (staging_dir)"
+)
 CANCEL_LIMIT_S, CANCEL_POLL_S = 60.0, 0.2
 
 
@@ -198,7 +204,12 @@ class BatchJobEngine(Engine):
             if by and (job is None or job.state.ended):
                 return State.CANCELLED, message("cancelled by {user}", user=by)
             known = job or self.query_ended_job(self.number(job_id))
-            return (known.state, known.reason) if known is not None else (State.FAILED, FORGOTTEN)
+            if known is None:
+                return State.FAILED, FORGOTTEN
+            if known.state is State.FAILED and not (self.directory(job_id) / MASTER_LOG).exists():
+                where = self._home.directory
+                return State.FAILED, message(UNSEEN, reason=known.reason, directory=where)
+            return known.state, known.reason
 
         found = self._home.report(job_id, self.name, state)
         return dataclasses.replace(found, queue=job.queue) if job is not None else found
