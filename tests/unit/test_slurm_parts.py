@@ -168,6 +168,13 @@ class TestCommands:
         sbatch.with_name("sacct").chmod(stat.S_IRWXU)
         assert SlurmCommands().accounted("7") == []
 
+    def test_what_administrators_write_may_be_in_any_encoding(self, sbatch: Path) -> None:
+        sbatch.with_name("scontrol").write_bytes(
+            b"#!/bin/sh\necho 'NodeName=n1 NodeAddr=10.0.0.1 Reason=d\xe9fectueux'\n"
+        )
+        sbatch.with_name("scontrol").chmod(stat.S_IRWXU)
+        assert SlurmCommands().facts("node", "n1")["n1"]["NodeAddr"] == "10.0.0.1"
+
     def test_a_command_that_cannot_be_started_is_no_answer(self, sbatch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PATH", str(sbatch.parent))
         sbatch.with_name("squeue").write_text("no program")

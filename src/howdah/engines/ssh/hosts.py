@@ -47,7 +47,7 @@ class Host:
         """
         command = [self.ssh[0], "-G", *self.ssh[1:]]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
+            done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", timeout=LIMIT_S)
         except subprocess.TimeoutExpired:
             raise EngineUnavailable(f"ssh -G {self.name}: no answer within {LIMIT_S:.0f} s") from None
         found = re.search(r"^hostname (.+)$", done.stdout, re.M)
