@@ -261,6 +261,7 @@ def test_a_pod_needs_an_image() -> None:
 
 def test_quantities() -> None:
     assert [quantity(text) for text in ("2", "500m", "1Gi", "2k")] == [2.0, 0.5, 2**30, 2000.0]
+    assert [quantity(text) for text in ("5e-1", "2E3", "1E", "500000u", "500000000n")] == [0.5, 2000.0, 1e18, 0.5, 0.5]
     with pytest.raises(ValueError, match="no quantity"):
         quantity("much")
 
