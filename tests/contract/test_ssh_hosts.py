@@ -109,6 +109,19 @@ def test_what_a_job_makes_is_where_all_hosts_see_it(
     assert str(refused.value) == f"{place.format(base=base)} {must}; there: not the same directory as here"
 
 
+def test_a_master_has_an_address_at_which_it_listens(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOWDAH_SSH_HOSTS", "there/gpus=0")
+    monkeypatch.setenv("HOWDAH_SSH_HOME", str(tmp_path))
+    monkeypatch.setenv("SSH_CONNECTION", "fe80::1%eth0 50000 fe80::2%eth0 22")  # as sshd sets it
+    job = JobSpec({"worker": Role("true", resources=Resources(1, 1))})
+    with pytest.raises(EngineRejected, match="hosts see this machine at fe80::1%eth0, and masters listen at IPv4"):
+        prepare(job, tmp_path, {"engine": "ssh"}, lambda _: None)
+    monkeypatch.setenv("HOWDAH_SSH_ADDRESS", "head")
+    assert prepare(job, tmp_path, {"engine": "ssh"}, lambda _: None).plan.request["master"] == "head"
+
+
 def test_a_host_may_name_very_many_containers(root: Path, tmp_path: Path) -> None:
     for number in range(500):
         directory = root / JOB / f"{'left' * 50}-{number}"

@@ -63,7 +63,7 @@ class SshEngine(DetachedMasterEngine):
         if problems:
             raise EngineRejected("; ".join(problems))
         rooms = {host.name: why["room"] if isinstance(why, dict) else str(why) for host, why in found}
-        address = self._settings.get("ssh.address") or next(iter(answers.values()))["address"]
+        address = self._settings.get("ssh.address") or _own_address([each["address"] for each in answers.values()])
         staged = dataclasses.replace(job, user=job.user or getpass.getuser())
         return Plan(self.name, staged, {"hosts": rooms, "master": address})
 
@@ -103,6 +103,18 @@ def _not_shared(shared: Mapping[str, str], answers: Mapping[str, Mapping[str, An
             what = "be" if place.startswith("ssh.home:") else "be in"
             must = f"must {what} a directory that this machine and all hosts share and may write, or be on HDFS or S3"
             yield f"{place} {must}; {', '.join(bad)}: not the same directory as here"
+
+
+def _own_address(seen: Sequence[str]) -> str:
+    """Return the first address from which a host sees ssh come, and at which masters listen.
+
+    Raises:
+        EngineRejected: all of them are of IPv6.
+    """
+    if seen and all(":" in address for address in seen):
+        how = "`howdah config set ssh.address` to a name or an IPv4 address by which they reach it"
+        raise EngineRejected(f"hosts see this machine at {seen[0]}, and masters listen at IPv4 addresses alone: {how}")
+    return next((address for address in seen if ":" not in address), "")
 
 
 def describe(room: Mapping[str, Any]) -> str:
