@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import fcntl
 import json
 import os
@@ -160,10 +161,12 @@ def test_a_host_whose_address_is_not_found_in_time_is_tried_again(
     ]
 
 
-def talk(*orders: dict[str, Any], file_bytes: int = -1, known: Sequence[str] = ()) -> tuple[list[dict[str, Any]], str]:
+def talk(
+    *orders: dict[str, Any], file_bytes: int = -1, known: Sequence[str] = (), archive: str = ""
+) -> tuple[list[dict[str, Any]], str]:
     """Let the program on a host carry out orders; return what it prints, and the last line of its errors. Each file
     that it writes may have `file_bytes`."""
-    greeting = {"job": JOB, "home": "", "known": known, "archive": "", "given": {"gpus": 0}}
+    greeting = {"job": JOB, "known": known, "archive": archive, "given": {"gpus": 0}}
     command = ["python3", "-I", "-c", f"import sys; exec(sys.stdin.buffer.read({len(SOURCE)}))"]
     lines = SOURCE + b"".join(json.dumps(each).encode() + b"\n" for each in (greeting, *orders))
     given = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -206,6 +209,20 @@ def test_a_container_writes_down_itself_which_processes_it_is(root: Path) -> Non
         fcntl.flock(lock, fcntl.LOCK_SH)  # its archive is empty: it ends at once
     assert int((directory / "pid").read_text()) > 1
     assert "pid" not in json.loads((directory / "grant").read_text())
+
+
+def test_what_lives_is_too_old_for_nobody_who_cleans_the_disk(root: Path) -> None:
+    """systemd-tmpfiles leaves directories alone that it cannot lock, with all that is in them."""
+    (root / "end").touch()
+    program = f"import os, time\nwhile os.path.exists({str(root / 'end')!r}): time.sleep(0.02)"
+    talk(START, archive=base64.b64encode(program.encode()).decode())
+    directory = os.open(root / JOB, os.O_RDONLY)
+    try:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        (root / "end").unlink(missing_ok=True)
+        os.close(directory)
 
 
 def test_what_lives_is_not_removed(root: Path) -> None:

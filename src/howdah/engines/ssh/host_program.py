@@ -112,8 +112,10 @@ class JobOnHost:
         """Write a container down, and run the bootstrap in it."""
         os.makedirs(directory, 0o700)
         lock = os.open(os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT)
+        around = os.open(self.directory, os.O_RDONLY)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
+            fcntl.flock(around, fcntl.LOCK_SH)  # systemd-tmpfiles removes nothing old of a directory that is locked
             grant = {key: order[key] for key in ("vcores", "memory_mib")}
             text = json.dumps({**grant, "gpus": gpus, "boot": read("/proc/sys/kernel/random/boot_id")})
             files = {"grant.new": text.encode(), "key": order["key"].encode(), "bootstrap.pyz": self.archive}
@@ -128,11 +130,12 @@ class JobOnHost:
             with open(os.path.join(directory, "bootstrap.log"), "wb") as log:
                 subprocess.Popen(
                     ["/bin/sh", "-c", RUN, "sh", sys.executable, "-I", "bootstrap.pyz"],
-                    cwd=directory, env={**kept, **given, **devices, **order["variables"]}, pass_fds=(lock,),
+                    cwd=directory, env={**kept, **given, **devices, **order["variables"]}, pass_fds=(lock, around),
                     stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                 )  # fmt: skip
         finally:
             os.close(lock)
+            os.close(around)
 
     def watch(self, name: str) -> None:
         """Tell of a container's end, now or later."""
