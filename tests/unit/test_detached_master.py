@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -143,3 +144,19 @@ def test_what_is_no_attempt_has_no_logs(tmp_path: Path, monkeypatch: pytest.Monk
         (tmp_path / "home/jobs" / JOB_ID / "tasks/worker-0" / name / "stdout").write_text(name)
     found = Here({"home": uris.of_local(tmp_path / "home")}).logs(JOB_ID, TaskId("worker", 0), "stdout")
     assert list(found) == [("worker:0 attempt 9 stdout", b"9"), ("worker:0 attempt 10 stdout", b"10")]
+
+
+def test_jobs_of_another_user_in_the_same_home_are_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as base, contextlib.ExitStack() as stack:
+        monkeypatch.setenv("HOWDAH_HOME", f"{base}/state")
+        Path(base).chmod(0o755)
+        directory = Path(base, "jobs", JOB_ID)
+        directory.mkdir(parents=True)
+        directory.chmod(0)
+        here = Here({"home": uris.of_local(base)})
+        if os.geteuid() == 0:
+            os.seteuid(65534)
+            stack.callback(os.seteuid, 0)
+        assert here.describe() == []
+        with pytest.raises(StagingError, match="permission denied"):
+            here.describe(JOB_ID)

@@ -156,7 +156,10 @@ class DetachedMasterEngine(Engine):
                             cleanup.finish_ended_job(files, report, self._conf_dir)
 
     def describe(self, job_id: str | None = None) -> list[JobReport]:
-        found = [report for directory in self._directories(job_id) if (report := self._report(directory))]
+        directories = self._directories(job_id)
+        if job_id is None:
+            directories = [uri for uri in directories if not _is_anothers(uri)]
+        found = [report for directory in directories if (report := self._report(directory))]
         return sorted(found, key=lambda report: report.submitted, reverse=True)
 
     def _directories(self, job_id: str | None) -> list[str]:
@@ -268,6 +271,11 @@ class DetachedMasterAllocator(PullAllocator):
         if credentials := os.environ.get("HOWDAH_CREDENTIALS"):
             Path(credentials).unlink(missing_ok=True)
         (self._control / "key").unlink(missing_ok=True)
+
+
+def _is_anothers(uri: str) -> bool:
+    """Return whether a job's directory is one that this user may not enter: several may have one home."""
+    return uri.startswith("file:") and not os.access(uris.path(uri), os.R_OK | os.X_OK, effective_ids=True)
 
 
 def _write(path: Path, content: bytes) -> None:
