@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from howdah.engines import batch_job
 from howdah.engines.cleanup import list_unfinished_jobs
 from howdah.engines.slurm.engine import SlurmEngine
 from howdah.errors import EngineRejected, EngineUnavailable, JobNotFound, SpecError, StagingError
@@ -210,6 +211,22 @@ class TestCancelling:
         first.engine.cancel(job_id)
         assert first.engine.describe(job_id)[0].state is State.CANCELLED
         assert not list((home / "output").iterdir())
+        assert not (home / "jobs" / job_id / "key").exists()
+
+    def test_programs_have_the_time_that_slurm_leaves_them(
+        self, tmp_path: Path, home: Path, first: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(batch_job, "CANCEL_LIMIT_S", 0.0)
+        job_id = first.submit(7)
+        (tmp_path / "bin/scancel").write_text("#!/bin/sh\nexit 0\n")
+        (tmp_path / "bin/scontrol").write_text(
+            f"#!/bin/sh\ncd {first.directory} && {COMMANDS['scontrol']}; echo KillWait = 300 sec\n"
+        )
+        (tmp_path / "bin/squeue").write_text(
+            f"#!/bin/sh\ncd {first.directory} && cat jobs\n"
+            "[ -e stops ] && sed -i s/RUNNING/CANCELLED/ jobs\ntouch stops\n"
+        )
+        first.engine.cancel(job_id)
         assert not (home / "jobs" / job_id / "key").exists()
 
     def test_who_could_not_cancel_is_not_named(self, home: Path, first: FakeCluster) -> None:

@@ -93,6 +93,11 @@ class BatchJobEngine(Engine):
     def cancel_batch_jobs(self, *numbers: str) -> None:
         """Cancel jobs in the batch system; those that have ended are no error."""
 
+    def kill_wait_s(self) -> float:
+        """Return how many seconds the batch system leaves the programs of a cancelled job to stop, as far as it tells
+        so."""
+        return 0.0
+
     @abstractmethod
     def remove_output(self, number: str) -> None:
         """Remove what the batch system has written of a job outside the job's directory."""
@@ -230,7 +235,7 @@ class BatchJobEngine(Engine):
 
     def _wait_ended(self, number: str) -> bool:
         """Wait for the end of a cancelled job; return whether it has ended."""
-        deadline = time.monotonic() + CANCEL_LIMIT_S
+        deadline = time.monotonic() + CANCEL_LIMIT_S + self.kill_wait_s()
         while (job := self.query_jobs(number).get(number)) and not job.state.ended and time.monotonic() < deadline:
             time.sleep(CANCEL_POLL_S)
         if has_ended := job is None or job.state.ended:
